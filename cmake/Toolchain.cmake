@@ -1,0 +1,60 @@
+# Language standards, warnings, sanitizers, ccache, mold and the search for
+# CUDA. Sets ABTRAIN_WITH_CUDA and the target abtrain::flags.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(ABTRAIN_SANITIZE)
+  add_compile_options(-fsanitize=${ABTRAIN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ABTRAIN_SANITIZE})
+endif()
+
+# CUDA: wanted unless OFF; AUTO takes it where nvcc is.
+set(ABTRAIN_WITH_CUDA OFF)
+if(NOT ABTRAIN_CUDA STREQUAL "OFF")
+  include(CheckLanguage)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90 CACHE STRING "CUDA architectures")
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    # CMake 3.25 does not know C++20 for nvcc 13.
+    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    find_package(CUDAToolkit REQUIRED)
+    set(ABTRAIN_WITH_CUDA ON)
+  elseif(ABTRAIN_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "ABTRAIN_CUDA=ON, but no CUDA compiler was found")
+  endif()
+endif()
+
+add_library(abtrain_flags INTERFACE)
+add_library(abtrain::flags ALIAS abtrain_flags)
+target_compile_options(
+  abtrain_flags
+  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
+            -Wextra
+            -Wshadow
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            -Werror
+            -fpch-preprocess>
+            $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>)

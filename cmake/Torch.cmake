@@ -1,0 +1,61 @@
+# LibTorch from the pinned PyPI wheel, imported by hand: the wheel's own
+# TorchConfig.cmake stops where no CUDA toolkit is installed.
+# Sets ABTRAIN_TORCH (the wheel's torch folder) and the target abtrain::torch.
+
+set(ABTRAIN_TORCH_VERSION 2.11.0)
+set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of the PyTorch wheel")
+
+if(NOT ABTRAIN_TORCH)
+  if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(cache_home $ENV{XDG_CACHE_HOME})
+  else()
+    set(cache_home $ENV{HOME}/.cache)
+  endif()
+  file(GLOB candidates
+       ${cache_home}/abtrain/torch-${ABTRAIN_TORCH_VERSION}/lib/python3*/site-packages/torch)
+  if(candidates)
+    list(GET candidates 0 found)
+    set(ABTRAIN_TORCH ${found} CACHE PATH "" FORCE)
+  endif()
+endif()
+if(NOT EXISTS ${ABTRAIN_TORCH}/include/ATen/core/Tensor.h)
+  message(FATAL_ERROR
+    "LibTorch ${ABTRAIN_TORCH_VERSION} was not found. scripts/setup.sh installs it; "
+    "or give -DABTRAIN_TORCH=.../site-packages/torch of an installed wheel.")
+endif()
+file(STRINGS ${ABTRAIN_TORCH}/version.py version_line REGEX "^__version__")
+if(NOT version_line MATCHES "'${ABTRAIN_TORCH_VERSION}")
+  message(FATAL_ERROR
+    "${ABTRAIN_TORCH}: expected torch ${ABTRAIN_TORCH_VERSION}, found ${version_line}")
+endif()
+
+function(abtrain_import_torch name library)
+  add_library(${name} SHARED IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES
+    IMPORTED_LOCATION ${ABTRAIN_TORCH}/lib/${library}
+    INTERFACE_INCLUDE_DIRECTORIES ${ABTRAIN_TORCH}/include)
+endfunction()
+
+abtrain_import_torch(torch_c10 libc10.so)
+abtrain_import_torch(torch_cpu libtorch_cpu.so)
+add_library(abtrain_torch INTERFACE)
+add_library(abtrain::torch ALIAS abtrain_torch)
+target_compile_definitions(abtrain_torch INTERFACE AT_PER_OPERATOR_HEADERS)
+target_link_libraries(abtrain_torch INTERFACE torch_cpu torch_c10)
+# The wheel's libraries find their own CUDA parts at run time.
+target_link_options(abtrain_torch INTERFACE -Wl,--allow-shlib-undefined)
+
+if(ABTRAIN_WITH_CUDA AND NOT EXISTS ${ABTRAIN_TORCH}/lib/libtorch_cuda.so)
+  message(STATUS "This LibTorch has no CUDA: building for the CPU only")
+  set(ABTRAIN_WITH_CUDA OFF)
+endif()
+if(ABTRAIN_WITH_CUDA)
+  abtrain_import_torch(torch_c10_cuda libc10_cuda.so)
+  abtrain_import_torch(torch_cuda libtorch_cuda.so)
+  # libtorch_cuda registers its kernels when it is loaded: keep it.
+  target_link_libraries(abtrain_torch INTERFACE
+    -Wl,--no-as-needed torch_cuda torch_c10_cuda -Wl,--as-needed)
+  target_link_libraries(abtrain_torch INTERFACE CUDA::cudart)
+  # nvcc's headers come from the toolkit, also for C++ files.
+  target_include_directories(abtrain_torch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+endif()

@@ -1,0 +1,41 @@
+// Text helpers: build, split, compare, print numbers for people.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace abtrain {
+
+// All parts streamed into one string.
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+std::string join(
+    const std::vector<std::string>& parts, std::string_view separator);
+std::vector<std::string> split_text(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+
+// Shell-style match of a whole name: '*' any run, '?' any one character.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+// The candidate nearest to `name` by edit distance, or "" when none is near
+// enough to be what was meant.
+std::string nearest(
+    std::string_view name, const std::vector<std::string>& candidates);
+
+// 1234567 -> "1,234,567"; bytes in binary units: "17.3 MiB".
+std::string with_commas(std::int64_t value);
+std::string human_bytes(double bytes);
+// Seconds as "0.8 s", "42 s", "3 min 12 s", "2 h 05 min".
+std::string human_seconds(double seconds);
+// Fixed number of decimals.
+std::string fixed(double value, int decimals);
+
+}  // namespace abtrain

@@ -1,0 +1,85 @@
+// A worker's handle on a group of workers: collectives over flat buffers.
+//
+// Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64,
+// fp16, bf16, int32, int64, uint8). Every member makes the same calls in the same order. Sums
+// are taken in rank order, in fp32 (fp64, int64) whatever the buffer holds,
+// and rounded once: the result has the same bits on every member and in every
+// back end. A group of one is the identity. A call throws Error(PeerLost) when
+// another worker has failed or the time-out has passed.
+//
+// Bytes sent, for a payload of P bytes over n members (what the meter counts):
+// all_reduce 2(n-1)/n*P (reduce-scatter + all-gather), all_gather (n-1)*P_own,
+// reduce_scatter (n-1)/n*P, broadcast (n-1)*P at the root.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace abtrain::comm {
+
+enum class ReduceOp { Sum, Mean, Max };
+
+// What a transfer is for; traffic is reported by purpose.
+enum class Purpose { Gradient, Sync, Factors, Metrics };
+constexpr int kPurposes = 4;
+const char* name_of(Purpose purpose);
+
+// A collective under way. wait() returns when the buffer holds the result;
+// the destructor waits too. Move-only.
+class Pending {
+ public:
+  class Work {
+   public:
+    virtual ~Work() = default;
+    virtual void wait() = 0;
+  };
+  Pending() = default;  // nothing under way
+  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+  Pending(Pending&&) = default;
+  Pending& operator=(Pending&&) = default;
+  void wait() {
+    if (work_) {
+      auto work = std::move(work_);
+      work->wait();
+    }
+  }
+
+ private:
+  std::unique_ptr<Work> work_;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Collective. Members of one color form a group, ordered by key, then rank.
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
+  // In place.
+  virtual Pending all_reduce(
+      at::Tensor buffer, ReduceOp op, Purpose purpose) = 0;
+  // `out` holds the members' inputs in rank order; counts[i] elements from
+  // member i (numel of its `in`), known to all.
+  virtual Pending all_gather(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
+      Purpose purpose) = 0;
+  // Member i gets the i-th of size() chunks; chunk i begins at
+  // numel * i / size().
+  virtual Pending reduce_scatter(
+      at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose) = 0;
+  virtual Pending broadcast(
+      at::Tensor buffer, int root, Purpose purpose) = 0;
+  virtual void barrier() = 0;
+
+  // Throws Error(PeerLost) if another worker has failed; costs next to nothing.
+  virtual void check_peers() = 0;
+};
+
+}  // namespace abtrain::comm

@@ -1,0 +1,38 @@
+// A worker's batches, prepared ahead of the training by one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "data/order.h"
+
+namespace abtrain::data {
+
+// Not thread-safe: one consumer. Throws from next() what its thread threw.
+class Loader {
+ public:
+  // Batches of `batch_size` examples of the worker's share, epoch after epoch,
+  // without end; an incomplete last batch of an epoch is dropped. `first_step`
+  // starts in the middle. The references must outlive the loader.
+  Loader(
+      const Images& images,
+      const Augment& augment,
+      const ExampleOrder& order,
+      std::int64_t batch_size,
+      std::int64_t prefetch,
+      std::int64_t first_step = 0);
+  ~Loader();
+  Batch next();
+  // Full steps in an epoch.
+  std::int64_t steps_per_epoch() const;
+  // Seconds that next() has waited.
+  double waited() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace abtrain::data

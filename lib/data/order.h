@@ -1,0 +1,32 @@
+// Which examples a worker takes in an epoch, and in which order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "data/data_options.h"
+
+namespace abtrain::data {
+
+class ExampleOrder {
+ public:
+  virtual ~ExampleOrder() = default;
+  // Indices into the training images, examples_per_epoch() of them; every
+  // epoch the workers' shares are disjoint and of one size (the up to
+  // workers-1 left-over examples differ from epoch to epoch).
+  virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
+  virtual std::int64_t examples_per_epoch() const = 0;
+};
+
+// shuffle: one seeded permutation of all examples an epoch, the same on every
+// worker; worker w takes positions w, w + workers, ... sequential: no
+// permutation.
+std::unique_ptr<ExampleOrder> make_order(
+    const OrderOptions& options,
+    std::int64_t examples,
+    int worker,
+    int workers,
+    std::uint64_t seed);
+
+}  // namespace abtrain::data

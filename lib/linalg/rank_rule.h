@@ -1,0 +1,56 @@
+// Rules that choose the rank of each factored layer from its singular values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace abtrain::linalg {
+
+// sigma:    r = #{ s_i > cut * s_1 }, strict
+// energy:   smallest r with sum_{i<=r} s_i^2 >= keep * sum s_i^2
+// fixed:    r = min(rank, n)
+// fraction: r = ceil(fraction * n)
+// ratio:    r = max(1, floor(m*n/(m+n)/ratio))
+// budget:   ranks that minimise the sum over layers of the relative squared
+//           error under a parameter budget of the whole model
+enum class RankRuleName { Sigma, Energy, Fixed, Fraction, Ratio, Budget };
+
+struct RankRule {
+  RankRuleName rule = RankRuleName::Sigma;
+  double cut = 0.15;
+  double keep = 0.9;
+  std::int64_t rank = 48;
+  double fraction = 0.1;
+  double ratio = 10;
+};
+
+// One matrix, m >= n. singular_values: descending, at least 1 (zeros allowed).
+struct Spectrum {
+  std::string name;  // of the layer, for messages
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::vector<double> singular_values;
+};
+
+// Rank 0 means: stays dense (factors would save nothing, r >= m*n/(m+n)).
+struct RankChoice {
+  std::int64_t rank = 0;
+  double energy = 1;  // share of sum s_i^2 kept
+};
+
+// True if the rule needs the spectra of all layers together (budget).
+bool is_global(RankRuleName rule);
+
+// One layer by a local rule.
+RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
+
+// All layers. `other_parameters` counts what is never factored; budget means
+// (sum of m*n + other) / (stored parameters + other) >= rule.ratio. Throws
+// Error(Config) when even rank 1 everywhere does not reach the ratio.
+std::vector<RankChoice> choose_ranks(
+    const RankRule& rule,
+    const std::vector<Spectrum>& spectra,
+    std::int64_t other_parameters);
+
+}  // namespace abtrain::linalg

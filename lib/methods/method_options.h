@@ -1,0 +1,42 @@
+// Options of the config's `method:` section.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/duration.h"
+#include "compress/reducer_options.h"
+#include "linalg/rank_rule.h"
+
+namespace abtrain::methods {
+
+// How the dense (FULL) phases of AB-training average their gradients.
+struct FullPhaseOptions {
+  // Name "same" (the default) takes the config's `reducer:`.
+  compress::ReducerOptions reducer{"same", "fp32"};
+  // Steps between parameter averagings; 1 = gradients are averaged each step.
+  std::int64_t sync_every = 1;
+};
+
+struct MethodOptions {
+  std::string name = "ab";            // ab | ddp
+  std::string group_size = "auto";    // auto | 1, 2, ...
+  std::string sync = "only-learned";  // only-learned | with-stale | full | only-b
+  std::string sync_dtype = "fp32";    // fp32 | bf16
+  Duration warmup_steps;
+  Duration sync_every = Duration::steps(110);
+  Duration full_rank_steps = Duration::steps(10);
+  std::string anchor = "warmup";      // warmup | reference
+  bool cut_first = true;
+  double factor_lr_scale = 1;
+  std::string ramp = "linear";        // none | linear | reference
+  double ramp_start = 1e-5;
+  Duration rebound_steps = Duration::steps(-1);  // negative: the default
+  std::string split = "balanced";     // balanced | tangent
+  std::vector<std::string> keep_dense = {"default"};  // globs; the model's own
+  linalg::RankRule rank;
+  FullPhaseOptions full_phase;
+};
+
+}  // namespace abtrain::methods
