@@ -1,0 +1,39 @@
+// The sub-commands: what the command line asked for, and what carries it out.
+// Each returns the exit code of the program and throws abtrain::Error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace abtrain::app {
+
+// What chooses a configuration: the file, then each `--set`, in order.
+struct ConfigArgs {
+  std::string config;             // path, or a name in the search folders
+  std::vector<std::string> sets;  // "a.b=value"
+  std::string name;               // empty: the configuration's own
+  std::string output;             // empty: the configuration's own
+};
+
+struct TrainArgs {
+  ConfigArgs config;
+};
+
+struct PlanArgs {
+  ConfigArgs config;
+};
+
+struct EvaluateArgs {
+  std::string run;                // a run folder
+  std::vector<std::string> sets;  // "a.b=value", over the run's config.yaml
+};
+
+int run_train(const TrainArgs& args);
+int run_plan(const PlanArgs& args);
+int run_evaluate(const EvaluateArgs& args);
+int run_doctor();
+
+// What `--version` prints, without a newline at the end.
+std::string version_text();
+
+}  // namespace abtrain::app
