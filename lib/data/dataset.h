@@ -37,9 +37,9 @@ std::vector<std::string> dataset_names();
 
 // Reads a set. `root`: a folder, or "auto" for the usual places (environment
 // ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for fashion-mnist Debian's
-// /usr/share/datasets/fashion-mnist). Throws MissingInput naming every place looked
-// at and where to get the set; DamagedData naming file, what was expected and
-// what came.
+// /usr/share/datasets/fashion-mnist). Throws MissingInput naming every place
+// looked at and where to get the set; DamagedData naming file, what was
+// expected and what came.
 Dataset load_dataset(const std::string& name, const std::string& root);
 
 // Where `name` would be read from and how to get it, for `doctor`; never

@@ -15,7 +15,10 @@ class Loader {
  public:
   // Batches of `batch_size` examples of the worker's share, epoch after epoch,
   // without end; an incomplete last batch of an epoch is dropped. `first_step`
-  // starts in the middle. The references must outlive the loader.
+  // starts in the middle. The references must outlive the loader;
+  // order.epoch(e) is called by the loader's thread, up to `prefetch` batches
+  // before the first batch of epoch e is taken. Throws Config where an epoch
+  // has no full batch.
   Loader(
       const Images& images,
       const Augment& augment,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/random.h"
 #include "data/data_options.h"
 
 namespace abtrain::data {
@@ -21,12 +22,16 @@ class ExampleOrder {
 
 // shuffle: one seeded permutation of all examples an epoch, the same on every
 // worker; worker w takes positions w, w + workers, ... sequential: no
-// permutation.
+// permutation; an epoch goes on where the one before stopped. Throws Config for
+// another name.
 std::unique_ptr<ExampleOrder> make_order(
     const OrderOptions& options,
     std::int64_t examples,
     int worker,
     int workers,
     std::uint64_t seed);
+
+// 0 .. count-1 (count below 2^32), shuffled by Fisher and Yates' method.
+std::vector<std::int64_t> permutation(std::int64_t count, Random random);
 
 }  // namespace abtrain::data

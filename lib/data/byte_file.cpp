@@ -1,0 +1,199 @@
+#include "data/byte_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t buffer_bytes = 1 << 16;
+constexpr std::size_t most_a_call = 1 << 30;  // zlib counts in 32 bits
+constexpr std::uint64_t most_deflate_ratio = 1032;
+constexpr int gzip_window = 15 + 16;
+
+struct Close {
+  void operator()(std::FILE* file) const {
+    std::fclose(file);
+  }
+};
+
+std::FILE* open(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  ABT_CHECK(
+      status.type() != fs::file_type::not_found,
+      MissingInput,
+      path,
+      ": no such file");
+  ABT_CHECK(
+      status.type() != fs::file_type::directory,
+      DamagedData,
+      path,
+      ": expected a file, found a directory");
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  ABT_CHECK(
+      file != nullptr, Io, path, ": cannot be opened: ", std::strerror(errno));
+  return file;
+}
+
+}  // namespace
+
+struct ByteFile::State {
+  explicit State(const std::string& name) : path(name), file(open(name)) {
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    stored = error ? 0 : size;
+    refill();
+    gzip = left() >= 2 && next[0] == 0x1f && next[1] == 0x8b;
+    if (gzip) {
+      ABT_ASSERT(inflateInit2(&stream, gzip_window) == Z_OK, "zlib");
+    }
+  }
+  ~State() {
+    if (gzip) {
+      inflateEnd(&stream);
+    }
+  }
+
+  std::size_t left() const {
+    return static_cast<std::size_t>(end - next);
+  }
+  std::size_t read_file(std::uint8_t* out, std::size_t count) {
+    errno = 0;
+    const std::size_t got = std::fread(out, 1, count, file.get());
+    ABT_CHECK(
+        got == count || std::ferror(file.get()) == 0,
+        Io,
+        path,
+        ": reading failed: ",
+        std::strerror(errno));
+    return got;
+  }
+  void refill() {
+    next = buffer.data();
+    end = next + read_file(buffer.data(), buffer.size());
+  }
+
+  // Fewer than `count` bytes only at the end.
+  std::size_t read(std::uint8_t* out, std::size_t count) {
+    return gzip ? read_gzip(out, count) : read_plain(out, count);
+  }
+  std::size_t read_plain(std::uint8_t* out, std::size_t count) {
+    const std::size_t buffered = std::min(count, left());
+    std::copy_n(next, buffered, out);
+    next += buffered;
+    return buffered == count
+               ? count
+               : buffered + read_file(out + buffered, count - buffered);
+  }
+  std::size_t read_gzip(std::uint8_t* out, std::size_t count) {
+    std::size_t done = 0;
+    while (done < count && !ended) {
+      if (left() == 0) {
+        refill();
+        ABT_CHECK(
+            left() > 0,
+            DamagedData,
+            path,
+            ": expected the end of its gzip stream, found the end of the file "
+            "(",
+            with_commas(static_cast<std::int64_t>(stored)),
+            " bytes; truncated?)");
+      }
+      const std::size_t want = std::min(count - done, most_a_call);
+      stream.next_in = next;
+      stream.avail_in = static_cast<uInt>(left());
+      stream.next_out = out + done;
+      stream.avail_out = static_cast<uInt>(want);
+      const int code = inflate(&stream, Z_NO_FLUSH);
+      next = end - stream.avail_in;
+      done += want - stream.avail_out;
+      ABT_CHECK(
+          code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR,
+          DamagedData,
+          path,
+          ": expected a whole gzip stream, found damage after ",
+          with_commas(static_cast<std::int64_t>(stream.total_out)),
+          " bytes: ",
+          stream.msg ? stream.msg : zError(code));
+      ended = code == Z_STREAM_END;
+    }
+    return done;
+  }
+
+  std::string path;
+  std::unique_ptr<std::FILE, Close> file;
+  std::uint64_t stored = 0;
+  std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(buffer_bytes);
+  std::uint8_t* next = nullptr;
+  std::uint8_t* end = nullptr;
+  bool gzip = false;
+  bool ended = false;
+  z_stream stream{};
+};
+
+ByteFile::ByteFile(const std::string& path)
+    : state_(std::make_unique<State>(path)) {}
+ByteFile::~ByteFile() = default;
+
+const std::string& ByteFile::path() const {
+  return state_->path;
+}
+
+std::uint64_t ByteFile::most_bytes() const {
+  return state_->gzip ? state_->stored * most_deflate_ratio : state_->stored;
+}
+
+void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {
+  const std::size_t got = state_->read(out.data(), out.size());
+  ABT_CHECK(
+      got == out.size(),
+      DamagedData,
+      state_->path,
+      ": ends within the ",
+      what,
+      ": expected ",
+      with_commas(static_cast<std::int64_t>(out.size())),
+      " bytes of them, found ",
+      with_commas(static_cast<std::int64_t>(got)));
+}
+
+std::uint32_t ByteFile::read_big_endian(std::string_view what) {
+  std::array<std::uint8_t, 4> bytes;
+  read(bytes, what);
+  std::uint32_t value = 0;
+  for (const std::uint8_t byte : bytes) {
+    value = value << 8 | byte;
+  }
+  return value;
+}
+
+void ByteFile::finish() {
+  std::uint8_t extra = 0;
+  ABT_CHECK(
+      state_->read(&extra, 1) == 0,
+      DamagedData,
+      state_->path,
+      ": expected the end after the last image or label, found more bytes");
+  if (state_->gzip && state_->left() == 0) {
+    state_->refill();
+  }
+  ABT_CHECK(
+      state_->left() == 0,
+      DamagedData,
+      state_->path,
+      ": expected the end after its gzip stream, found more bytes");
+}
+
+}  // namespace abtrain::data

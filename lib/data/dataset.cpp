@@ -1,0 +1,269 @@
+#include "data/dataset.h"
+
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "data/formats.h"
+#include "data/order.h"
+
+namespace abtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Files = std::vector<std::string>;
+
+// All that tells one set from another; a new set is a row of `table()`.
+struct Set {
+  std::string name;
+  DatasetShape shape;
+  std::vector<float> mean, std;
+  bool flips;
+  Files train_files, test_files;  // plain names; NAME.gz is taken as well
+  Files folders;                  // under a root, beside the root itself
+  Files system_places;
+  std::string how_to_get;
+  // From the paths of train_files or test_files, `count` images in all.
+  Images (*read)(const Set& set, const Files& paths, std::int64_t count);
+};
+
+Images read_idx_set(const Set& set, const Files& paths, std::int64_t count) {
+  return read_idx(
+      paths[0],
+      paths[1],
+      set.shape.classes,
+      {count, set.shape.height, set.shape.width});
+}
+
+Images read_cifar_set(const Set& set, const Files& paths, std::int64_t count) {
+  const auto files = static_cast<std::int64_t>(paths.size());
+  return read_cifar(paths, count / files, set.shape.classes);
+}
+
+std::vector<Set> table() {
+  return {
+      {.name = "fashion-mnist",
+       .shape = {1, 28, 28, 10, 60'000, 10'000},
+       .mean = {0.2860f},
+       .std = {0.3530f},
+       .flips = true,
+       .train_files = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+       .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+       .folders = {"fashion-mnist", "FashionMNIST/raw"},
+       .system_places = {"/usr/share/datasets/fashion-mnist"},
+       .how_to_get = "apt install dataset-fashion-mnist, or the four files of "
+                     "https://github.com/zalandoresearch/fashion-mnist",
+       .read = read_idx_set},
+      {.name = "cifar10",
+       .shape = {3, 32, 32, 10, 50'000, 10'000},
+       .mean = {0.4914f, 0.4822f, 0.4465f},
+       .std = {0.2023f, 0.1994f, 0.2010f},
+       .flips = true,
+       .train_files =
+           {"data_batch_1.bin",
+            "data_batch_2.bin",
+            "data_batch_3.bin",
+            "data_batch_4.bin",
+            "data_batch_5.bin"},
+       .test_files = {"test_batch.bin"},
+       .folders = {"cifar-10-batches-bin"},
+       .system_places = {},
+       .how_to_get = "the binary version of "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
+       .read = read_cifar_set},
+  };
+}
+
+Set find_set(const std::string& name) {
+  for (Set& set : table()) {
+    if (set.name == name) {
+      return std::move(set);
+    }
+  }
+  const std::vector<std::string> names = dataset_names();
+  const std::string near = nearest(name, names);
+  throw Error(
+      ErrorKind::Config,
+      str("data.name: expected one of ",
+          join(names, ", "),
+          "; got '",
+          name,
+          "'",
+          near.empty() ? "" : str(" (did you mean '", near, "'?)")));
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// Folders that may hold the set, best first.
+std::vector<fs::path> places(const Set& set, const std::string& root) {
+  const std::string home = environment("HOME");
+  std::vector<fs::path> roots;
+  if (root == "auto") {
+    if (const std::string data = environment("ABTRAIN_DATA"); !data.empty()) {
+      roots.emplace_back(data);
+    }
+    roots.emplace_back("data");
+    if (!home.empty()) {
+      roots.push_back(fs::path(home) / ".cache/abtrain/data");
+    }
+  } else if (root.starts_with("~/") && !home.empty()) {
+    roots.push_back(fs::path(home) / root.substr(2));
+  } else {
+    roots.emplace_back(root);
+  }
+  std::vector<fs::path> found;
+  for (const fs::path& each : roots) {
+    found.push_back(each);
+    for (const std::string& folder : set.folders) {
+      found.push_back(each / folder);
+    }
+  }
+  if (root == "auto") {
+    found.insert(
+        found.end(), set.system_places.begin(), set.system_places.end());
+  }
+  return found;
+}
+
+// The file as it is there, plain or gzipped; "" where it is not.
+std::string file_in(const fs::path& folder, const std::string& name) {
+  std::error_code ignored;
+  for (const char* ending : {"", ".gz"}) {
+    const fs::path path = folder / (name + ending);
+    if (fs::exists(path, ignored)) {
+      return path.string();
+    }
+  }
+  return "";
+}
+
+// Why the folder does not hold the set; "" where it does.
+std::string what_lacks(const Set& set, const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    return "no such folder";
+  }
+  Files lacking;
+  for (const Files* files : {&set.train_files, &set.test_files}) {
+    for (const std::string& name : *files) {
+      if (file_in(folder, name).empty()) {
+        lacking.push_back(name);
+      }
+    }
+  }
+  return lacking.empty() ? "" : "lacks " + join(lacking, ", ");
+}
+
+Images read_part(
+    const Set& set,
+    const fs::path& folder,
+    const Files& names,
+    std::int64_t count) {
+  Files paths;
+  for (const std::string& name : names) {
+    paths.push_back(file_in(folder, name));
+  }
+  return set.read(set, paths, count);
+}
+
+}  // namespace
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const Set& set : table()) {
+    names.push_back(set.name);
+  }
+  return names;
+}
+
+DatasetShape dataset_shape(const std::string& name) {
+  return find_set(name).shape;
+}
+
+DatasetPlace find_dataset(const std::string& name, const std::string& root) {
+  for (const Set& set : table()) {
+    if (set.name != name) {
+      continue;
+    }
+    for (const fs::path& folder : places(set, root)) {
+      if (what_lacks(set, folder).empty()) {
+        return {name, folder.string(), set.how_to_get};
+      }
+    }
+    return {name, "", set.how_to_get};
+  }
+  return {name, "", ""};
+}
+
+Dataset load_dataset(const std::string& name, const std::string& root) {
+  const Set set = find_set(name);
+  std::string looked_in;
+  for (const fs::path& folder : places(set, root)) {
+    const std::string lack = what_lacks(set, folder);
+    if (lack.empty()) {
+      return {
+          .name = name,
+          .found_in = folder.string(),
+          .classes = set.shape.classes,
+          .mean = set.mean,
+          .std = set.std,
+          .flips = set.flips,
+          .train = read_part(set, folder, set.train_files, set.shape.train),
+          .test = read_part(set, folder, set.test_files, set.shape.test)};
+    }
+    looked_in += str("\n  ", folder.string(), ": ", lack);
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      str("data set ",
+          name,
+          " was not found (data.root: ",
+          root,
+          "). Looked in:",
+          looked_in,
+          "\nGet it: ",
+          set.how_to_get,
+          ".\nThen name its folder in data.root or ABTRAIN_DATA."));
+}
+
+Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
+  const std::int64_t size = train.size();
+  ABT_CHECK(
+      count == 0 || (count > 0 && count < size),
+      Config,
+      "data.validation: expected 0 .. ",
+      size - 1,
+      " of the ",
+      with_commas(size),
+      " training images, got ",
+      with_commas(count));
+  std::vector<std::int64_t> order =
+      permutation(size, Random(seed, RandomPurpose::Validation));
+  const auto cut = order.end() - count;
+  // Ascending, so that each part is in the order of the files.
+  std::sort(order.begin(), cut);
+  std::sort(cut, order.end());
+  const auto take = [&](auto begin, auto end) {
+    const at::Tensor indices =
+        at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
+    return Images{
+        at::index_select(train.pixels, 0, indices),
+        at::index_select(train.labels, 0, indices)};
+  };
+  Images held = take(cut, order.end());
+  if (count > 0) {
+    train = take(order.begin(), cut);
+  }
+  return held;
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,192 @@
+#include "data/formats.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+#include "data/byte_file.h"
+
+namespace abtrain::data {
+namespace {
+
+constexpr std::uint32_t images_magic = 0x803;  // bytes, 3 dimensions
+constexpr std::uint32_t labels_magic = 0x801;  // bytes, 1 dimension
+constexpr std::int64_t cifar_side = 32;
+constexpr std::int64_t cifar_pixels = 3 * cifar_side * cifar_side;
+
+std::string hex(std::uint32_t value) {
+  std::ostringstream out;
+  out << "0x" << std::hex << value;
+  return out.str();
+}
+
+std::string extent_text(const Extent& extent) {
+  const auto one = [](std::int64_t value) {
+    return value < 0 ? std::string("any") : with_commas(value);
+  };
+  return str(
+      one(extent.count),
+      " images of ",
+      one(extent.height),
+      " x ",
+      one(extent.width));
+}
+
+void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
+  const std::uint32_t magic = file.read_big_endian("header");
+  ABT_CHECK(
+      magic == expected,
+      DamagedData,
+      file.path(),
+      ": expected magic number ",
+      hex(expected),
+      " (idx ",
+      what,
+      "), found ",
+      hex(magic));
+}
+
+// Guards the allocation against a header that claims far too much.
+void check_room(const ByteFile& file, double bytes) {
+  ABT_CHECK(
+      bytes <= static_cast<double>(file.most_bytes()),
+      DamagedData,
+      file.path(),
+      ": its header asks for ",
+      human_bytes(bytes),
+      ", expected no more than the ",
+      human_bytes(static_cast<double>(file.most_bytes())),
+      " that the file can hold");
+}
+
+void check_label(
+    const ByteFile& file,
+    std::int64_t at,
+    std::uint8_t label,
+    std::int64_t classes) {
+  ABT_CHECK(
+      label < classes,
+      DamagedData,
+      file.path(),
+      ": label of image ",
+      at,
+      ": expected 0 .. ",
+      classes - 1,
+      ", found ",
+      static_cast<int>(label));
+}
+
+std::span<std::uint8_t> bytes_of(const at::Tensor& tensor) {
+  return {
+      tensor.data_ptr<std::uint8_t>(),
+      static_cast<std::size_t>(tensor.numel())};
+}
+
+at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
+  ByteFile file(path);
+  check_magic(file, images_magic, "images");
+  Extent found;
+  found.count = file.read_big_endian("header");
+  found.height = file.read_big_endian("header");
+  found.width = file.read_big_endian("header");
+  const auto fits = [](std::int64_t want, std::int64_t value) {
+    return want < 0 || want == value;
+  };
+  ABT_CHECK(
+      fits(expected.count, found.count) &&
+          fits(expected.height, found.height) &&
+          fits(expected.width, found.width) && found.height > 0 &&
+          found.width > 0,
+      DamagedData,
+      path,
+      ": expected ",
+      extent_text(expected),
+      ", found ",
+      extent_text(found));
+  check_room(
+      file,
+      static_cast<double>(found.count) * static_cast<double>(found.height) *
+          static_cast<double>(found.width));
+  const at::Tensor pixels =
+      at::empty({found.count, 1, found.height, found.width}, at::kByte);
+  file.read(bytes_of(pixels), "images");
+  file.finish();
+  return pixels;
+}
+
+at::Tensor read_idx_labels(
+    const std::string& path,
+    std::int64_t count,
+    std::int64_t classes) {
+  ByteFile file(path);
+  check_magic(file, labels_magic, "labels");
+  const std::int64_t found = file.read_big_endian("header");
+  ABT_CHECK(
+      found == count,
+      DamagedData,
+      path,
+      ": expected ",
+      with_commas(count),
+      " labels, one for each image, found ",
+      with_commas(found));
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+  file.read(bytes, "labels");
+  file.finish();
+  const at::Tensor labels = at::empty({count}, at::kLong);
+  auto* out = labels.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    check_label(file, i, bytes[i], classes);
+    out[i] = bytes[i];
+  }
+  return labels;
+}
+
+}  // namespace
+
+Images read_idx(
+    const std::string& images_path,
+    const std::string& labels_path,
+    std::int64_t classes,
+    const Extent& expected) {
+  Images images;
+  images.pixels = read_idx_images(images_path, expected);
+  images.labels = read_idx_labels(labels_path, images.pixels.size(0), classes);
+  return images;
+}
+
+Images read_cifar(
+    const std::vector<std::string>& paths,
+    std::int64_t count,
+    std::int64_t classes) {
+  const auto files = static_cast<std::int64_t>(paths.size());
+  Images images;
+  images.pixels =
+      at::empty({files * count, 3, cifar_side, cifar_side}, at::kByte);
+  images.labels = at::empty({files * count}, at::kLong);
+  auto* pixels = images.pixels.data_ptr<std::uint8_t>();
+  auto* labels = images.labels.data_ptr<std::int64_t>();
+  constexpr std::int64_t record = 1 + cifar_pixels;
+  constexpr std::int64_t records_a_read = 64;
+  std::vector<std::uint8_t> buffer(records_a_read * record);
+  for (const std::string& path : paths) {
+    ByteFile file(path);
+    for (std::int64_t begin = 0; begin < count; begin += records_a_read) {
+      const std::int64_t some = std::min(records_a_read, count - begin);
+      file.read(
+          std::span(buffer).first(static_cast<std::size_t>(some * record)),
+          str("records ", begin, " .. ", begin + some - 1, " of ", count));
+      for (std::int64_t i = 0; i < some; ++i) {
+        const std::uint8_t* from = buffer.data() + i * record;
+        check_label(file, begin + i, from[0], classes);
+        *labels++ = from[0];
+        pixels = std::copy_n(from + 1, cifar_pixels, pixels);
+      }
+    }
+    file.finish();
+  }
+  return images;
+}
+
+}  // namespace abtrain::data

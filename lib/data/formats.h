@@ -1,0 +1,35 @@
+// The file formats of the known sets, of any number and size of images.
+//
+// All throw DamagedData where a file is not what its format says: magic number,
+// dimensions, length, or a label outside 0 .. classes-1.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace abtrain::data {
+
+// What the headers must say; -1 takes what is there.
+struct Extent {
+  std::int64_t count = -1, height = -1, width = -1;
+};
+
+// A pair of idx files (big-endian header, then bytes), plain or gzipped:
+// N x 1 x H x W.
+Images read_idx(
+    const std::string& images_path,
+    const std::string& labels_path,
+    std::int64_t classes,
+    const Extent& expected = {});
+
+// CIFAR's binary files: records of a label byte and 3 x 32 x 32 bytes,
+// `count` records a file.
+Images read_cifar(
+    const std::vector<std::string>& paths,
+    std::int64_t count,
+    std::int64_t classes);
+
+}  // namespace abtrain::data

@@ -1,0 +1,137 @@
+#include "data/loader.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+
+struct Loader::State {
+  State(
+      const Images& from,
+      const Augment& how,
+      const ExampleOrder& which,
+      std::int64_t size,
+      std::int64_t ahead,
+      std::int64_t first)
+      : images(from),
+        augment(how),
+        order(which),
+        batch_size(size),
+        steps(size > 0 ? which.examples_per_epoch() / size : 0),
+        prefetch(static_cast<std::size_t>(ahead)) {
+    ABT_CHECK(
+        size >= 1, Config, "data.batch_size: expected 1 or more, got ", size);
+    ABT_CHECK(
+        ahead >= 1, Config, "data.prefetch: expected 1 or more, got ", ahead);
+    ABT_CHECK(
+        steps >= 1,
+        Config,
+        "data.batch_size: expected at most the ",
+        with_commas(which.examples_per_epoch()),
+        " examples of a worker in an epoch, got ",
+        with_commas(size));
+    ABT_ASSERT(first >= 0, "first step ", first);
+    thread = std::jthread([this, first](const std::stop_token& stop) {
+      try {
+        produce(stop, first);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        error = std::current_exception();
+      }
+      filled.notify_one();
+    });
+  }
+
+  void produce(const std::stop_token& stop, std::int64_t first) {
+    const auto size = static_cast<std::size_t>(batch_size);
+    std::int64_t step = first % steps;
+    for (std::int64_t epoch = first / steps;; ++epoch, step = 0) {
+      const std::vector<std::int64_t> examples = order.epoch(epoch);
+      for (; step < steps; ++step) {
+        Batch batch = augment.training(
+            images,
+            std::span(examples).subspan(
+                static_cast<std::size_t>(step) * size, size),
+            epoch);
+        std::unique_lock lock(mutex);
+        if (!taken.wait(lock, stop, [&] { return ready.size() < prefetch; }) ||
+            stop.stop_requested()) {
+          return;
+        }
+        ready.push_back(std::move(batch));
+        filled.notify_one();
+      }
+    }
+  }
+
+  const Images& images;
+  const Augment& augment;
+  const ExampleOrder& order;
+  const std::int64_t batch_size;
+  const std::int64_t steps;
+  const std::size_t prefetch;
+  double waited = 0;
+
+  std::mutex mutex;
+  std::condition_variable_any taken;
+  std::condition_variable filled;
+  std::deque<Batch> ready;
+  std::exception_ptr error;
+  // Last: asked to stop and joined before the rest goes.
+  std::jthread thread;
+};
+
+Loader::Loader(
+    const Images& images,
+    const Augment& augment,
+    const ExampleOrder& order,
+    std::int64_t batch_size,
+    std::int64_t prefetch,
+    std::int64_t first_step)
+    : state_(std::make_unique<State>(
+          images,
+          augment,
+          order,
+          batch_size,
+          prefetch,
+          first_step)) {}
+Loader::~Loader() = default;
+
+Batch Loader::next() {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.ready.empty() && !state.error) {
+    const auto start = std::chrono::steady_clock::now();
+    state.filled.wait(
+        lock, [&] { return !state.ready.empty() || state.error; });
+    state.waited +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  }
+  if (state.ready.empty()) {
+    std::rethrow_exception(state.error);
+  }
+  Batch batch = std::move(state.ready.front());
+  state.ready.pop_front();
+  lock.unlock();
+  state.taken.notify_one();
+  return batch;
+}
+
+std::int64_t Loader::steps_per_epoch() const {
+  return state_->steps;
+}
+
+double Loader::waited() const {
+  return state_->waited;
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,109 @@
+#include "data/order.h"
+
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+namespace {
+
+struct Share {
+  std::int64_t examples;
+  std::int64_t worker;
+  std::int64_t workers;
+  std::int64_t size() const {
+    return examples / workers;
+  }
+};
+
+class Shuffle : public ExampleOrder {
+ public:
+  Shuffle(const Share& share, std::uint64_t seed)
+      : share_(share), seed_(seed) {}
+
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    const Random random(
+        seed_, RandomPurpose::Shuffle, static_cast<std::uint32_t>(epoch));
+    const std::vector<std::int64_t> all = permutation(share_.examples, random);
+    std::vector<std::int64_t> mine(
+        static_cast<std::size_t>(examples_per_epoch()));
+    for (std::int64_t i = 0; i < share_.size(); ++i) {
+      mine[i] = all[share_.worker + i * share_.workers];
+    }
+    return mine;
+  }
+  std::int64_t examples_per_epoch() const override {
+    return share_.size();
+  }
+
+ private:
+  Share share_;
+  std::uint64_t seed_;
+};
+
+class Sequential : public ExampleOrder {
+ public:
+  explicit Sequential(const Share& share) : share_(share) {}
+
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    // Going on from the last epoch's end gives each left-over its turn.
+    const std::int64_t first =
+        epoch * share_.size() * share_.workers + share_.worker;
+    std::vector<std::int64_t> mine(
+        static_cast<std::size_t>(examples_per_epoch()));
+    for (std::int64_t i = 0; i < share_.size(); ++i) {
+      mine[i] = (first + i * share_.workers) % share_.examples;
+    }
+    return mine;
+  }
+  std::int64_t examples_per_epoch() const override {
+    return share_.size();
+  }
+
+ private:
+  Share share_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
+  ABT_ASSERT(count >= 0 && count < (std::int64_t{1} << 32), count);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::int64_t i = count - 1; i > 0; --i) {
+    std::swap(order[i], order[random.below(static_cast<std::uint32_t>(i + 1))]);
+  }
+  return order;
+}
+
+std::unique_ptr<ExampleOrder> make_order(
+    const OrderOptions& options,
+    std::int64_t examples,
+    int worker,
+    int workers,
+    std::uint64_t seed) {
+  ABT_ASSERT(
+      workers >= 1 && worker >= 0 && worker < workers && examples >= 0,
+      "worker ",
+      worker,
+      " of ",
+      workers,
+      ", ",
+      examples,
+      " examples");
+  const Share share{examples, worker, workers};
+  if (options.name == "shuffle") {
+    return std::make_unique<Shuffle>(share, seed);
+  }
+  if (options.name == "sequential") {
+    return std::make_unique<Sequential>(share);
+  }
+  throw Error(
+      ErrorKind::Config,
+      str("order.name: expected shuffle or sequential; got '",
+          options.name,
+          "'"));
+}
+
+}  // namespace abtrain::data
