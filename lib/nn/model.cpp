@@ -1,0 +1,181 @@
+#include "nn/model.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "linalg/orthogonal.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+class Collector : public Visitor {
+ public:
+  void weight(const std::string& name, Weight& weight) override {
+    weights.push_back({name, name.substr(0, name.rfind('.')), &weight});
+  }
+  void parameter(
+      const std::string& name, at::Tensor& tensor, bool decays) override {
+    parameters.push_back({name, &tensor, decays});
+  }
+  void buffer(const std::string& name, at::Tensor& tensor) override {
+    buffers.push_back({name, &tensor});
+  }
+  std::vector<NamedWeight> weights;
+  std::vector<NamedParameter> parameters;
+  std::vector<NamedBuffer> buffers;
+};
+
+void fill_uniform(at::Tensor& tensor, double bound, Random random) {
+  auto* data = tensor.data_ptr<float>();
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    data[i] = static_cast<float>((2.0 * random.uniform() - 1.0) * bound);
+  }
+}
+
+// Box-Muller, two numbers a pair of uniforms.
+void fill_normal(at::Tensor& tensor, double deviation, Random random) {
+  auto* data = tensor.data_ptr<float>();
+  for (std::int64_t i = 0; i < tensor.numel(); i += 2) {
+    const double radius = deviation *
+        std::sqrt(-2.0 * std::log1p(-static_cast<double>(random.uniform())));
+    const double angle = 2.0 * std::numbers::pi * random.uniform();
+    data[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < tensor.numel()) {
+      data[i + 1] = static_cast<float>(radius * std::sin(angle));
+    }
+  }
+}
+
+}  // namespace
+
+Model::Model(Architecture architecture)
+    : layers_(std::move(architecture.layers)),
+      keep_dense_(std::move(architecture.keep_dense)) {
+  Collector collector;
+  layers_->visit("", collector);
+  weights_ = std::move(collector.weights);
+  parameters_ = std::move(collector.parameters);
+  buffers_ = std::move(collector.buffers);
+}
+
+std::int64_t Model::dense_parameters() const {
+  std::int64_t total = 0;
+  for (const NamedWeight& w : weights_) {
+    total += w.weight->numel();
+  }
+  for (const NamedParameter& p : parameters_) {
+    total += p.tensor->numel();
+  }
+  return total;
+}
+
+std::int64_t Model::stored_parameters() const {
+  std::int64_t total = 0;
+  for (const NamedWeight& w : weights_) {
+    total += w.weight->is_factored()
+        ? w.weight->rank() * (w.weight->m() + w.weight->n())
+        : w.weight->numel();
+  }
+  for (const NamedParameter& p : parameters_) {
+    total += p.tensor->numel();
+  }
+  return total;
+}
+
+void Model::initialise(const std::string& init, std::uint64_t seed) {
+  std::uint32_t place = 0;
+  for (const NamedWeight& named : weights_) {
+    Weight& w = *named.weight;
+    // Filled in the order O, I, kh, kw, whatever the layout in memory.
+    at::Tensor values = at::empty(w.sizes());
+    const Random random(seed, RandomPurpose::Initialise, place++);
+    if (w.is_conv()) {
+      const auto fan_out = static_cast<double>(
+          w.out_features() * w.sizes()[2] * w.sizes()[3]);
+      fill_normal(values, std::sqrt(2.0 / fan_out), random);
+    } else {
+      fill_uniform(
+          values, 1.0 / std::sqrt(static_cast<double>(w.in_features())), random);
+    }
+    at::Tensor rows = values.flatten(1);
+    if (init == "orthogonal") {
+      rows = linalg::orthogonal_basis(rows);
+    }
+    w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
+    // A bias of a Linear layer follows its weight.
+    for (const NamedParameter& p : parameters_) {
+      if (!w.is_conv() && p.name == named.layer + ".bias") {
+        fill_uniform(
+            *p.tensor,
+            1.0 / std::sqrt(static_cast<double>(w.in_features())),
+            Random(seed, RandomPurpose::Initialise, place++));
+      }
+    }
+  }
+}
+
+void Model::to(const at::Device& device) {
+  const auto move = [&](at::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.to(device);
+    }
+  };
+  for (const NamedWeight& w : weights_) {
+    move(w.weight->dense);
+    move(w.weight->inner);
+    move(w.weight->outer);
+  }
+  for (const NamedParameter& p : parameters_) {
+    move(*p.tensor);
+  }
+  for (const NamedBuffer& b : buffers_) {
+    move(*b.tensor);
+  }
+}
+
+std::vector<NamedWeight> factorable_weights(
+    const Model& model, const std::vector<std::string>& keep_dense) {
+  std::vector<std::string> patterns;
+  for (const std::string& pattern : keep_dense) {
+    if (pattern == "default") {
+      patterns.insert(
+          patterns.end(), model.keep_dense().begin(), model.keep_dense().end());
+    } else {
+      patterns.push_back(pattern);
+    }
+  }
+  std::vector<bool> used(patterns.size(), false);
+  std::vector<NamedWeight> result;
+  std::vector<std::string> names;
+  for (const NamedWeight& named : model.weights()) {
+    bool keep = named.weight->is_fixed();
+    names.push_back(named.layer);
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      if (glob_match(patterns[i], named.layer) ||
+          glob_match(patterns[i], named.name)) {
+        used[i] = true;
+        keep = true;
+      }
+    }
+    if (!keep) {
+      result.push_back(named);
+    }
+  }
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    ABT_CHECK(
+        used[i],
+        Config,
+        "method.keep_dense: '",
+        patterns[i],
+        "' matches no layer; the layers are ",
+        join(names, ", "));
+  }
+  return result;
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,125 @@
+#include "nn/weight.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+std::int64_t product(const std::vector<std::int64_t>& sizes, std::size_t from) {
+  std::int64_t result = 1;
+  for (std::size_t i = from; i < sizes.size(); ++i) {
+    result *= sizes[i];
+  }
+  return result;
+}
+
+// X x (I*kh*kw) in the order I, kh, kw, of a weight stored channels-last.
+at::Tensor as_rows(const at::Tensor& stored) {
+  return stored.dim() == 4 ? stored.flatten(1) : stored;
+}
+
+}  // namespace
+
+Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
+    : sizes_(std::move(sizes)), fixed_(fixed) {
+  ABT_ASSERT(
+      sizes_.size() == 2 || sizes_.size() == 4,
+      "a weight has 2 or 4 dimensions, not ",
+      sizes_.size());
+}
+
+std::int64_t Weight::in_features() const {
+  return product(sizes_, 1);
+}
+std::int64_t Weight::m() const {
+  return std::max(out_features(), in_features());
+}
+std::int64_t Weight::n() const {
+  return std::min(out_features(), in_features());
+}
+
+at::Tensor& Weight::factor(Factor which) {
+  return is_inner(which) ? inner : outer;
+}
+
+std::int64_t Weight::factor_numel(Factor which, std::int64_t rank) const {
+  return rank * (which == Factor::A ? m() : n());
+}
+
+at::Tensor Weight::matrix() const {
+  const at::Tensor rows = as_rows(dense);
+  return transposed() ? rows.t() : rows;
+}
+
+at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
+  const at::Tensor rows = transposed() ? matrix.t() : matrix;
+  if (!is_conv()) {
+    return rows.contiguous();
+  }
+  return rows.reshape(sizes_).contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+linalg::LowRankPair Weight::pair() const {
+  const at::Tensor rows = as_rows(inner);
+  if (transposed()) {
+    return {rows.t(), outer.t()};
+  }
+  return {outer, rows};
+}
+
+at::Tensor Weight::merged() const {
+  if (!is_factored()) {
+    return dense;
+  }
+  const at::Tensor rows = at::matmul(outer, as_rows(inner));
+  return is_conv()
+      ? rows.reshape(sizes_).contiguous(at::MemoryFormat::ChannelsLast)
+      : rows;
+}
+
+std::vector<std::int64_t> Weight::stored_sizes(
+    Factor which, std::int64_t rank) const {
+  if (!is_inner(which)) {
+    return {out_features(), rank};
+  }
+  std::vector<std::int64_t> sizes = sizes_;
+  sizes[0] = rank;
+  return sizes;
+}
+
+at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
+  const at::Tensor rows = transposed() ? matrix.t() : matrix;
+  if (!is_inner(which) || !is_conv()) {
+    return rows;
+  }
+  return rows.reshape(stored_sizes(which, rows.size(0)));
+}
+
+at::Tensor view_at(
+    const at::Tensor& flat,
+    std::int64_t offset,
+    const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  if (sizes.size() == 4) {
+    strides = {
+        product(sizes, 1), 1, sizes[3] * sizes[1], sizes[1]};
+  } else {
+    for (std::size_t i = sizes.size(); i-- > 1;) {
+      strides[i - 1] = strides[i] * sizes[i];
+    }
+  }
+  // A fresh tensor over the storage, not an autograd view: it may be a leaf
+  // with gradients while the flat buffer is updated underneath it.
+  at::Tensor view = at::empty({0}, flat.options());
+  view.set_(
+      flat.storage(), flat.storage_offset() + offset, sizes, strides);
+  return view;
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,98 @@
+// The weight of a Linear or conv layer: dense, or as low-rank factors.
+//
+// Dense: O x I or O x I x kh x kw (channels-last in memory). As a matrix it is
+// O x (I*kh*kw); if rows < columns it is transposed, so that W is always m x n
+// with m >= n, W ~= A * B, A m x r (the big factor), B r x n.
+//
+// A forward pass applies the factors one after the other, so they are stored
+// as it needs them: `inner` (r x I or r x I x kh x kw) is applied first,
+// `outer` (O x r) second. Not transposed: inner = B, outer = A. Transposed:
+// inner = A^T, outer = B^T.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "linalg/svd.h"
+
+namespace abtrain::nn {
+
+enum class Factor { A, B };
+
+class Weight {
+ public:
+  Weight() = default;
+  // sizes: O x I, or O x I x kh x kw. `fixed` weights are never factored
+  // (grouped convolutions).
+  Weight(std::vector<std::int64_t> sizes, bool fixed = false);
+
+  const std::vector<std::int64_t>& sizes() const {
+    return sizes_;
+  }
+  std::int64_t out_features() const {
+    return sizes_[0];
+  }
+  std::int64_t in_features() const;  // I * kh * kw
+  std::int64_t numel() const {
+    return out_features() * in_features();
+  }
+  bool is_conv() const {
+    return sizes_.size() == 4;
+  }
+  bool is_fixed() const {
+    return fixed_;
+  }
+  bool transposed() const {
+    return out_features() < in_features();
+  }
+  std::int64_t m() const;
+  std::int64_t n() const;
+
+  bool is_factored() const {
+    return inner.defined();
+  }
+  std::int64_t rank() const {
+    return is_factored() ? inner.size(0) : 0;
+  }
+  // The tensor that stores a factor.
+  at::Tensor& factor(Factor which);
+  // Numbers in a factor at rank r.
+  std::int64_t factor_numel(Factor which, std::int64_t rank) const;
+
+  // m x n, a view of the dense weight where strides allow it.
+  at::Tensor matrix() const;
+  // The dense weight that an m x n matrix stands for, laid out as `dense` is.
+  at::Tensor from_matrix(const at::Tensor& matrix) const;
+  // The factors as A (m x r) and B (r x n), views where strides allow.
+  linalg::LowRankPair pair() const;
+  // Dense or merged weight, O x I (x kh x kw); a new tensor when factored.
+  at::Tensor merged() const;
+
+  // Shape of a factor as it is stored, at rank r.
+  std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
+  // A factor as matrix -> as it is stored (a view or a copy).
+  at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
+
+  at::Tensor dense;  // undefined while factored
+  at::Tensor inner;  // undefined while dense
+  at::Tensor outer;
+
+ private:
+  bool is_inner(Factor which) const {
+    return (which == Factor::A) == transposed();
+  }
+  std::vector<std::int64_t> sizes_;
+  bool fixed_ = false;
+};
+
+// The channels-last tensor of a contiguous run of numbers: 4-D sizes are laid
+// out O x kh x kw x I in memory, others row by row.
+at::Tensor view_at(
+    const at::Tensor& flat,
+    std::int64_t offset,
+    const std::vector<std::int64_t>& sizes);
+
+}  // namespace abtrain::nn

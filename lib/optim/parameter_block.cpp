@@ -1,0 +1,108 @@
+#include "optim/parameter_block.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::optim {
+
+namespace {
+
+// A plain tensor over the flat buffer with the sizes and strides of `like`,
+// which is dense in memory in some order of its dimensions.
+at::Tensor view_like(
+    const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
+  at::Tensor view = at::empty({0}, flat.options());
+  view.set_(
+      flat.storage(),
+      flat.storage_offset() + offset,
+      like.sizes(),
+      like.strides());
+  return view;
+}
+
+}  // namespace
+
+ParameterBlock::ParameterBlock(
+    std::vector<ParameterRef> parameters, bool trained, int moments)
+    : parameters_(std::move(parameters)),
+      offsets_{0},
+      moment_count_(trained ? moments : 0),
+      moment_views_(static_cast<std::size_t>(moment_count_)) {
+  const at::NoGradGuard no_grad;
+  for (const ParameterRef& p : parameters_) {
+    ABT_ASSERT(p.tensor->defined(), p.name, " has no values");
+    offsets_.push_back(offsets_.back() + p.tensor->numel());
+  }
+  const std::int64_t total = offsets_.back();
+  const auto options = parameters_.empty()
+      ? at::TensorOptions().dtype(at::kFloat)
+      : parameters_.front().tensor->options().requires_grad(false);
+  values_ = at::empty({total}, options);
+  if (trained) {
+    gradients_ = at::zeros({total}, options);
+    moments_ = at::zeros({moment_count_ * total}, options);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& tensor = *parameters_[i].tensor;
+    at::Tensor source = tensor.detach();
+    if (!source.is_non_overlapping_and_dense()) {
+      source = source.contiguous();
+    }
+    at::Tensor view = view_like(values_, offsets_[i], source);
+    view.copy_(source);
+    value_views_.push_back(view);
+    if (trained) {
+      gradient_views_.push_back(view_like(gradients_, offsets_[i], source));
+      for (int k = 0; k < moment_count_; ++k) {
+        moment_views_[static_cast<std::size_t>(k)].push_back(
+            view_like(moments_, k * total + offsets_[i], source));
+      }
+      steps_.push_back(at::zeros({}, options));
+    }
+    tensor = view;
+    tensor.set_requires_grad(trained);
+  }
+}
+
+void ParameterBlock::collect_gradients(std::int64_t micro_batches) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& gradient = parameters_[i].tensor->mutable_grad();
+    if (gradient.defined()) {
+      gradient_views_[i].copy_(gradient);
+      gradient.reset();
+    } else {
+      gradient_views_[i].zero_();
+    }
+  }
+  if (micro_batches > 1) {
+    gradients_.div_(static_cast<double>(micro_batches));
+  }
+}
+
+void ParameterBlock::adopt(const ParameterBlock& old) {
+  const at::NoGradGuard no_grad;
+  std::unordered_map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < old.steps_.size(); ++i) {
+    index.emplace(old.parameters_[i].name, i);
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const auto found = index.find(parameters_[i].name);
+    if (found == index.end() ||
+        old.value_views_[found->second].sizes() != value_views_[i].sizes()) {
+      continue;
+    }
+    steps_[i].copy_(old.steps_[found->second]);
+    for (std::size_t k = 0; k < moment_views_.size(); ++k) {
+      moment_views_[k][i].copy_(old.moment_views_[k][found->second]);
+    }
+  }
+}
+
+}  // namespace abtrain::optim

@@ -1,0 +1,85 @@
+// Parameters that are trained, averaged and sent together: their values,
+// gradients and optimizer moments lie in flat fp32 buffers, so that a
+// collective takes one call and an optimizer step one fused pass.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace abtrain::optim {
+
+struct ParameterRef {
+  std::string name;
+  at::Tensor* tensor = nullptr;  // rebound to a view of the flat buffer
+  bool decays = true;            // weight decay applies
+  bool is_factor = false;        // takes method.factor_lr_scale
+};
+
+class ParameterBlock {
+ public:
+  ParameterBlock() = default;
+  // Packs the tensors, in order, and rebinds them. `trained` ones get a gradient
+  // and `moments` flat buffers of optimizer state (zero, step count 0).
+  ParameterBlock(
+      std::vector<ParameterRef> parameters, bool trained, int moments);
+
+  const std::vector<ParameterRef>& parameters() const {
+    return parameters_;
+  }
+  // Begin of a parameter in the flat buffers; index == count gives the end.
+  std::int64_t offset(std::size_t index) const {
+    return offsets_[index];
+  }
+  std::int64_t numel() const {
+    return values_.defined() ? values_.numel() : 0;
+  }
+
+  at::Tensor& values() {
+    return values_;
+  }
+  at::Tensor& gradients() {
+    return gradients_;
+  }
+  // moments x numel, flat.
+  at::Tensor& moments() {
+    return moments_;
+  }
+  int moment_count() const {
+    return moment_count_;
+  }
+
+  // Views that the optimizer works on, one a parameter.
+  const std::vector<at::Tensor>& value_views() const {
+    return value_views_;
+  }
+  const std::vector<at::Tensor>& gradient_views() const {
+    return gradient_views_;
+  }
+  const std::vector<at::Tensor>& moment_views(int which) const {
+    return moment_views_[static_cast<std::size_t>(which)];
+  }
+  // Steps taken since the moments were zero, one fp32 scalar tensor each.
+  const std::vector<at::Tensor>& steps() const {
+    return steps_;
+  }
+
+  // Moves the gradients that a backward pass left on the parameters into the
+  // flat buffer, divided by `micro_batches`; a parameter without one gets zeros.
+  void collect_gradients(std::int64_t micro_batches);
+
+  // Takes over moments and step counts of the parameters of the same name and size.
+  void adopt(const ParameterBlock& old);
+
+ private:
+  std::vector<ParameterRef> parameters_;
+  std::vector<std::int64_t> offsets_;
+  at::Tensor values_, gradients_, moments_;
+  int moment_count_ = 0;
+  std::vector<at::Tensor> value_views_, gradient_views_, steps_;
+  std::vector<std::vector<at::Tensor>> moment_views_;
+};
+
+}  // namespace abtrain::optim

@@ -1,0 +1,61 @@
+#include "optim/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace abtrain::optim {
+
+Schedule::Schedule(
+    const ScheduleOptions& options,
+    double peak,
+    std::int64_t total_steps,
+    std::int64_t steps_per_epoch)
+    : options_(options),
+      peak_(peak),
+      warmup_(options.warmup_steps.in_steps(steps_per_epoch)),
+      total_(total_steps) {
+  const auto& name = options_.name;
+  ABT_CHECK(
+      name == "constant" || name == "cosine" || name == "linear" ||
+          name == "step",
+      Config,
+      "schedule.name: expected constant, cosine, linear or step; got '",
+      name,
+      "'");
+}
+
+double Schedule::at(std::int64_t t) const {
+  if (t < warmup_) {
+    const double share =
+        static_cast<double>(t) / static_cast<double>(warmup_);
+    const double from = std::min(options_.warmup_from, peak_);
+    return from + (peak_ - from) * share;
+  }
+  const auto length = static_cast<double>(std::max<std::int64_t>(
+      1, total_ - warmup_));
+  const double share =
+      std::min(1.0, static_cast<double>(t - warmup_) / length);
+  if (options_.name == "cosine") {
+    return options_.final_lr +
+        (peak_ - options_.final_lr) * 0.5 *
+        (1 + std::cos(std::numbers::pi * share));
+  }
+  if (options_.name == "linear") {
+    return peak_ + (options_.final_lr - peak_) * share;
+  }
+  if (options_.name == "step") {
+    double rate = peak_;
+    for (const double milestone : options_.milestones) {
+      if (share >= milestone) {
+        rate *= options_.step_factor;
+      }
+    }
+    return rate;
+  }
+  return peak_;
+}
+
+}  // namespace abtrain::optim
