@@ -1,23 +1,35 @@
 # abtrain_floor(NAME LEVEL [TORCH] [USES floor...] [LINKS target...])
 # A folder is a floor: one static library of all its .cpp files, which may use
 # only floors of a lower level. A pair foo_cuda.cpp / foo_no_cuda.cpp (or
-# cuda.cpp / no_cuda.cpp) holds the two forms of an optional part.
+# cuda.cpp / no_cuda.cpp; the same for nccl and mpi) holds the two forms of an
+# optional part.
 
 add_library(abtrain_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(abtrain_pch PRIVATE abtrain::flags abtrain::torch Threads::Threads)
 target_precompile_headers(abtrain_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 
+# Keeps of each such pair the file that this build wants.
+function(abtrain_choose_forms list)
+  set(sources ${${list}})
+  foreach(part IN ITEMS cuda nccl mpi)
+    string(TOUPPER ${part} upper)
+    set(absent ${sources})
+    list(FILTER absent INCLUDE REGEX "[/_]no_${part}\\.cpp$")
+    if(absent AND ABTRAIN_WITH_${upper})
+      list(REMOVE_ITEM sources ${absent})
+    elseif(NOT ABTRAIN_WITH_${upper})
+      list(FILTER sources EXCLUDE REGEX "[/_]${part}\\.cpp$")
+      list(APPEND sources ${absent})
+    endif()
+  endforeach()
+  set(${list} ${sources} PARENT_SCOPE)
+endfunction()
+
 function(abtrain_floor name level)
   cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH" "" "USES;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
-  if(ABTRAIN_WITH_CUDA)
-    list(FILTER sources EXCLUDE REGEX "no_cuda\\.cpp$")
-  else()
-    list(FILTER sources EXCLUDE REGEX "/(.*_)?cuda\\.cpp$")
-    file(GLOB stubs CONFIGURE_DEPENDS *no_cuda.cpp)
-    list(APPEND sources ${stubs})
-  endif()
+  abtrain_choose_forms(sources)
   set(target abtrain_${name})
   if(sources)
     add_library(${target} STATIC ${sources})
@@ -50,6 +62,12 @@ function(abtrain_floor name level)
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
   # Include lines are held to the same order as the link lines.
   set(allowed ${name} ${arg_USES})
+  if("abtrain::kernels" IN_LIST arg_LINKS)
+    list(APPEND allowed kernels)
+  endif()
+  if("abtrain::kernels" IN_LIST arg_LINKS)
+    list(APPEND allowed kernels)
+  endif()
   foreach(file IN LISTS sources headers)
     file(STRINGS ${file} includes REGEX "^#include \"[a-z_]+/")
     foreach(line IN LISTS includes)
