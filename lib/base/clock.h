@@ -1,0 +1,64 @@
+// Monotonic time in seconds: a stopwatch, and a timer that adds up spans.
+#pragma once
+
+#include <chrono>
+
+namespace abtrain {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  // The seconds so far; begins anew.
+  double restart() {
+    const auto now = Clock::now();
+    const std::chrono::duration<double> span = now - begin_;
+    begin_ = now;
+    return span.count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_ = Clock::now();
+};
+
+// Sum of the spans measured by Span objects, and how many there were.
+// Not thread-safe.
+class Timer {
+ public:
+  class Span {
+   public:
+    explicit Span(Timer& timer) : timer_(timer) {}
+    ~Span() {
+      timer_.add(watch_.seconds());
+    }
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+
+   private:
+    Timer& timer_;
+    Stopwatch watch_;
+  };
+
+  // Measures until the returned object ends: `const auto span = t.measure();`
+  [[nodiscard]] Span measure() {
+    return Span(*this);
+  }
+  void add(double seconds) {
+    seconds_ += seconds;
+    ++count_;
+  }
+  double seconds() const {
+    return seconds_;
+  }
+  long count() const {
+    return count_;
+  }
+
+ private:
+  double seconds_ = 0;
+  long count_ = 0;
+};
+
+}  // namespace abtrain

@@ -1,0 +1,43 @@
+#include "base/env.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/scalars.h"
+
+namespace abtrain {
+
+std::optional<std::string> env(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<std::int64_t> env_integer(const char* name) {
+  const auto text = env(name);
+  if (!text) {
+    return std::nullopt;
+  }
+  std::int64_t value = 0;
+  std::string why;
+  ABT_CHECK(
+      parse_integer(*text, value, why),
+      Usage,
+      "environment variable ",
+      name,
+      ": expected an integer, got '",
+      *text,
+      "'");
+  return value;
+}
+
+std::string program_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : path.string();
+}
+
+}  // namespace abtrain

@@ -1,0 +1,204 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain {
+namespace {
+
+[[noreturn]] void fail(const char* what, const std::string& path, int error) {
+  const std::string reason = std::generic_category().message(error);
+  throw Error(ErrorKind::Io, str("cannot ", what, " '", path, "': ", reason));
+}
+
+// An open file, closed at the end of its scope.
+class File {
+ public:
+  File(const std::string& path, int flags, const char* what)
+      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (file_ < 0) {
+      fail(what, path, errno);
+    }
+  }
+  ~File() {
+    if (file_ >= 0) {
+      ::close(file_);
+    }
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const {
+    return file_;
+  }
+  int release() {
+    return std::exchange(file_, -1);
+  }
+  // Network file systems report a full disk only here.
+  void close() {
+    if (::close(release()) != 0) {
+      fail("write", path_, errno);
+    }
+  }
+
+ private:
+  std::string path_;
+  int file_;
+};
+
+void write_all(int file, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 && errno != EINTR) {
+      fail("write", path, errno);
+    }
+    content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
+}
+
+void flush(int file, const std::string& path) {
+  // EINVAL: a device or pipe, which has nothing to flush.
+  if (::fsync(file) != 0 && errno != EINVAL) {
+    fail("flush", path, errno);
+  }
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Length up to the last newline.
+std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
+  std::array<char, 4096> block;
+  while (size > 0) {
+    const std::int64_t begin = std::max<std::int64_t>(
+        0, size - static_cast<std::int64_t>(block.size()));
+    const auto length = static_cast<std::size_t>(size - begin);
+    if (::pread(file, block.data(), length, begin) !=
+        static_cast<ssize_t>(length)) {
+      fail("read", path, errno);
+    }
+    const std::size_t newline =
+        std::string_view(block.data(), length).rfind('\n');
+    if (newline != std::string_view::npos) {
+      return begin + static_cast<std::int64_t>(newline) + 1;
+    }
+    size = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  ABT_CHECK(
+      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
+      MissingInput,
+      "there is no file '",
+      path,
+      "'");
+  const File file(path, O_RDONLY, "read");
+  std::string content;
+  std::array<char, 1 << 16> block;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), block.data(), block.size());
+    if (got == 0) {
+      return content;
+    }
+    if (got < 0 && errno != EINTR) {
+      fail("read", path, errno);
+    }
+    content.append(block.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+  }
+}
+
+void atomic_write(const std::string& path, std::string_view content) {
+  const std::string beside = str(path, ".tmp", ::getpid());
+  try {
+    File file(beside, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    write_all(file.get(), content, path);
+    flush(file.get(), path);
+    file.close();
+    if (::rename(beside.c_str(), path.c_str()) != 0) {
+      fail("write", path, errno);
+    }
+  } catch (...) {
+    ::unlink(beside.c_str());
+    throw;
+  }
+  sync_path(folder_of(path));
+}
+
+void make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    fail("make folder", path, error.value());
+  }
+}
+
+void sync_path(const std::string& path) {
+  const File file(path, O_RDONLY, "flush");
+  flush(file.get(), path);
+}
+
+LineWriter::LineWriter(std::string path, std::int64_t keep)
+    : path_(std::move(path)) {
+  // The destructor does not run if this constructor throws: File closes.
+  File file(path_, O_RDWR | O_CREAT | O_APPEND, "write");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    fail("write", path_, errno);
+  }
+  if (S_ISREG(status.st_mode)) {
+    ABT_CHECK(
+        keep <= status.st_size,
+        DamagedData,
+        "'",
+        path_,
+        "' should hold at least ",
+        keep,
+        " bytes, but has ",
+        status.st_size);
+    size_ = whole_lines(
+        file.get(), keep >= 0 ? keep : std::int64_t{status.st_size}, path_);
+    if (size_ < status.st_size && ::ftruncate(file.get(), size_) != 0) {
+      fail("write", path_, errno);
+    }
+  }
+  file_ = file.release();
+}
+
+LineWriter::LineWriter(LineWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      size_(other.size_) {}
+
+LineWriter::~LineWriter() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+void LineWriter::write(std::string_view line) {
+  const std::string whole = str(line, "\n");
+  write_all(file_, whole, path_);
+  size_ += static_cast<std::int64_t>(whole.size());
+}
+
+void LineWriter::sync() {
+  flush(file_, path_);
+}
+
+}  // namespace abtrain

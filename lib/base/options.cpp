@@ -1,0 +1,339 @@
+#include "base/options.h"
+
+#include <algorithm>
+
+#include "base/scalars.h"
+#include "base/text.h"
+
+namespace abtrain {
+namespace {
+
+using Kind = Value::Kind;
+
+std::string expected(
+    const std::string& wanted,
+    const Value& value,
+    const std::string& why) {
+  const std::string out = str("expected ", wanted, ", got ", describe(value));
+  return why.empty() ? out : str(out, " (", why, ")");
+}
+
+// A number by `parse`, within `range`.
+template <class T, class Parse>
+auto number_in(Interval range, Parse parse) {
+  return [range, parse](const Value& value, T& out, std::string& why) {
+    if (value.kind == Kind::Scalar && value.quoted) {
+      why = "leave the quotes off";
+      return false;
+    }
+    return value.kind == Kind::Scalar && parse(value.text, out, why) &&
+           range.contains(static_cast<double>(out));
+  };
+}
+
+auto integer_in(Interval range) {
+  return number_in<std::int64_t>(
+      range, [](const std::string& text, std::int64_t& out, std::string& why) {
+        return parse_integer(text, out, why);
+      });
+}
+
+auto duration_in(Interval range) {
+  return [range](const Value& value, Duration& out, std::string& why) {
+    return value.kind == Kind::Scalar && parse_duration(value.text, out, why) &&
+           range.contains(out.value);
+  };
+}
+
+bool is_word(const Value& value, const char* word) {
+  return value.kind == Kind::Scalar && value.text == word;
+}
+
+bool take_text(const Value& value, std::string& out, std::string& why) {
+  if (value.kind == Kind::Scalar && value.text.empty()) {
+    why = "it is empty";
+  }
+  out = value.text;
+  return value.kind == Kind::Scalar && !value.text.empty();
+}
+
+std::string folder_name_fault(const std::string& name) {
+  constexpr std::size_t kLongest = 200;
+  if (name == "." || name == "..") {
+    return "that is a folder of its own";
+  }
+  if (name.find_first_of("/\\") != std::string::npos) {
+    return "slashes cannot stand in a name";
+  }
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      return "control characters cannot stand in a name";
+    }
+  }
+  if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
+    return "a name begins with neither '-' nor a blank and ends with none";
+  }
+  return name.size() > kLongest ? str("longer than ", kLongest, " bytes") : "";
+}
+
+std::string wanted_duration(Interval range) {
+  return str("a duration", range.text(), ", as in 110 or 2 epochs");
+}
+
+}  // namespace
+
+template <class T>
+void Fields::add(
+    Key key,
+    T& member,
+    std::string wanted,
+    Take<T> take,
+    Print print,
+    Help help) {
+  const auto read = [&member, wanted, take](
+                        const Value& value, const Complain& complain) {
+    std::string why;
+    T taken{};
+    if (take(value, taken, why)) {
+      member = std::move(taken);
+    } else {
+      complain(value, expected(wanted, value, why));
+    }
+  };
+  fields_.push_back({key, wanted, help, read, std::move(print), {}});
+}
+
+template <class T>
+void Fields::add_list(
+    Key key,
+    std::vector<T>& member,
+    std::size_t least,
+    std::string each,
+    Take<T> take,
+    std::string (*print)(const T&),
+    Help help) {
+  const std::string wanted = "a list, each item " + each;
+  const auto read = [&member, least, each, wanted, take](
+                        const Value& value, const Complain& complain) {
+    if (value.kind != Kind::List || value.items.size() < least) {
+      complain(
+          value,
+          expected(
+              wanted,
+              value,
+              value.kind == Kind::List     ? "it is empty"
+              : value.kind == Kind::Scalar ? str("write [", value.text, "]")
+                                           : ""));
+      return;
+    }
+    std::vector<T> items(value.items.size());
+    bool right = true;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      std::string why;
+      if (!take(value.items[i], items[i], why)) {
+        right = false;
+        complain(value.items[i], expected(each, value.items[i], why));
+      }
+    }
+    if (right) {
+      member = std::move(items);
+    }
+  };
+  const auto print_all = [&member, print] {
+    std::vector<std::string> parts;
+    for (const T& item : member) {
+      parts.push_back(print(item));
+    }
+    return "[" + join(parts, ", ") + "]";
+  };
+  fields_.push_back({key, wanted, help, read, print_all, {}});
+}
+
+void Fields::flag(Key key, bool& member, Help help) {
+  add<bool>(
+      key,
+      member,
+      "true or false",
+      [](const Value& value, bool& out, std::string&) {
+        out = is_word(value, "true");
+        return !value.quoted && (out || is_word(value, "false"));
+      },
+      [&member] { return std::string(member ? "true" : "false"); },
+      help);
+}
+
+void Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
+  add<std::int64_t>(
+      key,
+      member,
+      "an integer" + range.text(),
+      integer_in(range),
+      [&member] { return std::to_string(member); },
+      help);
+}
+
+void Fields::integer(Key key, std::uint64_t& member, Help help) {
+  add<std::uint64_t>(
+      key,
+      member,
+      "an integer from 0 to 2^64-1",
+      number_in<std::uint64_t>(
+          any(),
+          [](const std::string& text, std::uint64_t& out, std::string& why) {
+            return parse_integer(text, out, why);
+          }),
+      [&member] { return std::to_string(member); },
+      help);
+}
+
+void Fields::number(Key key, double& member, Interval range, Help help) {
+  add<double>(
+      key,
+      member,
+      "a number" + range.text(),
+      number_in<double>(range, parse_number),
+      [&member] { return print_number(member); },
+      help);
+}
+
+void Fields::text(Key key, std::string& member, Help help) {
+  const auto print = [&member] { return print_text(member); };
+  add<std::string>(key, member, "a text", take_text, print, help);
+}
+
+void Fields::folder_name(Key key, std::string& member, Help help) {
+  add<std::string>(
+      key,
+      member,
+      "a name for a folder",
+      [](const Value& value, std::string& out, std::string& why) {
+        if (take_text(value, out, why)) {
+          why = folder_name_fault(out);
+          return why.empty();
+        }
+        return false;
+      },
+      [&member] { return print_text(member); },
+      help);
+}
+
+void Fields::choice(
+    Key key,
+    std::string& member,
+    std::vector<std::string> names,
+    Help help) {
+  add_choice(
+      key,
+      std::move(names),
+      [&member](const std::string& name) { member = name; },
+      [&member] { return print_text(member); },
+      help);
+}
+
+void Fields::add_choice(
+    Key key,
+    std::vector<std::string> names,
+    std::function<void(const std::string&)> set,
+    Print print,
+    Help help) {
+  const std::string wanted =
+      (names.size() > 1 ? "one of " : "") + join(names, ", ");
+  const auto read = [names, set, wanted](
+                        const Value& value, const Complain& complain) {
+    if (value.kind == Kind::Scalar &&
+        std::find(names.begin(), names.end(), value.text) != names.end()) {
+      set(value.text);
+      return;
+    }
+    const std::string near = nearest(value.text, names);
+    const std::string why =
+        near.empty() ? "" : str("did you mean '", near, "'?");
+    complain(value, expected(wanted, value, why));
+  };
+  fields_.push_back({key, wanted, help, read, std::move(print), {}});
+}
+
+void Fields::auto_or_integer(
+    Key key,
+    std::string& member,
+    Interval range,
+    Help help) {
+  add<std::string>(
+      key,
+      member,
+      "auto or an integer" + range.text(),
+      [range](const Value& value, std::string& out, std::string& why) {
+        std::int64_t number = 0;
+        const bool is_auto = is_word(value, "auto");
+        const bool right = is_auto || integer_in(range)(value, number, why);
+        out = is_auto ? "auto" : std::to_string(number);
+        return right;
+      },
+      [&member] { return member; },
+      help);
+}
+
+void Fields::duration(Key key, Duration& member, Interval range, Help help) {
+  add<Duration>(
+      key,
+      member,
+      wanted_duration(range),
+      duration_in(range),
+      [&member] { return print_duration(member); },
+      help);
+}
+
+void Fields::auto_or_duration(Key key, Duration& member, Help help) {
+  add<Duration>(
+      key,
+      member,
+      "auto or " + wanted_duration(at_least(0)),
+      [](const Value& value, Duration& out, std::string& why) {
+        out = Duration::steps(-1);
+        return is_word(value, "auto") ||
+               duration_in(at_least(0))(value, out, why);
+      },
+      [&member] { return member.value < 0 ? "auto" : print_duration(member); },
+      help);
+}
+
+void Fields::integers(
+    Key key,
+    std::vector<std::int64_t>& member,
+    Interval each,
+    Help help) {
+  add_list<std::int64_t>(
+      key,
+      member,
+      1,
+      "an integer" + each.text(),
+      integer_in(each),
+      [](const std::int64_t& item) { return std::to_string(item); },
+      help);
+}
+
+void Fields::numbers(
+    Key key,
+    std::vector<double>& member,
+    Interval each,
+    Help help) {
+  add_list<double>(
+      key,
+      member,
+      1,
+      "a number" + each.text(),
+      number_in<double>(each, parse_number),
+      [](const double& item) { return print_number(item); },
+      help);
+}
+
+void Fields::texts(Key key, std::vector<std::string>& member, Help help) {
+  add_list<std::string>(key, member, 0, "a text", take_text, print_text, help);
+}
+
+void Fields::section(Key key, Fields fields, Help help) {
+  fields_.push_back(
+      {key, "a section", help, {}, {}, std::move(fields.fields_)});
+}
+
+}  // namespace abtrain

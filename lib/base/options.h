@@ -1,0 +1,136 @@
+// A table of the fields of an options struct: key, member, range, help. The
+// same table reads a section, prints it as YAML, checks it and documents it.
+//
+// A table is bound to one object and must not outlive it:
+//   Fields fields_of(TrainOptions& o) {
+//     Fields f;
+//     f.number("epochs", o.epochs, above(0), "length of the run");
+//     return f;
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/duration.h"
+#include "base/interval.h"
+#include "base/value.h"
+
+namespace abtrain {
+
+using Complain = std::function<void(const Value& where, std::string message)>;
+
+struct Field {
+  std::string key;
+  std::string wanted;  // "an integer of at least 1"
+  std::string help;
+  // Sets the member, or complains and leaves it.
+  std::function<void(const Value&, const Complain&)> read;
+  std::function<std::string()> print;  // as YAML on one line
+  std::vector<Field> section;          // fields of a sub-section
+  bool is_section() const {
+    return !section.empty();
+  }
+};
+
+class Fields {
+ public:
+  using Key = const char*;
+  using Help = const char*;
+  void flag(Key key, bool& member, Help help);
+  void integer(Key key, std::int64_t& member, Interval range, Help help);
+  void integer(Key key, std::uint64_t& member, Help help);
+  void number(Key key, double& member, Interval range, Help help);
+  void text(Key key, std::string& member, Help help);
+  // Text that can name one folder.
+  void folder_name(Key key, std::string& member, Help help);
+  void choice(
+      Key key,
+      std::string& member,
+      std::vector<std::string> names,
+      Help help);
+  template <class E>
+  void choice(
+      Key key,
+      E& member,
+      std::vector<std::pair<std::string, E>> names,
+      Help help);
+  // `auto` or an integer, kept as text.
+  void auto_or_integer(Key key, std::string& member, Interval range, Help help);
+  void duration(Key key, Duration& member, Interval range, Help help);
+  // `auto` is kept as a negative duration.
+  void auto_or_duration(Key key, Duration& member, Help help);
+  // Lists of at least one item.
+  void integers(
+      Key key,
+      std::vector<std::int64_t>& member,
+      Interval each,
+      Help help);
+  void numbers(Key key, std::vector<double>& member, Interval each, Help help);
+  // A list of texts; may be empty.
+  void texts(Key key, std::vector<std::string>& member, Help help);
+  void section(Key key, Fields fields, Help help);
+
+  const std::vector<Field>& list() const {
+    return fields_;
+  }
+
+ private:
+  // How one value becomes a T; false and a remark where it is not one.
+  template <class T>
+  using Take = std::function<bool(const Value&, T&, std::string& why)>;
+  using Print = std::function<std::string()>;
+  template <class T>
+  void
+  add(Key key, T& member, std::string wanted, Take<T> take, Print, Help help);
+  template <class T>
+  void add_list(
+      Key key,
+      std::vector<T>& member,
+      std::size_t least,
+      std::string each,
+      Take<T> take,
+      std::string (*print)(const T&),
+      Help help);
+  void add_choice(
+      Key key,
+      std::vector<std::string> names,
+      std::function<void(const std::string&)> set,
+      Print print,
+      Help help);
+  std::vector<Field> fields_;
+};
+
+template <class E>
+void Fields::choice(
+    Key key,
+    E& member,
+    std::vector<std::pair<std::string, E>> names,
+    Help help) {
+  std::vector<std::string> texts;
+  for (const auto& name : names) {
+    texts.push_back(name.first);
+  }
+  const auto set = [&member, names](const std::string& text) {
+    for (const auto& [name, value] : names) {
+      if (name == text) {
+        member = value;
+      }
+    }
+  };
+  const auto print = [&member, names] {
+    std::string text;
+    for (const auto& [name, value] : names) {
+      if (value == member) {
+        text = name;
+      }
+    }
+    return text;
+  };
+  add_choice(key, std::move(texts), set, print, help);
+}
+
+}  // namespace abtrain

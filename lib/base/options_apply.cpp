@@ -1,0 +1,177 @@
+#include "base/options_apply.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace abtrain {
+namespace {
+
+using Kind = Value::Kind;
+
+std::string full_name(const std::string& prefix, const std::string& key) {
+  return prefix.empty() ? key : prefix + "." + key;
+}
+
+void list_keys(
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::vector<std::string>& out) {
+  for (const Field& field : fields) {
+    const std::string name = full_name(prefix, field.key);
+    if (field.is_section()) {
+      list_keys(field.section, name, out);
+    } else {
+      out.push_back(name);
+    }
+  }
+}
+
+class Applier {
+ public:
+  Applier(const Fields& all, Reading& reading)
+      : all_(keys_of(all)), reading_(reading) {}
+
+  void section(
+      const std::vector<Field>& fields,
+      const Value& section,
+      const std::string& prefix) {
+    std::vector<const Entry*> seen;
+    for (const Entry& entry : section.entries) {
+      const std::string name = full_name(prefix, entry.key);
+      const auto earlier =
+          std::find_if(seen.begin(), seen.end(), [&](const Entry* other) {
+            return other->key == entry.key;
+          });
+      if (earlier != seen.end()) {
+        const Place& place = (*earlier)->place;
+        problem(
+            entry.place,
+            name,
+            str("given twice, first at ", place.line, ":", place.column));
+        continue;
+      }
+      seen.push_back(&entry);
+      const auto field =
+          std::find_if(fields.begin(), fields.end(), [&](const Field& f) {
+            return f.key == entry.key;
+          });
+      if (field == fields.end()) {
+        problem(entry.place, name, unknown(entry.key, fields, prefix));
+      } else {
+        value(*field, entry, name);
+      }
+    }
+  }
+
+ private:
+  void value(const Field& field, const Entry& entry, const std::string& name) {
+    if (entry.value.kind == Kind::Invalid) {
+      reading_.settings[name] = {entry.place, order(), true};
+    } else if (!field.is_section()) {
+      Reading::Setting setting{entry.place, order(), false};
+      field.read(entry.value, [&](const Value& where, std::string message) {
+        setting.bad = true;
+        // What is not written has no place of its own.
+        const bool empty = where.kind == Kind::Nothing;
+        problem(empty ? entry.place : where.place, name, std::move(message));
+      });
+      reading_.settings[name] = setting;
+    } else if (entry.value.kind == Kind::Section) {
+      section(field.section, entry.value, name);
+    } else {
+      std::vector<std::string> keys;
+      for (const Field& inner : field.section) {
+        keys.push_back(inner.key);
+      }
+      const bool by_name =
+          entry.value.kind == Kind::Scalar && keys.front() == "name";
+      problem(
+          entry.value.kind == Kind::Nothing ? entry.place : entry.value.place,
+          name,
+          str("expected a section with keys ",
+              join(keys, ", "),
+              ", got ",
+              describe(entry.value),
+              by_name ? str("; did you mean '",
+                            entry.key,
+                            ": {name: ",
+                            entry.value.text,
+                            "}'?")
+                      : ""));
+    }
+  }
+
+  std::string unknown(
+      const std::string& key,
+      const std::vector<Field>& fields,
+      const std::string& prefix) const {
+    if (key.find(':') != std::string::npos) {
+      return "unknown key (a blank belongs after the ':')";
+    }
+    // The same key in another section, else the most similar one here.
+    std::string meant;
+    for (const std::string& name : all_) {
+      const bool same_key =
+          name.size() > key.size() &&
+          name.compare(name.size() - key.size(), key.size(), key) == 0 &&
+          name[name.size() - key.size() - 1] == '.';
+      if (same_key && (meant.empty() || name.size() < meant.size())) {
+        meant = name;
+      }
+    }
+    if (meant.empty()) {
+      std::vector<std::string> keys;
+      for (const Field& field : fields) {
+        keys.push_back(field.key);
+      }
+      const std::string near = nearest(key, keys);
+      meant = near.empty() ? "" : full_name(prefix, near);
+    }
+    return meant.empty() ? "unknown key"
+                         : str("unknown key, did you mean '", meant, "'?");
+  }
+
+  void
+  problem(const Place& place, const std::string& key, std::string message) {
+    reading_.problems.push_back({place, key, std::move(message)});
+  }
+  int order() {
+    return ++reading_.last_order;
+  }
+
+  std::vector<std::string> all_;
+  Reading& reading_;
+};
+
+void print(const std::vector<Field>& fields, int indent, std::string& out) {
+  for (const Field& field : fields) {
+    out += std::string(indent, ' ') + field.key + ":";
+    if (field.is_section()) {
+      out += "\n";
+      print(field.section, indent + 2, out);
+    } else {
+      out += " " + field.print() + "\n";
+    }
+  }
+}
+
+}  // namespace
+
+void apply(const Fields& fields, const Value& section, Reading& reading) {
+  Applier(fields, reading).section(fields.list(), section, "");
+}
+
+std::string to_yaml(const Fields& fields) {
+  std::string out;
+  print(fields.list(), 0, out);
+  return out;
+}
+
+std::vector<std::string> keys_of(const Fields& fields) {
+  std::vector<std::string> out;
+  list_keys(fields.list(), "", out);
+  return out;
+}
+
+}  // namespace abtrain

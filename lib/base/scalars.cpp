@@ -1,0 +1,170 @@
+#include "base/scalars.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace abtrain {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// YAML 1.1 reads 010 as 8, YAML 1.2 as 10: such numbers are refused.
+bool has_leading_zero(const std::string& digits) {
+  return digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
+}
+
+std::string unsigned_part(const std::string& text) {
+  const bool sign = !text.empty() && (text[0] == '-' || text[0] == '+');
+  return text.substr(sign ? 1 : 0);
+}
+
+template <class Integer>
+bool parse_whole(const std::string& text, Integer& out, std::string& why) {
+  const std::string digits = unsigned_part(text);
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), is_digit)) {
+    return false;
+  }
+  if (has_leading_zero(digits)) {
+    why = "write it without the leading zero";
+    return false;
+  }
+  const std::string plain = text[0] == '+' ? digits : text;
+  const auto [end, error] =
+      std::from_chars(plain.data(), plain.data() + plain.size(), out);
+  return error == std::errc() && end == plain.data() + plain.size();
+}
+
+}  // namespace
+
+bool parse_integer(
+    const std::string& text,
+    std::int64_t& out,
+    std::string& why) {
+  return parse_whole(text, out, why);
+}
+
+bool parse_integer(
+    const std::string& text,
+    std::uint64_t& out,
+    std::string& why) {
+  return parse_whole(text, out, why);
+}
+
+bool parse_number(const std::string& text, double& out, std::string& why) {
+  const std::string digits = unsigned_part(text);
+  if (digits.empty() || digits[0] == '-' || digits[0] == '+') {
+    return false;
+  }
+  if (has_leading_zero(digits)) {
+    why = "write it without the leading zero";
+    return false;
+  }
+  const std::string plain = text[0] == '+' ? digits : text;
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  const bool whole = end == plain.data() + plain.size();
+  if (whole && error == std::errc::result_out_of_range) {
+    why = "beyond what a double can hold";
+    return false;
+  }
+  if (digits == ".inf" || digits == ".nan" || digits == ".NaN" ||
+      digits == ".Inf" || (whole && !std::isfinite(value))) {
+    why = "not a finite number";
+    return false;
+  }
+  if (error != std::errc() || !whole) {
+    return false;
+  }
+  out = value;
+  return true;
+}
+
+bool parse_duration(const std::string& text, Duration& out, std::string& why) {
+  const std::size_t space = text.find(' ');
+  const std::string unit(
+      space == std::string::npos ? "steps" : trim(text.substr(space)));
+  const std::string count = text.substr(0, space);
+  if (unit == "step" || unit == "steps") {
+    std::int64_t steps = 0;
+    if (!parse_integer(count, steps, why)) {
+      double ignored = 0;
+      std::string other;
+      if (why.empty() && parse_number(count, ignored, other)) {
+        why = "steps are whole numbers";
+      }
+      return false;
+    }
+    out = Duration::steps(static_cast<double>(steps));
+    return true;
+  }
+  if (unit == "epoch" || unit == "epochs") {
+    double epochs = 0;
+    if (!parse_number(count, epochs, why)) {
+      return false;
+    }
+    out = Duration::epochs(epochs);
+    return true;
+  }
+  why = "the unit is steps or epochs";
+  return false;
+}
+
+std::string print_number(double value) {
+  std::array<char, 32> buffer{};
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return {buffer.data(), end};
+}
+
+std::string print_duration(const Duration& value) {
+  const char* unit = value.unit == Duration::Unit::Steps ? " step" : " epoch";
+  std::string count = value.unit == Duration::Unit::Steps
+                          ? std::to_string(std::llround(value.value))
+                          : print_number(value.value);
+  return count + unit + (value.value == 1 ? "" : "s");
+}
+
+std::string print_text(const std::string& text) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  const bool plain = !text.empty() && (is_letter(text[0]) || text[0] == '/') &&
+                     std::all_of(text.begin(), text.end(), [&](char c) {
+                       return is_letter(c) || is_digit(c) || c == '_' ||
+                              c == '-' || c == '.' || c == '/';
+                     });
+  // Words that some YAML readers take for something else than text.
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const std::array<const char*, 9> words = {
+      "true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+  if (plain && std::find(words.begin(), words.end(), lower) == words.end()) {
+    return text;
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\x%02X", c);
+      out += escape.data();
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace abtrain

@@ -1,0 +1,51 @@
+// A neutral tree of configuration values, each with the place it came from,
+// and problems that point at such places. No file format is known here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace abtrain {
+
+// Where a value was written. Line 0 means that the source has no lines (an
+// option of the command line).
+struct Place {
+  std::string source;  // "run.yaml" or "--set train.steps=3"
+  int line = 0;        // from 1
+  int column = 0;      // from 1, in characters
+  std::string text;    // the whole line
+};
+
+struct Entry;
+
+struct Value {
+  // Invalid: could not be taken in, and has been reported already.
+  enum class Kind { Nothing, Scalar, List, Section, Invalid };
+  Kind kind = Kind::Nothing;
+  std::string text;            // of a scalar
+  bool quoted = false;         // "3" rather than 3
+  std::vector<Value> items;    // of a list
+  std::vector<Entry> entries;  // of a section, repeated keys included
+  Place place;
+};
+
+struct Entry {
+  std::string key;
+  Place place;  // of the key
+  Value value;
+};
+
+struct Problem {
+  Place place;
+  std::string key;  // "train.steps"; empty where no key is at fault
+  std::string message;
+};
+
+// "file:line:column: error: key: message", below it the line and a caret.
+std::string to_text(const Problem& problem);
+std::string to_text(const std::vector<Problem>& problems);
+
+// How a value is named in a message: 'abc', nothing, a list, a section.
+std::string describe(const Value& value);
+
+}  // namespace abtrain
