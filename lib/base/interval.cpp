@@ -51,4 +51,10 @@ Interval from_to_below(double low, double high) {
   return out;
 }
 
+Interval above_to(double low, double high) {
+  Interval out = between(low, high);
+  out.low_open = true;
+  return out;
+}
+
 }  // namespace abtrain

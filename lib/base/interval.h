@@ -19,5 +19,6 @@ Interval at_least(double low);
 Interval above(double low);
 Interval between(double low, double high);
 Interval from_to_below(double low, double high);
+Interval above_to(double low, double high);
 
 }  // namespace abtrain

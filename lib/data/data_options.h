@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <string>
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::data {
 
 struct DataOptions {
@@ -20,5 +24,9 @@ struct DataOptions {
 struct OrderOptions {
   std::string name = "shuffle";  // shuffle | sequential
 };
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(DataOptions& options);
+Fields fields_of(OrderOptions& options);
 
 }  // namespace abtrain::data

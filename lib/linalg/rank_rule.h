@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::linalg {
 
 // sigma:    r = #{ s_i > cut * s_1 }, strict
@@ -52,5 +56,8 @@ std::vector<RankChoice> choose_ranks(
     const RankRule& rule,
     const std::vector<Spectrum>& spectra,
     std::int64_t other_parameters);
+
+// The table of a rule's keys, ranges and help (base/options.h).
+Fields fields_of(RankRule& rule);
 
 }  // namespace abtrain::linalg

@@ -9,6 +9,10 @@
 #include "compress/reducer_options.h"
 #include "linalg/rank_rule.h"
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::methods {
 
 // How the dense (FULL) phases of AB-training average their gradients.
@@ -38,5 +42,8 @@ struct MethodOptions {
   linalg::RankRule rank;
   FullPhaseOptions full_phase;
 };
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(MethodOptions& options);
 
 }  // namespace abtrain::methods

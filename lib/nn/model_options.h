@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::nn {
 
 struct ModelOptions {
@@ -13,5 +17,8 @@ struct ModelOptions {
   double width = 1.0;              // channel multiplier of the conv nets
   std::string init = "kaiming";    // kaiming | orthogonal
 };
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(ModelOptions& options);
 
 }  // namespace abtrain::nn

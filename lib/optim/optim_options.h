@@ -6,6 +6,10 @@
 
 #include "base/duration.h"
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::optim {
 
 struct OptimizerOptions {
@@ -28,5 +32,9 @@ struct ScheduleOptions {
   double step_factor = 0.1;     // step: factor at each milestone
   std::vector<double> milestones = {0.5, 0.75};  // step: shares of the run
 };
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(OptimizerOptions& options);
+Fields fields_of(ScheduleOptions& options);
 
 }  // namespace abtrain::optim

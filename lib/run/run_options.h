@@ -11,6 +11,10 @@
 #include "nn/model_options.h"
 #include "optim/optim_options.h"
 
+namespace abtrain {
+class Fields;
+}
+
 namespace abtrain::run {
 
 struct TrainOptions {
@@ -54,5 +58,8 @@ struct RunOptions {
   CheckpointOptions checkpoint;
   EvaluateOptions evaluate;
 };
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(RunOptions& options);
 
 }  // namespace abtrain::run

@@ -1,0 +1,38 @@
+#include "base/options.h"
+#include "linalg/rank_rule.h"
+
+namespace abtrain::linalg {
+
+Fields fields_of(RankRule& r) {
+  Fields f;
+  f.choice<RankRuleName>(
+      "rule",
+      r.rule,
+      {{"sigma", RankRuleName::Sigma},
+       {"energy", RankRuleName::Energy},
+       {"fixed", RankRuleName::Fixed},
+       {"fraction", RankRuleName::Fraction},
+       {"ratio", RankRuleName::Ratio},
+       {"budget", RankRuleName::Budget}},
+      "how the rank of a layer is chosen");
+  f.number(
+      "cut",
+      r.cut,
+      from_to_below(0, 1),
+      "sigma: singular values above this share of the largest are kept");
+  f.number("keep", r.keep, above_to(0, 1), "energy: share of energy kept");
+  f.integer("rank", r.rank, at_least(1), "fixed: the rank");
+  f.number(
+      "fraction",
+      r.fraction,
+      above_to(0, 1),
+      "fraction: share of the full rank");
+  f.number(
+      "ratio",
+      r.ratio,
+      at_least(1),
+      "ratio: compression of a layer; budget: of the whole model");
+  return f;
+}
+
+}  // namespace abtrain::linalg

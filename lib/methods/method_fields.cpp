@@ -1,0 +1,91 @@
+#include "base/options.h"
+#include "methods/method_options.h"
+
+namespace abtrain::methods {
+namespace {
+
+Fields fields_of(FullPhaseOptions& o) {
+  Fields f;
+  f.section(
+      "reducer",
+      compress::fields_of(o.reducer, "same"),
+      "its own reducer; same: the run's");
+  f.integer(
+      "sync_every",
+      o.sync_every,
+      at_least(1),
+      "steps between averagings of the parameters; 1: of the gradients, each "
+      "step");
+  return f;
+}
+
+}  // namespace
+
+Fields fields_of(MethodOptions& o) {
+  Fields f;
+  f.choice("name", o.name, {"ab", "ddp"}, "training method");
+  f.auto_or_integer(
+      "group_size",
+      o.group_size,
+      at_least(1),
+      "ab: workers in a group; auto: two halves");
+  f.choice(
+      "sync",
+      o.sync,
+      {"only-learned", "with-stale", "full", "only-b"},
+      "ab: what a synchronisation averages");
+  f.choice(
+      "sync_dtype",
+      o.sync_dtype,
+      {"fp32", "bf16"},
+      "ab: numbers of a synchronisation on the wire");
+  f.duration(
+      "warmup_steps",
+      o.warmup_steps,
+      at_least(0),
+      "ab: dense training before the first decomposition");
+  f.duration(
+      "sync_every", o.sync_every, above(0), "ab: interval of synchronisation");
+  f.duration(
+      "full_rank_steps",
+      o.full_rank_steps,
+      at_least(0),
+      "ab: dense training after a synchronisation");
+  f.choice(
+      "anchor",
+      o.anchor,
+      {"warmup", "reference"},
+      "ab: sync_every counts from the end of the warm-up, or from step 0");
+  f.flag("cut_first", o.cut_first, "ab: the first decomposition cuts ranks");
+  f.number(
+      "factor_lr_scale",
+      o.factor_lr_scale,
+      above(0),
+      "ab: the factors' learning rate over that of the rest");
+  f.choice(
+      "ramp",
+      o.ramp,
+      {"none", "linear", "reference"},
+      "ab: how the rate comes back after a switch of phase");
+  f.number("ramp_start", o.ramp_start, at_least(0), "ab: first rate of a ramp");
+  f.auto_or_duration(
+      "rebound_steps",
+      o.rebound_steps,
+      "ab: length of a ramp; auto: full_rank_steps (or 20), at most the "
+      "length of the factored phase");
+  f.choice(
+      "split",
+      o.split,
+      {"balanced", "tangent"},
+      "ab: singular values go to both factors, or to the trained one");
+  f.texts(
+      "keep_dense",
+      o.keep_dense,
+      "ab: layers that are never factored, names or globs; default: the "
+      "model's own choice");
+  f.section("rank", linalg::fields_of(o.rank), "ab: rank of each layer");
+  f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
+  return f;
+}
+
+}  // namespace abtrain::methods

@@ -1,0 +1,48 @@
+#include "base/options.h"
+#include "optim/optim_options.h"
+
+namespace abtrain::optim {
+
+Fields fields_of(OptimizerOptions& o) {
+  Fields f;
+  f.choice("name", o.name, {"sgd", "adamw"}, "optimizer");
+  f.number("lr", o.lr, above(0), "learning rate after the warm-up");
+  f.number("weight_decay", o.weight_decay, at_least(0), "weight decay");
+  f.flag("decay_all", o.decay_all, "decay biases and norm layers too");
+  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw: first moment");
+  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw: second moment");
+  f.number("eps", o.eps, above(0), "adamw: added to the denominator");
+  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd: momentum");
+  f.flag("nesterov", o.nesterov, "sgd: Nesterov's form of the momentum");
+  return f;
+}
+
+Fields fields_of(ScheduleOptions& o) {
+  Fields f;
+  f.choice(
+      "name",
+      o.name,
+      {"constant", "cosine", "linear", "step"},
+      "course of the learning rate");
+  f.duration(
+      "warmup_steps",
+      o.warmup_steps,
+      at_least(0),
+      "linear warm-up of the rate");
+  f.number(
+      "warmup_from",
+      o.warmup_from,
+      at_least(0),
+      "rate of the first warm-up step");
+  f.number("final_lr", o.final_lr, at_least(0), "rate at the end of the run");
+  f.number(
+      "step_factor", o.step_factor, above(0), "step: factor at each milestone");
+  f.numbers(
+      "milestones",
+      o.milestones,
+      between(0, 1),
+      "step: ascending shares of the run");
+  return f;
+}
+
+}  // namespace abtrain::optim

@@ -1,0 +1,90 @@
+#include "base/options.h"
+#include "run/run_options.h"
+
+namespace abtrain::run {
+namespace {
+
+Fields fields_of(TrainOptions& o) {
+  Fields f;
+  f.number("epochs", o.epochs, above(0), "length of the run");
+  f.integer(
+      "steps",
+      o.steps,
+      at_least(0),
+      "length in steps; wins over epochs if > 0");
+  f.choice("precision", o.precision, {"fp32", "bf16"}, "of the layers");
+  f.integer("accumulate", o.accumulate, at_least(1), "micro-batches a step");
+  f.number(
+      "label_smoothing",
+      o.label_smoothing,
+      from_to_below(0, 1),
+      "share of the target spread over all classes");
+  f.number(
+      "clip_norm",
+      o.clip_norm,
+      at_least(0),
+      "largest gradient norm; 0: no limit");
+  f.integer(
+      "check_replicas",
+      o.check_replicas,
+      at_least(0),
+      "steps between comparisons of the replicas' bits; 0: never");
+  f.integer(
+      "log_every", o.log_every, at_least(1), "steps between `step` events");
+  f.integer(
+      "threads",
+      o.threads,
+      between(0, 4096),
+      "cores a worker; 0: shared out evenly");
+  f.number(
+      "timeout", o.timeout, above(0), "seconds that a collective may take");
+  return f;
+}
+
+Fields fields_of(CheckpointOptions& o) {
+  Fields f;
+  f.duration(
+      "every", o.every, at_least(0), "interval; 0: only when the run ends");
+  f.integer("keep", o.keep, at_least(1), "newest checkpoints that are kept");
+  return f;
+}
+
+Fields fields_of(EvaluateOptions& o) {
+  Fields f;
+  f.duration(
+      "every", o.every, at_least(0), "interval; 0: only when the run ends");
+  f.integer("batch_size", o.batch_size, at_least(1), "images at a time");
+  return f;
+}
+
+}  // namespace
+
+Fields fields_of(RunOptions& o) {
+  Fields f;
+  f.folder_name("name", o.name, "of the run folder, <output>/<name>");
+  f.integer("seed", o.seed, "all random numbers follow from it");
+  f.integer(
+      "workers",
+      o.workers,
+      between(1, 65536),
+      "threads of one process; under a launcher its processes, and the key is "
+      "absent or equal");
+  f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where is computed");
+  f.choice(
+      "comm", o.comm, {"auto", "local", "mpi", "nccl"}, "how workers talk");
+  f.text("output", o.output, "folder of the run folders");
+  f.section("data", data::fields_of(o.data), "the data set");
+  f.section("model", nn::fields_of(o.model), "the network");
+  f.section("method", methods::fields_of(o.method), "how workers cooperate");
+  f.section("optimizer", optim::fields_of(o.optimizer), "the optimizer");
+  f.section("schedule", optim::fields_of(o.schedule), "the learning rate");
+  f.section(
+      "reducer", compress::fields_of(o.reducer), "the averaging of gradients");
+  f.section("order", data::fields_of(o.order), "the order of the examples");
+  f.section("train", fields_of(o.train), "the training loop");
+  f.section("checkpoint", fields_of(o.checkpoint), "checkpoints");
+  f.section("evaluate", fields_of(o.evaluate), "tests on the way");
+  return f;
+}
+
+}  // namespace abtrain::run
