@@ -11,10 +11,13 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER
+  # Precompiled headers need the sloppiness; paths below the base are cached
+  # relative, so that another build folder or clone finds the same objects.
+  set(launcher
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-      ${CCACHE_PROGRAM})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
 endif()
 find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM)
@@ -48,13 +51,13 @@ endif()
 
 add_library(abtrain_flags INTERFACE)
 add_library(abtrain::flags ALIAS abtrain_flags)
-target_compile_options(
-  abtrain_flags
-  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
-            -Wextra
-            -Wshadow
-            -Wnon-virtual-dtor
-            -Woverloaded-virtual
-            -Werror
-            -fpch-preprocess>
-            $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>)
+target_compile_options(abtrain_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual;-Werror>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>"
+  # ccache can only follow precompiled headers with this.
+  "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 warns wrongly of std::string's operator+ (GCC bug 105651).
+  target_compile_options(abtrain_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()

@@ -59,3 +59,17 @@ if(ABTRAIN_WITH_CUDA)
   # nvcc's headers come from the toolkit, also for C++ files.
   target_include_directories(abtrain_torch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 endif()
+
+# NCCL: the one that this LibTorch was linked with, not the toolkit's.
+set(ABTRAIN_WITH_NCCL OFF)
+get_filename_component(nccl_root ${ABTRAIN_TORCH}/../nvidia/nccl ABSOLUTE)
+if(ABTRAIN_WITH_CUDA AND EXISTS ${nccl_root}/include/nccl.h
+   AND EXISTS ${nccl_root}/lib/libnccl.so.2)
+  set(ABTRAIN_WITH_NCCL ON)
+  add_library(abtrain_nccl SHARED IMPORTED GLOBAL)
+  add_library(abtrain::nccl ALIAS abtrain_nccl)
+  set_target_properties(abtrain_nccl PROPERTIES
+    IMPORTED_LOCATION ${nccl_root}/lib/libnccl.so.2
+    INTERFACE_INCLUDE_DIRECTORIES ${nccl_root}/include)
+  target_link_libraries(abtrain_nccl INTERFACE CUDA::cudart)
+endif()

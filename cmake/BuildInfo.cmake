@@ -1,0 +1,22 @@
+# Writes what the program tells about itself: build_config.h when CMake runs,
+# build_revision.h at every build, but only where the revision has changed.
+
+set(ABTRAIN_GENERATED ${CMAKE_BINARY_DIR}/generated)
+set(cuda_version "")
+if(ABTRAIN_WITH_CUDA)
+  set(cuda_version ${CUDAToolkit_VERSION})
+endif()
+set(mpi_version "")
+if(ABTRAIN_WITH_MPI)
+  set(mpi_version ${MPI_CXX_VERSION})
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build_config.h.in
+               ${ABTRAIN_GENERATED}/build_config.h @ONLY)
+
+find_package(Git QUIET)
+add_custom_target(abtrain_revision
+  COMMAND ${CMAKE_COMMAND} -D GIT=${GIT_EXECUTABLE} -D SOURCE=${CMAKE_SOURCE_DIR}
+          -D OUTPUT=${ABTRAIN_GENERATED}/build_revision.h
+          -P ${CMAKE_CURRENT_LIST_DIR}/Revision.cmake
+  BYPRODUCTS ${ABTRAIN_GENERATED}/build_revision.h
+  VERBATIM)

@@ -1,0 +1,12 @@
+# MPI: wanted unless OFF; AUTO takes it where it is. Sets ABTRAIN_WITH_MPI.
+set(ABTRAIN_WITH_MPI OFF)
+if(NOT ABTRAIN_MPI STREQUAL "OFF")
+  if(ABTRAIN_MPI STREQUAL "ON")
+    set(required REQUIRED)
+  endif()
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI ${required} COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(ABTRAIN_WITH_MPI ON)
+  endif()
+endif()

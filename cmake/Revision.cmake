@@ -1,0 +1,22 @@
+# Run at every build: the git revision of SOURCE, with -dirty where tracked
+# files are changed, goes to OUTPUT if it differs from what is there.
+set(revision "")
+if(GIT)
+  # Without optional locks a build never gets in the way of a commit.
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0
+            ${GIT} describe --always --dirty --exclude=* --abbrev=10
+    WORKING_DIRECTORY ${SOURCE}
+    OUTPUT_VARIABLE revision
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
+// Written by cmake/Revision.cmake.
+#pragma once
+
+namespace abtrain::build_config {
+
+inline constexpr char kRevision[] = "@revision@";
+
+}  // namespace abtrain::build_config
+]])
