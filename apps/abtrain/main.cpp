@@ -78,7 +78,7 @@ void add_config_options(CLI::App& command, app::ConfigArgs& config) {
       .add_option(
           "--set", config.sets, "override one key of it; may be repeated")
       ->type_name("a.b=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--name", config.name, "name of the run and its folder")
       ->type_name("NAME");
@@ -115,7 +115,7 @@ int run(int argc, char** argv) {
       .add_option(
           "--set", evaluate_args.sets, "override one key of the run's config")
       ->type_name("a.b=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::App& doctor = *parser.add_subcommand(
       "doctor", "print what this machine has, what is missing, how to get it");

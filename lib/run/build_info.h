@@ -1,0 +1,35 @@
+// What this program is: its version, what was compiled in, where its own files
+// lie. A part that is not compiled in has an empty version.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace abtrain::run {
+
+struct BuildInfo {
+  std::string version;     // "0.1.0"
+  std::string revision;    // git's, "-dirty" where files were changed, or ""
+  std::string build_type;  // "Release"
+  std::string compiler;    // "GNU 12.2.0"
+  std::string torch;       // LibTorch, "2.11.0"
+  std::string cuda;        // the toolkit compiled with, "13.0.88"
+  std::string nccl;        // "2.28.9"
+  std::string mpi;         // the standard, "3.1"
+};
+
+BuildInfo build_info();
+
+// "0.1.0 (6d0915b1c2)".
+std::string version_line();
+
+// Folders where a configuration given by name is looked up: those of an
+// installed program (<prefix>/share/abtrain/configs), else the source tree's.
+// Only folders that exist.
+std::vector<std::string> config_folders();
+
+// The same for a program that lies in `folder`.
+std::vector<std::string> config_folders(const std::filesystem::path& folder);
+
+}  // namespace abtrain::run

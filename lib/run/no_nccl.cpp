@@ -1,0 +1,9 @@
+#include "run/nccl.h"
+
+namespace abtrain::run {
+
+NcclVersions nccl_versions() {
+  return {};
+}
+
+}  // namespace abtrain::run
