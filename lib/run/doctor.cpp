@@ -34,12 +34,12 @@ Finding check_cuda(const BuildInfo& info) {
 Finding check_gpus(const BuildInfo& info) {
   std::vector<std::string> names;
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-    names.push_back(
-        str(gpu.device,
-            " ",
-            gpu.name,
-            ", ",
-            human_bytes(static_cast<double>(gpu.memory_bytes))));
+    names.push_back(abtrain::str(
+        gpu.device,
+        " ",
+        gpu.name,
+        ", ",
+        human_bytes(static_cast<double>(gpu.memory_bytes))));
   }
   if (!names.empty()) {
     return {"GPUs", join(names, "; "), ""};

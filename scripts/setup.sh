@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Installs what is missing to build abtrain on Debian 12: compilers and
+# libraries from Debian, LibTorch from its Python wheel, in a folder of its own.
+# Does nothing, and asks no network, where all is there. Safe to interrupt and
+# to run twice at once.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+torch_version=2.11.0
+packages=(
+  build-essential cmake ninja-build ccache mold git ca-certificates
+  python3 python3-venv
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
+  libgtest-dev libbenchmark-dev dataset-fashion-mnist
+)
+venv="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-$torch_version"
+
+installed() {
+  local status
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) &&
+    [[ $status == installed ]]
+}
+
+missing_packages() {
+  local package
+  # One call answers for all; only where that fails, ask one by one.
+  if [[ $(dpkg-query --show --showformat='${db:Status-Status}\n' "${packages[@]}" \
+    2>/dev/null | grep -cx installed) == "${#packages[@]}" ]]; then
+    return
+  fi
+  for package in "${packages[@]}"; do
+    installed "$package" || echo "$package"
+  done
+}
+
+install_packages() {
+  local as_root=(env)
+  if [[ $EUID != 0 ]]; then
+    command -v sudo >/dev/null || fail "packages are missing: $*
+Run as root, or let an administrator run: apt-get install $*"
+    as_root=(sudo)
+  fi
+  command -v apt-get >/dev/null ||
+    fail "this system has no apt-get; install what these Debian packages hold: $*"
+  say "apt-get install $*"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -qq -y --no-install-recommends "$@" >/dev/null
+}
+
+# The mark beside the folder tells of an interrupted install; a folder without
+# it counts, also one made by hand, if it is whole.
+torch_is_there() {
+  local site torch
+  [[ ! -e "$venv.incomplete" ]] || return 1
+  for site in "$venv"/lib/python3*/site-packages; do
+    torch="$site/torch"
+    [[ -s "$torch/lib/libtorch_cpu.so" && -s "$torch/lib/libc10.so" &&
+      -f "$torch/include/ATen/core/Tensor.h" && -d "$site/numpy" &&
+      -d "$site/torch-$torch_version.dist-info" ]] || continue
+    grep -q "^__version__ = '$torch_version" "$torch/version.py" && return 0
+  done
+  return 1
+}
+
+install_torch() {
+  say "LibTorch $torch_version into $venv (about 5 GB; some minutes)"
+  touch "$venv.incomplete"
+  rm -rf "$venv"
+  /usr/bin/python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "torch==$torch_version" numpy
+  rm "$venv.incomplete"
+}
+
+all_there() {
+  [[ -z $(missing_packages) ]] && torch_is_there
+}
+
+if ! all_there; then
+  mkdir -p "$(dirname "$venv")"
+  exec 9>"$venv.lock"
+  if ! flock --nonblock 9; then
+    say "another setup is at work: waiting for it"
+    flock 9
+  fi
+  # Looked up again: that other one may have done it.
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]})); then
+    install_packages "${missing[@]}"
+  fi
+  torch_is_there || install_torch
+  all_there || fail "something is still missing: $(missing_packages) $venv"
+fi
+say "setup: all there"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs the tests.
+#   scripts/test.sh             the quick tests
+#   scripts/test.sh --slow      the slow ones too
+#   scripts/test.sh --gpu       only those that need a GPU
+#   scripts/test.sh -R comm     other arguments go to ctest
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+labels=(-LE 'slow')
+arguments=()
+for argument in "$@"; do
+  case $argument in
+    --slow) labels=() ;;
+    --gpu) labels=(-L gpu) ;;
+    -h | --help)
+      sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"
+      exit 0
+      ;;
+    *) arguments+=("$argument") ;;
+  esac
+done
+
+scripts/setup.sh
+build all
+say "ctest ${labels[*]} ${arguments[*]}"
+ctest --test-dir build/release --output-on-failure --no-tests=error \
+  --timeout 300 --parallel "$(nproc)" "${labels[@]}" "${arguments[@]}"
+say "tests passed"
