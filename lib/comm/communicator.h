@@ -1,11 +1,12 @@
 // A worker's handle on a group of workers: collectives over flat buffers.
 //
 // Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64,
-// fp16, bf16, int32, int64, uint8). Every member makes the same calls in the same order. Sums
-// are taken in rank order, in fp32 (fp64, int64) whatever the buffer holds,
-// and rounded once: the result has the same bits on every member and in every
-// back end. A group of one is the identity. A call throws Error(PeerLost) when
-// another worker has failed or the time-out has passed.
+// fp16, bf16, int32, int64, uint8). Every member makes the same calls in the
+// same order. Sums are taken in rank order, in fp32 (fp64, int64) whatever the
+// buffer holds, divided by n for a mean, and rounded once: the result has the
+// same bits on every member and in every back end. A group of one is the
+// identity. A call throws Error(PeerLost) when another worker has failed or the
+// time-out has passed, Error(Config) when members call different things.
 //
 // Bytes sent, for a payload of P bytes over n members (what the meter counts):
 // all_reduce 2(n-1)/n*P (reduce-scatter + all-gather), all_gather (n-1)*P_own,
@@ -18,9 +19,11 @@
 #include <memory>
 #include <vector>
 
+#include "ops/reduce_buffers.h"
+
 namespace abtrain::comm {
 
-enum class ReduceOp { Sum, Mean, Max };
+using ops::ReduceOp;  // Sum | Mean | Max
 
 // What a transfer is for; traffic is reported by purpose.
 enum class Purpose { Gradient, Sync, Factors, Metrics };
@@ -28,7 +31,8 @@ constexpr int kPurposes = 4;
 const char* name_of(Purpose purpose);
 
 // A collective under way. wait() returns when the buffer holds the result;
-// the destructor waits too. Move-only.
+// the destructor waits too, unless an error is being thrown. Until then the
+// buffer is neither read nor written by its owner. Move-only.
 class Pending {
  public:
   class Work {
@@ -61,8 +65,8 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
   // In place.
-  virtual Pending all_reduce(
-      at::Tensor buffer, ReduceOp op, Purpose purpose) = 0;
+  virtual Pending
+  all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) = 0;
   // `out` holds the members' inputs in rank order; counts[i] elements from
   // member i (numel of its `in`), known to all.
   virtual Pending all_gather(
@@ -73,9 +77,11 @@ class Communicator {
   // Member i gets the i-th of size() chunks; chunk i begins at
   // numel * i / size().
   virtual Pending reduce_scatter(
-      at::Tensor out, at::Tensor in, ReduceOp op, Purpose purpose) = 0;
-  virtual Pending broadcast(
-      at::Tensor buffer, int root, Purpose purpose) = 0;
+      at::Tensor out,
+      at::Tensor in,
+      ReduceOp op,
+      Purpose purpose) = 0;
+  virtual Pending broadcast(at::Tensor buffer, int root, Purpose purpose) = 0;
   virtual void barrier() = 0;
 
   // Throws Error(PeerLost) if another worker has failed; costs next to nothing.

@@ -1,0 +1,29 @@
+// Reduces a range of n device buffers in rank order and writes the result to
+// each of m buffers: workers that share one GPU average without a copy.
+// Accumulates in fp32, rounds once. Pointers are device pointers; the launch is
+// asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t as int.
+#pragma once
+
+#include <cstdint>
+
+namespace abtrain::kernels {
+
+constexpr int kMaxBuffers = 128;
+
+enum class Element { F32, F16, BF16 };
+enum class Combine { Sum, Mean, Max };
+
+struct BufferList {
+  int count = 0;
+  void* data[kMaxBuffers];  // each already at the range's first element
+};
+
+int reduce_buffers(
+    const BufferList& in,
+    const BufferList& out,
+    std::int64_t numel,
+    Element element,
+    Combine combine,
+    void* stream);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,28 @@
+// How workers form groups: contiguous ranks, the first half of the groups
+// trains A, the second half B. With only_b every group trains B.
+#pragma once
+
+#include <string_view>
+
+namespace abtrain::comm {
+
+enum class Role { A, B };
+
+struct Groups {
+  int group_size = 1;
+  int count = 1;
+  bool only_b = false;
+
+  int group_of(int rank) const {
+    return rank / group_size;
+  }
+  Role role_of(int rank) const {
+    return !only_b && group_of(rank) < count / 2 ? Role::A : Role::B;
+  }
+};
+
+// `group_size` is a number or "auto": two halves (one worker: one group of
+// one). Error(Config) names the sizes that fit.
+Groups make_groups(int workers, std::string_view group_size, bool only_b);
+
+}  // namespace abtrain::comm

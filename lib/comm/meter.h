@@ -1,0 +1,61 @@
+// Counts what a worker sends: by scope ("world", "group") and purpose.
+//
+// Bytes are those of comm/traffic.h, the same in every back end, so that runs
+// can be compared; a group of one sends nothing. A meter belongs to one worker
+// and its thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace abtrain::comm {
+
+struct Traffic {
+  std::int64_t bytes = 0;  // sent
+  std::int64_t calls = 0;
+  double seconds = 0;  // in collectives, the work of reducing included
+};
+
+class TrafficMeter {
+ public:
+  using ByPurpose = std::array<Traffic, kPurposes>;
+
+  void count(const std::string& scope, Purpose purpose, std::int64_t bytes);
+  void count_seconds(const std::string& scope, Purpose purpose, double seconds);
+  // Barriers and splits, which send nothing that is counted.
+  void count_seconds(double seconds) {
+    other_seconds_ += seconds;
+  }
+
+  Traffic of(const std::string& scope, Purpose purpose) const;
+  Traffic of(Purpose purpose) const;
+  // Everything but metrics.
+  std::int64_t training_bytes() const;
+  double seconds() const;
+
+  // For reports, and to save and restore.
+  const std::map<std::string, ByPurpose>& scopes() const {
+    return scopes_;
+  }
+  void restore(std::map<std::string, ByPurpose> scopes) {
+    scopes_ = std::move(scopes);
+  }
+
+ private:
+  std::map<std::string, ByPurpose> scopes_;
+  double other_seconds_ = 0;
+};
+
+// The same communicator, metered. Its splits have the scope "group". The meter
+// outlives it.
+std::unique_ptr<Communicator> metered(
+    std::unique_ptr<Communicator> inner,
+    std::string scope,
+    TrafficMeter& meter);
+
+}  // namespace abtrain::comm

@@ -1,0 +1,56 @@
+#include "comm/run_workers.h"
+
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/local.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+bool is_echo(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.kind() == ErrorKind::PeerLost;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void run_workers(
+    int workers,
+    double timeout_seconds,
+    const std::function<void(Communicator&)>& body) {
+  LocalWorld world(workers, timeout_seconds);
+  std::mutex mutex;
+  std::exception_ptr root;
+  std::vector<std::jthread> threads;
+  for (auto& communicator : world.communicators()) {
+    threads.emplace_back([&, mine = std::move(communicator)]() mutable {
+      try {
+        body(*mine);
+      } catch (...) {
+        const auto error = std::current_exception();
+        world.abort(error);
+        const std::lock_guard lock(mutex);
+        if (!root && !is_echo(error)) {
+          root = error;
+        }
+      }
+    });
+  }
+  threads.clear();  // joins
+  if (!root) {
+    root = world.cause();  // a time-out, if anything
+  }
+  if (root) {
+    std::rethrow_exception(root);
+  }
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,19 @@
+// Runs a body on n worker threads that share one LocalWorld.
+//
+// Returns when all have ended. Where one throws, the others are told and end
+// with Error(PeerLost) at their next collective; the first error that is not
+// such an echo is thrown again here.
+#pragma once
+
+#include <functional>
+
+#include "comm/communicator.h"
+
+namespace abtrain::comm {
+
+void run_workers(
+    int workers,
+    double timeout_seconds,
+    const std::function<void(Communicator&)>& body);
+
+}  // namespace abtrain::comm

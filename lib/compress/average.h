@@ -1,0 +1,37 @@
+// Mean of a flat fp32 tensor over a group, in a 16-bit type on the wire where
+// asked: gradients every step, parameters at a sync (`method.sync_dtype`).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+#include "comm/communicator.h"
+
+namespace abtrain::compress {
+
+// fp32 | fp16 | bf16. Error(Config), naming `key`, for any other.
+at::ScalarType wire_dtype(std::string_view name, std::string_view key);
+
+// Keeps its wire buffer from call to call.
+class Average {
+ public:
+  explicit Average(at::ScalarType wire) : wire_(wire) {}
+
+  // In place: 1-D, contiguous, fp32. The mean has the same bits on every
+  // member. A group of one sends nothing, so nothing is rounded.
+  void operator()(
+      const at::Tensor& flat,
+      comm::Communicator& communicator,
+      comm::Purpose purpose);
+
+  at::ScalarType wire() const {
+    return wire_;
+  }
+
+ private:
+  at::ScalarType wire_;
+  at::Tensor room_;
+};
+
+}  // namespace abtrain::compress

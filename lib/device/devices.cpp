@@ -1,0 +1,135 @@
+#include "device/devices.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace abtrain::device {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "max 100000" or "250000 100000"; version 1 has the two in files of their own
+// and writes -1 for no limit. Missing files and words read as no limit.
+double quota_of(const fs::path& group) {
+  double quota = 0;
+  double period = 0;
+  if (std::ifstream file(group / "cpu.max"); file) {
+    file >> quota >> period;
+  } else {
+    std::ifstream(group / "cpu.cfs_quota_us") >> quota;
+    std::ifstream(group / "cpu.cfs_period_us") >> period;
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+// This process's group: the line "0::/path" of version 2, or that of the
+// version 1 controller "cpu".
+fs::path own_group() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto fields = split_text(line, ':');
+    if (fields.size() == 3 &&
+        (fields[1].empty() || fields[1].find("cpu,") == 0 ||
+         fields[1] == "cpu")) {
+      return fs::path(fields[2]).relative_path();
+    }
+  }
+  return {};
+}
+
+int affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    return CPU_COUNT(&set);
+  }
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+}  // namespace
+
+double cgroup_quota(const fs::path& root, const fs::path& group) {
+  double smallest = 0;
+  for (fs::path path = group;; path = path.parent_path()) {
+    const double quota = quota_of(root / path);
+    if (quota > 0 && (smallest == 0 || quota < smallest)) {
+      smallest = quota;
+    }
+    if (path.empty()) {
+      return smallest;
+    }
+  }
+}
+
+int cpu_cores() {
+  const fs::path mount = "/sys/fs/cgroup";
+  int cores = std::max(1, affinity_cores());
+  for (const fs::path& root : {mount, mount / "cpu"}) {
+    const double quota = cgroup_quota(root, own_group());
+    if (quota > 0) {
+      cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
+    }
+  }
+  return cores;
+}
+
+DeviceInfo cpu_device() {
+  DeviceInfo info{c10::Device(c10::kCPU), "CPU"};
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      info.name = trim(std::string_view(line).substr(colon + 1));
+      break;
+    }
+  }
+  info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                      sysconf(_SC_PAGESIZE);
+  return info;
+}
+
+c10::Device pick_device(std::string_view wanted) {
+  const c10::Device cpu(c10::kCPU);
+  if (wanted == "cpu") {
+    return cpu;
+  }
+  const bool any = wanted == "auto" || wanted == "cuda";
+  int index = 0;
+  if (!any) {
+    const std::string_view digits =
+        wanted.rfind("cuda:", 0) == 0 ? wanted.substr(5) : "";
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    ABT_CHECK(
+        error == std::errc() && end == digits.data() + digits.size() &&
+            index >= 0,
+        Config,
+        "device: expected auto, cpu, cuda or cuda:N, got '",
+        wanted,
+        "'");
+  }
+  const auto devices = cuda_devices();
+  if (wanted == "auto" && devices.empty()) {
+    return cpu;
+  }
+  ABT_CHECK(
+      index < static_cast<int>(devices.size()),
+      MissingInput,
+      "device '",
+      wanted,
+      "' was asked for, but ",
+      devices.size(),
+      " CUDA devices were found (`abtrain doctor` tells why; `device: cpu` "
+      "needs none)");
+  return devices[static_cast<std::size_t>(index)].device;
+}
+
+}  // namespace abtrain::device

@@ -1,0 +1,17 @@
+// Runs of 16-bit floats to and from fp32, rounding to nearest even; fp16 by
+// the processor's own instruction where it has one.
+#pragma once
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <cstdint>
+
+namespace abtrain::ops {
+
+void to_float(const c10::Half* in, float* out, std::int64_t count);
+void to_float(const c10::BFloat16* in, float* out, std::int64_t count);
+void from_float(const float* in, c10::Half* out, std::int64_t count);
+void from_float(const float* in, c10::BFloat16* out, std::int64_t count);
+
+}  // namespace abtrain::ops

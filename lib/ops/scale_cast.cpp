@@ -1,0 +1,86 @@
+#include "ops/scale_cast.h"
+
+#include <ATen/ops/mul.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/convert_cpu.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+constexpr std::int64_t kTile = 2048;
+
+bool flat_float(const at::Tensor& t) {
+  const auto type = t.scalar_type();
+  return t.dim() == 1 && t.is_contiguous() &&
+         (type == at::kFloat || type == at::kHalf || type == at::kBFloat16);
+}
+
+template <class In, class Out>
+void scale_cast_tiles(const In* in, float scale, Out* out, std::int64_t count) {
+  float room[kTile];
+  for (std::int64_t i = 0; i < count; i += kTile) {
+    const std::int64_t n = std::min(kTile, count - i);
+    if constexpr (std::is_same_v<In, float>) {
+      std::copy(in + i, in + i + n, room);
+    } else {
+      to_float(in + i, room, n);
+    }
+    for (std::int64_t k = 0; k < n; ++k) {
+      room[k] *= scale;
+    }
+    if constexpr (std::is_same_v<Out, float>) {
+      std::copy(room, room + n, out + i);
+    } else {
+      from_float(room, out + i, n);
+    }
+  }
+}
+
+// Calls with a null pointer of the dtype's C++ type.
+template <class Call>
+void with_type(at::ScalarType type, const Call& call) {
+  switch (type) {
+    case at::kHalf:
+      return call(static_cast<c10::Half*>(nullptr));
+    case at::kBFloat16:
+      return call(static_cast<c10::BFloat16*>(nullptr));
+    default:
+      return call(static_cast<float*>(nullptr));
+  }
+}
+
+}  // namespace
+
+void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
+  ABT_ASSERT(
+      flat_float(in) && flat_float(out) && in.numel() == out.numel() &&
+          in.device() == out.device(),
+      "scale_cast: from ",
+      in.scalar_type(),
+      in.sizes(),
+      " to ",
+      out.scalar_type(),
+      out.sizes());
+  if (in.is_cuda()) {
+    // One kernel: it scales in fp32 and casts as it stores.
+    at::Tensor result = out;
+    at::mul_out(result, in, at::scalar_tensor(scale, at::kFloat));
+    return;
+  }
+  with_type(in.scalar_type(), [&]<class In>(In*) {
+    with_type(out.scalar_type(), [&]<class Out>(Out*) {
+      scale_cast_tiles(
+          in.const_data_ptr<In>(),
+          scale,
+          out.mutable_data_ptr<Out>(),
+          in.numel());
+    });
+  });
+}
+
+}  // namespace abtrain::ops
