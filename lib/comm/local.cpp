@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "comm/local_state.h"
+#include "comm/local_group.h"
 #include "comm/traffic.h"
 
 namespace abtrain::comm {
