@@ -2,9 +2,6 @@
 
 #include <torch/headeronly/version.h>
 
-#include <system_error>
-
-#include "base/env.h"
 #include "base/text.h"
 #include "build_config.h"
 #include "build_revision.h"
@@ -28,25 +25,6 @@ std::string version_line() {
   const BuildInfo info = build_info();
   return info.revision.empty() ? info.version
                                : str(info.version, " (", info.revision, ")");
-}
-
-std::vector<std::string> config_folders(const std::filesystem::path& folder) {
-  std::error_code failed;
-  const auto installed = std::filesystem::weakly_canonical(
-      folder / ".." / "share" / "abtrain" / "configs", failed);
-  if (std::filesystem::is_directory(installed, failed)) {
-    return {installed.string()};
-  }
-  const auto source =
-      std::filesystem::path(build_config::kSourceFolder) / "configs";
-  if (std::filesystem::is_directory(source, failed)) {
-    return {source.string()};
-  }
-  return {};
-}
-
-std::vector<std::string> config_folders() {
-  return config_folders(std::filesystem::path(program_path()).parent_path());
 }
 
 }  // namespace abtrain::run

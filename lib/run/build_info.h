@@ -1,10 +1,8 @@
-// What this program is: its version, what was compiled in, where its own files
-// lie. A part that is not compiled in has an empty version.
+// What this program is: its version and what was compiled in. A part that is
+// not compiled in has an empty version.
 #pragma once
 
-#include <filesystem>
 #include <string>
-#include <vector>
 
 namespace abtrain::run {
 
@@ -23,13 +21,5 @@ BuildInfo build_info();
 
 // "0.1.0 (6d0915b1c2)".
 std::string version_line();
-
-// Folders where a configuration given by name is looked up: those of an
-// installed program (<prefix>/share/abtrain/configs), else the source tree's.
-// Only folders that exist.
-std::vector<std::string> config_folders();
-
-// The same for a program that lies in `folder`.
-std::vector<std::string> config_folders(const std::filesystem::path& folder);
 
 }  // namespace abtrain::run

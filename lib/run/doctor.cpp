@@ -3,13 +3,16 @@
 #include <ATen/Version.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <sstream>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "run/build_info.h"
+#include "run/config.h"
 #include "run/nccl.h"
 
 namespace abtrain::run {
@@ -74,7 +77,10 @@ Finding check_mpi(const BuildInfo& info) {
 }
 
 Finding check_configs() {
-  const auto folders = config_folders();
+  std::vector<std::string> folders = config_folders(program_path());
+  std::erase_if(folders, [](const std::string& folder) {
+    return !std::filesystem::is_directory(folder);
+  });
   if (!folders.empty()) {
     return {"configs", join(folders, ", "), ""};
   }
