@@ -4,7 +4,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 

@@ -1,0 +1,143 @@
+// Small files and images for the tests of the data floor.
+#pragma once
+
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/dataset.h"
+
+namespace abtrain::data {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// A folder of its own that goes with its owner.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name =
+        (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::runtime_error("mkdtemp");
+    }
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  std::string operator/(const std::string& name) const {
+    return (path_ / name).string();
+  }
+  std::string path() const {
+    return path_.string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write_file(const std::string& path, const Bytes& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(
+      reinterpret_cast<const char*>(bytes.data()),
+      static_cast<std::streamsize>(bytes.size()));
+  if (!out) {
+    throw std::runtime_error(path);
+  }
+}
+
+inline Bytes gzipped(const Bytes& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  Bytes out(deflateBound(&stream, bytes.size()));
+  stream.next_in = const_cast<std::uint8_t*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = out.data();
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+inline Bytes idx_header(
+    std::uint32_t magic,
+    const std::vector<std::uint32_t>& dimensions) {
+  Bytes out;
+  const auto put = [&](std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      out.push_back(static_cast<std::uint8_t>(value >> shift));
+    }
+  };
+  put(magic);
+  for (const std::uint32_t dimension : dimensions) {
+    put(dimension);
+  }
+  return out;
+}
+
+inline Bytes joined(Bytes a, const Bytes& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+inline Bytes random_bytes(std::size_t count, std::uint32_t stream = 0) {
+  Random random(7, RandomPurpose::Test, stream);
+  Bytes out(count);
+  for (std::uint8_t& byte : out) {
+    byte = static_cast<std::uint8_t>(random.below(256));
+  }
+  return out;
+}
+
+inline Images random_images(
+    std::int64_t count,
+    std::int64_t channels,
+    std::int64_t height,
+    std::int64_t width) {
+  Images images;
+  images.pixels = at::empty({count, channels, height, width}, at::kByte);
+  images.labels = at::empty({count}, at::kLong);
+  const Bytes bytes =
+      random_bytes(static_cast<std::size_t>(images.pixels.numel()));
+  std::copy(bytes.begin(), bytes.end(), images.pixels.data_ptr<std::uint8_t>());
+  for (std::int64_t i = 0; i < count; ++i) {
+    images.labels.data_ptr<std::int64_t>()[i] = i % 10;
+  }
+  return images;
+}
+
+// `call` throws an Error of `kind` whose message has every one of `parts`.
+inline void expect_error(
+    const std::function<void()>& call,
+    ErrorKind kind,
+    const std::vector<std::string>& parts) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.kind(), kind) << message;
+    for (const std::string& part : parts) {
+      EXPECT_NE(message.find(part), std::string::npos)
+          << "no '" << part << "' in: " << message;
+    }
+    return;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,286 @@
+#include "data/augment.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/any.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "data/data_files.h"
+
+namespace abtrain::data {
+namespace {
+
+using Indices = std::vector<std::int64_t>;
+
+Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
+  Dataset set;
+  set.name = "test-set";
+  set.classes = 10;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));
+    set.std.push_back(0.2f + 0.05f * static_cast<float>(c));
+  }
+  set.flips = true;
+  set.train = random_images(count, channels, side, side + 2);
+  return set;
+}
+
+Indices first(std::int64_t count) {
+  Indices indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+// (pixel / 255 - mean) / std by whole-tensor operations.
+at::Tensor normalised(const Dataset& set, const at::Tensor& pixels) {
+  const auto channel = [](const std::vector<float>& values) {
+    return at::tensor(values).view({1, -1, 1, 1});
+  };
+  return (pixels.to(at::kFloat) / 255 - channel(set.mean)) / channel(set.std);
+}
+
+class AugmentOf : public testing::TestWithParam<int> {};
+
+TEST_P(AugmentOf, EvaluationNormalises) {
+  const Dataset set = make_set(7, GetParam(), 5);
+  const Augment augment({.augment = "crop-flip", .erase = 1}, set, 1);
+  const Batch batch = augment.evaluation(set.train, 2, 7);
+  EXPECT_TRUE(at::allclose(
+      batch.images, normalised(set, set.train.pixels.slice(0, 2)), 1e-6, 1e-6));
+  EXPECT_TRUE(at::equal(batch.labels, set.train.labels.slice(0, 2)));
+}
+
+TEST_P(AugmentOf, LayoutTypeAndSizes) {
+  const Dataset set = make_set(5, GetParam(), 5);
+  const Augment augment({}, set, 1);
+  for (const std::int64_t count : {0, 1, 5}) {
+    for (const Batch& batch :
+         {augment.training(set.train, first(count), 0),
+          augment.evaluation(set.train, 0, count)}) {
+      EXPECT_EQ(batch.images.scalar_type(), at::kFloat);
+      EXPECT_EQ(batch.labels.scalar_type(), at::kLong);
+      EXPECT_EQ(batch.labels.size(0), count);
+      EXPECT_EQ(batch.images.sizes(), (Indices{count, GetParam(), 5, 7}));
+      EXPECT_TRUE(batch.images.is_contiguous(
+          GetParam() > 1 ? at::MemoryFormat::ChannelsLast
+                         : at::MemoryFormat::Contiguous));
+    }
+  }
+}
+
+TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
+  const Dataset set = make_set(9, GetParam(), 5);
+  const Indices indices = {8, 0, 3, 3};
+  const Batch batch = Augment({}, set, 1).training(set.train, indices, 4);
+  const at::Tensor chosen = at::tensor(indices, at::kLong);
+  EXPECT_TRUE(at::allclose(
+      batch.images,
+      normalised(set, at::index_select(set.train.pixels, 0, chosen)),
+      1e-6,
+      1e-6));
+  EXPECT_TRUE(
+      at::equal(batch.labels, at::index_select(set.train.labels, 0, chosen)));
+}
+
+// Every image is one of the windows of the padded image, mirrored or not, as
+// the plain reference cuts them; and all windows come up.
+TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
+  const std::int64_t pad = 2, height = 5, width = 7, windows = 2 * pad + 1;
+  const Dataset set = make_set(1, GetParam(), height);
+  const at::Tensor padded =
+      at::constant_pad_nd(set.train.pixels, {pad, pad, pad, pad}, 0);
+  std::vector<at::Tensor> cuts;
+  for (std::int64_t top = 0; top < windows; ++top) {
+    for (std::int64_t left = 0; left < windows; ++left) {
+      const at::Tensor cut =
+          padded.slice(2, top, top + height).slice(3, left, left + width);
+      cuts.push_back(cut);
+      cuts.push_back(at::flip(cut, {3}));
+    }
+  }
+  const at::Tensor wanted = normalised(set, at::cat(cuts));
+  for (const std::string name : {"flip", "crop", "crop-flip"}) {
+    const Augment augment({.augment = name, .pad = pad}, set, 3);
+    std::set<std::int64_t> seen;
+    for (int epoch = 0; epoch < 400; ++epoch) {
+      const Batch batch = augment.training(set.train, first(1), epoch);
+      const at::Tensor near =
+          (wanted - batch.images).abs().amax({1, 2, 3}) < 1e-5;
+      ASSERT_EQ(near.sum().item<std::int64_t>(), 1)
+          << name << ", epoch " << epoch;
+      seen.insert(near.to(at::kByte).argmax().item<std::int64_t>());
+    }
+    const std::size_t shifts = name == "flip" ? 1 : windows * windows;
+    EXPECT_EQ(seen.size(), shifts * (name == "crop" ? 1 : 2)) << name;
+    EXPECT_TRUE(seen.contains(2 * (pad * windows + pad))) << name;
+  }
+}
+
+TEST_P(AugmentOf, ErasesOneBoxToZero) {
+  const Dataset set = make_set(40, GetParam(), 16);
+  const Indices all = first(40);
+  const at::Tensor plain =
+      Augment({}, set, 1).training(set.train, all, 0).images;
+  const at::Tensor erased =
+      Augment({.erase = 1}, set, 1).training(set.train, all, 0).images;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const at::Tensor was = plain[i], is = erased[i];
+    const at::Tensor rows = (was != is).any(2).any(0).nonzero();
+    const at::Tensor columns = (was != is).any(1).any(0).nonzero();
+    ASSERT_GT(rows.numel(), 0);
+    const auto top = rows.min().item<std::int64_t>();
+    const auto bottom = rows.max().item<std::int64_t>();
+    const auto left = columns.min().item<std::int64_t>();
+    const auto right = columns.max().item<std::int64_t>();
+    at::Tensor expected = was.clone();
+    expected.slice(1, top, bottom + 1).slice(2, left, right + 1).zero_();
+    EXPECT_TRUE(at::equal(is, expected)) << "image " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Channels, AugmentOf, testing::Values(1, 2, 3));
+
+// What the pixels of a set of ones say about the boxes that were drawn.
+struct Boxes {
+  double count = 0, area = 0, log_ratio = 0, top = 0, left = 0;
+  double least_area = 1, most_area = 0;
+};
+
+Boxes measure_boxes(double probability) {
+  constexpr std::int64_t side = 64, examples = 200, epochs = 20;
+  Dataset set = make_set(examples, 1, side);
+  set.train.pixels = at::empty({examples, 1, side, side}, at::kByte);
+  set.train.pixels.fill_(255);
+  const Augment augment({.erase = probability}, set, 11);
+  Boxes boxes;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    const Batch batch = augment.training(set.train, first(examples), epoch);
+    const float* value = batch.images.const_data_ptr<float>();
+    for (std::int64_t i = 0; i < examples; ++i, value += side * side) {
+      const float* end = value + side * side;
+      const float* zero = std::find(value, end, 0.0f);
+      if (zero == end) {
+        continue;
+      }
+      const auto erased = static_cast<double>(std::count(value, end, 0.0f));
+      const auto start = zero - value;
+      const auto width = static_cast<double>(
+          std::count(zero, value + (start / side + 1) * side, 0.0f));
+      const double height = erased / width;
+      const double share = erased / (side * side);
+      boxes.count += 1;
+      boxes.area += share;
+      boxes.least_area = std::min(boxes.least_area, share);
+      boxes.most_area = std::max(boxes.most_area, share);
+      boxes.log_ratio += std::log(height / width);
+      boxes.top += static_cast<double>(start / side) / (side - height);
+      boxes.left += static_cast<double>(start % side) / (side - width);
+    }
+  }
+  for (double* sum : {&boxes.area, &boxes.log_ratio, &boxes.top, &boxes.left}) {
+    *sum /= boxes.count;
+  }
+  boxes.count /= examples * epochs;
+  return boxes;
+}
+
+// 4000 boxes: area uniform in .02 .. .33 (standard error .0014), log ratio
+// uniform in log .3 .. log 3.3 (.011) less the few that do not fit, places
+// uniform (.005). Rounding to pixels moves each by about 1 %.
+TEST(RandomErasing, Statistics) {
+  const Boxes boxes = measure_boxes(1);
+  EXPECT_EQ(boxes.count, 1);
+  EXPECT_NEAR(boxes.area, 0.175, 0.006);
+  EXPECT_GT(boxes.least_area, 0.017);
+  EXPECT_LT(boxes.least_area, 0.023);
+  EXPECT_GT(boxes.most_area, 0.32);
+  EXPECT_LT(boxes.most_area, 0.34);
+  EXPECT_NEAR(boxes.log_ratio, (std::log(0.3) + std::log(3.3)) / 2, 0.05);
+  EXPECT_NEAR(boxes.top, 0.5, 0.025);
+  EXPECT_NEAR(boxes.left, 0.5, 0.025);
+}
+
+TEST(RandomErasing, Probability) {
+  // Standard error .007.
+  EXPECT_NEAR(measure_boxes(0.25).count, 0.25, 0.03);
+}
+
+TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
+  const Dataset set = make_set(12, 3, 8);
+  const DataOptions options{.augment = "crop-flip", .erase = 0.5};
+  const Augment augment(options, set, 5);
+  const at::Tensor all = augment.training(set.train, first(12), 3).images;
+  for (std::int64_t i = 11; i >= 0; --i) {
+    const Augment other(options, set, 5);
+    const Indices one = {i};
+    EXPECT_TRUE(at::equal(other.training(set.train, one, 3).images[0], all[i]));
+  }
+  EXPECT_FALSE(
+      at::equal(augment.training(set.train, first(12), 4).images, all));
+  EXPECT_FALSE(at::equal(
+      Augment(options, set, 6).training(set.train, first(12), 3).images, all));
+}
+
+TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
+  const Dataset set = make_set(1, 3, 2);
+  const Augment augment({.augment = "crop-flip", .pad = 50}, set, 5);
+  at::Tensor black = at::empty({1, 3, 2, 4}, at::kByte);
+  black.zero_();
+  int all_black = 0;
+  for (int epoch = 0; epoch < 50; ++epoch) {
+    all_black += at::allclose(
+        augment.training(set.train, first(1), epoch).images,
+        normalised(set, black));
+  }
+  EXPECT_GT(all_black, 40);
+}
+
+TEST(Augment, RefusesWrongOptions) {
+  Dataset set = make_set(1, 1, 4);
+  const auto expect_refused = [&](const DataOptions& options,
+                                  const std::vector<std::string>& parts) {
+    expect_error([&] { Augment(options, set, 1); }, ErrorKind::Config, parts);
+  };
+  expect_refused(
+      {.augment = "mixup"},
+      {"data.augment", "none, flip, crop or crop-flip", "'mixup'"});
+  expect_refused({.pad = -1}, {"data.pad", "got -1"});
+  expect_refused({.erase = 1.5}, {"data.erase", "0 .. 1", "got 1.5"});
+  expect_refused(
+      {.erase = std::numeric_limits<double>::quiet_NaN()}, {"data.erase"});
+  set.flips = false;
+  for (const std::string name : {"flip", "crop-flip"}) {
+    expect_refused(
+        {.augment = name}, {"data.augment", name, "test-set", "none or crop"});
+  }
+  EXPECT_NO_THROW(Augment({.augment = "crop"}, set, 1));
+}
+
+TEST(Augment, AnExampleOutOfRangeIsABug) {
+  const Dataset set = make_set(3, 1, 4);
+  const Augment augment({}, set, 1);
+  for (const std::int64_t index : {-1, 3}) {
+    EXPECT_THROW(
+        augment.training(set.train, Indices{index}, 0), std::logic_error);
+  }
+  EXPECT_THROW(augment.evaluation(set.train, 2, 4), std::logic_error);
+  EXPECT_THROW(
+      augment.evaluation(random_images(3, 3, 4, 6), 0, 1), std::logic_error);
+}
+
+}  // namespace
+}  // namespace abtrain::data

@@ -1,0 +1,274 @@
+#include "data/dataset.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/bincount.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/std.h>
+
+#include <cstdlib>
+#include <optional>
+#include <set>
+
+#include "data/data_files.h"
+
+namespace abtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Sets an environment variable as long as it lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) {
+      before_ = before;
+    }
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+// All zeros after the header, and so with holes on the disk.
+void write_sparse(const std::string& path, const Bytes& header, int size) {
+  write_file(path, header);
+  fs::resize_file(path, static_cast<std::uintmax_t>(size));
+}
+
+void write_fashion(const std::string& folder) {
+  const auto part = [&](const std::string& name, int count) {
+    const auto images = static_cast<std::uint32_t>(count);
+    write_sparse(
+        folder + "/" + name + "-images-idx3-ubyte",
+        idx_header(0x803, {images, 28, 28}),
+        16 + count * 784);
+    write_sparse(
+        folder + "/" + name + "-labels-idx1-ubyte",
+        idx_header(0x801, {images}),
+        8 + count);
+  };
+  part("train", 60'000);
+  part("t10k", 10'000);
+}
+
+// The first label of each file tells it from the others.
+void write_cifar(const std::string& folder) {
+  for (int i = 1; i <= 6; ++i) {
+    const std::string name =
+        i == 6 ? "test_batch.bin" : str("data_batch_", i, ".bin");
+    write_sparse(
+        folder + "/" + name, {static_cast<std::uint8_t>(i)}, 10'000 * 3073);
+  }
+}
+
+TEST(Dataset, NamesAndShapes) {
+  EXPECT_EQ(
+      dataset_names(), (std::vector<std::string>{"fashion-mnist", "cifar10"}));
+  const DatasetShape fashion = dataset_shape("fashion-mnist");
+  EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
+  const DatasetShape cifar = dataset_shape("cifar10");
+  EXPECT_EQ(cifar.channels * cifar.height * cifar.width, 3072);
+  EXPECT_EQ(cifar.train, 50'000);
+  expect_error(
+      [] { dataset_shape("cifar-10"); },
+      ErrorKind::Config,
+      {"expected one of fashion-mnist, cifar10", "did you mean 'cifar10'"});
+}
+
+TEST(Dataset, FashionMnistFromTheUsualFolders) {
+  const TempFolder root;
+  for (const std::string& folder :
+       {root.path(), root / "fashion-mnist", root / "FashionMNIST/raw"}) {
+    fs::create_directories(folder);
+    write_fashion(folder);
+    const Dataset set = load_dataset("fashion-mnist", root.path());
+    EXPECT_EQ(set.found_in, folder);
+    EXPECT_EQ(set.train.size(), 60'000);
+    EXPECT_EQ(set.test.size(), 10'000);
+    EXPECT_EQ(set.classes, 10);
+    EXPECT_EQ(
+        set.test.pixels.sizes(),
+        (std::vector<std::int64_t>{10'000, 1, 28, 28}));
+    EXPECT_EQ(find_dataset("fashion-mnist", root.path()).found_in, folder);
+    fs::remove(folder + "/train-labels-idx1-ubyte");
+  }
+}
+
+TEST(Dataset, CifarFromTheFolderAndItsParent) {
+  const TempFolder root;
+  const std::string folder = root / "cifar-10-batches-bin";
+  fs::create_directory(folder);
+  write_cifar(folder);
+  for (const std::string& given : {root.path(), folder}) {
+    const Dataset set = load_dataset("cifar10", given);
+    EXPECT_EQ(set.found_in, folder);
+    ASSERT_EQ(set.train.size(), 50'000);
+    ASSERT_EQ(set.test.size(), 10'000);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(set.train.labels.data_ptr<std::int64_t>()[i * 10'000], i + 1);
+    }
+    EXPECT_EQ(set.test.labels.data_ptr<std::int64_t>()[0], 6);
+    EXPECT_TRUE(set.flips);
+    EXPECT_EQ(set.mean.size(), 3u);
+    EXPECT_EQ(set.std.size(), 3u);
+  }
+  fs::resize_file(folder + "/test_batch.bin", 10'000 * 3073 - 1);
+  expect_error(
+      [&] { load_dataset("cifar10", folder); },
+      ErrorKind::DamagedData,
+      {folder + "/test_batch.bin", "ends within"});
+}
+
+TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
+  const TempFolder root;
+  write_fashion(root.path());
+  const std::string images = root / "t10k-images-idx3-ubyte";
+  write_sparse(images, idx_header(0x803, {9'999, 28, 28}), 16 + 9'999 * 784);
+  expect_error(
+      [&] { load_dataset("fashion-mnist", root.path()); },
+      ErrorKind::DamagedData,
+      {images,
+       "expected 10,000 images of 28 x 28",
+       "found 9,999 images of 28 x 28"});
+  fs::remove(images);
+  fs::create_directory(images);
+  expect_error(
+      [&] { load_dataset("fashion-mnist", root.path()); },
+      ErrorKind::DamagedData,
+      {images, "found a directory"});
+}
+
+TEST(Dataset, AGivenRootIsTheOnlyPlace) {
+  const TempFolder there;
+  const TempFolder given;
+  write_fashion(there.path());
+  const Environment data("ABTRAIN_DATA", there.path());
+  EXPECT_EQ(find_dataset("fashion-mnist", "auto").found_in, there.path());
+  EXPECT_EQ(find_dataset("fashion-mnist", given.path()).found_in, "");
+  write_file(given / "t10k-images-idx3-ubyte.gz", {});
+  expect_error(
+      [&] { load_dataset("fashion-mnist", given.path()); },
+      ErrorKind::MissingInput,
+      {given.path() +
+           ": lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
+           "t10k-labels-idx1-ubyte",
+       given / "fashion-mnist: no such folder",
+       "apt install dataset-fashion-mnist",
+       "github.com/zalandoresearch/fashion-mnist"});
+}
+
+TEST(Dataset, AutoListsEveryPlace) {
+  const TempFolder empty;
+  const Environment data("ABTRAIN_DATA", empty.path());
+  const Environment home("HOME", empty / "home");
+  const fs::path before = fs::current_path();
+  fs::current_path(empty.path());
+  expect_error(
+      [] { load_dataset("cifar10", "auto"); },
+      ErrorKind::MissingInput,
+      {empty.path() + ": lacks data_batch_1.bin",
+       empty / "cifar-10-batches-bin: no such folder",
+       "\n  data: no such folder",
+       "\n  data/cifar-10-batches-bin",
+       empty / "home/.cache/abtrain/data/cifar-10-batches-bin",
+       "https://www.cs.toronto.edu/~kriz/cifar.html"});
+  fs::current_path(before);
+  EXPECT_EQ(find_dataset("cifar10", "auto").how_to_get.find("the binary"), 0u);
+  EXPECT_EQ(find_dataset("imagenet", "auto").how_to_get, "");
+}
+
+TEST(Dataset, TildeIsTheHomeFolder) {
+  const TempFolder home;
+  fs::create_directory(home / "sets");
+  write_cifar(home / "sets");
+  const Environment environment("HOME", home.path());
+  EXPECT_EQ(find_dataset("cifar10", "~/sets").found_in, home / "sets");
+}
+
+TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
+  const DatasetPlace place = find_dataset("fashion-mnist", "auto");
+  if (place.found_in.empty()) {
+    EXPECT_NE(place.how_to_get, "");
+    return;
+  }
+  const Dataset set = load_dataset("fashion-mnist", "auto");
+  EXPECT_EQ(set.found_in, place.found_in);
+  const at::Tensor pixels = set.train.pixels.to(at::kDouble) / 255;
+  EXPECT_NEAR(pixels.mean().item<double>(), set.mean[0], 5e-5);
+  EXPECT_NEAR(pixels.std().item<double>(), set.std[0], 5e-5);
+  for (const Images* images : {&set.train, &set.test}) {
+    const at::Tensor counts = at::bincount(images->labels);
+    ASSERT_EQ(counts.numel(), 10);
+    for (int c = 0; c < 10; ++c) {
+      EXPECT_EQ(counts[c].item<std::int64_t>(), images->size() / 10);
+    }
+  }
+  // The first images: an ankle boot (9) in both.
+  EXPECT_EQ(set.train.labels[0].item<std::int64_t>(), 9);
+  EXPECT_EQ(set.test.labels[0].item<std::int64_t>(), 9);
+}
+
+// Images whose label says which one they were.
+Images numbered(std::int64_t count) {
+  Images images = random_images(count, 1, 3, 5);
+  std::int64_t* labels = images.labels.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels[i] = i;
+  }
+  return images;
+}
+
+TEST(HoldOut, PartsAreDisjointAndCoverAll) {
+  const Images all = numbered(101);
+  Images train = all;
+  const Images held = hold_out(train, 20, 3);
+  EXPECT_EQ(train.size(), 81);
+  EXPECT_EQ(held.size(), 20);
+  std::set<std::int64_t> seen;
+  for (const Images* part : {static_cast<const Images*>(&train), &held}) {
+    for (std::int64_t i = 0; i < part->size(); ++i) {
+      const auto index = part->labels[i].item<std::int64_t>();
+      EXPECT_TRUE(seen.insert(index).second);
+      EXPECT_TRUE(at::equal(part->pixels[i], all.pixels[index]));
+    }
+  }
+  EXPECT_EQ(seen.size(), 101u);
+}
+
+TEST(HoldOut, DependsOnTheSeedAlone) {
+  const auto held = [](std::uint64_t seed) {
+    Images train = numbered(50);
+    return hold_out(train, 10, seed).labels;
+  };
+  EXPECT_TRUE(at::equal(held(1), held(1)));
+  EXPECT_FALSE(at::equal(held(1), held(2)));
+}
+
+TEST(HoldOut, NoneAndTooMany) {
+  Images train = numbered(5);
+  EXPECT_EQ(hold_out(train, 0, 1).size(), 0);
+  EXPECT_EQ(train.size(), 5);
+  Images none = numbered(0);
+  EXPECT_EQ(hold_out(none, 0, 1).size(), 0);
+  for (const std::int64_t count : {-1, 5, 6}) {
+    expect_error(
+        [&] { hold_out(train, count, 1); },
+        ErrorKind::Config,
+        {"data.validation", "expected 0 .. 4", str("got ", count)});
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::data

@@ -1,0 +1,195 @@
+#include "data/loader.h"
+
+#include <ATen/ops/equal.h>
+
+#include <atomic>
+#include <chrono>
+#include <span>
+#include <stdexcept>
+#include <thread>
+
+#include "data/data_files.h"
+
+namespace abtrain::data {
+namespace {
+
+class LoaderTest : public testing::Test {
+ protected:
+  LoaderTest() {
+    set_.name = "test-set";
+    set_.flips = true;
+    set_.mean = {0.5f, 0.5f, 0.5f};
+    set_.std = {0.2f, 0.2f, 0.2f};
+    set_.train = random_images(23, 3, 6, 6);
+    augment_ = std::make_unique<Augment>(
+        DataOptions{.augment = "crop-flip", .erase = 0.5}, set_, 4);
+    order_ = make_order({}, 23, 0, 2, 4);  // 11 examples an epoch
+  }
+
+  Dataset set_;
+  std::unique_ptr<Augment> augment_;
+  std::unique_ptr<ExampleOrder> order_;
+};
+
+// Counts its calls and fails in one epoch.
+class Failing : public ExampleOrder {
+ public:
+  Failing(std::int64_t examples, std::int64_t fails_in)
+      : examples_(examples), fails_in_(fails_in) {}
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    ++calls;
+    if (epoch == fails_in_) {
+      throw Error(ErrorKind::DamagedData, "the order is broken");
+    }
+    return std::vector<std::int64_t>(static_cast<std::size_t>(examples_), 1);
+  }
+  std::int64_t examples_per_epoch() const override {
+    return examples_;
+  }
+  mutable std::atomic<int> calls = 0;
+
+ private:
+  std::int64_t examples_;
+  std::int64_t fails_in_;
+};
+
+TEST_F(LoaderTest, SameBatchesAsTheLoopByHand) {
+  for (const std::int64_t prefetch : {1, 2, 7}) {
+    for (const std::int64_t batch_size : {1, 4, 11}) {
+      Loader loader(set_.train, *augment_, *order_, batch_size, prefetch);
+      const std::int64_t steps = 11 / batch_size;
+      ASSERT_EQ(loader.steps_per_epoch(), steps);
+      for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+        const std::vector<std::int64_t> examples = order_->epoch(epoch);
+        for (std::int64_t step = 0; step < steps; ++step) {
+          const Batch wanted = augment_->training(
+              set_.train,
+              std::span(examples).subspan(
+                  static_cast<std::size_t>(step * batch_size),
+                  static_cast<std::size_t>(batch_size)),
+              epoch);
+          const Batch batch = loader.next();
+          ASSERT_TRUE(at::equal(batch.images, wanted.images));
+          ASSERT_TRUE(at::equal(batch.labels, wanted.labels));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(LoaderTest, StartsInTheMiddle) {
+  Loader whole(set_.train, *augment_, *order_, 3, 2);
+  std::vector<Batch> batches;
+  for (int i = 0; i < 12; ++i) {
+    batches.push_back(whole.next());
+  }
+  for (const std::int64_t start : {0, 2, 3, 7, 9}) {
+    Loader later(set_.train, *augment_, *order_, 3, 2, start);
+    for (std::size_t i = static_cast<std::size_t>(start); i < 12; ++i) {
+      ASSERT_TRUE(at::equal(later.next().images, batches[i].images))
+          << "step " << i << " from " << start;
+    }
+  }
+}
+
+TEST_F(LoaderTest, PreparesNoMoreThanAskedFor) {
+  // One batch an epoch: calls of epoch() count batches. Besides those that
+  // wait, one is in the thread's hands.
+  const Failing order(2, -1);
+  Loader loader(set_.train, *augment_, order, 2, 3);
+  const auto give_up =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (order.calls < 4 && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(order.calls, 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(order.calls, 4);
+  EXPECT_EQ(loader.next().labels.size(0), 2);
+}
+
+TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
+  const Failing order(6, 2);
+  Loader loader(set_.train, *augment_, order, 2, 100);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(loader.next().labels.size(0), 2);
+  }
+  for (int i = 0; i < 2; ++i) {
+    expect_error(
+        [&] { loader.next(); },
+        ErrorKind::DamagedData,
+        {"the order is broken"});
+  }
+}
+
+TEST_F(LoaderTest, EndsWithAFullQueueAnEmptyOneAndAFailedThread) {
+  for (int i = 0; i < 200; ++i) {
+    const Failing order(2, i % 3 == 0 ? 0 : -1);
+    Loader loader(set_.train, *augment_, order, 2, 1 + i % 4);
+    if (i % 3 == 1) {
+      EXPECT_EQ(loader.next().labels.size(0), 2);
+    }
+  }
+}
+
+TEST_F(LoaderTest, WorkersShareOneDataset) {
+  const int workers = 4;
+  std::vector<double> sums(workers);
+  {
+    std::vector<std::jthread> threads;
+    for (int worker = 0; worker < workers; ++worker) {
+      threads.emplace_back([&, worker] {
+        const auto order = make_order({}, 23, worker, workers, 4);
+        Loader loader(set_.train, *augment_, *order, 5, 2);
+        for (int i = 0; i < 50; ++i) {
+          const Batch batch = loader.next();
+          const float* value = batch.images.const_data_ptr<float>();
+          for (std::int64_t j = 0; j < batch.images.numel(); ++j) {
+            sums[worker] += value[j];
+          }
+        }
+      });
+    }
+  }
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto order = make_order({}, 23, worker, workers, 4);
+    double sum = 0;
+    for (int epoch = 0; epoch < 50; ++epoch) {
+      const Batch batch =
+          augment_->training(set_.train, order->epoch(epoch), epoch);
+      const float* value = batch.images.const_data_ptr<float>();
+      for (std::int64_t j = 0; j < batch.images.numel(); ++j) {
+        sum += value[j];
+      }
+    }
+    EXPECT_EQ(sums[worker], sum);
+  }
+}
+
+TEST_F(LoaderTest, WaitedCountsOnlyWaiting) {
+  Loader loader(set_.train, *augment_, *order_, 4, 2);
+  double before = loader.waited();
+  EXPECT_EQ(before, 0);
+  for (int i = 0; i < 20; ++i) {
+    loader.next();
+    EXPECT_GE(loader.waited(), before);
+    before = loader.waited();
+  }
+}
+
+TEST_F(LoaderTest, RefusesSizesThatGiveNoBatch) {
+  const auto expect_refused = [&](std::int64_t batch_size,
+                                  std::int64_t prefetch,
+                                  const std::vector<std::string>& parts) {
+    expect_error(
+        [&] { Loader(set_.train, *augment_, *order_, batch_size, prefetch); },
+        ErrorKind::Config,
+        parts);
+  };
+  expect_refused(0, 1, {"data.batch_size", "got 0"});
+  expect_refused(4, 0, {"data.prefetch", "got 0"});
+  expect_refused(12, 1, {"data.batch_size", "at most the 11", "got 12"});
+}
+
+}  // namespace
+}  // namespace abtrain::data

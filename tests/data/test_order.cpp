@@ -1,0 +1,111 @@
+#include "data/order.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "data/data_files.h"
+
+namespace abtrain::data {
+namespace {
+
+using Indices = std::vector<std::int64_t>;
+
+class Order : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<ExampleOrder>
+  make(std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
+    return make_order({GetParam()}, examples, worker, workers, seed);
+  }
+};
+
+TEST_P(Order, SharesAreDisjointAndOfOneSize) {
+  for (const std::int64_t examples : {0, 1, 7, 64, 101}) {
+    for (int workers = 1; workers <= 8; ++workers) {
+      for (const std::int64_t epoch : {0, 1, 5}) {
+        std::set<std::int64_t> seen;
+        for (int worker = 0; worker < workers; ++worker) {
+          const auto order = make(examples, worker, workers);
+          const Indices mine = order->epoch(epoch);
+          ASSERT_EQ(order->examples_per_epoch(), examples / workers);
+          ASSERT_EQ(std::ssize(mine), examples / workers);
+          for (const std::int64_t index : mine) {
+            ASSERT_TRUE(index >= 0 && index < examples);
+            ASSERT_TRUE(seen.insert(index).second) << index << " twice";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Order, LeftOversTakeTurns) {
+  // 7 of 4: three are left over, and none of them for ever.
+  std::set<std::int64_t> seen;
+  for (int epoch = 0; epoch < 40; ++epoch) {
+    for (int worker = 0; worker < 4; ++worker) {
+      const Indices mine = make(7, worker, 4)->epoch(epoch);
+      seen.insert(mine.begin(), mine.end());
+    }
+  }
+  EXPECT_EQ(seen.size(), 7u);
+}
+
+TEST_P(Order, SameCallSameAnswer) {
+  EXPECT_EQ(make(50, 1, 3)->epoch(4), make(50, 1, 3)->epoch(4));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Order, testing::Values("shuffle", "sequential"));
+
+TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
+  const Indices all = make_order({"shuffle"}, 24, 0, 1, 9)->epoch(2);
+  for (int worker = 0; worker < 3; ++worker) {
+    const Indices mine = make_order({"shuffle"}, 24, worker, 3, 9)->epoch(2);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      EXPECT_EQ(mine[i], all[worker + 3 * i]);
+    }
+  }
+}
+
+TEST(Shuffle, EpochsAndSeedsDiffer) {
+  const auto epoch = [](std::uint64_t seed, std::int64_t at) {
+    return make_order({"shuffle"}, 100, 0, 1, seed)->epoch(at);
+  };
+  EXPECT_NE(epoch(1, 0), epoch(1, 1));
+  EXPECT_NE(epoch(1, 0), epoch(2, 0));
+}
+
+TEST(Shuffle, PermutationsAreEquallyLikely) {
+  // Chi-square of the 24 orders of 4: 23 degrees of freedom, mean 23, standard
+  // deviation 6.8; 60 is beyond five of them.
+  std::map<Indices, int> counts;
+  const int draws = 24'000;
+  for (std::uint32_t i = 0; i < draws; ++i) {
+    ++counts[permutation(4, Random(5, RandomPurpose::Test, i))];
+  }
+  ASSERT_EQ(counts.size(), 24u);
+  double chi_square = 0;
+  for (const auto& [order, count] : counts) {
+    chi_square += std::pow(count - draws / 24.0, 2) / (draws / 24.0);
+  }
+  EXPECT_LT(chi_square, 60);
+}
+
+TEST(Sequential, FirstEpochIsInOrderAndTheNextGoesOn) {
+  EXPECT_EQ(
+      make_order({"sequential"}, 6, 1, 2, 1)->epoch(0), (Indices{1, 3, 5}));
+  EXPECT_EQ(
+      make_order({"sequential"}, 6, 1, 2, 1)->epoch(3), (Indices{1, 3, 5}));
+  EXPECT_EQ(
+      make_order({"sequential"}, 7, 0, 2, 1)->epoch(1), (Indices{6, 1, 3}));
+}
+
+TEST(MakeOrder, UnknownName) {
+  expect_error(
+      [] { make_order({"random"}, 6, 0, 1, 1); },
+      ErrorKind::Config,
+      {"order.name", "expected shuffle or sequential", "'random'"});
+}
+
+}  // namespace
+}  // namespace abtrain::data
