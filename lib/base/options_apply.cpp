@@ -27,6 +27,11 @@ void list_keys(
   }
 }
 
+// A value that the field takes: what it holds now.
+std::string example(const Field& field) {
+  return field.is_section() ? "..." : field.print();
+}
+
 class Applier {
  public:
   Applier(const Fields& all, Reading& reading)
@@ -80,25 +85,21 @@ class Applier {
     } else if (entry.value.kind == Kind::Section) {
       section(field.section, entry.value, name);
     } else {
-      std::vector<std::string> keys;
-      for (const Field& inner : field.section) {
-        keys.push_back(inner.key);
-      }
-      const bool by_name =
-          entry.value.kind == Kind::Scalar && keys.front() == "name";
+      const bool nothing = entry.value.kind == Kind::Nothing;
       problem(
-          entry.value.kind == Kind::Nothing ? entry.place : entry.value.place,
+          nothing ? entry.place : entry.value.place,
           name,
-          str("expected a section with keys ",
-              join(keys, ", "),
-              ", got ",
-              describe(entry.value),
-              by_name ? str("; did you mean '",
-                            entry.key,
-                            ": {name: ",
-                            entry.value.text,
-                            "}'?")
-                      : ""));
+          str("expected a section, as in '",
+              entry.key,
+              ": {",
+              field.section.front().key,
+              ": ",
+              entry.value.kind == Kind::Scalar &&
+                      field.section.front().key == "name"
+                  ? entry.value.text
+                  : example(field.section.front()),
+              "}', got ",
+              describe(entry.value)));
     }
   }
 

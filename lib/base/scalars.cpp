@@ -118,10 +118,20 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
 }
 
 std::string print_number(double value) {
+  constexpr double kLargestWhole = 1e9;
+  if (value == std::trunc(value) && std::abs(value) < kLargestWhole) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
   std::array<char, 32> buffer{};
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), end};
+  std::string text(buffer.data(), end);
+  // YAML 1.1 (Python's reader) takes 1e-05 for text, 1.0e-05 for a number.
+  const std::size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos) {
+    text.insert(exponent, ".0");
+  }
+  return text;
 }
 
 std::string print_duration(const Duration& value) {

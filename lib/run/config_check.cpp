@@ -1,0 +1,143 @@
+#include "run/config_check.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/scalars.h"
+#include "base/text.h"
+
+namespace abtrain::run {
+namespace {
+
+using Conflicts = std::vector<Conflict>;
+
+// Sizes that divide the workers into groups with a part for each.
+std::vector<std::string> fitting_sizes(std::int64_t workers, bool only_b) {
+  std::vector<std::string> sizes;
+  for (std::int64_t size = 1; size <= workers; ++size) {
+    const bool divides = workers % size == 0;
+    if (divides && (only_b || workers / size % 2 == 0)) {
+      sizes.push_back(std::to_string(size));
+    }
+  }
+  return sizes;
+}
+
+void check_groups(const RunOptions& o, Conflicts& out) {
+  const bool only_b = o.method.sync == "only-b";
+  const std::vector<std::string> fitting = fitting_sizes(o.workers, only_b);
+  const std::string& size = o.method.group_size;
+  if (std::find(fitting.begin(), fitting.end(), size) != fitting.end() ||
+      (size == "auto" && !fitting.empty())) {
+    return;
+  }
+  if (fitting.empty()) {
+    out.push_back(
+        {{"workers", "method.sync", "method.group_size", "method.name"},
+         str(o.workers,
+             o.workers == 1 ? " worker" : " workers",
+             " cannot form as many A- as B-groups (method.sync ",
+             o.method.sync,
+             "); use an even number, or method.sync only-b")});
+    return;
+  }
+  out.push_back(
+      {{"method.group_size", "workers", "method.sync", "method.name"},
+       str("groups of ",
+           size,
+           " do not fit ",
+           o.workers,
+           " workers",
+           only_b ? ""
+                  : str(" (method.sync ",
+                        o.method.sync,
+                        ": as many A- as B-groups)"),
+           "; sizes that fit: ",
+           join(fitting, ", "))});
+}
+
+bool same_unit(const Duration& a, const Duration& b) {
+  return a.unit == b.unit;
+}
+
+// A warm-up that ends with the run or later, where the units tell.
+void check_warmup(
+    const RunOptions& o,
+    const Duration& warmup,
+    const std::string& key,
+    bool may_fill,
+    const char* what,
+    Conflicts& out) {
+  const Duration run = o.train.steps > 0
+                           ? Duration::steps(static_cast<double>(o.train.steps))
+                           : Duration::epochs(o.train.epochs);
+  if (same_unit(run, warmup) &&
+      (may_fill ? warmup.value > run.value : warmup.value >= run.value)) {
+    out.push_back(
+        {{key,
+          o.train.steps > 0 ? "train.steps" : "train.epochs",
+          "method.name"},
+         str("a warm-up of ",
+             print_duration(warmup),
+             " leaves no ",
+             what,
+             " in a run of ",
+             print_duration(run))});
+  }
+}
+
+void check_ab(const RunOptions& o, Conflicts& out) {
+  const methods::MethodOptions& m = o.method;
+  check_groups(o, out);
+  if (same_unit(m.full_rank_steps, m.sync_every) &&
+      m.full_rank_steps.value >= m.sync_every.value) {
+    out.push_back(
+        {{"method.full_rank_steps", "method.sync_every", "method.name"},
+         str("expected less than method.sync_every (",
+             print_duration(m.sync_every),
+             "), got ",
+             print_duration(m.full_rank_steps))});
+  }
+  if (m.split == "tangent" && m.sync != "only-learned") {
+    out.push_back(
+        {{"method.split", "method.sync", "method.name"},
+         str("tangent needs method.sync only-learned, got ", m.sync)});
+  }
+  check_warmup(
+      o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);
+}
+
+void check_schedule(const RunOptions& o, Conflicts& out) {
+  const std::vector<double>& shares = o.schedule.milestones;
+  if (std::adjacent_find(
+          shares.begin(), shares.end(), std::greater_equal<>()) !=
+      shares.end()) {
+    out.push_back({{"schedule.milestones"}, "expected ascending shares"});
+  }
+  check_warmup(
+      o,
+      o.schedule.warmup_steps,
+      "schedule.warmup_steps",
+      true,
+      "step at the full rate",
+      out);
+}
+
+}  // namespace
+
+std::vector<Conflict> check(const RunOptions& options) {
+  Conflicts out;
+  if (options.method.name == "ab") {
+    check_ab(options, out);
+  }
+  check_schedule(options, out);
+  if (options.optimizer.name == "sgd" && options.optimizer.nesterov &&
+      options.optimizer.momentum == 0) {
+    out.push_back(
+        {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+         "Nesterov's form needs a momentum above 0"});
+  }
+  return out;
+}
+
+}  // namespace abtrain::run

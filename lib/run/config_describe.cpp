@@ -1,0 +1,80 @@
+// docs/config.md, made from the tables.
+#include "base/options.h"
+#include "base/text.h"
+#include "run/config.h"
+
+namespace abtrain::run {
+namespace {
+
+constexpr const char* kIntroduction =
+    R"(# Configuration
+
+This page is made from the program's own tables. A configuration is a YAML
+file; what it leaves out has the default below. `extends: other.yaml` (or a
+list of files) starts from other files, which are looked for beside the file
+and in the `configs` folders; `--set a.b=value` overrides single keys. The
+order is default, extended files, file, `--set`; the last one counts.
+
+A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
+`0.5 epochs`). Keys of a method, optimizer or rank rule that is not chosen are
+checked, but unused.
+)";
+
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c == '|' ? "\\|" : c == '<' ? "&lt;" : std::string(1, c);
+  }
+  return out;
+}
+
+void rows(
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::string& out) {
+  for (const Field& field : fields) {
+    if (field.is_section()) {
+      rows(field.section, prefix + field.key + ".", out);
+    } else {
+      out += str("| `", prefix, field.key, "` | `", field.print(), "` | ");
+      out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
+    }
+  }
+}
+
+void table(
+    const std::string& title,
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::string& out) {
+  out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
+  out += "| --- | --- | --- | --- |\n";
+  rows(fields, prefix, out);
+}
+
+}  // namespace
+
+std::string describe_options() {
+  RunOptions defaults;
+  const Fields all = fields_of(defaults);
+  std::vector<Field> top;
+  for (const Field& field : all.list()) {
+    if (!field.is_section()) {
+      top.push_back(field);
+    }
+  }
+  std::string out = kIntroduction;
+  table("The run", top, "", out);
+  for (const Field& field : all.list()) {
+    if (field.is_section()) {
+      table(
+          str("`", field.key, "`: ", field.help),
+          field.section,
+          field.key + ".",
+          out);
+    }
+  }
+  return out;
+}
+
+}  // namespace abtrain::run
