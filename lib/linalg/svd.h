@@ -1,30 +1,21 @@
 // Thin singular value decomposition W = U diag(S) V^T of m x n, m >= n.
 //
-// The route: float64 Gram matrix of the short side, its symmetric
-// eigendecomposition, then the long factor by GEMM. Singular values come out
-// within 1e-6 of the largest; directions whose singular value is below about
-// 1e-7 of the largest are not resolved, and left out of nothing that any rank
-// rule keeps.
+// The route: float64 Gram matrix of the short side, its eigenvalues, the
+// eigenvectors that are kept, then the long factor by GEMM. Singular values
+// come out within 1e-6 of the largest; what is below 1e-7 of the largest is
+// not resolved and counts as zero. The same matrix gives the same bits on every
+// run with the same number of threads and the same CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace abtrain::linalg {
-
-// What rank selection needs, before any factor is formed.
-struct GramSpectrum {
-  at::Tensor singular_values;  // n, float64, descending, >= 0, CPU
-  at::Tensor right;            // n x n, columns = right singular vectors V,
-                               // in the order of singular_values; float64
-};
-
-// matrix: m x n with m >= n, any float dtype, any strides. Throws Error(Diverged)
-// naming `layer` when an entry is not finite.
-GramSpectrum gram_spectrum(const at::Tensor& matrix, const std::string& layer);
 
 // W ~= A * B with A = U sqrt(S) (m x r) and B = sqrt(S) V^T (r x n), fp32.
 struct LowRankPair {
@@ -32,10 +23,47 @@ struct LowRankPair {
   at::Tensor b;
 };
 
+// A decomposition that pays only for what is kept: all singular values at
+// once, and as many singular vectors as the rank rule then asks for.
+// matrix: m x n with m >= n >= 1, any float dtype, any strides, CPU or CUDA;
+// not kept. Throws Error(Diverged) naming `layer` when an entry is not finite.
+class Decomposition {
+ public:
+  Decomposition(const at::Tensor& matrix, const std::string& layer);
+  ~Decomposition();
+  Decomposition(Decomposition&&) noexcept;
+  Decomposition& operator=(Decomposition&&) noexcept;
+
+  // n, descending, >= 0; below 1e-7 of the largest they are 0.
+  const std::vector<double>& singular_values() const;
+  // n x k: the first k right singular vectors as columns, float64, on the
+  // matrix's device. The largest entry of each is positive.
+  at::Tensor right(std::int64_t k) const;
+  // The factors of the same matrix at 1 <= rank <= n, on its device.
+  LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The same in one step: values, and the right vectors up to `max_rank`.
+struct GramSpectrum {
+  at::Tensor singular_values;  // n, float64, descending, >= 0, CPU
+  at::Tensor right;            // n x min(n, max_rank), columns in the order of
+                               // singular_values; float64
+};
+GramSpectrum gram_spectrum(
+    const at::Tensor& matrix,
+    const std::string& layer,
+    std::int64_t max_rank = std::numeric_limits<std::int64_t>::max());
+
 // From the spectrum: A = W V_r / sqrt(S_r), B = sqrt(S_r) V_r^T. Singular
-// values of zero give zero columns and rows.
+// values of zero give zero columns and rows. 1 <= rank <= columns of `right`.
 LowRankPair factors_from(
-    const at::Tensor& matrix, const GramSpectrum& spectrum, std::int64_t rank);
+    const at::Tensor& matrix,
+    const GramSpectrum& spectrum,
+    std::int64_t rank);
 
 // The oracle: LAPACK gesdd through LibTorch in float64.
 struct ThinSvd {

@@ -1,0 +1,21 @@
+// The float64 Gram matrix of the short side, W^T W.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace abtrain::linalg {
+
+struct Gram {
+  // CPU: a symmetric_buffer of n with its lower half filled. CUDA: n x n.
+  at::Tensor matrix;
+  double scale = 1;  // W was multiplied by this power of two beforehand
+};
+
+// matrix: m x n, m >= n >= 1. Half of the products are left out, and float64
+// copies are made of a few rows at a time. Throws Error(Diverged) naming
+// `layer` when an entry is not finite.
+Gram gram_of(const at::Tensor& matrix, const std::string& layer);
+
+}  // namespace abtrain::linalg

@@ -1,0 +1,44 @@
+#include "linalg/orthogonal.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include "linalg/svd.h"
+
+namespace abtrain::linalg {
+namespace {
+
+// W (W^T W)^(-1/2) through the Gram matrix, then one Newton-Schulz step, which
+// squares what is left of the error in orthogonality.
+at::Tensor by_gram(const at::Tensor& w, const Decomposition& decomposition) {
+  const auto& values = decomposition.singular_values();
+  const auto n = w.size(1);
+  const auto v = decomposition.right(n);
+  auto inverse = at::empty({n}, at::kDouble);
+  for (std::int64_t i = 0; i < n; ++i) {
+    inverse.mutable_data_ptr<double>()[i] = 1 / values[i];
+  }
+  const auto q = at::mm(w, at::mm(v.mul(inverse.to(v.device())), v.t()));
+  return q.mul(1.5).sub(at::mm(q, at::mm(q.t(), q)), 0.5);
+}
+
+}  // namespace
+
+at::Tensor orthogonal_basis(const at::Tensor& matrix) {
+  if (matrix.size(0) < matrix.size(1)) {
+    return orthogonal_basis(matrix.t()).t().contiguous();
+  }
+  const auto w = matrix.detach().to(at::kDouble);
+  const Decomposition decomposition(w, "orthogonal initialisation");
+  const auto& values = decomposition.singular_values();
+  at::Tensor basis;
+  if (values.back() > 1e-5 * values.front()) {
+    basis = by_gram(w, decomposition);
+  } else {
+    const auto exact = gesdd(w);
+    basis = at::mm(exact.u, exact.v.t());
+  }
+  return basis.to(matrix.scalar_type()).contiguous();
+}
+
+}  // namespace abtrain::linalg

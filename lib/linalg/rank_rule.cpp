@@ -1,0 +1,305 @@
+#include "linalg/rank_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace abtrain::linalg {
+namespace {
+
+// Products such as 0.07 * 100 land a hair beside the whole number meant.
+constexpr double kHair = 1e-9;
+
+// Largest rank that still saves something: r * (m + n) < m * n. May be 0.
+std::int64_t largest_saving_rank(const Spectrum& s) {
+  return std::min(s.n, (s.m * s.n - 1) / (s.m + s.n));
+}
+
+// Squared singular values summed from the small end: tails()[r] is what is
+// lost at rank r, as a share of the whole. Beyond the list, values are zero.
+std::vector<double> tails(const Spectrum& s) {
+  std::vector<double> lost(static_cast<std::size_t>(s.n) + 1, 0.0);
+  const auto known = std::min<std::int64_t>(s.n, std::ssize(s.singular_values));
+  // Relative to the largest, so that no square over- or underflows.
+  const double largest = s.singular_values.front();
+  if (largest <= 0) {
+    return lost;
+  }
+  for (std::int64_t r = known; r-- > 0;) {
+    const double value = s.singular_values[r] / largest;
+    lost[r] = lost[r + 1] + value * value;
+  }
+  const double whole = lost[0];
+  for (double& value : lost) {
+    value /= whole;
+  }
+  return lost;
+}
+
+void check(const Spectrum& s) {
+  ABT_CHECK(
+      s.m >= s.n && s.n >= 1,
+      Config,
+      "layer '",
+      s.name,
+      "': wanted a matrix of m >= n >= 1, got ",
+      s.m,
+      " x ",
+      s.n);
+  ABT_CHECK(
+      !s.singular_values.empty() && std::isfinite(s.singular_values.front()),
+      Diverged,
+      "layer '",
+      s.name,
+      "': wanted finite singular values, got ",
+      s.singular_values.empty() ? "none" : "a non-finite one");
+}
+
+std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
+  const auto n = static_cast<double>(s.n);
+  const auto& values = s.singular_values;
+  switch (rule.rule) {
+    case RankRuleName::Sigma:
+      return std::count_if(values.begin(), values.end(), [&](double value) {
+        return value > rule.cut * values.front();
+      });
+    case RankRuleName::Energy: {
+      // A relative hair: keep = 1 still asks for all that is not exactly zero.
+      const auto lost = tails(s);
+      const double allowed = (1 - rule.keep) * (1 + kHair);
+      const auto enough = std::find_if(
+          lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
+      return enough == lost.end() ? s.n : enough - lost.begin();
+    }
+    case RankRuleName::Fixed:
+      return std::min(rule.rank, s.n);
+    case RankRuleName::Fraction:
+      return static_cast<std::int64_t>(std::ceil(rule.fraction * n - kHair));
+    case RankRuleName::Ratio: {
+      const auto m = static_cast<double>(s.m);
+      return static_cast<std::int64_t>(
+          std::floor(m * n / (m + n) / rule.ratio + kHair));
+    }
+    case RankRuleName::Budget:
+      break;
+  }
+  ABT_ASSERT(false, "the budget rule needs all layers together");
+}
+
+// One layer under the budget rule. A state is a rank 1 .. top, or top + 1 for
+// dense: the cost grows and the error falls with the state.
+class Ladder {
+ public:
+  explicit Ladder(const Spectrum& s)
+      : step_(static_cast<double>(s.m + s.n)),
+        dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
+        top_(largest_saving_rank(s)),
+        lost_(tails(s)) {
+    find_hull();
+  }
+
+  std::int64_t dense_state() const {
+    return top_ + 1;
+  }
+  double cost(std::int64_t state) const {
+    return state > top_ ? dense_ : static_cast<double>(state) * step_;
+  }
+  double error(std::int64_t state) const {
+    return state > top_ ? 0 : lost_[state];
+  }
+  RankChoice choice(std::int64_t state) const {
+    return state > top_ ? RankChoice{0, 1}
+                        : RankChoice{state, 1 - error(state)};
+  }
+  // Error removed per parameter between two states.
+  double slope(std::int64_t from, std::int64_t to) const {
+    return (error(from) - error(to)) / (cost(to) - cost(from));
+  }
+  // Next state on the lower convex hull of (cost, error). Ranks are convex
+  // already; only the jump to dense may cut a corner, from hull_end_ on.
+  std::int64_t next(std::int64_t state) const {
+    return state < hull_end_ ? state + 1 : dense_state();
+  }
+
+ private:
+  void find_hull() {
+    hull_end_ = std::max<std::int64_t>(top_, 1);
+    while (hull_end_ > 1 &&
+           slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
+      --hull_end_;
+    }
+  }
+
+  double step_;
+  double dense_;
+  std::int64_t top_;
+  std::int64_t hull_end_ = 1;
+  std::vector<double> lost_;
+};
+
+class Budget {
+ public:
+  Budget(const std::vector<Spectrum>& spectra, double budget) : left_(budget) {
+    for (const auto& s : spectra) {
+      check(s);
+      ladders_.emplace_back(s);
+      state_.push_back(1);
+      left_ -= ladders_.back().cost(1);
+    }
+  }
+
+  double left() const {
+    return left_;
+  }
+
+  std::vector<RankChoice> solve() {
+    climb();
+    while (fill() || exchange()) {
+    }
+    std::vector<RankChoice> choices;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      choices.push_back(ladders_[l].choice(state_[l]));
+    }
+    return choices;
+  }
+
+ private:
+  void move(std::size_t l, std::int64_t state) {
+    left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
+    state_[l] = state;
+  }
+
+  // The classic greedy: along the hulls, best error per parameter first.
+  void climb() {
+    for (;;) {
+      std::size_t best = ladders_.size();
+      double best_slope = 0;
+      for (std::size_t l = 0; l < ladders_.size(); ++l) {
+        const auto& ladder = ladders_[l];
+        const auto from = state_[l];
+        if (from >= ladder.dense_state()) {
+          continue;
+        }
+        const auto to = ladder.next(from);
+        if (ladder.cost(to) - ladder.cost(from) <= left_ &&
+            ladder.slope(from, to) > best_slope) {
+          best_slope = ladder.slope(from, to);
+          best = l;
+        }
+      }
+      if (best == ladders_.size()) {
+        return;
+      }
+      move(best, ladders_[best].next(state_[best]));
+    }
+  }
+
+  // Off the hull: the single state that removes most error with `left`
+  // parameters, of any layer but `except`.
+  struct Move {
+    std::size_t layer = 0;
+    std::int64_t state = 0;
+    double gain = 0;
+  };
+  Move best_move(double left, std::size_t except) const {
+    Move best;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      if (l == except) {
+        continue;
+      }
+      const auto& ladder = ladders_[l];
+      const double limit = left + ladder.cost(state_[l]);
+      auto to = ladder.dense_state();
+      if (ladder.cost(to) > limit) {
+        to =
+            std::min(to - 1, static_cast<std::int64_t>(limit / ladder.cost(1)));
+      }
+      if (to <= state_[l]) {
+        continue;
+      }
+      const double gain = ladder.error(state_[l]) - ladder.error(to);
+      if (gain > best.gain) {
+        best = {l, to, gain};
+      }
+    }
+    return best;
+  }
+
+  bool fill() {
+    const Move best = best_move(left_, ladders_.size());
+    if (best.gain > 0) {
+      move(best.layer, best.state);
+    }
+    return best.gain > 0;
+  }
+
+  // One layer down a step or two so that another goes up further than it cost.
+  bool exchange() {
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      const auto& ladder = ladders_[l];
+      for (auto to = state_[l] - 1; to >= 1 && to >= state_[l] - 2; --to) {
+        const double freed = ladder.cost(state_[l]) - ladder.cost(to);
+        const double lost = ladder.error(to) - ladder.error(state_[l]);
+        const Move best = best_move(left_ + freed, l);
+        // A clear win only, so that rounding cannot make this go in circles.
+        if (best.gain > lost + 1e-12) {
+          move(l, to);
+          move(best.layer, best.state);
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  std::vector<Ladder> ladders_;
+  std::vector<std::int64_t> state_;
+  double left_;
+};
+
+}  // namespace
+
+bool is_global(RankRuleName rule) {
+  return rule == RankRuleName::Budget;
+}
+
+RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
+  check(spectrum);
+  const auto rank = std::max<std::int64_t>(1, local_rank(rule, spectrum));
+  if (rank > largest_saving_rank(spectrum)) {
+    return {0, 1};
+  }
+  return {rank, 1 - tails(spectrum)[rank]};
+}
+
+std::vector<RankChoice> choose_ranks(
+    const RankRule& rule,
+    const std::vector<Spectrum>& spectra,
+    std::int64_t other_parameters) {
+  if (!is_global(rule.rule)) {
+    std::vector<RankChoice> choices;
+    for (const auto& spectrum : spectra) {
+      choices.push_back(choose_rank(rule, spectrum));
+    }
+    return choices;
+  }
+  const auto other = static_cast<double>(other_parameters);
+  double dense = other;
+  for (const auto& s : spectra) {
+    dense += static_cast<double>(s.m) * static_cast<double>(s.n);
+  }
+  const double wanted = dense / rule.ratio;
+  Budget budget(spectra, wanted - other);
+  ABT_CHECK(
+      budget.left() >= 0,
+      Config,
+      "budget: a ratio of ",
+      rule.ratio,
+      ":1 was asked for, but rank 1 in every factored layer reaches ",
+      dense / (wanted - budget.left()),
+      ":1 at most");
+  return budget.solve();
+}
+
+}  // namespace abtrain::linalg

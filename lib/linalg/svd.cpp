@@ -1,0 +1,164 @@
+#include "linalg/svd.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_eigh.h>
+#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/where.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "linalg/gram.h"
+#include "linalg/tridiagonal.h"
+
+namespace abtrain::linalg {
+namespace {
+
+// Below this share of the largest, a singular value is rounding noise.
+constexpr double kResolved = 1e-7;
+
+// LAPACK leaves the sign of a vector open; we do not.
+at::Tensor with_fixed_signs(const at::Tensor& vectors) {
+  const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
+  return vectors.mul(vectors.gather(0, where).sign());
+}
+
+std::vector<double> roots(std::vector<double> squares, double scale) {
+  const double smallest = kResolved * kResolved * squares.front();
+  for (double& value : squares) {
+    value = value > smallest ? std::sqrt(value) / scale : 0;
+  }
+  return squares;
+}
+
+at::Tensor to_tensor(const std::vector<double>& values) {
+  auto result = at::empty({std::ssize(values)}, at::kDouble);
+  std::copy(values.begin(), values.end(), result.mutable_data_ptr<double>());
+  return result;
+}
+
+LowRankPair make_factors(
+    const at::Tensor& matrix,
+    const at::Tensor& values,
+    const at::Tensor& right) {
+  const auto root = values.sqrt().to(right.device());
+  const auto inverse = at::where(root.gt(0), root.reciprocal(), 0.0);
+  const auto w = matrix.detach().to(at::kFloat);
+  return {
+      at::mm(w, right.mul(inverse).to(at::kFloat)),
+      right.mul(root).t().to(at::kFloat).contiguous()};
+}
+
+}  // namespace
+
+struct Decomposition::State {
+  std::vector<double> eigenvalues;  // of the Gram matrix, descending
+  std::vector<double> values;
+  Tridiagonal tridiagonal;  // CPU
+  at::Tensor vectors;       // CUDA: all, ascending as cuSOLVER gives them
+};
+
+Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
+    : state_(std::make_unique<State>()) {
+  const Gram gram = gram_of(matrix, layer);
+  if (matrix.is_cuda()) {
+    const auto [values, vectors] = at::linalg_eigh(gram.matrix);
+    const auto host = values.flip(0).cpu();
+    const double* first = host.const_data_ptr<double>();
+    state_->eigenvalues.assign(first, first + host.numel());
+    state_->vectors = vectors.flip(1);
+  } else {
+    state_->tridiagonal = tridiagonalise(gram.matrix, matrix.size(1));
+    state_->eigenvalues = eigenvalues(state_->tridiagonal);
+  }
+  state_->values = roots(state_->eigenvalues, gram.scale);
+}
+
+Decomposition::~Decomposition() = default;
+Decomposition::Decomposition(Decomposition&&) noexcept = default;
+Decomposition& Decomposition::operator=(Decomposition&&) noexcept = default;
+
+const std::vector<double>& Decomposition::singular_values() const {
+  return state_->values;
+}
+
+at::Tensor Decomposition::right(std::int64_t k) const {
+  ABT_ASSERT(
+      k >= 1 && k <= std::ssize(state_->values),
+      "wanted 1 to ",
+      state_->values.size(),
+      " singular vectors, got ",
+      k);
+  return with_fixed_signs(
+      state_->vectors.defined()
+          ? state_->vectors.slice(1, 0, k)
+          : eigenvectors(state_->tridiagonal, state_->eigenvalues, k));
+}
+
+LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
+    const {
+  return make_factors(
+      matrix, to_tensor(state_->values).slice(0, 0, rank), right(rank));
+}
+
+GramSpectrum gram_spectrum(
+    const at::Tensor& matrix,
+    const std::string& layer,
+    std::int64_t max_rank) {
+  const Decomposition decomposition(matrix, layer);
+  return {
+      to_tensor(decomposition.singular_values()),
+      decomposition.right(std::min(max_rank, matrix.size(1)))};
+}
+
+LowRankPair factors_from(
+    const at::Tensor& matrix,
+    const GramSpectrum& spectrum,
+    std::int64_t rank) {
+  ABT_ASSERT(
+      rank >= 1 && rank <= spectrum.right.size(1),
+      "wanted a rank of 1 to ",
+      spectrum.right.size(1),
+      ", got ",
+      rank);
+  return make_factors(
+      matrix,
+      spectrum.singular_values.slice(0, 0, rank),
+      spectrum.right.slice(1, 0, rank));
+}
+
+ThinSvd gesdd(const at::Tensor& matrix) {
+  auto [u, s, vh] =
+      at::linalg_svd(matrix.detach().to(at::kDouble), /*full_matrices=*/false);
+  return {u, s, vh.t()};
+}
+
+std::vector<int> balance(const std::vector<double>& costs, int workers) {
+  ABT_ASSERT(workers >= 1, "wanted at least one worker, got ", workers);
+  std::vector<std::size_t> order(costs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {
+    return costs[left] > costs[right];
+  });
+  std::vector<double> load(workers, 0);
+  std::vector<int> owner(costs.size(), 0);
+  for (const auto item : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    owner[item] = static_cast<int>(least - load.begin());
+    *least += costs[item];
+  }
+  return owner;
+}
+
+double decomposition_cost(std::int64_t m, std::int64_t n) {
+  const auto rows = static_cast<double>(m);
+  const auto columns = static_cast<double>(n);
+  // Half a product, then the reduction: 4/3 n^3, half of them at the speed of
+  // memory, which counts about fourfold.
+  return columns * columns * (rows + 3.3 * columns);
+}
+
+}  // namespace abtrain::linalg

@@ -1,0 +1,307 @@
+#include "linalg/tridiagonal.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_cholesky_ex.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/linalg_solve_triangular.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ormqr.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "linalg/reduce_panel.h"
+
+namespace abtrain::linalg {
+namespace {
+
+constexpr std::int64_t kPanel = 16;  // columns reduced before a block update
+constexpr std::int64_t kBlock = 128;
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+// One QL sweep over rows first .. last, with Wilkinson's shift (the inner loop
+// of LAPACK's dsterf; the two divisions of a row do not wait for each other).
+void ql_sweep(
+    std::vector<double>& d,
+    std::vector<double>& e2,
+    std::int64_t first,
+    std::int64_t last) {
+  const double root = std::sqrt(e2[first]);
+  const double slope = (d[first + 1] - d[first]) / (2 * root);
+  const double shift =
+      d[first] - root / (slope + std::copysign(std::hypot(slope, 1.0), slope));
+  double c = 1;
+  double s = 0;
+  double gamma = d[last] - shift;
+  double p = gamma * gamma;
+  for (auto i = last; i-- > first;) {
+    const double b = e2[i];
+    const double r = p + b;
+    if (i + 1 < last) {
+      e2[i + 1] = s * r;
+    }
+    const double previous_c = c;
+    const double previous_gamma = gamma;
+    const double inverse_c = r / p;
+    c = p / r;
+    s = b / r;
+    gamma = c * (d[i] - shift) - s * previous_gamma;
+    d[i + 1] = previous_gamma + (d[i] - gamma);
+    p = c > 1e-290 ? gamma * gamma * inverse_c : previous_c * b;
+  }
+  e2[first] = s * p;
+  d[first] = shift + gamma;
+}
+
+// Eigenvectors of T from its eigenvalues: two solves with T - value from a
+// random start, by Gauss elimination with row exchanges.
+class InverseIteration {
+ public:
+  explicit InverseIteration(const Tridiagonal& t)
+      : t_(t),
+        inverse_(t.n),
+        first_(t.n),
+        second_(t.n),
+        factor_(t.n),
+        exchanged_(t.n) {
+    for (std::int64_t i = 0; i < t.n; ++i) {
+      const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
+      smallest_ = std::max(smallest_, std::abs(t.diagonal[i]) + coupling);
+    }
+    smallest_ = std::max(smallest_ * kEpsilon, 1e-300);
+  }
+
+  // x: n entries of norm one. Each index has its own start, so that equal
+  // eigenvalues give independent vectors.
+  void solve(double value, std::int64_t index, double* x) {
+    factorise(value);
+    Random random(
+        0, RandomPurpose::Initialise, static_cast<std::uint32_t>(index));
+    for (std::int64_t i = 0; i < t_.n; ++i) {
+      x[i] = random.uniform() - 0.5;
+    }
+    back(x);
+    normalise(x);
+    forward(x);
+    back(x);
+    normalise(x);
+  }
+
+ private:
+  void factorise(double value) {
+    double pivot = t_.diagonal[0] - value;
+    double beside = t_.n > 1 ? t_.off[0] : 0;
+    for (std::int64_t i = 0; i + 1 < t_.n; ++i) {
+      const double below = t_.off[i];
+      const double diagonal = t_.diagonal[i + 1] - value;
+      const double next = i + 2 < t_.n ? t_.off[i + 1] : 0;
+      exchanged_[i] = std::abs(below) > std::abs(pivot);
+      if (exchanged_[i]) {
+        inverse_[i] = 1 / below;
+        factor_[i] = pivot * inverse_[i];
+        first_[i] = diagonal;
+        second_[i] = next;
+        pivot = beside - factor_[i] * diagonal;
+        beside = -factor_[i] * next;
+      } else {
+        inverse_[i] = 1 / guard(pivot);
+        factor_[i] = below * inverse_[i];
+        first_[i] = beside;
+        second_[i] = 0;
+        pivot = diagonal - factor_[i] * beside;
+        beside = next;
+      }
+    }
+    inverse_[t_.n - 1] = 1 / guard(pivot);
+    first_[t_.n - 1] = second_[t_.n - 1] = 0;
+  }
+
+  double guard(double pivot) const {
+    return std::abs(pivot) < smallest_ ? std::copysign(smallest_, pivot)
+                                       : pivot;
+  }
+
+  void forward(double* x) const {
+    for (std::int64_t i = 0; i + 1 < t_.n; ++i) {
+      if (exchanged_[i]) {
+        std::swap(x[i], x[i + 1]);
+      }
+      x[i + 1] -= factor_[i] * x[i];
+    }
+  }
+
+  void back(double* x) const {
+    double next = 0;
+    double after = 0;
+    for (auto i = t_.n; i-- > 0;) {
+      double value =
+          (x[i] - first_[i] * next - second_[i] * after) * inverse_[i];
+      if (std::abs(value) > 1e150) {
+        // Many small pivots in a row: only the direction matters.
+        for (std::int64_t j = 0; j < t_.n; ++j) {
+          x[j] *= 1e-150;
+        }
+        next *= 1e-150;
+        value *= 1e-150;
+      }
+      x[i] = value;
+      after = next;
+      next = value;
+    }
+  }
+
+  void normalise(double* x) const {
+    double largest = 0;
+    for (std::int64_t i = 0; i < t_.n; ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+    }
+    double square = 0;
+    for (std::int64_t i = 0; i < t_.n; ++i) {
+      x[i] /= largest;
+      square += x[i] * x[i];
+    }
+    const double scale = 1 / std::sqrt(square);
+    for (std::int64_t i = 0; i < t_.n; ++i) {
+      x[i] *= scale;
+    }
+  }
+
+  const Tridiagonal& t_;
+  std::vector<double> inverse_;  // of the pivots
+  std::vector<double> first_;    // above the diagonal
+  std::vector<double> second_;
+  std::vector<double> factor_;
+  std::vector<char> exchanged_;
+  double smallest_ = 0;
+};
+
+// Orthonormal columns that span the rows. The vectors of near eigenvalues are
+// independent, but not orthogonal. Cholesky is the fast way, and as exact as
+// Householder while its smallest pivot is of order one.
+at::Tensor orthonormal(const at::Tensor& rows) {
+  auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
+  if (failed.item<int>() == 0 && factor.diagonal().min().item<double>() > 0.1) {
+    return at::linalg_solve_triangular(factor, rows, /*upper=*/false).t();
+  }
+  return std::get<0>(at::linalg_qr(rows.t(), "reduced"));
+}
+
+}  // namespace
+
+std::int64_t padded_size(std::int64_t n) {
+  return (n + kLine - 1) / kLine * kLine;
+}
+
+at::Tensor symmetric_buffer(std::int64_t n) {
+  const auto size = padded_size(n);
+  // An odd number of cache lines from column to column.
+  return at::zeros({size, size | kLine}, at::kDouble);
+}
+
+Tridiagonal tridiagonalise(const at::Tensor& buffer, std::int64_t n) {
+  const auto size = padded_size(n);
+  const auto stride = buffer.size(1);
+  ABT_ASSERT(
+      buffer.size(0) == size && buffer.is_contiguous() &&
+          buffer.scalar_type() == at::kDouble,
+      "wanted a symmetric_buffer of ",
+      n);
+  std::vector<double> diagonal(size), off(size), tau(size);
+  // [V W] and [W V], so that one product does both halves of the update.
+  auto vw = at::zeros({2 * kPanel, stride}, at::kDouble);
+  auto wv = at::zeros({2 * kPanel, stride}, at::kDouble);
+  auto w = at::zeros({kPanel, stride}, at::kDouble);
+  for (std::int64_t first = 0; first < size; first += kPanel) {
+    const auto last = std::min(first + kPanel, size);
+    reduce_panel(
+        {buffer.mutable_data_ptr<double>(),
+         w.mutable_data_ptr<double>(),
+         stride,
+         size,
+         first,
+         last,
+         diagonal.data(),
+         off.data(),
+         tau.data()});
+    if (last == size) {
+      break;
+    }
+    const auto rest = size - last;
+    const auto v_rest = buffer.slice(0, first, last).slice(1, last, size);
+    const auto w_rest = w.slice(1, last, size);
+    auto left = vw.slice(1, 0, rest);
+    auto right = wv.slice(1, 0, rest);
+    left.slice(0, 0, kPanel).copy_(v_rest);
+    left.slice(0, kPanel).copy_(w_rest);
+    right.slice(0, 0, kPanel).copy_(w_rest);
+    right.slice(0, kPanel).copy_(v_rest);
+    for (std::int64_t c = 0; c < rest; c += kBlock) {
+      const auto end = std::min(c + kBlock, rest);
+      auto target =
+          buffer.slice(0, last + c, last + end).slice(1, last + c, size);
+      target.addmm_(
+          right.slice(1, c, end).t(), left.slice(1, c, rest), 1.0, -1.0);
+    }
+  }
+  diagonal.resize(n);
+  off.resize(n - 1);
+  tau.resize(n - 1);
+  return {n, std::move(diagonal), std::move(off), std::move(tau), buffer};
+}
+
+std::vector<double> eigenvalues(const Tridiagonal& t) {
+  std::vector<double> d = t.diagonal;
+  std::vector<double> e2(t.off);  // squared couplings
+  double norm = 0;
+  for (std::int64_t i = 0; i < t.n; ++i) {
+    norm = std::max(norm, std::abs(d[i]) + (i + 1 < t.n ? std::abs(e2[i]) : 0));
+  }
+  for (double& value : e2) {
+    value *= value;
+  }
+  const double negligible = kEpsilon * norm * kEpsilon * norm;
+  auto sweeps_left = 30 * t.n;
+  for (std::int64_t first = 0; first < t.n;) {
+    auto last = first;
+    while (last + 1 < t.n && e2[last] > negligible) {
+      ++last;
+    }
+    if (last == first) {
+      ++first;
+      continue;
+    }
+    ABT_ASSERT(sweeps_left-- > 0, "QL found no eigenvalue in 30 sweeps");
+    ql_sweep(d, e2, first, last);
+  }
+  std::sort(d.begin(), d.end(), std::greater<>());
+  return d;
+}
+
+at::Tensor eigenvectors(
+    const Tridiagonal& t,
+    const std::vector<double>& values,
+    std::int64_t k) {
+  auto rows = at::empty({k, t.n}, at::kDouble);
+  InverseIteration iteration(t);
+  for (std::int64_t i = 0; i < k; ++i) {
+    iteration.solve(values[i], i, rows.mutable_data_ptr<double>() + i * t.n);
+  }
+  auto vectors = orthonormal(rows);
+  if (t.n > 1) {
+    const auto n = t.n;
+    auto v = t.reflectors.slice(0, 0, n - 1).slice(1, 1, n).t();
+    auto tau = at::empty({n - 1}, at::kDouble);
+    std::copy(t.tau.begin(), t.tau.end(), tau.mutable_data_ptr<double>());
+    auto below = vectors.slice(0, 1, n);
+    below.copy_(at::ormqr(v, tau, below));
+  }
+  return vectors;
+}
+
+}  // namespace abtrain::linalg
