@@ -125,12 +125,16 @@ LocalGroup::post(int rank, std::uint64_t sequence, LocalCall call) {
       return operation;
     }
     open_.erase(sequence);
+    ++operation->at_work;
   }
   // The last to post looks at all calls; the others wait for `posted`.
   try {
     begin(*operation);
   } catch (...) {
     state_->abort(std::current_exception());
+    const Lock lock(mutex_);
+    --operation->at_work;
+    changed_.notify_all();
     throw;
   }
   return operation;
@@ -151,17 +155,15 @@ void LocalGroup::begin(LocalOperation& operation) {
   operation.mismatch = std::move(mismatch);
   operation.done = alone;
   operation.posted = true;
+  --operation.at_work;
   changed_.notify_all();
 }
 
 void LocalGroup::complete(LocalOperation& operation, int rank) {
   Lock lock(mutex_);
   meet(lock, operation, operation.posted, operation.came);
-  if (operation.posted && !operation.mismatch.empty()) {
-    throw Error(ErrorKind::Config, operation.mismatch);
-  }
   if (!operation.done) {
-    state_->throw_if_aborted();
+    leave_if_aborted(lock, operation);
     ++operation.at_work;
     lock.unlock();
     // Checked and large: nothing in a share of CPU work can throw.
@@ -169,21 +171,27 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     lock.lock();
     --operation.at_work;
     operation.ended[rank] = true;
-    if (--operation.missing_ends == 0) {
-      operation.done = true;
-    }
+    operation.done = --operation.missing_ends == 0;
     if (operation.done || state_->aborted()) {
       changed_.notify_all();
     }
     meet(lock, operation, operation.done, operation.ended);
     if (!operation.done) {
-      // The caller may free its buffer now: let those at work leave it first.
-      changed_.wait(lock, [&] { return operation.at_work == 0; });
-      state_->throw_if_aborted();
+      leave_if_aborted(lock, operation);
     }
   }
   lock.unlock();
   operation.result.order_after();
+}
+
+// The caller may free its buffer once this has thrown: those at work on it end
+// first.
+void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
+  if (state_->aborted()) {
+    changed_.wait(lock, [&] { return operation.at_work == 0; });
+    ABT_CHECK(operation.mismatch.empty(), Config, operation.mismatch);
+    state_->throw_if_aborted();
+  }
 }
 
 // Returns when the flag is set or the world has failed; the lock is held.

@@ -89,6 +89,7 @@ class LocalGroup {
  private:
   using Lock = std::unique_lock<std::mutex>;
   void begin(LocalOperation& operation);
+  void leave_if_aborted(Lock& lock, const LocalOperation& operation);
   void meet(
       Lock& lock,
       const LocalOperation& operation,

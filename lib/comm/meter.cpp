@@ -53,7 +53,7 @@ class MeteredWork : public Pending::Work {
 class Metered : public Communicator {
  public:
   Metered(
-      std::unique_ptr<Communicator> inner,
+      std::shared_ptr<Communicator> inner,
       std::string scope,
       TrafficMeter& meter)
       : inner_(std::move(inner)), scope_(std::move(scope)), meter_(meter) {}
@@ -139,7 +139,7 @@ class Metered : public Communicator {
         std::move(inner), scope_, purpose, meter_));
   }
 
-  std::unique_ptr<Communicator> inner_;
+  std::shared_ptr<Communicator> inner_;
   std::string scope_;
   TrafficMeter& meter_;
 };
@@ -195,6 +195,14 @@ double TrafficMeter::seconds() const {
     sum += of(static_cast<Purpose>(p)).seconds;
   }
   return sum;
+}
+
+std::unique_ptr<Communicator>
+metered(Communicator& inner, std::string scope, TrafficMeter& meter) {
+  return std::make_unique<Metered>(
+      std::shared_ptr<Communicator>(&inner, [](Communicator*) {}),
+      std::move(scope),
+      meter);
 }
 
 std::unique_ptr<Communicator> metered(

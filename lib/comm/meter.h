@@ -58,4 +58,8 @@ std::unique_ptr<Communicator> metered(
     std::string scope,
     TrafficMeter& meter);
 
+// The same for a communicator that outlives the metered one.
+std::unique_ptr<Communicator>
+metered(Communicator& inner, std::string scope, TrafficMeter& meter);
+
 }  // namespace abtrain::comm

@@ -1,0 +1,133 @@
+#include "device/devices.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "device/cuda_check.h"
+#include "device/stream.h"
+
+namespace abtrain::device {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Cgroups : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ =
+        fs::path(::testing::TempDir()) /
+        ("cgroup_" +
+         std::string(
+             ::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "a/b");
+  }
+  void TearDown() override {
+    fs::remove_all(root_);
+  }
+  void write(const std::string& file, const std::string& text) {
+    std::ofstream(root_ / file) << text;
+  }
+  fs::path root_;
+};
+
+TEST_F(Cgroups, NoFilesMeanNoQuota) {
+  EXPECT_EQ(cgroup_quota(root_, "a/b"), 0);
+  EXPECT_EQ(cgroup_quota(root_ / "absent", ""), 0);
+}
+
+TEST_F(Cgroups, TheSmallestOnTheWayUpCounts) {
+  write("a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_quota(root_, "a/b"), 0);
+  write("a/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cgroup_quota(root_, "a/b"), 2.5);
+  write("cpu.max", "150000 100000\n");
+  EXPECT_EQ(cgroup_quota(root_, "a/b"), 1.5);
+}
+
+TEST_F(Cgroups, VersionOneFiles) {
+  write("a/cpu.cfs_quota_us", "-1\n");
+  write("a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_quota(root_, "a"), 0);
+  write("a/cpu.cfs_quota_us", "300000\n");
+  EXPECT_EQ(cgroup_quota(root_, "a"), 3);
+}
+
+TEST(CpuCores, FollowTheAffinityMask) {
+  int cores = 0;
+  // On a thread of its own: the mask goes with it.
+  std::thread([&] {
+    cpu_set_t all;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) {
+      ++first;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    cores = cpu_cores();
+  }).join();
+  EXPECT_EQ(cores, 1);
+  EXPECT_GE(cpu_cores(), 1);
+}
+
+TEST(Devices, TheCpuHasANameAndMemory) {
+  const DeviceInfo cpu = cpu_device();
+  EXPECT_TRUE(cpu.device.is_cpu());
+  EXPECT_FALSE(cpu.name.empty());
+  EXPECT_GT(cpu.memory_bytes, std::int64_t{1} << 28);
+}
+
+TEST(Devices, PickFollowsWhatIsThere) {
+  EXPECT_TRUE(pick_device("cpu").is_cpu());
+  const auto devices = cuda_devices();
+  EXPECT_EQ(pick_device("auto").is_cuda(), !devices.empty());
+  const std::string beyond = "cuda:" + std::to_string(devices.size());
+  try {
+    pick_device(beyond);
+    FAIL() << "a device that is not there was picked";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::MissingInput);
+    EXPECT_NE(std::string(error.what()).find(beyond), std::string::npos);
+  }
+}
+
+TEST(Devices, OtherTextIsAConfigError) {
+  for (const char* text : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0"}) {
+    try {
+      pick_device(text);
+      ADD_FAILURE() << "accepted '" << text << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Config) << text;
+    }
+  }
+}
+
+TEST(Streams, AreNothingOnTheCpu) {
+  const c10::Device cpu(c10::kCPU);
+  const OwnStream stream(cpu);
+  Event event = Event::record(cpu);
+  const Event moved = std::move(event);
+  EXPECT_NO_THROW(moved.order_after());
+  EXPECT_NO_THROW(synchronize(cpu));
+}
+
+TEST(CudaCheck, ThrowsTheCallOnlyOnFailure) {
+  EXPECT_NO_THROW(ABT_CUDA_CHECK(0));
+  try {
+    ABT_CUDA_CHECK(1 + 1);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()).find("1 + 1"), 0u) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::device

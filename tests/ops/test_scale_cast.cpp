@@ -1,0 +1,125 @@
+#include "ops/scale_cast.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "device/devices.h"
+#include "ops/convert_cpu.h"
+
+namespace abtrain::ops {
+namespace {
+
+using Pair = std::pair<at::ScalarType, at::ScalarType>;
+class ScaleCast : public ::testing::TestWithParam<Pair> {};
+
+at::Tensor values(std::int64_t numel) {
+  return at::randn({numel}, at::detail::createCPUGenerator(3), at::kFloat)
+      .mul_(100);
+}
+
+TEST_P(ScaleCast, EqualsLibTorch) {
+  const auto [from, to] = GetParam();
+  for (const std::int64_t numel : {0, 1, 7, 2048, 5001}) {
+    const auto in = values(numel).to(from);
+    const auto out = at::empty({numel}, to);
+    scale_cast(in, 0.3f, out);
+    EXPECT_TRUE(out.equal(in.to(at::kFloat).mul(0.3f).to(to))) << numel;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dtypes,
+    ScaleCast,
+    ::testing::Values(
+        Pair{at::kFloat, at::kFloat},
+        Pair{at::kFloat, at::kHalf},
+        Pair{at::kFloat, at::kBFloat16},
+        Pair{at::kHalf, at::kFloat},
+        Pair{at::kBFloat16, at::kFloat},
+        Pair{at::kBFloat16, at::kHalf}),
+    [](const auto& test) {
+      return std::string(c10::toString(test.param.first)) + "To" +
+             c10::toString(test.param.second);
+    });
+
+// Every 16-bit pattern there and back; both forms against c10's own.
+template <class T>
+void check_all_patterns() {
+  std::vector<T> in(65536);
+  for (int bits = 0; bits < 65536; ++bits) {
+    in[bits].x = static_cast<std::uint16_t>(bits);
+  }
+  std::vector<float> wide(65536);
+  to_float(in.data(), wide.data(), 65536);
+  std::vector<T> back(65536);
+  from_float(wide.data(), back.data(), 65536);
+  for (int bits = 0; bits < 65536; ++bits) {
+    const float wanted = static_cast<float>(in[bits]);
+    if (std::isnan(wanted)) {
+      ASSERT_TRUE(std::isnan(wide[bits])) << bits;
+      ASSERT_TRUE(std::isnan(static_cast<float>(back[bits]))) << bits;
+    } else {
+      ASSERT_EQ(wide[bits], wanted) << bits;
+      ASSERT_EQ(back[bits].x, in[bits].x) << bits;
+    }
+  }
+}
+
+TEST(ConvertCpu, EveryPattern) {
+  check_all_patterns<c10::Half>();
+  check_all_patterns<c10::BFloat16>();
+}
+
+TEST(ConvertCpu, RoundsAsC10DoesAcrossTheRange) {
+  std::vector<float> in;
+  for (std::uint32_t bits = 0; bits < 0xFFFF0000u; bits += 40961) {
+    in.push_back(std::bit_cast<float>(bits));
+  }
+  const auto n = static_cast<std::int64_t>(in.size());
+  std::vector<c10::Half> half(in.size());
+  std::vector<c10::BFloat16> bfloat(in.size());
+  from_float(in.data(), half.data(), n);
+  from_float(in.data(), bfloat.data(), n);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (std::isnan(in[i])) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(half[i]))) << i;
+      ASSERT_TRUE(std::isnan(static_cast<float>(bfloat[i]))) << i;
+    } else {
+      ASSERT_EQ(half[i].x, c10::Half(in[i]).x) << in[i];
+      ASSERT_EQ(bfloat[i].x, c10::BFloat16(in[i]).x) << in[i];
+    }
+  }
+}
+
+TEST(ScaleCastErrors, RefusesOtherLengths) {
+  EXPECT_THROW(
+      scale_cast(values(3), 1, at::empty({4}, at::kHalf)), std::logic_error);
+  EXPECT_THROW(
+      scale_cast(values(3), 1, at::empty({3}, at::kInt)), std::logic_error);
+}
+
+TEST(GpuScaleCast, EqualsTheCpu) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    const auto in = values(5001);
+    const auto out = at::empty({5001}, type);
+    scale_cast(in, 0.25f, out);
+    const auto on_gpu = at::empty({5001}, out.options().device(at::kCUDA));
+    scale_cast(in.to(at::kCUDA), 0.25f, on_gpu);
+    EXPECT_TRUE(on_gpu.cpu().equal(out));
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops
