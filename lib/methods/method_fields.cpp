@@ -73,11 +73,6 @@ Fields fields_of(MethodOptions& o) {
       o.rebound_steps,
       "ab: length of a ramp; auto: full_rank_steps (or 20), at most the "
       "length of the factored phase");
-  f.choice(
-      "split",
-      o.split,
-      {"balanced", "tangent"},
-      "ab: singular values go to both factors, or to the trained one");
   f.texts(
       "keep_dense",
       o.keep_dense,

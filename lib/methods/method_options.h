@@ -37,7 +37,6 @@ struct MethodOptions {
   std::string ramp = "linear";        // none | linear | reference
   double ramp_start = 1e-5;
   Duration rebound_steps = Duration::steps(-1);  // negative: the default
-  std::string split = "balanced";     // balanced | tangent
   std::vector<std::string> keep_dense = {"default"};  // globs; the model's own
   linalg::RankRule rank;
   FullPhaseOptions full_phase;

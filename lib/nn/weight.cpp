@@ -66,11 +66,9 @@ at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
 }
 
 linalg::LowRankPair Weight::pair() const {
-  const at::Tensor rows = as_rows(inner);
-  if (transposed()) {
-    return {rows.t(), outer.t()};
-  }
-  return {outer, rows};
+  return {
+      to_matrix(Factor::A, transposed() ? inner : outer),
+      to_matrix(Factor::B, transposed() ? outer : inner)};
 }
 
 at::Tensor Weight::merged() const {
@@ -96,9 +94,15 @@ std::vector<std::int64_t> Weight::stored_sizes(
 at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
   const at::Tensor rows = transposed() ? matrix.t() : matrix;
   if (!is_inner(which) || !is_conv()) {
-    return rows;
+    return rows.contiguous();
   }
-  return rows.reshape(stored_sizes(which, rows.size(0)));
+  return rows.reshape(stored_sizes(which, rows.size(0)))
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+at::Tensor Weight::to_matrix(Factor, const at::Tensor& stored) const {
+  const at::Tensor rows = as_rows(stored);
+  return transposed() ? rows.t() : rows;
 }
 
 at::Tensor view_at(

@@ -73,8 +73,10 @@ class Weight {
 
   // Shape of a factor as it is stored, at rank r.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
-  // A factor as matrix -> as it is stored (a view or a copy).
+  // A factor as a matrix (m x r or r x n) -> as it is stored, and back (a view
+  // where strides allow).
   at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
+  at::Tensor to_matrix(Factor which, const at::Tensor& stored) const;
 
   at::Tensor dense;  // undefined while factored
   at::Tensor inner;  // undefined while dense

@@ -94,7 +94,7 @@ void ParameterBlock::adopt(const ParameterBlock& old) {
   }
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const auto found = index.find(parameters_[i].name);
-    if (found == index.end() ||
+    if (found == index.end() || parameters_[i].is_factor ||
         old.value_views_[found->second].sizes() != value_views_[i].sizes()) {
       continue;
     }

@@ -70,7 +70,8 @@ class ParameterBlock {
   // flat buffer, divided by `micro_batches`; a parameter without one gets zeros.
   void collect_gradients(std::int64_t micro_batches);
 
-  // Takes over moments and step counts of the parameters of the same name and size.
+  // Takes over the moments and step counts of parameters of the same name and
+  // size. Factors keep their zeros: their basis is new.
   void adopt(const ParameterBlock& old);
 
  private:

@@ -87,9 +87,12 @@ class Reader {
     if (root.kind == Kind::Section) {
       extend(root, path);
       apply(fields_, root, reading_);
-    } else if (root.kind == Kind::Nothing) {
+    } else {
+      unreadable_ = true;
+    }
+    if (root.kind == Kind::Nothing) {
       problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
-    } else if (root.kind != Kind::Invalid) {
+    } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
       problem(
           root.place,
           "",
@@ -141,8 +144,11 @@ class Reader {
       }
       options_.workers = context_.launched;
     }
-    for (const Conflict& conflict : check(options_)) {
-      blame(conflict, path);
+    // Where a whole file is missing, conflicts would be with its defaults.
+    if (!unreadable_) {
+      for (const Conflict& conflict : check(options_)) {
+        blame(conflict, path);
+      }
     }
     if (!reading_.problems.empty()) {
       throw Error(ErrorKind::Config, to_text(reading_.problems));
@@ -198,6 +204,7 @@ class Reader {
         folders.end(), context_.folders.begin(), context_.folders.end());
     const Search search = find_config(name.text, folders);
     if (search.found.empty()) {
+      unreadable_ = true;
       problem(name.place, "extends", not_found(name.text, search));
       return;
     }
@@ -217,18 +224,31 @@ class Reader {
     file(search.found);
   }
 
+  // A key with a problem, or in a section with one.
+  bool is_bad(std::string key) const {
+    for (;;) {
+      const auto set = reading_.settings.find(key);
+      if (set != reading_.settings.end() && set->second.bad) {
+        return true;
+      }
+      const std::size_t dot = key.rfind('.');
+      if (dot == std::string::npos) {
+        return false;
+      }
+      key.resize(dot);
+    }
+  }
+
   // Points at the one of its keys that was set last: what came last broke it.
   void blame(const Conflict& conflict, const std::string& path) {
     const Reading::Setting* last = nullptr;
     for (const std::string& key : conflict.keys) {
-      const auto set = reading_.settings.find(key);
-      if (set == reading_.settings.end()) {
-        continue;
-      }
-      if (set->second.bad) {
+      if (is_bad(key)) {
         return;  // reported already, and the default stands in its place
       }
-      if (last == nullptr || set->second.order > last->order) {
+      const auto set = reading_.settings.find(key);
+      if (set != reading_.settings.end() &&
+          (last == nullptr || set->second.order > last->order)) {
         last = &set->second;
       }
     }
@@ -243,6 +263,7 @@ class Reader {
   Fields fields_;
   const ConfigContext& context_;
   Reading reading_;
+  bool unreadable_ = false;
   std::set<std::string> read_;
   std::vector<std::string> under_way_;
 };

@@ -3,57 +3,33 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/error.h"
 #include "base/scalars.h"
 #include "base/text.h"
+#include "comm/groups.h"
 
 namespace abtrain::run {
 namespace {
 
 using Conflicts = std::vector<Conflict>;
 
-// Sizes that divide the workers into groups with a part for each.
-std::vector<std::string> fitting_sizes(std::int64_t workers, bool only_b) {
-  std::vector<std::string> sizes;
-  for (std::int64_t size = 1; size <= workers; ++size) {
-    const bool divides = workers % size == 0;
-    if (divides && (only_b || workers / size % 2 == 0)) {
-      sizes.push_back(std::to_string(size));
-    }
-  }
-  return sizes;
-}
-
 void check_groups(const RunOptions& o, Conflicts& out) {
-  const bool only_b = o.method.sync == "only-b";
-  const std::vector<std::string> fitting = fitting_sizes(o.workers, only_b);
-  const std::string& size = o.method.group_size;
-  if (std::find(fitting.begin(), fitting.end(), size) != fitting.end() ||
-      (size == "auto" && !fitting.empty())) {
-    return;
-  }
-  if (fitting.empty()) {
+  try {
+    comm::make_groups(
+        static_cast<int>(o.workers),
+        o.method.group_size,
+        o.method.sync == "only-b");
+  } catch (const Error& error) {
+    // The message begins with its key.
+    std::string message = error.what();
+    const std::size_t colon = message.find(": ");
+    if (colon != std::string::npos && message.find(' ') > colon) {
+      message.erase(0, colon + 2);
+    }
     out.push_back(
-        {{"workers", "method.sync", "method.group_size", "method.name"},
-         str(o.workers,
-             o.workers == 1 ? " worker" : " workers",
-             " cannot form as many A- as B-groups (method.sync ",
-             o.method.sync,
-             "); use an even number, or method.sync only-b")});
-    return;
+        {{"method.group_size", "workers", "method.sync", "method.name"},
+         message});
   }
-  out.push_back(
-      {{"method.group_size", "workers", "method.sync", "method.name"},
-       str("groups of ",
-           size,
-           " do not fit ",
-           o.workers,
-           " workers",
-           only_b ? ""
-                  : str(" (method.sync ",
-                        o.method.sync,
-                        ": as many A- as B-groups)"),
-           "; sizes that fit: ",
-           join(fitting, ", "))});
 }
 
 bool same_unit(const Duration& a, const Duration& b) {
@@ -97,11 +73,6 @@ void check_ab(const RunOptions& o, Conflicts& out) {
              print_duration(m.sync_every),
              "), got ",
              print_duration(m.full_rank_steps))});
-  }
-  if (m.split == "tangent" && m.sync != "only-learned") {
-    out.push_back(
-        {{"method.split", "method.sync", "method.name"},
-         str("tangent needs method.sync only-learned, got ", m.sync)});
   }
   check_warmup(
       o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);

@@ -1,0 +1,29 @@
+// Singular value decomposition of a low-rank product P * Q without forming it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace abtrain::linalg {
+
+// P (m x k) * Q (k x n) = U S V^T with U = P * left, V^T = right * Q.
+struct ProductSvd {
+  at::Tensor singular_values;  // k, float64, descending
+  at::Tensor left;             // k x k, float64
+  at::Tensor right;            // k x k, float64
+};
+
+// By the k x k Gram matrices of P and Q in float64 (their eigenvalues below
+// 1e-12 of the largest count as zero) and gesdd of the k x k core.
+ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q);
+
+// Transforms of rank r <= k, fp32: A = P * a (k x r), B = b * Q (r x k), with
+// A = U sqrt(S), B = sqrt(S) V^T.
+struct ProductTransforms {
+  at::Tensor a;
+  at::Tensor b;
+};
+ProductTransforms transforms_from(const ProductSvd& svd, std::int64_t rank);
+
+}  // namespace abtrain::linalg

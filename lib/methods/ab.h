@@ -1,0 +1,104 @@
+// AB-training: groups of workers train one factor of each weight on their own
+// and meet now and then. Source: Coquelin et al., arXiv 2405.01067.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/groups.h"
+#include "compress/reducer.h"
+#include "methods/decompose.h"
+#include "methods/method.h"
+#include "methods/phase.h"
+#include "methods/synchronise.h"
+
+namespace abtrain::methods {
+
+class AbTraining : public Method {
+ public:
+  // Collective: splits the world. Throws Error(Config) where groups do not fit
+  // or no layer can be factored.
+  explicit AbTraining(const MethodContext& context);
+
+  void start() override;
+  optim::ParameterBlock& block() override {
+    return trained_;
+  }
+  double learning_rate(std::int64_t t) override;
+  double factor_lr_scale() const override {
+    return context_.options.factor_lr_scale;
+  }
+  void reduce_gradients(std::int64_t t) override;
+  void after_step(std::int64_t t) override;
+  void finish(std::int64_t t) override;
+  void merge_into(nn::Model& target) override;
+  comm::Communicator& replicas() override {
+    return phase_ == Phase::Ab ? *group_ : context_.world;
+  }
+  std::string role() const override;
+  std::vector<LayerRank> layers() const override {
+    return layers_;
+  }
+  std::string phase_name() const override {
+    return phase_ == Phase::Ab ? "ab" : "full";
+  }
+
+ protected:
+  std::vector<at::Tensor> replicated_state() override;
+
+ private:
+  using Products = std::vector<linalg::LowRankPair>;
+
+  // The weights that are factored now.
+  std::vector<nn::NamedWeight> factored() const;
+  // Merged factors of the factored weights, one product a layer.
+  Products merged_products(comm::Purpose purpose);
+  // Averages dense parameters, running statistics and moments over the world.
+  void average_dense();
+  // FULL phase with local steps: averages the parameters over the world; at
+  // the end of the phase also the moments that outlive it.
+  void average_replicas(bool with_moments);
+  // Gives `target` the world's mean of the dense parameters.
+  void share_mean_dense(nn::Model& target);
+
+  // AB -> FULL weights, or -> merged products.
+  Products synchronise(std::int64_t t);
+  void enter_full(const Products& products);
+  void enter_ab(
+      const std::vector<nn::NamedWeight>& weights,
+      const std::vector<LayerFactors>& factors,
+      std::int64_t t,
+      double seconds);
+  void decompose(std::int64_t t);
+  void decompose(const Products& products, std::int64_t t);
+  void build_blocks();
+  DecomposeOptions decompose_options() const;
+
+  MethodContext context_;
+  SyncMode mode_;
+  comm::Groups groups_;
+  comm::Role role_;
+  std::unique_ptr<comm::Communicator> group_;
+  FactorExchange exchange_;
+  std::unique_ptr<compress::Reducer> group_reducer_;
+  std::unique_ptr<compress::Reducer> full_reducer_;
+  std::vector<nn::NamedWeight> factorable_;
+  PhasePlan plan_;
+  Ramp ramp_;
+
+  Phase phase_ = Phase::Full;
+  std::int64_t switched_at_ = -1;     // step of the last switch; -1: none yet
+  double rate_at_switch_ = 0;
+  bool decomposed_before_ = false;
+  std::vector<LayerRank> layers_;
+
+  optim::ParameterBlock trained_;
+  optim::ParameterBlock frozen_;      // the other role's factor, AB phase only
+  std::int64_t own_numel_ = 0;        // the own factor leads trained_
+  at::Tensor own_start_;              // own factor at the decomposition, flat
+  at::Tensor dense_start_;            // dense parameters then, flat
+};
+
+}  // namespace abtrain::methods

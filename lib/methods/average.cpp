@@ -1,0 +1,78 @@
+#include "methods/average.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+
+namespace abtrain::methods {
+
+void average(
+    const std::vector<at::Tensor>& tensors,
+    comm::Communicator& group,
+    comm::Purpose purpose,
+    at::ScalarType wire) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() > 0) {
+      flat.push_back(tensor.reshape({-1}));
+    }
+  }
+  if (flat.empty()) {
+    return;
+  }
+  at::Tensor buffer = at::cat(flat).to(wire);
+  group.all_reduce(buffer, comm::ReduceOp::Mean, purpose).wait();
+  std::int64_t offset = 0;
+  for (const at::Tensor& tensor : tensors) {
+    at::Tensor target = tensor;
+    target.copy_(
+        buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    offset += tensor.numel();
+  }
+}
+
+std::vector<at::Tensor> averaged_buffers(
+    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
+  std::vector<at::Tensor> result;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    result.push_back(b.tensor->clone());
+  }
+  average(result, group, purpose);
+  return result;
+}
+
+std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
+  std::vector<optim::ParameterRef> refs;
+  for (const nn::NamedWeight& w : model.weights()) {
+    if (!w.weight->is_factored()) {
+      refs.push_back({w.name, &w.weight->dense, true, false});
+    }
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    refs.push_back({p.name, p.tensor, p.decays, false});
+  }
+  return refs;
+}
+
+void share_dense(
+    const nn::Model& source,
+    const std::vector<at::Tensor>& buffers,
+    nn::Model& target) {
+  for (std::size_t i = 0; i < source.weights().size(); ++i) {
+    const nn::Weight& from = *source.weights()[i].weight;
+    if (!from.is_factored()) {
+      nn::Weight& to = *target.weights()[i].weight;
+      to.dense = from.dense.detach();
+      to.inner.reset();
+      to.outer.reset();
+    }
+  }
+  for (std::size_t i = 0; i < source.parameters().size(); ++i) {
+    *target.parameters()[i].tensor = source.parameters()[i].tensor->detach();
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    *target.buffers()[i].tensor = buffers[i];
+  }
+}
+
+}  // namespace abtrain::methods

@@ -1,0 +1,40 @@
+#include "methods/ddp.h"
+
+#include "methods/average.h"
+
+namespace abtrain::methods {
+
+DataParallel::DataParallel(const MethodContext& context)
+    : context_(context), reducer_(compress::make_reducer(context.reducer)) {}
+
+void DataParallel::start() {
+  block_ = optim::ParameterBlock(
+      dense_parameters(context_.model), true, context_.optimizer.moments());
+}
+
+void DataParallel::reduce_gradients(std::int64_t) {
+  reducer_->reduce(
+      block_.gradients(), context_.world, comm::Purpose::Gradient);
+}
+
+void DataParallel::finish(std::int64_t) {
+  const std::vector<at::Tensor> buffers = averaged_buffers(
+      context_.model, context_.world, comm::Purpose::Sync);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    *context_.model.buffers()[i].tensor = buffers[i];
+  }
+}
+
+void DataParallel::merge_into(nn::Model& target) {
+  share_dense(
+      context_.model,
+      averaged_buffers(
+          context_.model, context_.world, comm::Purpose::Metrics),
+      target);
+}
+
+std::vector<at::Tensor> DataParallel::replicated_state() {
+  return {block_.values(), block_.moments()};
+}
+
+}  // namespace abtrain::methods

@@ -1,0 +1,59 @@
+#include "methods/method.h"
+
+#include <ATen/ops/empty.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/error.h"
+#include "methods/ab.h"
+#include "methods/ddp.h"
+
+namespace abtrain::methods {
+
+void Method::check_replicas(std::int64_t t) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const at::Tensor& tensor : replicated_state()) {
+    const at::Tensor here = tensor.cpu().contiguous();
+    XXH3_64bits_update(&state, here.const_data_ptr(), here.nbytes());
+  }
+  comm::Communicator& group = replicas();
+  at::Tensor mine = at::empty({1}, at::kLong);
+  *mine.data_ptr<std::int64_t>() =
+      static_cast<std::int64_t>(XXH3_64bits_digest(&state));
+  at::Tensor all = at::empty({group.size()}, at::kLong);
+  group
+      .all_gather(
+          all,
+          mine,
+          std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), 1),
+          comm::Purpose::Metrics)
+      .wait();
+  const auto* hashes = all.const_data_ptr<std::int64_t>();
+  for (int r = 1; r < group.size(); ++r) {
+    ABT_CHECK(
+        hashes[r] == hashes[0],
+        Diverged,
+        "step ",
+        t,
+        ": replicas differ: worker ",
+        r,
+        " of the group holds other bits than worker 0");
+  }
+}
+
+std::unique_ptr<Method> make_method(const MethodContext& context) {
+  if (context.options.name == "ab") {
+    return std::make_unique<AbTraining>(context);
+  }
+  if (context.options.name == "ddp") {
+    return std::make_unique<DataParallel>(context);
+  }
+  throw Error(
+      ErrorKind::Config,
+      str("method.name: expected ab or ddp; got '",
+          context.options.name,
+          "'"));
+}
+
+}  // namespace abtrain::methods

@@ -1,0 +1,100 @@
+// What a training method is: hooks at fixed moments of the one training loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compress/reducer_options.h"
+#include "methods/method_options.h"
+#include "nn/model.h"
+#include "optim/optimizer.h"
+#include "optim/parameter_block.h"
+#include "optim/schedule.h"
+
+namespace abtrain::methods {
+
+// A factored layer at one moment.
+struct LayerRank {
+  std::string name;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t rank = 0;  // 0: dense
+  double energy = 1;      // share of sum s^2 kept
+};
+
+// Hears of what a method does; called on every worker.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void decomposed(
+      std::int64_t step,
+      const std::vector<LayerRank>& layers,
+      double seconds) = 0;
+  virtual void synchronised(
+      std::int64_t step, const std::string& mode, double seconds) = 0;
+  // Seconds spent in decompositions, communication not counted.
+  virtual void add_svd_seconds(double seconds) = 0;
+};
+
+// What every method works with; all references outlive the method.
+struct MethodContext {
+  nn::Model& model;
+  comm::Communicator& world;
+  const optim::Optimizer& optimizer;
+  const optim::Schedule& schedule;
+  const MethodOptions& options;
+  const compress::ReducerOptions& reducer;
+  std::int64_t steps_per_epoch;
+  Observer& observer;
+};
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  // Before the first step: takes the model's parameters over.
+  virtual void start() = 0;
+  // What the optimizer trains now.
+  virtual optim::ParameterBlock& block() = 0;
+  // Rate of step t = 0, 1, ...
+  virtual double learning_rate(std::int64_t t) = 0;
+  // The rate of factors is this much larger.
+  virtual double factor_lr_scale() const {
+    return 1;
+  }
+  // After the backward pass of step t: averages block().gradients().
+  virtual void reduce_gradients(std::int64_t t) = 0;
+  // After t steps are done.
+  virtual void after_step(std::int64_t t) = 0;
+  // After the last step: leaves one model, the same on every worker.
+  virtual void finish(std::int64_t t) = 0;
+  // Gives `target` (a model of the same kind) the weights that a final
+  // synchronisation now would give; changes no state. Traffic: metrics.
+  virtual void merge_into(nn::Model& target) = 0;
+  // The workers that hold the same parameters now.
+  virtual comm::Communicator& replicas() = 0;
+  // "A", "B", or "" where all train the same.
+  virtual std::string role() const {
+    return "";
+  }
+  // "full" or "ab": what a step trains now.
+  virtual std::string phase_name() const {
+    return "full";
+  }
+  // Ranks of the factored layers, empty where nothing is factored.
+  virtual std::vector<LayerRank> layers() const {
+    return {};
+  }
+  // Throws where replicas differ in a bit of parameters or moments.
+  void check_replicas(std::int64_t t);
+
+ protected:
+  // More that must be equal on replicas().
+  virtual std::vector<at::Tensor> replicated_state() = 0;
+};
+
+std::unique_ptr<Method> make_method(const MethodContext& context);
+
+}  // namespace abtrain::methods

@@ -1,0 +1,55 @@
+// When AB-training changes phase: a pure function of the steps done.
+//
+// W warm-up steps, S sync interval, 0 <= D < S full-rank steps after a sync.
+// u = t - W (anchor warmup), or u = t (anchor reference, the authors'):
+//   t <  W                         FULL
+//   t == W                         decompose, AB
+//   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
+//   t >  W, in FULL, u % S == D    decompose, AB
+#pragma once
+
+#include <cstdint>
+
+#include "methods/method_options.h"
+
+namespace abtrain::methods {
+
+enum class Phase { Full, Ab };
+
+enum class Switch { None, Decompose, Sync, SyncAndDecompose };
+
+struct PhasePlan {
+  std::int64_t warmup = 0;
+  std::int64_t interval = 1;
+  std::int64_t full_rank = 0;
+  bool reference_anchor = false;
+};
+
+// What happens once `t` steps are done (t = 0: before the first), in `phase`.
+Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
+
+// In whole steps. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
+PhasePlan make_phase_plan(
+    const MethodOptions& options, std::int64_t steps_per_epoch);
+
+// After a switch the learning rate climbs back over R steps.
+enum class RampKind { None, Linear, Reference };
+
+struct Ramp {
+  RampKind kind = RampKind::Linear;
+  double start = 1e-5;
+  std::int64_t steps = 0;  // R
+};
+
+Ramp make_ramp(
+    const MethodOptions& options,
+    const PhasePlan& plan,
+    std::int64_t steps_per_epoch);
+
+// Rate of the k-th step (k = 1, 2, ...) after a switch.
+// linear:    start at k = 1, in even steps up to the schedule at k = R + 1.
+// reference: start at k = 1, then min(scheduled, k * (at_switch - start) / R).
+double ramped_rate(
+    const Ramp& ramp, std::int64_t k, double scheduled, double at_switch);
+
+}  // namespace abtrain::methods

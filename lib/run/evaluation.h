@@ -1,0 +1,36 @@
+// Accuracy and loss of a model on held-out images, shared out over workers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "nn/model.h"
+
+namespace abtrain::run {
+
+struct Score {
+  double accuracy = 0;  // 0..1
+  double loss = 0;      // mean cross-entropy
+};
+
+struct Scores {
+  Score all;                  // mean over the groups
+  std::vector<Score> groups;  // one a group
+};
+
+// Each group of `group_size` consecutive workers holds one model and shares
+// all of `images` out among its members; group_size == world.size() scores one
+// model. The same result on all workers. Traffic: metrics.
+Scores evaluate(
+    nn::Model& model,
+    const data::Images& images,
+    const data::Augment& augment,
+    std::int64_t batch_size,
+    int group_size,
+    const at::Device& device,
+    comm::Communicator& world);
+
+}  // namespace abtrain::run

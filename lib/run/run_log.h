@@ -1,0 +1,45 @@
+// What a run writes while it goes on: metrics.jsonl, and lines for people.
+// Only worker 0 has one.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+
+namespace abtrain::run {
+
+class RunLog {
+ public:
+  // Begins `folder`/metrics.jsonl anew.
+  RunLog(const std::string& folder, Log& log);
+
+  // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
+  void event(
+      const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
+  // The live line on a terminal; elsewhere a plain line now and then.
+  void progress(
+      std::int64_t step,
+      std::int64_t total,
+      const std::string& phase,
+      double loss,
+      double examples_per_second);
+  Log& log() {
+    return log_;
+  }
+  double seconds() const {
+    return watch_.seconds();
+  }
+
+ private:
+  Log& log_;
+  LineWriter writer_;
+  Stopwatch watch_;
+  double last_live_ = -1;
+};
+
+}  // namespace abtrain::run

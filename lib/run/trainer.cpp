@@ -1,0 +1,473 @@
+#include "run/trainer.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/loader.h"
+#include "data/order.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace abtrain::run {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// bf16 autocast on this thread while it lives.
+class Autocast {
+ public:
+  Autocast(bool on, at::DeviceType device) : on_(on), device_(device) {
+    if (on_) {
+      at::autocast::set_autocast_enabled(device_, true);
+      at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+      // A weight is used once a pass: a cache of its cast saves nothing.
+      at::autocast::set_autocast_cache_enabled(false);
+    }
+  }
+  ~Autocast() {
+    if (on_) {
+      at::autocast::set_autocast_enabled(device_, false);
+      at::autocast::set_autocast_cache_enabled(true);
+    }
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool on_;
+  at::DeviceType device_;
+};
+
+ordered_json layers_json(const std::vector<methods::LayerRank>& layers) {
+  ordered_json list = ordered_json::array();
+  for (const methods::LayerRank& l : layers) {
+    list.push_back(
+        {{"name", l.name},
+         {"m", l.m},
+         {"n", l.n},
+         {"rank", l.rank},
+         {"energy", l.energy}});
+  }
+  return list;
+}
+
+// Writes what a method does to the run's log, and keeps its SVD time.
+class Recorder : public methods::Observer {
+ public:
+  explicit Recorder(RunLog* log) : log_(log) {}
+  void decomposed(
+      std::int64_t step,
+      const std::vector<methods::LayerRank>& layers,
+      double seconds) override {
+    if (log_ != nullptr) {
+      log_->event(
+          "decompose",
+          step,
+          {{"duration", seconds}, {"layers", layers_json(layers)}});
+    }
+  }
+  void synchronised(
+      std::int64_t step, const std::string& mode, double seconds) override {
+    if (log_ != nullptr) {
+      log_->event("sync", step, {{"duration", seconds}, {"mode", mode}});
+    }
+  }
+  void add_svd_seconds(double seconds) override {
+    svd_ += seconds;
+  }
+  double svd() const {
+    return svd_;
+  }
+
+ private:
+  RunLog* log_;
+  double svd_ = 0;
+};
+
+// One worker's run, cut in the moments of the loop.
+class Trainer {
+ public:
+  Trainer(comm::Communicator& world, const TrainInputs& inputs);
+  TrainResult run();
+
+ private:
+  void step(std::int64_t t);
+  double forward_backward();
+  void optimize(std::int64_t t);
+  void check_finite(std::int64_t t, double loss);
+  bool evaluates_after(std::int64_t t) const;
+  Score evaluate_now(std::int64_t t, bool last);
+  WorkerFigures figures() const;
+  std::vector<WorkerFigures> gather(const WorkerFigures& own);
+
+  const TrainInputs& in_;
+  const RunOptions& options_;
+  comm::TrafficMeter meter_;
+  std::unique_ptr<comm::Communicator> world_;
+  RunLength length_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<nn::Model> merged_;  // for evaluations
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Schedule schedule_;
+  Recorder recorder_;
+  std::unique_ptr<methods::Method> method_;
+  data::Augment augment_;
+  std::unique_ptr<data::ExampleOrder> order_;
+  std::unique_ptr<data::Loader> loader_;
+  std::int64_t evaluate_every_;
+
+  Stopwatch watch_;          // since the loop began
+  double evaluate_seconds_ = 0;
+  double metrics_seconds_ = 0;
+  double total_seconds_ = 0;
+  TrafficSplit by_phase_;    // full_phase, ab_phase, switches only
+  double loss_sum_ = 0;      // since the last step event
+  std::int64_t loss_count_ = 0;
+  double event_seconds_ = 0;
+};
+
+Trainer::Trainer(
+    comm::Communicator& world, const TrainInputs& inputs)
+    : in_(inputs),
+      options_(inputs.options),
+      world_(comm::metered(world, "world", meter_)),
+      length_(run_length(options_, in_.dataset.train.size())),
+      model_(nn::make_model(options_.model, input_shape(in_.dataset))),
+      merged_(nn::make_model(options_.model, input_shape(in_.dataset))),
+      optimizer_(optim::make_optimizer(options_.optimizer)),
+      schedule_(
+          options_.schedule,
+          options_.optimizer.lr,
+          length_.steps,
+          length_.steps_per_epoch),
+      recorder_(in_.log),
+      augment_(options_.data, in_.dataset, options_.seed),
+      order_(data::make_order(
+          options_.order,
+          in_.dataset.train.size(),
+          world_->rank(),
+          world_->size(),
+          options_.seed)),
+      loader_(std::make_unique<data::Loader>(
+          in_.dataset.train,
+          augment_,
+          *order_,
+          options_.data.batch_size,
+          options_.data.prefetch)),
+      evaluate_every_(
+          options_.evaluate.every.in_steps(length_.steps_per_epoch)) {
+  model_->initialise(options_.model.init, options_.seed);
+  model_->to(in_.device);
+  method_ = methods::make_method(
+      {*model_,
+       *world_,
+       *optimizer_,
+       schedule_,
+       options_.method,
+       options_.reducer,
+       length_.steps_per_epoch,
+       recorder_});
+}
+
+double Trainer::forward_backward() {
+  double loss_value = 0;
+  for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
+    const data::Batch batch = loader_->next();
+    const at::Tensor labels = batch.labels.to(in_.device);
+    const at::Tensor logits =
+        model_->forward(batch.images.to(in_.device), true).to(at::kFloat);
+    const at::Tensor loss = at::cross_entropy_loss(
+        logits, labels, {}, 1, -100, options_.train.label_smoothing);
+    loss.backward();
+    loss_value += loss.item<double>();
+  }
+  return loss_value / static_cast<double>(options_.train.accumulate);
+}
+
+void Trainer::check_finite(std::int64_t t, double loss) {
+  if (std::isfinite(loss)) {
+    return;
+  }
+  optim::ParameterBlock& block = method_->block();
+  std::string where = "all parameters are still finite";
+  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+    if (!block.value_views()[i].isfinite().all().item<bool>()) {
+      where = str(
+          "the first parameter that is not finite is '",
+          block.parameters()[i].name,
+          "'");
+      break;
+    }
+  }
+  throw Error(
+      ErrorKind::Diverged,
+      str("step ",
+          t + 1,
+          ": the loss of worker ",
+          world_->rank(),
+          " is ",
+          loss,
+          "; ",
+          where,
+          ". A lower optimizer.lr, a longer warm-up or train.clip_norm may "
+          "help"));
+}
+
+void Trainer::optimize(std::int64_t t) {
+  optim::ParameterBlock& block = method_->block();
+  at::Tensor divisor;
+  if (options_.train.clip_norm > 0) {
+    double norm = 0;
+    divisor = optim::clip_divisor(
+        block.gradients(), options_.train.clip_norm, &norm);
+    check_finite(t, norm);
+  }
+  optimizer_->step(
+      block, method_->learning_rate(t), method_->factor_lr_scale(), divisor);
+}
+
+void Trainer::step(std::int64_t t) {
+  if (in_.before_step) {
+    in_.before_step(world_->rank(), t, *model_);
+  }
+  world_->check_peers();
+  const double loss = forward_backward();
+  check_finite(t, loss);
+  method_->block().collect_gradients(options_.train.accumulate);
+
+  const auto sent = [&] {
+    return static_cast<double>(meter_.training_bytes());
+  };
+  const bool full = method_->phase_name() == "full";
+  const double before = sent();
+  method_->reduce_gradients(t);
+  const double reduced = sent();
+  (full ? by_phase_.full_phase : by_phase_.ab_phase) += reduced - before;
+  optimize(t);
+  const std::string phase = method_->phase_name();
+  method_->after_step(t + 1);
+  by_phase_.switches += sent() - reduced;
+
+  loss_sum_ += loss;
+  ++loss_count_;
+  if (in_.log != nullptr) {
+    const auto images = static_cast<double>(
+        options_.data.batch_size * options_.train.accumulate * world_->size());
+    const double now = watch_.seconds();
+    in_.log->progress(
+        t + 1,
+        length_.steps,
+        phase,
+        loss,
+        images * static_cast<double>(t + 1) / (now - evaluate_seconds_));
+    if ((t + 1) % options_.train.log_every == 0 || t + 1 == length_.steps) {
+      in_.log->event(
+          "step",
+          t + 1,
+          {{"phase", phase},
+           {"loss", loss_sum_ / static_cast<double>(loss_count_)},
+           {"lr", method_->learning_rate(t)},
+           {"images_per_second",
+            images * static_cast<double>(loss_count_) /
+                (now - event_seconds_)},
+           {"bytes_per_worker", meter_.training_bytes()}});
+      loss_sum_ = 0;
+      loss_count_ = 0;
+      event_seconds_ = watch_.seconds();
+    }
+  }
+  const std::int64_t every = options_.train.check_replicas;
+  if (every > 0 && (t + 1) % every == 0) {
+    method_->check_replicas(t + 1);
+  }
+}
+
+bool Trainer::evaluates_after(std::int64_t t) const {
+  return evaluate_every_ > 0 && t % evaluate_every_ == 0 &&
+      t < length_.steps;
+}
+
+Score Trainer::evaluate_now(std::int64_t t, bool last) {
+  const double begin = watch_.seconds();
+  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  method_->merge_into(*merged_);
+  const auto score = [&](nn::Model& model,
+                         const data::Images& images,
+                         int group_size) {
+    return evaluate(
+        model,
+        images,
+        augment_,
+        options_.evaluate.batch_size,
+        group_size,
+        in_.device,
+        *world_);
+  };
+  const Score test = score(*merged_, in_.dataset.test, world_->size()).all;
+  ordered_json fields = {
+      {"accuracy", test.accuracy},
+      {"loss", test.loss},
+      {"bytes_per_worker", meter_.training_bytes()},
+      {"final", last}};
+  if (in_.validation.size() > 0) {
+    const Score held = score(*merged_, in_.validation, world_->size()).all;
+    fields["validation_accuracy"] = held.accuracy;
+    fields["validation_loss"] = held.loss;
+  }
+  if (!last && method_->phase_name() == "ab") {
+    const int size = method_->replicas().size();
+    ordered_json groups = ordered_json::array();
+    for (const Score& s : score(*model_, in_.dataset.test, size).groups) {
+      groups.push_back(s.accuracy);
+    }
+    fields["group_accuracy"] = groups;
+  }
+  evaluate_seconds_ += watch_.seconds() - begin;
+  metrics_seconds_ +=
+      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
+  event_seconds_ += watch_.seconds() - begin;
+  if (in_.log != nullptr) {
+    in_.log->event("evaluate", t, fields);
+    in_.log->log().info(
+        "step ",
+        t,
+        "/",
+        length_.steps,
+        ": accuracy ",
+        fixed(100 * test.accuracy, 2),
+        " %, loss ",
+        fixed(test.loss, 4),
+        ", ",
+        human_bytes(static_cast<double>(meter_.training_bytes())),
+        " sent, ",
+        human_seconds(watch_.seconds() - evaluate_seconds_));
+  }
+  return test;
+}
+
+TrainResult Trainer::run() {
+  const Autocast autocast(
+      options_.train.precision == "bf16", in_.device.type());
+  world_->barrier();
+  watch_ = Stopwatch();
+  const double barrier_seconds = meter_.seconds();
+  method_->start();
+  for (std::int64_t t = 0; t < length_.steps; ++t) {
+    step(t);
+    if (evaluates_after(t + 1)) {
+      evaluate_now(t + 1, false);
+    }
+  }
+  const auto before = static_cast<double>(meter_.training_bytes());
+  method_->finish(length_.steps);
+  by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
+  total_seconds_ = watch_.seconds() - evaluate_seconds_;
+  metrics_seconds_ += barrier_seconds;
+
+  TrainResult result;
+  const WorkerFigures own_before = figures();
+  result.test = evaluate_now(length_.steps, true);
+  WorkerFigures own = own_before;
+  own.seconds.evaluate = evaluate_seconds_;
+  own.traffic.metrics = static_cast<double>(
+      meter_.of(comm::Purpose::Metrics).bytes);
+  result.steps = length_.steps;
+  result.layers = method_->layers();
+  result.workers = gather(own);
+  result.model = std::move(model_);
+  return result;
+}
+
+WorkerFigures Trainer::figures() const {
+  const auto bytes = [&](comm::Purpose purpose) {
+    return static_cast<double>(meter_.of(purpose).bytes);
+  };
+  WorkerFigures f;
+  f.traffic = by_phase_;
+  f.traffic.gradient = bytes(comm::Purpose::Gradient);
+  f.traffic.sync = bytes(comm::Purpose::Sync);
+  f.traffic.factors = bytes(comm::Purpose::Factors);
+  f.traffic.inside_groups = static_cast<double>(
+      meter_.of("group", comm::Purpose::Gradient).bytes);
+  f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
+  f.seconds.train = total_seconds_;
+  f.seconds.communication = meter_.seconds() - metrics_seconds_;
+  f.seconds.svd = recorder_.svd();
+  f.seconds.data = loader_->waited();
+  f.seconds.compute = f.seconds.train - f.seconds.communication -
+      f.seconds.svd - f.seconds.data;
+  f.trained_parameters =
+      static_cast<double>(method_->block().numel());
+  return f;
+}
+
+std::vector<WorkerFigures> Trainer::gather(const WorkerFigures& own) {
+  static_assert(std::is_trivially_copyable_v<WorkerFigures>);
+  constexpr std::int64_t kNumbers = sizeof(WorkerFigures) / sizeof(double);
+  at::Tensor mine = at::empty({kNumbers}, at::kDouble);
+  std::memcpy(mine.data_ptr(), &own, sizeof(own));
+  at::Tensor all = at::empty({kNumbers * world_->size()}, at::kDouble);
+  world_
+      ->all_gather(
+          all,
+          mine,
+          std::vector<std::int64_t>(
+              static_cast<std::size_t>(world_->size()), kNumbers),
+          comm::Purpose::Metrics)
+      .wait();
+  std::vector<WorkerFigures> result(static_cast<std::size_t>(world_->size()));
+  std::memcpy(
+      result.data(),
+      all.const_data_ptr(),
+      result.size() * sizeof(WorkerFigures));
+  return result;
+}
+
+}  // namespace
+
+TrainResult train_worker(
+    comm::Communicator& world, const TrainInputs& inputs) {
+  return Trainer(world, inputs).run();
+}
+
+RunLength run_length(const RunOptions& options, std::int64_t train_images) {
+  const std::int64_t a_step =
+      options.data.batch_size * options.workers * options.train.accumulate;
+  RunLength length{train_images / a_step, 0};
+  ABT_CHECK(
+      length.steps_per_epoch > 0,
+      Config,
+      "data.batch_size: a step takes ",
+      options.workers,
+      " workers x ",
+      options.data.batch_size,
+      " images",
+      options.train.accumulate > 1
+          ? str(" x ", options.train.accumulate, " micro-batches")
+          : std::string(),
+      " = ",
+      a_step,
+      ", but the training set has only ",
+      train_images);
+  length.steps = options.train.steps > 0
+      ? options.train.steps
+      : std::llround(
+            options.train.epochs *
+            static_cast<double>(length.steps_per_epoch));
+  return length;
+}
+
+nn::InputShape input_shape(const data::Dataset& dataset) {
+  const at::Tensor& pixels = dataset.train.pixels;
+  return {
+      pixels.size(1), pixels.size(2), pixels.size(3), dataset.classes};
+}
+
+}  // namespace abtrain::run
