@@ -62,7 +62,7 @@ class Applier {
             return f.key == entry.key;
           });
       if (field == fields.end()) {
-        problem(entry.place, name, unknown(entry.key, fields, prefix));
+        unknown(entry, fields, prefix);
       } else {
         value(*field, entry, name);
       }
@@ -85,6 +85,7 @@ class Applier {
     } else if (entry.value.kind == Kind::Section) {
       section(field.section, entry.value, name);
     } else {
+      reading_.settings[name] = {entry.place, order(), true};
       const bool nothing = entry.value.kind == Kind::Nothing;
       problem(
           nothing ? entry.place : entry.value.place,
@@ -103,14 +104,29 @@ class Applier {
     }
   }
 
-  std::string unknown(
+  void unknown(
+      const Entry& entry,
+      const std::vector<Field>& fields,
+      const std::string& prefix) {
+    const std::string meant = similar(entry.key, fields, prefix);
+    if (!meant.empty()) {
+      // Checks of several keys must not build on its default.
+      reading_.settings[meant] = {entry.place, order(), true};
+    }
+    problem(
+        entry.place,
+        full_name(prefix, entry.key),
+        entry.key.find(':') != std::string::npos
+            ? "unknown key (a blank belongs after the ':')"
+        : meant.empty() ? "unknown key"
+                        : str("unknown key, did you mean '", meant, "'?"));
+  }
+
+  // The same key in another section, else the most similar one in this.
+  std::string similar(
       const std::string& key,
       const std::vector<Field>& fields,
       const std::string& prefix) const {
-    if (key.find(':') != std::string::npos) {
-      return "unknown key (a blank belongs after the ':')";
-    }
-    // The same key in another section, else the most similar one here.
     std::string meant;
     for (const std::string& name : all_) {
       const bool same_key =
@@ -121,16 +137,15 @@ class Applier {
         meant = name;
       }
     }
-    if (meant.empty()) {
-      std::vector<std::string> keys;
-      for (const Field& field : fields) {
-        keys.push_back(field.key);
-      }
-      const std::string near = nearest(key, keys);
-      meant = near.empty() ? "" : full_name(prefix, near);
+    if (!meant.empty()) {
+      return meant;
     }
-    return meant.empty() ? "unknown key"
-                         : str("unknown key, did you mean '", meant, "'?");
+    std::vector<std::string> keys;
+    for (const Field& field : fields) {
+      keys.push_back(field.key);
+    }
+    const std::string near = nearest(key, keys);
+    return near.empty() ? "" : full_name(prefix, near);
   }
 
   void

@@ -5,21 +5,41 @@
 namespace abtrain {
 namespace {
 
-// Blanks up to `column`, tabs kept so that the caret stands right.
-std::string blanks(const std::string& line, int column) {
-  std::string out;
-  int characters = 1;
-  for (const char c : line) {
-    if (characters >= column) {
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
+// The part of a line around `column`, and below it a caret at the column.
+std::string line_and_caret(const Place& place) {
+  constexpr int kBefore = 60, kShown = 100;
+  const int first = place.column > kShown ? place.column - kBefore : 1;
+  std::string shown = first > 1 ? "..." : "";
+  std::string below = first > 1 ? "   " : "";
+  int column = 0;
+  for (const char c : place.text) {
+    column += begins_character(c) ? 1 : 0;
+    if (column >= first + kShown) {
+      shown += "...";
       break;
     }
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) {
-      out += c == '\t' ? '\t' : ' ';
-      ++characters;
+    if (column >= first) {
+      shown += c;
+      if (column < place.column && begins_character(c)) {
+        below += c == '\t' ? '\t' : ' ';  // so that the caret stands right
+      }
     }
   }
-  out.append(column > characters ? column - characters : 0, ' ');
-  return out;
+  const std::string number = std::to_string(place.line);
+  return str(
+      "\n  ",
+      number,
+      " | ",
+      shown,
+      "\n  ",
+      std::string(number.size(), ' '),
+      " | ",
+      below,
+      "^");
 }
 
 }  // namespace
@@ -36,10 +56,7 @@ std::string to_text(const Problem& problem) {
   }
   out += problem.message;
   if (place.line > 0 && !trim(place.text).empty()) {
-    const std::string number = std::to_string(place.line);
-    const std::string gutter(number.size(), ' ');
-    out += str("\n  ", number, " | ", place.text);
-    out += str("\n  ", gutter, " | ", blanks(place.text, place.column), "^");
+    out += line_and_caret(place);
   }
   return out;
 }
