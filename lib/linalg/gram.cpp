@@ -1,44 +1,36 @@
 #include "linalg/gram.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "linalg/cpu_kernels.h"
 #include "linalg/tridiagonal.h"
 
 namespace abtrain::linalg {
 namespace {
 
-constexpr std::int64_t kRows = 1024;
-constexpr std::int64_t kColumns = 64;
+template <class T>
+Matrix<T> view_of(const at::Tensor& w) {
+  return {
+      w.const_data_ptr<T>(), w.size(0), w.size(1), w.stride(0), w.stride(1)};
+}
 
-// Blocks of columns, each times the columns from its own on: the lower half.
 at::Tensor lower_half(const at::Tensor& w, double scale) {
-  const auto m = w.size(0);
   const auto n = w.size(1);
   auto sum = symmetric_buffer(n);
-  const auto rows = std::min(m, kRows);
-  // The copy keeps the way in which the matrix lies in memory.
-  const bool by_columns = w.stride(0) < w.stride(1);
-  const auto copy = by_columns ? at::empty({n, rows}, at::kDouble).t()
-                               : at::empty({rows, n}, at::kDouble);
-  for (std::int64_t first = 0; first < m; first += rows) {
-    const auto last = std::min(first + rows, m);
-    auto part = copy.slice(0, 0, last - first);
-    part.copy_(w.slice(0, first, last));
-    if (scale != 1) {
-      part.mul_(scale);
-    }
-    for (std::int64_t c = 0; c < n; c += kColumns) {
-      const auto end = std::min(c + kColumns, n);
-      sum.slice(0, c, end).slice(1, c, n).addmm_(
-          part.slice(1, c, end).t(), part.slice(1, c, n));
-    }
+  const auto scratch = at::empty({kGramRows, padded_size(n)}, at::kDouble);
+  auto* to = sum.mutable_data_ptr<double>();
+  auto* space = scratch.mutable_data_ptr<double>();
+  if (w.scalar_type() == at::kDouble) {
+    add_gram(view_of<double>(w), scale, space, to, sum.size(1));
+  } else {
+    // Half and bfloat16 fit into float32 exactly.
+    const auto single = w.to(at::kFloat);
+    add_gram(view_of<float>(single), scale, space, to, sum.size(1));
   }
   return sum;
 }

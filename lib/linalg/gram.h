@@ -13,8 +13,8 @@ struct Gram {
   double scale = 1;  // W was multiplied by this power of two beforehand
 };
 
-// matrix: m x n, m >= n >= 1. Half of the products are left out, and float64
-// copies are made of a few rows at a time. Throws Error(Diverged) naming
+// matrix: m x n, m >= n >= 1. Half of the products are left out, and a few
+// rows at a time are turned into float64. Throws Error(Diverged) naming
 // `layer` when an entry is not finite.
 Gram gram_of(const at::Tensor& matrix, const std::string& layer);
 

@@ -6,7 +6,6 @@
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/ormqr.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -16,17 +15,19 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "linalg/reduce_panel.h"
+#include "linalg/cpu_kernels.h"
 
 namespace abtrain::linalg {
 namespace {
 
+constexpr std::int64_t kGroup = kReflectorGroup;
 constexpr std::int64_t kPanel = 16;  // columns reduced before a block update
 constexpr std::int64_t kBlock = 128;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-// One QL sweep over rows first .. last, with Wilkinson's shift (the inner loop
-// of LAPACK's dsterf; the two divisions of a row do not wait for each other).
+// One QL sweep over rows first .. last, with Wilkinson's shift. As the inner
+// loop of LAPACK's dsterf, written so that a row waits for one division only.
+// The norm of T is about one.
 void ql_sweep(
     std::vector<double>& d,
     std::vector<double>& e2,
@@ -46,14 +47,21 @@ void ql_sweep(
     if (i + 1 < last) {
       e2[i + 1] = s * r;
     }
-    const double previous_c = c;
-    const double previous_gamma = gamma;
-    const double inverse_c = r / p;
-    c = p / r;
-    s = b / r;
-    gamma = c * (d[i] - shift) - s * previous_gamma;
-    d[i + 1] = previous_gamma + (d[i] - gamma);
-    p = c > 1e-290 ? gamma * gamma * inverse_c : previous_c * b;
+    const double previous = gamma;
+    if (p > 1e-140) {
+      const double inverse = 1 / (p * r);
+      const double scaled = p * (d[i] - shift) - b * previous;
+      gamma = scaled * (p * inverse);
+      c = p * (p * inverse);
+      s = b * (p * inverse);
+      p = scaled * scaled * inverse;
+    } else {
+      gamma = -previous;
+      p = c * b;
+      c = 0;
+      s = 1;
+    }
+    d[i + 1] = previous + (d[i] - gamma);
   }
   e2[first] = s * p;
   d[first] = shift + gamma;
@@ -94,6 +102,7 @@ class InverseIteration {
   }
 
  private:
+  // Without branches: which of two rows is the pivot is a coin toss.
   void factorise(double value) {
     double pivot = t_.diagonal[0] - value;
     double beside = t_.n > 1 ? t_.off[0] : 0;
@@ -101,22 +110,14 @@ class InverseIteration {
       const double below = t_.off[i];
       const double diagonal = t_.diagonal[i + 1] - value;
       const double next = i + 2 < t_.n ? t_.off[i + 1] : 0;
-      exchanged_[i] = std::abs(below) > std::abs(pivot);
-      if (exchanged_[i]) {
-        inverse_[i] = 1 / below;
-        factor_[i] = pivot * inverse_[i];
-        first_[i] = diagonal;
-        second_[i] = next;
-        pivot = beside - factor_[i] * diagonal;
-        beside = -factor_[i] * next;
-      } else {
-        inverse_[i] = 1 / guard(pivot);
-        factor_[i] = below * inverse_[i];
-        first_[i] = beside;
-        second_[i] = 0;
-        pivot = diagonal - factor_[i] * beside;
-        beside = next;
-      }
+      const bool exchange = std::abs(below) > std::abs(pivot);
+      exchanged_[i] = exchange;
+      inverse_[i] = 1 / guard(exchange ? below : pivot);
+      factor_[i] = (exchange ? pivot : below) * inverse_[i];
+      first_[i] = exchange ? diagonal : beside;
+      second_[i] = exchange ? next : 0;
+      pivot = (exchange ? beside : diagonal) - factor_[i] * first_[i];
+      beside = (exchange ? 0 : next) - factor_[i] * second_[i];
     }
     inverse_[t_.n - 1] = 1 / guard(pivot);
     first_[t_.n - 1] = second_[t_.n - 1] = 0;
@@ -129,10 +130,10 @@ class InverseIteration {
 
   void forward(double* x) const {
     for (std::int64_t i = 0; i + 1 < t_.n; ++i) {
-      if (exchanged_[i]) {
-        std::swap(x[i], x[i + 1]);
-      }
-      x[i + 1] -= factor_[i] * x[i];
+      const double here = x[i];
+      const double below = x[i + 1];
+      x[i] = exchanged_[i] ? below : here;
+      x[i + 1] = (exchanged_[i] ? here : below) - factor_[i] * x[i];
     }
   }
 
@@ -181,15 +182,36 @@ class InverseIteration {
   double smallest_ = 0;
 };
 
-// Orthonormal columns that span the rows. The vectors of near eigenvalues are
-// independent, but not orthogonal. Cholesky is the fast way, and as exact as
-// Householder while its smallest pivot is of order one.
+// Orthonormal rows that span the given ones. The vectors of near eigenvalues
+// are independent, but not orthogonal. Cholesky is the fast way, and as exact
+// as Householder while its smallest pivot is of order one.
 at::Tensor orthonormal(const at::Tensor& rows) {
   auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
   if (failed.item<int>() == 0 && factor.diagonal().min().item<double>() > 0.1) {
-    return at::linalg_solve_triangular(factor, rows, /*upper=*/false).t();
+    return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
   }
-  return std::get<0>(at::linalg_qr(rows.t(), "reduced"));
+  return std::get<0>(at::linalg_qr(rows.t(), "reduced")).t();
+}
+
+// Each row x becomes Q x. Reflectors go in groups, from the last to the first:
+// H_f .. H_l = I - V T V^T, where the inverse of T is the upper half of V^T V
+// with 1 / tau on its diagonal.
+void reflect(const Tridiagonal& t, at::Tensor& rows) {
+  const auto count = t.n - 1;
+  for (auto first = (count - 1) / kGroup * kGroup; first >= 0;
+       first -= kGroup) {
+    const auto last = std::min(first + kGroup, count);
+    const auto v = t.reflectors.slice(0, first, last).slice(1, first, t.n);
+    auto inverse = at::mm(v, v.t()).triu(1);
+    auto* entry = inverse.mutable_data_ptr<double>();
+    for (auto j = first; j < last; ++j, entry += last - first + 1) {
+      *entry = 1 / t.tau[j];
+    }
+    auto x = rows.slice(1, first, t.n);
+    const auto z = at::linalg_solve_triangular(
+        inverse.t(), at::mm(x, v.t()), /*upper=*/false, /*left=*/false);
+    x.addmm_(z, v, 1.0, -1.0);
+  }
 }
 
 }  // namespace
@@ -256,20 +278,26 @@ Tridiagonal tridiagonalise(const at::Tensor& buffer, std::int64_t n) {
 }
 
 std::vector<double> eigenvalues(const Tridiagonal& t) {
-  std::vector<double> d = t.diagonal;
-  std::vector<double> e2(t.off);  // squared couplings
   double norm = 0;
   for (std::int64_t i = 0; i < t.n; ++i) {
-    norm = std::max(norm, std::abs(d[i]) + (i + 1 < t.n ? std::abs(e2[i]) : 0));
+    const double coupling = i + 1 < t.n ? std::abs(t.off[i]) : 0;
+    norm = std::max(norm, std::abs(t.diagonal[i]) + coupling);
   }
-  for (double& value : e2) {
-    value *= value;
+  if (norm == 0) {
+    return t.diagonal;
   }
-  const double negligible = kEpsilon * norm * kEpsilon * norm;
+  std::vector<double> d;
+  std::vector<double> e2;  // squared couplings
+  for (const double value : t.diagonal) {
+    d.push_back(value / norm);
+  }
+  for (const double value : t.off) {
+    e2.push_back(value / norm * (value / norm));
+  }
   auto sweeps_left = 30 * t.n;
   for (std::int64_t first = 0; first < t.n;) {
     auto last = first;
-    while (last + 1 < t.n && e2[last] > negligible) {
+    while (last + 1 < t.n && e2[last] > kEpsilon * kEpsilon) {
       ++last;
     }
     if (last == first) {
@@ -278,6 +306,9 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
     }
     ABT_ASSERT(sweeps_left-- > 0, "QL found no eigenvalue in 30 sweeps");
     ql_sweep(d, e2, first, last);
+  }
+  for (double& value : d) {
+    value *= norm;
   }
   std::sort(d.begin(), d.end(), std::greater<>());
   return d;
@@ -292,16 +323,9 @@ at::Tensor eigenvectors(
   for (std::int64_t i = 0; i < k; ++i) {
     iteration.solve(values[i], i, rows.mutable_data_ptr<double>() + i * t.n);
   }
-  auto vectors = orthonormal(rows);
-  if (t.n > 1) {
-    const auto n = t.n;
-    auto v = t.reflectors.slice(0, 0, n - 1).slice(1, 1, n).t();
-    auto tau = at::empty({n - 1}, at::kDouble);
-    std::copy(t.tau.begin(), t.tau.end(), tau.mutable_data_ptr<double>());
-    auto below = vectors.slice(0, 1, n);
-    below.copy_(at::ormqr(v, tau, below));
-  }
-  return vectors;
+  rows = orthonormal(rows);
+  reflect(t, rows);
+  return rows.t();
 }
 
 }  // namespace abtrain::linalg

@@ -1,0 +1,312 @@
+#include "linalg/cpu_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace abtrain::linalg {
+namespace {
+
+#define ABT_INLINE inline __attribute__((always_inline))
+
+template <int Width>
+struct Lanes {
+  typedef double Vector
+      __attribute__((vector_size(Width * 8), aligned(8), may_alias));
+};
+
+// All row ranges below start and end on a cache line (the padding is zero).
+template <int Width>
+ABT_INLINE double
+dot(const double* x, const double* y, std::int64_t from, std::int64_t to) {
+  using V = typename Lanes<Width>::Vector;
+  V sum[2] = {};
+  for (auto i = from; i < to; i += 8) {
+    for (int part = 0; part < 8 / Width; ++part) {
+      const auto at = i + part * Width;
+      sum[part % 2] += *reinterpret_cast<const V*>(x + at) *
+                       *reinterpret_cast<const V*>(y + at);
+    }
+  }
+  const V both = sum[0] + sum[1];
+  double total = 0;
+  for (int lane = 0; lane < Width; ++lane) {
+    total += both[lane];
+  }
+  return total;
+}
+
+// y += a * u + b * w.
+template <int Width>
+ABT_INLINE void add_two(
+    double* y,
+    const double* u,
+    double a,
+    const double* w,
+    double b,
+    std::int64_t from,
+    std::int64_t to) {
+  using V = typename Lanes<Width>::Vector;
+  for (auto i = from; i < to; i += Width) {
+    *reinterpret_cast<V*>(y + i) += *reinterpret_cast<const V*>(u + i) * a +
+                                    *reinterpret_cast<const V*>(w + i) * b;
+  }
+}
+
+// y = A x over rows and columns from .. n, from the lower half alone: each
+// entry is loaded once and used twice.
+template <int Width>
+ABT_INLINE void symmetric_times(
+    const double* a,
+    std::int64_t stride,
+    const double* x,
+    double* y,
+    std::int64_t from,
+    std::int64_t n) {
+  using V = typename Lanes<Width>::Vector;
+  constexpr int kColumns = 8;
+  std::fill(y + from, y + n, 0.0);
+  for (auto c = from; c < n; c += kColumns) {
+    const double* column = a + c * stride;
+    for (int q = 0; q < kColumns; ++q) {
+      const double* col = column + q * stride;
+      double sum = col[c + q] * x[c + q];
+      for (auto i = c + q + 1; i < c + kColumns; ++i) {
+        y[i] += col[i] * x[c + q];
+        sum += col[i] * x[i];
+      }
+      y[c + q] += sum;
+    }
+    V sums[kColumns] = {};
+    for (auto i = c + kColumns; i < n; i += Width) {
+      const V xi = *reinterpret_cast<const V*>(x + i);
+      V yi = *reinterpret_cast<V*>(y + i);
+      for (int q = 0; q < kColumns; ++q) {
+        const V entry = *reinterpret_cast<const V*>(column + q * stride + i);
+        yi += entry * x[c + q];
+        sums[q] += entry * xi;
+      }
+      *reinterpret_cast<V*>(y + i) = yi;
+    }
+    for (int q = 0; q < kColumns; ++q) {
+      for (int lane = 0; lane < Width; ++lane) {
+        y[c + q] += sums[q][lane];
+      }
+    }
+  }
+}
+
+// Reduces the columns first .. last of the panel, as LAPACK's dlatrd.
+template <int Width>
+ABT_INLINE void reduce(const Panel& p) {
+  const auto n = p.n;
+  for (auto j = p.first; j < p.last; ++j) {
+    double* column = p.a + j * p.stride;
+    double* y = p.w + (j - p.first) * p.stride;
+    // What the earlier columns of the panel owe to this one.
+    const auto line = j / kLine * kLine;
+    for (auto k = p.first; k < j; ++k) {
+      const double* v = p.a + k * p.stride;
+      const double* w = p.w + (k - p.first) * p.stride;
+      add_two<Width>(column, v, -w[j], w, -v[j], line, n);
+    }
+    p.diagonal[j] = column[j];
+    if (j + 1 >= n) {
+      continue;
+    }
+    // The reflector that clears all below the first entry under the diagonal.
+    const auto from = (j + 1) / kLine * kLine;
+    double* v = column;
+    std::fill(v + j / kReflectorGroup * kReflectorGroup, v + j + 1, 0.0);
+    const double alpha = v[j + 1];
+    v[j + 1] = 0;
+    const double square = dot<Width>(v, v, from, n);
+    if (square == 0) {
+      p.off[j] = alpha;
+      p.tau[j] = 1;
+      std::fill(y + from, y + n, 0.0);
+      continue;
+    }
+    const double beta =
+        -std::copysign(std::sqrt(alpha * alpha + square), alpha);
+    const double tau = (beta - alpha) / beta;
+    const double scale = 1 / (alpha - beta);
+    for (auto i = from; i < n; ++i) {
+      v[i] *= scale;
+    }
+    v[j + 1] = 1;
+    p.off[j] = beta;
+    p.tau[j] = tau;
+
+    symmetric_times<Width>(p.a, p.stride, v, y, from, n);
+    for (auto k = p.first; k < j; ++k) {
+      const double* vk = p.a + k * p.stride;
+      const double* wk = p.w + (k - p.first) * p.stride;
+      const double wv = dot<Width>(wk, v, from, n);
+      const double vv = dot<Width>(vk, v, from, n);
+      add_two<Width>(y, vk, -wv, wk, -vv, from, n);
+    }
+    const double half = -0.5 * tau * tau * dot<Width>(y, v, from, n);
+    for (auto i = from; i < n; ++i) {
+      y[i] = tau * y[i] + half * v[i];
+    }
+    std::fill(y + from, y + j + 1, 0.0);
+  }
+}
+
+// Rows first .. last of W as float64, Width columns at a time: column
+// g * Width + q of row i goes to [(g * rows + i) * Width + q].
+template <int Width, class T>
+ABT_INLINE void pack(
+    const Matrix<T>& w,
+    double scale,
+    std::int64_t first,
+    std::int64_t last,
+    double* packed) {
+  const auto rows = last - first;
+  for (std::int64_t c = 0; c < w.n; c += Width) {
+    double* to = packed + c * rows;
+    const T* from = w.data + first * w.row_stride + c * w.column_stride;
+    if (c + Width <= w.n && w.column_stride == 1) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (int q = 0; q < Width; ++q) {
+          to[i * Width + q] = scale * from[i * w.row_stride + q];
+        }
+      }
+      continue;
+    }
+    for (int q = 0; q < Width; ++q) {
+      const bool real = c + q < w.n;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        to[i * Width + q] =
+            real ? scale * from[i * w.row_stride + q * w.column_stride] : 0;
+      }
+    }
+  }
+}
+
+// Width columns times Count * Width rows of the sum, all held in registers.
+template <int Width, int Count>
+ABT_INLINE void add_tile(
+    const double* left,
+    const double* right,
+    std::int64_t rows,
+    double* sum,
+    std::int64_t stride) {
+  using V = typename Lanes<Width>::Vector;
+  V tile[Count][Width] = {};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    V l[Count];
+    for (int part = 0; part < Count; ++part) {
+      l[part] = *reinterpret_cast<const V*>(left + (part * rows + i) * Width);
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < Width; ++q) {
+      const double r = right[i * Width + q];
+      for (int part = 0; part < Count; ++part) {
+        tile[part][q] += l[part] * r;
+      }
+    }
+  }
+  for (int q = 0; q < Width; ++q) {
+    for (int part = 0; part < Count; ++part) {
+      *reinterpret_cast<V*>(sum + q * stride + part * Width) += tile[part][q];
+    }
+  }
+}
+
+template <int Width, class T>
+ABT_INLINE void gram(
+    const Matrix<T>& w,
+    double scale,
+    double* scratch,
+    double* sum,
+    std::int64_t stride) {
+  const auto n = (w.n + Width - 1) / Width * Width;
+  for (std::int64_t first = 0; first < w.m; first += kGramRows) {
+    const auto last = std::min(first + kGramRows, w.m);
+    const auto rows = last - first;
+    pack<Width>(w, scale, first, last, scratch);
+    for (std::int64_t c = 0; c < n; c += Width) {
+      const double* right = scratch + c * rows;
+      double* column = sum + c * stride;
+      auto r = c;
+      for (; r + 3 * Width <= n; r += 3 * Width) {
+        add_tile<Width, 3>(scratch + r * rows, right, rows, column + r, stride);
+      }
+      for (; r < n; r += Width) {
+        add_tile<Width, 1>(scratch + r * rows, right, rows, column + r, stride);
+      }
+    }
+  }
+}
+
+// One copy of a kernel for each vector unit; NAME_avx512 and so on.
+#if defined(__x86_64__)
+#define ABT_FOR_EACH_UNIT(NAME, KERNEL, PARAMETERS, ARGUMENTS)             \
+  __attribute__((target("avx512f,fma"))) void NAME##_avx512 PARAMETERS {   \
+    KERNEL<8> ARGUMENTS;                                                   \
+  }                                                                        \
+  __attribute__((target("avx2,fma"))) void NAME##_avx2 PARAMETERS {        \
+    KERNEL<4> ARGUMENTS;                                                   \
+  }                                                                        \
+  void NAME##_here PARAMETERS {                                            \
+    if (__builtin_cpu_supports("avx512f")) {                               \
+      return NAME##_avx512 ARGUMENTS;                                      \
+    }                                                                      \
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) { \
+      return NAME##_avx2 ARGUMENTS;                                        \
+    }                                                                      \
+    KERNEL<2> ARGUMENTS;                                                   \
+  }
+#else
+#define ABT_FOR_EACH_UNIT(NAME, KERNEL, PARAMETERS, ARGUMENTS) \
+  void NAME##_here PARAMETERS {                                \
+    KERNEL<2> ARGUMENTS;                                       \
+  }
+#endif
+
+ABT_FOR_EACH_UNIT(reduce, reduce, (const Panel& panel), (panel))
+ABT_FOR_EACH_UNIT(
+    gram,
+    gram,
+    (const Matrix<float>& w,
+     double scale,
+     double* scratch,
+     double* sum,
+     std::int64_t stride),
+    (w, scale, scratch, sum, stride))
+ABT_FOR_EACH_UNIT(
+    gram_of_doubles,
+    gram,
+    (const Matrix<double>& w,
+     double scale,
+     double* scratch,
+     double* sum,
+     std::int64_t stride),
+    (w, scale, scratch, sum, stride))
+
+}  // namespace
+
+void reduce_panel(const Panel& panel) {
+  reduce_here(panel);
+}
+
+void add_gram(
+    const Matrix<float>& w,
+    double scale,
+    double* scratch,
+    double* sum,
+    std::int64_t stride) {
+  gram_here(w, scale, scratch, sum, stride);
+}
+
+void add_gram(
+    const Matrix<double>& w,
+    double scale,
+    double* scratch,
+    double* sum,
+    std::int64_t stride) {
+  gram_of_doubles_here(w, scale, scratch, sum, stride);
+}
+
+}  // namespace abtrain::linalg
