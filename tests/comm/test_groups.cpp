@@ -1,0 +1,83 @@
+#include "comm/groups.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/error.h"
+
+namespace abtrain::comm {
+namespace {
+
+std::string refusal(int workers, const std::string& size, bool only_b) {
+  try {
+    make_groups(workers, size, only_b);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    return error.what();
+  }
+  ADD_FAILURE() << size << " was accepted for " << workers;
+  return {};
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(Groups, ContiguousRanksFirstHalfTrainsA) {
+  const Groups groups = make_groups(8, "2", false);
+  EXPECT_EQ(groups.count, 4);
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(groups.group_of(rank), rank / 2);
+    EXPECT_EQ(groups.role_of(rank), rank < 4 ? Role::A : Role::B);
+  }
+}
+
+TEST(Groups, EverySizeIsRightOrRefused) {
+  for (int workers = 1; workers <= 24; ++workers) {
+    for (int size = 1; size <= workers + 1; ++size) {
+      for (const bool only_b : {false, true}) {
+        const bool fits =
+            workers % size == 0 && (only_b || (workers / size) % 2 == 0);
+        if (!fits) {
+          refusal(workers, std::to_string(size), only_b);
+          continue;
+        }
+        const Groups groups =
+            make_groups(workers, std::to_string(size), only_b);
+        int trained_a = 0;
+        for (int rank = 0; rank < workers; ++rank) {
+          trained_a += groups.role_of(rank) == Role::A;
+        }
+        EXPECT_EQ(trained_a, only_b ? 0 : workers / 2);
+        EXPECT_EQ(groups.count * groups.group_size, workers);
+      }
+    }
+  }
+}
+
+TEST(Groups, AutoIsTwoHalves) {
+  EXPECT_EQ(make_groups(8, "auto", false).group_size, 4);
+  EXPECT_EQ(make_groups(2, "auto", false).group_size, 1);
+  EXPECT_EQ(make_groups(8, "auto", true).group_size, 4);
+  const Groups one = make_groups(1, "auto", true);
+  EXPECT_EQ(one.group_size, 1);
+  EXPECT_EQ(one.count, 1);
+  EXPECT_EQ(one.role_of(0), Role::B);
+}
+
+TEST(Groups, ARefusalSaysWhatFits) {
+  expect_has(refusal(8, "3", false), "3 does not fit 8 workers");
+  expect_has(refusal(8, "3", false), "sizes that fit: 1, 2, 4");
+  expect_has(refusal(6, "2", false), "sizes that fit: 1, 3");
+  expect_has(refusal(8, "8", false), "only-b");
+  expect_has(refusal(1, "auto", false), "only-b");
+  expect_has(refusal(7, "auto", false), "even number of workers");
+  expect_has(refusal(9, "auto", true), "sizes that fit: 1, 3, 9");
+  for (const char* text : {"", "two", "0", "-2", "2x", "1.5"}) {
+    expect_has(refusal(8, text, false), "expected auto or a number");
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::comm

@@ -1,0 +1,169 @@
+#include "comm/meter.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/run_workers.h"
+#include "comm/traffic.h"
+
+namespace abtrain::comm {
+namespace {
+
+TEST(Traffic, ChunksCoverThePayload) {
+  for (const std::int64_t numel : {0, 1, 5, 64, 1000003}) {
+    for (const int n : {1, 2, 3, 8, 64}) {
+      std::int64_t next = 0;
+      for (int i = 0; i < n; ++i) {
+        EXPECT_EQ(chunk_begin(numel, n, i), next);
+        EXPECT_LE(chunk_size(numel, n, i), numel / n + 1);
+        EXPECT_GE(chunk_size(numel, n, i), numel / n);
+        next += chunk_size(numel, n, i);
+      }
+      EXPECT_EQ(next, numel);
+    }
+  }
+  // Beyond 63 bits in the product.
+  EXPECT_EQ(chunk_begin(std::int64_t{1} << 62, 64, 32), std::int64_t{1} << 61);
+}
+
+TEST(Traffic, SumsAreTheKnownTotals) {
+  for (const std::int64_t numel : {0, 1, 5, 1000003}) {
+    for (const int n : {1, 2, 3, 8, 64}) {
+      std::int64_t reduced = 0;
+      std::int64_t scattered = 0;
+      std::int64_t broadcast = 0;
+      for (int i = 0; i < n; ++i) {
+        reduced += all_reduce_bytes(numel, 4, n, i);
+        scattered += reduce_scatter_bytes(numel, 2, n, i);
+        broadcast += broadcast_bytes(numel, 4, n, i, n / 2);
+      }
+      EXPECT_EQ(reduced, 2 * (n - 1) * numel * 4);
+      EXPECT_EQ(scattered, (n - 1) * numel * 2);
+      EXPECT_EQ(broadcast, (n - 1) * numel * 4);
+    }
+  }
+  EXPECT_EQ(all_gather_bytes(10, 4, 5), 160);
+  // By hand: 5 elements over 2: chunks of 2 and 3.
+  EXPECT_EQ(all_reduce_bytes(5, 4, 2, 0), (3 + 2) * 4);
+  EXPECT_EQ(all_reduce_bytes(5, 4, 3, 1), (3 + 2 * 2) * 4);
+}
+
+TEST(Meter, CountsEveryCallByScopeAndPurpose) {
+  constexpr int kWorkers = 4;
+  constexpr std::int64_t kNumel = 1003;
+  run_workers(kWorkers, 20, [&](Communicator& base) {
+    TrafficMeter meter;
+    auto world = metered(base.split(0, base.rank()), "world", meter);
+    const int rank = world->rank();
+    EXPECT_EQ(world->size(), kWorkers);
+    auto group = world->split(rank / 2, rank);
+    EXPECT_EQ(meter.training_bytes(), 0);
+
+    const auto buffer = at::zeros({kNumel}, at::kHalf);
+    for (int i = 0; i < 3; ++i) {
+      group->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
+    }
+    EXPECT_EQ(
+        meter.of("group", Purpose::Gradient).bytes,
+        3 * all_reduce_bytes(kNumel, 2, 2, group->rank()));
+    EXPECT_EQ(meter.of("group", Purpose::Gradient).calls, 3);
+    EXPECT_EQ(meter.of("world", Purpose::Gradient).calls, 0);
+
+    const std::vector<std::int64_t> counts = {1, 2, 3, 4};
+    const auto in = at::zeros({counts[rank]}, at::kLong);
+    world->all_gather(at::zeros({10}, at::kLong), in, counts, Purpose::Factors)
+        .wait();
+    world->broadcast(at::zeros({9}, at::kByte), 2, Purpose::Factors).wait();
+    EXPECT_EQ(
+        meter.of(Purpose::Factors).bytes,
+        counts[rank] * 8 * 3 + (rank == 2 ? 27 : 0));
+
+    const auto share = chunk_size(kNumel, kWorkers, rank);
+    world
+        ->reduce_scatter(
+            at::zeros({share}),
+            at::zeros({kNumel}),
+            ReduceOp::Sum,
+            Purpose::Sync)
+        .wait();
+    EXPECT_EQ(meter.of("world", Purpose::Sync).bytes, (kNumel - share) * 4);
+
+    const auto before = meter.training_bytes();
+    EXPECT_EQ(
+        before,
+        meter.of(Purpose::Gradient).bytes + meter.of(Purpose::Factors).bytes +
+            meter.of(Purpose::Sync).bytes);
+    world->all_reduce(at::zeros({8}), ReduceOp::Sum, Purpose::Metrics).wait();
+    EXPECT_EQ(meter.training_bytes(), before);
+    EXPECT_EQ(
+        meter.of(Purpose::Metrics).bytes,
+        all_reduce_bytes(8, 4, kWorkers, rank));
+    world->barrier();
+    EXPECT_NO_THROW(world->check_peers());
+
+    TrafficMeter later;
+    later.restore(meter.scopes());
+    EXPECT_EQ(later.training_bytes(), before);
+  });
+}
+
+TEST(Meter, AGroupOfOneSendsNothing) {
+  run_workers(1, 20, [](Communicator& base) {
+    TrafficMeter meter;
+    auto world = metered(base.split(0, 0), "world", meter);
+    const auto buffer = at::zeros({100});
+    world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
+    world->broadcast(buffer, 0, Purpose::Factors).wait();
+    EXPECT_EQ(meter.training_bytes(), 0);
+    EXPECT_EQ(meter.of(Purpose::Gradient).calls, 1);
+  });
+}
+
+TEST(Meter, CountsTheTimeOfWaiting) {
+  // Rank 1 comes only when rank 0 has waited for a while by its own clock.
+  std::atomic<bool> posted = false;
+  run_workers(2, 20, [&](Communicator& base) {
+    TrafficMeter meter;
+    auto world = metered(base.split(0, base.rank()), "world", meter);
+    const double before = meter.seconds();
+    const auto buffer = at::zeros({100001});
+    if (world->rank() == 1) {
+      while (!posted) {
+        std::this_thread::yield();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    Pending pending =
+        world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient);
+    if (world->rank() == 0) {
+      posted = true;
+    }
+    pending.wait();
+    const double seconds = meter.of(Purpose::Gradient).seconds;
+    EXPECT_GT(seconds, 0);
+    EXPECT_DOUBLE_EQ(meter.seconds() - before, seconds);
+  });
+}
+
+TEST(Meter, WhatIsRefusedIsNotCounted) {
+  run_workers(1, 20, [](Communicator& base) {
+    TrafficMeter meter;
+    auto world = metered(base.split(0, 0), "world", meter);
+    EXPECT_THROW(
+        world->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Gradient),
+        Error);
+    EXPECT_EQ(meter.of(Purpose::Gradient).calls, 0);
+  });
+}
+
+TEST(Purposes, HaveNames) {
+  EXPECT_STREQ(name_of(Purpose::Gradient), "gradient");
+  EXPECT_STREQ(name_of(Purpose::Sync), "sync");
+  EXPECT_STREQ(name_of(Purpose::Factors), "factors");
+  EXPECT_STREQ(name_of(Purpose::Metrics), "metrics");
+}
+
+}  // namespace
+}  // namespace abtrain::comm

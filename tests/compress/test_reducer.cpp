@@ -1,0 +1,149 @@
+#include "compress/reducer.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/meter.h"
+#include "comm/run_workers.h"
+#include "compress/average.h"
+
+namespace abtrain::compress {
+namespace {
+
+using comm::Communicator;
+using comm::Purpose;
+
+at::Tensor gradient_of(int rank, std::int64_t numel) {
+  return at::randn(
+      {numel}, at::detail::createCPUGenerator(50 + rank), at::kFloat);
+}
+
+at::Tensor mean_of(int n, std::int64_t numel) {
+  at::Tensor sum = at::zeros({numel}, at::kDouble);
+  for (int i = 0; i < n; ++i) {
+    sum += gradient_of(i, numel).to(at::kDouble);
+  }
+  return sum.div(static_cast<double>(n));
+}
+
+struct Case {
+  const char* dtype;
+  std::int64_t bytes;  // an element on the wire
+  double relative;     // error that rounding may leave, against the largest
+};
+
+class Plain : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(
+    Dtypes,
+    Plain,
+    ::testing::Values(
+        Case{"fp32", 4, 3e-7},
+        Case{"fp16", 2, 1.0 / 1024},
+        Case{"bf16", 2, 1.0 / 128}),
+    [](const auto& test) { return std::string(test.param.dtype); });
+
+TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
+  for (const int n : {1, 2, 3, 8}) {
+    for (const std::int64_t numel : {0, 1, 1001, 150001}) {
+      const at::Tensor wanted = mean_of(n, numel);
+      std::vector<at::Tensor> results(n);
+      comm::run_workers(n, 20, [&](Communicator& base) {
+        comm::TrafficMeter meter;
+        auto world = metered(base.split(0, base.rank()), "world", meter);
+        const int rank = world->rank();
+        const auto reducer = make_reducer({"plain", GetParam().dtype});
+        const at::Tensor flat = gradient_of(rank, numel);
+        reducer->reduce(flat, *world, Purpose::Gradient);
+        EXPECT_EQ(
+            meter.of("world", Purpose::Gradient).bytes,
+            reducer->bytes(numel, n, rank));
+        results[rank] = flat;
+      });
+      for (const at::Tensor& result : results) {
+        EXPECT_TRUE(result.equal(results[0]));
+        if (numel > 0) {
+          const auto error =
+              result.to(at::kDouble).sub(wanted).abs().max().item<double>();
+          EXPECT_LE(
+              error,
+              GetParam().relative * wanted.abs().max().item<double>() * n);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Plain, BytesFollowTheDtype) {
+  const auto reducer = make_reducer({"plain", GetParam().dtype});
+  EXPECT_EQ(reducer->bytes(1000, 4, 0), 2 * 3 * 250 * GetParam().bytes);
+  EXPECT_EQ(reducer->bytes(1000, 1, 0), 0);
+  EXPECT_EQ(reducer->name(), std::string("plain ") + GetParam().dtype);
+}
+
+TEST_P(Plain, AGroupOfOneRoundsNothing) {
+  comm::run_workers(1, 20, [](Communicator& world) {
+    const at::Tensor flat = gradient_of(0, 999);
+    make_reducer({"plain", GetParam().dtype})
+        ->reduce(flat, world, Purpose::Gradient);
+    EXPECT_TRUE(flat.equal(gradient_of(0, 999)));
+  });
+}
+
+TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    const auto reducer = make_reducer({"plain", GetParam().dtype});
+    for (const std::int64_t numel : {10, 1000, 3, 0, 1001}) {
+      const at::Tensor flat = at::full({numel}, world.rank() * 2.0f);
+      reducer->reduce(flat, world, Purpose::Gradient);
+      EXPECT_TRUE(flat.equal(at::full({numel}, 1.0f))) << numel;
+    }
+  });
+}
+
+TEST(PlainFp16, DividesBeforeTheCast) {
+  comm::run_workers(4, 20, [](Communicator& world) {
+    // Above the largest fp16, 65504; a quarter of it is exact.
+    const at::Tensor flat = at::full({5}, 131072.0f);
+    make_reducer({"plain", "fp16"})->reduce(flat, world, Purpose::Gradient);
+    EXPECT_FALSE(flat.isfinite().all().item<bool>());
+    const at::Tensor less = at::full({5}, 65536.0f * (world.rank() == 0));
+    make_reducer({"plain", "fp16"})->reduce(less, world, Purpose::Gradient);
+    EXPECT_TRUE(less.equal(at::full({5}, 16384.0f)));
+  });
+}
+
+TEST(PlainErrors, NameWhatWasWanted) {
+  const auto message = [](const ReducerOptions& options) -> std::string {
+    try {
+      make_reducer(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Config);
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(
+      message({"plain", "int8"}),
+      "reducer.dtype: expected fp32, fp16 or bf16, got 'int8'");
+  EXPECT_EQ(
+      message({"planar", "fp32"}),
+      "reducer.name: expected plain, got 'planar'");
+}
+
+TEST(PlainErrors, OnlyFlatFp32) {
+  comm::run_workers(1, 20, [](Communicator& world) {
+    const auto reducer = make_reducer({});
+    EXPECT_THROW(
+        reducer->reduce(at::zeros({2, 2}), world, Purpose::Gradient),
+        std::logic_error);
+    EXPECT_THROW(
+        reducer->reduce(at::zeros({2}, at::kHalf), world, Purpose::Gradient),
+        std::logic_error);
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::compress
