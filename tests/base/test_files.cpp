@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "temp_folder.h"
+
+namespace abtrain {
+namespace {
+
+// Kind and message of the error that `action` throws.
+template <class Action>
+std::pair<int, std::string> error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return {error.exit_code(), error.what()};
+  }
+  return {0, ""};
+}
+
+// Files of this process may not grow beyond `bytes`, as on a full disk.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SmallDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  sighandler_t handler_;
+  rlimit before_{};
+};
+
+std::size_t files_in(const std::string& folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(folder)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Files, ReadsBytesAsTheyAre) {
+  const TempFolder folder;
+  const std::string content =
+      std::string("a\0b\r\n", 5) + std::string(200000, 'x');
+  EXPECT_EQ(read_file(folder.add("a", content)), content);
+  EXPECT_EQ(read_file(folder.add("empty", "")), "");
+}
+
+TEST(Files, MissingAndUnreadableInputsDiffer) {
+  const TempFolder folder;
+  const auto missing = error_of([&] { read_file(folder.file("no")); });
+  EXPECT_EQ(missing.first, 66);
+  EXPECT_NE(missing.second.find(folder.file("no")), std::string::npos);
+  const auto is_folder = error_of([&] { read_file(folder.path()); });
+  EXPECT_EQ(is_folder.first, 74);
+  EXPECT_NE(is_folder.second.find("Is a directory"), std::string::npos);
+}
+
+TEST(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
+  const TempFolder folder;
+  const std::string path = folder.add("a", "old");
+  atomic_write(path, "new");
+  EXPECT_EQ(read_file(path), "new");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(Files, AtomicWriteOnAFullDiskKeepsWhatWasThere) {
+  const TempFolder folder;
+  const std::string path = folder.add("a", "old");
+  std::pair<int, std::string> error;
+  {
+    const SmallDisk small(1024);
+    error = error_of([&] { atomic_write(path, std::string(4096, 'x')); });
+  }
+  EXPECT_EQ(error.first, 74);
+  EXPECT_NE(
+      error.second.find("'" + path + "': File too large"), std::string::npos)
+      << error.second;
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(Files, AtomicWriteNamesPathAndReason) {
+  const TempFolder folder;
+  const auto error = error_of([&] { atomic_write(folder.file("x/y"), "z"); });
+  EXPECT_EQ(error.first, 74);
+  EXPECT_NE(error.second.find("x/y"), std::string::npos);
+  EXPECT_NE(error.second.find("No such file"), std::string::npos);
+}
+
+TEST(Files, MakeFoldersMakesParentsAndStopsAtFiles) {
+  const TempFolder folder;
+  make_folders(folder.file("a/b/c"));
+  make_folders(folder.file("a/b/c"));
+  EXPECT_TRUE(std::filesystem::is_directory(folder.file("a/b/c")));
+  folder.add("file", "");
+  EXPECT_EQ(error_of([&] { make_folders(folder.file("file/x")); }).first, 74);
+  EXPECT_NO_THROW(sync_path(folder.file("a")));
+  EXPECT_EQ(error_of([&] { sync_path(folder.file("none")); }).first, 74);
+}
+
+TEST(LineWriter, AppendsAndCutsATornLine) {
+  const TempFolder folder;
+  const std::string path = folder.file("a.jsonl");
+  {
+    LineWriter writer(path);
+    writer.write("one");
+    LineWriter moved = std::move(writer);
+    moved.write("two");
+    moved.sync();
+    EXPECT_EQ(moved.size(), 8);
+  }
+  EXPECT_EQ(read_file(path), "one\ntwo\n");
+  folder.add("a.jsonl", "one\ntwo\n{\"torn\": ");
+  {
+    LineWriter writer(path);
+    EXPECT_EQ(writer.size(), 8);
+    writer.write("three");
+  }
+  EXPECT_EQ(read_file(path), "one\ntwo\nthree\n");
+}
+
+TEST(LineWriter, TornLinesMayBeLong) {
+  const TempFolder folder;
+  const std::string path = folder.add("a", "one\n" + std::string(10000, 'x'));
+  EXPECT_EQ(LineWriter(path).size(), 4);
+  EXPECT_EQ(LineWriter(folder.add("b", std::string(9000, 'x'))).size(), 0);
+}
+
+TEST(LineWriter, GoesBackToAPosition) {
+  const TempFolder folder;
+  const std::string path = folder.add("a", "one\ntwo\nthree\n");
+  EXPECT_EQ(LineWriter(path, 4).size(), 4);
+  EXPECT_EQ(read_file(path), "one\n");
+  const auto error = error_of([&] { LineWriter(path, 100); });
+  EXPECT_EQ(error.first, 65);
+  EXPECT_NE(
+      error.second.find("at least 100 bytes, but has 4"), std::string::npos);
+}
+
+TEST(LineWriter, AFullDiskIsReported) {
+  LineWriter writer("/dev/full");
+  const auto error = error_of([&] { writer.write("x"); });
+  EXPECT_EQ(error.first, 74);
+  EXPECT_EQ(error.second, "cannot write '/dev/full': No space left on device");
+}
+
+}  // namespace
+}  // namespace abtrain

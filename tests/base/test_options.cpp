@@ -1,0 +1,266 @@
+#include <gtest/gtest.h>
+
+#include "base/options_apply.h"
+#include "base/text.h"
+
+namespace abtrain {
+namespace {
+
+enum class Shape { Round, Square };
+
+struct Inner {
+  std::int64_t size = 3;
+};
+
+struct Sample {
+  bool flag = false;
+  std::int64_t count = 1;
+  std::uint64_t seed = 2;
+  double rate = 0.5;
+  std::string kind = "plain";
+  Shape shape = Shape::Square;
+  std::string title = "t";
+  std::string folder = "f";
+  std::string groups = "auto";
+  Duration every = Duration::epochs(1);
+  Duration ramp = Duration::steps(-1);
+  std::vector<std::int64_t> sizes = {1, 2};
+  std::vector<double> shares = {0.5};
+  std::vector<std::string> names;
+  Inner inner;
+};
+
+Fields fields_of(Sample& s) {
+  Fields inner, f;
+  inner.integer("size", s.inner.size, any(), "a size");
+  f.flag("flag", s.flag, "a flag");
+  f.integer("count", s.count, between(1, 9), "a count");
+  f.integer("seed", s.seed, "a seed");
+  f.number("rate", s.rate, from_to_below(0, 1), "a rate");
+  f.choice("kind", s.kind, {"plain", "fancy"}, "a kind");
+  f.choice<Shape>(
+      "shape",
+      s.shape,
+      {{"round", Shape::Round}, {"square", Shape::Square}},
+      "a shape");
+  f.text("title", s.title, "a title");
+  f.folder_name("folder", s.folder, "a folder");
+  f.auto_or_integer("groups", s.groups, at_least(1), "groups");
+  f.duration("every", s.every, above(0), "an interval");
+  f.auto_or_duration("ramp", s.ramp, "a ramp");
+  f.integers("sizes", s.sizes, at_least(1), "sizes");
+  f.numbers("shares", s.shares, above_to(0, 1), "shares");
+  f.texts("names", s.names, "names");
+  f.section("inner", inner, "inner part");
+  return f;
+}
+
+Value scalar(const std::string& text) {
+  Value value;
+  value.kind = Value::Kind::Scalar;
+  value.text = text;
+  return value;
+}
+
+Value list(const std::vector<std::string>& texts) {
+  Value value;
+  value.kind = Value::Kind::List;
+  for (const std::string& text : texts) {
+    value.items.push_back(scalar(text));
+  }
+  return value;
+}
+
+Value section(const std::vector<std::pair<std::string, Value>>& entries) {
+  Value value;
+  value.kind = Value::Kind::Section;
+  for (const auto& [key, inner] : entries) {
+    value.entries.push_back({key, {}, inner});
+  }
+  return value;
+}
+
+// What is wrong with one entry: "key: message", "" if nothing.
+std::string fault(const std::string& key, const Value& value) {
+  Sample sample;
+  const std::string before = to_yaml(fields_of(sample));
+  Reading reading;
+  apply(fields_of(sample), section({{key, value}}), reading);
+  std::string out;
+  for (const Problem& problem : reading.problems) {
+    out += problem.key + ": " + problem.message;
+  }
+  if (!out.empty()) {
+    EXPECT_EQ(to_yaml(fields_of(sample)), before) << "a wrong value was set";
+  }
+  return out;
+}
+
+TEST(Options, SetsEveryType) {
+  Sample s;
+  Reading reading;
+  apply(
+      fields_of(s),
+      section(
+          {{"flag", scalar("true")},
+           {"count", scalar("9")},
+           {"seed", scalar("18446744073709551615")},
+           {"rate", scalar("1e-3")},
+           {"kind", scalar("fancy")},
+           {"shape", scalar("round")},
+           {"title", scalar("7 x")},
+           {"folder", scalar("run_1")},
+           {"groups", scalar("4")},
+           {"every", scalar("110")},
+           {"ramp", scalar("2 epochs")},
+           {"sizes", list({"64", "32"})},
+           {"shares", list({"0.25", "1"})},
+           {"names", list({"fc*"})},
+           {"inner", section({{"size", scalar("-5")}})}}),
+      reading);
+  EXPECT_EQ(to_text(reading.problems), "");
+  EXPECT_TRUE(s.flag);
+  EXPECT_EQ(s.count, 9);
+  EXPECT_EQ(s.seed, 18446744073709551615u);
+  EXPECT_EQ(s.rate, 0.001);
+  EXPECT_EQ(s.kind, "fancy");
+  EXPECT_EQ(s.shape, Shape::Round);
+  EXPECT_EQ(s.title, "7 x");
+  EXPECT_EQ(s.folder, "run_1");
+  EXPECT_EQ(s.groups, "4");
+  EXPECT_EQ(s.every.value, 110);
+  EXPECT_EQ(s.every.unit, Duration::Unit::Steps);
+  EXPECT_EQ(s.ramp.unit, Duration::Unit::Epochs);
+  EXPECT_EQ(s.sizes, (std::vector<std::int64_t>{64, 32}));
+  EXPECT_EQ(s.shares, (std::vector<double>{0.25, 1}));
+  EXPECT_EQ(s.names, (std::vector<std::string>{"fc*"}));
+  EXPECT_EQ(s.inner.size, -5);
+  EXPECT_EQ(reading.settings.size(), 15u);
+  EXPECT_EQ(reading.settings.count("inner.size"), 1u);
+}
+
+TEST(Options, PrintsEveryKey) {
+  Sample s;
+  EXPECT_EQ(
+      to_yaml(fields_of(s)),
+      "flag: false\ncount: 1\nseed: 2\nrate: 0.5\nkind: plain\n"
+      "shape: square\ntitle: t\nfolder: f\ngroups: auto\nevery: 1 epoch\n"
+      "ramp: auto\nsizes: [1, 2]\nshares: [0.5]\nnames: []\ninner:\n"
+      "  size: 3\n");
+}
+
+TEST(Options, SaysWhatWasWantedAndWhatCame) {
+  EXPECT_EQ(
+      fault("count", scalar("10")),
+      "count: expected an integer from 1 to 9, got '10'");
+  EXPECT_EQ(
+      fault("flag", scalar("yes")), "flag: expected true or false, got 'yes'");
+  EXPECT_EQ(
+      fault("rate", scalar("1")),
+      "rate: expected a number from 0 to below 1, got '1'");
+  EXPECT_EQ(
+      fault("rate", Value{}),
+      "rate: expected a number from 0 to below 1, got nothing");
+  EXPECT_EQ(
+      fault("kind", scalar("fanzy")),
+      "kind: expected one of plain, fancy, got 'fanzy' "
+      "(did you mean 'fancy'?)");
+  EXPECT_EQ(
+      fault("shape", list({})),
+      "shape: expected one of round, square, got a list");
+  EXPECT_EQ(
+      fault("groups", scalar("0")),
+      "groups: expected auto or an integer of at least 1, got '0'");
+  EXPECT_EQ(
+      fault("every", scalar("0")),
+      "every: expected a duration above 0, as in 110 or 2 epochs, got '0'");
+  EXPECT_EQ(
+      fault("ramp", scalar("-1")),
+      "ramp: expected auto or a duration of at least 0, as in 110 or "
+      "2 epochs, got '-1'");
+  EXPECT_EQ(
+      fault("sizes", scalar("64")),
+      "sizes: expected a list, each item an integer of at least 1, got '64' "
+      "(write [64])");
+  EXPECT_EQ(
+      fault("sizes", list({"64", "x"})),
+      "sizes: expected an integer of at least 1, got 'x'");
+  EXPECT_EQ(
+      fault("shares", list({})),
+      "shares: expected a list, each item a number above 0 and at most 1, "
+      "got a list (it is empty)");
+  EXPECT_EQ(
+      fault("inner", scalar("3")),
+      "inner: expected a section, as in 'inner: {size: 3}', got '3'");
+}
+
+TEST(Options, QuotedNumbersAreText) {
+  Value three = scalar("3");
+  three.quoted = true;
+  EXPECT_EQ(
+      fault("count", three),
+      "count: expected an integer from 1 to 9, got \"3\" "
+      "(leave the quotes off)");
+  EXPECT_EQ(fault("title", three), "");
+}
+
+TEST(Options, FolderNames) {
+  for (const char* right : {"a", "run 1", "x.y", "ü", "2024-01"}) {
+    EXPECT_EQ(fault("folder", scalar(right)), "") << right;
+  }
+  for (const std::string& wrong :
+       {std::string("a/b"),
+        std::string("a\\b"),
+        std::string("."),
+        std::string(".."),
+        std::string("-a"),
+        std::string(" a"),
+        std::string("a "),
+        std::string(""),
+        std::string("a\nb"),
+        std::string(201, 'a')}) {
+    EXPECT_NE(fault("folder", scalar(wrong)), "") << wrong;
+  }
+}
+
+TEST(Options, UnknownKeysNameWhatWasMeant) {
+  EXPECT_EQ(
+      fault("cuont", scalar("1")), "cuont: unknown key, did you mean 'count'?");
+  EXPECT_EQ(
+      fault("size", scalar("1")),
+      "size: unknown key, did you mean 'inner.size'?");
+  EXPECT_EQ(fault("unlike_all", scalar("1")), "unlike_all: unknown key");
+  EXPECT_EQ(
+      fault("count:3", Value{}),
+      "count:3: unknown key (a blank belongs after the ':')");
+}
+
+TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {
+  Sample s;
+  Reading reading;
+  apply(
+      fields_of(s),
+      section({{"count", scalar("2")}, {"count", scalar("3")}}),
+      reading);
+  ASSERT_EQ(reading.problems.size(), 1u);
+  EXPECT_EQ(reading.problems[0].key, "count");
+  EXPECT_EQ(s.count, 2);
+}
+
+TEST(Problems, PointAtTheirPlace) {
+  const Problem problem{{"a.yaml", 12, 5, "  ü: x"}, "a.b", "wrong"};
+  EXPECT_EQ(
+      to_text(problem),
+      "a.yaml:12:5: error: a.b: wrong\n  12 |   ü: x\n     |     ^");
+  EXPECT_EQ(
+      to_text(Problem{{"--set a=1", 0, 0, ""}, "", "wrong"}),
+      "--set a=1: error: wrong");
+  // Long lines show the part around the column.
+  const Problem far{{"a", 1, 500, std::string(1000, '.') + "x"}, "", "w"};
+  const std::vector<std::string> lines = split_text(to_text(far), '\n');
+  EXPECT_LT(lines[1].size(), 130u);
+  EXPECT_LT(lines[2].size(), lines[1].size());
+}
+
+}  // namespace
+}  // namespace abtrain

@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace abtrain {
+namespace {
+
+TEST(Text, SplitJoinTrim) {
+  EXPECT_EQ(
+      split_text("a,,b,", ','), (std::vector<std::string>{"a", "", "b", ""}));
+  EXPECT_EQ(split_text("", ','), (std::vector<std::string>{""}));
+  EXPECT_EQ(join({"a", "b", "c"}, ", "), "a, b, c");
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(trim(" \t a b \r\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+}
+
+TEST(Text, GlobMatchesWholeNames) {
+  EXPECT_TRUE(glob_match("fc*", "fc1"));
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("conv?.weight", "conv2.weight"));
+  EXPECT_TRUE(glob_match("*a*b", "xaab"));
+  EXPECT_FALSE(glob_match("fc", "fc1"));
+  EXPECT_FALSE(glob_match("fc?", "fc"));
+  EXPECT_FALSE(glob_match("*a*b", "xaabc"));
+}
+
+TEST(Text, NearestIsWhatWasMeantOrNothing) {
+  const std::vector<std::string> keys = {"rank", "ratio", "fraction"};
+  EXPECT_EQ(nearest("rnak", keys), "rank");
+  EXPECT_EQ(nearest("fractoin", keys), "fraction");
+  EXPECT_EQ(nearest("something", keys), "");
+  EXPECT_EQ(nearest("rank", {}), "");
+}
+
+TEST(Text, NumbersForPeople) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-1000), "-1,000");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(17.3 * 1024 * 1024), "17.3 MiB");
+  EXPECT_EQ(human_seconds(0.84), "0.8 s");
+  EXPECT_EQ(human_seconds(42), "42 s");
+  EXPECT_EQ(human_seconds(192), "3 min 12 s");
+  EXPECT_EQ(human_seconds(7500), "2 h 05 min");
+}
+
+TEST(Duration, ConvertsEpochsToWholeSteps) {
+  EXPECT_EQ(Duration::steps(110).in_steps(234), 110);
+  EXPECT_EQ(Duration::epochs(2).in_steps(234), 468);
+  EXPECT_EQ(Duration::epochs(0.5).in_steps(235), 118);
+}
+
+TEST(Check, ThrowsItsKindWithTheWholeMessage) {
+  const int rank = 40;
+  try {
+    ABT_CHECK(rank < 32, Config, "rank ", rank, " is above ", 32);
+    FAIL() << "nothing thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 78);
+    EXPECT_STREQ(error.what(), "rank 40 is above 32");
+  }
+  EXPECT_NO_THROW(ABT_CHECK(rank == 40, Config, "no"));
+  EXPECT_THROW(ABT_ASSERT(rank == 41, "bug"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace abtrain
