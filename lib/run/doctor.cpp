@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iomanip>
 #include <sstream>
+#include <system_error>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -18,6 +19,8 @@
 namespace abtrain::run {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 // "2.28.9" -> "2.28": NCCL keeps its interface within a minor version.
 std::string minor_version(const std::string& version) {
@@ -49,8 +52,10 @@ Finding check_gpus(const BuildInfo& info) {
   }
   return {
       "GPUs",
-      "none: runs use the CPU",
-      info.cuda.empty() ? "" : "`nvidia-smi` tells whether the driver works"};
+      "none found: runs use the CPU",
+      info.cuda.empty() ? ""
+                        : "if there is one, `nvidia-smi` tells whether its "
+                          "driver works"};
 }
 
 Finding check_nccl() {
@@ -72,15 +77,20 @@ Finding check_mpi(const BuildInfo& info) {
       "MPI",
       info.mpi.empty()
           ? "not found when abtrain was built"
-          : str("MPI ", info.mpi, " was found when abtrain was built"),
+          : str(info.mpi, " found when abtrain was built; not used yet"),
       ""};
 }
 
 Finding check_configs() {
-  std::vector<std::string> folders = config_folders(program_path());
-  std::erase_if(folders, [](const std::string& folder) {
-    return !std::filesystem::is_directory(folder);
-  });
+  std::vector<std::string> folders;
+  for (const fs::path folder : config_folders(program_path())) {
+    std::error_code failed;
+    if (fs::is_directory(folder, failed)) {
+      folders.push_back(fs::weakly_canonical(folder, failed).string());
+    }
+  }
+  std::ranges::sort(folders);
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
   if (!folders.empty()) {
     return {"configs", join(folders, ", "), ""};
   }
@@ -99,7 +109,9 @@ std::vector<Finding> check_data() {
     findings.push_back(
         {name,
          found ? place.found_in : "not found",
-         found ? "" : place.how_to_get});
+         found ? ""
+               : str(place.how_to_get,
+                     "; then name its folder in ABTRAIN_DATA or data.root")});
   }
   return findings;
 }
