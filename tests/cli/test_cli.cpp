@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string text;
+};
+
+enum class Stream { Out, Error };
+
+// Runs the program through the shell and keeps one of its streams.
+Outcome run(const std::string& arguments, Stream stream) {
+  const std::string command =
+      std::string("'") + ABTRAIN_PROGRAM + "' " + arguments +
+      (stream == Stream::Out ? " 2>/dev/null" : " 2>&1 >/dev/null") +
+      " </dev/null";
+  Outcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) {
+    return outcome;
+  }
+  std::array<char, 4096> buffer;
+  std::size_t count = 0;
+  while ((count = fread(buffer.data(), 1, buffer.size(), pipe)) > 0) {
+    outcome.text.append(buffer.data(), count);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) {
+    outcome.exit_code = WEXITSTATUS(status);
+  }
+  return outcome;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Cli, VersionGoesToStandardOutput) {
+  const Outcome outcome = run("--version", Stream::Out);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.text.rfind("abtrain " ABTRAIN_VERSION, 0), 0u)
+      << outcome.text;
+}
+
+TEST(Cli, HelpListsEveryCommand) {
+  const Outcome outcome = run("--help", Stream::Out);
+  EXPECT_EQ(outcome.exit_code, 0);
+  for (const char* verb : {"train", "plan", "evaluate", "doctor"}) {
+    EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " "))
+        << verb;
+  }
+}
+
+TEST(Cli, NothingAtAllIsWrongUse) {
+  const Outcome outcome = run("", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.text, "Usage: abtrain")) << outcome.text;
+}
+
+struct WrongUse {
+  const char* arguments;
+  const char* says;
+};
+
+class CliWrongUse : public testing::TestWithParam<WrongUse> {};
+
+TEST_P(CliWrongUse, ExitsTwoAndSaysWhy) {
+  const Outcome outcome = run(GetParam().arguments, Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "`abtrain --help`")) << outcome.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CliWrongUse,
+    testing::Values(
+        WrongUse{"trian --config x.yaml", "did you mean 'train'?"},
+        WrongUse{"x.yaml", "did you mean `abtrain --config x.yaml`?"},
+        WrongUse{"train", "--config is required"},
+        WrongUse{"--set a=1", "--config is required"},
+        WrongUse{"--config x.yaml --set a=1 b=2", "b=2"},
+        WrongUse{"--config x.yaml --fast", "--fast"},
+        WrongUse{"evaluate", "run is required"}));
+
+TEST(Cli, MissingConfigurationIsNamed) {
+  for (const char* verb : {"", "train "}) {
+    const Outcome outcome =
+        run(std::string(verb) + "--config no_such_file.yaml", Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 66) << verb;
+    EXPECT_TRUE(contains(outcome.text, "no_such_file.yaml")) << outcome.text;
+  }
+}
+
+TEST(Cli, WrongKeyIsAConfigurationError) {
+  const Outcome outcome =
+      run("plan --config fashion_mnist_mlp.yaml --set train.epocs=2",
+          Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_TRUE(contains(outcome.text, "epochs")) << outcome.text;
+}
+
+TEST(Cli, DoctorTellsOfEachPart) {
+  const Outcome outcome = run("doctor", Stream::Out);
+  EXPECT_EQ(outcome.exit_code, 0);
+  for (const char* topic :
+       {"abtrain", "LibTorch", "CUDA", "CPU", "configs", "fashion-mnist"}) {
+    EXPECT_TRUE(contains("\n" + outcome.text, std::string("\n") + topic + " "))
+        << topic;
+  }
+}
+
+}  // namespace
