@@ -100,8 +100,7 @@ TEST(Cli, MissingConfigurationIsNamed) {
 
 TEST(Cli, WrongKeyIsAConfigurationError) {
   const Outcome outcome =
-      run("plan --config fashion_mnist_mlp.yaml --set train.epocs=2",
-          Stream::Error);
+      run("--config fashion_mnist_mlp.yaml --set train.epocs=2", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_TRUE(contains(outcome.text, "epochs")) << outcome.text;
 }
