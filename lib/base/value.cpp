@@ -82,10 +82,11 @@ std::string describe(const Value& value) {
       break;
   }
   const char* quote = value.quoted ? "\"" : "'";
-  if (value.text.size() > kLongest) {
-    return str(quote, value.text.substr(0, kLongest), "...", quote);
+  std::string shown = value.text.substr(0, kLongest);
+  for (char& c : shown) {
+    c = c == '\n' || c == '\t' ? ' ' : c;  // a message is one line
   }
-  return str(quote, value.text, quote);
+  return str(quote, shown, value.text.size() > kLongest ? "..." : "", quote);
 }
 
 }  // namespace abtrain

@@ -58,6 +58,34 @@ class Source {
         static_cast<std::size_t>(std::max(mark.line, 0)),
         static_cast<std::size_t>(std::max(mark.column, 0)));
   }
+  // Whether a quote that opens at the mark is closed: yaml-cpp takes the end of
+  // the text for the end of a quoted scalar. True where none opens (a block).
+  bool closes_quote(const YAML::Mark& mark) const {
+    auto line = static_cast<std::size_t>(std::max(mark.line, 0));
+    auto column = static_cast<std::size_t>(std::max(mark.column, 0));
+    if (line >= lines_.size() || column >= lines_[line].size()) {
+      return true;
+    }
+    const char quote = lines_[line][column];
+    if (quote != '"' && quote != '\'') {
+      return true;
+    }
+    for (++column; line < lines_.size(); ++line, column = 0) {
+      const std::string& text = lines_[line];
+      for (; column < text.size(); ++column) {
+        const bool again =
+            column + 1 < text.size() && text[column + 1] == quote;
+        if (quote == '"' && text[column] == '\\') {
+          ++column;  // and what it escapes
+        } else if (quote == '\'' && text[column] == quote && again) {
+          ++column;  // '' stands for one
+        } else if (text[column] == quote) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
   const std::vector<std::string>& lines() const {
     return lines_;
   }
@@ -124,7 +152,7 @@ bool check_text(
     const std::string& here = source.lines()[line];
     const std::size_t tab = here.find('\t');
     const std::size_t content = here.find_first_not_of(" \t");
-    if (tab < content && content != std::string::npos && here[content] != '#') {
+    if (tab < content && content != std::string::npos) {
       problems.push_back(
           {source.at(line, tab), "", "a tab in the indentation; use blanks"});
       right = false;
@@ -163,6 +191,10 @@ class Builder : public YAML::EventHandler {
     Value value = make(Kind::Scalar, mark);
     value.text = text;
     value.quoted = tag == "!";
+    if (value.quoted && !source_.closes_quote(mark)) {
+      refuse(mark, "not valid YAML: the quote is not closed");
+      return;
+    }
     add(std::move(value));
   }
   void OnSequenceStart(

@@ -1,0 +1,476 @@
+// Configurations that are wrong: each case with all that must be reported.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/config.h"
+#include "temp_folder.h"
+
+namespace abtrain::run {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+struct Case {
+  const char* name;
+  std::string yaml;  // of the file "c.yaml"; empty: no file
+  Texts sets;
+  Texts problems;  // first lines, in order; the file's folder left out
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+// The first lines of all problems; {} where nothing was thrown.
+Texts problems_of(const Case& c, std::string* whole = nullptr) {
+  const TempFolder folder;
+  const std::string path = c.yaml.empty() ? "" : folder.add("c.yaml", c.yaml);
+  // Four workers, so that the default method has its groups.
+  Texts sets = c.sets;
+  if (c.yaml.find("workers") == std::string::npos &&
+      join(sets, " ").find("workers") == std::string::npos) {
+    sets.insert(sets.begin(), "workers=4");
+  }
+  try {
+    read_config(path, sets);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 78);
+    Texts out;
+    for (std::string line : split_text(error.what(), '\n')) {
+      for (std::size_t at;
+           (at = line.find(folder.path() + "/")) != std::string::npos;) {
+        line.erase(at, folder.path().size() + 1);
+      }
+      if (line.find(": error: ") != std::string::npos) {
+        out.push_back(line);
+      }
+    }
+    if (whole != nullptr) {
+      *whole = error.what();
+    }
+    return out;
+  }
+  return {};
+}
+
+class WrongConfig : public testing::TestWithParam<Case> {};
+
+TEST_P(WrongConfig, ReportsAll) {
+  EXPECT_EQ(problems_of(GetParam()), GetParam().problems);
+}
+
+const Case kKeys[] = {
+    {"unknown_key",
+     "wokers: 4\n",
+     {"workers=4"},
+     {"c.yaml:1:1: error: wokers: unknown key, did you mean 'workers'?"}},
+    {"unknown_inner_key",
+     "method:\n  name: ab\n  sinc: full\n",
+     {},
+     {"c.yaml:3:3: error: method.sinc: unknown key, did you mean "
+      "'method.sync'?"}},
+    {"key_of_another_section",
+     "lr: 1e-3\n",
+     {},
+     {"c.yaml:1:1: error: lr: unknown key, did you mean 'optimizer.lr'?"}},
+    {"unknown_section",
+     "telemetry: {a: 1}\n",
+     {},
+     {"c.yaml:1:1: error: telemetry: unknown key"}},
+    {"repeated_key",
+     "seed: 1\nname: x\nseed: 2\n",
+     {},
+     {"c.yaml:3:1: error: seed: given twice, first at 1:1"}},
+    {"repeated_section",
+     "train: {epochs: 1}\ntrain: {steps: 3}\n",
+     {},
+     {"c.yaml:2:1: error: train: given twice, first at 1:1"}},
+    {"repeated_key_in_flow",
+     "train: {epochs: 1, epochs: 2}\n",
+     {},
+     {"c.yaml:1:20: error: train.epochs: given twice, first at 1:9"}},
+    {"merge_key",
+     "train: &t {epochs: 1}\ndata:\n  <<: 3\n",
+     {},
+     {"c.yaml:3:3: error: merge keys (<<) are not read; use 'extends'"}},
+    {"alias",
+     "seed: &s 1\nname: *s\n",
+     {},
+     {"c.yaml:2:7: error: aliases (*name) are not read; write the value out"}},
+    {"tag",
+     "seed: !!int 3\n",
+     {},
+     {"c.yaml:1:7: error: tags are not read, got tag:yaml.org,2002:int"}},
+    {"key_that_is_a_list",
+     "[a, b]: 3\n",
+     {},
+     {"c.yaml:1:1: error: expected a key, got a list"}},
+    {"scalar_for_a_section",
+     "method: ab\n",
+     {},
+     {"c.yaml:1:9: error: method: expected a section, as in "
+      "'method: {name: ab}', got 'ab'"}},
+    {"list_for_a_section",
+     "train:\n  - epochs: 3\n",
+     {},
+     {"c.yaml:2:3: error: train: expected a section, as in "
+      "'train: {epochs: 6}', got a list"}},
+    {"nothing_for_a_section",
+     "data:\nseed: 1\n",
+     {},
+     {"c.yaml:1:1: error: data: expected a section, as in "
+      "'data: {name: fashion-mnist}', got nothing"}},
+    {"section_for_a_scalar",
+     "seed: {a: 1}\n",
+     {},
+     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got a "
+      "section"}},
+};
+
+const Case kValues[] = {
+    {"text_for_an_integer",
+     "train: {steps: many}\n",
+     {},
+     {"c.yaml:1:16: error: train.steps: expected an integer of at least 0, got "
+      "'many'"}},
+    {"octal",
+     "train: {steps: 010}\n",
+     {},
+     {"c.yaml:1:16: error: train.steps: expected an integer of at least 0, got "
+      "'010' (write it without the leading zero)"}},
+    {"hexadecimal",
+     "seed: 0x10\n",
+     {},
+     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
+      "'0x10'"}},
+    {"fraction_for_an_integer",
+     "workers: 4.0\n",
+     {},
+     {"c.yaml:1:10: error: workers: expected an integer from 1 to 65536, got "
+      "'4.0'"}},
+    {"negative_seed",
+     "seed: -1\n",
+     {},
+     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
+      "'-1'"}},
+    {"too_large",
+     "seed: 18446744073709551616\n",
+     {},
+     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
+      "'18446744073709551616'"}},
+    {"quoted_number",
+     "train: {epochs: \"3\"}\n",
+     {},
+     {"c.yaml:1:17: error: train.epochs: expected a number above 0, got "
+      "\"3\" (leave the quotes off)"}},
+    {"yes_for_true",
+     "optimizer: {nesterov: yes}\n",
+     {},
+     {"c.yaml:1:23: error: optimizer.nesterov: expected true or false, got "
+      "'yes'"}},
+    {"nan",
+     "optimizer: {lr: .nan}\n",
+     {},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got "
+      "'.nan' (not a finite number)"}},
+    {"infinite",
+     "optimizer: {weight_decay: inf}\n",
+     {},
+     {"c.yaml:1:27: error: optimizer.weight_decay: expected a number of at "
+      "least 0, got 'inf' (not a finite number)"}},
+    {"beyond_a_double",
+     "optimizer: {lr: 1e999}\n",
+     {},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got "
+      "'1e999' (beyond what a double can hold)"}},
+    {"zero_rate",
+     "optimizer: {lr: 0}\n",
+     {},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got '0'"}},
+    {"out_of_range",
+     "train:\n  label_smoothing: 1\n",
+     {},
+     {"c.yaml:2:20: error: train.label_smoothing: expected a number from 0 to "
+      "below 1, got '1'"}},
+    {"empty_value",
+     "train:\n  epochs:\n  steps: 3\n",
+     {},
+     {"c.yaml:2:3: error: train.epochs: expected a number above 0, got "
+      "nothing"}},
+    {"null_value",
+     "name: ~\n",
+     {},
+     {"c.yaml:1:1: error: name: expected a name for a folder, got nothing"}},
+    {"empty_text",
+     "output: \"\"\n",
+     {},
+     {"c.yaml:1:9: error: output: expected a text, got \"\" (it is empty)"}},
+    {"wrong_choice",
+     "optimizer: {name: adam}\n",
+     {},
+     {"c.yaml:1:19: error: optimizer.name: expected one of sgd, adamw, got "
+      "'adam' (did you mean 'adamw'?)"}},
+    {"wrong_rank_rule",
+     "method: {rank: {rule: fix}}\n",
+     {},
+     {"c.yaml:1:23: error: method.rank.rule: expected one of sigma, energy, "
+      "fixed, fraction, ratio, budget, got 'fix' (did you mean 'fixed'?)"}},
+    {"wrong_group_size",
+     "method: {group_size: half}\n",
+     {},
+     {"c.yaml:1:22: error: method.group_size: expected auto or an integer of "
+      "at least 1, got 'half'"}},
+    {"wrong_unit",
+     "checkpoint: {every: 10 minutes}\n",
+     {},
+     {"c.yaml:1:21: error: checkpoint.every: expected a duration of at least "
+      "0, as in 110 or 2 epochs, got '10 minutes' (the unit is steps or "
+      "epochs)"}},
+    {"fraction_of_a_step",
+     "method: {sync_every: 1.5}\n",
+     {},
+     {"c.yaml:1:22: error: method.sync_every: expected a duration above 0, as "
+      "in 110 or 2 epochs, got '1.5' (steps are whole numbers)"}},
+    {"scalar_for_a_list",
+     "model: {hidden: 64}\n",
+     {},
+     {"c.yaml:1:17: error: model.hidden: expected a list, each item an "
+      "integer from 1 to 1000000, got '64' (write [64])"}},
+    {"wrong_items",
+     "model:\n  hidden: [64, 0, x]\n",
+     {},
+     {"c.yaml:2:16: error: model.hidden: expected an integer from 1 to "
+      "1000000, got '0'",
+      "c.yaml:2:19: error: model.hidden: expected an integer from 1 to "
+      "1000000, got 'x'"}},
+    {"empty_list",
+     "model: {hidden: []}\n",
+     {},
+     {"c.yaml:1:17: error: model.hidden: expected a list, each item an "
+      "integer from 1 to 1000000, got a list (it is empty)"}},
+    {"name_with_a_slash",
+     "name: a/b\n",
+     {},
+     {"c.yaml:1:7: error: name: expected a name for a folder, got 'a/b' "
+      "(slashes cannot stand in a name)"}},
+    {"name_of_a_parent",
+     "name: ..\n",
+     {},
+     {"c.yaml:1:7: error: name: expected a name for a folder, got '..' (that "
+      "is a folder of its own)"}},
+};
+
+const Case kSyntax[] = {
+    {"unclosed_list",
+     "seed: 1\nmodel: {hidden: [1, 2}\n",
+     {},
+     {"c.yaml:2:22: error: not valid YAML: illegal flow end"}},
+    {"unclosed_quote",
+     "name: \"ab\nseed: 1\n",
+     {},
+     {"c.yaml:1:7: error: not valid YAML: the quote is not closed"}},
+    {"unclosed_single_quote",
+     "output: 'it''s\n",
+     {},
+     {"c.yaml:1:9: error: not valid YAML: the quote is not closed"}},
+    {"block_text_for_a_name",
+     "name: |\n  a\n  \"b\n",
+     {},
+     {"c.yaml:1:7: error: name: expected a name for a folder, got \"a \"b \" "
+      "(control characters cannot stand in a name)"}},
+    {"two_colons",
+     "name: a: b\n",
+     {},
+     {"c.yaml:1:8: error: not valid YAML: illegal map value"}},
+    {"column_after_an_umlaut",
+     "name: \"\xC3\xBC\" x\n",
+     {},
+     {"c.yaml:1:11: error: not valid YAML: end of map not found"}},
+    {"tab",
+     "train:\n\tepochs: 3\n",
+     {},
+     {"c.yaml:2:1: error: a tab in the indentation; use blanks"}},
+    {"no_blank_after_the_colon",
+     "name: a\nseed:3\n",
+     {},
+     {"c.yaml:2:1: error: seed:3: unknown key (a blank belongs after the "
+      "':')"}},
+    {"a_list",
+     "- a\n",
+     {},
+     {"c.yaml:1:1: error: expected keys, as in 'workers: 4', got a list"}},
+    {"a_scalar",
+     "hello\n",
+     {},
+     {"c.yaml:1:1: error: expected keys, as in 'workers: 4', got 'hello'"}},
+    {"only_a_comment",
+     "# nothing\n",
+     {},
+     {"c.yaml:1:1: error: the file is empty; expected keys"}},
+    {"two_documents",
+     "seed: 1\n---\nseed: 2\n",
+     {},
+     {"c.yaml:2:1: error: a second document begins; expected only one"}},
+    {"latin_1",
+     "seed: 1\nname: caf\xE9\n",
+     {},
+     {"c.yaml:2:10: error: not UTF-8 text"}},
+    {"binary",
+     std::string(
+         "\x7F"
+         "ELF\x02\x01\0\0",
+         8),
+     {},
+     {"c.yaml:1:1: error: not a text file: it holds control characters"}},
+    {"utf_16",
+     std::string("\xFF\xFEs\0e\0", 6),
+     {},
+     {"c.yaml:1:1: error: not UTF-8 text"}},
+    {"windows_line_ends",
+     "seed: 1\r\nsede: 2\r\n",
+     {},
+     {"c.yaml:2:1: error: sede: unknown key, did you mean 'seed'?"}},
+};
+
+const Case kSets[] = {
+    {"set_unknown",
+     "",
+     {"method.rnak=3"},
+     {"--set method.rnak=3: error: method.rnak: unknown key, did you mean "
+      "'method.rank'?"}},
+    {"set_wrong_type",
+     "",
+     {"train.steps=3.5"},
+     {"--set train.steps=3.5: error: train.steps: expected an integer of at "
+      "least 0, got '3.5'"}},
+    {"set_without_a_value",
+     "",
+     {"seed"},
+     {"--set seed: error: expected a.b=value"}},
+    {"set_without_a_key",
+     "",
+     {"=3", "a..b=3"},
+     {"--set =3: error: expected a.b=value",
+      "--set a..b=3: error: expected a.b=value"}},
+    {"set_to_nothing",
+     "",
+     {"seed="},
+     {"--set seed=: error: seed: expected an integer from 0 to 2^64-1, got "
+      "nothing"}},
+    {"set_bad_yaml",
+     "",
+     {"model.hidden=[64"},
+     {"--set model.hidden=[64: error: not valid YAML: end of sequence flow "
+      "not found"}},
+    {"set_inner_unknown",
+     "",
+     {"method.rank={rule: fixed, size: 3}"},
+     {"--set method.rank={rule: fixed, size: 3}: error: method.rank.size: "
+      "unknown key"}},
+    {"set_scalar_as_section",
+     "",
+     {"seed.low=3"},
+     {"--set seed.low=3: error: seed: expected an integer from 0 to 2^64-1, "
+      "got a section"}},
+    {"set_extends",
+     "",
+     {"extends=a.yaml"},
+     {"--set extends=a.yaml: error: extends: has a meaning only in a file"}},
+    {"file_and_set",
+     "sede: 1\n",
+     {"wrokers=4", "name=a/b"},
+     {"c.yaml:1:1: error: sede: unknown key, did you mean 'seed'?",
+      "--set wrokers=4: error: wrokers: unknown key, did you mean 'workers'?",
+      "--set name=a/b: error: name: expected a name for a folder, got 'a/b' "
+      "(slashes cannot stand in a name)"}},
+    {"set_after_a_file_that_cannot_be_read",
+     "a: b: c\n",
+     {"sede=1"},
+     {"c.yaml:1:5: error: not valid YAML: illegal map value",
+      "--set sede=1: error: sede: unknown key, did you mean 'seed'?"}},
+};
+
+const Case kConflicts[] = {
+    {"groups_that_do_not_fit",
+     "workers: 4\nmethod: {group_size: 3}\n",
+     {},
+     {"c.yaml:2:10: error: method.group_size: 3 does not fit 4 workers; sizes "
+      "that fit: 1, 2"}},
+    {"groups_broken_by_a_set",
+     "workers: 4\nmethod: {group_size: 2}\n",
+     {"workers=6"},
+     {"--set workers=6: error: method.group_size: 2 does not fit 6 workers; "
+      "sizes that fit: 1, 3"}},
+    {"long_rebound",
+     "method:\n  full_rank_steps: 110\n  sync_every: 110\n",
+     {},
+     {"c.yaml:3:3: error: method.full_rank_steps: expected less than "
+      "method.sync_every (110 steps), got 110 steps"}},
+    {"warm_up_of_the_whole_run",
+     "train: {epochs: 2}\nmethod: {warmup_steps: 2 epochs}\n",
+     {},
+     {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 2 epochs leaves "
+      "no factored phase in a run of 2 epochs"}},
+    {"warm_up_beyond_the_run",
+     "train: {steps: 50}\nschedule: {warmup_steps: 51}\n",
+     {},
+     {"c.yaml:2:12: error: schedule.warmup_steps: a warm-up of 51 steps "
+      "leaves no step at the full rate in a run of 50 steps"}},
+    {"milestones_that_fall",
+     "schedule: {milestones: [0.75, 0.5]}\n",
+     {},
+     {"c.yaml:1:12: error: schedule.milestones: expected ascending shares"}},
+    {"nesterov_without_momentum",
+     "optimizer: {name: sgd, nesterov: true, momentum: 0}\n",
+     {},
+     {"c.yaml:1:40: error: optimizer.nesterov: Nesterov's form needs a "
+      "momentum above 0"}},
+    {"no_conflict_with_a_wrong_value",
+     "workers: 4\nmethod: {group_size: 0}\n",
+     {},
+     {"c.yaml:2:22: error: method.group_size: expected auto or an integer of "
+      "at least 1, got '0'"}},
+};
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys,
+    WrongConfig,
+    testing::ValuesIn(kKeys),
+    case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Values,
+    WrongConfig,
+    testing::ValuesIn(kValues),
+    case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Syntax,
+    WrongConfig,
+    testing::ValuesIn(kSyntax),
+    case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Sets,
+    WrongConfig,
+    testing::ValuesIn(kSets),
+    case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Conflicts,
+    WrongConfig,
+    testing::ValuesIn(kConflicts),
+    case_name);
+
+TEST(ConfigProblems, ShowTheLineAndACaret) {
+  std::string whole;
+  problems_of({"", "# c\nmodel: {hiden: [3]}\n", {}, {}}, &whole);
+  EXPECT_NE(
+      whole.find("\n  2 | model: {hiden: [3]}\n    |         ^"),
+      std::string::npos)
+      << whole;
+}
+
+}  // namespace
+}  // namespace abtrain::run
