@@ -144,7 +144,8 @@ void LocalGroup::begin(LocalOperation& operation) {
   std::string mismatch = compare(operation);
   const LocalCall& first = operation.calls.front();
   const bool on_cuda = first.out.defined() && first.out.is_cuda();
-  const bool alone = mismatch.empty() && (on_cuda || !is_large(first, size()));
+  const bool alone =
+      mismatch.empty() && (on_cuda || size() == 1 || !is_large(first, size()));
   if (alone) {
     do_all(operation);
   }
@@ -255,6 +256,8 @@ void LocalGroup::do_all(LocalOperation& operation) {
   }
   if (first.kind == Kind::Split) {
     do_split(operation);
+  } else if (first.kind == Kind::AllReduce && size() == 1) {
+    // The buffer is its own sum.
   } else if (first.kind == Kind::AllReduce) {
     std::vector<at::Tensor> buffers;
     for (const LocalCall& call : operation.calls) {

@@ -1,0 +1,47 @@
+// Workers that share one GPU: each on a stream of its own, ordered by events.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include "comm/run_workers.h"
+#include "device/devices.h"
+#include "device/stream.h"
+
+namespace abtrain::comm {
+namespace {
+
+TEST(GpuLocal, CollectivesFollowTheStreams) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  for (const std::int64_t numel : {1, 4097, 3000001}) {
+    run_workers(4, 60, [&](Communicator& comm) {
+      const device::OwnStream stream(gpu);
+      const auto options = at::TensorOptions(at::kFloat).device(gpu);
+      for (int round = 0; round < 20; ++round) {
+        // Filled by work that may still be queued when the call is made.
+        const at::Tensor buffer = at::full({numel}, round, options);
+        for (int i = 0; i < comm.rank(); ++i) {
+          buffer.add_(1);
+        }
+        Pending pending =
+            comm.all_reduce(buffer, ReduceOp::Sum, Purpose::Gradient);
+        pending.wait();
+        buffer.sub_(6);
+        comm.broadcast(buffer, round % 4, Purpose::Factors).wait();
+        EXPECT_TRUE(buffer.eq(4 * round).all().item<bool>()) << round;
+
+        const at::Tensor in = at::full({2}, comm.rank(), options);
+        const at::Tensor out = at::empty({8}, options);
+        comm.all_gather(out, in, {2, 2, 2, 2}, Purpose::Factors).wait();
+        const auto wanted = at::arange(4, at::kFloat).repeat_interleave(2);
+        EXPECT_TRUE(out.cpu().equal(wanted));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::comm
