@@ -115,7 +115,7 @@ FlatFactors FactorExchange::mean_changes(
 
   FlatFactors result;
   result.b = at::empty({b}, change.options());
-  if (total > b) {
+  if (groups_.role_of(0) == comm::Role::A) {
     result.a = at::empty({a}, change.options());
   }
   std::int64_t offset = 0;

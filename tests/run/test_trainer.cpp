@@ -1,0 +1,309 @@
+#include "run/trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <mutex>
+
+#include "base/error.h"
+#include "comm/run_workers.h"
+#include "toy_data.h"
+
+namespace abtrain::run {
+namespace {
+
+using methods::LayerRank;
+
+RunOptions toy_options(int workers, const std::string& group_size) {
+  RunOptions o;
+  o.seed = 7;
+  o.workers = workers;
+  o.data.batch_size = 8;
+  o.model.hidden = {24, 20};
+  o.method.group_size = group_size;
+  o.method.warmup_steps = Duration::steps(4);
+  o.method.sync_every = Duration::steps(7);
+  o.method.full_rank_steps = Duration::steps(2);
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 5;
+  o.method.ramp = "none";
+  o.optimizer.lr = 1e-2;
+  o.train.steps = 60;
+  o.train.clip_norm = 1;
+  o.train.check_replicas = 1;
+  o.train.timeout = 60;
+  o.evaluate.every = Duration::steps(25);
+  o.train.threads = 1;
+  return o;
+}
+
+// All workers' results, in rank order.
+std::vector<TrainResult> train_all(
+    const RunOptions& options,
+    const data::Dataset& dataset,
+    std::function<void(int, std::int64_t, nn::Model&)> before_step = {}) {
+  std::vector<TrainResult> results(static_cast<std::size_t>(options.workers));
+  comm::run_workers(
+      static_cast<int>(options.workers),
+      options.train.timeout,
+      [&](comm::Communicator& world) {
+        results[static_cast<std::size_t>(world.rank())] = train_worker(
+            world, {options, dataset, {}, at::kCPU, nullptr, before_step});
+      });
+  return results;
+}
+
+// Everything that a model holds, in one order.
+std::vector<at::Tensor> tensors_of(const nn::Model& model) {
+  std::vector<at::Tensor> all;
+  for (const nn::NamedWeight& w : model.weights()) {
+    for (const at::Tensor& t :
+         {w.weight->dense, w.weight->inner, w.weight->outer}) {
+      if (t.defined()) {
+        all.push_back(t);
+      }
+    }
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    all.push_back(*p.tensor);
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    all.push_back(*b.tensor);
+  }
+  return all;
+}
+
+void expect_same_bits(const nn::Model& a, const nn::Model& b) {
+  const auto left = tensors_of(a);
+  const auto right = tensors_of(b);
+  ASSERT_EQ(left.size(), right.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    EXPECT_TRUE(at::equal(left[i], right[i])) << "tensor " << i;
+  }
+}
+
+struct Case {
+  int workers;
+  const char* group_size;
+  const char* sync;
+  int full_rank_steps;
+};
+
+class AbRuns : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
+  const Case c = GetParam();
+  RunOptions o = toy_options(c.workers, c.group_size);
+  o.method.sync = c.sync;
+  o.method.full_rank_steps = Duration::steps(c.full_rank_steps);
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto first = train_all(o, dataset);
+  const auto second = train_all(o, dataset);
+  for (const TrainResult& r : first) {
+    expect_same_bits(*first[0].model, *r.model);
+    EXPECT_EQ(r.test.accuracy, first[0].test.accuracy);
+  }
+  expect_same_bits(*first[0].model, *second[0].model);
+  ASSERT_EQ(first[0].layers.size(), 2U);
+  for (const LayerRank& l : first[0].layers) {
+    EXPECT_EQ(l.rank, 5) << l.name;
+  }
+  // Factors of fc1 (64x24) and fc2 (24x20), the head 20x4, all biases.
+  EXPECT_EQ(
+      first[0].model->stored_parameters(),
+      5 * (64 + 24) + 5 * (24 + 20) + 20 * 4 + 24 + 20 + 4);
+  EXPECT_GT(first[0].test.accuracy, 0.75);  // chance is 0.25
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    AbRuns,
+    ::testing::Values(
+        Case{1, "1", "only-b", 2},
+        Case{1, "auto", "only-b", 0},
+        Case{2, "1", "only-learned", 2},
+        Case{2, "1", "with-stale", 0},
+        Case{2, "1", "full", 2},
+        Case{2, "2", "only-b", 2},
+        Case{4, "1", "only-learned", 0},
+        Case{4, "2", "only-learned", 2},
+        Case{4, "2", "with-stale", 2},
+        Case{4, "1", "full", 0},
+        Case{4, "4", "only-b", 2},
+        Case{4, "2", "only-b", 0},
+        Case{8, "1", "only-learned", 2},
+        Case{8, "2", "with-stale", 2},
+        Case{8, "4", "full", 2},
+        Case{8, "8", "only-b", 0}),
+    [](const auto& each) {
+      std::string name = std::to_string(each.param.workers) + "x" +
+          each.param.group_size + "_" + each.param.sync + "_D" +
+          std::to_string(each.param.full_rank_steps);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+// Data parallel on P workers is one worker with a batch P times as large.
+TEST(Ddp, EqualsOneWorkerWithTheWholeBatch) {
+  const data::Dataset dataset = testing::toy_dataset();
+  RunOptions many = toy_options(4, "auto");
+  many.method.name = "ddp";
+  many.train.steps = 12;
+  RunOptions one = many;
+  one.workers = 1;
+  one.data.batch_size = 32;
+  const auto a = train_all(many, dataset);
+  const auto b = train_all(one, dataset);
+  const auto left = tensors_of(*a[0].model);
+  const auto right = tensors_of(*b[0].model);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    EXPECT_LT((left[i] - right[i]).abs().max().item<float>(), 2e-4F);
+  }
+  for (const TrainResult& r : a) {
+    expect_same_bits(*a[0].model, *r.model);
+  }
+}
+
+// While AB-training is in its dense warm-up it is data parallel, to the bit.
+TEST(Ab, WarmUpIsDataParallel) {
+  const data::Dataset dataset = testing::toy_dataset();
+  RunOptions ab = toy_options(2, "1");
+  ab.train.steps = 10;
+  ab.method.warmup_steps = Duration::steps(100);
+  ab.method.rank.rank = 64;  // no layer is cut: rank >= break-even stays dense
+  RunOptions ddp = ab;
+  ddp.method.name = "ddp";
+  expect_same_bits(
+      *train_all(ab, dataset)[0].model, *train_all(ddp, dataset)[0].model);
+}
+
+TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
+  const data::Dataset dataset = testing::toy_dataset();
+  RunOptions o = toy_options(4, "1");
+  o.train.check_replicas = 0;  // replicas differ between averagings
+  o.method.warmup_steps = Duration::steps(9);
+  o.method.full_phase.sync_every = 4;
+  const auto results = train_all(o, dataset);
+  for (const TrainResult& r : results) {
+    expect_same_bits(*results[0].model, *r.model);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.9);
+}
+
+TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
+  const data::Dataset dataset = testing::toy_dataset();
+  RunOptions o = toy_options(4, "2");
+  o.method.sync_dtype = "bf16";
+  o.reducer.dtype = "bf16";
+  const auto results = train_all(o, dataset);
+  for (const TrainResult& r : results) {
+    expect_same_bits(*results[0].model, *r.model);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.9);
+}
+
+TEST(Ab, EveryRankRuleRuns) {
+  const data::Dataset dataset = testing::toy_dataset(256);
+  for (const auto rule :
+       {linalg::RankRuleName::Sigma,
+        linalg::RankRuleName::Energy,
+        linalg::RankRuleName::Fraction,
+        linalg::RankRuleName::Ratio,
+        linalg::RankRuleName::Budget}) {
+    RunOptions o = toy_options(2, "1");
+    o.method.rank.rule = rule;
+    o.method.rank.cut = 0.5;
+    o.method.rank.keep = 0.6;
+    o.method.rank.ratio = 3;
+    const auto results = train_all(o, dataset);
+    expect_same_bits(*results[0].model, *results[1].model);
+    EXPECT_LT(
+        results[0].model->stored_parameters(),
+        results[0].model->dense_parameters())
+        << static_cast<int>(rule);
+  }
+}
+
+TEST(Ab, ConvolutionsAndRunningStatistics) {
+  const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
+  RunOptions o = toy_options(2, "1");
+  o.model.name = "vgg16-small";
+  o.model.width = 0.0625;
+  o.method.rank.rank = 3;
+  o.train.steps = 9;
+  o.evaluate.every = Duration::steps(0);
+  const auto results = train_all(o, dataset);
+  expect_same_bits(*results[0].model, *results[1].model);
+  EXPECT_GT(results[0].layers.size(), 10U);
+}
+
+// A loss that is not finite on one worker ends all of them, with its cause.
+class NonFinite : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
+  const data::Dataset dataset = testing::toy_dataset();
+  RunOptions o = toy_options(4, "1");
+  o.method.name = GetParam();
+  std::array<std::int64_t, 4> last{};
+  try {
+    train_all(o, dataset, [&](int rank, std::int64_t t, nn::Model& model) {
+      last[static_cast<std::size_t>(rank)] = t;
+      if (rank == 2 && t == 6) {
+        const at::NoGradGuard no_grad;
+        model.parameters()[0].tensor->fill_(
+            std::numeric_limits<float>::quiet_NaN());
+      }
+    });
+    FAIL() << "the run went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Diverged);
+    const std::string message = e.what();
+    EXPECT_NE(message.find("step 7: the loss of worker 2"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("'fc1.bias'"), std::string::npos) << message;
+  }
+  if (std::string(GetParam()) == "ddp") {
+    for (const std::int64_t t : last) {
+      EXPECT_LE(t, 6);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp"));
+
+TEST(Trainer, TooSmallATrainingSetIsNamed) {
+  RunOptions o = toy_options(4, "2");
+  o.data.batch_size = 200;
+  try {
+    run_length(o, 512);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        e.what(),
+        "data.batch_size: a step takes 4 workers x 200 images = 800, but the "
+        "training set has only 512");
+  }
+}
+
+TEST(Trainer, TimeAndTrafficAddUp) {
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto results = train_all(toy_options(4, "2"), dataset);
+  ASSERT_EQ(results[0].workers.size(), 4U);
+  for (const WorkerFigures& w : results[0].workers) {
+    const TimeSplit& s = w.seconds;
+    EXPECT_NEAR(
+        s.train, s.compute + s.communication + s.svd + s.data, 1e-9);
+    EXPECT_GT(s.compute, 0);
+    const TrafficSplit& t = w.traffic;
+    EXPECT_EQ(t.total(), t.full_phase + t.ab_phase + t.switches);
+    EXPECT_EQ(t.total(), t.inside_groups + t.between_groups);
+    EXPECT_GT(t.metrics, 0);
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::run
