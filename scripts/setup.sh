@@ -9,7 +9,7 @@ torch_version=2.11.0
 packages=(
   build-essential cmake ninja-build ccache mold git ca-certificates
   python3 python3-venv
-  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev zlib1g-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
 venv="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-$torch_version"
