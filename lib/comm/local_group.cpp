@@ -181,6 +181,8 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
       leave_if_aborted(lock, operation);
     }
   }
+  // Nobody reads the call any more: its owner lets go of its tensors.
+  const LocalCall mine = std::move(operation.calls[rank]);
   lock.unlock();
   operation.result.order_after();
 }

@@ -44,12 +44,14 @@ INSTANTIATE_TEST_SUITE_P(
     Collectives,
     ::testing::Values(1, 2, 3, 4, 8, 64));
 
-// 70,001 passes the bound below which one member works alone.
-const std::vector<std::int64_t> kSizes = {0, 1, 5, 63, 4097, 70001};
+// Both sides of the size below which one member works alone.
+std::vector<std::int64_t> sizes_for(int workers) {
+  return {0, 1, 5, 63, workers < 64 ? 70001 : 4097};
+}
 
 TEST_P(Collectives, AllReduceEqualsTheSumInRankOrder) {
   const int n = GetParam();
-  for (const std::int64_t numel : kSizes) {
+  for (const std::int64_t numel : sizes_for(n)) {
     for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max}) {
       const at::Tensor wanted = sum_of(n, numel, at::kFloat, op);
       run_workers(n, kTimeout, [&](Communicator& comm) {
@@ -63,7 +65,7 @@ TEST_P(Collectives, AllReduceEqualsTheSumInRankOrder) {
 
 TEST_P(Collectives, AllGatherHoldsInputsInRankOrder) {
   const int n = GetParam();
-  for (const std::int64_t base : {0, 3, 20000}) {
+  for (const std::int64_t base : {0, 3, 9000}) {
     std::vector<std::int64_t> counts;
     std::vector<at::Tensor> inputs;
     for (int i = 0; i < n; ++i) {
@@ -82,7 +84,7 @@ TEST_P(Collectives, AllGatherHoldsInputsInRankOrder) {
 
 TEST_P(Collectives, AllGatherInPlace) {
   const int n = GetParam();
-  constexpr std::int64_t kEach = 30000;
+  constexpr std::int64_t kEach = 9000;
   run_workers(n, kTimeout, [&](Communicator& comm) {
     const at::Tensor out = at::full({n * kEach}, -1, at::kLong);
     const at::Tensor in = out.narrow(0, comm.rank() * kEach, kEach);
@@ -95,7 +97,7 @@ TEST_P(Collectives, AllGatherInPlace) {
 
 TEST_P(Collectives, ReduceScatterGivesEachItsChunk) {
   const int n = GetParam();
-  for (const std::int64_t numel : kSizes) {
+  for (const std::int64_t numel : sizes_for(n)) {
     const at::Tensor wanted = sum_of(n, numel, at::kFloat, ReduceOp::Mean);
     run_workers(n, kTimeout, [&](Communicator& comm) {
       const auto begin = chunk_begin(numel, n, comm.rank());
@@ -141,6 +143,7 @@ TEST_P(Collectives, NobodyPassesABarrierEarly) {
 }
 
 TEST(CollectivesDtypes, AllReduce) {
+  constexpr int kWorkers = 16;
   for (const auto type :
        {at::kFloat,
         at::kDouble,
@@ -149,13 +152,13 @@ TEST(CollectivesDtypes, AllReduce) {
         at::kInt,
         at::kLong,
         at::kByte}) {
-    for (const std::int64_t numel : {37, 200003}) {
+    for (const std::int64_t numel : {37, 20001}) {
       for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Mean}) {
         if (op == ReduceOp::Mean && !at::isFloatingType(type)) {
           continue;
         }
-        const at::Tensor wanted = sum_of(3, numel, type, op);
-        run_workers(3, kTimeout, [&](Communicator& comm) {
+        const at::Tensor wanted = sum_of(kWorkers, numel, type, op);
+        run_workers(kWorkers, kTimeout, [&](Communicator& comm) {
           const at::Tensor buffer = input_of(comm.rank(), numel, type);
           comm.all_reduce(buffer, op, Purpose::Gradient).wait();
           EXPECT_TRUE(buffer.equal(wanted)) << c10::toString(type);
