@@ -16,18 +16,6 @@ namespace {
 
 using Counts = std::vector<std::int64_t>;
 
-// The layers that each worker owns, in order.
-std::vector<std::vector<std::size_t>> share_out(
-    const std::vector<double>& costs, int workers) {
-  const std::vector<int> owner = linalg::balance(costs, workers);
-  std::vector<std::vector<std::size_t>> owned(
-      static_cast<std::size_t>(workers));
-  for (std::size_t i = 0; i < owner.size(); ++i) {
-    owned[static_cast<std::size_t>(owner[i])].push_back(i);
-  }
-  return owned;
-}
-
 // Every worker sends its layers' tensors in one flat buffer; hands `take` each
 // layer's piece. sizes[i] numbers belong to layer i.
 template <class Take>
@@ -107,6 +95,22 @@ std::vector<linalg::RankChoice> choose(
 }
 
 }  // namespace
+
+std::vector<std::vector<std::size_t>> share_out(
+    const std::vector<double>& costs, int workers) {
+  const std::vector<int> owner = linalg::balance(costs, workers);
+  std::vector<std::vector<std::size_t>> owned(
+      static_cast<std::size_t>(workers));
+  for (std::size_t i = 0; i < owner.size(); ++i) {
+    owned[static_cast<std::size_t>(owner[i])].push_back(i);
+  }
+  return owned;
+}
+
+double product_cost(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto side = static_cast<double>(k);
+  return side * side * static_cast<double>(m + n) + 20 * side * side * side;
+}
 
 std::vector<LayerFactors> decompose_dense(
     const std::vector<nn::NamedWeight>& weights,
@@ -191,10 +195,8 @@ std::vector<LayerFactors> decompose_products(
   std::vector<double> costs;
   Counts lengths;
   for (const linalg::LowRankPair& product : products) {
-    const auto k = static_cast<double>(product.a.size(1));
-    costs.push_back(
-        k * k * static_cast<double>(product.a.size(0) + product.b.size(1)) +
-        20 * k * k * k);
+    costs.push_back(product_cost(
+        product.a.size(0), product.b.size(1), product.a.size(1)));
     lengths.push_back(product.a.size(1));
   }
   const auto owned = share_out(costs, world.size());

@@ -17,6 +17,10 @@
 
 namespace abtrain::methods {
 
+// The layers that each worker decomposes, in order.
+std::vector<std::vector<std::size_t>> share_out(
+    const std::vector<double>& costs, int workers);
+
 // A layer's new factors; rank 0 where it stays dense (a, b undefined).
 struct LayerFactors {
   std::int64_t rank = 0;
@@ -39,6 +43,10 @@ std::vector<LayerFactors> decompose_dense(
     const DecomposeOptions& options,
     comm::Communicator& world,
     const std::function<void(double)>& add_seconds);
+
+// Flops of decomposing an m x n product of rank k, by which layers are shared
+// out.
+double product_cost(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // Decomposes low-rank products P * Q (m x k, k x n; the same bits on every
 // worker) without forming them: each worker sends the k x r transforms of its

@@ -1,0 +1,201 @@
+#include "methods/traffic_plan.h"
+
+#include "comm/traffic.h"
+#include "compress/reducer.h"
+#include "linalg/svd.h"
+#include "methods/decompose.h"
+#include "methods/phase.h"
+#include "methods/synchronise.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+// The prediction for one worker.
+class Planner {
+ public:
+  Planner(
+      const MethodOptions& options,
+      const compress::ReducerOptions& reducer,
+      const ModelSizes& sizes,
+      int workers,
+      int rank)
+      : options_(options),
+        sizes_(sizes),
+        workers_(workers),
+        rank_(rank),
+        reducer_(compress::make_reducer(reducer)),
+        full_reducer_(compress::make_reducer(
+            options.full_phase.reducer.name == "same"
+                ? reducer
+                : options.full_phase.reducer)),
+        full_element_(element(
+            options.full_phase.reducer.name == "same"
+                ? reducer.dtype
+                : options.full_phase.reducer.dtype)),
+        sync_element_(element(options.sync_dtype)) {
+    dense_ = sizes_.parameters;
+    for (const ModelSizes::Layer& l : sizes_.layers) {
+      if (l.rank > 0) {
+        dense_ -= l.m * l.n;
+        a_ += l.m * l.rank;
+        b_ += l.n * l.rank;
+      }
+      fixed_ -= l.m * l.n;
+    }
+    fixed_ += sizes_.parameters;
+  }
+
+  std::int64_t ddp_step() const {
+    return reducer_->bytes(sizes_.parameters, workers_, rank_);
+  }
+  std::int64_t buffers() const {
+    return all_reduce(sizes_.buffers, 4);
+  }
+
+  TrafficPlan ab(std::int64_t steps, std::int64_t steps_per_epoch) {
+    const comm::Groups groups = comm::make_groups(
+        workers_, options_.group_size, options_.sync == "only-b");
+    const PhasePlan phases = make_phase_plan(options_, steps_per_epoch);
+    const std::int64_t local = options_.full_phase.sync_every;
+    const std::int64_t own =
+        groups.role_of(rank_) == comm::Role::A ? a_ : b_;
+    TrafficPlan plan;
+    plan.full_step = local > 1
+        ? 0
+        : full_reducer_->bytes(sizes_.parameters, workers_, rank_);
+    plan.ab_step = reducer_->bytes(
+        own + dense_, groups.group_size, rank_ % groups.group_size);
+    plan.sync =
+        FactorExchange::bytes_sent(groups, rank_, a_, b_, sync_element_) +
+        all_reduce(dense_ * (1 + sizes_.moments), sync_element_) + buffers();
+    plan.decompose = decompose_dense() + buffers();
+
+    Phase phase = Phase::Full;
+    std::int64_t switched_at = -1;
+    for (std::int64_t t = 0; t <= steps; ++t) {
+      if (t > 0) {
+        plan.total += phase == Phase::Ab ? plan.ab_step : plan.full_step;
+      }
+      const Switch now = switch_after(phases, t, phase);
+      if (t > 0 && phase == Phase::Full && local > 1) {
+        const std::int64_t since = std::max<std::int64_t>(switched_at, 0);
+        if (now == Switch::Decompose) {
+          plan.total += average(true);
+        } else if ((t - since) % local == 0) {
+          plan.total += average(false);
+        }
+      }
+      if (now == Switch::None) {
+        continue;
+      }
+      if (phase == Phase::Ab) {
+        plan.total += plan.sync;
+      }
+      if (now == Switch::Decompose) {
+        plan.total += plan.decompose;
+      } else if (now == Switch::SyncAndDecompose) {
+        plan.total += decompose_products();
+      }
+      phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
+      switched_at = t;
+    }
+    if (phase == Phase::Full) {
+      plan.total += plan.decompose + (local > 1 ? average(true) : 0);
+    } else if (switched_at != steps || steps == 0) {
+      plan.total += plan.sync;
+      if (options_.sync == "full") {
+        plan.total += decompose_products();
+      }
+    }
+    return plan;
+  }
+
+ private:
+  static std::int64_t element(const std::string& dtype) {
+    return dtype == "fp32" ? 4 : 2;
+  }
+  std::int64_t all_reduce(std::int64_t numel, std::int64_t size) const {
+    return comm::all_reduce_bytes(numel, size, workers_, rank_);
+  }
+  // Local steps in FULL: parameters, at the end of the phase also the moments
+  // of what is never factored.
+  std::int64_t average(bool with_moments) const {
+    return all_reduce(
+        sizes_.parameters + (with_moments ? fixed_ * sizes_.moments : 0),
+        full_element_);
+  }
+  // Bytes of the layers that this worker owns, by `numel` of a layer.
+  template <class Cost, class Numel>
+  std::int64_t gathered(const Cost& cost, const Numel& bytes) const {
+    std::vector<double> costs;
+    std::vector<const ModelSizes::Layer*> layers;
+    for (const ModelSizes::Layer& l : sizes_.layers) {
+      if (cost(l) > 0) {
+        costs.push_back(cost(l));
+        layers.push_back(&l);
+      }
+    }
+    std::int64_t own = 0;
+    const auto owned = share_out(costs, workers_);
+    for (const std::size_t i : owned[static_cast<std::size_t>(rank_)]) {
+      own += bytes(*layers[i]);
+    }
+    return comm::all_gather_bytes(own, 1, workers_);
+  }
+  std::int64_t decompose_dense() const {
+    return gathered(
+        [](const ModelSizes::Layer& l) {
+          return linalg::decomposition_cost(l.m, l.n);
+        },
+        [](const ModelSizes::Layer& l) {
+          return 8 * l.n + 4 * l.rank * (l.m + l.n);
+        });
+  }
+  std::int64_t decompose_products() const {
+    const std::int64_t factor = options_.sync == "full" ? 2 : 1;
+    return gathered(
+        [&](const ModelSizes::Layer& l) {
+          return l.rank > 0 ? product_cost(l.m, l.n, factor * l.rank) : 0.0;
+        },
+        [&](const ModelSizes::Layer& l) {
+          const std::int64_t k = factor * l.rank;
+          return 8 * k + 4 * 2 * l.rank * k;
+        });
+  }
+
+  const MethodOptions& options_;
+  const ModelSizes& sizes_;
+  int workers_;
+  int rank_;
+  std::unique_ptr<compress::Reducer> reducer_;
+  std::unique_ptr<compress::Reducer> full_reducer_;
+  std::int64_t full_element_;
+  std::int64_t sync_element_;
+  std::int64_t a_ = 0;
+  std::int64_t b_ = 0;
+  std::int64_t dense_ = 0;  // parameters that are dense in the AB phase
+  std::int64_t fixed_ = 0;  // parameters that are never factored
+};
+
+}  // namespace
+
+TrafficPlan plan_traffic(
+    const MethodOptions& options,
+    const compress::ReducerOptions& reducer,
+    const ModelSizes& sizes,
+    int workers,
+    int rank,
+    std::int64_t steps,
+    std::int64_t steps_per_epoch) {
+  Planner planner(options, reducer, sizes, workers, rank);
+  if (options.name == "ab") {
+    return planner.ab(steps, steps_per_epoch);
+  }
+  TrafficPlan plan;
+  plan.full_step = planner.ddp_step();
+  plan.total = plan.full_step * steps + planner.buffers();
+  return plan;
+}
+
+}  // namespace abtrain::methods

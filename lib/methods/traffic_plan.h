@@ -1,0 +1,47 @@
+// Bytes that a worker will send, from the configuration alone: what `plan`
+// prints and docs/methods.md states. The meter counts the same to the byte.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/groups.h"
+#include "compress/reducer_options.h"
+#include "methods/method_options.h"
+#include "nn/model.h"
+
+namespace abtrain::methods {
+
+// What of a model decides its traffic.
+struct ModelSizes {
+  struct Layer {
+    std::int64_t m = 0;
+    std::int64_t n = 0;
+    std::int64_t rank = 0;  // after a decomposition; 0: stays dense
+  };
+  std::vector<Layer> layers;     // that AB-training may factor
+  std::int64_t parameters = 0;   // of the dense model
+  std::int64_t buffers = 0;      // running statistics
+  int moments = 0;               // optimizer buffers a parameter
+};
+
+// Per event, sent by one worker; metrics not counted.
+struct TrafficPlan {
+  std::int64_t full_step = 0;  // a dense step
+  std::int64_t ab_step = 0;
+  std::int64_t sync = 0;       // factors, dense parameters, moments, statistics
+  std::int64_t decompose = 0;  // of dense weights
+  std::int64_t total = 0;      // the whole run
+};
+
+// ab or ddp; `steps` of the run, worker `rank` of `workers`.
+TrafficPlan plan_traffic(
+    const MethodOptions& options,
+    const compress::ReducerOptions& reducer,
+    const ModelSizes& sizes,
+    int workers,
+    int rank,
+    std::int64_t steps,
+    std::int64_t steps_per_epoch);
+
+}  // namespace abtrain::methods

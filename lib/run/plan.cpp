@@ -1,0 +1,268 @@
+#include "run/plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "comm/groups.h"
+#include "data/dataset.h"
+#include "linalg/rank_rule.h"
+#include "methods/method.h"
+#include "methods/phase.h"
+#include "optim/optimizer.h"
+#include "run/config.h"
+#include "run/report.h"
+#include "run/trainer.h"
+
+namespace abtrain::run {
+
+namespace {
+
+bool needs_spectra(const linalg::RankRule& rule) {
+  return rule.rule == linalg::RankRuleName::Sigma ||
+      rule.rule == linalg::RankRuleName::Energy ||
+      rule.rule == linalg::RankRuleName::Budget;
+}
+
+std::string pad(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ')
+                             : text + " ";
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+std::string row(const std::string& label, const std::string& value) {
+  return "  " + pad(label, 20) + value + "\n";
+}
+
+std::int64_t buffer_numel(const nn::Model& model) {
+  std::int64_t total = 0;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    total += b.tensor->numel();
+  }
+  return total;
+}
+
+std::string groups_text(const RunOptions& options) {
+  const comm::Groups groups = comm::make_groups(
+      static_cast<int>(options.workers),
+      options.method.group_size,
+      options.method.sync == "only-b");
+  std::vector<std::string> parts;
+  for (int g = 0; g < groups.count; ++g) {
+    const int first = g * groups.group_size;
+    parts.push_back(str(
+        groups.role_of(first) == comm::Role::A ? "A" : "B",
+        " = ",
+        first,
+        groups.group_size > 1 ? str("..", first + groups.group_size - 1)
+                              : std::string()));
+  }
+  if (parts.size() > 8) {
+    parts.resize(8);
+    parts.emplace_back("...");
+  }
+  return str(
+      groups.count,
+      groups.count == 1 ? " group of " : " groups of ",
+      groups.group_size,
+      ": ",
+      join(parts, ", "));
+}
+
+std::string layers_text(const nn::Model& model, const RunOptions& options) {
+  std::vector<nn::NamedWeight> factorable;
+  if (options.method.name == "ab") {
+    factorable = nn::factorable_weights(model, options.method.keep_dense);
+  }
+  std::string out = "\nlayers\n  " + pad("name", 22) + right("m", 7) +
+      right("n", 7) + right("rank", 9) + right("dense", 12) +
+      right("stored", 12) + "\n";
+  for (const nn::NamedWeight& w : model.weights()) {
+    const bool factored = std::any_of(
+        factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
+          return f.weight == w.weight;
+        });
+    const std::int64_t m = w.weight->m();
+    const std::int64_t n = w.weight->n();
+    std::string rank = "dense";
+    std::string stored = with_commas(m * n);
+    if (factored && needs_spectra(options.method.rank)) {
+      rank = "spectrum";
+      stored = "?";
+    } else if (factored) {
+      const std::int64_t r =
+          linalg::choose_rank(
+              options.method.rank,
+              {w.layer,
+               m,
+               n,
+               std::vector<double>(static_cast<std::size_t>(n), 1.0)})
+              .rank;
+      if (r > 0) {
+        rank = std::to_string(r);
+        stored = with_commas(r * (m + n));
+      }
+    }
+    out += "  " + pad(w.layer, 22) + right(std::to_string(m), 7) +
+        right(std::to_string(n), 7) + right(rank, 9) +
+        right(with_commas(m * n), 12) + right(stored, 12) + "\n";
+  }
+  return out;
+}
+
+std::string traffic_text(
+    const RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const auto workers = static_cast<int>(options.workers);
+  methods::TrafficPlan sum;
+  for (int r = 0; r < workers; ++r) {
+    const methods::TrafficPlan p = methods::plan_traffic(
+        options.method,
+        options.reducer,
+        sizes,
+        workers,
+        r,
+        length.steps,
+        length.steps_per_epoch);
+    sum.full_step += p.full_step;
+    sum.ab_step += p.ab_step;
+    sum.sync += p.sync;
+    sum.decompose += p.decompose;
+    sum.total += p.total;
+  }
+  const auto mean = [&](std::int64_t bytes) {
+    return human_bytes(static_cast<double>(bytes) / workers);
+  };
+  std::string out = "\ntraffic (bytes sent a worker, mean)\n";
+  out += row("dense step", mean(sum.full_step));
+  if (options.method.name == "ab") {
+    out += row("AB step", mean(sum.ab_step));
+    out += row("synchronisation", mean(sum.sync));
+    out += row("decomposition", mean(sum.decompose));
+  }
+  const double baseline =
+      data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
+  out += row(
+      "whole run",
+      baseline > 0
+          ? str(mean(sum.total),
+                ", ",
+                fixed(
+                    100 * static_cast<double>(sum.total) / workers / baseline,
+                    1),
+                " % of fp32 data parallel")
+          : str("none: one worker"));
+  return out;
+}
+
+}  // namespace
+
+std::optional<methods::ModelSizes> model_sizes(
+    const RunOptions& options, const nn::InputShape& shape) {
+  const auto model = nn::make_model(options.model, shape);
+  methods::ModelSizes sizes;
+  sizes.parameters = model->dense_parameters();
+  sizes.buffers = buffer_numel(*model);
+  sizes.moments = optim::make_optimizer(options.optimizer)->moments();
+  if (options.method.name != "ab") {
+    return sizes;
+  }
+  if (needs_spectra(options.method.rank)) {
+    return std::nullopt;
+  }
+  for (const nn::NamedWeight& w :
+       nn::factorable_weights(*model, options.method.keep_dense)) {
+    const std::int64_t m = w.weight->m();
+    const std::int64_t n = w.weight->n();
+    const linalg::RankChoice choice = linalg::choose_rank(
+        options.method.rank,
+        {w.layer,
+         m,
+         n,
+         std::vector<double>(static_cast<std::size_t>(n), 1.0)});
+    sizes.layers.push_back({m, n, choice.rank});
+  }
+  return sizes;
+}
+
+std::string plan_text(const RunOptions& options) {
+  const data::DatasetShape set = data::dataset_shape(options.data.name);
+  const nn::InputShape shape{
+      set.channels, set.height, set.width, set.classes};
+  const auto model = nn::make_model(options.model, shape);
+  const RunLength length =
+      run_length(options, set.train - options.data.validation);
+  const auto sizes = model_sizes(options, shape);
+  const std::int64_t dense = model->dense_parameters();
+
+  std::string out = to_yaml(options);
+  out += "\nplan\n";
+  out += row(
+      "data",
+      str(options.data.name,
+          ", ",
+          with_commas(set.train - options.data.validation),
+          " training and ",
+          with_commas(set.test),
+          " test images of ",
+          set.channels,
+          "x",
+          set.height,
+          "x",
+          set.width));
+  out += row(
+      "steps",
+      str(with_commas(length.steps),
+          ", ",
+          with_commas(length.steps_per_epoch),
+          " an epoch, ",
+          options.workers * options.data.batch_size * options.train.accumulate,
+          " images each"));
+  out += row("workers", std::to_string(options.workers));
+  if (options.method.name == "ab") {
+    out += row("groups", groups_text(options));
+    const methods::PhasePlan phases =
+        methods::make_phase_plan(options.method, length.steps_per_epoch);
+    out += row(
+        "phases",
+        str(phases.warmup,
+            " dense steps, then AB; every ",
+            phases.interval,
+            " steps a synchronisation and ",
+            phases.full_rank,
+            " dense steps"));
+  }
+  out += row("parameters", with_commas(dense));
+  if (options.method.name == "ab" && sizes) {
+    std::int64_t stored = dense;
+    for (const methods::ModelSizes::Layer& l : sizes->layers) {
+      stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
+    }
+    out += row(
+        "stored",
+        str(with_commas(stored),
+            ", ",
+            fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
+            ":1"));
+  }
+  // Values, gradients, moments; activations come on top.
+  const int moments = optim::make_optimizer(options.optimizer)->moments();
+  out += row(
+      "memory a worker",
+      str(human_bytes(4.0 * static_cast<double>(dense) * (2 + moments)),
+          " for parameters, gradients and moments in a dense step"));
+  out += layers_text(*model, options);
+  if (sizes) {
+    out += traffic_text(options, *sizes, length);
+  } else {
+    out +=
+        "\ntraffic\n  depends on the ranks, which this rule takes from the "
+        "spectra at each decomposition\n";
+  }
+  return out;
+}
+
+}  // namespace abtrain::run
