@@ -95,64 +95,6 @@ ABT_INLINE void symmetric_times(
   }
 }
 
-// Reduces the columns first .. last of the panel, as LAPACK's dlatrd.
-template <int Width>
-ABT_INLINE void reduce(const Panel& p) {
-  const auto n = p.n;
-  for (auto j = p.first; j < p.last; ++j) {
-    double* column = p.a + j * p.stride;
-    double* y = p.w + (j - p.first) * p.stride;
-    // What the earlier columns of the panel owe to this one.
-    const auto line = j / kLine * kLine;
-    for (auto k = p.first; k < j; ++k) {
-      const double* v = p.a + k * p.stride;
-      const double* w = p.w + (k - p.first) * p.stride;
-      add_two<Width>(column, v, -w[j], w, -v[j], line, n);
-    }
-    p.diagonal[j] = column[j];
-    if (j + 1 >= n) {
-      continue;
-    }
-    // The reflector that clears all below the first entry under the diagonal.
-    const auto from = (j + 1) / kLine * kLine;
-    double* v = column;
-    std::fill(v + j / kReflectorGroup * kReflectorGroup, v + j + 1, 0.0);
-    const double alpha = v[j + 1];
-    v[j + 1] = 0;
-    const double square = dot<Width>(v, v, from, n);
-    if (square == 0) {
-      p.off[j] = alpha;
-      p.tau[j] = 1;
-      std::fill(y + from, y + n, 0.0);
-      continue;
-    }
-    const double beta =
-        -std::copysign(std::sqrt(alpha * alpha + square), alpha);
-    const double tau = (beta - alpha) / beta;
-    const double scale = 1 / (alpha - beta);
-    for (auto i = from; i < n; ++i) {
-      v[i] *= scale;
-    }
-    v[j + 1] = 1;
-    p.off[j] = beta;
-    p.tau[j] = tau;
-
-    symmetric_times<Width>(p.a, p.stride, v, y, from, n);
-    for (auto k = p.first; k < j; ++k) {
-      const double* vk = p.a + k * p.stride;
-      const double* wk = p.w + (k - p.first) * p.stride;
-      const double wv = dot<Width>(wk, v, from, n);
-      const double vv = dot<Width>(vk, v, from, n);
-      add_two<Width>(y, vk, -wv, wk, -vv, from, n);
-    }
-    const double half = -0.5 * tau * tau * dot<Width>(y, v, from, n);
-    for (auto i = from; i < n; ++i) {
-      y[i] = tau * y[i] + half * v[i];
-    }
-    std::fill(y + from, y + j + 1, 0.0);
-  }
-}
-
 // Rows first .. last of W as float64, Width columns at a time: column
 // g * Width + q of row i goes to [(g * rows + i) * Width + q].
 template <int Width, class T>
@@ -214,6 +156,31 @@ ABT_INLINE void add_tile(
   }
 }
 
+// Lower half of the rows and columns from .. n of sum += L R^T. L and R hold
+// `rows` columns, packed as above.
+template <int Width>
+ABT_INLINE void add_product(
+    const double* left,
+    const double* right,
+    std::int64_t rows,
+    std::int64_t from,
+    std::int64_t n,
+    double* sum,
+    std::int64_t stride) {
+  for (auto c = from; c < n; c += Width) {
+    double* column = sum + c * stride;
+    auto r = c;
+    for (; r + 3 * Width <= n; r += 3 * Width) {
+      add_tile<Width, 3>(
+          left + r * rows, right + c * rows, rows, column + r, stride);
+    }
+    for (; r < n; r += Width) {
+      add_tile<Width, 1>(
+          left + r * rows, right + c * rows, rows, column + r, stride);
+    }
+  }
+}
+
 template <int Width, class T>
 ABT_INLINE void gram(
     const Matrix<T>& w,
@@ -226,69 +193,158 @@ ABT_INLINE void gram(
     const auto last = std::min(first + kGramRows, w.m);
     const auto rows = last - first;
     pack<Width>(w, scale, first, last, scratch);
-    for (std::int64_t c = 0; c < n; c += Width) {
-      const double* right = scratch + c * rows;
-      double* column = sum + c * stride;
-      auto r = c;
-      for (; r + 3 * Width <= n; r += 3 * Width) {
-        add_tile<Width, 3>(scratch + r * rows, right, rows, column + r, stride);
-      }
-      for (; r < n; r += Width) {
-        add_tile<Width, 1>(scratch + r * rows, right, rows, column + r, stride);
-      }
-    }
+    add_product<Width>(scratch, scratch, rows, 0, n, sum, stride);
   }
 }
 
-// One copy of a kernel for each vector unit; NAME_avx512 and so on.
+// A -= V W^T + W V^T behind the panel, as one product [V W] (-[W V])^T.
+template <int Width>
+ABT_INLINE void update(const Panel& p) {
+  const auto columns = p.last - p.first;
+  const auto pairs = 2 * columns;
+  double* left = p.scratch;
+  double* right = p.scratch + pairs * p.n;
+  for (std::int64_t k = 0; k < columns; ++k) {
+    const double* v = p.a + (p.first + k) * p.stride;
+    const double* w = p.w + k * p.stride;
+    for (auto i = p.last; i < p.n; i += Width) {
+      double* l = left + i * pairs + k * Width;
+      double* r = right + i * pairs + k * Width;
+      for (int q = 0; q < Width; ++q) {
+        l[q] = v[i + q];
+        l[columns * Width + q] = w[i + q];
+        r[q] = -w[i + q];
+        r[columns * Width + q] = -v[i + q];
+      }
+    }
+  }
+  add_product<Width>(left, right, pairs, p.last, p.n, p.a, p.stride);
+}
+
+// Reduces the columns first .. last of the panel, as LAPACK's dlatrd.
+template <int Width>
+ABT_INLINE void reduce(const Panel& p) {
+  const auto n = p.n;
+  for (auto j = p.first; j < p.last; ++j) {
+    double* column = p.a + j * p.stride;
+    double* y = p.w + (j - p.first) * p.stride;
+    // What the earlier columns of the panel owe to this one.
+    const auto line = j / kLine * kLine;
+    for (auto k = p.first; k < j; ++k) {
+      const double* v = p.a + k * p.stride;
+      const double* w = p.w + (k - p.first) * p.stride;
+      add_two<Width>(column, v, -w[j], w, -v[j], line, n);
+    }
+    p.diagonal[j] = column[j];
+    if (j + 1 >= n) {
+      continue;
+    }
+    // The reflector that clears all below the first entry under the diagonal.
+    const auto from = (j + 1) / kLine * kLine;
+    double* v = column;
+    std::fill(v + j / kReflectorGroup * kReflectorGroup, v + j + 1, 0.0);
+    const double alpha = v[j + 1];
+    v[j + 1] = 0;
+    const double square = dot<Width>(v, v, from, n);
+    if (square == 0) {
+      p.off[j] = alpha;
+      p.tau[j] = 1;
+      std::fill(y + from, y + n, 0.0);
+      continue;
+    }
+    const double beta =
+        -std::copysign(std::sqrt(alpha * alpha + square), alpha);
+    const double tau = (beta - alpha) / beta;
+    const double scale = 1 / (alpha - beta);
+    for (auto i = from; i < n; ++i) {
+      v[i] *= scale;
+    }
+    v[j + 1] = 1;
+    p.off[j] = beta;
+    p.tau[j] = tau;
+
+    symmetric_times<Width>(p.a, p.stride, v, y, from, n);
+    for (auto k = p.first; k < j; ++k) {
+      const double* vk = p.a + k * p.stride;
+      const double* wk = p.w + (k - p.first) * p.stride;
+      const double wv = dot<Width>(wk, v, from, n);
+      const double vv = dot<Width>(vk, v, from, n);
+      add_two<Width>(y, vk, -wv, wk, -vv, from, n);
+    }
+    const double half = -0.5 * tau * tau * dot<Width>(y, v, from, n);
+    for (auto i = from; i < n; ++i) {
+      y[i] = tau * y[i] + half * v[i];
+    }
+    std::fill(y + from, y + j + 1, 0.0);
+  }
+  update<Width>(p);
+}
+
+// A copy of each kernel for each vector unit.
 #if defined(__x86_64__)
-#define ABT_FOR_EACH_UNIT(NAME, KERNEL, PARAMETERS, ARGUMENTS)             \
-  __attribute__((target("avx512f,fma"))) void NAME##_avx512 PARAMETERS {   \
-    KERNEL<8> ARGUMENTS;                                                   \
-  }                                                                        \
-  __attribute__((target("avx2,fma"))) void NAME##_avx2 PARAMETERS {        \
-    KERNEL<4> ARGUMENTS;                                                   \
-  }                                                                        \
-  void NAME##_here PARAMETERS {                                            \
-    if (__builtin_cpu_supports("avx512f")) {                               \
-      return NAME##_avx512 ARGUMENTS;                                      \
-    }                                                                      \
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) { \
-      return NAME##_avx2 ARGUMENTS;                                        \
-    }                                                                      \
-    KERNEL<2> ARGUMENTS;                                                   \
+#define ABT_UNIT(WIDTH, TARGET)                                             \
+  __attribute__((target(TARGET))) void reduce_##WIDTH(const Panel& panel) { \
+    reduce<WIDTH>(panel);                                                   \
+  }                                                                         \
+  template <class T>                                                        \
+  __attribute__((target(TARGET))) void gram_##WIDTH(                        \
+      const Matrix<T>& w,                                                   \
+      double scale,                                                         \
+      double* scratch,                                                      \
+      double* sum,                                                          \
+      std::int64_t stride) {                                                \
+    gram<WIDTH>(w, scale, scratch, sum, stride);                            \
   }
-#else
-#define ABT_FOR_EACH_UNIT(NAME, KERNEL, PARAMETERS, ARGUMENTS) \
-  void NAME##_here PARAMETERS {                                \
-    KERNEL<2> ARGUMENTS;                                       \
-  }
+ABT_UNIT(8, "avx512f,fma")
+ABT_UNIT(4, "avx2,fma")
+#undef ABT_UNIT
 #endif
 
-ABT_FOR_EACH_UNIT(reduce, reduce, (const Panel& panel), (panel))
-ABT_FOR_EACH_UNIT(
-    gram,
-    gram,
-    (const Matrix<float>& w,
-     double scale,
-     double* scratch,
-     double* sum,
-     std::int64_t stride),
-    (w, scale, scratch, sum, stride))
-ABT_FOR_EACH_UNIT(
-    gram_of_doubles,
-    gram,
-    (const Matrix<double>& w,
-     double scale,
-     double* scratch,
-     double* sum,
-     std::int64_t stride),
-    (w, scale, scratch, sum, stride))
+template <class T>
+void gram_by_width(
+    const Matrix<T>& w,
+    double scale,
+    double* scratch,
+    double* sum,
+    std::int64_t stride,
+    int width) {
+#if defined(__x86_64__)
+  if (width == 8) {
+    return gram_8(w, scale, scratch, sum, stride);
+  }
+  if (width == 4) {
+    return gram_4(w, scale, scratch, sum, stride);
+  }
+#endif
+  (void)width;
+  gram<2>(w, scale, scratch, sum, stride);
+}
 
 }  // namespace
 
-void reduce_panel(const Panel& panel) {
-  reduce_here(panel);
+int best_width() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    return 8;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return 4;
+  }
+#endif
+  return 2;
+}
+
+void reduce_panel(const Panel& panel, int width) {
+#if defined(__x86_64__)
+  if (width == 8) {
+    return reduce_8(panel);
+  }
+  if (width == 4) {
+    return reduce_4(panel);
+  }
+#endif
+  (void)width;
+  reduce<2>(panel);
 }
 
 void add_gram(
@@ -296,8 +352,9 @@ void add_gram(
     double scale,
     double* scratch,
     double* sum,
-    std::int64_t stride) {
-  gram_here(w, scale, scratch, sum, stride);
+    std::int64_t stride,
+    int width) {
+  gram_by_width(w, scale, scratch, sum, stride, width);
 }
 
 void add_gram(
@@ -305,8 +362,9 @@ void add_gram(
     double scale,
     double* scratch,
     double* sum,
-    std::int64_t stride) {
-  gram_of_doubles_here(w, scale, scratch, sum, stride);
+    std::int64_t stride,
+    int width) {
+  gram_by_width(w, scale, scratch, sum, stride, width);
 }
 
 }  // namespace abtrain::linalg

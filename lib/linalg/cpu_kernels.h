@@ -1,5 +1,5 @@
 // The two inner loops of a decomposition in float64, for the vector unit of
-// this CPU (AVX-512, AVX2 or plain; chosen at run time), on one thread.
+// this CPU (AVX-512, AVX2 or plain), on one thread.
 // A symmetric matrix is its lower half, column by column: entry (i, j) at
 // [j * stride + i]; its size and stride are multiples of kLine, and rows and
 // columns beyond the real matrix are zero. All pointers are the caller's.
@@ -10,6 +10,10 @@
 namespace abtrain::linalg {
 
 constexpr std::int64_t kLine = 8;  // doubles in a cache line
+
+// Doubles that a vector of this CPU holds: 8, 4 or 2. The kernels take any
+// width up to that, so that tests can run them all.
+int best_width();
 
 // W, m x n, entry (i, j) at [i * row_stride + j * column_stride].
 template <class T>
@@ -30,34 +34,39 @@ void add_gram(
     double scale,
     double* scratch,
     double* sum,
-    std::int64_t stride);
+    std::int64_t stride,
+    int width);
 void add_gram(
     const Matrix<double>& w,
     double scale,
     double* scratch,
     double* sum,
-    std::int64_t stride);
+    std::int64_t stride,
+    int width);
 
 // Reflectors are applied in groups that begin at multiples of this; inside its
 // group a reflector is zero down to its diagonal.
 constexpr std::int64_t kReflectorGroup = 64;
 
+constexpr std::int64_t kPanel = 16;  // divides kReflectorGroup
+
 struct Panel {
-  double* a;  // the symmetric matrix
-  double* w;  // out: column first + k of W at w[k * stride]
+  double* a;        // the symmetric matrix
+  double* w;        // kPanel * stride, for the panel's columns of W
+  double* scratch;  // 4 * kPanel * n
   std::int64_t stride;
   std::int64_t n;
-  std::int64_t first;  // columns first .. last - 1 are reduced
+  std::int64_t first;  // columns first .. last - 1, kPanel or fewer
   std::int64_t last;
   double* diagonal;  // out, n each
   double* off;
   double* tau;
 };
 
-// As LAPACK's dlatrd: afterwards column j of `a` holds reflector j below its
-// diagonal, its leading one written out (all zero and tau one where there was
-// nothing to clear); the caller still owes the rest of the matrix the update A
-// -= V W^T + W V^T.
-void reduce_panel(const Panel& panel);
+// One panel of the reduction to tridiagonal form, as LAPACK's dlatrd, and the
+// update of the rest of the matrix. Afterwards column j of `a` holds reflector
+// j below its diagonal, its leading one written out (all zero, and tau one,
+// where there was nothing to clear).
+void reduce_panel(const Panel& panel, int width);
 
 }  // namespace abtrain::linalg

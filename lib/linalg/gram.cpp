@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "linalg/cpu_kernels.h"
 #include "linalg/tridiagonal.h"
 
 namespace abtrain::linalg {
@@ -19,25 +18,25 @@ Matrix<T> view_of(const at::Tensor& w) {
       w.const_data_ptr<T>(), w.size(0), w.size(1), w.stride(0), w.stride(1)};
 }
 
-at::Tensor lower_half(const at::Tensor& w, double scale) {
+at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
   const auto n = w.size(1);
   auto sum = symmetric_buffer(n);
   const auto scratch = at::empty({kGramRows, padded_size(n)}, at::kDouble);
   auto* to = sum.mutable_data_ptr<double>();
   auto* space = scratch.mutable_data_ptr<double>();
   if (w.scalar_type() == at::kDouble) {
-    add_gram(view_of<double>(w), scale, space, to, sum.size(1));
+    add_gram(view_of<double>(w), scale, space, to, sum.size(1), width);
   } else {
     // Half and bfloat16 fit into float32 exactly.
     const auto single = w.to(at::kFloat);
-    add_gram(view_of<float>(single), scale, space, to, sum.size(1));
+    add_gram(view_of<float>(single), scale, space, to, sum.size(1), width);
   }
   return sum;
 }
 
-at::Tensor product(const at::Tensor& w, double scale) {
+at::Tensor product(const at::Tensor& w, double scale, int width) {
   if (!w.is_cuda()) {
-    return lower_half(w, scale);
+    return lower_half(w, scale, width);
   }
   auto copy = w.to(at::kDouble);
   copy = scale == 1 ? copy : copy.mul(scale);
@@ -46,7 +45,7 @@ at::Tensor product(const at::Tensor& w, double scale) {
 
 }  // namespace
 
-Gram gram_of(const at::Tensor& matrix, const std::string& layer) {
+Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
   ABT_ASSERT(
       matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) &&
           matrix.size(1) >= 1,
@@ -54,7 +53,7 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer) {
       layer,
       "': wanted a matrix of m >= n >= 1");
   const auto w = matrix.detach();
-  Gram gram{product(w, 1), 1};
+  Gram gram{product(w, 1, width), 1};
   // The trace is the sum of all squares: finite and not tiny, or look closer.
   const double trace = gram.matrix.diagonal().sum().item<double>();
   if (trace > 1e-200 && trace < 1e200) {
@@ -71,7 +70,7 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer) {
       "they cannot be decomposed");
   if (largest > 0) {
     gram.scale = std::ldexp(1.0, -std::ilogb(largest));
-    gram.matrix = product(w, gram.scale);
+    gram.matrix = product(w, gram.scale, width);
   }
   return gram;
 }

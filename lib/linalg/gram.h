@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "linalg/cpu_kernels.h"
+
 namespace abtrain::linalg {
 
 struct Gram {
@@ -16,6 +18,9 @@ struct Gram {
 // matrix: m x n, m >= n >= 1. Half of the products are left out, and a few
 // rows at a time are turned into float64. Throws Error(Diverged) naming
 // `layer` when an entry is not finite.
-Gram gram_of(const at::Tensor& matrix, const std::string& layer);
+Gram gram_of(
+    const at::Tensor& matrix,
+    const std::string& layer,
+    int width = best_width());
 
 }  // namespace abtrain::linalg

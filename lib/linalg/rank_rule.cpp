@@ -153,8 +153,23 @@ class Budget {
     return left_;
   }
 
+  // The greedy climb, also from each layer made dense beforehand (a jump that
+  // it may meet when too little is left), then what exchanges can better.
   std::vector<RankChoice> solve() {
+    const Budget start = *this;
     climb();
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      Budget other = start;
+      other.move(l, ladders_[l].dense_state());
+      if (other.left_ < 0) {
+        continue;
+      }
+      other.climb();
+      if (other.error() < error()) {
+        state_ = other.state_;
+        left_ = other.left_;
+      }
+    }
     while (fill() || exchange()) {
     }
     std::vector<RankChoice> choices;
@@ -168,6 +183,14 @@ class Budget {
   void move(std::size_t l, std::int64_t state) {
     left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
     state_[l] = state;
+  }
+
+  double error() const {
+    double sum = 0;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      sum += ladders_[l].error(state_[l]);
+    }
+    return sum;
   }
 
   // The classic greedy: along the hulls, best error per parameter first.
@@ -234,23 +257,32 @@ class Budget {
     return best.gain > 0;
   }
 
-  // One layer down a step or two so that another goes up further than it cost.
+  // One layer down so that another goes up for a net gain: the best such pair.
   bool exchange() {
+    // A clear win only, so that rounding cannot make this go in circles.
+    double best_gain = 1e-12;
+    std::size_t down = 0;
+    std::int64_t down_to = 0;
+    Move up;
     for (std::size_t l = 0; l < ladders_.size(); ++l) {
       const auto& ladder = ladders_[l];
-      for (auto to = state_[l] - 1; to >= 1 && to >= state_[l] - 2; --to) {
+      for (std::int64_t to = 1; to < state_[l]; ++to) {
         const double freed = ladder.cost(state_[l]) - ladder.cost(to);
         const double lost = ladder.error(to) - ladder.error(state_[l]);
-        const Move best = best_move(left_ + freed, l);
-        // A clear win only, so that rounding cannot make this go in circles.
-        if (best.gain > lost + 1e-12) {
-          move(l, to);
-          move(best.layer, best.state);
-          return true;
+        const Move other = best_move(left_ + freed, l);
+        if (other.gain - lost > best_gain) {
+          best_gain = other.gain - lost;
+          down = l;
+          down_to = to;
+          up = other;
         }
       }
     }
-    return false;
+    if (up.gain > 0) {
+      move(down, down_to);
+      move(up.layer, up.state);
+    }
+    return up.gain > 0;
   }
 
   std::vector<Ladder> ladders_;

@@ -1,6 +1,5 @@
 #include "linalg/tridiagonal.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_qr.h>
@@ -15,14 +14,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "linalg/cpu_kernels.h"
 
 namespace abtrain::linalg {
 namespace {
 
-constexpr std::int64_t kGroup = kReflectorGroup;
-constexpr std::int64_t kPanel = 16;  // columns reduced before a block update
-constexpr std::int64_t kBlock = 128;
+constexpr auto kGroup = kReflectorGroup;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 // One QL sweep over rows first .. last, with Wilkinson's shift. As the inner
@@ -226,7 +222,8 @@ at::Tensor symmetric_buffer(std::int64_t n) {
   return at::zeros({size, size | kLine}, at::kDouble);
 }
 
-Tridiagonal tridiagonalise(const at::Tensor& buffer, std::int64_t n) {
+Tridiagonal
+tridiagonalise(const at::Tensor& buffer, std::int64_t n, int width) {
   const auto size = padded_size(n);
   const auto stride = buffer.size(1);
   ABT_ASSERT(
@@ -235,41 +232,21 @@ Tridiagonal tridiagonalise(const at::Tensor& buffer, std::int64_t n) {
       "wanted a symmetric_buffer of ",
       n);
   std::vector<double> diagonal(size), off(size), tau(size);
-  // [V W] and [W V], so that one product does both halves of the update.
-  auto vw = at::zeros({2 * kPanel, stride}, at::kDouble);
-  auto wv = at::zeros({2 * kPanel, stride}, at::kDouble);
-  auto w = at::zeros({kPanel, stride}, at::kDouble);
+  const auto w = at::zeros({kPanel, stride}, at::kDouble);
+  const auto scratch = at::empty({4 * kPanel, size}, at::kDouble);
   for (std::int64_t first = 0; first < size; first += kPanel) {
-    const auto last = std::min(first + kPanel, size);
     reduce_panel(
         {buffer.mutable_data_ptr<double>(),
          w.mutable_data_ptr<double>(),
+         scratch.mutable_data_ptr<double>(),
          stride,
          size,
          first,
-         last,
+         std::min(first + kPanel, size),
          diagonal.data(),
          off.data(),
-         tau.data()});
-    if (last == size) {
-      break;
-    }
-    const auto rest = size - last;
-    const auto v_rest = buffer.slice(0, first, last).slice(1, last, size);
-    const auto w_rest = w.slice(1, last, size);
-    auto left = vw.slice(1, 0, rest);
-    auto right = wv.slice(1, 0, rest);
-    left.slice(0, 0, kPanel).copy_(v_rest);
-    left.slice(0, kPanel).copy_(w_rest);
-    right.slice(0, 0, kPanel).copy_(w_rest);
-    right.slice(0, kPanel).copy_(v_rest);
-    for (std::int64_t c = 0; c < rest; c += kBlock) {
-      const auto end = std::min(c + kBlock, rest);
-      auto target =
-          buffer.slice(0, last + c, last + end).slice(1, last + c, size);
-      target.addmm_(
-          right.slice(1, c, end).t(), left.slice(1, c, rest), 1.0, -1.0);
-    }
+         tau.data()},
+        width);
   }
   diagonal.resize(n);
   off.resize(n - 1);
@@ -323,7 +300,7 @@ at::Tensor eigenvectors(
   for (std::int64_t i = 0; i < k; ++i) {
     iteration.solve(values[i], i, rows.mutable_data_ptr<double>() + i * t.n);
   }
-  rows = orthonormal(rows);
+  rows = orthonormal(rows).contiguous();
   reflect(t, rows);
   return rows.t();
 }

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "linalg/cpu_kernels.h"
+
 namespace abtrain::linalg {
 
 // Sizes are padded so that every column starts on a cache line and columns do
@@ -30,7 +32,10 @@ struct Tridiagonal {
 };
 
 // Overwrites `buffer` (symmetric_buffer, lower half filled, finite).
-Tridiagonal tridiagonalise(const at::Tensor& buffer, std::int64_t n);
+Tridiagonal tridiagonalise(
+    const at::Tensor& buffer,
+    std::int64_t n,
+    int width = best_width());
 
 // All eigenvalues, descending, to about machine precision of the largest.
 std::vector<double> eigenvalues(const Tridiagonal& t);

@@ -1,0 +1,312 @@
+#include "linalg/rank_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace abtrain::linalg {
+namespace {
+
+Spectrum spectrum(std::int64_t m, std::int64_t n, std::vector<double> values) {
+  return {"layer", m, n, std::move(values)};
+}
+
+std::int64_t rank_by(const RankRule& rule, const Spectrum& s) {
+  return choose_rank(rule, s).rank;
+}
+
+TEST(RankRule, SigmaIsStrict) {
+  const auto s = spectrum(1000, 6, {4, 2, 1, 1, 0.5, 0});
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.25}, s), 2);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.2499}, s), 4);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Sigma, .cut = 0.9}, s), 1);
+}
+
+TEST(RankRule, SigmaOfZeroIsRankOne) {
+  const auto choice = choose_rank(
+      {.rule = RankRuleName::Sigma},
+      spectrum(10, 8, std::vector<double>(8, 0)));
+  EXPECT_EQ(choice.rank, 1);
+  EXPECT_EQ(choice.energy, 1);
+}
+
+TEST(RankRule, EnergyIsTheSmallestThatKeepsEnough) {
+  // Squares 9, 4, 2, 1: shares 0.5625, 0.8125, 0.9375, 1.
+  const auto s = spectrum(1000, 5, {3, 2, std::sqrt(2.0), 1, 0});
+  const auto keep = [&](double share) {
+    return rank_by({.rule = RankRuleName::Energy, .keep = share}, s);
+  };
+  EXPECT_EQ(keep(0.1), 1);
+  EXPECT_EQ(keep(0.5625), 1);
+  EXPECT_EQ(keep(0.57), 2);
+  EXPECT_EQ(keep(0.8125), 2);
+  EXPECT_EQ(keep(0.9), 3);
+  EXPECT_EQ(keep(1.0), 4);
+}
+
+TEST(RankRule, EnergyOfEqualValuesIsNotOffByOne) {
+  const auto s = spectrum(1000, 10, std::vector<double>(10, 0.1));
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.9}, s), 9);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.3}, s), 3);
+}
+
+TEST(RankRule, FixedIsCutAtN) {
+  const auto s = spectrum(1000, 6, {6, 5, 4, 3, 2, 1});
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 4}, s), 4);
+  // 6 * 1006 > 6000: all of n saves nothing, so the layer stays dense.
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 48}, s), 0);
+}
+
+TEST(RankRule, FractionRoundsUp) {
+  const auto s = spectrum(10000, 100, std::vector<double>(100, 1));
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 0.07}, s), 7);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 0.071}, s), 8);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fraction, .fraction = 1e-9}, s), 1);
+}
+
+TEST(RankRule, RatioRoundsDown) {
+  // 1200 * 600 / 1800 = 400.
+  const auto s = spectrum(1200, 600, std::vector<double>(600, 1));
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 10}, s), 40);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 10.1}, s), 39);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Ratio, .ratio = 1000}, s), 1);
+}
+
+TEST(RankRule, BreakEvenStaysDense) {
+  // 60 * 30 / 90 = 20.
+  const auto s = spectrum(60, 30, std::vector<double>(30, 1));
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 19}, s), 19);
+  EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 20}, s), 0);
+  EXPECT_EQ(
+      rank_by({.rule = RankRuleName::Fixed, .rank = 1}, spectrum(60, 1, {1})),
+      0);
+}
+
+TEST(RankRule, EnergyKeptIsReported) {
+  const auto choice = choose_rank(
+      {.rule = RankRuleName::Fixed, .rank = 2}, spectrum(1000, 3, {2, 1, 1}));
+  EXPECT_NEAR(choice.energy, 5.0 / 6, 1e-15);
+  // Squares of these over- or underflow.
+  for (const double scale : {1e200, 1e-200}) {
+    EXPECT_NEAR(
+        choose_rank(
+            {.rule = RankRuleName::Fixed, .rank = 2},
+            spectrum(1000, 3, {2 * scale, scale, scale}))
+            .energy,
+        5.0 / 6,
+        1e-15);
+  }
+}
+
+TEST(RankRule, WrongSpectraAreRefused) {
+  const RankRule rule;
+  EXPECT_THROW(choose_rank(rule, spectrum(3, 4, {1})), Error);
+  EXPECT_THROW(choose_rank(rule, spectrum(4, 3, {})), Error);
+  EXPECT_THROW(
+      choose_rank(
+          rule, spectrum(4, 3, {std::numeric_limits<double>::quiet_NaN()})),
+      Error);
+}
+
+TEST(RankRule, OnlyBudgetNeedsAllLayers) {
+  EXPECT_TRUE(is_global(RankRuleName::Budget));
+  EXPECT_FALSE(is_global(RankRuleName::Sigma));
+  const std::vector<Spectrum> layers{
+      spectrum(100, 2, {1, 0}), spectrum(100, 4, {1, 1, 1, 0})};
+  const auto choices = choose_ranks({.rule = RankRuleName::Sigma}, layers, 0);
+  EXPECT_EQ(choices[0].rank, 1);
+  EXPECT_EQ(choices[1].rank, 3);
+}
+
+double stored(const Spectrum& s, std::int64_t rank) {
+  return static_cast<double>(rank == 0 ? s.m * s.n : rank * (s.m + s.n));
+}
+
+double lost(const Spectrum& s, std::int64_t rank) {
+  double tail = 0;
+  double whole = 0;
+  for (std::int64_t i = 0; i < std::ssize(s.singular_values); ++i) {
+    const double square = s.singular_values[i] * s.singular_values[i];
+    whole += square;
+    tail += rank != 0 && i >= rank ? square : 0;
+  }
+  return whole > 0 ? tail / whole : 0;
+}
+
+struct Outcome {
+  double stored = 0;
+  double lost = 0;
+};
+
+// The best over all combinations of ranks (0 is dense).
+double brute_force(
+    const std::vector<Spectrum>& layers,
+    double budget,
+    std::size_t layer = 0) {
+  if (layer == layers.size()) {
+    return 0;
+  }
+  double best = std::numeric_limits<double>::infinity();
+  const auto& s = layers[layer];
+  for (std::int64_t rank = 0; rank <= s.n; ++rank) {
+    if (rank * (s.m + s.n) >= s.m * s.n || stored(s, rank) > budget) {
+      continue;
+    }
+    best = std::min(
+        best,
+        lost(s, rank) +
+            brute_force(layers, budget - stored(s, rank), layer + 1));
+  }
+  if (stored(s, 0) <= budget) {
+    best =
+        std::min(best, brute_force(layers, budget - stored(s, 0), layer + 1));
+  }
+  return best;
+}
+
+Outcome outcome_of(
+    const std::vector<Spectrum>& layers,
+    const std::vector<RankChoice>& choice) {
+  Outcome outcome;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    outcome.stored += stored(layers[l], choice[l].rank);
+    outcome.lost += lost(layers[l], choice[l].rank);
+    EXPECT_NEAR(choice[l].energy, 1 - lost(layers[l], choice[l].rank), 1e-12);
+    EXPECT_LT(
+        choice[l].rank * (layers[l].m + layers[l].n),
+        layers[l].m * layers[l].n);
+  }
+  return outcome;
+}
+
+std::vector<Spectrum> random_layers(unsigned seed) {
+  Random random(seed, RandomPurpose::Test);
+  std::vector<Spectrum> layers;
+  for (unsigned l = 0; l < 3 + seed % 2; ++l) {
+    const std::int64_t n = 2 + random.below(8);
+    const std::int64_t m = n + random.below(20);
+    const double decay = 2 * random.uniform();
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < n; ++i) {
+      values.push_back((0.5 + random.uniform()) * std::pow(i + 1.0, -decay));
+    }
+    std::sort(values.rbegin(), values.rend());
+    layers.push_back(spectrum(m, n, values));
+  }
+  return layers;
+}
+
+TEST(Budget, IsAsGoodAsBruteForce) {
+  int cases = 0;
+  int exact = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const auto layers = random_layers(seed);
+    const std::int64_t other = seed % 3 * 10;
+    double dense = static_cast<double>(other);
+    double least = static_cast<double>(other);
+    for (const auto& s : layers) {
+      dense += stored(s, 0);
+      least += std::min(stored(s, 0), stored(s, 1));
+    }
+    for (const double ratio : {1.0, 1.1, 1.3, 1.6, 2.0, 3.0}) {
+      if (dense / ratio < least) {
+        continue;
+      }
+      const auto got = outcome_of(
+          layers,
+          choose_ranks(
+              {.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
+      const double best =
+          brute_force(layers, dense / ratio - static_cast<double>(other));
+      EXPECT_GE(dense / (got.stored + static_cast<double>(other)), ratio);
+      EXPECT_LE(got.lost, best * 1.25 + 1e-12)
+          << "seed " << seed << " ratio " << ratio;
+      ++cases;
+      exact += got.lost <= best + 1e-12;
+    }
+  }
+  EXPECT_GT(cases, 200);
+  EXPECT_GT(exact, cases * 19 / 20) << cases;
+}
+
+TEST(Budget, GetsTheRatioAskedFor) {
+  std::vector<Spectrum> layers;
+  for (int l = 0; l < 12; ++l) {
+    std::vector<double> values;
+    for (int i = 0; i < 128; ++i) {
+      values.push_back(std::pow(i + 1.0, -0.2 * (l % 4)));
+    }
+    layers.push_back(spectrum(512 + 64 * l, 128, values));
+  }
+  const std::int64_t other = 3000;
+  double dense = other;
+  for (const auto& s : layers) {
+    dense += stored(s, 0);
+  }
+  for (const double ratio : {2.0, 10.0, 40.0}) {
+    const auto got = outcome_of(
+        layers,
+        choose_ranks(
+            {.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
+    EXPECT_GE(dense / (got.stored + other), ratio);
+    // No layer could have had one rank more.
+    EXPECT_GT(got.stored + other + 512 + 128, dense / ratio);
+  }
+}
+
+// A flat layer loses nothing by going dense, a steep one needs little.
+TEST(Budget, ALayerMayGoDense) {
+  const std::vector<Spectrum> layers{
+      spectrum(20, 20, std::vector<double>(20, 1)),
+      spectrum(400, 20, {1, 1e-3, 0, 0})};
+  const auto choices = choose_ranks(
+      {.rule = RankRuleName::Budget, .ratio = 8400.0 / 1300}, layers, 0);
+  EXPECT_EQ(choices[0].rank, 0);
+  EXPECT_EQ(choices[0].energy, 1);
+  EXPECT_EQ(choices[1].rank, 2);
+}
+
+TEST(Budget, RatioOneKeepsEverything) {
+  const auto layers = random_layers(3);
+  const auto choices =
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 1}, layers, 5);
+  for (const auto& choice : choices) {
+    EXPECT_NEAR(choice.energy, 1, 1e-12);
+  }
+}
+
+TEST(Budget, NothingIsSpentOnZeroLayers) {
+  const std::vector<Spectrum> layers{
+      spectrum(50, 30, std::vector<double>(30, 0)),
+      spectrum(50, 30, {3, 2, 1})};
+  const auto choices =
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 2}, layers, 0);
+  EXPECT_EQ(choices[0].rank, 1);
+  EXPECT_EQ(choices[1].rank, 3);
+}
+
+TEST(Budget, OutOfReachSaysWhatIsInReach) {
+  const std::vector<Spectrum> layers{spectrum(90, 10, {1, 1})};
+  try {
+    choose_ranks({.rule = RankRuleName::Budget, .ratio = 40}, layers, 0);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("40:1"), std::string::npos) << text;
+    EXPECT_NE(text.find("9:1 at most"), std::string::npos) << text;
+  }
+  EXPECT_EQ(
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 9}, layers, 0)[0]
+          .rank,
+      1);
+}
+
+}  // namespace
+}  // namespace abtrain::linalg
