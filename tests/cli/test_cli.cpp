@@ -64,6 +64,7 @@ TEST(Cli, NothingAtAllIsWrongUse) {
 }
 
 struct WrongUse {
+  const char* name;
   const char* arguments;
   const char* says;
 };
@@ -81,16 +82,20 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CliWrongUse,
     testing::Values(
-        WrongUse{"trian --config x.yaml", "did you mean 'train'?"},
-        WrongUse{"x.yaml", "did you mean `abtrain --config x.yaml`?"},
-        WrongUse{"train", "--config is required"},
-        WrongUse{"--set a=1", "--config is required"},
-        WrongUse{"--config x.yaml --set a=1 b=2", "b=2"},
-        WrongUse{"--config x.yaml --fast", "--fast"},
-        WrongUse{"evaluate", "run is required"}));
+        WrongUse{"Misspelt", "trian --config x.yaml", "did you mean 'train'?"},
+        WrongUse{
+            "BareFile",
+            "x.yaml",
+            "did you mean `abtrain --config x.yaml`?"},
+        WrongUse{"NoFile", "train", "--config is required"},
+        WrongUse{"OnlySet", "--set a=1", "--config is required"},
+        WrongUse{"TwoValues", "--config x.yaml --set a=1 b=2", "b=2"},
+        WrongUse{"UnknownOption", "--config x.yaml --fast", "--fast"},
+        WrongUse{"NoRun", "evaluate", "run is required"}),
+    [](const auto& test) { return test.param.name; });
 
 TEST(Cli, MissingConfigurationIsNamed) {
-  for (const char* verb : {"", "train "}) {
+  for (const char* verb : {"", "train ", "plan "}) {
     const Outcome outcome =
         run(std::string(verb) + "--config no_such_file.yaml", Stream::Error);
     EXPECT_EQ(outcome.exit_code, 66) << verb;
@@ -103,6 +108,17 @@ TEST(Cli, WrongKeyIsAConfigurationError) {
       run("--config fashion_mnist_mlp.yaml --set train.epocs=2", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_TRUE(contains(outcome.text, "epochs")) << outcome.text;
+}
+
+TEST(Cli, PlanAndDryRunPrintTheSame) {
+  const std::string arguments =
+      "--config fashion_mnist_mlp.yaml --set workers=8 --name planned";
+  const Outcome plan = run("plan " + arguments, Stream::Out);
+  const Outcome dry_run = run(arguments + " --dry-run", Stream::Out);
+  EXPECT_EQ(plan.exit_code, 0);
+  EXPECT_EQ(dry_run.exit_code, 0);
+  EXPECT_TRUE(contains(plan.text, "planned")) << plan.text;
+  EXPECT_EQ(plan.text, dry_run.text);
 }
 
 TEST(Cli, DoctorTellsOfEachPart) {
