@@ -1,0 +1,164 @@
+#include "nn/model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace abtrain::nn {
+namespace {
+
+ModelOptions named(const std::string& name) {
+  ModelOptions options;
+  options.name = name;
+  return options;
+}
+
+constexpr InputShape kFashion{1, 28, 28, 10};
+constexpr InputShape kCifar{3, 32, 32, 10};
+
+// Published or summed by hand.
+TEST(Models, ParameterCounts) {
+  EXPECT_EQ(
+      make_model(named("softmax"), kFashion)->dense_parameters(), 7850);
+  EXPECT_EQ(
+      make_model(named("mlp"), kFashion)->dense_parameters(),
+      785 * 1024 + 2 * 1025 * 1024 + 1025 * 10);
+  // LeNet-5 with fully connected feature maps: 61,706.
+  EXPECT_EQ(
+      make_model(named("lenet5"), kFashion)->dense_parameters(), 61706);
+  // VGG16's convolutions without biases (14,710,464), 13 batch norms, a head.
+  EXPECT_EQ(
+      make_model(named("vgg16-small"), kCifar)->dense_parameters(),
+      14710464 + 2 * 4224 + 5130);
+}
+
+TEST(Models, EachRunsAndGivesLogits) {
+  for (const std::string& name : model_names()) {
+    const InputShape shape = name == "vgg16-small" ? kCifar : kFashion;
+    ModelOptions options = named(name);
+    options.width = 0.25;
+    const auto model = make_model(options, shape);
+    model->initialise("kaiming", 3);
+    const at::NoGradGuard no_grad;
+    for (const std::int64_t batch : {1, 3}) {
+      const at::Tensor x =
+          at::randn({batch, shape.channels, shape.height, shape.width});
+      const at::Tensor y = model->forward(x, batch > 1);
+      EXPECT_EQ(y.sizes(), at::IntArrayRef({batch, 10})) << name;
+      EXPECT_TRUE(y.isfinite().all().item<bool>()) << name;
+    }
+  }
+}
+
+TEST(Models, NamesArePyTorchs) {
+  const auto vgg = make_model(named("vgg16-small"), kCifar);
+  EXPECT_EQ(vgg->weights().front().name, "features.0.weight");
+  EXPECT_EQ(vgg->weights()[12].name, "features.40.weight");
+  EXPECT_EQ(vgg->weights().back().name, "classifier.weight");
+  EXPECT_EQ(vgg->buffers().front().name, "features.1.running_mean");
+  EXPECT_EQ(vgg->parameters().back().name, "classifier.bias");
+}
+
+TEST(Models, WidthScalesChannels) {
+  ModelOptions options = named("vgg16-small");
+  options.width = 0.5;
+  const auto model = make_model(options, kCifar);
+  EXPECT_EQ(model->weights()[0].weight->sizes()[0], 32);
+  EXPECT_EQ(model->weights()[12].weight->sizes()[0], 256);
+}
+
+TEST(Models, InitialisationIsSeededAndHasTheRightSpread) {
+  const auto a = make_model(named("vgg16-small"), kCifar);
+  const auto b = make_model(named("vgg16-small"), kCifar);
+  a->initialise("kaiming", 5);
+  b->initialise("kaiming", 5);
+  for (std::size_t i = 0; i < a->weights().size(); ++i) {
+    EXPECT_TRUE(at::equal(
+        a->weights()[i].weight->dense, b->weights()[i].weight->dense));
+  }
+  const Weight& conv = *a->weights()[8].weight;  // 512 x 512 x 3 x 3
+  const double spread = conv.dense.std().item<double>();
+  EXPECT_NEAR(spread, std::sqrt(2.0 / (512 * 9)), 1e-4);
+  EXPECT_TRUE(conv.dense.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const Weight& head = *a->weights().back().weight;
+  EXPECT_LE(head.dense.abs().max().item<double>(), 1 / std::sqrt(512.0));
+  EXPECT_NEAR(
+      head.dense.std().item<double>(), 1 / std::sqrt(3 * 512.0), 1e-3);
+  b->initialise("kaiming", 6);
+  EXPECT_FALSE(at::equal(
+      a->weights()[0].weight->dense, b->weights()[0].weight->dense));
+}
+
+TEST(Models, OrthogonalInitialisationHasSingularValuesOfOne) {
+  ModelOptions options = named("vgg16-small");
+  options.width = 0.125;
+  const auto model = make_model(options, kCifar);
+  model->initialise("orthogonal", 5);
+  for (const NamedWeight& w : model->weights()) {
+    const at::Tensor matrix = w.weight->matrix().contiguous();
+    const at::Tensor gram = at::matmul(matrix.t(), matrix);
+    EXPECT_LT(
+        (gram - at::eye(w.weight->n())).abs().max().item<double>(), 1e-5)
+        << w.name;
+  }
+}
+
+std::vector<std::string> layers_of(const std::vector<NamedWeight>& weights) {
+  std::vector<std::string> names;
+  for (const NamedWeight& w : weights) {
+    names.push_back(w.layer);
+  }
+  return names;
+}
+
+TEST(KeepDense, DefaultsAndGlobs) {
+  using Names = std::vector<std::string>;
+  const auto mlp = make_model(named("mlp"), kFashion);
+  EXPECT_EQ(
+      layers_of(factorable_weights(*mlp, {"default"})),
+      (Names{"fc1", "fc2", "fc3"}));
+}
+
+TEST(KeepDense, ListsReplaceOrExtendTheDefault) {
+  using Names = std::vector<std::string>;
+  const auto mlp = make_model(named("mlp"), kFashion);
+  EXPECT_EQ(
+      layers_of(factorable_weights(*mlp, {"default", "fc2"})),
+      (Names{"fc1", "fc3"}));
+  EXPECT_EQ(
+      layers_of(factorable_weights(*mlp, {"fc?.weight"})), (Names{}));
+  EXPECT_EQ(factorable_weights(*mlp, {}).size(), 4U);
+  const auto vgg = make_model(named("vgg16-small"), kCifar);
+  EXPECT_EQ(factorable_weights(*vgg, {"default"}).size(), 12U);
+  EXPECT_EQ(factorable_weights(*vgg, {"features.*"}).size(), 1U);
+}
+
+TEST(KeepDense, APatternThatMatchesNothingIsAnError) {
+  const auto mlp = make_model(named("mlp"), kFashion);
+  try {
+    factorable_weights(*mlp, {"fc9"});
+    FAIL() << "fc9 was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        e.what(),
+        "method.keep_dense: 'fc9' matches no layer; the layers are fc1, fc2, "
+        "fc3, fc4");
+  }
+}
+
+TEST(Models, ShapesThatDoNotFitAreRefused) {
+  EXPECT_THROW(make_model(named("vgg16-small"), kFashion), Error);
+  EXPECT_THROW(
+      make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
+  EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
+}
+
+}  // namespace
+}  // namespace abtrain::nn

@@ -1,0 +1,182 @@
+#include "optim/optimizer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace abtrain::optim {
+namespace {
+
+// One number, stepped as the papers say, in float64.
+struct Reference {
+  OptimizerOptions o;
+  double x = 0, m = 0, v = 0;
+  int t = 0;
+  void adamw(double g, double lr, double decay) {
+    ++t;
+    x -= lr * decay * x;
+    m = o.beta1 * m + (1 - o.beta1) * g;
+    v = o.beta2 * v + (1 - o.beta2) * g * g;
+    const double m_hat = m / (1 - std::pow(o.beta1, t));
+    const double v_hat = v / (1 - std::pow(o.beta2, t));
+    x -= lr * m_hat / (std::sqrt(v_hat) + o.eps);
+  }
+  void sgd(double g, double lr, double decay) {
+    ++t;
+    g += decay * x;
+    m = t == 1 ? g : o.momentum * m + g;
+    x -= lr * (o.nesterov ? g + o.momentum * m : m);
+  }
+};
+
+struct Case {
+  const char* name;
+  double momentum;
+  bool nesterov;
+  bool decay_all;
+};
+
+class Steps : public ::testing::TestWithParam<Case> {};
+
+// Three parameters: one decays, one does not, one is a factor.
+TEST_P(Steps, EqualTheFormula) {
+  const Case c = GetParam();
+  OptimizerOptions o;
+  o.name = c.name;
+  o.momentum = c.momentum;
+  o.nesterov = c.nesterov;
+  o.decay_all = c.decay_all;
+  o.weight_decay = 0.1;
+  const auto optimizer = make_optimizer(o);
+  at::Tensor weight = at::randn({3, 5});
+  at::Tensor bias = at::randn({3});
+  at::Tensor factor = at::randn({4, 2});
+  std::vector<at::Tensor*> tensors = {&weight, &bias, &factor};
+  std::vector<std::vector<Reference>> references;
+  for (const at::Tensor* t : tensors) {
+    references.emplace_back();
+    for (std::int64_t i = 0; i < t->numel(); ++i) {
+      references.back().push_back(
+          {o, t->const_data_ptr<float>()[i], 0, 0, 0});
+    }
+  }
+  ParameterBlock block(
+      {{"weight", &weight, true, false},
+       {"bias", &bias, false, false},
+       {"factor", &factor, true, true}},
+      true,
+      optimizer->moments());
+  const double lr = 0.01, factor_scale = 3, divisor = 2.5;
+  for (int step = 0; step < 6; ++step) {
+    block.gradients().copy_(at::randn({block.numel()}));
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      const double decay = k == 1 && !c.decay_all ? 0 : 0.1;
+      const double rate = k == 2 ? lr * factor_scale : lr;
+      const auto* gradient =
+          block.gradients().const_data_ptr<float>() + block.offset(k);
+      for (std::size_t i = 0; i < references[k].size(); ++i) {
+        const double g = gradient[i] / divisor;
+        o.name == "adamw" ? references[k][i].adamw(g, rate, decay)
+                          : references[k][i].sgd(g, rate, decay);
+      }
+    }
+    optimizer->step(
+        block, lr, factor_scale, at::full({}, divisor, at::kFloat));
+  }
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    for (std::size_t i = 0; i < references[k].size(); ++i) {
+      EXPECT_NEAR(
+          tensors[k]->const_data_ptr<float>()[i], references[k][i].x, 2e-6)
+          << block.parameters()[k].name << " " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Steps,
+    ::testing::Values(
+        Case{"adamw", 0, false, false},
+        Case{"adamw", 0, false, true},
+        Case{"sgd", 0, false, false},
+        Case{"sgd", 0.9, false, false},
+        Case{"sgd", 0.9, true, true}));
+
+TEST(Optimizer, UnknownNameIsRefused) {
+  OptimizerOptions o;
+  o.name = "adam";
+  EXPECT_THROW(make_optimizer(o), Error);
+}
+
+TEST(Clip, DividesByTheExcess) {
+  const at::Tensor gradients = at::full({4}, 3.0F);  // norm 6
+  double norm = 0;
+  const at::Tensor divisor = clip_divisor(gradients, 1.5, &norm);
+  EXPECT_DOUBLE_EQ(norm, 6);
+  EXPECT_NEAR(divisor.item<double>(), 4, 1e-6);
+  EXPECT_FALSE(clip_divisor(gradients, 6.5, &norm).defined());
+  EXPECT_FALSE(clip_divisor(gradients, 0, &norm).defined());
+}
+
+TEST(ParameterBlock, PacksAndRebinds) {
+  at::Tensor a = at::randn({2, 3});
+  at::Tensor conv =
+      at::randn({2, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor a_before = a.clone();
+  const at::Tensor conv_before = conv.clone();
+  ParameterBlock block({{"a", &a}, {"conv", &conv}}, true, 2);
+  EXPECT_EQ(block.numel(), 30);
+  EXPECT_TRUE(at::equal(a, a_before));
+  EXPECT_TRUE(at::equal(conv, conv_before));
+  EXPECT_TRUE(conv.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(a.requires_grad());
+  block.values().fill_(7);
+  EXPECT_EQ(a.min().item<float>(), 7);
+  EXPECT_EQ(conv.min().item<float>(), 7);
+}
+
+TEST(ParameterBlock, CollectsGradientsAsAMeanOfMicroBatches) {
+  at::Tensor a = at::ones({3});
+  at::Tensor unused = at::ones({2});
+  ParameterBlock block({{"a", &a}, {"unused", &unused}}, true, 1);
+  (a * 2).sum().backward();
+  (a * 4).sum().backward();
+  block.gradients().fill_(99);
+  block.collect_gradients(2);
+  const auto* g = block.gradients().const_data_ptr<float>();
+  EXPECT_EQ(g[0], 3);
+  EXPECT_EQ(g[2], 3);
+  EXPECT_EQ(g[3], 0);
+  EXPECT_FALSE(a.grad().defined());
+}
+
+TEST(ParameterBlock, AdoptsMomentsOfDenseParametersOnly) {
+  at::Tensor a = at::ones({3}), factor = at::ones({4}), b = at::ones({2});
+  ParameterBlock old(
+      {{"a", &a}, {"factor", &factor, true, true}, {"b", &b}}, true, 2);
+  old.moments().fill_(5);
+  for (const at::Tensor& step : old.steps()) {
+    at::Tensor count = step;
+    count.fill_(11);
+  }
+  at::Tensor b_larger = at::ones({6});
+  ParameterBlock next(
+      {{"factor", &factor, true, true}, {"a", &a}, {"b", &b_larger}}, true, 2);
+  next.adopt(old);
+  EXPECT_EQ(next.moment_views(0)[0].max().item<float>(), 0);  // a new basis
+  EXPECT_EQ(next.moment_views(1)[1].min().item<float>(), 5);
+  EXPECT_EQ(next.moment_views(1)[2].max().item<float>(), 0);  // another size
+  EXPECT_EQ(next.steps()[0].item<float>(), 0);
+  EXPECT_EQ(next.steps()[1].item<float>(), 11);
+}
+
+}  // namespace
+}  // namespace abtrain::optim
