@@ -20,13 +20,15 @@ struct Loader::State {
       const ExampleOrder& which,
       std::int64_t size,
       std::int64_t ahead,
-      std::int64_t first)
+      std::int64_t first,
+      bool pin)
       : images(from),
         augment(how),
         order(which),
         batch_size(size),
         steps(size > 0 ? which.examples_per_epoch() / size : 0),
-        prefetch(static_cast<std::size_t>(ahead)) {
+        prefetch(static_cast<std::size_t>(ahead)),
+        pinned(pin) {
     ABT_CHECK(
         size >= 1, Config, "data.batch_size: expected 1 or more, got ", size);
     ABT_CHECK(
@@ -61,6 +63,9 @@ struct Loader::State {
             std::span(examples).subspan(
                 static_cast<std::size_t>(step) * size, size),
             epoch);
+        if (pinned) {
+          batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
+        }
         std::unique_lock lock(mutex);
         if (!taken.wait(lock, stop, [&] { return ready.size() < prefetch; }) ||
             stop.stop_requested()) {
@@ -78,6 +83,7 @@ struct Loader::State {
   const std::int64_t batch_size;
   const std::int64_t steps;
   const std::size_t prefetch;
+  const bool pinned;
   double waited = 0;
 
   std::mutex mutex;
@@ -95,14 +101,16 @@ Loader::Loader(
     const ExampleOrder& order,
     std::int64_t batch_size,
     std::int64_t prefetch,
-    std::int64_t first_step)
+    std::int64_t first_step,
+    bool pinned)
     : state_(std::make_unique<State>(
           images,
           augment,
           order,
           batch_size,
           prefetch,
-          first_step)) {}
+          first_step,
+          pinned)) {}
 Loader::~Loader() = default;
 
 Batch Loader::next() {

@@ -17,15 +17,17 @@ class Loader {
   // without end; an incomplete last batch of an epoch is dropped. `first_step`
   // starts in the middle. The references must outlive the loader;
   // order.epoch(e) is called by the loader's thread, up to `prefetch` batches
-  // before the first batch of epoch e is taken. Throws Config where an epoch
-  // has no full batch.
+  // before the first batch of epoch e is taken. `pinned`: batches lie in
+  // page-locked memory, for copies to a GPU that nobody waits for. Throws
+  // Config where an epoch has no full batch.
   Loader(
       const Images& images,
       const Augment& augment,
       const ExampleOrder& order,
       std::int64_t batch_size,
       std::int64_t prefetch,
-      std::int64_t first_step = 0);
+      std::int64_t first_step = 0,
+      bool pinned = false);
   ~Loader();
   Batch next();
   // Full steps in an epoch.

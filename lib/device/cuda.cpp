@@ -87,6 +87,12 @@ void Event::order_after() const {
   }
 }
 
+void Event::wait() const {
+  if (impl_) {
+    ABT_CUDA_CHECK(cudaEventSynchronize(impl_->event));
+  }
+}
+
 struct OwnStream::Impl {
   c10::cuda::CUDAStreamGuard guard;
   explicit Impl(const c10::cuda::CUDAStream& stream) : guard(stream) {}

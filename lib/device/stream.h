@@ -23,6 +23,8 @@ class Event {
 
   // What this thread queues from now on begins after that point.
   void order_after() const;
+  // Returns when that point is reached.
+  void wait() const;
 
  private:
   struct Impl;

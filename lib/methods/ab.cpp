@@ -6,6 +6,7 @@
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -348,11 +349,11 @@ void AbTraining::enter_ab(
     std::int64_t t,
     double seconds) {
   const at::NoGradGuard no_grad;
-  layers_.clear();
+  const std::vector<LayerRank> before = std::exchange(layers_, {});
   std::size_t next = 0;
   for (const nn::NamedWeight& named : factorable_) {
     nn::Weight& w = *named.weight;
-    LayerRank layer{named.layer, w.m(), w.n(), 0, 1.0};
+    LayerRank layer{named.layer, w.m(), w.n(), 0, 1.0, 1.0};
     if (next < weights.size() && weights[next].weight == named.weight) {
       const LayerFactors& f = factors[next++];
       layer.rank = f.rank;
@@ -363,6 +364,9 @@ void AbTraining::enter_ab(
         w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, f.pair.b);
       }
     }
+    layer.first_energy = before.empty()
+        ? layer.energy
+        : before[layers_.size()].first_energy;
     layers_.push_back(layer);
   }
   phase_ = Phase::Ab;

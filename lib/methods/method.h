@@ -21,8 +21,9 @@ struct LayerRank {
   std::string name;
   std::int64_t m = 0;
   std::int64_t n = 0;
-  std::int64_t rank = 0;  // 0: dense
-  double energy = 1;      // share of sum s^2 kept
+  std::int64_t rank = 0;    // 0: dense
+  double energy = 1;        // share of sum s^2 kept by the last cut
+  double first_energy = 1;  // and by the first
 };
 
 // Hears of what a method does; called on every worker.

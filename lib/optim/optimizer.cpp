@@ -1,10 +1,11 @@
 #include "optim/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <array>
 #include <cmath>
@@ -69,10 +70,8 @@ class AdamW : public Optimizer {
       const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : slices_of(block, options_.decay_all)) {
-      Tensors steps = pick(block.steps(), slice.members);
-      for (at::Tensor& step : steps) {
-        step.add_(1);
-      }
+      const Tensors steps = pick(block.steps(), slice.members);
+      at::_foreach_add_(steps, 1);
       at::_fused_adamw_(
           pick(block.value_views(), slice.members),
           pick(block.gradient_views(), slice.members),
@@ -110,9 +109,7 @@ class Sgd : public Optimizer {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : slices_of(block, options_.decay_all)) {
       // A zero momentum buffer gives PyTorch's first step: buf = gradient.
-      for (const std::size_t i : slice.members) {
-        block.steps()[i].add_(1);
-      }
+      at::_foreach_add_(pick(block.steps(), slice.members), 1);
       const Tensors buffers = moments() > 0
           ? pick(block.moment_views(0), slice.members)
           : Tensors{};
@@ -150,19 +147,17 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
       str("optimizer.name: expected sgd or adamw; got '", options.name, "'"));
 }
 
-at::Tensor clip_divisor(
-    const at::Tensor& flat_gradients, double limit, double* norm) {
+Clip clip(const at::Tensor& flat_gradients, double limit) {
   const at::NoGradGuard no_grad;
   if (flat_gradients.numel() == 0) {
-    *norm = 0;
-    return {};
+    return {at::zeros({}, flat_gradients.options()), {}};
   }
-  *norm = at::linalg_vector_norm(flat_gradients).item<double>();
-  if (limit <= 0 || !(*norm > limit)) {
-    return {};
+  Clip result{at::linalg_vector_norm(flat_gradients), {}};
+  const bool known = flat_gradients.is_cpu();
+  if (limit > 0 && (!known || result.norm.item<double>() > limit)) {
+    result.divisor = result.norm.add(1e-6).div_(limit).clamp_min_(1);
   }
-  return at::scalar_tensor(
-      (*norm + 1e-6) / limit, flat_gradients.options().dtype(at::kFloat));
+  return result;
 }
 
 }  // namespace abtrain::optim

@@ -28,9 +28,12 @@ class Optimizer {
 // adamw: Loshchilov and Hutter 2019, decoupled decay.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
-// Global-norm clipping: max(1, norm / limit) as the divisor of a step, or
-// undefined when nothing is to be clipped. `norm` receives the norm (fp64).
-at::Tensor clip_divisor(
-    const at::Tensor& flat_gradients, double limit, double* norm);
+// Global-norm clipping, torch.nn.utils.clip_grad_norm_'s rule.
+struct Clip {
+  at::Tensor norm;     // of all gradients, scalar on their device
+  at::Tensor divisor;  // max(1, (norm + 1e-6) / limit); undefined for 1
+};
+// Never makes the host wait for a GPU: there the divisor is always defined.
+Clip clip(const at::Tensor& flat_gradients, double limit);
 
 }  // namespace abtrain::optim

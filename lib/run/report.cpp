@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "run/recorder.h"
 
 namespace abtrain::run {
 
@@ -64,15 +65,6 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
-  ordered_json layers = ordered_json::array();
-  for (const methods::LayerRank& l : result.layers) {
-    layers.push_back(
-        {{"name", l.name},
-         {"m", l.m},
-         {"n", l.n},
-         {"rank", l.rank},
-         {"energy", l.energy}});
-  }
   return {
       {"name", options.name},
       {"method", options.method.name},
@@ -118,7 +110,7 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
         {"evaluate", seconds(&TimeSplit::evaluate)}}},
       {"steps", result.steps},
       {"workers", options.workers},
-      {"layers", layers}};
+      {"layers", layers_json(result.layers)}};
 }
 
 std::string report_table(
@@ -203,7 +195,7 @@ std::string report_table(
           "; evaluation ",
           human_seconds(time["evaluate"].get<double>())));
   if (!s["layers"].empty()) {
-    out += "  layer                     m       n    rank  energy kept\n";
+    out += "  layer                     m       n    rank  energy kept: first cut   last\n";
     for (const ordered_json& l : s["layers"]) {
       const auto pad = [](const std::string& text, std::size_t width) {
         return std::string(text.size() < width ? width - text.size() : 0, ' ') +
@@ -215,7 +207,8 @@ std::string report_table(
       out += "    " + name + pad(std::to_string(l["m"].get<int>()), 3) +
           pad(std::to_string(l["n"].get<int>()), 8) +
           pad(rank > 0 ? std::to_string(rank) : "dense", 8) +
-          pad(percent(l["energy"], 1), 13) + "\n";
+          pad(percent(l["first_energy"], 1), 24) +
+          pad(percent(l["energy"], 1), 9) + "\n";
     }
   }
   row("files", folder);

@@ -2,17 +2,19 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/empty.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/meter.h"
 #include "data/loader.h"
 #include "data/order.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "run/readback.h"
+#include "run/recorder.h"
 
 namespace abtrain::run {
 
@@ -45,52 +47,6 @@ class Autocast {
   at::DeviceType device_;
 };
 
-ordered_json layers_json(const std::vector<methods::LayerRank>& layers) {
-  ordered_json list = ordered_json::array();
-  for (const methods::LayerRank& l : layers) {
-    list.push_back(
-        {{"name", l.name},
-         {"m", l.m},
-         {"n", l.n},
-         {"rank", l.rank},
-         {"energy", l.energy}});
-  }
-  return list;
-}
-
-// Writes what a method does to the run's log, and keeps its SVD time.
-class Recorder : public methods::Observer {
- public:
-  explicit Recorder(RunLog* log) : log_(log) {}
-  void decomposed(
-      std::int64_t step,
-      const std::vector<methods::LayerRank>& layers,
-      double seconds) override {
-    if (log_ != nullptr) {
-      log_->event(
-          "decompose",
-          step,
-          {{"duration", seconds}, {"layers", layers_json(layers)}});
-    }
-  }
-  void synchronised(
-      std::int64_t step, const std::string& mode, double seconds) override {
-    if (log_ != nullptr) {
-      log_->event("sync", step, {{"duration", seconds}, {"mode", mode}});
-    }
-  }
-  void add_svd_seconds(double seconds) override {
-    svd_ += seconds;
-  }
-  double svd() const {
-    return svd_;
-  }
-
- private:
-  RunLog* log_;
-  double svd_ = 0;
-};
-
 // One worker's run, cut in the moments of the loop.
 class Trainer {
  public:
@@ -99,13 +55,15 @@ class Trainer {
 
  private:
   void step(std::int64_t t);
-  double forward_backward();
+  at::Tensor forward_backward();
   void optimize(std::int64_t t);
-  void check_finite(std::int64_t t, double loss);
+  void log_step(std::int64_t t, const std::string& phase);
+  void take_loss(const std::optional<Readback::Reading>& loss);
+  void check_finite(
+      const std::optional<Readback::Reading>& reading, const char* what);
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   WorkerFigures figures() const;
-  std::vector<WorkerFigures> gather(const WorkerFigures& own);
 
   const TrainInputs& in_;
   const RunOptions& options_;
@@ -128,8 +86,12 @@ class Trainer {
   double metrics_seconds_ = 0;
   double total_seconds_ = 0;
   TrafficSplit by_phase_;    // full_phase, ab_phase, switches only
+  Readback loss_;
+  Readback norm_;
+  double last_loss_ = 0;
   double loss_sum_ = 0;      // since the last step event
   std::int64_t loss_count_ = 0;
+  std::int64_t event_step_ = 0;
   double event_seconds_ = 0;
 };
 
@@ -160,7 +122,9 @@ Trainer::Trainer(
           augment_,
           *order_,
           options_.data.batch_size,
-          options_.data.prefetch)),
+          options_.data.prefetch,
+          /*first_step=*/0,
+          /*pinned=*/in_.device.is_cuda())),
       evaluate_every_(
           options_.evaluate.every.in_steps(length_.steps_per_epoch)) {
   model_->initialise(options_.model.init, options_.seed);
@@ -176,23 +140,44 @@ Trainer::Trainer(
        recorder_});
 }
 
-double Trainer::forward_backward() {
-  double loss_value = 0;
+// The mean loss of the step's micro-batches, a scalar on the device.
+at::Tensor Trainer::forward_backward() {
+  at::Tensor sum;
   for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
     const data::Batch batch = loader_->next();
-    const at::Tensor labels = batch.labels.to(in_.device);
+    const auto to_device = [&](const at::Tensor& tensor) {
+      return tensor.to(
+          in_.device, tensor.scalar_type(), /*non_blocking=*/true);
+    };
     const at::Tensor logits =
-        model_->forward(batch.images.to(in_.device), true).to(at::kFloat);
+        model_->forward(to_device(batch.images), true).to(at::kFloat);
     const at::Tensor loss = at::cross_entropy_loss(
-        logits, labels, {}, 1, -100, options_.train.label_smoothing);
+        logits,
+        to_device(batch.labels),
+        {},
+        1,
+        -100,
+        options_.train.label_smoothing);
     loss.backward();
-    loss_value += loss.item<double>();
+    sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
-  return loss_value / static_cast<double>(options_.train.accumulate);
+  return options_.train.accumulate == 1
+      ? sum
+      : sum / static_cast<double>(options_.train.accumulate);
 }
 
-void Trainer::check_finite(std::int64_t t, double loss) {
-  if (std::isfinite(loss)) {
+void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
+  check_finite(loss, "loss");
+  if (loss) {
+    last_loss_ = loss->value;
+    loss_sum_ += loss->value;
+    ++loss_count_;
+  }
+}
+
+void Trainer::check_finite(
+    const std::optional<Readback::Reading>& reading, const char* what) {
+  if (!reading || std::isfinite(reading->value)) {
     return;
   }
   optim::ParameterBlock& block = method_->block();
@@ -209,11 +194,13 @@ void Trainer::check_finite(std::int64_t t, double loss) {
   throw Error(
       ErrorKind::Diverged,
       str("step ",
-          t + 1,
-          ": the loss of worker ",
+          reading->step + 1,
+          ": the ",
+          what,
+          " of worker ",
           world_->rank(),
           " is ",
-          loss,
+          reading->value,
           "; ",
           where,
           ". A lower optimizer.lr, a longer warm-up or train.clip_norm may "
@@ -224,10 +211,10 @@ void Trainer::optimize(std::int64_t t) {
   optim::ParameterBlock& block = method_->block();
   at::Tensor divisor;
   if (options_.train.clip_norm > 0) {
-    double norm = 0;
-    divisor = optim::clip_divisor(
-        block.gradients(), options_.train.clip_norm, &norm);
-    check_finite(t, norm);
+    const optim::Clip clip =
+        optim::clip(block.gradients(), options_.train.clip_norm);
+    check_finite(norm_.exchange(t, clip.norm), "gradient norm");
+    divisor = clip.divisor;
   }
   optimizer_->step(
       block, method_->learning_rate(t), method_->factor_lr_scale(), divisor);
@@ -238,55 +225,58 @@ void Trainer::step(std::int64_t t) {
     in_.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  const double loss = forward_backward();
-  check_finite(t, loss);
+  take_loss(loss_.exchange(t, forward_backward()));
   method_->block().collect_gradients(options_.train.accumulate);
 
   const auto sent = [&] {
     return static_cast<double>(meter_.training_bytes());
   };
-  const bool full = method_->phase_name() == "full";
+  const std::string phase = method_->phase_name();
   const double before = sent();
   method_->reduce_gradients(t);
   const double reduced = sent();
-  (full ? by_phase_.full_phase : by_phase_.ab_phase) += reduced - before;
+  (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
+      reduced - before;
   optimize(t);
-  const std::string phase = method_->phase_name();
   method_->after_step(t + 1);
   by_phase_.switches += sent() - reduced;
-
-  loss_sum_ += loss;
-  ++loss_count_;
   if (in_.log != nullptr) {
-    const auto images = static_cast<double>(
-        options_.data.batch_size * options_.train.accumulate * world_->size());
-    const double now = watch_.seconds();
-    in_.log->progress(
-        t + 1,
-        length_.steps,
-        phase,
-        loss,
-        images * static_cast<double>(t + 1) / (now - evaluate_seconds_));
-    if ((t + 1) % options_.train.log_every == 0 || t + 1 == length_.steps) {
-      in_.log->event(
-          "step",
-          t + 1,
-          {{"phase", phase},
-           {"loss", loss_sum_ / static_cast<double>(loss_count_)},
-           {"lr", method_->learning_rate(t)},
-           {"images_per_second",
-            images * static_cast<double>(loss_count_) /
-                (now - event_seconds_)},
-           {"bytes_per_worker", meter_.training_bytes()}});
-      loss_sum_ = 0;
-      loss_count_ = 0;
-      event_seconds_ = watch_.seconds();
-    }
+    log_step(t, phase);
   }
   const std::int64_t every = options_.train.check_replicas;
   if (every > 0 && (t + 1) % every == 0) {
     method_->check_replicas(t + 1);
   }
+}
+
+void Trainer::log_step(std::int64_t t, const std::string& phase) {
+  const auto images = static_cast<double>(
+      options_.data.batch_size * options_.train.accumulate * world_->size());
+  const double now = watch_.seconds();
+  in_.log->progress(
+      t + 1,
+      length_.steps,
+      phase,
+      last_loss_,
+      images * static_cast<double>(t + 1) / (now - evaluate_seconds_));
+  const bool due = (t + 1) % options_.train.log_every == 0;
+  if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
+    return;
+  }
+  in_.log->event(
+      "step",
+      t + 1,
+      {{"phase", phase},
+       {"loss", loss_sum_ / static_cast<double>(loss_count_)},
+       {"lr", method_->learning_rate(t)},
+       {"images_per_second",
+        images * static_cast<double>(t + 1 - event_step_) /
+            (now - event_seconds_)},
+       {"bytes_per_worker", meter_.training_bytes()}});
+  loss_sum_ = 0;
+  loss_count_ = 0;
+  event_step_ = t + 1;
+  event_seconds_ = watch_.seconds();
 }
 
 bool Trainer::evaluates_after(std::int64_t t) const {
@@ -365,6 +355,8 @@ TrainResult Trainer::run() {
       evaluate_now(t + 1, false);
     }
   }
+  take_loss(loss_.flush());
+  check_finite(norm_.flush(), "gradient norm");
   const auto before = static_cast<double>(meter_.training_bytes());
   method_->finish(length_.steps);
   by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
@@ -380,7 +372,7 @@ TrainResult Trainer::run() {
       meter_.of(comm::Purpose::Metrics).bytes);
   result.steps = length_.steps;
   result.layers = method_->layers();
-  result.workers = gather(own);
+  result.workers = gather_figures(*world_, own);
   result.model = std::move(model_);
   return result;
 }
@@ -406,28 +398,6 @@ WorkerFigures Trainer::figures() const {
   f.trained_parameters =
       static_cast<double>(method_->block().numel());
   return f;
-}
-
-std::vector<WorkerFigures> Trainer::gather(const WorkerFigures& own) {
-  static_assert(std::is_trivially_copyable_v<WorkerFigures>);
-  constexpr std::int64_t kNumbers = sizeof(WorkerFigures) / sizeof(double);
-  at::Tensor mine = at::empty({kNumbers}, at::kDouble);
-  std::memcpy(mine.data_ptr(), &own, sizeof(own));
-  at::Tensor all = at::empty({kNumbers * world_->size()}, at::kDouble);
-  world_
-      ->all_gather(
-          all,
-          mine,
-          std::vector<std::int64_t>(
-              static_cast<std::size_t>(world_->size()), kNumbers),
-          comm::Purpose::Metrics)
-      .wait();
-  std::vector<WorkerFigures> result(static_cast<std::size_t>(world_->size()));
-  std::memcpy(
-      result.data(),
-      all.const_data_ptr(),
-      result.size() * sizeof(WorkerFigures));
-  return result;
 }
 
 }  // namespace

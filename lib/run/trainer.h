@@ -9,42 +9,15 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/meter.h"
 #include "data/dataset.h"
 #include "methods/method.h"
 #include "nn/model.h"
 #include "run/evaluation.h"
+#include "run/figures.h"
 #include "run/run_log.h"
 #include "run/run_options.h"
 
 namespace abtrain::run {
-
-// Where the time of a worker went. `train` = compute + communication + svd +
-// data: the wall time of the loop without evaluations.
-struct TimeSplit {
-  double train = 0;
-  double compute = 0;
-  double communication = 0;  // in collectives, waiting for others included
-  double svd = 0;
-  double data = 0;           // waiting for batches
-  double evaluate = 0;
-};
-
-// Bytes sent by a worker, metrics not counted but in `metrics`.
-struct TrafficSplit {
-  double gradient = 0, sync = 0, factors = 0, metrics = 0;
-  double inside_groups = 0, between_groups = 0;
-  double full_phase = 0, ab_phase = 0, switches = 0;
-  double total() const {
-    return gradient + sync + factors;
-  }
-};
-
-struct WorkerFigures {
-  TimeSplit seconds;
-  TrafficSplit traffic;
-  double trained_parameters = 0;  // that this worker trains at the end
-};
 
 struct TrainResult {
   std::unique_ptr<nn::Model> model;  // final; the same on every worker
@@ -65,7 +38,7 @@ struct TrainInputs {
 };
 
 // Collective over `world`. Throws Error(Diverged) naming step and parameter when
-// a loss is not finite.
+// a loss is not finite; on a GPU one step later, since nothing waits for it.
 TrainResult train_worker(
     comm::Communicator& world, const TrainInputs& inputs);
 

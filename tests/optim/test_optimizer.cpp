@@ -118,12 +118,12 @@ TEST(Optimizer, UnknownNameIsRefused) {
 
 TEST(Clip, DividesByTheExcess) {
   const at::Tensor gradients = at::full({4}, 3.0F);  // norm 6
-  double norm = 0;
-  const at::Tensor divisor = clip_divisor(gradients, 1.5, &norm);
-  EXPECT_DOUBLE_EQ(norm, 6);
-  EXPECT_NEAR(divisor.item<double>(), 4, 1e-6);
-  EXPECT_FALSE(clip_divisor(gradients, 6.5, &norm).defined());
-  EXPECT_FALSE(clip_divisor(gradients, 0, &norm).defined());
+  const Clip clipped = clip(gradients, 1.5);
+  EXPECT_DOUBLE_EQ(clipped.norm.item<double>(), 6);
+  EXPECT_NEAR(clipped.divisor.item<double>(), 4, 1e-6);
+  EXPECT_FALSE(clip(gradients, 6.5).divisor.defined());
+  EXPECT_FALSE(clip(gradients, 0).divisor.defined());
+  EXPECT_DOUBLE_EQ(clip(gradients, 0).norm.item<double>(), 6);
 }
 
 TEST(ParameterBlock, PacksAndRebinds) {

@@ -1,0 +1,118 @@
+// Time of a training step of vgg16-small (CIFAR-10 shapes, random images): dense
+// or in the AB phase, the whole loop as `abtrain train` runs it. One row:
+// method, workers, threads a worker, median and quartiles of the step in ms.
+//   bench_step dense|only-b|ab [workers [threads [width [batch [steps]]]]]
+#include <ATen/Parallel.h>
+#include <ATen/ops/randint.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/run_workers.h"
+#include "device/devices.h"
+#include "run/trainer.h"
+
+namespace {
+
+using namespace abtrain;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kWarmUp = 3;
+
+data::Dataset random_images(std::int64_t count) {
+  data::Dataset set;
+  set.name = "random";
+  set.classes = 10;
+  set.mean.assign(3, 0.5F);
+  set.std.assign(3, 0.25F);
+  set.train = {
+      at::randint(256, {count, 3, 32, 32}, at::kByte),
+      at::randint(10, {count}, at::kLong)};
+  set.test = {
+      set.train.pixels.narrow(0, 0, 2), set.train.labels.narrow(0, 0, 2)};
+  return set;
+}
+
+run::RunOptions options_of(const std::string& mode, int argc, char** argv) {
+  const auto number = [&](int index, double otherwise) {
+    return argc > index ? std::atof(argv[index]) : otherwise;
+  };
+  run::RunOptions o;
+  o.workers = static_cast<std::int64_t>(number(2, 1));
+  o.train.threads = static_cast<std::int64_t>(number(3, 2));
+  o.model.name = "vgg16-small";
+  o.model.width = number(4, 1);
+  o.data.batch_size = static_cast<std::int64_t>(number(5, 128));
+  o.train.steps = static_cast<std::int64_t>(number(6, 9)) + kWarmUp;
+  o.evaluate.every = Duration::steps(0);
+  o.method.name = mode == "dense" ? "ddp" : "ab";
+  o.method.sync = mode == "only-b" ? "only-b" : "only-learned";
+  o.method.sync_every = Duration::steps(1000000);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.method.rank.rule = linalg::RankRuleName::Ratio;
+  o.method.rank.ratio = 20;
+  return o;
+}
+
+// Seconds of each step of worker 0, the first few left out.
+std::vector<double> step_seconds(const run::RunOptions& options) {
+  const data::Dataset set = random_images(
+      std::max<std::int64_t>(1024, options.workers * options.data.batch_size));
+  std::vector<Clock::time_point> moments;
+  comm::run_workers(
+      static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
+        run::train_worker(
+            world,
+            {options,
+             set,
+             {},
+             device::pick_device("auto"),
+             nullptr,
+             [&](int rank, std::int64_t step, nn::Model&) {
+               if (rank == 0 && step >= kWarmUp) {
+                 moments.push_back(Clock::now());
+               }
+             }});
+      });
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < moments.size(); ++i) {
+    seconds.push_back(
+        std::chrono::duration<double>(moments[i] - moments[i - 1]).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode != "dense" && mode != "only-b" && mode != "ab") {
+    std::fprintf(
+        stderr,
+        "usage: bench_step dense|only-b|ab [workers [threads [width [batch "
+        "[steps]]]]]\n");
+    return 2;
+  }
+  try {
+    const run::RunOptions options = options_of(mode, argc, argv);
+    at::set_num_threads(static_cast<int>(options.train.threads));
+    const std::vector<double> s = step_seconds(options);
+    std::printf(
+        "%s %d %d %.2f %.2f %.2f\n",
+        mode.c_str(),
+        static_cast<int>(options.workers),
+        static_cast<int>(options.train.threads),
+        1e3 * s[s.size() / 2],
+        1e3 * s[s.size() / 4],
+        1e3 * s[s.size() * 3 / 4]);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_step: %s\n", e.what());
+    return 1;
+  }
+}
