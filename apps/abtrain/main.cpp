@@ -1,10 +1,13 @@
 // Reads the command line and turns errors into exit codes. The only place that
 // knows CLI11.
 #include <CLI/CLI.hpp>
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -155,12 +158,29 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const LocatedError& error) {
+    std::cerr << error.what() << '\n';
+    return error.exit_code();
   } catch (const Error& error) {
     std::cerr << "abtrain: " << error.what() << '\n';
     if (error.kind() == ErrorKind::Usage) {
       std::cerr << "`abtrain --help` lists commands and options.\n";
     }
     return error.exit_code();
+  } catch (const c10::OutOfMemoryError& error) {
+    std::cerr << "abtrain: out of GPU memory: "
+              << error.what_without_backtrace()
+              << "\nA smaller data.batch_size or model, or precision: bf16, "
+                 "needs less.\n";
+    return 1;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "abtrain: out of memory; a smaller data.batch_size, model or "
+                 "number of workers needs less\n";
+    return 1;
+  } catch (const c10::Error& error) {
+    std::cerr << "abtrain: internal error: " << error.what_without_backtrace()
+              << '\n';
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << "abtrain: internal error: " << error.what() << '\n';
     return 1;

@@ -35,6 +35,13 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// Each line of the message begins with the place it is about (file:line:column),
+// so that editors find it: printed as it is.
+class LocatedError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace abtrain
 
 // ABT_CHECK(ok, kind, parts...) throws Error(ErrorKind::kind) with the parts

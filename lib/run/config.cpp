@@ -151,7 +151,7 @@ class Reader {
       }
     }
     if (!reading_.problems.empty()) {
-      throw Error(ErrorKind::Config, to_text(reading_.problems));
+      throw LocatedError(ErrorKind::Config, to_text(reading_.problems));
     }
   }
 
