@@ -157,7 +157,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    ABT_CHECK(
+        std::cout.flush(), Io, "standard output: cannot be written (disk full?)");
+    return code;
   } catch (const LocatedError& error) {
     std::cerr << error.what() << '\n';
     return error.exit_code();

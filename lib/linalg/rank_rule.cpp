@@ -326,11 +326,10 @@ std::vector<RankChoice> choose_ranks(
   ABT_CHECK(
       budget.left() >= 0,
       Config,
-      "budget: a ratio of ",
-      rule.ratio,
-      ":1 was asked for, but rank 1 in every factored layer reaches ",
-      dense / (wanted - budget.left()),
-      ":1 at most");
+      "method.rank.ratio: expected at most ",
+      fixed(dense / (wanted - budget.left()), 2),
+      ", which rank 1 in every factored layer reaches; got ",
+      rule.ratio);
   return budget.solve();
 }
 

@@ -48,11 +48,7 @@ AbTraining::AbTraining(const MethodContext& context)
           context.model, context.options.keep_dense)),
       plan_(make_phase_plan(context.options, context.steps_per_epoch)),
       ramp_(make_ramp(context.options, plan_, context.steps_per_epoch)) {
-  ABT_CHECK(
-      !factorable_.empty(),
-      Config,
-      "method.name: ab has no layer to factor in this model (keep_dense covers "
-      "all of them); use ddp, or a model with hidden layers");
+  check_factorable(factorable_, context.options.rank);
 }
 
 std::string AbTraining::role() const {

@@ -96,6 +96,26 @@ std::vector<linalg::RankChoice> choose(
 
 }  // namespace
 
+void check_factorable(
+    const std::vector<nn::NamedWeight>& weights, const linalg::RankRule& rule) {
+  ABT_CHECK(
+      !weights.empty(),
+      Config,
+      "method.name: ab has no layer to factor in this model (keep_dense covers "
+      "all of them); use ddp, or a model with hidden layers");
+  std::int64_t largest = 0;
+  for (const nn::NamedWeight& w : weights) {
+    largest = std::max(largest, w.weight->n());
+  }
+  ABT_CHECK(
+      rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest,
+      Config,
+      "method.rank.rank: expected at most ",
+      largest,
+      ", the largest min(m, n) of the layers to factor; got ",
+      rule.rank);
+}
+
 std::vector<std::vector<std::size_t>> share_out(
     const std::vector<double>& costs, int workers) {
   const std::vector<int> owner = linalg::balance(costs, workers);

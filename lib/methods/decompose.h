@@ -34,6 +34,11 @@ struct DecomposeOptions {
   std::int64_t other_parameters = 0;  // never factored, for the budget rule
 };
 
+// Throws Error(Config) where there is no layer to factor, or where the rank that
+// is asked for is above min(m, n) of all of them.
+void check_factorable(
+    const std::vector<nn::NamedWeight>& weights, const linalg::RankRule& rule);
+
 // Decomposes dense weights (W = U S V^T; A = U sqrt(S), B = sqrt(S) V^T), one
 // result a layer, in order. The owner of a layer sends its factors: one
 // all-gather of ranks (of spectra, for `budget`), one of all factors.

@@ -6,6 +6,7 @@
 #include "comm/groups.h"
 #include "data/dataset.h"
 #include "linalg/rank_rule.h"
+#include "methods/decompose.h"
 #include "methods/method.h"
 #include "methods/phase.h"
 #include "optim/optimizer.h"
@@ -19,8 +20,7 @@ namespace {
 
 bool needs_spectra(const linalg::RankRule& rule) {
   return rule.rule == linalg::RankRuleName::Sigma ||
-      rule.rule == linalg::RankRuleName::Energy ||
-      rule.rule == linalg::RankRuleName::Budget;
+      rule.rule == linalg::RankRuleName::Energy;
 }
 
 std::string pad(const std::string& text, std::size_t width) {
@@ -71,7 +71,10 @@ std::string groups_text(const RunOptions& options) {
       join(parts, ", "));
 }
 
-std::string layers_text(const nn::Model& model, const RunOptions& options) {
+std::string layers_text(
+    const nn::Model& model,
+    const RunOptions& options,
+    const std::optional<PlannedSizes>& planned) {
   std::vector<nn::NamedWeight> factorable;
   if (options.method.name == "ab") {
     factorable = nn::factorable_weights(model, options.method.keep_dense);
@@ -80,7 +83,7 @@ std::string layers_text(const nn::Model& model, const RunOptions& options) {
       right("n", 7) + right("rank", 9) + right("dense", 12) +
       right("stored", 12) + "\n";
   for (const nn::NamedWeight& w : model.weights()) {
-    const bool factored = std::any_of(
+    const auto place = std::find_if(
         factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
           return f.weight == w.weight;
         });
@@ -88,21 +91,16 @@ std::string layers_text(const nn::Model& model, const RunOptions& options) {
     const std::int64_t n = w.weight->n();
     std::string rank = "dense";
     std::string stored = with_commas(m * n);
-    if (factored && needs_spectra(options.method.rank)) {
+    if (place != factorable.end() && !planned) {
       rank = "spectrum";
       stored = "?";
-    } else if (factored) {
-      const std::int64_t r =
-          linalg::choose_rank(
-              options.method.rank,
-              {w.layer,
-               m,
-               n,
-               std::vector<double>(static_cast<std::size_t>(n), 1.0)})
-              .rank;
+    } else if (place != factorable.end()) {
+      const auto index = static_cast<std::size_t>(place - factorable.begin());
+      const std::int64_t r = planned->sizes.layers[index].rank;
       if (r > 0) {
-        rank = std::to_string(r);
-        stored = with_commas(r * (m + n));
+        const std::string about = planned->estimated ? "~" : "";
+        rank = about + std::to_string(r);
+        stored = about + with_commas(r * (m + n));
       }
     }
     out += "  " + pad(w.layer, 22) + right(std::to_string(m), 7) +
@@ -160,7 +158,7 @@ std::string traffic_text(
 
 }  // namespace
 
-std::optional<methods::ModelSizes> model_sizes(
+std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape) {
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
@@ -168,24 +166,28 @@ std::optional<methods::ModelSizes> model_sizes(
   sizes.buffers = buffer_numel(*model);
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
   if (options.method.name != "ab") {
-    return sizes;
+    return PlannedSizes{sizes, false};
   }
-  if (needs_spectra(options.method.rank)) {
+  const linalg::RankRule& rule = options.method.rank;
+  const auto weights =
+      nn::factorable_weights(*model, options.method.keep_dense);
+  methods::check_factorable(weights, rule);
+  if (needs_spectra(rule)) {
     return std::nullopt;
   }
-  for (const nn::NamedWeight& w :
-       nn::factorable_weights(*model, options.method.keep_dense)) {
-    const std::int64_t m = w.weight->m();
-    const std::int64_t n = w.weight->n();
-    const linalg::RankChoice choice = linalg::choose_rank(
-        options.method.rank,
-        {w.layer,
-         m,
-         n,
-         std::vector<double>(static_cast<std::size_t>(n), 1.0)});
-    sizes.layers.push_back({m, n, choice.rank});
+  std::vector<linalg::Spectrum> flat;
+  std::int64_t other = sizes.parameters;
+  for (const nn::NamedWeight& w : weights) {
+    const auto n = static_cast<std::size_t>(w.weight->n());
+    flat.push_back(
+        {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
+    other -= w.weight->numel();
   }
-  return sizes;
+  const auto choices = linalg::choose_ranks(rule, flat, other);
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    sizes.layers.push_back({flat[i].m, flat[i].n, choices[i].rank});
+  }
+  return PlannedSizes{sizes, linalg::is_global(rule.rule)};
 }
 
 std::string plan_text(const RunOptions& options) {
@@ -195,7 +197,7 @@ std::string plan_text(const RunOptions& options) {
   const auto model = nn::make_model(options.model, shape);
   const RunLength length =
       run_length(options, set.train - options.data.validation);
-  const auto sizes = model_sizes(options, shape);
+  const auto planned = model_sizes(options, shape);
   const std::int64_t dense = model->dense_parameters();
 
   std::string out = to_yaml(options);
@@ -236,9 +238,9 @@ std::string plan_text(const RunOptions& options) {
             " dense steps"));
   }
   out += row("parameters", with_commas(dense));
-  if (options.method.name == "ab" && sizes) {
+  if (options.method.name == "ab" && planned) {
     std::int64_t stored = dense;
-    for (const methods::ModelSizes::Layer& l : sizes->layers) {
+    for (const methods::ModelSizes::Layer& l : planned->sizes.layers) {
       stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
     }
     out += row(
@@ -254,9 +256,14 @@ std::string plan_text(const RunOptions& options) {
       "memory a worker",
       str(human_bytes(4.0 * static_cast<double>(dense) * (2 + moments)),
           " for parameters, gradients and moments in a dense step"));
-  out += layers_text(*model, options);
-  if (sizes) {
-    out += traffic_text(options, *sizes, length);
+  out += layers_text(*model, options, planned);
+  if (planned) {
+    out += traffic_text(options, planned->sizes, length);
+    if (planned->estimated) {
+      out +=
+          "  ~ the budget rule spreads the ranks by the spectra; shown is an "
+          "even spread\n";
+    }
   } else {
     out +=
         "\ntraffic\n  depends on the ranks, which this rule takes from the "

@@ -10,9 +10,14 @@
 
 namespace abtrain::run {
 
-// Layers with their ranks; nothing where the rank rule needs the spectra
-// (sigma, energy, budget).
-std::optional<methods::ModelSizes> model_sizes(
+// Layers with their ranks. `estimated`: the rule is `budget`, and the ranks are
+// those of flat spectra; the parameters are right, their spread is a guess.
+struct PlannedSizes {
+  methods::ModelSizes sizes;
+  bool estimated = false;
+};
+// Nothing where only the spectra tell (sigma, energy). Throws Error(Config).
+std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes

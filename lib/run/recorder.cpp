@@ -1,5 +1,6 @@
 #include "run/recorder.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace abtrain::run {
@@ -29,6 +30,13 @@ void Recorder::decomposed(
         "decompose",
         step,
         {{"duration", seconds}, {"layers", layers_json(layers)}});
+    if (std::ranges::all_of(
+            layers, [](const auto& layer) { return layer.rank == 0; })) {
+      log_->log().warning(
+          "step ",
+          step,
+          ": no layer was factored: by method.rank none would become smaller");
+    }
   }
 }
 

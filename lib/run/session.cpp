@@ -13,6 +13,7 @@
 #include "device/devices.h"
 #include "run/config.h"
 #include "run/model_file.h"
+#include "run/plan.h"
 #include "run/report.h"
 #include "run/trainer.h"
 
@@ -56,6 +57,10 @@ SessionResult train(const RunOptions& options, Log& log) {
       with_commas(dataset.test.size()),
       " test images");
 
+  // What is wrong with the model on this data shows before a folder is made.
+  model_sizes(options, input_shape(dataset));
+  const RunLength length = run_length(options, dataset.train.size());
+
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
   make_folders(folder);
@@ -63,7 +68,6 @@ SessionResult train(const RunOptions& options, Log& log) {
   std::error_code ignored;
   std::filesystem::remove(folder + "/summary.json", ignored);
   RunLog run_log(folder, log);
-  const RunLength length = run_length(options, dataset.train.size());
   const int threads = threads_per_worker(options);
   at::set_num_threads(threads);
   log.info(

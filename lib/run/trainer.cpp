@@ -200,7 +200,7 @@ void Trainer::check_finite(
           " of worker ",
           world_->rank(),
           " is ",
-          reading->value,
+          std::isnan(reading->value) ? "nan" : str(reading->value),
           "; ",
           where,
           ". A lower optimizer.lr, a longer warm-up or train.clip_norm may "

@@ -1,45 +1,12 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
+
+#include "program.h"
 
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string text;
-};
-
-enum class Stream { Out, Error };
-
-// Runs the program through the shell and keeps one of its streams.
-Outcome run(const std::string& arguments, Stream stream) {
-  const std::string command =
-      std::string("'") + ABTRAIN_PROGRAM + "' " + arguments +
-      (stream == Stream::Out ? " 2>/dev/null" : " 2>&1 >/dev/null") +
-      " </dev/null";
-  Outcome outcome;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) {
-    return outcome;
-  }
-  std::array<char, 4096> buffer;
-  std::size_t count = 0;
-  while ((count = fread(buffer.data(), 1, buffer.size(), pipe)) > 0) {
-    outcome.text.append(buffer.data(), count);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) {
-    outcome.exit_code = WEXITSTATUS(status);
-  }
-  return outcome;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using namespace abtrain;
 
 TEST(Cli, VersionGoesToStandardOutput) {
   const Outcome outcome = run("--version", Stream::Out);

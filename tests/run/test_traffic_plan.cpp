@@ -58,7 +58,8 @@ TEST_P(Traffic, PlanEqualsMeter) {
   });
 
   const RunLength length = run_length(o, dataset.train.size());
-  const methods::ModelSizes sizes = *model_sizes(o, input_shape(dataset));
+  const methods::ModelSizes sizes =
+      model_sizes(o, input_shape(dataset))->sizes;
   for (int r = 0; r < c.workers; ++r) {
     const methods::TrafficPlan plan = methods::plan_traffic(
         o.method, o.reducer, sizes, c.workers, r, length.steps,

@@ -1,0 +1,274 @@
+// Whole runs of the program on the real Fashion-MNIST, a few steps each, and all
+// the ways in which a run can be refused or end early.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "program.h"
+#include "temp_folder.h"
+
+namespace {
+
+using namespace abtrain;
+using nlohmann::json;
+
+// A small network and eight steps: 2 dense, 3 factored, 1 dense, 2 factored.
+std::string small_run(const TempFolder& folder, const std::string& more = "") {
+  const bool has_output = more.find("--output") != std::string::npos;
+  return "--config fashion_mnist_mlp.yaml " +
+      (has_output ? "" : "--output '" + folder.path() + "'") +
+      " --name small --set 'model.hidden=[32, 32]' --set train.steps=8"
+      " --set method.warmup_steps=2 --set method.sync_every=4"
+      " --set method.full_rank_steps=1 --set 'method.rank={rule: fixed, rank: 4}'"
+      " --set schedule.warmup_steps=2 --set train.log_every=1 " +
+      more;
+}
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
+  const TempFolder folder;
+  const Outcome trained = run(small_run(folder), Stream::Out);
+  ASSERT_EQ(trained.exit_code, 0);
+  EXPECT_TRUE(contains(trained.text, "accuracy")) << trained.text;
+  EXPECT_TRUE(contains(trained.text, "of fp32 data parallel")) << trained.text;
+
+  const std::string run_folder = folder.file("small");
+  const json summary = json::parse(content(run_folder + "/summary.json"));
+  EXPECT_EQ(summary["steps"], 8);
+  EXPECT_EQ(summary["workers"], 4);
+  ASSERT_EQ(summary["layers"].size(), 2u);
+  for (const json& layer : summary["layers"]) {
+    EXPECT_EQ(layer["rank"], 4);
+    EXPECT_GT(layer["energy"], layer["first_energy"]);
+  }
+  // 784-32-32-10; fc1 and fc2 at rank 4, fc3 and the biases dense.
+  EXPECT_EQ(summary["parameters"]["dense"], 785 * 32 + 33 * 32 + 33 * 10);
+  EXPECT_EQ(
+      summary["parameters"]["stored"],
+      4 * (784 + 32) + 32 + 4 * 64 + 32 + 33 * 10);
+  const json& traffic = summary["traffic"];
+  const double total = traffic["bytes_per_worker"];
+  EXPECT_NEAR(
+      traffic["by_phase"]["full"].get<double>() +
+          traffic["by_phase"]["ab"].get<double>() +
+          traffic["by_phase"]["switches"].get<double>(),
+      total,
+      1e-6 * total);
+  EXPECT_NEAR(
+      traffic["inside_groups"].get<double>() +
+          traffic["between_groups"].get<double>(),
+      total,
+      1e-6 * total);
+  const json& seconds = summary["seconds"];
+  EXPECT_NEAR(
+      seconds["compute"].get<double>() +
+          seconds["communication"].get<double>() +
+          seconds["svd"].get<double>() + seconds["data"].get<double>(),
+      seconds["train"].get<double>(),
+      1e-6);
+
+  std::ifstream metrics(run_folder + "/metrics.jsonl");
+  std::map<std::string, int> events;
+  std::string phases;
+  for (std::string line; std::getline(metrics, line);) {
+    const json event = json::parse(line);
+    ++events[event["event"]];
+    if (event["event"] == "step") {
+      phases += event["phase"] == "full" ? "F" : "A";
+    }
+  }
+  EXPECT_EQ(phases, "FFAAAAFA");
+  EXPECT_EQ(events["step"], 8);
+  EXPECT_EQ(events["sync"], 2);       // after step 6, and at the end
+  EXPECT_EQ(events["decompose"], 2);  // after steps 2 and 7
+  EXPECT_GE(events["evaluate"], 1);
+
+  const Outcome evaluated = run("evaluate '" + run_folder + "'", Stream::Out);
+  ASSERT_EQ(evaluated.exit_code, 0);
+  const json again = json::parse(evaluated.text);
+  EXPECT_EQ(again["accuracy"], summary["accuracy"]);
+  EXPECT_EQ(again["compression_ratio"], summary["compression_ratio"]);
+  EXPECT_NEAR(
+      again["loss"].get<double>(), summary["loss"].get<double>(), 1e-5);
+
+  // The run's own configuration runs again, to the same bits.
+  const std::string model = content(run_folder + "/model.safetensors");
+  const Outcome repeated = run(
+      "--config '" + run_folder + "/config.yaml' --name again", Stream::Out);
+  ASSERT_EQ(repeated.exit_code, 0);
+  EXPECT_TRUE(content(folder.file("again/model.safetensors")) == model);
+}
+
+struct BadRun {
+  std::string name;
+  const char* more;  // arguments; @ stands for the folder
+  int exit_code;
+  std::vector<const char*> says;
+};
+
+class CliBadRun : public testing::TestWithParam<BadRun> {};
+
+TEST_P(CliBadRun, EndsWithItsCodeAndSaysWhy) {
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const TempFolder folder;
+  folder.add("file", "not a folder");
+  std::string more = GetParam().more;
+  for (std::size_t at; (at = more.find('@')) != std::string::npos;) {
+    more.replace(at, 1, folder.path());
+  }
+  const Outcome outcome = run(small_run(folder, more), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome.text;
+  for (const char* part : GetParam().says) {
+    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
+  }
+  EXPECT_FALSE(contains(outcome.text, "internal error")) << outcome.text;
+  EXPECT_FALSE(contains(outcome.text, "frame #")) << outcome.text;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CliBadRun,
+    testing::Values(
+        BadRun{"GroupsDoNotFit",
+               "--set method.group_size=3",
+               78,
+               {"method.group_size", "1, 2"}},
+        BadRun{"RankAboveEveryLayer",
+               "--set method.rank.rank=33",
+               78,
+               {"method.rank.rank", "at most 32", "got 33"}},
+        BadRun{"NothingToFactor",
+               "--set 'method.keep_dense=[\"*\"]'",
+               78,
+               {"no layer to factor"}},
+        BadRun{"KeepsAnUnknownLayer",
+               "--set 'method.keep_dense=[conv9]'",
+               78,
+               {"'conv9' matches no layer", "fc1"}},
+        BadRun{"BudgetOutOfReach",
+               "--set 'method.rank={rule: budget, ratio: 1000}'",
+               78,
+               {"method.rank.ratio"}},
+        BadRun{"BatchBeyondTheData",
+               "--set data.batch_size=20000",
+               78,
+               {"data.batch_size", "60,000"}},
+        BadRun{"ValidationBeyondTheData",
+               "--set data.validation=60000",
+               78,
+               {"data.validation"}},
+        BadRun{"ModelForLargerImages",
+               "--set model.name=vgg16-small",
+               78,
+               {"vgg16-small", "32x32", "28x28"}},
+        BadRun{"UnknownModel",
+               "--set model.name=vgg",
+               78,
+               {"model.name", "vgg16-small"}},
+        BadRun{"UnknownData",
+               "--set data.name=mnist",
+               78,
+               {"data.name", "fashion-mnist"}},
+        BadRun{"NoData", "--set 'data.root=@/nothing'", 66, {"nothing"}},
+        BadRun{"DataInAFile", "--set 'data.root=@/file'", 66, {"file"}},
+        BadRun{"NoGpu", "--set device=cuda", 66, {"device", "cuda"}},
+        BadRun{"UnknownDevice", "--set device=tpu", 78, {"device"}},
+        BadRun{"OutputInAFile", "--output '@/file'", 74, {"file"}},
+        BadRun{"Diverges",
+               "--set optimizer.name=sgd --set optimizer.lr=1e30"
+               " --set method.factor_lr_scale=1 --set train.clip_norm=0"
+               " --set schedule.name=constant --set schedule.warmup_steps=0",
+               70,
+               {"step 2: the loss of worker", "nan", "optimizer.lr"}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(CliRun, AFullDiskIsNamed) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder.file("small"));
+  std::filesystem::create_symlink(
+      "/dev/full", folder.file("small/metrics.jsonl"));
+  const Outcome outcome = run(small_run(folder), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "metrics.jsonl")) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "No space left")) << outcome.text;
+}
+
+TEST(CliRun, CutDataIsNamed) {
+  const TempFolder folder;
+  for (const char* part : {"train", "t10k"}) {
+    folder.add(std::string(part) + "-images-idx3-ubyte", std::string("\0\0\10\3\0\0\0\1", 8));
+    folder.add(std::string(part) + "-labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\1", 8));
+  }
+  const Outcome outcome = run(
+      small_run(folder, "--set 'data.root=" + folder.path() + "'"),
+      Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "-ubyte")) << outcome.text;
+}
+
+// A finished run, changed by each case.
+class CliEvaluate : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);
+  }
+  Outcome evaluate(const std::string& more = "") const {
+    return run("evaluate '" + folder_.file("small") + "' " + more, Stream::Error);
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(CliEvaluate, DamageAndChangesAreNamed) {
+  const std::string path = folder_.file("small/model.safetensors");
+  const std::string whole = content(path);
+
+  Outcome outcome = evaluate("--set 'model.hidden=[32, 16]'");
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "fc2.weight")) << outcome.text;
+
+  folder_.add("small/model.safetensors", whole.substr(0, whole.size() - 5));
+  outcome = evaluate();
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, path)) << outcome.text;
+
+  folder_.add("small/model.safetensors", "");
+  outcome = evaluate();
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "shorter than")) << outcome.text;
+
+  std::filesystem::remove(path);
+  outcome = evaluate();
+  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, path)) << outcome.text;
+}
+
+TEST(CliRun, EvaluateOfNoRun) {
+  const TempFolder folder;
+  const Outcome outcome =
+      run("evaluate '" + folder.file("nothing") + "'", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "nothing")) << outcome.text;
+}
+
+TEST(CliRun, AReportThatCannotBePrintedIsAnErrorButLosesNothing) {
+  const TempFolder folder;
+  const Outcome outcome = run(small_run(folder), Stream::FullDisk);
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "standard output")) << outcome.text;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("small/summary.json")));
+}
+
+}  // namespace
