@@ -1,0 +1,238 @@
+#include "run/model_file.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "temp_folder.h"
+
+namespace abtrain::run {
+namespace {
+
+using nlohmann::json;
+
+std::unique_ptr<nn::Model> small_vgg() {
+  nn::ModelOptions options;
+  options.name = "vgg16-small";
+  options.width = 0.125;
+  return nn::make_model(options, {3, 32, 32, 10});
+}
+
+// Every other factorable layer factored at rank 3, running statistics moved.
+std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  auto model = small_vgg();
+  model->initialise("kaiming", seed);
+  int i = 0;
+  for (const nn::NamedWeight& named :
+       nn::factorable_weights(*model, {"default"})) {
+    nn::Weight& w = *named.weight;
+    if (i++ % 2 == 0) {
+      const linalg::GramSpectrum spectrum =
+          linalg::gram_spectrum(w.matrix(), named.layer, 3);
+      const linalg::LowRankPair pair =
+          linalg::factors_from(w.matrix(), spectrum, 3);
+      w.dense.reset();
+      w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
+      w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);
+    }
+  }
+  model->forward(at::ones({4, 3, 32, 32}), /*training=*/true);
+  return model;
+}
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+json header_of(const std::string& file) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  return json::parse(file.substr(8, length));
+}
+
+std::string with_header(const std::string& file, const json& header) {
+  std::uint64_t old = 0;
+  std::memcpy(&old, file.data(), 8);
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out + text + file.substr(8 + old);
+}
+
+TEST(ModelFile, ReadsBackTheSameModel) {
+  const TempFolder folder;
+  const auto model = trained(1);
+  save_model(folder.file("m"), *model);
+  const auto other = trained(2);
+  load_model(folder.file("m"), *other);
+  ASSERT_EQ(model->weights().size(), other->weights().size());
+  EXPECT_EQ(model->stored_parameters(), other->stored_parameters());
+  for (std::size_t i = 0; i < model->weights().size(); ++i) {
+    const nn::Weight& a = *model->weights()[i].weight;
+    const nn::Weight& b = *other->weights()[i].weight;
+    EXPECT_EQ(a.rank(), b.rank());
+    EXPECT_TRUE(at::equal(a.merged(), b.merged())) << model->weights()[i].name;
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::ones({2, 3, 32, 32});
+  EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+// The layout that Python's safetensors reads: little-endian header length, a
+// JSON header, then every tensor contiguous and in order, without gaps.
+TEST(ModelFile, HasTheLayoutOfSafetensors) {
+  const TempFolder folder;
+  const auto model = trained(3);
+  save_model(folder.file("m"), *model);
+  const std::string file = content(folder.file("m"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  const json header = header_of(file);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  std::int64_t factored = 0;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      for (const auto& [key, value] : entry.items()) {
+        EXPECT_TRUE(value.is_string()) << key;
+        factored += key.rfind("shape:", 0) == 0;
+      }
+      continue;
+    }
+    EXPECT_EQ(entry["dtype"], "F32");
+    std::uint64_t bytes = 4;
+    for (const std::uint64_t size : entry["shape"]) {
+      bytes *= size;
+    }
+    spans.emplace_back(entry["data_offsets"][0], entry["data_offsets"][1]);
+    EXPECT_EQ(spans.back().second - spans.back().first, bytes) << name;
+  }
+  std::sort(spans.begin(), spans.end());
+  std::uint64_t next = 0;
+  for (const auto& [begin, end] : spans) {
+    EXPECT_EQ(begin, next);
+    next = end;
+  }
+  EXPECT_EQ(next, file.size() - 8 - length);
+  EXPECT_EQ(factored, 6);
+  EXPECT_EQ(header["features.3.weight.B"]["shape"][0], 3);
+  EXPECT_EQ(header["__metadata__"]["shape:features.3.weight"], "8,8,3,3");
+  EXPECT_TRUE(header.contains("features.1.running_var"));
+  EXPECT_TRUE(header.contains("classifier.bias"));
+}
+
+struct Damage {
+  const char* name;
+  std::string (*apply)(const std::string& file);
+  const char* says;
+};
+
+class DamagedModelFile : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedModelFile, IsRefusedByName) {
+  const TempFolder folder;
+  save_model(folder.file("m"), *trained(4));
+  const std::string path =
+      folder.add("bad", GetParam().apply(content(folder.file("m"))));
+  const auto model = small_vgg();
+  try {
+    load_model(path, *model);
+    FAIL() << "it was loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
+    const std::string what = error.what();
+    EXPECT_NE(what.find(path), std::string::npos) << what;
+    EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
+  }
+}
+
+std::string changed(
+    const std::string& file, void (*change)(json& header)) {
+  json header = header_of(file);
+  change(header);
+  return with_header(file, header);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    DamagedModelFile,
+    ::testing::Values(
+        Damage{"Empty", [](const std::string&) { return std::string(); },
+               "8-byte"},
+        Damage{"CutInTheHeader",
+               [](const std::string& f) { return f.substr(0, 100); },
+               "its header should have"},
+        Damage{"CutInTheData",
+               [](const std::string& f) { return f.substr(0, f.size() - 1); },
+               "should lie at bytes"},
+        Damage{"HugeHeaderLength",
+               [](const std::string& f) {
+                 return std::string(8, '\xff') + f.substr(8);
+               },
+               "its header should have"},
+        Damage{"NotJson",
+               [](const std::string& f) {
+                 std::string bad = f;
+                 bad[8] = '?';
+                 return bad;
+               },
+               "not a JSON object"},
+        Damage{"TensorMissing",
+               [](const std::string& f) {
+                 return changed(f, [](json& h) { h.erase("classifier.bias"); });
+               },
+               "'classifier.bias' is missing"},
+        Damage{"OneFactorMissing",
+               [](const std::string& f) {
+                 return changed(
+                     f, [](json& h) { h.erase("features.3.weight.B"); });
+               },
+               "'features.3.weight.B' is missing"},
+        Damage{"OtherShape",
+               [](const std::string& f) {
+                 return changed(
+                     f, [](json& h) { h["classifier.bias"]["shape"] = {9}; });
+               },
+               "expected 10"},
+        Damage{"OtherType",
+               [](const std::string& f) {
+                 return changed(
+                     f, [](json& h) { h["classifier.bias"]["dtype"] = "F16"; });
+               },
+               "F16, not F32"},
+        Damage{"OffsetsReversed",
+               [](const std::string& f) {
+                 return changed(f, [](json& h) {
+                   auto& o = h["classifier.bias"]["data_offsets"];
+                   std::swap(o[0], o[1]);
+                 });
+               },
+               "should lie at bytes"},
+        Damage{"NegativeOffset",
+               [](const std::string& f) {
+                 return changed(f, [](json& h) {
+                   h["classifier.bias"]["data_offsets"] = {-40, 0};
+                 });
+               },
+               "classifier.bias"},
+        Damage{"MalformedEntry",
+               [](const std::string& f) {
+                 return changed(f, [](json& h) { h["classifier.bias"] = 7; });
+               },
+               "malformed"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain::run
