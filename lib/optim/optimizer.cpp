@@ -4,6 +4,7 @@
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
@@ -147,12 +148,28 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
       str("optimizer.name: expected sgd or adamw; got '", options.name, "'"));
 }
 
+namespace {
+
+// In rows first: one long sum in fp32 loses digits (1.6e-3 at 30 million
+// numbers), a sum of sums does not.
+at::Tensor norm_of(const at::Tensor& flat) {
+  constexpr std::int64_t kRow = 4096;
+  const std::int64_t rows = flat.numel() / kRow;
+  const at::Tensor head = at::linalg_vector_norm(
+      flat.narrow(0, 0, rows * kRow).view({rows, kRow}), 2, at::IntArrayRef{1});
+  const at::Tensor tail = at::linalg_vector_norm(
+      flat.narrow(0, rows * kRow, flat.numel() - rows * kRow));
+  return at::linalg_vector_norm(at::cat({head, tail.view({1})}));
+}
+
+}  // namespace
+
 Clip clip(const at::Tensor& flat_gradients, double limit) {
   const at::NoGradGuard no_grad;
   if (flat_gradients.numel() == 0) {
     return {at::zeros({}, flat_gradients.options()), {}};
   }
-  Clip result{at::linalg_vector_norm(flat_gradients), {}};
+  Clip result{norm_of(flat_gradients), {}};
   const bool known = flat_gradients.is_cpu();
   if (limit > 0 && (!known || result.norm.item<double>() > limit)) {
     result.divisor = result.norm.add(1e-6).div_(limit).clamp_min_(1);

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -124,6 +125,14 @@ TEST(Clip, DividesByTheExcess) {
   EXPECT_FALSE(clip(gradients, 6.5).divisor.defined());
   EXPECT_FALSE(clip(gradients, 0).divisor.defined());
   EXPECT_DOUBLE_EQ(clip(gradients, 0).norm.item<double>(), 6);
+}
+
+TEST(Clip, TheNormOfManyNumbersKeepsItsDigits) {
+  const at::Tensor gradients = at::randn({10'000'001}) * 1e-3;
+  const double exact =
+      at::linalg_vector_norm(gradients.to(at::kDouble)).item<double>();
+  EXPECT_NEAR(
+      clip(gradients, 1).norm.item<double>() / exact, 1, 1e-6);
 }
 
 TEST(ParameterBlock, PacksAndRebinds) {

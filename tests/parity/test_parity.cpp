@@ -1,0 +1,201 @@
+// Training steps beside PyTorch's, from the same weights on the same batches:
+// this program trains and writes what it did, parity.py trains the same with
+// torch.nn and torch.optim and compares every tensor.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "methods/average.h"
+#include "methods/decompose.h"
+#include "optim/optimizer.h"
+#include "run/model_file.h"
+#include "temp_folder.h"
+
+namespace abtrain {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string model;
+  double width;
+  nn::InputShape shape;
+  std::string optimizer;
+  bool nesterov;
+  double clip_norm;
+  double label_smoothing;
+  std::string trains;  // "dense", or the factor "A" or "B" and all that is dense
+  // One step through thirteen batch norms and ReLUs: after three, weights that
+  // differed by 1e-5 have gone a third of their way apart, in float64 as well.
+  int steps;
+};
+
+constexpr std::int64_t kBatch = 32;
+constexpr double kRate = 3e-3;
+constexpr double kFactorScale = 2;
+// Large enough that the rounding of a tiny gradient does not decide its step.
+constexpr double kEps = 1e-3;
+
+nn::Factor other(nn::Factor factor) {
+  return factor == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+}
+
+void factor_all(nn::Model& model) {
+  const at::NoGradGuard no_grad;
+  for (const nn::NamedWeight& named :
+       nn::factorable_weights(model, {"default"})) {
+    nn::Weight& w = *named.weight;
+    const auto spectrum = linalg::gram_spectrum(w.matrix(), named.layer, 3);
+    const auto pair = linalg::factors_from(w.matrix(), spectrum, 3);
+    w.dense.reset();
+    w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
+    w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);
+  }
+}
+
+// What is trained; `frozen` keeps the other factors without gradients.
+std::vector<optim::ParameterRef> trained(
+    nn::Model& model, const std::string& trains) {
+  std::vector<optim::ParameterRef> refs;
+  if (trains != "dense") {
+    const nn::Factor own = trains == "A" ? nn::Factor::A : nn::Factor::B;
+    for (const nn::NamedWeight& named : model.weights()) {
+      if (named.weight->is_factored()) {
+        refs.push_back(
+            {named.name + "." + trains, &named.weight->factor(own), true, true});
+        named.weight->factor(other(own)).set_requires_grad(false);
+      }
+    }
+  }
+  const auto dense = methods::dense_parameters(model);
+  refs.insert(refs.end(), dense.begin(), dense.end());
+  return refs;
+}
+
+struct Batches {
+  at::Tensor images;  // steps x kBatch x C x H x W
+  at::Tensor labels;
+};
+
+Batches make_batches(const nn::InputShape& shape, int steps) {
+  Batches b{
+      at::empty(
+          {steps, kBatch, shape.channels, shape.height, shape.width}),
+      at::empty({steps, kBatch}, at::kLong)};
+  Random random(5, RandomPurpose::Test);
+  for (std::int64_t i = 0; i < b.images.numel(); ++i) {
+    b.images.data_ptr<float>()[i] = 4 * random.uniform() - 2;
+  }
+  for (std::int64_t i = 0; i < b.labels.numel(); ++i) {
+    b.labels.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>(
+        random.below(static_cast<std::uint32_t>(shape.classes)));
+  }
+  return b;
+}
+
+std::string bytes_of(const at::Tensor& tensor) {
+  return {
+      static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+std::vector<double> train(
+    nn::Model& model, const Case& c, const Batches& batches) {
+  optim::OptimizerOptions options;
+  options.name = c.optimizer;
+  options.nesterov = c.nesterov;
+  options.eps = kEps;
+  const auto optimizer = optim::make_optimizer(options);
+  optim::ParameterBlock block(
+      trained(model, c.trains), true, optimizer->moments());
+  std::vector<double> losses;
+  for (int t = 0; t < c.steps; ++t) {
+    const at::Tensor loss = at::cross_entropy_loss(
+        model.forward(batches.images[t], true),
+        batches.labels[t],
+        {},
+        1,
+        -100,
+        c.label_smoothing);
+    loss.backward();
+    losses.push_back(loss.item<double>());
+    block.collect_gradients(1);
+    const auto clip = optim::clip(block.gradients(), c.clip_norm);
+    optimizer->step(
+        block, kRate, kFactorScale, clip.divisor);
+  }
+  return losses;
+}
+
+class Parity : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Parity, StepsAreThoseOfPyTorch) {
+  const Case& c = GetParam();
+  const TempFolder folder;
+  const auto model = nn::make_model({c.model, {24, 20}, c.width}, c.shape);
+  model->initialise("kaiming", 11);
+  if (c.trains != "dense") {
+    factor_all(*model);
+  }
+  const Batches batches = make_batches(c.shape, c.steps);
+  run::save_model(folder.file("before"), *model);
+  folder.add("images", bytes_of(batches.images));
+  folder.add("labels", bytes_of(batches.labels));
+  const std::vector<double> losses = train(*model, c, batches);
+  run::save_model(folder.file("after"), *model);
+  folder.add(
+      "case.json",
+      nlohmann::json(
+          {{"model", c.model},
+           {"batches", batches.images.sizes().vec()},
+           {"optimizer", c.optimizer},
+           {"nesterov", c.nesterov},
+           {"lr", kRate},
+           {"factor_scale", kFactorScale},
+           {"eps", kEps},
+           {"weight_decay", optim::OptimizerOptions().weight_decay},
+           {"momentum", optim::OptimizerOptions().momentum},
+           {"clip_norm", c.clip_norm},
+           {"label_smoothing", c.label_smoothing},
+           {"trains", c.trains},
+           {"losses", losses}})
+          .dump());
+
+  const std::string command = std::string("'") + ABTRAIN_PYTHON + "' '" +
+      ABTRAIN_SOURCE_DIR + "/tests/parity/parity.py' '" + folder.path() +
+      "' 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    text.append(buffer.data(), n);
+  }
+  const int status = pclose(pipe);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
+  EXPECT_NE(text.find(" tensors agree"), std::string::npos) << text;
+}
+
+constexpr nn::InputShape kFashion{1, 28, 28, 10};
+constexpr nn::InputShape kCifar{3, 32, 32, 10};
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Parity,
+    ::testing::Values(
+        Case{"mlp_adamw", "mlp", 1, kFashion, "adamw", false, 1, 0.1, "dense", 3},
+        Case{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
+        Case{"lenet5_sgd", "lenet5", 1, kFashion, "sgd", true, 0, 0, "dense", 3},
+        Case{"vgg_adamw", "vgg16-small", 0.25, kCifar, "adamw", false, 1, 0.1,
+             "dense", 1},
+        Case{"vgg_A", "vgg16-small", 0.25, kCifar, "sgd", false, 1, 0.1, "A", 1},
+        Case{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain
