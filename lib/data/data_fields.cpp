@@ -22,7 +22,7 @@ Fields fields_of(DataOptions& o) {
       "validation",
       o.validation,
       at_least(0),
-      "training images held out to choose the best checkpoint");
+      "training images held out, scored at each evaluation");
   f.integer("prefetch", o.prefetch, between(1, 1024), "batches prepared ahead");
   return f;
 }

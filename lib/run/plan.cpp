@@ -183,11 +183,22 @@ std::optional<PlannedSizes> model_sizes(
         {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
     other -= w.weight->numel();
   }
+  // Also throws where a budget cannot be met.
   const auto choices = linalg::choose_ranks(rule, flat, other);
+  const bool estimated = linalg::is_global(rule.rule);
+  linalg::RankRule even;
+  even.rule = linalg::RankRuleName::Ratio;
+  const auto dense = static_cast<double>(sizes.parameters);
+  const auto kept = static_cast<double>(other);
+  even.ratio = (dense - kept) / (dense / rule.ratio - kept);
   for (std::size_t i = 0; i < flat.size(); ++i) {
-    sizes.layers.push_back({flat[i].m, flat[i].n, choices[i].rank});
+    sizes.layers.push_back(
+        {flat[i].m,
+         flat[i].n,
+         estimated ? linalg::choose_rank(even, flat[i]).rank
+                   : choices[i].rank});
   }
-  return PlannedSizes{sizes, linalg::is_global(rule.rule)};
+  return PlannedSizes{sizes, estimated};
 }
 
 std::string plan_text(const RunOptions& options) {
@@ -261,8 +272,8 @@ std::string plan_text(const RunOptions& options) {
     out += traffic_text(options, planned->sizes, length);
     if (planned->estimated) {
       out +=
-          "  ~ the budget rule spreads the ranks by the spectra; shown is an "
-          "even spread\n";
+          "  ~ the budget rule spreads the ranks by the spectra; shown is every "
+          "layer at the same ratio\n";
     }
   } else {
     out +=

@@ -10,8 +10,8 @@
 
 namespace abtrain::run {
 
-// Layers with their ranks. `estimated`: the rule is `budget`, and the ranks are
-// those of flat spectra; the parameters are right, their spread is a guess.
+// Layers with their ranks. `estimated`: the rule is `budget`, and every layer is
+// shown at the same ratio, since only the spectra tell how it will share.
 struct PlannedSizes {
   methods::ModelSizes sizes;
   bool estimated = false;

@@ -82,7 +82,10 @@ Fields fields_of(RunOptions& o) {
       "reducer", compress::fields_of(o.reducer), "the averaging of gradients");
   f.section("order", data::fields_of(o.order), "the order of the examples");
   f.section("train", fields_of(o.train), "the training loop");
-  f.section("checkpoint", fields_of(o.checkpoint), "checkpoints");
+  f.section(
+      "checkpoint",
+      fields_of(o.checkpoint),
+      "read and checked; this version writes no checkpoints yet");
   f.section("evaluate", fields_of(o.evaluate), "tests on the way");
   return f;
 }
