@@ -1,6 +1,7 @@
 #include "run/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -48,9 +49,8 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
   const std::int64_t dense = result.model->dense_parameters();
   const std::int64_t stored = result.model->stored_parameters();
   const auto traffic = [&](double TrafficSplit::*member) {
-    return mean(workers, [&](const WorkerFigures& w) {
-      return w.traffic.*member;
-    });
+    return std::llround(mean(
+        workers, [&](const WorkerFigures& w) { return w.traffic.*member; }));
   };
   const auto seconds = [&](double TimeSplit::*member) {
     return mean(workers, [&](const WorkerFigures& w) {
@@ -78,10 +78,10 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
       {"parameters",
        {{"dense", dense},
         {"stored", stored},
-        {"trained_by_a_worker", trained_max}}},
+        {"trained_by_a_worker", std::llround(trained_max)}}},
       {"traffic",
-       {{"bytes_per_worker", bytes},
-        {"bytes_max", bytes_max},
+       {{"bytes_per_worker", std::llround(bytes)},
+        {"bytes_max", std::llround(bytes_max)},
         {"vs_fp32",
          share(
              bytes,
@@ -152,8 +152,8 @@ std::string report_table(
           " of ",
           with_commas(s["parameters"]["dense"].get<std::int64_t>()),
           " parameters; a worker trains ",
-          with_commas(static_cast<std::int64_t>(
-              s["parameters"]["trained_by_a_worker"].get<double>())),
+          with_commas(
+              s["parameters"]["trained_by_a_worker"].get<std::int64_t>()),
           ")"));
   if (traffic["vs_fp32"].is_null()) {
     row("traffic", "none: one worker");
