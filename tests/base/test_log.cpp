@@ -73,6 +73,14 @@ class Pipe {
 // A pseudo-terminal of 20 columns.
 class Terminal {
  public:
+  // A bare chroot may have none.
+  static bool available() {
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    const bool opened = master >= 0 && ::ptsname(master) != nullptr &&
+        ::access(::ptsname(master), R_OK | W_OK) == 0;
+    ::close(master);
+    return opened;
+  }
   Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
     if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0) {
       throw std::runtime_error("no pseudo-terminal");
@@ -117,6 +125,9 @@ TEST(Log, LevelsLeaveOutWhatIsBelow) {
 }
 
 TEST(Log, LiveLineStaysBelowMessagesOnATerminal) {
+  if (!Terminal::available()) {
+    GTEST_SKIP() << "no pseudo-terminals on this machine";
+  }
   const WithEnv term("TERM", "xterm");
   const WithEnv no_color("NO_COLOR", "1");
   const Terminal terminal;
@@ -134,6 +145,9 @@ TEST(Log, LiveLineStaysBelowMessagesOnATerminal) {
 }
 
 TEST(Log, ColoursOnlyOnATerminalThatWantsThem) {
+  if (!Terminal::available()) {
+    GTEST_SKIP() << "no pseudo-terminals on this machine";
+  }
   const WithEnv term("TERM", "xterm");
   const WithEnv no_color("NO_COLOR", "");
   const Terminal terminal;
@@ -166,6 +180,9 @@ TEST(Log, LinesOfThreadsDoNotMix) {
 }
 
 TEST(Terminal, WidthOfATerminalElseTheGivenOne) {
+  if (!Terminal::available()) {
+    GTEST_SKIP() << "no pseudo-terminals on this machine";
+  }
   const Terminal terminal;
   const Pipe pipe;
   EXPECT_TRUE(is_tty(terminal.in()));
