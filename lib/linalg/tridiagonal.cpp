@@ -4,7 +4,9 @@
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_solve_triangular.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/mv.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -83,7 +85,7 @@ class InverseIteration {
 
   // x: n entries of norm one. Each index has its own start, so that equal
   // eigenvalues give independent vectors.
-  void solve(double value, std::int64_t index, double* x) {
+  void start(double value, std::int64_t index, double* x) {
     factorise(value);
     Random random(
         0, RandomPurpose::Initialise, static_cast<std::uint32_t>(index));
@@ -92,9 +94,18 @@ class InverseIteration {
     }
     back(x);
     normalise(x);
+  }
+
+  // Once more, for the value of the last start.
+  void refine(double* x) const {
     forward(x);
     back(x);
     normalise(x);
+  }
+
+  // About the norm of T times the machine precision.
+  double smallest() const {
+    return smallest_;
   }
 
  private:
@@ -178,15 +189,53 @@ class InverseIteration {
   double smallest_ = 0;
 };
 
-// Orthonormal rows that span the given ones. The vectors of near eigenvalues
-// are independent, but not orthogonal. Cholesky is the fast way, and as exact
-// as Householder while its smallest pivot is of order one.
+// Orthonormal rows that span the given ones, by Cholesky: as exact as
+// Householder while its smallest pivot is of order one. Undefined where it is
+// not, as with the vectors of a cluster, which are independent only by chance.
 at::Tensor orthonormal(const at::Tensor& rows) {
   auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
-  if (failed.item<int>() == 0 && factor.diagonal().min().item<double>() > 0.1) {
-    return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
+  if (failed.item<int>() != 0 ||
+      factor.diagonal().min().item<double>() <= 0.1) {
+    return {};
   }
-  return std::get<0>(at::linalg_qr(rows.t(), "reduced")).t();
+  return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
+}
+
+// One vector after the other, kept orthogonal to those of near eigenvalues
+// between the solves, as LAPACK's dstein: what one loses in length there, it
+// would gain in rounding errors. Equal eigenvalues are moved apart a little, or
+// a solve would prefer one direction of their space.
+void solve_in_clusters(
+    InverseIteration& iteration,
+    const std::vector<double>& values,
+    at::Tensor& rows) {
+  const double apart = 10 * iteration.smallest();
+  const double near = 1e-3 / kEpsilon * iteration.smallest();
+  std::int64_t first = 0;
+  double shift = 0;
+  for (std::int64_t i = 0; i < rows.size(0); ++i) {
+    if (i == 0 || values[i - 1] - values[i] > near) {
+      first = i;
+      shift = values[i];
+    } else {
+      shift = std::min(values[i], shift - apart);
+    }
+    auto x = rows.select(0, i);
+    auto* entries = x.mutable_data_ptr<double>();
+    const auto before = rows.slice(0, first, i);
+    const auto turn_away = [&] {
+      for (int pass = 0; i > first && pass < 2; ++pass) {
+        x.sub_(at::mv(before.t(), at::mv(before, x)));
+      }
+    };
+    iteration.start(shift, i, entries);
+    for (int pass = 0; pass < 3; ++pass) {
+      turn_away();
+      iteration.refine(entries);
+    }
+    turn_away();
+    x.div_(at::linalg_vector_norm(x));
+  }
 }
 
 // Each row x becomes Q x. Reflectors go in groups, from the last to the first:
@@ -298,9 +347,16 @@ at::Tensor eigenvectors(
   auto rows = at::empty({k, t.n}, at::kDouble);
   InverseIteration iteration(t);
   for (std::int64_t i = 0; i < k; ++i) {
-    iteration.solve(values[i], i, rows.mutable_data_ptr<double>() + i * t.n);
+    auto* x = rows.mutable_data_ptr<double>() + i * t.n;
+    iteration.start(values[i], i, x);
+    iteration.refine(x);
   }
-  rows = orthonormal(rows).contiguous();
+  auto basis = orthonormal(rows);
+  if (!basis.defined()) {
+    solve_in_clusters(iteration, values, rows);
+    basis = std::get<0>(at::linalg_qr(rows.t(), "reduced")).t();
+  }
+  rows = basis.contiguous();
   reflect(t, rows);
   return rows.t();
 }

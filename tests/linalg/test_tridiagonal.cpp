@@ -34,7 +34,7 @@ void expect_eigenpairs(const at::Tensor& full, int width) {
     EXPECT_LT(distance_from_orthonormal(v), 1e-12);
     const auto residual =
         at::mm(full, v).sub(v.mul(vector_of(values).slice(0, 0, k)));
-    EXPECT_LE(residual.abs().max().item<double>(), 1e-11 * norm);
+    EXPECT_LE(residual.abs().max().item<double>(), 1e-12 * norm);
   }
 }
 
