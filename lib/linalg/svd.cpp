@@ -104,32 +104,6 @@ LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
       matrix, to_tensor(state_->values).slice(0, 0, rank), right(rank));
 }
 
-GramSpectrum gram_spectrum(
-    const at::Tensor& matrix,
-    const std::string& layer,
-    std::int64_t max_rank) {
-  const Decomposition decomposition(matrix, layer);
-  return {
-      to_tensor(decomposition.singular_values()),
-      decomposition.right(std::min(max_rank, matrix.size(1)))};
-}
-
-LowRankPair factors_from(
-    const at::Tensor& matrix,
-    const GramSpectrum& spectrum,
-    std::int64_t rank) {
-  ABT_ASSERT(
-      rank >= 1 && rank <= spectrum.right.size(1),
-      "wanted a rank of 1 to ",
-      spectrum.right.size(1),
-      ", got ",
-      rank);
-  return make_factors(
-      matrix,
-      spectrum.singular_values.slice(0, 0, rank),
-      spectrum.right.slice(1, 0, rank));
-}
-
 ThinSvd gesdd(const at::Tensor& matrix) {
   auto [u, s, vh] =
       at::linalg_svd(matrix.detach().to(at::kDouble), /*full_matrices=*/false);

@@ -10,7 +10,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,31 +38,14 @@ class Decomposition {
   // n x k: the first k right singular vectors as columns, float64, on the
   // matrix's device. The largest entry of each is positive.
   at::Tensor right(std::int64_t k) const;
-  // The factors of the same matrix at 1 <= rank <= n, on its device.
+  // Of the same matrix, on its device: A = W V_r / sqrt(S_r), B = sqrt(S_r)
+  // V_r^T, 1 <= rank <= n. A singular value of zero gives a zero column and row.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// The same in one step: values, and the right vectors up to `max_rank`.
-struct GramSpectrum {
-  at::Tensor singular_values;  // n, float64, descending, >= 0, CPU
-  at::Tensor right;            // n x min(n, max_rank), columns in the order of
-                               // singular_values; float64
-};
-GramSpectrum gram_spectrum(
-    const at::Tensor& matrix,
-    const std::string& layer,
-    std::int64_t max_rank = std::numeric_limits<std::int64_t>::max());
-
-// From the spectrum: A = W V_r / sqrt(S_r), B = sqrt(S_r) V_r^T. Singular
-// values of zero give zero columns and rows. 1 <= rank <= columns of `right`.
-LowRankPair factors_from(
-    const at::Tensor& matrix,
-    const GramSpectrum& spectrum,
-    std::int64_t rank);
 
 // The oracle: LAPACK gesdd through LibTorch in float64.
 struct ThinSvd {

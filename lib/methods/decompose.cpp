@@ -1,14 +1,18 @@
 #include "methods/decompose.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "linalg/parallel.h"
 
 namespace abtrain::methods {
 
@@ -80,6 +84,12 @@ std::vector<linalg::Spectrum> gather_spectra(
   return spectra;
 }
 
+at::Tensor to_tensor(const std::vector<double>& values) {
+  at::Tensor result = at::empty({std::ssize(values)}, at::kDouble);
+  std::copy(values.begin(), values.end(), result.data_ptr<double>());
+  return result;
+}
+
 std::vector<linalg::RankChoice> choose(
     const DecomposeOptions& options,
     const std::vector<linalg::Spectrum>& spectra) {
@@ -149,13 +159,24 @@ std::vector<LayerFactors> decompose_dense(
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
   Stopwatch watch;
-  std::vector<linalg::GramSpectrum> grams;
-  std::vector<at::Tensor> values;
+  std::vector<double> own_costs;
   for (const std::size_t i : own) {
-    grams.push_back(linalg::gram_spectrum(
-        weights[i].weight->matrix().detach(), weights[i].layer));
-    values.push_back(grams.back().singular_values);
+    own_costs.push_back(costs[i]);
   }
+  // Threads of the worker take whole matrices; on a GPU all go to its stream.
+  const int threads = !own.empty() && weights[own[0]].weight->dense.is_cpu()
+      ? at::get_num_threads()
+      : 1;
+  const auto matrix = [&](std::size_t j) {
+    return weights[own[j]].weight->matrix().detach();
+  };
+  std::vector<std::optional<linalg::Decomposition>> spectra(own.size());
+  std::vector<at::Tensor> values(own.size());
+  linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
+    const at::NoGradGuard no_grad_here;
+    spectra[j].emplace(matrix(j), weights[own[j]].layer);
+    values[j] = to_tensor(spectra[j]->singular_values());
+  });
   add_seconds(watch.seconds());
 
   const auto choices =
@@ -170,17 +191,22 @@ std::vector<LayerFactors> decompose_dense(
     result[i].energy = choices[i].energy;
     sizes.push_back(result[i].rank * (w.m() + w.n()));
   }
-  std::vector<at::Tensor> factors;
-  for (std::size_t j = 0; j < own.size(); ++j) {
+  std::vector<linalg::LowRankPair> pairs(own.size());
+  linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
+    const at::NoGradGuard no_grad_here;
     const std::int64_t rank = result[own[j]].rank;
     if (rank > 0) {
-      const linalg::LowRankPair pair = linalg::factors_from(
-          weights[own[j]].weight->matrix().detach(), grams[j], rank);
+      pairs[j] = spectra[j]->factors(matrix(j), rank);
+    }
+    spectra[j].reset();
+  });
+  std::vector<at::Tensor> factors;
+  for (const linalg::LowRankPair& pair : pairs) {
+    if (pair.a.defined()) {
       factors.push_back(pair.a);
       factors.push_back(pair.b);
     }
   }
-  grams.clear();
   add_seconds(watch.seconds());
 
   const auto options32 = weights.empty()

@@ -1,6 +1,5 @@
 #include "run/trainer.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include <cmath>
@@ -13,6 +12,7 @@
 #include "data/order.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "run/autocast.h"
 #include "run/readback.h"
 #include "run/recorder.h"
 
@@ -21,31 +21,6 @@ namespace abtrain::run {
 namespace {
 
 using nlohmann::ordered_json;
-
-// bf16 autocast on this thread while it lives.
-class Autocast {
- public:
-  Autocast(bool on, at::DeviceType device) : on_(on), device_(device) {
-    if (on_) {
-      at::autocast::set_autocast_enabled(device_, true);
-      at::autocast::set_autocast_dtype(device_, at::kBFloat16);
-      // A weight is used once a pass: a cache of its cast saves nothing.
-      at::autocast::set_autocast_cache_enabled(false);
-    }
-  }
-  ~Autocast() {
-    if (on_) {
-      at::autocast::set_autocast_enabled(device_, false);
-      at::autocast::set_autocast_cache_enabled(true);
-    }
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  bool on_;
-  at::DeviceType device_;
-};
 
 // One worker's run, cut in the moments of the loop.
 class Trainer {
@@ -149,15 +124,19 @@ at::Tensor Trainer::forward_backward() {
       return tensor.to(
           in_.device, tensor.scalar_type(), /*non_blocking=*/true);
     };
-    const at::Tensor logits =
-        model_->forward(to_device(batch.images), true).to(at::kFloat);
-    const at::Tensor loss = at::cross_entropy_loss(
-        logits,
-        to_device(batch.labels),
-        {},
-        1,
-        -100,
-        options_.train.label_smoothing);
+    const at::Tensor images = to_device(batch.images);
+    const at::Tensor labels = to_device(batch.labels);
+    at::Tensor loss;
+    {
+      const Autocast autocast(options_.train.precision, in_.device.type());
+      loss = at::cross_entropy_loss(
+          model_->forward(images, true).to(at::kFloat),
+          labels,
+          {},
+          1,
+          -100,
+          options_.train.label_smoothing);
+    }
     loss.backward();
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
@@ -291,6 +270,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const auto score = [&](nn::Model& model,
                          const data::Images& images,
                          int group_size) {
+    const Autocast autocast(options_.train.precision, in_.device.type());
     return evaluate(
         model,
         images,
@@ -343,8 +323,6 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
 }
 
 TrainResult Trainer::run() {
-  const Autocast autocast(
-      options_.train.precision == "bf16", in_.device.type());
   world_->barrier();
   watch_ = Stopwatch();
   const double barrier_seconds = meter_.seconds();

@@ -57,11 +57,12 @@ TEST_P(SvdShapes, ValuesAgreeWithGesdd) {
 
 TEST_P(SvdShapes, VectorsAreOrthonormalAndDiagonalise) {
   const auto w = weight();
-  const auto spectrum = gram_spectrum(w, "w");
-  EXPECT_LT(distance_from_orthonormal(spectrum.right), 1e-12);
-  const auto rotated = at::mm(w.to(at::kDouble), spectrum.right);
+  const Decomposition d(w, "w");
+  const auto right = d.right(n());
+  EXPECT_LT(distance_from_orthonormal(right), 1e-12);
+  const auto rotated = at::mm(w.to(at::kDouble), right);
   const auto gram = at::mm(rotated.t(), rotated);
-  const auto expected = spectrum.singular_values.square().diag();
+  const auto expected = vector_of(d.singular_values()).square().diag();
   EXPECT_LT(
       largest_difference(gram, expected),
       1e-12 * expected.max().item<double>());
@@ -128,7 +129,7 @@ TEST(Svd, KnownMatrix) {
 
 TEST(Svd, LayoutAndTypeDoNotMatter) {
   const auto plain = noise(90, 36).to(at::kBFloat16).to(at::kFloat);
-  const auto expected = gram_spectrum(plain, "w");
+  const Decomposition expected(plain, "w");
   const auto by_columns = plain.t().contiguous().t();
   auto wide = at::zeros({90, 72});
   wide.slice(1, 0, 72, 2).copy_(plain);
@@ -140,12 +141,11 @@ TEST(Svd, LayoutAndTypeDoNotMatter) {
         tall.slice(0, 1, 180, 2),
         plain.to(at::kBFloat16),
         plain.to(at::kDouble)}) {
-    const auto got = gram_spectrum(w, "w");
-    EXPECT_TRUE(got.singular_values.equal(expected.singular_values));
-    EXPECT_TRUE(got.right.equal(expected.right));
+    const Decomposition got(w, "w");
+    EXPECT_EQ(got.singular_values(), expected.singular_values());
+    EXPECT_TRUE(got.right(36).equal(expected.right(36)));
     EXPECT_LT(
-        largest_difference(
-            factors_from(w, got, 5).a, factors_from(plain, expected, 5).a),
+        largest_difference(got.factors(w, 5).a, expected.factors(plain, 5).a),
         1e-5);
   }
 }
@@ -221,7 +221,7 @@ TEST(Svd, NotFiniteNamesTheLayer) {
       auto w = noise(30, 20).to(type);
       w[29][19] = bad;
       try {
-        gram_spectrum(w, "layer3.conv2");
+        const Decomposition refused(w, "layer3.conv2");
         FAIL() << "no error";
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::Diverged);
@@ -233,7 +233,7 @@ TEST(Svd, NotFiniteNamesTheLayer) {
 }
 
 TEST(Svd, LargestEntryOfEachRightVectorIsPositive) {
-  const auto v = gram_spectrum(noise(80, 33), "w").right;
+  const auto v = Decomposition(noise(80, 33), "w").right(33);
   for (std::int64_t c = 0; c < 33; ++c) {
     const auto column = v.select(1, c);
     EXPECT_EQ(column.max().item<double>(), column.abs().max().item<double>());
@@ -242,11 +242,10 @@ TEST(Svd, LargestEntryOfEachRightVectorIsPositive) {
 
 TEST(Svd, FewVectorsAreTheFirstOfAll) {
   const auto w = noise(150, 70).to(at::kFloat);
-  const auto all = gram_spectrum(w, "w");
-  const auto few = gram_spectrum(w, "w", 9);
-  EXPECT_EQ(few.right.size(1), 9);
-  EXPECT_TRUE(few.singular_values.equal(all.singular_values));
-  EXPECT_LT(largest_difference(few.right, all.right.slice(1, 0, 9)), 1e-10);
+  const Decomposition d(w, "w");
+  EXPECT_EQ(d.right(9).size(1), 9);
+  EXPECT_LT(
+      largest_difference(d.right(9), d.right(70).slice(1, 0, 9)), 1e-10);
 }
 
 TEST(Svd, SameBitsEveryTime) {
@@ -259,10 +258,10 @@ TEST(Svd, SameBitsEveryTime) {
 
 TEST(Svd, RankOutsideTheSpectrumIsABug) {
   const auto w = noise(6, 4);
-  const auto spectrum = gram_spectrum(w, "w", 2);
-  EXPECT_THROW(factors_from(w, spectrum, 3), std::logic_error);
-  EXPECT_THROW(factors_from(w, spectrum, 0), std::logic_error);
-  EXPECT_THROW(gram_spectrum(w.t(), "w"), std::logic_error);
+  const Decomposition d(w, "w");
+  EXPECT_THROW(d.factors(w, 5), std::logic_error);
+  EXPECT_THROW(d.factors(w, 0), std::logic_error);
+  EXPECT_THROW(Decomposition(w.t(), "w"), std::logic_error);
 }
 
 TEST(Balance, LongestFirst) {

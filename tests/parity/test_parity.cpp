@@ -51,8 +51,9 @@ void factor_all(nn::Model& model) {
   for (const nn::NamedWeight& named :
        nn::factorable_weights(model, {"default"})) {
     nn::Weight& w = *named.weight;
-    const auto spectrum = linalg::gram_spectrum(w.matrix(), named.layer, 3);
-    const auto pair = linalg::factors_from(w.matrix(), spectrum, 3);
+    const linalg::LowRankPair pair =
+          linalg::Decomposition(w.matrix(), named.layer)
+              .factors(w.matrix(), 3);
     w.dense.reset();
     w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
     w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);

@@ -36,10 +36,9 @@ std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
        nn::factorable_weights(*model, {"default"})) {
     nn::Weight& w = *named.weight;
     if (i++ % 2 == 0) {
-      const linalg::GramSpectrum spectrum =
-          linalg::gram_spectrum(w.matrix(), named.layer, 3);
       const linalg::LowRankPair pair =
-          linalg::factors_from(w.matrix(), spectrum, 3);
+          linalg::Decomposition(w.matrix(), named.layer)
+              .factors(w.matrix(), 3);
       w.dense.reset();
       w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
       w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);

@@ -305,5 +305,39 @@ TEST(Trainer, TimeAndTrafficAddUp) {
   }
 }
 
+// bf16 is for forward passes: what is decomposed, merged and stored stays fp32.
+TEST(Precision, Bf16ChangesForwardPassesOnly) {
+  const data::Dataset dataset = testing::toy_dataset();
+  std::vector<std::vector<at::Tensor>> first(2);
+  std::vector<double> losses;
+  for (const std::string precision : {"fp32", "bf16"}) {
+    RunOptions o = toy_options(2, "1");
+    o.method.warmup_steps = Duration::steps(0);
+    o.train.precision = precision;
+    auto& factors = first[precision == "bf16"];
+    const auto results = train_all(
+        o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
+          if (rank == 0 && step == 0) {
+            for (const at::Tensor& t : tensors_of(model)) {
+              factors.push_back(t.detach().clone());
+            }
+          }
+        });
+    for (const at::Tensor& t : tensors_of(*results[0].model)) {
+      EXPECT_EQ(t.scalar_type(), at::kFloat);
+      // A product that went through bf16 would end in 16 zero bits.
+      const at::Tensor cut = t.to(at::kBFloat16).to(at::kFloat);
+      EXPECT_FALSE(at::equal(cut, t));
+    }
+    losses.push_back(results[0].test.loss);
+    EXPECT_GT(results[0].test.accuracy, 0.95);
+  }
+  ASSERT_EQ(first[0].size(), first[1].size());
+  for (std::size_t i = 0; i < first[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(first[0][i], first[1][i])) << i;
+  }
+  EXPECT_NE(losses[0], losses[1]);
+}
+
 }  // namespace
 }  // namespace abtrain::run
