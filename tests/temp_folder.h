@@ -32,6 +32,9 @@ class TempFolder {
   std::string file(const std::string& name) const {
     return path_ + "/" + name;
   }
+  std::string operator/(const std::string& name) const {
+    return file(name);
+  }
   // Writes a file in it; returns its path.
   std::string add(const std::string& name, const std::string& content) const {
     const std::string path = file(name);

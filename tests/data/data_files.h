@@ -16,39 +16,11 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/dataset.h"
+#include "temp_folder.h"
 
 namespace abtrain::data {
 
 using Bytes = std::vector<std::uint8_t>;
-
-// A folder of its own that goes with its owner.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "abtrain-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      throw std::runtime_error("mkdtemp");
-    }
-    path_ = name;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string operator/(const std::string& name) const {
-    return (path_ / name).string();
-  }
-  std::string path() const {
-    return path_.string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void write_file(const std::string& path, const Bytes& bytes) {
   std::ofstream out(path, std::ios::binary);

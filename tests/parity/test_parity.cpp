@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "factored_model.h"
 #include "methods/average.h"
-#include "methods/decompose.h"
 #include "optim/optimizer.h"
 #include "run/model_file.h"
 #include "temp_folder.h"
@@ -46,21 +46,7 @@ nn::Factor other(nn::Factor factor) {
   return factor == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
 }
 
-void factor_all(nn::Model& model) {
-  const at::NoGradGuard no_grad;
-  for (const nn::NamedWeight& named :
-       nn::factorable_weights(model, {"default"})) {
-    nn::Weight& w = *named.weight;
-    const linalg::LowRankPair pair =
-          linalg::Decomposition(w.matrix(), named.layer)
-              .factors(w.matrix(), 3);
-    w.dense.reset();
-    w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
-    w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);
-  }
-}
-
-// What is trained; `frozen` keeps the other factors without gradients.
+// What is trained; the other factors get no gradient.
 std::vector<optim::ParameterRef> trained(
     nn::Model& model, const std::string& trains) {
   std::vector<optim::ParameterRef> refs;
@@ -141,7 +127,10 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   const auto model = nn::make_model({c.model, {24, 20}, c.width}, c.shape);
   model->initialise("kaiming", 11);
   if (c.trains != "dense") {
-    factor_all(*model);
+    for (const nn::NamedWeight& w :
+         nn::factorable_weights(*model, {"default"})) {
+      testing::factor_weight(w, 3);
+    }
   }
   const Batches batches = make_batches(c.shape, c.steps);
   run::save_model(folder.file("before"), *model);

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "factored_model.h"
 #include "temp_folder.h"
 
 namespace abtrain::run {
@@ -34,14 +35,8 @@ std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
   int i = 0;
   for (const nn::NamedWeight& named :
        nn::factorable_weights(*model, {"default"})) {
-    nn::Weight& w = *named.weight;
     if (i++ % 2 == 0) {
-      const linalg::LowRankPair pair =
-          linalg::Decomposition(w.matrix(), named.layer)
-              .factors(w.matrix(), 3);
-      w.dense.reset();
-      w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
-      w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);
+      testing::factor_weight(named, 3);
     }
   }
   model->forward(at::ones({4, 3, 32, 32}), /*training=*/true);
