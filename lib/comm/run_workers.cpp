@@ -1,6 +1,7 @@
 #include "comm/run_workers.h"
 
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
@@ -30,7 +31,7 @@ void run_workers(
   std::mutex mutex;
   std::exception_ptr root;
   std::vector<std::jthread> threads;
-  for (auto& communicator : world.communicators()) {
+  const auto start = [&](std::unique_ptr<Communicator>& communicator) {
     threads.emplace_back([&, mine = std::move(communicator)]() mutable {
       try {
         body(*mine);
@@ -43,6 +44,24 @@ void run_workers(
         }
       }
     });
+  };
+  try {
+    for (auto& communicator : world.communicators()) {
+      start(communicator);
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = threads.size();
+    world.abort(std::current_exception());
+    threads.clear();
+    throw Error(
+        ErrorKind::Config,
+        str("workers: the system refused a thread after ",
+            started,
+            " of ",
+            workers,
+            " (",
+            error.what(),
+            ")"));
   }
   threads.clear();  // joins
   if (!root) {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "compress/average.h"
 #include "methods/average.h"
 
 namespace abtrain::methods {
@@ -19,14 +20,6 @@ namespace {
 compress::ReducerOptions full_reducer_options(const MethodContext& context) {
   const auto& own = context.options.full_phase.reducer;
   return own.name == "same" ? context.reducer : own;
-}
-
-at::ScalarType wire_type(const std::string& dtype) {
-  return dtype == "bf16" ? at::kBFloat16 : at::kFloat;
-}
-
-nn::Factor factor_of(comm::Role role) {
-  return role == comm::Role::A ? nn::Factor::A : nn::Factor::B;
 }
 
 }  // namespace
@@ -44,6 +37,8 @@ AbTraining::AbTraining(const MethodContext& context)
       exchange_(context.world, groups_),
       group_reducer_(compress::make_reducer(context.reducer)),
       full_reducer_(compress::make_reducer(full_reducer_options(context))),
+      full_wire_(compress::wire_dtype(
+          full_reducer_options(context).dtype, "method.full_phase.reducer")),
       factorable_(nn::factorable_weights(
           context.model, context.options.keep_dense)),
       plan_(make_phase_plan(context.options, context.steps_per_epoch)),
@@ -59,6 +54,8 @@ void AbTraining::start() {
   build_blocks();
   if (switch_after(plan_, 0, phase_) == Switch::Decompose) {
     decompose(0);
+    switched_at_ = 0;
+    rate_at_switch_ = context_.schedule.at(0);
   }
 }
 
@@ -74,7 +71,7 @@ void AbTraining::reduce_gradients(std::int64_t) {
   if (phase_ == Phase::Ab) {
     group_reducer_->reduce(
         trained_.gradients(), *group_, comm::Purpose::Gradient);
-  } else if (context_.options.full_phase.sync_every <= 1) {
+  } else if (!local_steps()) {
     full_reducer_->reduce(
         trained_.gradients(), context_.world, comm::Purpose::Gradient);
   }
@@ -82,11 +79,11 @@ void AbTraining::reduce_gradients(std::int64_t) {
 
 void AbTraining::after_step(std::int64_t t) {
   const Switch now = switch_after(plan_, t, phase_);
-  const std::int64_t every = context_.options.full_phase.sync_every;
-  if (phase_ == Phase::Full && every > 1) {
+  if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (now == Switch::Decompose || (t - since) % every == 0) {
-      average_replicas(now == Switch::Decompose);
+    if (now == Switch::Decompose ||
+        (t - since) % context_.options.full_phase.sync_every == 0) {
+      average_replicas(t, now == Switch::Decompose);
     }
   }
   switch (now) {
@@ -108,8 +105,8 @@ void AbTraining::after_step(std::int64_t t) {
 
 void AbTraining::finish(std::int64_t t) {
   if (phase_ == Phase::Full) {
-    if (context_.options.full_phase.sync_every > 1) {
-      average_replicas(true);
+    if (local_steps()) {
+      average_replicas(t, true);
     }
     decompose(t);
     return;
@@ -118,7 +115,7 @@ void AbTraining::finish(std::int64_t t) {
     return;  // the last step ended in a synchronisation or decomposition
   }
   const Products products = synchronise(t);
-  if (mode_ == SyncMode::Full) {
+  if (mode_ == SyncMode::Full || !left_dense().empty()) {
     decompose(products, t);
     return;
   }
@@ -140,7 +137,7 @@ void AbTraining::merge_into(nn::Model& target) {
           context_.model, context_.world, comm::Purpose::Metrics),
       target);
   if (phase_ == Phase::Full) {
-    if (context_.options.full_phase.sync_every > 1) {
+    if (local_steps()) {
       share_mean_dense(target);
     }
     return;
@@ -173,7 +170,10 @@ void AbTraining::share_mean_dense(nn::Model& target) {
 }
 
 std::vector<at::Tensor> AbTraining::replicated_state() {
-  std::vector<at::Tensor> state = {trained_.values(), trained_.moments()};
+  std::vector<at::Tensor> state = {trained_.values()};
+  if (phase_ == Phase::Ab || !local_steps()) {
+    state.push_back(trained_.moments());  // local steps: averaged at the end only
+  }
   if (frozen_.numel() > 0) {
     state.push_back(frozen_.values());
   }
@@ -184,6 +184,16 @@ std::vector<nn::NamedWeight> AbTraining::factored() const {
   std::vector<nn::NamedWeight> result;
   for (const nn::NamedWeight& w : factorable_) {
     if (w.weight->is_factored()) {
+      result.push_back(w);
+    }
+  }
+  return result;
+}
+
+std::vector<nn::NamedWeight> AbTraining::left_dense() const {
+  std::vector<nn::NamedWeight> result;
+  for (const nn::NamedWeight& w : factorable_) {
+    if (!w.weight->is_factored()) {
       result.push_back(w);
     }
   }
@@ -204,7 +214,7 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
       trained_.values().narrow(0, 0, own_numel_) - own_start_,
       a,
       b,
-      wire_type(context_.options.sync_dtype),
+      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"),
       purpose);
   const bool own_a = role_ == comm::Role::A;
   const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
@@ -234,174 +244,6 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
     b += w.factor_numel(nn::Factor::B, w.rank());
   }
   return products;
-}
-
-void AbTraining::average_dense() {
-  const at::NoGradGuard no_grad;
-  const std::int64_t dense = trained_.numel() - own_numel_;
-  // Values as their change, so that a narrow wire rounds only that.
-  at::Tensor values = trained_.values().narrow(0, own_numel_, dense);
-  std::vector<at::Tensor> parts = {values - dense_start_};
-  for (int k = 0; k < trained_.moment_count(); ++k) {
-    parts.push_back(trained_.moments().narrow(
-        0, k * trained_.numel() + own_numel_, dense));
-  }
-  average(
-      parts,
-      context_.world,
-      comm::Purpose::Sync,
-      wire_type(context_.options.sync_dtype));
-  values.copy_(dense_start_ + parts[0]);
-  std::vector<at::Tensor> buffers;
-  for (const nn::NamedBuffer& buffer : context_.model.buffers()) {
-    buffers.push_back(*buffer.tensor);
-  }
-  average(buffers, context_.world, comm::Purpose::Sync);
-}
-
-void AbTraining::average_replicas(bool with_moments) {
-  std::vector<at::Tensor> state = {trained_.values()};
-  for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
-    const at::Tensor* tensor = trained_.parameters()[i].tensor;
-    const bool stays = std::none_of(
-        factorable_.begin(), factorable_.end(), [&](const nn::NamedWeight& w) {
-          return &w.weight->dense == tensor;
-        });
-    for (int k = 0; with_moments && stays && k < trained_.moment_count(); ++k) {
-      state.push_back(trained_.moment_views(k)[i]);
-    }
-  }
-  average(
-      state,
-      context_.world,
-      comm::Purpose::Sync,
-      wire_type(full_reducer_options(context_).dtype));
-}
-
-AbTraining::Products AbTraining::synchronise(std::int64_t t) {
-  Stopwatch watch;
-  Products products = merged_products(comm::Purpose::Sync);
-  average_dense();
-  context_.observer.synchronised(
-      t, context_.options.sync, watch.seconds());
-  return products;
-}
-
-void AbTraining::enter_full(const Products& products) {
-  const at::NoGradGuard no_grad;
-  const std::vector<nn::NamedWeight> weights = factored();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    nn::Weight& w = *weights[i].weight;
-    w.inner.reset();
-    w.outer.reset();
-    w.dense = w.from_matrix(at::matmul(products[i].a, products[i].b));
-  }
-  phase_ = Phase::Full;
-  build_blocks();
-}
-
-DecomposeOptions AbTraining::decompose_options() const {
-  std::int64_t other = context_.model.dense_parameters();
-  for (const nn::NamedWeight& w : factorable_) {
-    other -= w.weight->numel();
-  }
-  return {
-      context_.options.rank,
-      context_.options.cut_first || decomposed_before_,
-      other};
-}
-
-void AbTraining::decompose(std::int64_t t) {
-  Stopwatch watch;
-  // Running statistics differ between workers until here.
-  std::vector<at::Tensor> buffers;
-  for (const nn::NamedBuffer& buffer : context_.model.buffers()) {
-    buffers.push_back(*buffer.tensor);
-  }
-  average(buffers, context_.world, comm::Purpose::Sync);
-  const auto factors = decompose_dense(
-      factorable_,
-      decompose_options(),
-      context_.world,
-      [&](double s) { context_.observer.add_svd_seconds(s); });
-  enter_ab(factorable_, factors, t, watch.seconds());
-}
-
-void AbTraining::decompose(const Products& products, std::int64_t t) {
-  Stopwatch watch;
-  const std::vector<nn::NamedWeight> weights = factored();
-  const auto factors = decompose_products(
-      weights,
-      products,
-      decompose_options(),
-      context_.world,
-      [&](double s) { context_.observer.add_svd_seconds(s); });
-  enter_ab(weights, factors, t, watch.seconds());
-}
-
-void AbTraining::enter_ab(
-    const std::vector<nn::NamedWeight>& weights,
-    const std::vector<LayerFactors>& factors,
-    std::int64_t t,
-    double seconds) {
-  const at::NoGradGuard no_grad;
-  const std::vector<LayerRank> before = std::exchange(layers_, {});
-  std::size_t next = 0;
-  for (const nn::NamedWeight& named : factorable_) {
-    nn::Weight& w = *named.weight;
-    LayerRank layer{named.layer, w.m(), w.n(), 0, 1.0, 1.0};
-    if (next < weights.size() && weights[next].weight == named.weight) {
-      const LayerFactors& f = factors[next++];
-      layer.rank = f.rank;
-      layer.energy = f.energy;
-      if (f.rank > 0) {
-        w.dense.reset();
-        w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, f.pair.a);
-        w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, f.pair.b);
-      }
-    }
-    layer.first_energy = before.empty()
-        ? layer.energy
-        : before[layers_.size()].first_energy;
-    layers_.push_back(layer);
-  }
-  phase_ = Phase::Ab;
-  decomposed_before_ = true;
-  build_blocks();
-  context_.observer.decomposed(t, layers_, seconds);
-}
-
-void AbTraining::build_blocks() {
-  const at::NoGradGuard no_grad;
-  std::vector<optim::ParameterRef> own;
-  std::vector<optim::ParameterRef> other;
-  const nn::Factor trained = factor_of(role_);
-  const nn::Factor frozen =
-      trained == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
-  own_numel_ = 0;
-  for (const nn::NamedWeight& w : factored()) {
-    own.push_back(
-        {w.name + (trained == nn::Factor::A ? ".A" : ".B"),
-         &w.weight->factor(trained),
-         true,
-         true});
-    own_numel_ += w.weight->factor_numel(trained, w.weight->rank());
-    other.push_back({w.name + ".frozen", &w.weight->factor(frozen)});
-  }
-  for (const optim::ParameterRef& ref : dense_parameters(context_.model)) {
-    own.push_back(ref);
-  }
-  const optim::ParameterBlock old = std::move(trained_);
-  trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());
-  trained_.adopt(old);
-  frozen_ = optim::ParameterBlock(other, false, 0);
-  own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
-  dense_start_ =
-      trained_.values()
-          .narrow(0, own_numel_, trained_.numel() - own_numel_)
-          .clone();
-  group_reducer_->reset();
-  full_reducer_->reset();
 }
 
 }  // namespace abtrain::methods

@@ -44,6 +44,9 @@ class AbTraining : public Method {
   std::string phase_name() const override {
     return phase_ == Phase::Ab ? "ab" : "full";
   }
+  bool replicas_agree(std::int64_t t) const override {
+    return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
+  }
 
  protected:
   std::vector<at::Tensor> replicated_state() override;
@@ -51,30 +54,36 @@ class AbTraining : public Method {
  private:
   using Products = std::vector<linalg::LowRankPair>;
 
-  // The weights that are factored now.
+  // The weights that are factored now, and those that may be but are dense.
   std::vector<nn::NamedWeight> factored() const;
+  std::vector<nn::NamedWeight> left_dense() const;
   // Merged factors of the factored weights, one product a layer.
   Products merged_products(comm::Purpose purpose);
   // Averages dense parameters, running statistics and moments over the world.
   void average_dense();
   // FULL phase with local steps: averages the parameters over the world; at
   // the end of the phase also the moments that outlive it.
-  void average_replicas(bool with_moments);
+  void average_replicas(std::int64_t t, bool with_moments);
   // Gives `target` the world's mean of the dense parameters.
   void share_mean_dense(nn::Model& target);
 
   // AB -> FULL weights, or -> merged products.
   Products synchronise(std::int64_t t);
   void enter_full(const Products& products);
+  // `factors`: one a factorable weight; `products`: one a weight that was
+  // factored until now, empty where none was.
   void enter_ab(
-      const std::vector<nn::NamedWeight>& weights,
       const std::vector<LayerFactors>& factors,
+      const Products& products,
       std::int64_t t,
       double seconds);
   void decompose(std::int64_t t);
   void decompose(const Products& products, std::int64_t t);
   void build_blocks();
   DecomposeOptions decompose_options() const;
+  bool local_steps() const {
+    return context_.options.full_phase.sync_every > 1;
+  }
 
   MethodContext context_;
   SyncMode mode_;
@@ -84,6 +93,7 @@ class AbTraining : public Method {
   FactorExchange exchange_;
   std::unique_ptr<compress::Reducer> group_reducer_;
   std::unique_ptr<compress::Reducer> full_reducer_;
+  at::ScalarType full_wire_;  // of local steps' averages
   std::vector<nn::NamedWeight> factorable_;
   PhasePlan plan_;
   Ramp ramp_;
@@ -97,8 +107,10 @@ class AbTraining : public Method {
   optim::ParameterBlock trained_;
   optim::ParameterBlock frozen_;      // the other role's factor, AB phase only
   std::int64_t own_numel_ = 0;        // the own factor leads trained_
-  at::Tensor own_start_;              // own factor at the decomposition, flat
-  at::Tensor dense_start_;            // dense parameters then, flat
+  // Values at the last switch or averaging, flat: what travels is the change.
+  at::Tensor own_start_;              // AB: own factor
+  at::Tensor dense_start_;            // AB, FULL with local steps: the rest
+  std::int64_t averaged_at_ = -1;     // FULL with local steps
 };
 
 }  // namespace abtrain::methods

@@ -11,6 +11,9 @@
 namespace abtrain::methods {
 
 void Method::check_replicas(std::int64_t t) {
+  if (!replicas_agree(t)) {
+    return;
+  }
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   for (const at::Tensor& tensor : replicated_state()) {

@@ -88,7 +88,12 @@ class Method {
   virtual std::vector<LayerRank> layers() const {
     return {};
   }
-  // Throws where replicas differ in a bit of parameters or moments.
+  // False after a step that each replica took on its own.
+  virtual bool replicas_agree(std::int64_t) const {
+    return true;
+  }
+  // Throws where replicas that should agree after t steps differ in a bit of
+  // parameters or moments.
   void check_replicas(std::int64_t t);
 
  protected:

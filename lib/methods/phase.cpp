@@ -74,15 +74,19 @@ double ramped_rate(
     return scheduled;
   }
   const auto steps = static_cast<double>(ramp.steps);
+  // Late in a run the schedule may lie below the ramp's start.
+  const double start = std::min(ramp.start, scheduled);
   if (ramp.kind == RampKind::Linear) {
     const double share = static_cast<double>(k - 1) / steps;
-    return std::min(scheduled, ramp.start + (scheduled - ramp.start) * share);
+    return start + (scheduled - start) * share;
   }
   if (k == 1) {
-    return ramp.start;
+    return start;
   }
-  return std::min(
-      scheduled, static_cast<double>(k) * (at_switch - ramp.start) / steps);
+  return std::clamp(
+      static_cast<double>(k) * (at_switch - ramp.start) / steps,
+      start,
+      scheduled);
 }
 
 }  // namespace abtrain::methods

@@ -1,5 +1,7 @@
 #include "methods/traffic_plan.h"
 
+#include <algorithm>
+
 #include "comm/traffic.h"
 #include "compress/reducer.h"
 #include "linalg/svd.h"
@@ -33,6 +35,10 @@ class Planner {
             options.full_phase.reducer.name == "same"
                 ? reducer.dtype
                 : options.full_phase.reducer.dtype)),
+        full_fp16_(
+            (options.full_phase.reducer.name == "same"
+                 ? reducer.dtype
+                 : options.full_phase.reducer.dtype) == "fp16"),
         sync_element_(element(options.sync_dtype)) {
     dense_ = sizes_.parameters;
     for (const ModelSizes::Layer& l : sizes_.layers) {
@@ -104,7 +110,7 @@ class Planner {
       plan.total += plan.decompose + (local > 1 ? average(true) : 0);
     } else if (switched_at != steps || steps == 0) {
       plan.total += plan.sync;
-      if (options_.sync == "full") {
+      if (options_.sync == "full" || some_stay_dense()) {
         plan.total += decompose_products();
       }
     }
@@ -121,9 +127,15 @@ class Planner {
   // Local steps in FULL: parameters, at the end of the phase also the moments
   // of what is never factored.
   std::int64_t average(bool with_moments) const {
-    return all_reduce(
-        sizes_.parameters + (with_moments ? fixed_ * sizes_.moments : 0),
-        full_element_);
+    // Moments do not travel in fp16.
+    const std::int64_t moments =
+        with_moments ? fixed_ * sizes_.moments : 0;
+    return all_reduce(sizes_.parameters, full_element_) +
+        all_reduce(moments, full_fp16_ ? 4 : full_element_);
+  }
+  bool some_stay_dense() const {
+    return std::ranges::any_of(
+        sizes_.layers, [](const auto& layer) { return layer.rank == 0; });
   }
   // Bytes of the layers that this worker owns, by `numel` of a layer.
   template <class Cost, class Numel>
@@ -152,9 +164,16 @@ class Planner {
           return 8 * l.n + 4 * l.rank * (l.m + l.n);
         });
   }
+  // Where a synchronisation is followed by a decomposition at once; layers that
+  // were dense are decomposed as such.
   std::int64_t decompose_products() const {
     const std::int64_t factor = options_.sync == "full" ? 2 : 1;
-    return gathered(
+    const std::int64_t of_dense = gathered(
+        [](const ModelSizes::Layer& l) {
+          return l.rank == 0 ? linalg::decomposition_cost(l.m, l.n) : 0.0;
+        },
+        [](const ModelSizes::Layer& l) { return 8 * l.n; });
+    return of_dense + gathered(
         [&](const ModelSizes::Layer& l) {
           return l.rank > 0 ? product_cost(l.m, l.n, factor * l.rank) : 0.0;
         },
@@ -171,6 +190,7 @@ class Planner {
   std::unique_ptr<compress::Reducer> reducer_;
   std::unique_ptr<compress::Reducer> full_reducer_;
   std::int64_t full_element_;
+  bool full_fp16_;
   std::int64_t sync_element_;
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;

@@ -24,6 +24,9 @@ at::Tensor Linear::forward(const at::Tensor& input, bool) {
   if (!weight_.is_factored()) {
     return at::linear(input, weight_.dense, bias_);
   }
+  if (weight_.product_is_cheaper(input.numel() / input.size(-1))) {
+    return at::linear(input, weight_.merged(), bias_);
+  }
   return at::linear(at::linear(input, weight_.inner), weight_.outer, bias_);
 }
 
@@ -57,6 +60,11 @@ at::Tensor Conv2d::forward(const at::Tensor& input, bool) {
   };
   if (!weight_.is_factored()) {
     return convolve(weight_.dense, bias_);
+  }
+  const std::int64_t pixels = input.size(0) * input.size(2) * input.size(3) /
+      (options_.stride * options_.stride);
+  if (weight_.product_is_cheaper(pixels)) {
+    return convolve(weight_.merged(), bias_);
   }
   // The outer factor is a 1x1 convolution: in channels-last memory that is a
   // matrix product over the channels.

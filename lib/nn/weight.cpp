@@ -81,6 +81,13 @@ at::Tensor Weight::merged() const {
       : rows;
 }
 
+bool Weight::product_is_cheaper(std::int64_t positions) const {
+  const auto all = static_cast<double>(numel());
+  const auto r = static_cast<double>(rank());
+  const auto p = static_cast<double>(positions);
+  return all * (r + p) < p * r * static_cast<double>(m() + n());
+}
+
 std::vector<std::int64_t> Weight::stored_sizes(
     Factor which, std::int64_t rank) const {
   if (!is_inner(which)) {

@@ -70,6 +70,11 @@ class Weight {
   linalg::LowRankPair pair() const;
   // Dense or merged weight, O x I (x kh x kw); a new tensor when factored.
   at::Tensor merged() const;
+  // True where forming A B and one dense pass cost fewer flops than the factors
+  // one after the other, for a pass over `positions` (rows of a linear layer,
+  // output pixels of a convolution): m n r + P m n < P r (m + n). Never at a
+  // rank that saves parameters; so only in an uncut phase.
+  bool product_is_cheaper(std::int64_t positions) const;
 
   // Shape of a factor as it is stored, at rank r.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;

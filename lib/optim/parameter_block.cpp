@@ -86,6 +86,18 @@ void ParameterBlock::collect_gradients(std::int64_t micro_batches) {
   }
 }
 
+void ParameterBlock::forget(const std::string& name) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (parameters_[i].name == name) {
+      steps_[i].zero_();
+      for (const auto& views : moment_views_) {
+        views[i].zero_();
+      }
+    }
+  }
+}
+
 void ParameterBlock::adopt(const ParameterBlock& old) {
   const at::NoGradGuard no_grad;
   std::unordered_map<std::string, std::size_t> index;

@@ -73,6 +73,8 @@ class ParameterBlock {
   // Takes over the moments and step counts of parameters of the same name and
   // size. Factors keep their zeros: their basis is new.
   void adopt(const ParameterBlock& old);
+  // Sets the moments and the step count of the named parameter to zero.
+  void forget(const std::string& name);
 
  private:
   std::vector<ParameterRef> parameters_;

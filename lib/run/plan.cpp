@@ -201,13 +201,39 @@ std::optional<PlannedSizes> model_sizes(
   return PlannedSizes{sizes, estimated};
 }
 
+RunLength check_run(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    std::int64_t train_images) {
+  ABT_CHECK(
+      options.comm == "auto" || options.comm == "local",
+      Config,
+      "comm: this version runs workers as threads of one process (local); got '",
+      options.comm,
+      "'");
+  const RunLength length = run_length(options, train_images);
+  model_sizes(options, shape);
+  if (options.method.name == "ab") {
+    const methods::PhasePlan phases =
+        methods::make_phase_plan(options.method, length.steps_per_epoch);
+    ABT_CHECK(
+        phases.warmup < length.steps,
+        Config,
+        "method.warmup_steps: a warm-up of ",
+        phases.warmup,
+        " steps leaves no factored phase in a run of ",
+        length.steps);
+  }
+  return length;
+}
+
 std::string plan_text(const RunOptions& options) {
   const data::DatasetShape set = data::dataset_shape(options.data.name);
   const nn::InputShape shape{
       set.channels, set.height, set.width, set.classes};
   const auto model = nn::make_model(options.model, shape);
   const RunLength length =
-      run_length(options, set.train - options.data.validation);
+      check_run(options, shape, set.train - options.data.validation);
   const auto planned = model_sizes(options, shape);
   const std::int64_t dense = model->dense_parameters();
 
@@ -246,7 +272,11 @@ std::string plan_text(const RunOptions& options) {
             phases.interval,
             " steps a synchronisation and ",
             phases.full_rank,
-            " dense steps"));
+            " dense steps",
+            options.method.cut_first
+                ? ""
+                : "; the first AB phase is uncut and sends more than an AB "
+                  "step below"));
   }
   out += row("parameters", with_commas(dense));
   if (options.method.name == "ab" && planned) {
@@ -261,11 +291,12 @@ std::string plan_text(const RunOptions& options) {
             fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
             ":1"));
   }
-  // Values, gradients, moments; activations come on top.
+  // Values, gradients twice (autograd's and the flat buffer's), moments;
+  // activations come on top.
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   out += row(
       "memory a worker",
-      str(human_bytes(4.0 * static_cast<double>(dense) * (2 + moments)),
+      str(human_bytes(4.0 * static_cast<double>(dense) * (3 + moments)),
           " for parameters, gradients and moments in a dense step"));
   out += layers_text(*model, options, planned);
   if (planned) {

@@ -7,6 +7,7 @@
 #include "methods/traffic_plan.h"
 #include "nn/model.h"
 #include "run/run_options.h"
+#include "run/trainer.h"
 
 namespace abtrain::run {
 
@@ -19,6 +20,13 @@ struct PlannedSizes {
 // Nothing where only the spectra tell (sigma, energy). Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape);
+
+// Everything that can be wrong with a configuration on data of this shape, found
+// without reading it or touching a file. Throws Error(Config).
+RunLength check_run(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    std::int64_t train_images);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
 // a step and a synchronisation, memory, as text. Throws Error(Config).

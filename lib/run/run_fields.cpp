@@ -67,8 +67,7 @@ Fields fields_of(RunOptions& o) {
       "workers",
       o.workers,
       between(1, 65536),
-      "threads of one process; under a launcher its processes, and the key is "
-      "absent or equal");
+      "threads of one process");
   f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where is computed");
   f.choice(
       "comm", o.comm, {"auto", "local", "mpi", "nccl"}, "how workers talk");

@@ -21,7 +21,7 @@ class RunLog {
   // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
   void event(
       const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
-  // The live line on a terminal; elsewhere a plain line now and then.
+  // The live line, where there is a terminal.
   void progress(
       std::int64_t step,
       std::int64_t total,

@@ -11,6 +11,7 @@
 #include "comm/local.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
+#include "run/autocast.h"
 #include "run/config.h"
 #include "run/model_file.h"
 #include "run/plan.h"
@@ -35,12 +36,6 @@ int threads_per_worker(const RunOptions& options) {
 
 SessionResult train(const RunOptions& options, Log& log) {
   const at::Device device = device::pick_device(options.device);
-  ABT_CHECK(
-      options.comm == "auto" || options.comm == "local",
-      Config,
-      "comm: this build runs workers as threads of one process (local); got '",
-      options.comm,
-      "'");
   data::Dataset dataset =
       data::load_dataset(options.data.name, options.data.root);
   const data::Images validation =
@@ -57,16 +52,18 @@ SessionResult train(const RunOptions& options, Log& log) {
       with_commas(dataset.test.size()),
       " test images");
 
-  // What is wrong with the model on this data shows before a folder is made.
-  model_sizes(options, input_shape(dataset));
-  const RunLength length = run_length(options, dataset.train.size());
+  // Whatever is wrong shows before the folder of an earlier run is touched.
+  const RunLength length = check_run(
+      options, input_shape(dataset), dataset.train.size());
 
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
   make_folders(folder);
   atomic_write(folder + "/config.yaml", to_yaml(options));
   std::error_code ignored;
-  std::filesystem::remove(folder + "/summary.json", ignored);
+  for (const char* result : {"/summary.json", "/model.safetensors"}) {
+    std::filesystem::remove(folder + result, ignored);
+  }
   RunLog run_log(folder, log);
   const int threads = threads_per_worker(options);
   at::set_num_threads(threads);
@@ -121,9 +118,13 @@ std::string evaluate_run(
   model->to(device);
   log.info("evaluating ", folder, "/model.safetensors on ", dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
+  at::set_num_threads(
+      options.train.threads > 0 ? static_cast<int>(options.train.threads)
+                                : device::cpu_cores());
   Score score;
   comm::run_workers(
       1, options.train.timeout, [&](comm::Communicator& world) {
+        const Autocast autocast(options.train.precision, device.type());
         score = evaluate(
                     *model,
                     dataset.test,

@@ -10,6 +10,7 @@
 #include "comm/meter.h"
 #include "data/loader.h"
 #include "data/order.h"
+#include "device/stream.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/autocast.h"
@@ -21,6 +22,22 @@ namespace abtrain::run {
 namespace {
 
 using nlohmann::ordered_json;
+
+// Lets go of a model's tensors: an evaluated model shares those of the training,
+// which frees dense weights when it factors them.
+void release(nn::Model& model) {
+  for (const nn::NamedWeight& w : model.weights()) {
+    w.weight->dense.reset();
+    w.weight->inner.reset();
+    w.weight->outer.reset();
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    p.tensor->reset();
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    b.tensor->reset();
+  }
+}
 
 // One worker's run, cut in the moments of the loop.
 class Trainer {
@@ -64,6 +81,7 @@ class Trainer {
   Readback loss_;
   Readback norm_;
   double last_loss_ = 0;
+  double rate_ = 0;          // of the last step
   double loss_sum_ = 0;      // since the last step event
   std::int64_t loss_count_ = 0;
   std::int64_t event_step_ = 0;
@@ -195,8 +213,8 @@ void Trainer::optimize(std::int64_t t) {
     check_finite(norm_.exchange(t, clip.norm), "gradient norm");
     divisor = clip.divisor;
   }
-  optimizer_->step(
-      block, method_->learning_rate(t), method_->factor_lr_scale(), divisor);
+  rate_ = method_->learning_rate(t);
+  optimizer_->step(block, rate_, method_->factor_lr_scale(), divisor);
 }
 
 void Trainer::step(std::int64_t t) {
@@ -247,7 +265,7 @@ void Trainer::log_step(std::int64_t t, const std::string& phase) {
       t + 1,
       {{"phase", phase},
        {"loss", loss_sum_ / static_cast<double>(loss_count_)},
-       {"lr", method_->learning_rate(t)},
+       {"lr", rate_},
        {"images_per_second",
         images * static_cast<double>(t + 1 - event_step_) /
             (now - event_seconds_)},
@@ -299,6 +317,10 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     }
     fields["group_accuracy"] = groups;
   }
+  release(*merged_);
+  if (last) {
+    check_finite(Readback::Reading{t - 1, test.loss}, "final test loss");
+  }
   evaluate_seconds_ += watch_.seconds() - begin;
   metrics_seconds_ +=
       meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
@@ -326,7 +348,13 @@ TrainResult Trainer::run() {
   world_->barrier();
   watch_ = Stopwatch();
   const double barrier_seconds = meter_.seconds();
-  method_->start();
+  const auto switching = [&](const auto& body) {
+    const auto before = static_cast<double>(meter_.training_bytes());
+    body();
+    by_phase_.switches +=
+        static_cast<double>(meter_.training_bytes()) - before;
+  };
+  switching([&] { method_->start(); });
   for (std::int64_t t = 0; t < length_.steps; ++t) {
     step(t);
     if (evaluates_after(t + 1)) {
@@ -335,9 +363,8 @@ TrainResult Trainer::run() {
   }
   take_loss(loss_.flush());
   check_finite(norm_.flush(), "gradient norm");
-  const auto before = static_cast<double>(meter_.training_bytes());
-  method_->finish(length_.steps);
-  by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
+  switching([&] { method_->finish(length_.steps); });
+  device::synchronize(in_.device);
   total_seconds_ = watch_.seconds() - evaluate_seconds_;
   metrics_seconds_ += barrier_seconds;
 
@@ -382,6 +409,8 @@ WorkerFigures Trainer::figures() const {
 
 TrainResult train_worker(
     comm::Communicator& world, const TrainInputs& inputs) {
+  // Workers that share a GPU do not wait for each other's work.
+  const device::OwnStream stream(inputs.device);
   return Trainer(world, inputs).run();
 }
 
@@ -409,6 +438,14 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
       : std::llround(
             options.train.epochs *
             static_cast<double>(length.steps_per_epoch));
+  ABT_CHECK(
+      length.steps > 0,
+      Config,
+      "train.epochs: ",
+      options.train.epochs,
+      " epochs of ",
+      length.steps_per_epoch,
+      " steps make no step");
   return length;
 }
 

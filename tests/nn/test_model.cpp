@@ -5,10 +5,13 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "factored_model.h"
 
 namespace abtrain::nn {
 namespace {
@@ -158,6 +161,47 @@ TEST(Models, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(
       make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
   EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
+}
+
+// An uncut phase: factors of full rank, for which the product is cheaper where
+// a batch has many pixels, and dearer where it has few.
+TEST(Factored, OfFullRankIsTheDenseModel) {
+  const at::NoGradGuard no_grad;
+  ModelOptions options;
+  options.name = "lenet5";
+  const InputShape shape{1, 28, 28, 10};
+  const auto dense = make_model(options, shape);
+  const auto factored = make_model(options, shape);
+  for (Model* model : {dense.get(), factored.get()}) {
+    model->initialise("kaiming", 3);
+  }
+  bool cheaper = false;
+  bool dearer = false;
+  for (const NamedWeight& w : factorable_weights(*factored, {"default"})) {
+    testing::factor_weight(w, w.weight->n());
+    cheaper |= w.weight->product_is_cheaper(100'000);
+    dearer |= !w.weight->product_is_cheaper(1);
+  }
+  EXPECT_TRUE(cheaper);
+  EXPECT_TRUE(dearer);
+  for (const std::int64_t batch : {1, 64}) {
+    const at::Tensor x = at::rand({batch, 1, 28, 28});
+    EXPECT_LT(
+        (dense->forward(x, false) - factored->forward(x, false))
+            .abs()
+            .max()
+            .item<double>(),
+        1e-4);
+  }
+}
+
+TEST(Factored, ASavingRankIsNeverMultipliedOut) {
+  Weight w({256, 128, 3, 3});
+  w.inner = at::ones({200, 128, 3, 3});  // break-even at 1152 * 256 / 1408
+  w.outer = at::ones({256, 200});
+  for (const std::int64_t positions : {1, 1000, 1'000'000'000}) {
+    EXPECT_FALSE(w.product_is_cheaper(positions));
+  }
 }
 
 }  // namespace

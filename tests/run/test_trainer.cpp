@@ -305,6 +305,123 @@ TEST(Trainer, TimeAndTrafficAddUp) {
   }
 }
 
+// Layers change between dense and factored from one decomposition to the next:
+// whatever was synchronised, all workers end with the same model.
+struct Change {
+  std::string name;
+  std::string sync;
+  linalg::RankRuleName rule;
+  bool cut_first;
+  std::int64_t full_rank_steps;
+  std::int64_t steps;
+};
+
+class ChangingRanks : public ::testing::TestWithParam<Change> {};
+
+TEST_P(ChangingRanks, LeaveReplicasEqual) {
+  const Change& c = GetParam();
+  RunOptions o = toy_options(4, "1");
+  o.method.sync = c.sync;
+  o.method.rank.rule = c.rule;
+  o.method.rank.keep = 0.97;
+  o.method.rank.cut = 0.02;
+  o.method.rank.ratio = 1.3;
+  o.method.cut_first = c.cut_first;
+  o.method.full_rank_steps =
+      Duration::steps(static_cast<double>(c.full_rank_steps));
+  o.train.steps = c.steps;
+  const auto results = train_all(o, testing::toy_dataset());
+  for (const TrainResult& r : results) {
+    expect_same_bits(*r.model, *results[0].model);
+    EXPECT_EQ(r.test.loss, results[0].test.loss);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.8);
+  // The report tells what the model holds.
+  std::size_t next = 0;
+  for (const nn::NamedWeight& w :
+       nn::factorable_weights(*results[0].model, {"default"})) {
+    EXPECT_EQ(results[0].layers[next++].rank, w.weight->rank()) << w.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ChangingRanks,
+    ::testing::Values(
+        Change{"full_energy", "full", linalg::RankRuleName::Energy, true, 0, 60},
+        Change{"full_sigma", "full", linalg::RankRuleName::Sigma, true, 0, 58},
+        Change{"full_budget", "full", linalg::RankRuleName::Budget, true, 0, 60},
+        Change{"full_at_the_end", "full", linalg::RankRuleName::Energy, true, 2,
+               57},
+        Change{"uncut_energy", "only-learned", linalg::RankRuleName::Energy,
+               false, 0, 60},
+        Change{"uncut_sigma", "with-stale", linalg::RankRuleName::Sigma, false,
+               0, 60},
+        Change{"dense_again", "only-learned", linalg::RankRuleName::Sigma, true,
+               0, 59}),
+    [](const auto& test) { return test.param.name; });
+
+// A layer that the first cut leaves dense is asked again at each next one.
+TEST(Ab, ALayerLeftDenseIsReconsidered) {
+  RunOptions o = toy_options(2, "1");
+  o.method.rank.rule = linalg::RankRuleName::Sigma;
+  o.method.rank.cut = 0.2;
+  o.method.warmup_steps = Duration::steps(0);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.optimizer.weight_decay = 5;  // decays what is not learned
+  o.train.steps = 200;
+  bool dense_at_first = false;
+  const auto results = train_all(
+      o,
+      testing::toy_dataset(),
+      [&](int rank, std::int64_t step, nn::Model& model) {
+        if (rank == 0 && step == 0) {
+          for (const auto& w : nn::factorable_weights(model, {"default"})) {
+            dense_at_first |= !w.weight->is_factored();
+          }
+        }
+      });
+  EXPECT_TRUE(dense_at_first);
+  for (const LayerRank& layer : results[0].layers) {
+    EXPECT_GT(layer.rank, 0) << layer.name;
+  }
+}
+
+// Local steps: the check looks only where replicas meet, and they meet as fp32.
+TEST(Ab, LocalStepsInTheDensePhases) {
+  for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
+    RunOptions o = toy_options(4, "2");
+    o.method.full_phase.sync_every = 3;
+    o.method.full_rank_steps = Duration::steps(4);
+    o.method.warmup_steps = Duration::steps(9);
+    o.reducer.dtype = dtype;
+    const auto results = train_all(o, testing::toy_dataset());
+    for (const TrainResult& r : results) {
+      expect_same_bits(*r.model, *results[0].model);
+    }
+    EXPECT_GT(results[0].test.accuracy, 0.8) << dtype;
+  }
+}
+
+// The loss that is checked comes before the update: the last one may break it.
+TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
+  RunOptions o = toy_options(2, "1");
+  o.method.name = "ddp";
+  o.train.steps = 1;
+  o.train.clip_norm = 0;
+  o.schedule.name = "constant";
+  o.optimizer.lr = 1e38;
+  try {
+    train_all(o, testing::toy_dataset());
+    FAIL() << "it ended well";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Diverged);
+    EXPECT_NE(std::string(error.what()).find("step 1: the final test loss"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 // bf16 is for forward passes: what is decomposed, merged and stored stays fp32.
 TEST(Precision, Bf16ChangesForwardPassesOnly) {
   const data::Dataset dataset = testing::toy_dataset();
