@@ -87,6 +87,7 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
     ++events[event["event"]];
     if (event["event"] == "step") {
       phases += event["phase"] == "full" ? "F" : "A";
+      EXPECT_GT(event["lr"], 0) << line;
     }
   }
   EXPECT_EQ(phases, "FFAAAAFA");
@@ -194,6 +195,41 @@ INSTANTIATE_TEST_SUITE_P(
                70,
                {"step 2: the loss of worker", "nan", "optimizer.lr"}}),
     [](const auto& test) { return test.param.name; });
+
+// A run that is refused or fails must not look finished, and one that is refused
+// leaves the folder of an earlier run as it was.
+TEST(CliRun, AnEarlierRunOfTheName) {
+  const TempFolder folder;
+  ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
+  const std::string summary = content(folder.file("small/summary.json"));
+  for (const char* refused :
+       {"--set comm=nccl",
+        "--set 'method.full_rank_steps=1 epoch'",
+        "--set 'method.warmup_steps=1 epoch'"}) {
+    const Outcome outcome = run(small_run(folder, refused), Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
+    EXPECT_EQ(content(folder.file("small/summary.json")), summary);
+    EXPECT_EQ(
+        run("plan " + small_run(folder, refused), Stream::Error).exit_code, 78);
+  }
+  const Outcome failed = run(
+      small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd"),
+      Stream::Error);
+  EXPECT_EQ(failed.exit_code, 70) << failed.text;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
+  EXPECT_FALSE(
+      std::filesystem::exists(folder.file("small/model.safetensors")));
+}
+
+TEST(CliRun, CopiesOfALauncherAreRefused) {
+  const TempFolder folder;
+  setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+  const Outcome outcome = run(small_run(folder), Stream::Error);
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_TRUE(contains(outcome.text, "4 processes")) << outcome.text;
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small")));
+}
 
 TEST(CliRun, AFullDiskIsNamed) {
   const TempFolder folder;

@@ -20,6 +20,7 @@ struct Case {
   const char* dtype;
   int local_steps;
   const char* optimizer;
+  std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
 };
 
 class Traffic : public ::testing::TestWithParam<Case> {};
@@ -29,11 +30,11 @@ TEST_P(Traffic, PlanEqualsMeter) {
   RunOptions o;
   o.workers = c.workers;
   o.data.batch_size = 4;
-  o.model.hidden = {24, 20, 18};
+  o.model.hidden = {24, 20, c.narrow};
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
-  o.method.sync_dtype = c.dtype;
+  o.method.sync_dtype = std::string(c.dtype) == "bf16" ? "bf16" : "fp32";
   o.method.warmup_steps = Duration::steps(c.warmup);
   o.method.sync_every = Duration::steps(c.interval);
   o.method.full_rank_steps = Duration::steps(c.full_rank);
@@ -66,6 +67,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
         length.steps_per_epoch);
     const TrafficSplit& seen = figures[static_cast<std::size_t>(r)].traffic;
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
+    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
   }
 }
 
@@ -83,7 +85,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ab", 6, "3", "with-stale", 0, 4, 1, 9, "fp32", 1, "adamw"},
         Case{"ab", 3, "1", "only-b", 0, 4, 0, 8, "bf16", 1, "sgd"},
         Case{"ab", 8, "2", "only-learned", 4, 7, 3, 25, "fp32", 3, "adamw"},
-        Case{"ab", 4, "1", "only-learned", 9, 7, 3, 7, "bf16", 2, "adamw"}));
+        Case{"ab", 4, "1", "only-learned", 9, 7, 3, 7, "bf16", 2, "adamw"},
+        Case{"ab", 4, "2", "only-learned", 4, 7, 3, 25, "fp16", 3, "adamw"},
+        Case{"ab", 4, "2", "with-stale", 3, 6, 2, 20, "fp16", 1, "sgd"},
+        Case{"ab", 4, "1", "only-learned", 3, 6, 0, 20, "fp32", 1, "adamw", 4},
+        Case{"ab", 4, "2", "full", 2, 5, 0, 14, "fp32", 1, "sgd", 4},
+        Case{"ab", 2, "1", "only-learned", 2, 6, 2, 14, "fp32", 1, "sgd", 4}));
 
 }  // namespace
 }  // namespace abtrain::run
