@@ -6,8 +6,8 @@
 
 #include "methods/traffic_plan.h"
 #include "nn/model.h"
+#include "run/run_length.h"
 #include "run/run_options.h"
-#include "run/trainer.h"
 
 namespace abtrain::run {
 

@@ -14,6 +14,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/autocast.h"
+#include "run/divergence.h"
 #include "run/readback.h"
 #include "run/recorder.h"
 
@@ -51,8 +52,10 @@ class Trainer {
   void optimize(std::int64_t t);
   void log_step(std::int64_t t, const std::string& phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
-  void check_finite(
-      const std::optional<Readback::Reading>& reading, const char* what);
+  void check(
+      const char* what, const std::optional<Readback::Reading>& reading) const {
+    check_finite(what, reading, world_->rank(), method_->block());
+  }
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   WorkerFigures figures() const;
@@ -164,44 +167,12 @@ at::Tensor Trainer::forward_backward() {
 }
 
 void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
-  check_finite(loss, "loss");
+  check("loss", loss);
   if (loss) {
     last_loss_ = loss->value;
     loss_sum_ += loss->value;
     ++loss_count_;
   }
-}
-
-void Trainer::check_finite(
-    const std::optional<Readback::Reading>& reading, const char* what) {
-  if (!reading || std::isfinite(reading->value)) {
-    return;
-  }
-  optim::ParameterBlock& block = method_->block();
-  std::string where = "all parameters are still finite";
-  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    if (!block.value_views()[i].isfinite().all().item<bool>()) {
-      where = str(
-          "the first parameter that is not finite is '",
-          block.parameters()[i].name,
-          "'");
-      break;
-    }
-  }
-  throw Error(
-      ErrorKind::Diverged,
-      str("step ",
-          reading->step + 1,
-          ": the ",
-          what,
-          " of worker ",
-          world_->rank(),
-          " is ",
-          std::isnan(reading->value) ? "nan" : str(reading->value),
-          "; ",
-          where,
-          ". A lower optimizer.lr, a longer warm-up or train.clip_norm may "
-          "help"));
 }
 
 void Trainer::optimize(std::int64_t t) {
@@ -210,7 +181,7 @@ void Trainer::optimize(std::int64_t t) {
   if (options_.train.clip_norm > 0) {
     const optim::Clip clip =
         optim::clip(block.gradients(), options_.train.clip_norm);
-    check_finite(norm_.exchange(t, clip.norm), "gradient norm");
+    check("gradient norm", norm_.exchange(t, clip.norm));
     divisor = clip.divisor;
   }
   rate_ = method_->learning_rate(t);
@@ -319,7 +290,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   }
   release(*merged_);
   if (last) {
-    check_finite(Readback::Reading{t - 1, test.loss}, "final test loss");
+    check("final test loss", Readback::Reading{t - 1, test.loss});
   }
   evaluate_seconds_ += watch_.seconds() - begin;
   metrics_seconds_ +=
@@ -362,7 +333,7 @@ TrainResult Trainer::run() {
     }
   }
   take_loss(loss_.flush());
-  check_finite(norm_.flush(), "gradient norm");
+  check("gradient norm", norm_.flush());
   switching([&] { method_->finish(length_.steps); });
   device::synchronize(in_.device);
   total_seconds_ = watch_.seconds() - evaluate_seconds_;
@@ -412,47 +383,6 @@ TrainResult train_worker(
   // Workers that share a GPU do not wait for each other's work.
   const device::OwnStream stream(inputs.device);
   return Trainer(world, inputs).run();
-}
-
-RunLength run_length(const RunOptions& options, std::int64_t train_images) {
-  const std::int64_t a_step =
-      options.data.batch_size * options.workers * options.train.accumulate;
-  RunLength length{train_images / a_step, 0};
-  ABT_CHECK(
-      length.steps_per_epoch > 0,
-      Config,
-      "data.batch_size: a step takes ",
-      options.workers,
-      " workers x ",
-      options.data.batch_size,
-      " images",
-      options.train.accumulate > 1
-          ? str(" x ", options.train.accumulate, " micro-batches")
-          : std::string(),
-      " = ",
-      a_step,
-      ", but the training set has only ",
-      train_images);
-  length.steps = options.train.steps > 0
-      ? options.train.steps
-      : std::llround(
-            options.train.epochs *
-            static_cast<double>(length.steps_per_epoch));
-  ABT_CHECK(
-      length.steps > 0,
-      Config,
-      "train.epochs: ",
-      options.train.epochs,
-      " epochs of ",
-      length.steps_per_epoch,
-      " steps make no step");
-  return length;
-}
-
-nn::InputShape input_shape(const data::Dataset& dataset) {
-  const at::Tensor& pixels = dataset.train.pixels;
-  return {
-      pixels.size(1), pixels.size(2), pixels.size(3), dataset.classes};
 }
 
 }  // namespace abtrain::run

@@ -14,6 +14,7 @@
 #include "nn/model.h"
 #include "run/evaluation.h"
 #include "run/figures.h"
+#include "run/run_length.h"
 #include "run/run_log.h"
 #include "run/run_options.h"
 
@@ -41,14 +42,5 @@ struct TrainInputs {
 // a loss is not finite; on a GPU one step later, since nothing waits for it.
 TrainResult train_worker(
     comm::Communicator& world, const TrainInputs& inputs);
-
-// Steps in an epoch and in the run, for a training set of that many images.
-struct RunLength {
-  std::int64_t steps_per_epoch;
-  std::int64_t steps;
-};
-RunLength run_length(const RunOptions& options, std::int64_t train_images);
-
-nn::InputShape input_shape(const data::Dataset& dataset);
 
 }  // namespace abtrain::run

@@ -1,0 +1,19 @@
+// Ends a run whose numbers have left the finite.
+#pragma once
+
+#include <optional>
+
+#include "optim/parameter_block.h"
+#include "run/readback.h"
+
+namespace abtrain::run {
+
+// Throws Error(Diverged) where the reading (if there is one) is not finite. It
+// names the step, the worker and the first parameter that is not finite.
+void check_finite(
+    const char* what,
+    const std::optional<Readback::Reading>& reading,
+    int worker,
+    const optim::ParameterBlock& block);
+
+}  // namespace abtrain::run
