@@ -6,6 +6,14 @@
 
 namespace abtrain::run {
 
+namespace {
+
+// Between two progress lines, on a terminal and elsewhere (a job's log).
+constexpr double kLiveSeconds = 0.2;
+constexpr double kPlainSeconds = 30;
+
+}  // namespace
+
 RunLog::RunLog(const std::string& folder, Log& log)
     : log_(log), writer_(folder + "/metrics.jsonl", 0) {}
 
@@ -23,15 +31,16 @@ void RunLog::progress(
     const std::string& phase,
     double loss,
     double examples_per_second) {
-  if (!log_.is_live() || watch_.seconds() - last_live_ < 0.2) {
+  const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
+  if (watch_.seconds() - last_progress_ < interval) {
     return;
   }
-  last_live_ = watch_.seconds();
+  last_progress_ = watch_.seconds();
   const double left = step > 0
-      ? last_live_ / static_cast<double>(step) *
+      ? last_progress_ / static_cast<double>(step) *
           static_cast<double>(total - step)
       : 0;
-  log_.live(
+  const std::string line =
       str("step ",
           step,
           "/",
@@ -44,7 +53,12 @@ void RunLog::progress(
           with_commas(static_cast<std::int64_t>(examples_per_second)),
           " images/s  ",
           human_seconds(left),
-          " left"));
+          " left");
+  if (log_.is_live()) {
+    log_.live(line);
+  } else {
+    log_.info(line);
+  }
 }
 
 }  // namespace abtrain::run

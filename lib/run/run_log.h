@@ -21,7 +21,7 @@ class RunLog {
   // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
   void event(
       const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
-  // The live line, where there is a terminal.
+  // The live line on a terminal; elsewhere a plain line every half minute.
   void progress(
       std::int64_t step,
       std::int64_t total,
@@ -39,7 +39,7 @@ class RunLog {
   Log& log_;
   LineWriter writer_;
   Stopwatch watch_;
-  double last_live_ = -1;
+  double last_progress_ = 0;
 };
 
 }  // namespace abtrain::run
