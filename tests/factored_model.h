@@ -14,9 +14,7 @@ inline void factor_weight(const nn::NamedWeight& named, std::int64_t rank) {
   nn::Weight& w = *named.weight;
   const linalg::LowRankPair pair =
       linalg::Decomposition(w.matrix(), named.layer).factors(w.matrix(), rank);
-  w.dense.reset();
-  w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, pair.a);
-  w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, pair.b);
+  w.set_factors(pair);
 }
 
 }  // namespace abtrain::testing

@@ -121,11 +121,7 @@ void AbTraining::finish(std::int64_t t) {
   }
   const std::vector<nn::NamedWeight> weights = factored();
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    nn::Weight& w = *weights[i].weight;
-    w.inner.reset();
-    w.outer.reset();
-    w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, products[i].a);
-    w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, products[i].b);
+    weights[i].weight->set_factors(products[i]);
   }
   build_blocks();
 }
@@ -148,11 +144,7 @@ void AbTraining::merge_into(nn::Model& target) {
     if (!context_.model.weights()[i].weight->is_factored()) {
       continue;
     }
-    nn::Weight& w = *target.weights()[i].weight;
-    w.dense.reset();
-    w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, products[next].a);
-    w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, products[next].b);
-    ++next;
+    target.weights()[i].weight->set_factors(products[next++]);
   }
   share_mean_dense(target);
 }

@@ -38,11 +38,7 @@ void AbTraining::average_dense() {
       comm::Purpose::Sync,
       compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"));
   values.copy_(dense_start_ + parts[0]);
-  std::vector<at::Tensor> buffers;
-  for (const nn::NamedBuffer& buffer : context_.model.buffers()) {
-    buffers.push_back(*buffer.tensor);
-  }
-  average(buffers, context_.world, comm::Purpose::Sync);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
@@ -88,9 +84,7 @@ void AbTraining::enter_full(const Products& products) {
   const std::vector<nn::NamedWeight> weights = factored();
   for (std::size_t i = 0; i < weights.size(); ++i) {
     nn::Weight& w = *weights[i].weight;
-    w.inner.reset();
-    w.outer.reset();
-    w.dense = w.from_matrix(at::matmul(products[i].a, products[i].b));
+    w.set_dense(w.from_matrix(at::matmul(products[i].a, products[i].b)));
   }
   phase_ = Phase::Full;
   build_blocks();
@@ -110,11 +104,7 @@ DecomposeOptions AbTraining::decompose_options() const {
 void AbTraining::decompose(std::int64_t t) {
   Stopwatch watch;
   // Running statistics differ between workers until here.
-  std::vector<at::Tensor> buffers;
-  for (const nn::NamedBuffer& buffer : context_.model.buffers()) {
-    buffers.push_back(*buffer.tensor);
-  }
-  average(buffers, context_.world, comm::Purpose::Sync);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   const auto factors = decompose_dense(
       factorable_,
       decompose_options(),
@@ -170,15 +160,9 @@ void AbTraining::enter_ab(
     const linalg::LowRankPair* product =
         w.is_factored() ? &products[next++] : nullptr;
     if (f.rank > 0) {
-      w.dense.reset();
-      w.inner.reset();
-      w.outer.reset();
-      w.factor(nn::Factor::A) = w.to_stored(nn::Factor::A, f.pair.a);
-      w.factor(nn::Factor::B) = w.to_stored(nn::Factor::B, f.pair.b);
+      w.set_factors(f.pair);
     } else if (product != nullptr) {
-      w.inner.reset();
-      w.outer.reset();
-      w.dense = w.from_matrix(at::matmul(product->a, product->b));
+      w.set_dense(w.from_matrix(at::matmul(product->a, product->b)));
     }
     layers_.push_back(
         {factorable_[i].layer,

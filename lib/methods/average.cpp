@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include "compress/average.h"
+
 namespace abtrain::methods {
 
 void average(
@@ -20,8 +22,8 @@ void average(
   if (flat.empty()) {
     return;
   }
-  at::Tensor buffer = at::cat(flat).to(wire);
-  group.all_reduce(buffer, comm::ReduceOp::Mean, purpose).wait();
+  const at::Tensor buffer = at::cat(flat);
+  compress::Average{wire}(buffer, group, purpose);
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : tensors) {
     at::Tensor target = tensor;
@@ -29,6 +31,15 @@ void average(
         buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
     offset += tensor.numel();
   }
+}
+
+void average_buffers(
+    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
+  std::vector<at::Tensor> buffers;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    buffers.push_back(*b.tensor);
+  }
+  average(buffers, group, purpose);
 }
 
 std::vector<at::Tensor> averaged_buffers(
@@ -62,9 +73,7 @@ void share_dense(
     const nn::Weight& from = *source.weights()[i].weight;
     if (!from.is_factored()) {
       nn::Weight& to = *target.weights()[i].weight;
-      to.dense = from.dense.detach();
-      to.inner.reset();
-      to.outer.reset();
+      to.set_dense(from.dense.detach());
     }
   }
   for (std::size_t i = 0; i < source.parameters().size(); ++i) {

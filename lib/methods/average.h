@@ -19,6 +19,10 @@ void average(
     comm::Purpose purpose,
     at::ScalarType wire = at::kFloat);
 
+// Averages the running statistics in place.
+void average_buffers(
+    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
+
 // The running statistics, averaged: new tensors, one a buffer of the model.
 std::vector<at::Tensor> averaged_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);

@@ -18,11 +18,7 @@ void DataParallel::reduce_gradients(std::int64_t) {
 }
 
 void DataParallel::finish(std::int64_t) {
-  const std::vector<at::Tensor> buffers = averaged_buffers(
-      context_.model, context_.world, comm::Purpose::Sync);
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    *context_.model.buffers()[i].tensor = buffers[i];
-  }
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
 
 void DataParallel::merge_into(nn::Model& target) {

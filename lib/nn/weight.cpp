@@ -65,6 +65,18 @@ at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
   return rows.reshape(sizes_).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
+void Weight::set_factors(const linalg::LowRankPair& pair) {
+  dense.reset();
+  factor(Factor::A) = to_stored(Factor::A, pair.a);
+  factor(Factor::B) = to_stored(Factor::B, pair.b);
+}
+
+void Weight::set_dense(at::Tensor weight) {
+  dense = std::move(weight);
+  inner.reset();
+  outer.reset();
+}
+
 linalg::LowRankPair Weight::pair() const {
   return {
       to_matrix(Factor::A, transposed() ? inner : outer),

@@ -66,6 +66,10 @@ class Weight {
   at::Tensor matrix() const;
   // The dense weight that an m x n matrix stands for, laid out as `dense` is.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
+  // Holds these from now on: factors A (m x r) and B (r x n), or a dense weight
+  // (undefined: nothing), instead of whatever it held.
+  void set_factors(const linalg::LowRankPair& pair);
+  void set_dense(at::Tensor weight);
   // The factors as A (m x r) and B (r x n), views where strides allow.
   linalg::LowRankPair pair() const;
   // Dense or merged weight, O x I (x kh x kw); a new tensor when factored.

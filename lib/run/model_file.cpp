@@ -166,20 +166,17 @@ void load_model(const std::string& path, nn::Model& model) {
   const Tensors file(path);
   for (const nn::NamedWeight& named : model.weights()) {
     nn::Weight& w = *named.weight;
-    w.dense.reset();
-    w.inner.reset();
-    w.outer.reset();
     if (!file.has(named.name + ".A")) {
       const at::Tensor dense = file.read(named.name, w.sizes());
-      w.dense = w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
-                            : dense;
+      w.set_dense(
+          w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
+                      : dense);
       continue;
     }
     const std::int64_t rank = file.columns(named.name + ".A");
-    w.factor(nn::Factor::A) = w.to_stored(
-        nn::Factor::A, file.read(named.name + ".A", {w.m(), rank}));
-    w.factor(nn::Factor::B) = w.to_stored(
-        nn::Factor::B, file.read(named.name + ".B", {rank, w.n()}));
+    w.set_factors(
+        {file.read(named.name + ".A", {w.m(), rank}),
+         file.read(named.name + ".B", {rank, w.n()})});
   }
   for (const nn::NamedParameter& p : model.parameters()) {
     *p.tensor = file.read(p.name, p.tensor->sizes().vec());

@@ -24,12 +24,12 @@ namespace {
 
 // Cores that a worker's own operators use. Set before the workers start: each
 // thread takes it over at its first parallel operator.
-int threads_per_worker(const RunOptions& options) {
+int threads_per_worker(const RunOptions& options, std::int64_t workers) {
   if (options.train.threads > 0) {
     return static_cast<int>(options.train.threads);
   }
   return std::max(
-      1, device::cpu_cores() / static_cast<int>(options.workers));
+      1, device::cpu_cores() / static_cast<int>(workers));
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ SessionResult train(const RunOptions& options, Log& log) {
     std::filesystem::remove(folder + result, ignored);
   }
   RunLog run_log(folder, log);
-  const int threads = threads_per_worker(options);
+  const int threads = threads_per_worker(options, options.workers);
   at::set_num_threads(threads);
   log.info(
       options.workers,
@@ -118,9 +118,7 @@ std::string evaluate_run(
   model->to(device);
   log.info("evaluating ", folder, "/model.safetensors on ", dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
-  at::set_num_threads(
-      options.train.threads > 0 ? static_cast<int>(options.train.threads)
-                                : device::cpu_cores());
+  at::set_num_threads(threads_per_worker(options, 1));
   Score score;
   comm::run_workers(
       1, options.train.timeout, [&](comm::Communicator& world) {

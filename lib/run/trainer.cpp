@@ -28,9 +28,7 @@ using nlohmann::ordered_json;
 // which frees dense weights when it factors them.
 void release(nn::Model& model) {
   for (const nn::NamedWeight& w : model.weights()) {
-    w.weight->dense.reset();
-    w.weight->inner.reset();
-    w.weight->outer.reset();
+    w.weight->set_dense({});
   }
   for (const nn::NamedParameter& p : model.parameters()) {
     p.tensor->reset();
