@@ -73,6 +73,7 @@ std::vector<double> step_seconds(const run::RunOptions& options) {
              {},
              device::pick_device("auto"),
              nullptr,
+             {},
              [&](int rank, std::int64_t step, nn::Model&) {
                if (rank == 0 && step >= kWarmUp) {
                  moments.push_back(Clock::now());

@@ -3,9 +3,19 @@
 # libraries from Debian, LibTorch from its Python wheel, in a folder of its own.
 # Does nothing, and asks no network, where all is there. Safe to interrupt and
 # to run twice at once.
+#   scripts/setup.sh            what building and training needs
+#   scripts/setup.sh --tests    also the Python packages that tests compare with
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 torch_version=2.11.0
+# Rivals and readers for tests and benchmarks; none is needed to train.
+test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
+with_tests=false
+case ${1-} in
+  '') ;;
+  --tests) with_tests=true ;;
+  *) fail "unknown argument '$1': scripts/setup.sh [--tests]" ;;
+esac
 packages=(
   build-essential cmake ninja-build ccache mold git ca-certificates
   python3 python3-venv
@@ -72,8 +82,25 @@ install_torch() {
   rm "$venv.incomplete"
 }
 
+# With pip's own record of each, so no Python has to start.
+test_packages_are_there() {
+  local package
+  for package in "${test_packages[@]}"; do
+    compgen -G "$venv/lib/python3*/site-packages/${package%%==*}-${package##*==}*.dist-info" \
+      >/dev/null || return 1
+  done
+}
+
+# Without what they depend on: torch is there, and no model is ever downloaded.
+install_test_packages() {
+  say "pip install ${test_packages[*]}"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --no-deps "${test_packages[@]}"
+}
+
 all_there() {
-  [[ -z $(missing_packages) ]] && torch_is_there
+  [[ -z $(missing_packages) ]] && torch_is_there &&
+    { ! $with_tests || test_packages_are_there; }
 }
 
 if ! all_there; then
@@ -89,6 +116,9 @@ if ! all_there; then
     install_packages "${missing[@]}"
   fi
   torch_is_there || install_torch
+  if $with_tests && ! test_packages_are_there; then
+    install_test_packages
+  fi
   all_there || fail "something is still missing: $(missing_packages) $venv"
 fi
 say "setup: all there"

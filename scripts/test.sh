@@ -20,7 +20,7 @@ for argument in "$@"; do
   esac
 done
 
-scripts/setup.sh
+scripts/setup.sh --tests
 build all
 say "ctest ${labels[*]} ${arguments[*]}"
 ctest --test-dir build/release --output-on-failure --no-tests=error \

@@ -1,4 +1,5 @@
-// A length of training, in steps or in epochs: `every: 110`, `2 epochs`.
+// A length of training: in steps, in epochs, or as a share of the run:
+// `every: 110`, `2 epochs`, `5 %`.
 #pragma once
 
 #include <cmath>
@@ -6,8 +7,14 @@
 
 namespace abtrain {
 
+// How long a run is.
+struct RunLength {
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t steps = 0;
+};
+
 struct Duration {
-  enum class Unit { Steps, Epochs };
+  enum class Unit { Steps, Epochs, Percent };
   double value = 0;
   Unit unit = Unit::Steps;
 
@@ -17,11 +24,20 @@ struct Duration {
   static Duration epochs(double n) {
     return {n, Unit::Epochs};
   }
+  static Duration percent(double n) {
+    return {n, Unit::Percent};
+  }
   // Rounded to whole steps.
-  std::int64_t in_steps(std::int64_t steps_per_epoch) const {
-    return std::llround(
-        unit == Unit::Steps ? value
-                            : value * static_cast<double>(steps_per_epoch));
+  std::int64_t in_steps(const RunLength& run) const {
+    switch (unit) {
+      case Unit::Epochs:
+        return std::llround(value * static_cast<double>(run.steps_per_epoch));
+      case Unit::Percent:
+        return std::llround(value * static_cast<double>(run.steps) / 100);
+      case Unit::Steps:
+        break;
+    }
+    return std::llround(value);
   }
 };
 

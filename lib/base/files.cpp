@@ -124,10 +124,16 @@ std::string read_file(const std::string& path) {
 }
 
 void atomic_write(const std::string& path, std::string_view content) {
+  atomic_write(path, [&](const WritePiece& write) { write(content); });
+}
+
+void atomic_write(
+    const std::string& path,
+    const std::function<void(const WritePiece&)>& body) {
   const std::string beside = str(path, ".tmp", ::getpid());
   try {
     File file(beside, O_WRONLY | O_CREAT | O_TRUNC, "write");
-    write_all(file.get(), content, path);
+    body([&](std::string_view piece) { write_all(file.get(), piece, path); });
     flush(file.get(), path);
     file.close();
     if (::rename(beside.c_str(), path.c_str()) != 0) {

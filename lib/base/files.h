@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,11 @@ std::string read_file(const std::string& path);
 // Written beside its place, fsynced, renamed over it, the folder fsynced. A
 // failure leaves what was there.
 void atomic_write(const std::string& path, std::string_view content);
+// The same for content that comes in pieces: `body` hands them to its argument.
+using WritePiece = std::function<void(std::string_view)>;
+void atomic_write(
+    const std::string& path,
+    const std::function<void(const WritePiece&)>& body);
 
 // The folder and its parents; fine where they exist.
 void make_folders(const std::string& path);

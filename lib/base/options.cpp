@@ -77,7 +77,7 @@ std::string folder_name_fault(const std::string& name) {
 }
 
 std::string wanted_duration(Interval range) {
-  return str("a duration", range.text(), ", as in 110 or 2 epochs");
+  return str("a duration", range.text(), ", as in 110, 2 epochs or 5 %");
 }
 
 }  // namespace

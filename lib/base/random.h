@@ -62,6 +62,10 @@ class Random {
     }
     return block_[used_++];
   }
+  std::uint64_t next_64() {
+    const std::uint64_t high = next();
+    return high << 32 | next();
+  }
   // Uniform in 0 .. bound-1 (bound >= 1), by multiply and shift (Lemire 2019
   // without rejection: bias below 2^-32 * bound).
   std::uint32_t below(std::uint32_t bound) {

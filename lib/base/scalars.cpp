@@ -88,10 +88,11 @@ bool parse_number(const std::string& text, double& out, std::string& why) {
 }
 
 bool parse_duration(const std::string& text, Duration& out, std::string& why) {
-  const std::size_t space = text.find(' ');
+  // The unit stands after a space; that of a percentage may follow at once.
+  const std::size_t end = text.find_first_of(" %");
   const std::string unit(
-      space == std::string::npos ? "steps" : trim(text.substr(space)));
-  const std::string count = text.substr(0, space);
+      end == std::string::npos ? "steps" : trim(text.substr(end)));
+  const std::string count = text.substr(0, end);
   if (unit == "step" || unit == "steps") {
     std::int64_t steps = 0;
     if (!parse_integer(count, steps, why)) {
@@ -105,16 +106,17 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
     out = Duration::steps(static_cast<double>(steps));
     return true;
   }
-  if (unit == "epoch" || unit == "epochs") {
-    double epochs = 0;
-    if (!parse_number(count, epochs, why)) {
-      return false;
-    }
-    out = Duration::epochs(epochs);
-    return true;
+  const bool percent = unit == "%";
+  if (!percent && unit != "epoch" && unit != "epochs") {
+    why = "the unit is steps, epochs or %";
+    return false;
   }
-  why = "the unit is steps or epochs";
-  return false;
+  double value = 0;
+  if (!parse_number(count, value, why)) {
+    return false;
+  }
+  out = percent ? Duration::percent(value) : Duration::epochs(value);
+  return true;
 }
 
 std::string print_number(double value) {
@@ -135,11 +137,17 @@ std::string print_number(double value) {
 }
 
 std::string print_duration(const Duration& value) {
-  const char* unit = value.unit == Duration::Unit::Steps ? " step" : " epoch";
-  std::string count = value.unit == Duration::Unit::Steps
-                          ? std::to_string(std::llround(value.value))
-                          : print_number(value.value);
-  return count + unit + (value.value == 1 ? "" : "s");
+  switch (value.unit) {
+    case Duration::Unit::Percent:
+      return print_number(value.value) + " %";
+    case Duration::Unit::Epochs:
+      return print_number(value.value) +
+             (value.value == 1 ? " epoch" : " epochs");
+    case Duration::Unit::Steps:
+      break;
+  }
+  return std::to_string(std::llround(value.value)) +
+         (value.value == 1 ? " step" : " steps");
 }
 
 std::string print_text(const std::string& text) {

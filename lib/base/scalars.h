@@ -20,7 +20,7 @@ bool parse_integer(
     std::uint64_t& out,
     std::string& why);
 bool parse_number(const std::string& text, double& out, std::string& why);
-// `110`, `110 steps`, `1 epoch`, `0.5 epochs`; steps are whole.
+// `110`, `110 steps`, `1 epoch`, `0.5 epochs`, `5 %`; steps are whole.
 bool parse_duration(const std::string& text, Duration& out, std::string& why);
 
 // The shortest text that reads back to the same value.

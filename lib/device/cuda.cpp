@@ -1,3 +1,5 @@
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -9,6 +11,7 @@
 #include "base/text.h"
 #include "device/cuda_check.h"
 #include "device/devices.h"
+#include "device/generator.h"
 #include "device/stream.h"
 
 namespace abtrain::device {
@@ -113,6 +116,12 @@ void synchronize(c10::Device device) {
   if (device.is_cuda()) {
     c10::cuda::getCurrentCUDAStream(device.index()).synchronize();
   }
+}
+
+at::Generator make_generator(c10::Device device) {
+  return device.is_cuda()
+      ? at::cuda::detail::createCUDAGenerator(device.index())
+      : at::detail::createCPUGenerator();
 }
 
 }  // namespace abtrain::device

@@ -1,8 +1,11 @@
+#include <ATen/CPUGeneratorImpl.h>
+
 #include <stdexcept>
 
 #include "base/text.h"
 #include "device/cuda_check.h"
 #include "device/devices.h"
+#include "device/generator.h"
 #include "device/stream.h"
 
 namespace abtrain::device {
@@ -34,5 +37,9 @@ OwnStream::OwnStream(c10::Device) {}
 OwnStream::~OwnStream() = default;
 
 void synchronize(c10::Device) {}
+
+at::Generator make_generator(c10::Device) {
+  return at::detail::createCPUGenerator();
+}
 
 }  // namespace abtrain::device

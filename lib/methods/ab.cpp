@@ -41,8 +41,8 @@ AbTraining::AbTraining(const MethodContext& context)
           full_reducer_options(context).dtype, "method.full_phase.reducer")),
       factorable_(nn::factorable_weights(
           context.model, context.options.keep_dense)),
-      plan_(make_phase_plan(context.options, context.steps_per_epoch)),
-      ramp_(make_ramp(context.options, plan_, context.steps_per_epoch)) {
+      plan_(make_phase_plan(context.options, context.length)),
+      ramp_(make_ramp(context.options, plan_, context.length)) {
   check_factorable(factorable_, context.options.rank);
 }
 

@@ -48,7 +48,7 @@ struct MethodContext {
   const optim::Schedule& schedule;
   const MethodOptions& options;
   const compress::ReducerOptions& reducer;
-  std::int64_t steps_per_epoch;
+  const RunLength& length;
   Observer& observer;
 };
 

@@ -25,11 +25,20 @@ Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase) {
 }
 
 PhasePlan make_phase_plan(
-    const MethodOptions& options, std::int64_t steps_per_epoch) {
+    const MethodOptions& options, const RunLength& run) {
   PhasePlan plan;
-  plan.warmup = options.warmup_steps.in_steps(steps_per_epoch);
-  plan.interval = options.sync_every.in_steps(steps_per_epoch);
-  plan.full_rank = options.full_rank_steps.in_steps(steps_per_epoch);
+  plan.warmup = options.warmup_steps.in_steps(run);
+  plan.interval = options.sync_every.in_steps(run);
+  plan.full_rank = options.full_rank_steps.in_steps(run);
+  const auto is_share = [](const Duration& duration) {
+    return duration.unit == Duration::Unit::Percent && duration.value > 0;
+  };
+  if (is_share(options.sync_every)) {
+    plan.interval = std::max<std::int64_t>(1, plan.interval);
+  }
+  if (is_share(options.full_rank_steps)) {
+    plan.full_rank = std::min(plan.full_rank, plan.interval - 1);
+  }
   plan.reference_anchor = options.anchor == "reference";
   ABT_CHECK(
       plan.warmup >= 0,
@@ -54,14 +63,14 @@ PhasePlan make_phase_plan(
 Ramp make_ramp(
     const MethodOptions& options,
     const PhasePlan& plan,
-    std::int64_t steps_per_epoch) {
+    const RunLength& run) {
   Ramp ramp;
   ramp.kind = options.ramp == "none"  ? RampKind::None
       : options.ramp == "reference" ? RampKind::Reference
                                     : RampKind::Linear;
   ramp.start = options.ramp_start;
   ramp.steps = options.rebound_steps.value >= 0
-      ? options.rebound_steps.in_steps(steps_per_epoch)
+      ? options.rebound_steps.in_steps(run)
       : std::min(
             plan.interval - plan.full_rank,
             plan.full_rank > 0 ? plan.full_rank : 20);

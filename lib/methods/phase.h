@@ -28,9 +28,10 @@ struct PhasePlan {
 // What happens once `t` steps are done (t = 0: before the first), in `phase`.
 Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
 
-// In whole steps. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
+// In whole steps. An S that is a share of the run has at least one step, such a
+// D is cut to S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
 PhasePlan make_phase_plan(
-    const MethodOptions& options, std::int64_t steps_per_epoch);
+    const MethodOptions& options, const RunLength& run);
 
 // After a switch the learning rate climbs back over R steps.
 enum class RampKind { None, Linear, Reference };
@@ -44,7 +45,7 @@ struct Ramp {
 Ramp make_ramp(
     const MethodOptions& options,
     const PhasePlan& plan,
-    std::int64_t steps_per_epoch);
+    const RunLength& run);
 
 // Rate of the k-th step (k = 1, 2, ...) after a switch.
 // linear:    start at k = 1, in even steps up to the schedule at k = R + 1.

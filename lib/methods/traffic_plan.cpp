@@ -59,10 +59,10 @@ class Planner {
     return all_reduce(sizes_.buffers, 4);
   }
 
-  TrafficPlan ab(std::int64_t steps, std::int64_t steps_per_epoch) {
+  TrafficPlan ab(const RunLength& run) {
     const comm::Groups groups = comm::make_groups(
         workers_, options_.group_size, options_.sync == "only-b");
-    const PhasePlan phases = make_phase_plan(options_, steps_per_epoch);
+    const PhasePlan phases = make_phase_plan(options_, run);
     const std::int64_t local = options_.full_phase.sync_every;
     const std::int64_t own =
         groups.role_of(rank_) == comm::Role::A ? a_ : b_;
@@ -79,7 +79,7 @@ class Planner {
 
     Phase phase = Phase::Full;
     std::int64_t switched_at = -1;
-    for (std::int64_t t = 0; t <= steps; ++t) {
+    for (std::int64_t t = 0; t <= run.steps; ++t) {
       if (t > 0) {
         plan.total += phase == Phase::Ab ? plan.ab_step : plan.full_step;
       }
@@ -108,7 +108,7 @@ class Planner {
     }
     if (phase == Phase::Full) {
       plan.total += plan.decompose + (local > 1 ? average(true) : 0);
-    } else if (switched_at != steps || steps == 0) {
+    } else if (switched_at != run.steps || run.steps == 0) {
       plan.total += plan.sync;
       if (options_.sync == "full" || some_stay_dense()) {
         plan.total += decompose_products();
@@ -206,15 +206,14 @@ TrafficPlan plan_traffic(
     const ModelSizes& sizes,
     int workers,
     int rank,
-    std::int64_t steps,
-    std::int64_t steps_per_epoch) {
+    const RunLength& run) {
   Planner planner(options, reducer, sizes, workers, rank);
   if (options.name == "ab") {
-    return planner.ab(steps, steps_per_epoch);
+    return planner.ab(run);
   }
   TrafficPlan plan;
   plan.full_step = planner.ddp_step();
-  plan.total = plan.full_step * steps + planner.buffers();
+  plan.total = plan.full_step * run.steps + planner.buffers();
   return plan;
 }
 

@@ -34,14 +34,13 @@ struct TrafficPlan {
   std::int64_t total = 0;      // the whole run
 };
 
-// ab or ddp; `steps` of the run, worker `rank` of `workers`.
+// ab or ddp; worker `rank` of `workers`.
 TrafficPlan plan_traffic(
     const MethodOptions& options,
     const compress::ReducerOptions& reducer,
     const ModelSizes& sizes,
     int workers,
     int rank,
-    std::int64_t steps,
-    std::int64_t steps_per_epoch);
+    const RunLength& run);
 
 }  // namespace abtrain::methods

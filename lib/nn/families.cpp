@@ -1,9 +1,10 @@
-// The model families. A new one is a function here or in a file of its own,
-// and a row in the table at the end.
+#include "nn/families.h"
+
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "nn/model.h"
+#include "nn/linear.h"
 
 namespace abtrain::nn {
 
@@ -50,72 +51,49 @@ Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
       shape.height,
       "x",
       shape.width);
-  const auto scaled = [&](std::int64_t channels) {
-    return std::max<std::int64_t>(
-        1, std::llround(static_cast<double>(channels) * options.width));
+  const auto wide = [&](std::int64_t channels) {
+    return scaled(channels, options);
   };
   auto layers = std::make_unique<Sequential>();
   layers->add(
       "conv1",
       std::make_unique<Conv2d>(
-          shape.channels, scaled(6), ConvOptions{5, 1, padding, 1, true}));
+          shape.channels,
+          wide(6),
+          ConvOptions{.kernel = 5, .padding = padding}));
   layers->add("relu1", relu());
-  layers->add("pool1", max_pool(2));
+  layers->add("pool1", max_pool(2, 2));
   layers->add(
       "conv2",
       std::make_unique<Conv2d>(
-          scaled(6), scaled(16), ConvOptions{5, 1, 0, 1, true}));
+          wide(6), wide(16), ConvOptions{.kernel = 5, .padding = 0}));
   layers->add("relu2", relu());
-  layers->add("pool2", max_pool(2));
+  layers->add("pool2", max_pool(2, 2));
   layers->add("flatten", flatten());
-  layers->add("fc1", std::make_unique<Linear>(scaled(16) * 25, scaled(120)));
+  layers->add("fc1", std::make_unique<Linear>(wide(16) * 25, wide(120)));
   layers->add("relu3", relu());
-  layers->add("fc2", std::make_unique<Linear>(scaled(120), scaled(84)));
+  layers->add("fc2", std::make_unique<Linear>(wide(120), wide(84)));
   layers->add("relu4", relu());
-  layers->add("fc3", std::make_unique<Linear>(scaled(84), shape.classes));
+  layers->add("fc3", std::make_unique<Linear>(wide(84), shape.classes));
   return {std::move(layers), {"conv1", "fc3"}};
 }
 
-// VGG16 with batch norm and one linear head (the usual one for CIFAR). 0 in
-// the plan is a pooling.
-Architecture vgg16_small(const ModelOptions& options, const InputShape& shape) {
-  ABT_CHECK(
-      shape.height >= 32 && shape.width >= 32,
-      Config,
-      "model vgg16-small halves the image five times and needs at least 32x32, "
-      "not ",
-      shape.height,
-      "x",
-      shape.width);
-  constexpr std::int64_t kPlan[] = {64,  64,  0,   128, 128, 0,
-                                    256, 256, 256, 0,   512, 512,
-                                    512, 0,   512, 512, 512, 0};
-  auto features = std::make_unique<Sequential>();
-  std::int64_t in = shape.channels;
-  int index = 0;
-  const auto add = [&](std::unique_ptr<Layer> layer) {
-    features->add(std::to_string(index++), std::move(layer));
-  };
-  for (const std::int64_t channels : kPlan) {
-    if (channels == 0) {
-      add(max_pool(2));
-      continue;
-    }
-    const std::int64_t out = std::max<std::int64_t>(
-        1, std::llround(static_cast<double>(channels) * options.width));
-    add(std::make_unique<Conv2d>(in, out, ConvOptions{3, 1, 1, 1, false}));
-    add(std::make_unique<BatchNorm2d>(out));
-    add(relu());
-    in = out;
-  }
-  auto layers = std::make_unique<Sequential>();
-  layers->add("features", std::move(features));
-  layers->add("flatten", flatten());
-  layers->add(
-      "classifier",
-      std::make_unique<Linear>(
-          in * (shape.height / 32) * (shape.width / 32), shape.classes));
-  return {std::move(layers), {"features.0", "classifier"}};
+template <int kDepth>
+Architecture vgg_of(const ModelOptions& options, const InputShape& shape) {
+  return vgg(kDepth, options, shape);
+}
+template <int kDepth>
+Architecture vgg_small_of(
+    const ModelOptions& options, const InputShape& shape) {
+  return vgg_small(kDepth, options, shape);
+}
+template <int kDepth>
+Architecture resnet_of(const ModelOptions& options, const InputShape& shape) {
+  return resnet(kDepth, options, shape);
+}
+template <std::int64_t kFeatures>
+Architecture vit_of(const ModelOptions& options, const InputShape& shape) {
+  return vit(kFeatures, options, shape);
 }
 
 struct Family {
@@ -127,10 +105,28 @@ constexpr Family kFamilies[] = {
     {"softmax", softmax},
     {"mlp", mlp},
     {"lenet5", lenet5},
-    {"vgg16-small", vgg16_small},
+    {"vgg11", vgg_of<11>},
+    {"vgg13", vgg_of<13>},
+    {"vgg16", vgg_of<16>},
+    {"vgg19", vgg_of<19>},
+    {"vgg11-small", vgg_small_of<11>},
+    {"vgg13-small", vgg_small_of<13>},
+    {"vgg16-small", vgg_small_of<16>},
+    {"vgg19-small", vgg_small_of<19>},
+    {"resnet18", resnet_of<18>},
+    {"resnet34", resnet_of<34>},
+    {"resnet50", resnet_of<50>},
+    {"vit-tiny", vit_of<192>},
+    {"vit-small", vit_of<384>},
+    {"vit-base", vit_of<768>},
 };
 
 }  // namespace
+
+std::int64_t scaled(std::int64_t channels, const ModelOptions& options) {
+  return std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(channels) * options.width));
+}
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
@@ -140,11 +136,10 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-std::unique_ptr<Model> make_model(
-    const ModelOptions& options, const InputShape& shape) {
+Architecture build(const ModelOptions& options, const InputShape& shape) {
   for (const Family& family : kFamilies) {
     if (options.name == family.name) {
-      return std::make_unique<Model>(family.build(options, shape));
+      return family.build(options, shape);
     }
   }
   throw Error(

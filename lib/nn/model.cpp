@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "device/generator.h"
 #include "linalg/orthogonal.h"
 
 namespace abtrain::nn {
@@ -15,12 +16,16 @@ namespace {
 
 class Collector : public Visitor {
  public:
-  void weight(const std::string& name, Weight& weight) override {
-    weights.push_back({name, name.substr(0, name.rfind('.')), &weight});
+  void weight(
+      const std::string& name, Weight& weight, const Init& init) override {
+    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init});
   }
   void parameter(
-      const std::string& name, at::Tensor& tensor, bool decays) override {
-    parameters.push_back({name, &tensor, decays});
+      const std::string& name,
+      at::Tensor& tensor,
+      bool decays,
+      const Init& init) override {
+    parameters.push_back({name, &tensor, decays, init});
   }
   void buffer(const std::string& name, at::Tensor& tensor) override {
     buffers.push_back({name, &tensor});
@@ -51,11 +56,24 @@ void fill_normal(at::Tensor& tensor, double deviation, Random random) {
   }
 }
 
+void fill(at::Tensor& tensor, const Init& init, const Random& random) {
+  if (init.kind == Init::Kind::Uniform) {
+    fill_uniform(tensor, init.scale, random);
+  } else if (init.kind == Init::Kind::Normal) {
+    fill_normal(tensor, init.scale, random);
+  }
+}
+
+at::Tensor copied(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().clone() : tensor;
+}
+
 }  // namespace
 
 Model::Model(Architecture architecture)
     : layers_(std::move(architecture.layers)),
-      keep_dense_(std::move(architecture.keep_dense)) {
+      keep_dense_(std::move(architecture.keep_dense)),
+      torchvision_name_(architecture.torchvision_name) {
   Collector collector;
   layers_->visit("", collector);
   weights_ = std::move(collector.weights);
@@ -89,37 +107,66 @@ std::int64_t Model::stored_parameters() const {
 
 void Model::initialise(const std::string& init, std::uint64_t seed) {
   std::uint32_t place = 0;
+  // A layer's parameters follow its weight.
+  const auto parameters = [&](const std::string& layer) {
+    for (const NamedParameter& p : parameters_) {
+      if (p.init.kind != Init::Kind::Kept &&
+          p.name.substr(0, p.name.rfind('.')) == layer) {
+        fill(
+            *p.tensor,
+            p.init,
+            Random(seed, RandomPurpose::Initialise, place++));
+      }
+    }
+  };
   for (const NamedWeight& named : weights_) {
     Weight& w = *named.weight;
     // Filled in the order O, I, kh, kw, whatever the layout in memory.
     at::Tensor values = at::empty(w.sizes());
-    const Random random(seed, RandomPurpose::Initialise, place++);
-    if (w.is_conv()) {
-      const auto fan_out = static_cast<double>(
-          w.out_features() * w.sizes()[2] * w.sizes()[3]);
-      fill_normal(values, std::sqrt(2.0 / fan_out), random);
-    } else {
-      fill_uniform(
-          values, 1.0 / std::sqrt(static_cast<double>(w.in_features())), random);
-    }
+    fill(
+        values,
+        named.init,
+        Random(seed, RandomPurpose::Initialise, place++));
     at::Tensor rows = values.flatten(1);
     if (init == "orthogonal") {
       rows = linalg::orthogonal_basis(rows);
     }
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
-    // A bias of a Linear layer follows its weight.
-    for (const NamedParameter& p : parameters_) {
-      if (!w.is_conv() && p.name == named.layer + ".bias") {
-        fill_uniform(
-            *p.tensor,
-            1.0 / std::sqrt(static_cast<double>(w.in_features())),
-            Random(seed, RandomPurpose::Initialise, place++));
-      }
+    parameters(named.layer);
+  }
+  // Those of no layer, such as embeddings.
+  for (const NamedParameter& p : parameters_) {
+    if (p.name.find('.') == std::string::npos) {
+      parameters(p.name);
     }
   }
 }
 
+void Model::copy_from(const Model& other) {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Weight& from = *other.weights_[i].weight;
+    Weight& w = *weights_[i].weight;
+    w.dense = copied(from.dense);
+    w.inner = copied(from.inner);
+    w.outer = copied(from.outer);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    *parameters_[i].tensor = copied(*other.parameters_[i].tensor);
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    *buffers_[i].tensor = copied(*other.buffers_[i].tensor);
+  }
+}
+
+void Model::seed_dropout(std::uint64_t seed) {
+  if (!generator_.defined()) {
+    generator_ = device::make_generator(device_);
+  }
+  generator_.set_current_seed(seed);
+}
+
 void Model::to(const at::Device& device) {
+  device_ = device;
   const auto move = [&](at::Tensor& tensor) {
     if (tensor.defined()) {
       tensor = tensor.to(device);
@@ -136,6 +183,11 @@ void Model::to(const at::Device& device) {
   for (const NamedBuffer& b : buffers_) {
     move(*b.tensor);
   }
+}
+
+std::unique_ptr<Model> make_model(
+    const ModelOptions& options, const InputShape& shape) {
+  return std::make_unique<Model>(build(options, shape));
 }
 
 std::vector<NamedWeight> factorable_weights(

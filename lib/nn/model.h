@@ -8,41 +8,29 @@
 #include <string>
 #include <vector>
 
+#include "nn/families.h"
 #include "nn/layer.h"
 #include "nn/model_options.h"
 
 namespace abtrain::nn {
 
-// Input: B x channels x height x width.
-struct InputShape {
-  std::int64_t channels = 1;
-  std::int64_t height = 28;
-  std::int64_t width = 28;
-  std::int64_t classes = 10;
-};
-
 struct NamedWeight {
   std::string name;   // "fc1.weight"
   std::string layer;  // "fc1"
   Weight* weight;
+  Init init;
 };
 
 struct NamedParameter {
   std::string name;
   at::Tensor* tensor;
   bool decays;
+  Init init;
 };
 
 struct NamedBuffer {
   std::string name;
   at::Tensor* tensor;
-};
-
-// What a family hands over: its layers, and the layers that it keeps dense by
-// default (names or globs).
-struct Architecture {
-  std::unique_ptr<Sequential> layers;
-  std::vector<std::string> keep_dense;
 };
 
 class Model {
@@ -52,10 +40,14 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Logits, B x classes.
+  // Logits, B x classes. A model that drops anything in training needs
+  // seed_dropout first.
   at::Tensor forward(const at::Tensor& images, bool training) {
-    return layers_->forward(images, training);
+    return layers_->forward(images, {training, generator_});
   }
+  // What is dropped from now on follows from this number, on the device where
+  // the model is.
+  void seed_dropout(std::uint64_t seed);
 
   const std::vector<NamedWeight>& weights() const {
     return weights_;
@@ -75,18 +67,28 @@ class Model {
   // Numbers in the model as it is (factors where factored).
   std::int64_t stored_parameters() const;
 
-  // Fills every weight from (seed, its place in the model). init: kaiming
-  // (He normal by fan-out for convolutions; U(-1/sqrt(fan_in), 1/sqrt(fan_in))
-  // for Linear and its bias: torchvision's and PyTorch's defaults) or
+  // What torchvision calls a tensor that the model calls `name` (timm's).
+  TorchvisionName torchvision_name(const std::string& name) const {
+    return torchvision_name_ == nullptr ? TorchvisionName{name}
+                                        : torchvision_name_(name);
+  }
+
+  // Fills every weight from (seed, its place in the model). init: kaiming (as
+  // its layer says: the defaults of torchvision and timm, nn/init.h) or
   // orthogonal (the same, then U V^T of every weight matrix).
   void initialise(const std::string& init, std::uint64_t seed);
+  // Takes copies of another's tensors: a model of the same architecture.
+  void copy_from(const Model& other);
 
   // Moves everything that is there to a device.
   void to(const at::Device& device);
 
  private:
-  std::unique_ptr<Sequential> layers_;
+  std::unique_ptr<Layer> layers_;
   std::vector<std::string> keep_dense_;
+  TorchvisionName (*torchvision_name_)(const std::string&);
+  at::Device device_ = at::kCPU;
+  at::Generator generator_;
   std::vector<NamedWeight> weights_;
   std::vector<NamedParameter> parameters_;
   std::vector<NamedBuffer> buffers_;
@@ -96,7 +98,6 @@ class Model {
 // take.
 std::unique_ptr<Model> make_model(
     const ModelOptions& options, const InputShape& shape);
-std::vector<std::string> model_names();
 
 // Weights to factorise: all but those that match a name or glob of
 // `keep_dense` ("default" stands for the model's own list) and those fixed.

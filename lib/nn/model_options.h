@@ -12,10 +12,18 @@ class Fields;
 namespace abtrain::nn {
 
 struct ModelOptions {
-  std::string name = "mlp";  // softmax | mlp | lenet5 | vgg16-small
+  std::string name = "mlp";  // a family of nn/families.h
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp
-  double width = 1.0;              // channel multiplier of the conv nets
-  std::string init = "kaiming";    // kaiming | orthogonal
+  double width = 1.0;               // channel multiplier of the conv nets
+  std::string stem = "auto";        // resnet: auto | imagenet | cifar
+  std::string patch_size = "auto";  // vit: auto or pixels
+  bool qkv_bias = true;             // vit
+  double drop_rate = 0;             // dropout before the classifier
+  double drop_path = 0;             // vit: stochastic depth, of the last block
+  std::string init = "kaiming";     // kaiming | orthogonal
+  std::string weights = "none";     // safetensors file to start from
+  std::vector<std::string> fresh;   // layers that `weights` does not fill
+  std::string names = "timm";       // timm | torchvision: of saved tensors
 };
 
 // The table of their keys, ranges and help (base/options.h).

@@ -67,20 +67,21 @@ ParameterBlock::ParameterBlock(
     }
     tensor = view;
     tensor.set_requires_grad(trained);
+    if (trained) {
+      tensor.mutable_grad() = gradient_views_.back();
+    }
   }
 }
 
-void ParameterBlock::collect_gradients(std::int64_t micro_batches) {
+void ParameterBlock::zero_gradients() {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor& gradient = parameters_[i].tensor->mutable_grad();
-    if (gradient.defined()) {
-      gradient_views_[i].copy_(gradient);
-      gradient.reset();
-    } else {
-      gradient_views_[i].zero_();
-    }
+  if (gradients_.defined()) {
+    gradients_.zero_();
   }
+}
+
+void ParameterBlock::average_gradients(std::int64_t micro_batches) {
+  const at::NoGradGuard no_grad;
   if (micro_batches > 1) {
     gradients_.div_(static_cast<double>(micro_batches));
   }

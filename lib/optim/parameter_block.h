@@ -66,9 +66,10 @@ class ParameterBlock {
     return steps_;
   }
 
-  // Moves the gradients that a backward pass left on the parameters into the
-  // flat buffer, divided by `micro_batches`; a parameter without one gets zeros.
-  void collect_gradients(std::int64_t micro_batches);
+  // Backward passes add to the flat gradients in place: zero them before the
+  // first of a step, and divide what `micro_batches` of them have summed up.
+  void zero_gradients();
+  void average_gradients(std::int64_t micro_batches);
 
   // Takes over the moments and step counts of parameters of the same name and
   // size. Factors keep their zeros: their basis is new.

@@ -11,12 +11,11 @@ namespace abtrain::optim {
 Schedule::Schedule(
     const ScheduleOptions& options,
     double peak,
-    std::int64_t total_steps,
-    std::int64_t steps_per_epoch)
+    const RunLength& run)
     : options_(options),
       peak_(peak),
-      warmup_(options.warmup_steps.in_steps(steps_per_epoch)),
-      total_(total_steps) {
+      warmup_(options.warmup_steps.in_steps(run)),
+      total_(run.steps) {
   const auto& name = options_.name;
   ABT_CHECK(
       name == "constant" || name == "cosine" || name == "linear" ||

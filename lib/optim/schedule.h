@@ -14,9 +14,8 @@ class Schedule {
   Schedule(
       const ScheduleOptions& options,
       double peak,
-      std::int64_t total_steps,
-      std::int64_t steps_per_epoch);
-  // Rate of step t = 0, 1, ... total_steps-1.
+      const RunLength& run);
+  // Rate of step t = 0, 1, ... run.steps - 1.
   double at(std::int64_t t) const;
 
  private:

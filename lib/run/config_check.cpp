@@ -47,8 +47,10 @@ void check_warmup(
   const Duration run = o.train.steps > 0
                            ? Duration::steps(static_cast<double>(o.train.steps))
                            : Duration::epochs(o.train.epochs);
-  if (same_unit(run, warmup) &&
-      (may_fill ? warmup.value > run.value : warmup.value >= run.value)) {
+  const bool is_share = warmup.unit == Duration::Unit::Percent;
+  const double whole = is_share ? 100 : run.value;
+  if ((is_share || same_unit(run, warmup)) &&
+      (may_fill ? warmup.value > whole : warmup.value >= whole)) {
     out.push_back(
         {{key,
           o.train.steps > 0 ? "train.steps" : "train.epochs",
@@ -102,6 +104,11 @@ std::vector<Conflict> check(const RunOptions& options) {
     check_ab(options, out);
   }
   check_schedule(options, out);
+  if (options.model.weights == "none" && !options.model.fresh.empty()) {
+    out.push_back(
+        {{"model.fresh", "model.weights"},
+         "these layers are not taken from model.weights, but that is none"});
+  }
   if (options.optimizer.name == "sgd" && options.optimizer.nesterov &&
       options.optimizer.momentum == 0) {
     out.push_back(

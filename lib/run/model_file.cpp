@@ -1,189 +1,153 @@
 #include "run/model_file.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-
-#include <cstring>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "run/safetensors.h"
 
 namespace abtrain::run {
 
 namespace {
 
-using nlohmann::ordered_json;
+using Sizes = std::vector<std::int64_t>;
 
-struct Entry {
-  std::string name;
-  at::Tensor tensor;
-};
-
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::string> parts;
-  for (const std::int64_t size : sizes) {
-    parts.push_back(std::to_string(size));
-  }
-  return join(parts, ",");
+Sizes flat_sizes(const nn::Weight& w) {
+  return {w.out_features(), w.in_features()};
 }
 
-// A file in memory, its header parsed and every offset checked.
-class Tensors {
+// The patterns of model.fresh, and which of them met something.
+class Patterns {
  public:
-  explicit Tensors(const std::string& path)
-      : path_(path), content_(read_file(path)) {
-    std::uint64_t length = 0;
-    check(content_.size() >= 8, "it is shorter than its 8-byte header length");
-    std::memcpy(&length, content_.data(), 8);
-    check(
-        length <= content_.size() - 8,
-        str("its header should have ",
-            length,
-            " bytes, but only ",
-            content_.size() - 8,
-            " follow"));
-    begin_ = 8 + length;
-    header_ = ordered_json::parse(
-        content_.begin() + 8,
-        content_.begin() + static_cast<std::ptrdiff_t>(begin_),
-        nullptr,
-        /*allow_exceptions=*/false);
-    check(header_.is_object(), "its header is not a JSON object");
-  }
-
-  bool has(const std::string& name) const {
-    return header_.contains(name);
-  }
-
-  at::Tensor read(
-      const std::string& name, const std::vector<std::int64_t>& sizes) const {
-    check(has(name), str("tensor '", name, "' is missing"));
-    const ordered_json& entry = header_[name];
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    std::vector<std::int64_t> shape;
-    std::string dtype;
-    try {
-      shape = entry.at("shape").get<std::vector<std::int64_t>>();
-      dtype = entry.at("dtype").get<std::string>();
-      begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-      end = entry.at("data_offsets").at(1).get<std::uint64_t>();
-    } catch (const nlohmann::json::exception&) {
-      check(false, str("the header entry of '", name, "' is malformed"));
+  explicit Patterns(const std::vector<std::string>& patterns)
+      : patterns_(patterns), used_(patterns.size(), false) {}
+  // Whether a tensor ("head.fc.bias") or its layer ("head.fc") is meant.
+  bool match(const std::string& tensor) {
+    const std::string layer = tensor.substr(0, tensor.rfind('.'));
+    bool any = false;
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      if (glob_match(patterns_[i], tensor) || glob_match(patterns_[i], layer)) {
+        used_[i] = true;
+        any = true;
+      }
     }
-    check(dtype == "F32", str("tensor '", name, "' is ", dtype, ", not F32"));
-    check(
-        shape == sizes,
-        str("tensor '",
-            name,
-            "' has shape ",
-            shape_text(shape),
-            ", expected ",
-            shape_text(sizes)));
-    at::Tensor tensor = at::empty(sizes);
-    check(
-        begin <= end && end <= content_.size() - begin_ &&
-            end - begin == tensor.nbytes(),
-        str("tensor '",
-            name,
-            "' should lie at bytes ",
-            begin,
-            " .. ",
-            end,
-            " of ",
-            content_.size() - begin_));
-    std::memcpy(
-        tensor.data_ptr(), content_.data() + begin_ + begin, tensor.nbytes());
-    return tensor;
+    return any;
   }
-
-  // Second size of a 2-D tensor.
-  std::int64_t columns(const std::string& name) const {
-    const ordered_json& entry = header_[name];
-    check(
-        entry.is_object() && entry.contains("shape") &&
-            entry["shape"].is_array() && entry["shape"].size() == 2 &&
-            entry["shape"][1].is_number_integer() && entry["shape"][1] > 0,
-        str("tensor '", name, "' is not a matrix"));
-    return entry["shape"][1].get<std::int64_t>();
-  }
-
-  void check(bool ok, const std::string& what) const {
-    ABT_CHECK(ok, DamagedData, path_, ": damaged model file: ", what);
+  void check() const {
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      ABT_CHECK(
+          used_[i],
+          Config,
+          "model.fresh: '",
+          patterns_[i],
+          "' matches no layer of the model");
+    }
   }
 
  private:
-  std::string path_;
-  std::string content_;
-  std::size_t begin_ = 0;
-  ordered_json header_;
+  const std::vector<std::string>& patterns_;
+  std::vector<bool> used_;
+};
+
+// A model's file, whoever named its tensors.
+class Reader {
+ public:
+  Reader(const std::string& path, const nn::Model& model)
+      : file_(path), model_(model) {}
+
+  void weight(const std::string& own_name, nn::Weight& w) const {
+    const nn::TorchvisionName name = name_in_file(own_name);
+    if (!file_.has(name.name + ".A")) {
+      const at::Tensor dense =
+          file_.read(name.name, name.flat ? flat_sizes(w) : w.sizes())
+              .view(w.sizes());
+      w.set_dense(
+          w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
+                      : dense);
+      return;
+    }
+    const std::int64_t rank = file_.columns(name.name + ".A");
+    w.set_factors(
+        {file_.read(name.name + ".A", {w.m(), rank}),
+         file_.read(name.name + ".B", {rank, w.n()})});
+  }
+  at::Tensor plain(const std::string& own_name, const Sizes& sizes) const {
+    return file_.read(name_in_file(own_name).name, sizes);
+  }
+
+ private:
+  nn::TorchvisionName name_in_file(const std::string& own) const {
+    if (file_.has(own) || file_.has(own + ".A")) {
+      return {own};
+    }
+    const nn::TorchvisionName other = model_.torchvision_name(own);
+    // Where neither is there, the error names the model's own.
+    return file_.has(other.name) || file_.has(other.name + ".A")
+        ? other
+        : nn::TorchvisionName{own};
+  }
+
+  SafetensorsFile file_;
+  const nn::Model& model_;
 };
 
 }  // namespace
 
-void save_model(const std::string& path, const nn::Model& model) {
-  std::vector<Entry> entries;
-  ordered_json metadata = {{"format", "pt"}};
+void save_model(
+    const std::string& path,
+    const nn::Model& model,
+    const std::string& names) {
+  const auto renamed = [&](const std::string& name) {
+    return names == "torchvision" ? model.torchvision_name(name)
+                                  : nn::TorchvisionName{name};
+  };
+  std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
   for (const nn::NamedWeight& w : model.weights()) {
+    const nn::TorchvisionName name = renamed(w.name);
     if (w.weight->is_factored()) {
       const linalg::LowRankPair pair = w.weight->pair();
-      entries.push_back({w.name + ".A", pair.a});
-      entries.push_back({w.name + ".B", pair.b});
-      metadata["shape:" + w.name] = shape_text(w.weight->sizes());
+      tensors.push_back({name.name + ".A", pair.a});
+      tensors.push_back({name.name + ".B", pair.b});
+      metadata["shape:" + name.name] =
+          shape_text(name.flat ? flat_sizes(*w.weight) : w.weight->sizes());
     } else {
-      entries.push_back({w.name, w.weight->dense});
+      const at::Tensor& dense = w.weight->dense;
+      tensors.push_back(
+          {name.name, name.flat ? dense.contiguous().flatten(1) : dense});
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    entries.push_back({p.name, *p.tensor});
+    tensors.push_back({renamed(p.name).name, *p.tensor});
   }
   for (const nn::NamedBuffer& b : model.buffers()) {
-    entries.push_back({b.name, *b.tensor});
+    tensors.push_back({renamed(b.name).name, *b.tensor});
   }
-  ordered_json header = {{"__metadata__", metadata}};
-  std::string data;
-  for (const Entry& entry : entries) {
-    const at::Tensor t =
-        entry.tensor.detach().to(at::kCPU, at::kFloat).contiguous();
-    header[entry.name] = {
-        {"dtype", "F32"},
-        {"shape", t.sizes().vec()},
-        {"data_offsets", {data.size(), data.size() + t.nbytes()}}};
-    data.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors begin aligned
-  const std::uint64_t length = text.size();
-  std::string content(8, '\0');
-  std::memcpy(content.data(), &length, 8);
-  atomic_write(path, content + text + data);
+  write_safetensors(path, tensors, metadata);
 }
 
-void load_model(const std::string& path, nn::Model& model) {
+void load_model(
+    const std::string& path,
+    nn::Model& model,
+    const std::vector<std::string>& fresh) {
   const at::NoGradGuard no_grad;
-  const Tensors file(path);
+  const Reader file(path, model);
+  Patterns kept(fresh);
   for (const nn::NamedWeight& named : model.weights()) {
-    nn::Weight& w = *named.weight;
-    if (!file.has(named.name + ".A")) {
-      const at::Tensor dense = file.read(named.name, w.sizes());
-      w.set_dense(
-          w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
-                      : dense);
-      continue;
+    if (!kept.match(named.name)) {
+      file.weight(named.name, *named.weight);
     }
-    const std::int64_t rank = file.columns(named.name + ".A");
-    w.set_factors(
-        {file.read(named.name + ".A", {w.m(), rank}),
-         file.read(named.name + ".B", {rank, w.n()})});
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    *p.tensor = file.read(p.name, p.tensor->sizes().vec());
+    if (!kept.match(p.name)) {
+      *p.tensor = file.plain(p.name, p.tensor->sizes().vec());
+    }
   }
   for (const nn::NamedBuffer& b : model.buffers()) {
-    *b.tensor = file.read(b.name, b.tensor->sizes().vec());
+    if (!kept.match(b.name)) {
+      *b.tensor = file.plain(b.name, b.tensor->sizes().vec());
+    }
   }
+  kept.check();
 }
 
 }  // namespace abtrain::run

@@ -123,8 +123,7 @@ std::string traffic_text(
         sizes,
         workers,
         r,
-        length.steps,
-        length.steps_per_epoch);
+        length);
     sum.full_step += p.full_step;
     sum.ab_step += p.ab_step;
     sum.sync += p.sync;
@@ -215,7 +214,7 @@ RunLength check_run(
   model_sizes(options, shape);
   if (options.method.name == "ab") {
     const methods::PhasePlan phases =
-        methods::make_phase_plan(options.method, length.steps_per_epoch);
+        methods::make_phase_plan(options.method, length);
     ABT_CHECK(
         phases.warmup < length.steps,
         Config,
@@ -264,7 +263,7 @@ std::string plan_text(const RunOptions& options) {
   if (options.method.name == "ab") {
     out += row("groups", groups_text(options));
     const methods::PhasePlan phases =
-        methods::make_phase_plan(options.method, length.steps_per_epoch);
+        methods::make_phase_plan(options.method, length);
     out += row(
         "phases",
         str(phases.warmup,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/duration.h"
 #include "data/dataset.h"
 #include "nn/model.h"
 #include "run/run_options.h"
@@ -11,10 +12,6 @@ namespace abtrain::run {
 
 // Steps in an epoch and in the run, for a training set of that many images.
 // Throws Error(Config) where there is not one.
-struct RunLength {
-  std::int64_t steps_per_epoch;
-  std::int64_t steps;
-};
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 nn::InputShape input_shape(const data::Dataset& dataset);

@@ -13,6 +13,7 @@
 #include "device/devices.h"
 #include "run/autocast.h"
 #include "run/config.h"
+#include "run/initial_model.h"
 #include "run/model_file.h"
 #include "run/plan.h"
 #include "run/report.h"
@@ -55,6 +56,9 @@ SessionResult train(const RunOptions& options, Log& log) {
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const RunLength length = check_run(
       options, input_shape(dataset), dataset.train.size());
+  at::set_num_threads(threads_per_worker(options, 1));
+  InitialModel initial(
+      options, input_shape(dataset), static_cast<int>(options.workers));
 
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
@@ -93,6 +97,7 @@ SessionResult train(const RunOptions& options, Log& log) {
              validation,
              device,
              first ? &run_log : nullptr,
+             [&](nn::Model& model) { initial.copy_into(model); },
              {}});
         if (first) {
           result = std::move(own);
@@ -100,7 +105,8 @@ SessionResult train(const RunOptions& options, Log& log) {
       });
   log.live("");
 
-  save_model(folder + "/model.safetensors", *result.model);
+  save_model(
+      folder + "/model.safetensors", *result.model, options.model.names);
   const nlohmann::ordered_json summary = summarise(options, result);
   const std::string text = summary.dump(2) + "\n";
   atomic_write(folder + "/summary.json", text);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "comm/meter.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -46,7 +47,7 @@ class Trainer {
 
  private:
   void step(std::int64_t t);
-  at::Tensor forward_backward();
+  at::Tensor forward_backward(std::int64_t t);
   void optimize(std::int64_t t);
   void log_step(std::int64_t t, const std::string& phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
@@ -101,8 +102,7 @@ Trainer::Trainer(
       schedule_(
           options_.schedule,
           options_.optimizer.lr,
-          length_.steps,
-          length_.steps_per_epoch),
+          length_),
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
       order_(data::make_order(
@@ -120,8 +120,12 @@ Trainer::Trainer(
           /*first_step=*/0,
           /*pinned=*/in_.device.is_cuda())),
       evaluate_every_(
-          options_.evaluate.every.in_steps(length_.steps_per_epoch)) {
-  model_->initialise(options_.model.init, options_.seed);
+          options_.evaluate.every.in_steps(length_)) {
+  if (in_.initialise) {
+    in_.initialise(*model_);
+  } else {
+    model_->initialise(options_.model.init, options_.seed);
+  }
   model_->to(in_.device);
   method_ = methods::make_method(
       {*model_,
@@ -130,12 +134,12 @@ Trainer::Trainer(
        schedule_,
        options_.method,
        options_.reducer,
-       length_.steps_per_epoch,
+       length_,
        recorder_});
 }
 
 // The mean loss of the step's micro-batches, a scalar on the device.
-at::Tensor Trainer::forward_backward() {
+at::Tensor Trainer::forward_backward(std::int64_t t) {
   at::Tensor sum;
   for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
     const data::Batch batch = loader_->next();
@@ -145,6 +149,12 @@ at::Tensor Trainer::forward_backward() {
     };
     const at::Tensor images = to_device(batch.images);
     const at::Tensor labels = to_device(batch.labels);
+    // Every micro-batch of every worker drops other numbers.
+    model_->seed_dropout(Random(
+        options_.seed,
+        RandomPurpose::Dropout,
+        static_cast<std::uint32_t>(t * options_.train.accumulate + k),
+        static_cast<std::uint32_t>(world_->rank())).next_64());
     at::Tensor loss;
     {
       const Autocast autocast(options_.train.precision, in_.device.type());
@@ -191,8 +201,9 @@ void Trainer::step(std::int64_t t) {
     in_.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  take_loss(loss_.exchange(t, forward_backward()));
-  method_->block().collect_gradients(options_.train.accumulate);
+  method_->block().zero_gradients();
+  take_loss(loss_.exchange(t, forward_backward(t)));
+  method_->block().average_gradients(options_.train.accumulate);
 
   const auto sent = [&] {
     return static_cast<double>(meter_.training_bytes());

@@ -34,6 +34,8 @@ struct TrainInputs {
   const data::Images& validation;   // may be empty
   at::Device device;
   RunLog* log = nullptr;            // worker 0 only
+  // Gives a worker's fresh model its weights; empty: from model.init and seed.
+  std::function<void(nn::Model&)> initialise;
   // For tests: called before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
 };

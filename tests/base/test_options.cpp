@@ -173,11 +173,11 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
       "groups: expected auto or an integer of at least 1, got '0'");
   EXPECT_EQ(
       fault("every", scalar("0")),
-      "every: expected a duration above 0, as in 110 or 2 epochs, got '0'");
+      "every: expected a duration above 0, as in 110, 2 epochs or 5 %, got '0'");
   EXPECT_EQ(
       fault("ramp", scalar("-1")),
-      "ramp: expected auto or a duration of at least 0, as in 110 or "
-      "2 epochs, got '-1'");
+      "ramp: expected auto or a duration of at least 0, as in 110, "
+      "2 epochs or 5 %, got '-1'");
   EXPECT_EQ(
       fault("sizes", scalar("64")),
       "sizes: expected a list, each item an integer of at least 1, got '64' "

@@ -85,8 +85,12 @@ TEST(Scalars, Durations) {
   EXPECT_EQ(read("2 epochs"), "2 epochs");
   EXPECT_EQ(read("1 epoch"), "1 epoch");
   EXPECT_EQ(read("0.5 epochs"), "0.5 epochs");
+  EXPECT_EQ(read("28.8667 %"), "28.8667 %");
+  EXPECT_EQ(read("5%"), "5 %");
+  EXPECT_EQ(read("x %"), "");
+  EXPECT_EQ(read("5 %%"), "the unit is steps, epochs or %");
   EXPECT_EQ(read("1.5"), "steps are whole numbers");
-  EXPECT_EQ(read("2 hours"), "the unit is steps or epochs");
+  EXPECT_EQ(read("2 hours"), "the unit is steps, epochs or %");
   EXPECT_EQ(read("010"), "write it without the leading zero");
   EXPECT_EQ(read("inf epochs"), "not a finite number");
 }

@@ -49,10 +49,14 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(human_seconds(7500), "2 h 05 min");
 }
 
-TEST(Duration, ConvertsEpochsToWholeSteps) {
-  EXPECT_EQ(Duration::steps(110).in_steps(234), 110);
-  EXPECT_EQ(Duration::epochs(2).in_steps(234), 468);
-  EXPECT_EQ(Duration::epochs(0.5).in_steps(235), 118);
+TEST(Duration, ConvertsEpochsAndSharesToWholeSteps) {
+  EXPECT_EQ(Duration::steps(110).in_steps({234, 200}), 110);
+  EXPECT_EQ(Duration::epochs(2).in_steps({234, 200}), 468);
+  EXPECT_EQ(Duration::epochs(0.5).in_steps({235, 200}), 118);
+  // The published VGG16 schedule as shares of its 15,000 steps.
+  EXPECT_EQ(Duration::percent(28.8667).in_steps({48, 15000}), 4330);
+  EXPECT_EQ(Duration::percent(5.06).in_steps({48, 15000}), 759);
+  EXPECT_EQ(Duration::percent(5.06).in_steps({48, 4}), 0);
 }
 
 TEST(Check, ThrowsItsKindWithTheWholeMessage) {

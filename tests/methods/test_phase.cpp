@@ -69,13 +69,13 @@ TEST(Phase, PlanReadsEpochsAndRefusesWhatCannotBe) {
   options.warmup_steps = Duration::epochs(0.5);
   options.sync_every = Duration::epochs(2);
   options.full_rank_steps = Duration::steps(3);
-  const PhasePlan plan = make_phase_plan(options, 10);
+  const PhasePlan plan = make_phase_plan(options, {10, 1000});
   EXPECT_EQ(plan.warmup, 5);
   EXPECT_EQ(plan.interval, 20);
   EXPECT_EQ(plan.full_rank, 3);
   options.full_rank_steps = Duration::steps(20);
   try {
-    make_phase_plan(options, 10);
+    make_phase_plan(options, {10, 1000});
     FAIL() << "D = S was taken";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::Config);
@@ -86,15 +86,35 @@ TEST(Phase, PlanReadsEpochsAndRefusesWhatCannotBe) {
   }
 }
 
+TEST(Phase, SharesOfARunFitEveryLength) {
+  MethodOptions options;
+  options.warmup_steps = Duration::percent(28.8667);
+  options.sync_every = Duration::percent(5.06);
+  options.full_rank_steps = Duration::percent(0.4);
+  const PhasePlan whole = make_phase_plan(options, {48, 15000});
+  EXPECT_EQ(whole.warmup, 4330);
+  EXPECT_EQ(whole.interval, 759);
+  EXPECT_EQ(whole.full_rank, 60);
+  const PhasePlan tiny = make_phase_plan(options, {48, 4});
+  EXPECT_EQ(tiny.warmup, 1);
+  EXPECT_EQ(tiny.interval, 1);
+  EXPECT_EQ(tiny.full_rank, 0);
+  options.full_rank_steps = Duration::percent(5);
+  for (const std::int64_t steps : {1, 7, 20, 30, 100, 999}) {
+    const PhasePlan plan = make_phase_plan(options, {48, steps});
+    EXPECT_LT(plan.full_rank, plan.interval) << steps;
+  }
+}
+
 TEST(Ramp, DefaultLength) {
   MethodOptions options;
   options.full_rank_steps = Duration::steps(10);
-  EXPECT_EQ(make_ramp(options, {0, 110, 10, false}, 1).steps, 10);
-  EXPECT_EQ(make_ramp(options, {0, 110, 0, false}, 1).steps, 20);
-  EXPECT_EQ(make_ramp(options, {0, 12, 0, false}, 1).steps, 12);
-  EXPECT_EQ(make_ramp(options, {0, 12, 8, false}, 1).steps, 4);
+  EXPECT_EQ(make_ramp(options, {0, 110, 10, false}, {1, 1000}).steps, 10);
+  EXPECT_EQ(make_ramp(options, {0, 110, 0, false}, {1, 1000}).steps, 20);
+  EXPECT_EQ(make_ramp(options, {0, 12, 0, false}, {1, 1000}).steps, 12);
+  EXPECT_EQ(make_ramp(options, {0, 12, 8, false}, {1, 1000}).steps, 4);
   options.rebound_steps = Duration::steps(0);
-  EXPECT_EQ(make_ramp(options, {0, 110, 10, false}, 1).steps, 0);
+  EXPECT_EQ(make_ramp(options, {0, 110, 10, false}, {1, 1000}).steps, 0);
 }
 
 TEST(Ramp, LinearClimbsFromStartToTheSchedule) {

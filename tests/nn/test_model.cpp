@@ -41,11 +41,35 @@ TEST(Models, ParameterCounts) {
       14710464 + 2 * 4224 + 5130);
 }
 
+// With 1000 classes unless the data set has its own; as the issue of record and
+// timm's and torchvision's model pages say.
+TEST(Models, PublishedParameterCounts) {
+  constexpr InputShape kImageNet{3, 224, 224, 1000};
+  const auto count = [](const ModelOptions& options, const InputShape& shape) {
+    return make_model(options, shape)->dense_parameters();
+  };
+  EXPECT_EQ(count(named("vgg16"), kCifar), 134'301'514);
+  EXPECT_EQ(count(named("vgg11"), kImageNet), 132'863'336);
+  EXPECT_EQ(count(named("vgg13"), kImageNet), 133'047'848);
+  EXPECT_EQ(count(named("vgg16"), kImageNet), 138'357'544);
+  EXPECT_EQ(count(named("vgg19"), kImageNet), 143'667'240);
+  EXPECT_EQ(count(named("resnet18"), kImageNet), 11'689'512);
+  EXPECT_EQ(count(named("resnet34"), kImageNet), 21'797'672);
+  EXPECT_EQ(count(named("resnet50"), kImageNet), 25'557'032);
+  EXPECT_EQ(count(named("vit-tiny"), kImageNet), 5'717'416);
+  EXPECT_EQ(count(named("vit-small"), kImageNet), 22'050'664);
+  EXPECT_EQ(count(named("vit-base"), kImageNet), 86'567'656);
+  ModelOptions without = named("vit-base");
+  without.qkv_bias = false;
+  EXPECT_EQ(count(without, kImageNet), 86'540'008);
+}
+
 TEST(Models, EachRunsAndGivesLogits) {
   for (const std::string& name : model_names()) {
-    const InputShape shape = name == "vgg16-small" ? kCifar : kFashion;
+    const InputShape shape =
+        name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
     ModelOptions options = named(name);
-    options.width = 0.25;
+    options.width = 0.125;
     const auto model = make_model(options, shape);
     model->initialise("kaiming", 3);
     const at::NoGradGuard no_grad;
@@ -142,6 +166,24 @@ TEST(KeepDense, ListsReplaceOrExtendTheDefault) {
   EXPECT_EQ(factorable_weights(*vgg, {"features.*"}).size(), 1U);
 }
 
+// The first layer, the classifier and embeddings stay dense.
+TEST(KeepDense, EachFamilyHasItsDefault) {
+  const auto factored = [](const std::string& name) {
+    const auto model = make_model(named(name), kCifar);
+    EXPECT_EQ(
+        model->weights().size() - 2,
+        factorable_weights(*model, {"default"}).size())
+        << name;
+    return layers_of(factorable_weights(*model, {"default"}));
+  };
+  EXPECT_EQ(factored("vgg16").size(), 14U);
+  EXPECT_EQ(factored("vgg16").back(), "pre_logits.fc2");
+  EXPECT_EQ(factored("resnet18").front(), "layer1.0.conv1");
+  EXPECT_EQ(factored("resnet50").size(), 52U);
+  EXPECT_EQ(factored("vit-tiny").front(), "blocks.0.attn.qkv");
+  EXPECT_EQ(factored("vit-tiny").size(), 48U);
+}
+
 TEST(KeepDense, APatternThatMatchesNothingIsAnError) {
   const auto mlp = make_model(named("mlp"), kFashion);
   try {
@@ -161,6 +203,59 @@ TEST(Models, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(
       make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
   EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
+}
+
+// Every kind of layer of every family: stride 2, 1x1, fused qkv, the head that
+// grows its input, transposed and not.
+TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
+  const at::NoGradGuard no_grad;
+  for (const char* name :
+       {"vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"}) {
+    ModelOptions options = named(name);
+    options.width = 0.125;
+    for (const std::int64_t side : {32, 64}) {
+      const InputShape shape{3, side, side, 10};
+      const auto dense = make_model(options, shape);
+      const auto factored = make_model(options, shape);
+      dense->initialise("kaiming", 3);
+      factored->initialise("kaiming", 3);
+      for (const NamedWeight& w : factorable_weights(*factored, {})) {
+        testing::factor_weight(w, w.weight->n());
+      }
+      const at::Tensor x = at::rand({2, 3, side, side});
+      const at::Tensor want = dense->forward(x, false);
+      EXPECT_LT(
+          (want - factored->forward(x, false)).abs().max().item<double>() /
+              (1 + want.abs().max().item<double>()),
+          1e-4)
+          << name << " at " << side;
+    }
+  }
+}
+
+TEST(Models, CopiesAreEqualAndTheirOwn) {
+  const auto a = make_model(named("vit-tiny"), kCifar);
+  const auto b = make_model(named("vit-tiny"), kCifar);
+  a->initialise("kaiming", 3);
+  b->copy_from(*a);
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::rand({2, 3, 32, 32});
+  EXPECT_TRUE(at::equal(a->forward(x, false), b->forward(x, false)));
+  a->weights()[3].weight->dense.zero_();
+  EXPECT_FALSE(at::equal(a->forward(x, false), b->forward(x, false)));
+}
+
+TEST(Models, PatchesMustCoverTheImage) {
+  ModelOptions options = named("vit-tiny");
+  options.patch_size = "5";
+  try {
+    make_model(options, kCifar);
+    FAIL() << "patches of 5 were taken";
+  } catch (const Error& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "model.patch_size: patches of 5x5 do not cover images of 32x32");
+  }
 }
 
 // An uncut phase: factors of full rank, for which the product is cheaper where

@@ -8,7 +8,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "nn/layer.h"
+#include "grab.h"
+#include "nn/linear.h"
 
 namespace abtrain::nn {
 namespace {
@@ -16,25 +17,6 @@ namespace {
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
-
-// Hands out the weight of a layer.
-class Grab : public Visitor {
- public:
-  void weight(const std::string&, Weight& found) override {
-    weight_ = &found;
-  }
-  void parameter(const std::string&, at::Tensor& tensor, bool) override {
-    bias = &tensor;
-  }
-  void buffer(const std::string&, at::Tensor&) override {}
-  Weight& get() {
-    return *weight_;
-  }
-  at::Tensor* bias = nullptr;
-
- private:
-  Weight* weight_ = nullptr;
-};
 
 const std::vector<std::vector<std::int64_t>> kShapes = {
     {7, 5},
@@ -102,11 +84,12 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
     if (conv) {
       layer = std::make_unique<Conv2d>(
           sizes[1], sizes[0],
-          ConvOptions{sizes[2], stride, sizes[2] / 2, 1, true});
+          ConvOptions{
+              .kernel = sizes[2], .stride = stride, .padding = sizes[2] / 2});
     } else {
       layer = std::make_unique<Linear>(sizes[1], sizes[0]);
     }
-    Grab grab;
+    testing::Grab grab;
     layer->visit("", grab);
     Weight& w = grab.get();
     for (const std::int64_t rank :
@@ -121,7 +104,7 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
                 .contiguous(at::MemoryFormat::ChannelsLast)
           : at::randn({6, sizes[1]});
       x.requires_grad_();
-      const at::Tensor y = layer->forward(x, true);
+      const at::Tensor y = layer->forward(x, {true, {}});
       const at::Tensor weight_gradient = at::randn(y.sizes());
       (y * weight_gradient).sum().backward();
       const at::Tensor x_gradient = x.grad().clone();
@@ -154,7 +137,7 @@ TEST_P(Shapes, FactoredLayerEqualsTheDenseOne) {
 
 TEST(Layers, AFrozenFactorGetsNoGradientAndLetsItThrough) {
   Linear layer(6, 9);
-  Grab grab;
+  testing::Grab grab;
   layer.visit("", grab);
   Weight& w = grab.get();
   for (const Factor frozen : {Factor::A, Factor::B}) {
@@ -163,7 +146,7 @@ TEST(Layers, AFrozenFactorGetsNoGradientAndLetsItThrough) {
     w.factor(Factor::B) =
         at::randn({2, 6}).set_requires_grad(frozen != Factor::B);
     at::Tensor x = at::randn({4, 6}).requires_grad_();
-    layer.forward(x, true).sum().backward();
+    layer.forward(x, {true, {}}).sum().backward();
     EXPECT_FALSE(w.factor(frozen).grad().defined());
     EXPECT_TRUE(
         w.factor(frozen == Factor::A ? Factor::B : Factor::A)

@@ -18,7 +18,7 @@ ScheduleOptions options(const std::string& name, double warmup) {
 }
 
 TEST(Schedule, WarmUpIsLinear) {
-  const Schedule s(options("cosine", 10), 1e-2, 100, 10);
+  const Schedule s(options("cosine", 10), 1e-2, {10, 100});
   EXPECT_DOUBLE_EQ(s.at(0), 1e-5);
   EXPECT_DOUBLE_EQ(s.at(5), (1e-5 + 1e-2) / 2);
   EXPECT_DOUBLE_EQ(s.at(10), 1e-2);
@@ -27,7 +27,7 @@ TEST(Schedule, WarmUpIsLinear) {
 TEST(Schedule, CosineEndsAtTheFinalRate) {
   ScheduleOptions o = options("cosine", 20);
   o.final_lr = 1e-4;
-  const Schedule s(o, 1e-2, 120, 10);
+  const Schedule s(o, 1e-2, {10, 120});
   EXPECT_NEAR(s.at(70), (1e-2 + 1e-4) / 2, 1e-12);
   EXPECT_NEAR(s.at(120), 1e-4, 1e-12);
   for (int t = 20; t <= 120; ++t) {
@@ -42,9 +42,9 @@ TEST(Schedule, CosineEndsAtTheFinalRate) {
 
 TEST(Schedule, LinearConstantAndStep) {
   EXPECT_NEAR(
-      Schedule(options("linear", 0), 1.0, 100, 10).at(25), 0.75, 1e-12);
-  EXPECT_EQ(Schedule(options("constant", 0), 0.3, 100, 10).at(99), 0.3);
-  const Schedule step(options("step", 0), 1.0, 100, 10);
+      Schedule(options("linear", 0), 1.0, {10, 100}).at(25), 0.75, 1e-12);
+  EXPECT_EQ(Schedule(options("constant", 0), 0.3, {10, 100}).at(99), 0.3);
+  const Schedule step(options("step", 0), 1.0, {10, 100});
   EXPECT_DOUBLE_EQ(step.at(49), 1.0);
   EXPECT_DOUBLE_EQ(step.at(50), 0.1);
   EXPECT_DOUBLE_EQ(step.at(75), 0.1 * 0.1);
@@ -53,13 +53,13 @@ TEST(Schedule, LinearConstantAndStep) {
 TEST(Schedule, WarmUpInEpochs) {
   ScheduleOptions o = options("constant", 0);
   o.warmup_steps = Duration::epochs(2);
-  const Schedule s(o, 1.0, 100, 10);
+  const Schedule s(o, 1.0, {10, 100});
   EXPECT_LT(s.at(19), 1.0);
   EXPECT_EQ(s.at(20), 1.0);
 }
 
 TEST(Schedule, UnknownNameIsRefused) {
-  EXPECT_THROW(Schedule(options("cosin", 0), 1.0, 10, 1), Error);
+  EXPECT_THROW(Schedule(options("cosin", 0), 1.0, {1, 10}), Error);
 }
 
 }  // namespace

@@ -5,16 +5,14 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "factored_model.h"
 #include "methods/average.h"
 #include "optim/optimizer.h"
+#include "python.h"
 #include "run/model_file.h"
 #include "temp_folder.h"
 
@@ -102,6 +100,7 @@ std::vector<double> train(
       trained(model, c.trains), true, optimizer->moments());
   std::vector<double> losses;
   for (int t = 0; t < c.steps; ++t) {
+    block.zero_gradients();
     const at::Tensor loss = at::cross_entropy_loss(
         model.forward(batches.images[t], true),
         batches.labels[t],
@@ -111,7 +110,6 @@ std::vector<double> train(
         c.label_smoothing);
     loss.backward();
     losses.push_back(loss.item<double>());
-    block.collect_gradients(1);
     const auto clip = optim::clip(block.gradients(), c.clip_norm);
     optimizer->step(
         block, kRate, kFactorScale, clip.divisor);
@@ -124,7 +122,11 @@ class Parity : public ::testing::TestWithParam<Case> {};
 TEST_P(Parity, StepsAreThoseOfPyTorch) {
   const Case& c = GetParam();
   const TempFolder folder;
-  const auto model = nn::make_model({c.model, {24, 20}, c.width}, c.shape);
+  nn::ModelOptions options;
+  options.name = c.model;
+  options.hidden = {24, 20};
+  options.width = c.width;
+  const auto model = nn::make_model(options, c.shape);
   model->initialise("kaiming", 11);
   if (c.trains != "dense") {
     for (const nn::NamedWeight& w :
@@ -156,19 +158,11 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
            {"losses", losses}})
           .dump());
 
-  const std::string command = std::string("'") + ABTRAIN_PYTHON + "' '" +
-      ABTRAIN_SOURCE_DIR + "/tests/parity/parity.py' '" + folder.path() +
-      "' 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    text.append(buffer.data(), n);
-  }
-  const int status = pclose(pipe);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
-  EXPECT_NE(text.find(" tensors agree"), std::string::npos) << text;
+  const testing::PythonResult result =
+      testing::python("parity.py", {folder.path()});
+  EXPECT_EQ(result.status, 0) << result.text;
+  EXPECT_NE(result.text.find(" tensors agree"), std::string::npos)
+      << result.text;
 }
 
 constexpr nn::InputShape kFashion{1, 28, 28, 10};

@@ -225,13 +225,13 @@ const Case kValues[] = {
      "checkpoint: {every: 10 minutes}\n",
      {},
      {"c.yaml:1:21: error: checkpoint.every: expected a duration of at least "
-      "0, as in 110 or 2 epochs, got '10 minutes' (the unit is steps or "
-      "epochs)"}},
+      "0, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit is steps, "
+      "epochs or %)"}},
     {"fraction_of_a_step",
      "method: {sync_every: 1.5}\n",
      {},
      {"c.yaml:1:22: error: method.sync_every: expected a duration above 0, as "
-      "in 110 or 2 epochs, got '1.5' (steps are whole numbers)"}},
+      "in 110, 2 epochs or 5 %, got '1.5' (steps are whole numbers)"}},
     {"scalar_for_a_list",
      "model: {hidden: 64}\n",
      {},
@@ -412,6 +412,16 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 2 epochs leaves "
       "no factored phase in a run of 2 epochs"}},
+    {"warm_up_of_a_hundred_percent",
+     "train: {steps: 50}\nmethod: {warmup_steps: 100 %}\n",
+     {},
+     {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 100 % leaves no "
+      "factored phase in a run of 50 steps"}},
+    {"fresh_without_weights",
+     "model: {fresh: [fc1]}\n",
+     {},
+     {"c.yaml:1:9: error: model.fresh: these layers are not taken from "
+      "model.weights, but that is none"}},
     {"warm_up_beyond_the_run",
      "train: {steps: 50}\nschedule: {warmup_steps: 51}\n",
      {},

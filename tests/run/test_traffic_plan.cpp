@@ -53,7 +53,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   std::mutex mutex;
   comm::run_workers(c.workers, 60, [&](comm::Communicator& world) {
     TrainResult result =
-        train_worker(world, {o, dataset, {}, at::kCPU, nullptr, {}});
+        train_worker(world, {o, dataset, {}, at::kCPU, nullptr, {}, {}});
     const std::lock_guard lock(mutex);
     figures = result.workers;
   });
@@ -63,8 +63,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
       model_sizes(o, input_shape(dataset))->sizes;
   for (int r = 0; r < c.workers; ++r) {
     const methods::TrafficPlan plan = methods::plan_traffic(
-        o.method, o.reducer, sizes, c.workers, r, length.steps,
-        length.steps_per_epoch);
+        o.method, o.reducer, sizes, c.workers, r, length);
     const TrafficSplit& seen = figures[static_cast<std::size_t>(r)].traffic;
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
     EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());

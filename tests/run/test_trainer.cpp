@@ -51,7 +51,7 @@ std::vector<TrainResult> train_all(
       options.train.timeout,
       [&](comm::Communicator& world) {
         results[static_cast<std::size_t>(world.rank())] = train_worker(
-            world, {options, dataset, {}, at::kCPU, nullptr, before_step});
+            world, {options, dataset, {}, at::kCPU, nullptr, {}, before_step});
       });
   return results;
 }

@@ -1,0 +1,13 @@
+// Generators of random numbers for LibTorch's own kernels.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <c10/core/Device.h>
+
+namespace abtrain::device {
+
+// A generator of its own for one worker, on the CPU or a CUDA device. Seed it
+// before use.
+at::Generator make_generator(c10::Device device);
+
+}  // namespace abtrain::device

@@ -1,0 +1,114 @@
+#include "nn/linear.h"
+
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+namespace abtrain::nn {
+
+Linear::Linear(
+    std::int64_t in,
+    std::int64_t out,
+    bool bias,
+    std::optional<LayerInit> init)
+    : weight_({out, in}), init_(init.value_or(uniform_by_fan_in(in))) {
+  if (bias) {
+    bias_ = at::zeros({out});
+  }
+}
+
+at::Tensor Linear::forward(const at::Tensor& input, const Pass&) {
+  if (!weight_.is_factored()) {
+    return at::linear(input, weight_.dense, bias_);
+  }
+  if (weight_.product_is_cheaper(input.numel() / input.size(-1))) {
+    return at::linear(input, weight_.merged(), bias_);
+  }
+  return at::linear(at::linear(input, weight_.inner), weight_.outer, bias_);
+}
+
+void Linear::visit(const std::string& prefix, Visitor& visitor) {
+  visitor.weight(prefix + "weight", weight_, init_.weight);
+  if (bias_.defined()) {
+    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
+  }
+}
+
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
+    : options_(options),
+      weight_(
+          {out, in / options.groups, options.kernel, options.kernel},
+          options.groups > 1),
+      init_(options.init.value_or(
+          he_normal(out * options.kernel * options.kernel))) {
+  if (options_.bias) {
+    bias_ = at::zeros({out});
+  }
+}
+
+std::int64_t Conv2d::output_side(std::int64_t side) const {
+  if (options_.grows_input) {
+    side = std::max(side, options_.kernel);
+  }
+  return (side + 2 * options_.padding - options_.kernel) / options_.stride + 1;
+}
+
+at::Tensor Conv2d::convolve(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const at::Tensor& bias) const {
+  at::Tensor x = input;
+  if (options_.grows_input) {
+    const std::int64_t height = input.size(2);
+    const std::int64_t width = input.size(3);
+    if (height == 1 && width == 1) {
+      // Every pixel of the grown image is the one there is: the kernel's sum
+      // does it, with 1/49 of the work for a kernel of 7 x 7.
+      return at::linear(input.flatten(1), weight.sum({2, 3}), bias)
+          .unsqueeze(2)
+          .unsqueeze(3);
+    }
+    if (height < options_.kernel || width < options_.kernel) {
+      x = at::adaptive_avg_pool2d(
+          input,
+          {std::max(height, options_.kernel),
+           std::max(width, options_.kernel)});
+    }
+  }
+  return at::conv2d(
+      x,
+      weight,
+      bias,
+      at::IntArrayRef({options_.stride, options_.stride}),
+      at::IntArrayRef({options_.padding, options_.padding}),
+      at::IntArrayRef({1, 1}),
+      options_.groups);
+}
+
+at::Tensor Conv2d::forward(const at::Tensor& input, const Pass&) {
+  if (!weight_.is_factored()) {
+    return convolve(input, weight_.dense, bias_);
+  }
+  const std::int64_t pixels = input.size(0) * output_side(input.size(2)) *
+      output_side(input.size(3));
+  if (weight_.product_is_cheaper(pixels)) {
+    return convolve(input, weight_.merged(), bias_);
+  }
+  // The outer factor is a 1x1 convolution: in channels-last memory that is a
+  // matrix product over the channels.
+  const at::Tensor inner =
+      convolve(input, weight_.inner, {}).permute({0, 2, 3, 1});
+  return at::linear(inner, weight_.outer, bias_).permute({0, 3, 1, 2});
+}
+
+void Conv2d::visit(const std::string& prefix, Visitor& visitor) {
+  visitor.weight(prefix + "weight", weight_, init_.weight);
+  if (bias_.defined()) {
+    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
+  }
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,59 @@
+// Linear and convolution layers, dense or as low-rank factors (nn/weight.h).
+#pragma once
+
+#include <optional>
+
+#include "nn/layer.h"
+
+namespace abtrain::nn {
+
+// in x features to out; fresh: PyTorch's default unless `init` is given.
+class Linear : public Layer {
+ public:
+  Linear(
+      std::int64_t in,
+      std::int64_t out,
+      bool bias = true,
+      std::optional<LayerInit> init = {});
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+ private:
+  Weight weight_;
+  at::Tensor bias_;
+  LayerInit init_;
+};
+
+struct ConvOptions {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  std::int64_t padding = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  // An input smaller than the kernel is grown to it by adaptive average
+  // pooling, as in the head of timm's VGG.
+  bool grows_input = false;
+  std::optional<LayerInit> init = {};  // default: He normal by fan-out
+};
+
+class Conv2d : public Layer {
+ public:
+  Conv2d(std::int64_t in, std::int64_t out, ConvOptions options);
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+ private:
+  // Along a side of the input.
+  std::int64_t output_side(std::int64_t side) const;
+  at::Tensor convolve(
+      const at::Tensor& input,
+      const at::Tensor& weight,
+      const at::Tensor& bias) const;
+
+  ConvOptions options_;
+  Weight weight_;
+  at::Tensor bias_;
+  LayerInit init_;
+};
+
+}  // namespace abtrain::nn

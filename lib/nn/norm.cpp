@@ -1,0 +1,40 @@
+#include "nn/norm.h"
+
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+namespace abtrain::nn {
+
+BatchNorm2d::BatchNorm2d(std::int64_t channels)
+    : weight_(at::ones({channels})),
+      bias_(at::zeros({channels})),
+      mean_(at::zeros({channels})),
+      variance_(at::ones({channels})) {}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& input, const Pass& pass) {
+  return at::batch_norm(
+      input, weight_, bias_, mean_, variance_, pass.training, 0.1, 1e-5, true);
+}
+
+void BatchNorm2d::visit(const std::string& prefix, Visitor& visitor) {
+  visitor.parameter(prefix + "weight", weight_, false, {});
+  visitor.parameter(prefix + "bias", bias_, false, {});
+  visitor.buffer(prefix + "running_mean", mean_);
+  visitor.buffer(prefix + "running_var", variance_);
+}
+
+LayerNorm::LayerNorm(std::int64_t features, double eps)
+    : weight_(at::ones({features})), bias_(at::zeros({features})), eps_(eps) {}
+
+at::Tensor LayerNorm::forward(const at::Tensor& input, const Pass&) {
+  return at::layer_norm(input, weight_.sizes(), weight_, bias_, eps_);
+}
+
+void LayerNorm::visit(const std::string& prefix, Visitor& visitor) {
+  visitor.parameter(prefix + "weight", weight_, false, {});
+  visitor.parameter(prefix + "bias", bias_, false, {});
+}
+
+}  // namespace abtrain::nn

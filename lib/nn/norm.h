@@ -1,0 +1,32 @@
+// Normalisation layers.
+#pragma once
+
+#include "nn/layer.h"
+
+namespace abtrain::nn {
+
+// Over the worker's own batch (momentum 0.1, eps 1e-5); a ReLU that follows is
+// applied in place.
+class BatchNorm2d : public Layer {
+ public:
+  explicit BatchNorm2d(std::int64_t channels);
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+ private:
+  at::Tensor weight_, bias_, mean_, variance_;
+};
+
+// Over the last dimension.
+class LayerNorm : public Layer {
+ public:
+  LayerNorm(std::int64_t features, double eps);
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+ private:
+  at::Tensor weight_, bias_;
+  double eps_;
+};
+
+}  // namespace abtrain::nn

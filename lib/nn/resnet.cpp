@@ -1,0 +1,153 @@
+#include <ATen/TensorOperators.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "nn/dropout.h"
+#include "nn/families.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+std::unique_ptr<Layer> conv(
+    std::int64_t in,
+    std::int64_t out,
+    std::int64_t kernel,
+    std::int64_t stride = 1) {
+  return std::make_unique<Conv2d>(
+      in,
+      out,
+      ConvOptions{
+          .kernel = kernel,
+          .stride = stride,
+          .padding = kernel / 2,
+          .bias = false});
+}
+
+// relu(body(x) + shortcut(x)); without a shortcut x itself is added.
+class Residual : public Layer {
+ public:
+  Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut)
+      : body_(std::move(body)), shortcut_(std::move(shortcut)) {}
+
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    at::Tensor out = body_->forward(input, pass);
+    out += shortcut_ ? shortcut_->forward(input, pass) : input;
+    return out.relu_();
+  }
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    body_->visit(prefix, visitor);
+    if (shortcut_) {
+      shortcut_->visit(prefix + "downsample.", visitor);
+    }
+  }
+
+ private:
+  std::unique_ptr<Layer> body_, shortcut_;
+};
+
+struct Plan {
+  std::array<int, 4> blocks;
+  bool bottleneck;  // 1x1, 3x3, 1x1 with four times the channels
+};
+
+Plan plan_of(int depth) {
+  switch (depth) {
+    case 18:
+      return {{2, 2, 2, 2}, false};
+    case 34:
+      return {{3, 4, 6, 3}, false};
+    case 50:
+      return {{3, 4, 6, 3}, true};
+    default:
+      ABT_ASSERT(false, "resnet of depth ", depth);
+      return {};
+  }
+}
+
+std::unique_ptr<Layer> body_of(
+    std::int64_t in,
+    std::int64_t channels,
+    std::int64_t out,
+    std::int64_t stride,
+    bool bottleneck) {
+  auto body = std::make_unique<Sequential>();
+  int index = 1;
+  const auto add = [&](std::int64_t from,
+                       std::int64_t to,
+                       std::int64_t kernel,
+                       std::int64_t step,
+                       bool last) {
+    const std::string number = std::to_string(index++);
+    body->add("conv" + number, conv(from, to, kernel, step));
+    body->add("bn" + number, std::make_unique<BatchNorm2d>(to));
+    if (!last) {
+      body->add("relu" + number, relu());
+    }
+  };
+  if (bottleneck) {
+    add(in, channels, 1, 1, false);
+    add(channels, channels, 3, stride, false);
+    add(channels, out, 1, 1, true);
+  } else {
+    add(in, channels, 3, stride, false);
+    add(channels, out, 3, 1, true);
+  }
+  return body;
+}
+
+bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
+  constexpr std::int64_t kSmall = 64;
+  return options.stem == "auto" ? shape.height <= kSmall
+                                : options.stem == "cifar";
+}
+
+}  // namespace
+
+Architecture resnet(
+    int depth, const ModelOptions& options, const InputShape& shape) {
+  const Plan plan = plan_of(depth);
+  const bool cifar = has_cifar_stem(options, shape);
+  std::int64_t in = scaled(64, options);
+  auto layers = std::make_unique<Sequential>();
+  layers->add(
+      "conv1",
+      cifar ? conv(shape.channels, in, 3) : conv(shape.channels, in, 7, 2));
+  layers->add("bn1", std::make_unique<BatchNorm2d>(in));
+  layers->add("relu", relu());
+  if (!cifar) {
+    layers->add("maxpool", max_pool(3, 2, 1));
+  }
+  for (std::size_t s = 0; s < plan.blocks.size(); ++s) {
+    const std::int64_t channels = scaled(std::int64_t{64} << s, options);
+    const std::int64_t out = plan.bottleneck ? 4 * channels : channels;
+    auto stage = std::make_unique<Sequential>();
+    for (int b = 0; b < plan.blocks[s]; ++b) {
+      const std::int64_t stride = s > 0 && b == 0 ? 2 : 1;
+      std::unique_ptr<Sequential> shortcut;
+      if (stride > 1 || in != out) {
+        shortcut = std::make_unique<Sequential>();
+        shortcut->add("0", conv(in, out, 1, stride));
+        shortcut->add("1", std::make_unique<BatchNorm2d>(out));
+      }
+      stage->add(
+          std::to_string(b),
+          std::make_unique<Residual>(
+              body_of(in, channels, out, stride, plan.bottleneck),
+              std::move(shortcut)));
+      in = out;
+    }
+    layers->add("layer" + std::to_string(s + 1), std::move(stage));
+  }
+  layers->add("avgpool", average_pool());
+  if (options.drop_rate > 0) {
+    layers->add("drop", std::make_unique<Dropout>(options.drop_rate));
+  }
+  layers->add("fc", std::make_unique<Linear>(in, shape.classes));
+  return {std::move(layers), {"conv1", "fc"}};
+}
+
+}  // namespace abtrain::nn

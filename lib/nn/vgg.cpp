@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "nn/dropout.h"
+#include "nn/families.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+// Convolutions of each of the five stages; a pooling follows each stage.
+std::array<int, 5> stages_of(int depth) {
+  switch (depth) {
+    case 11:
+      return {1, 1, 2, 2, 2};
+    case 13:
+      return {2, 2, 2, 2, 2};
+    case 16:
+      return {2, 2, 3, 3, 3};
+    case 19:
+      return {2, 2, 4, 4, 4};
+    default:
+      ABT_ASSERT(false, "vgg of depth ", depth);
+      return {};
+  }
+}
+
+constexpr std::array<std::int64_t, 5> kChannels = {64, 128, 256, 512, 512};
+
+std::unique_ptr<Layer> features_of(
+    int depth,
+    bool batch_norm,
+    const ModelOptions& options,
+    const InputShape& shape) {
+  ABT_CHECK(
+      shape.height >= 32 && shape.width >= 32,
+      Config,
+      "model ",
+      options.name,
+      " halves the image five times and needs at least 32x32, not ",
+      shape.height,
+      "x",
+      shape.width);
+  auto features = std::make_unique<Sequential>();
+  int index = 0;
+  const auto add = [&](std::unique_ptr<Layer> layer) {
+    features->add(std::to_string(index++), std::move(layer));
+  };
+  const auto stages = stages_of(depth);
+  std::int64_t in = shape.channels;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const std::int64_t out = scaled(kChannels[stage], options);
+    for (int i = 0; i < stages[stage]; ++i) {
+      add(std::make_unique<Conv2d>(in, out, ConvOptions{.bias = !batch_norm}));
+      if (batch_norm) {
+        add(std::make_unique<BatchNorm2d>(out));
+      }
+      add(relu());
+      in = out;
+    }
+    add(max_pool(2, 2));
+  }
+  return features;
+}
+
+void add_dropout(Sequential& layers, double rate) {
+  if (rate > 0) {
+    layers.add("drop", std::make_unique<Dropout>(rate));
+  }
+}
+
+// The head has the place of torchvision's three linear layers.
+TorchvisionName torchvision_name(const std::string& name) {
+  constexpr std::array<std::array<const char*, 2>, 3> kLayers = {
+      {{"pre_logits.fc1.", "classifier.0."},
+       {"pre_logits.fc2.", "classifier.3."},
+       {"head.fc.", "classifier.6."}}};
+  for (const auto& [ours, theirs] : kLayers) {
+    if (name.starts_with(ours)) {
+      return {theirs + name.substr(std::string(ours).size()), true};
+    }
+  }
+  return {name};
+}
+
+}  // namespace
+
+Architecture vgg(
+    int depth, const ModelOptions& options, const InputShape& shape) {
+  const std::int64_t in = scaled(kChannels.back(), options);
+  const std::int64_t hidden = scaled(4096, options);
+  auto layers = std::make_unique<Sequential>();
+  layers->add("features", features_of(depth, false, options, shape));
+  auto head = std::make_unique<Sequential>();
+  head->add(
+      "fc1",
+      std::make_unique<Conv2d>(
+          in,
+          hidden,
+          ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
+  head->add("act1", relu());
+  add_dropout(*head, options.drop_rate);
+  head->add(
+      "fc2",
+      std::make_unique<Conv2d>(
+          hidden, hidden, ConvOptions{.kernel = 1, .padding = 0}));
+  head->add("act2", relu());
+  layers->add("pre_logits", std::move(head));
+  layers->add("pool", average_pool());
+  add_dropout(*layers, options.drop_rate);
+  layers->add(
+      "head.fc",
+      std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
+  return {std::move(layers), {"features.0", "head.fc"}, torchvision_name};
+}
+
+Architecture vgg_small(
+    int depth, const ModelOptions& options, const InputShape& shape) {
+  auto layers = std::make_unique<Sequential>();
+  layers->add("features", features_of(depth, true, options, shape));
+  layers->add("flatten", flatten());
+  add_dropout(*layers, options.drop_rate);
+  layers->add(
+      "classifier",
+      std::make_unique<Linear>(
+          scaled(kChannels.back(), options) * (shape.height / 32) *
+              (shape.width / 32),
+          shape.classes));
+  return {std::move(layers), {"features.0", "classifier"}};
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,228 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/dropout.h"
+#include "nn/families.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+constexpr std::int64_t kDepth = 12;
+constexpr std::int64_t kHeadFeatures = 64;
+constexpr double kEps = 1e-6;
+constexpr double kDeviation = 0.02;  // of fresh weights
+
+std::unique_ptr<Layer> linear(
+    std::int64_t in, std::int64_t out, bool bias = true) {
+  return std::make_unique<Linear>(in, out, bias, normal(kDeviation));
+}
+
+// Multi-head self-attention with queries, keys and values in one weight.
+class Attention : public Layer {
+ public:
+  Attention(std::int64_t features, bool qkv_bias)
+      : heads_(features / kHeadFeatures),
+        qkv_(linear(features, 3 * features, qkv_bias)),
+        proj_(linear(features, features)) {}
+
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    const std::int64_t batch = input.size(0);
+    const std::int64_t tokens = input.size(1);
+    // 3 x B x heads x tokens x 64
+    const at::Tensor qkv = qkv_->forward(input, pass)
+                               .view({batch, tokens, 3, heads_, kHeadFeatures})
+                               .permute({2, 0, 3, 1, 4});
+    const at::Tensor mixed =
+        at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
+            .transpose(1, 2)
+            .reshape({batch, tokens, heads_ * kHeadFeatures});
+    return proj_->forward(mixed, pass);
+  }
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    qkv_->visit(prefix + "qkv.", visitor);
+    proj_->visit(prefix + "proj.", visitor);
+  }
+
+ private:
+  std::int64_t heads_;
+  std::unique_ptr<Layer> qkv_, proj_;
+};
+
+// x + drop_path(branch(x))
+class Branch : public Layer {
+ public:
+  Branch(std::unique_ptr<Layer> branch, double drop_path)
+      : branch_(std::move(branch)), drop_path_(drop_path) {}
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return input + drop_path_.forward(branch_->forward(input, pass), pass);
+  }
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    branch_->visit(prefix, visitor);
+  }
+
+ private:
+  std::unique_ptr<Layer> branch_;
+  DropPath drop_path_;
+};
+
+std::unique_ptr<Layer> block(
+    std::int64_t features, bool qkv_bias, double drop_path) {
+  auto attention = std::make_unique<Sequential>();
+  attention->add("norm1", std::make_unique<LayerNorm>(features, kEps));
+  attention->add("attn", std::make_unique<Attention>(features, qkv_bias));
+  auto mlp = std::make_unique<Sequential>();
+  mlp->add("norm2", std::make_unique<LayerNorm>(features, kEps));
+  mlp->add("mlp.fc1", linear(features, 4 * features));
+  mlp->add("mlp.act", gelu());
+  mlp->add("mlp.fc2", linear(4 * features, features));
+  auto both = std::make_unique<Sequential>();
+  both->add("", std::make_unique<Branch>(std::move(attention), drop_path));
+  both->add("", std::make_unique<Branch>(std::move(mlp), drop_path));
+  return both;
+}
+
+// Images to B x (1 + patches) x features: a class token, then the patches, each
+// with the embedding of its place.
+class Embedding : public Layer {
+ public:
+  Embedding(
+      std::int64_t channels,
+      std::int64_t features,
+      std::int64_t patch,
+      std::int64_t patches)
+      : token_(at::zeros({1, 1, features})),
+        places_(at::zeros({1, 1 + patches, features})),
+        patch_(
+            channels,
+            features,
+            ConvOptions{
+                .kernel = patch,
+                .stride = patch,
+                .padding = 0,
+                .init = uniform_by_fan_in(channels * patch * patch)}) {}
+
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    const at::Tensor patches =
+        patch_.forward(input, pass).flatten(2).transpose(1, 2);
+    return at::cat(
+               {token_.expand({input.size(0), -1, -1}), patches},
+               1) +
+        places_;
+  }
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    constexpr double kTokenDeviation = 1e-6;
+    visitor.parameter(
+        prefix + "cls_token",
+        token_,
+        false,
+        {Init::Kind::Normal, kTokenDeviation});
+    visitor.parameter(
+        prefix + "pos_embed", places_, false, {Init::Kind::Normal, kDeviation});
+    patch_.visit(prefix + "patch_embed.proj.", visitor);
+  }
+
+ private:
+  at::Tensor token_, places_;
+  Conv2d patch_;
+};
+
+std::int64_t patch_of(const ModelOptions& options, const InputShape& shape) {
+  if (options.patch_size != "auto") {
+    return std::stoll(options.patch_size);
+  }
+  constexpr std::int64_t kSmall = 64;
+  return shape.height <= kSmall ? 4 : 16;
+}
+
+TorchvisionName torchvision_name(const std::string& name) {
+  struct Pair {
+    const char* ours;
+    const char* theirs;
+  };
+  constexpr std::array<Pair, 5> kOuter = {
+      {{"cls_token", "class_token"},
+       {"pos_embed", "encoder.pos_embedding"},
+       {"patch_embed.proj.", "conv_proj."},
+       {"norm.", "encoder.ln."},
+       {"head.", "heads.head."}}};
+  constexpr std::array<Pair, 6> kInner = {
+      {{"norm1.", "ln_1."},
+       {"attn.qkv.", "self_attention.in_proj_"},
+       {"attn.proj.", "self_attention.out_proj."},
+       {"norm2.", "ln_2."},
+       {"mlp.fc1.", "mlp.0."},
+       {"mlp.fc2.", "mlp.3."}}};
+  const auto renamed = [](const auto& pairs, const std::string& text) {
+    for (const Pair& pair : pairs) {
+      if (text.starts_with(pair.ours)) {
+        return pair.theirs + text.substr(std::string(pair.ours).size());
+      }
+    }
+    return text;
+  };
+  const std::string blocks = "blocks.";
+  if (!name.starts_with(blocks)) {
+    return {renamed(kOuter, name)};
+  }
+  const std::size_t dot = name.find('.', blocks.size());
+  return {
+      "encoder.layers.encoder_layer_" +
+      name.substr(blocks.size(), dot - blocks.size()) + "." +
+      renamed(kInner, name.substr(dot + 1))};
+}
+
+}  // namespace
+
+Architecture vit(
+    std::int64_t features,
+    const ModelOptions& options,
+    const InputShape& shape) {
+  const std::int64_t patch = patch_of(options, shape);
+  ABT_CHECK(
+      shape.height % patch == 0 && shape.width % patch == 0,
+      Config,
+      "model.patch_size: patches of ",
+      patch,
+      "x",
+      patch,
+      " do not cover images of ",
+      shape.height,
+      "x",
+      shape.width);
+  auto layers = std::make_unique<Sequential>();
+  layers->add(
+      "",
+      std::make_unique<Embedding>(
+          shape.channels,
+          features,
+          patch,
+          (shape.height / patch) * (shape.width / patch)));
+  for (std::int64_t i = 0; i < kDepth; ++i) {
+    const double rate = options.drop_path * static_cast<double>(i) /
+        static_cast<double>(kDepth - 1);
+    layers->add(
+        "blocks." + std::to_string(i), block(features, options.qkv_bias, rate));
+  }
+  layers->add(
+      "", std::make_unique<Function>([](const at::Tensor& tokens) {
+        return tokens.select(1, 0);
+      }));
+  layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
+  if (options.drop_rate > 0) {
+    layers->add("drop", std::make_unique<Dropout>(options.drop_rate));
+  }
+  layers->add("head", linear(features, shape.classes));
+  return {
+      std::move(layers), {"patch_embed.proj", "head"}, torchvision_name};
+}
+
+}  // namespace abtrain::nn

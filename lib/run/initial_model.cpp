@@ -1,0 +1,38 @@
+#include "run/initial_model.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "run/model_file.h"
+
+namespace abtrain::run {
+
+InitialModel::InitialModel(
+    const RunOptions& options, const nn::InputShape& shape, int takers)
+    : model_(nn::make_model(options.model, shape)), takers_(takers) {
+  const nn::ModelOptions& o = options.model;
+  const bool from_file = o.weights != "none";
+  if (!from_file || !o.fresh.empty()) {
+    model_->initialise(o.init, options.seed);
+  }
+  if (from_file) {
+    load_model(o.weights, *model_, o.fresh);
+    const at::NoGradGuard no_grad;
+    for (const nn::NamedWeight& w : model_->weights()) {
+      if (w.weight->is_factored()) {
+        w.weight->set_dense(w.weight->merged());
+      }
+    }
+  }
+}
+
+void InitialModel::copy_into(nn::Model& model) {
+  const std::lock_guard lock(mutex_);
+  ABT_ASSERT(takers_ > 0, "more workers than said");
+  model.copy_from(*model_);
+  if (--takers_ == 0) {
+    model_.reset();
+  }
+}
+
+}  // namespace abtrain::run

@@ -1,0 +1,173 @@
+#include "run/safetensors.h"
+
+#include <ATen/ops/empty.h>
+
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace abtrain::run {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Dtype {
+  const char* name;
+  at::ScalarType type;
+};
+
+constexpr std::array<Dtype, 4> kDtypes = {
+    {{"F32", at::kFloat},
+     {"F64", at::kDouble},
+     {"F16", at::kHalf},
+     {"BF16", at::kBFloat16}}};
+
+std::string_view bytes_of(const at::Tensor& tensor) {
+  return {
+      static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> parts;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(std::to_string(size));
+  }
+  return join(parts, ",");
+}
+
+void write_safetensors(
+    const std::string& path,
+    const std::vector<NamedTensor>& tensors,
+    const std::map<std::string, std::string>& metadata) {
+  ordered_json header = {{"__metadata__", metadata}};
+  std::uint64_t begin = 0;
+  for (const NamedTensor& entry : tensors) {
+    const auto bytes = static_cast<std::uint64_t>(entry.tensor.numel()) * 4;
+    header[entry.name] = {
+        {"dtype", "F32"},
+        {"shape", entry.tensor.sizes().vec()},
+        {"data_offsets", {begin, begin + bytes}}};
+    begin += bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors begin aligned
+  const std::uint64_t length = text.size();
+  std::string length_bytes(8, '\0');
+  std::memcpy(length_bytes.data(), &length, 8);
+  atomic_write(path, [&](const WritePiece& write) {
+    write(length_bytes);
+    write(text);
+    for (const NamedTensor& entry : tensors) {
+      write(bytes_of(
+          entry.tensor.detach().to(at::kCPU, at::kFloat).contiguous()));
+    }
+  });
+}
+
+struct SafetensorsFile::State {
+  std::string path;
+  std::string content;
+  std::size_t begin = 0;  // of the tensors
+  ordered_json header;
+
+  void check(bool ok, const std::string& what) const {
+    ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what);
+  }
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.path = path;
+  s.content = read_file(path);
+  std::uint64_t length = 0;
+  s.check(s.content.size() >= 8, "it is shorter than its 8-byte header length");
+  std::memcpy(&length, s.content.data(), 8);
+  s.check(
+      length <= s.content.size() - 8,
+      str("its header should have ",
+          length,
+          " bytes, but only ",
+          s.content.size() - 8,
+          " follow"));
+  s.begin = 8 + length;
+  s.header = ordered_json::parse(
+      s.content.begin() + 8,
+      s.content.begin() + static_cast<std::ptrdiff_t>(s.begin),
+      nullptr,
+      /*allow_exceptions=*/false);
+  s.check(s.header.is_object(), "its header is not a JSON object");
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+
+bool SafetensorsFile::has(const std::string& name) const {
+  return state_->header.contains(name);
+}
+
+at::Tensor SafetensorsFile::read(
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
+  const State& s = *state_;
+  s.check(has(name), str("tensor '", name, "' is missing"));
+  const ordered_json& entry = s.header[name];
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::vector<std::int64_t> shape;
+  std::string dtype;
+  try {
+    shape = entry.at("shape").get<std::vector<std::int64_t>>();
+    dtype = entry.at("dtype").get<std::string>();
+    begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
+    end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+  } catch (const nlohmann::json::exception&) {
+    s.check(false, str("the header entry of '", name, "' is malformed"));
+  }
+  const auto* type = std::find_if(
+      kDtypes.begin(), kDtypes.end(), [&](const Dtype& known) {
+        return dtype == known.name;
+      });
+  s.check(
+      type != kDtypes.end(),
+      str("tensor '", name, "' is ", dtype, ", not F32, F64, F16 or BF16"));
+  s.check(
+      shape == sizes,
+      str("tensor '",
+          name,
+          "' has shape ",
+          shape_text(shape),
+          ", expected ",
+          shape_text(sizes)));
+  const at::Tensor tensor = at::empty(sizes, type->type);
+  s.check(
+      begin <= end && end <= s.content.size() - s.begin &&
+          end - begin == tensor.nbytes(),
+      str("tensor '",
+          name,
+          "' should lie at bytes ",
+          begin,
+          " .. ",
+          end,
+          " of ",
+          s.content.size() - s.begin));
+  std::memcpy(
+      tensor.data_ptr(), s.content.data() + s.begin + begin, tensor.nbytes());
+  return tensor.to(at::kFloat);
+}
+
+std::int64_t SafetensorsFile::columns(const std::string& name) const {
+  const ordered_json& entry = state_->header[name];
+  state_->check(
+      entry.is_object() && entry.contains("shape") &&
+          entry["shape"].is_array() && entry["shape"].size() == 2 &&
+          entry["shape"][1].is_number_integer() && entry["shape"][1] > 0,
+      str("tensor '", name, "' is not a matrix"));
+  return entry["shape"][1].get<std::int64_t>();
+}
+
+}  // namespace abtrain::run

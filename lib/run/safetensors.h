@@ -1,0 +1,50 @@
+// Files of named tensors (github.com/huggingface/safetensors): an 8-byte
+// little-endian header length, a JSON header, raw tensors row by row.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace abtrain::run {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// As F32, in this order; written beside its place and renamed. Throws
+// Error(Io).
+void write_safetensors(
+    const std::string& path,
+    const std::vector<NamedTensor>& tensors,
+    const std::map<std::string, std::string>& metadata);
+
+// A file in memory, its header parsed and every offset checked. Throws
+// MissingInput, or DamagedData naming the tensor that is missing, has another
+// shape or is cut off.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+
+  bool has(const std::string& name) const;
+  // fp32 on the CPU, from F32, F64, F16 or BF16.
+  at::Tensor read(
+      const std::string& name, const std::vector<std::int64_t>& sizes) const;
+  // Second size of a 2-D tensor.
+  std::int64_t columns(const std::string& name) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// "64,3,3,3"
+std::string shape_text(const std::vector<std::int64_t>& sizes);
+
+}  // namespace abtrain::run

@@ -1,0 +1,173 @@
+// The model zoo beside torchvision's and timm's: their weights come in under
+// their names, logits and gradients agree, and our file loads there strictly.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gtest/gtest.h>
+
+#include "python.h"
+#include "run/model_file.h"
+#include "run/safetensors.h"
+#include "temp_folder.h"
+
+namespace abtrain {
+namespace {
+
+struct Case {
+  const char* library;
+  const char* model;
+  std::int64_t side;
+  std::int64_t classes;
+  bool qkv_bias = true;
+};
+
+constexpr std::int64_t kBatch = 2;
+
+double largest(const at::Tensor& tensor) {
+  return tensor.abs().max().item<double>();
+}
+
+void to_dtype(nn::Model& model, at::ScalarType dtype) {
+  for (const nn::NamedWeight& w : model.weights()) {
+    w.weight->set_dense(w.weight->dense.detach().to(dtype));
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    *p.tensor = p.tensor->detach().to(dtype);
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    *b.tensor = b.tensor->to(dtype);
+  }
+}
+
+class Zoo : public ::testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<nn::Model> fresh() const {
+    const Case& c = GetParam();
+    nn::ModelOptions options;
+    options.name = c.model;
+    options.qkv_bias = c.qkv_bias;
+    options.stem = "imagenet";
+    return nn::make_model(options, {3, c.side, c.side, c.classes});
+  }
+  std::string name() const {
+    return std::string(GetParam().library) + "/" + GetParam().model;
+  }
+  at::Tensor batch(const char* which, std::vector<std::int64_t> sizes) const {
+    return run::SafetensorsFile(folder_.file("batch.safetensors"))
+        .read(which, sizes);
+  }
+  at::Tensor images() const {
+    const Case& c = GetParam();
+    return batch("images", {kBatch, 3, c.side, c.side})
+        .contiguous(at::MemoryFormat::ChannelsLast);
+  }
+  // Logits of a training step; the gradients stay on the parameters.
+  at::Tensor step(nn::Model& model, const at::Tensor& images) const {
+    for (const nn::NamedWeight& w : model.weights()) {
+      w.weight->dense.requires_grad_();
+    }
+    for (const nn::NamedParameter& p : model.parameters()) {
+      p.tensor->requires_grad_();
+    }
+    const at::Tensor logits = model.forward(images, true);
+    at::cross_entropy_loss(
+        logits, at::arange(kBatch).remainder(GetParam().classes))
+        .backward();
+    return logits;
+  }
+  void expect_logits(const at::Tensor& logits, const char* which) const {
+    const at::Tensor want = batch(which, {kBatch, GetParam().classes});
+    EXPECT_LT(largest(logits - want), 1e-4 * std::max(1.0, largest(want)))
+        << which;
+  }
+  // Within `tolerance` of the exact gradient, and `times` what float32 moves it
+  // by in PyTorch itself (a ReLU on the other side of zero, norms in a row).
+  void expect_gradients(nn::Model& model, double tolerance, double times) {
+    if (!gradients_) {
+      gradients_ = fresh();
+      run::load_model(
+          folder_.file("gradients.safetensors"),
+          *gradients_,
+          model.buffers().empty() ? std::vector<std::string>{}
+                                  : std::vector<std::string>{"*.running_*"});
+    }
+    const run::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
+    const auto expect = [&](const std::string& tensor,
+                            const at::Tensor& got,
+                            const at::Tensor& want) {
+      const std::string theirs =
+          std::string(GetParam().library) == "torchvision"
+          ? model.torchvision_name(tensor).name
+          : tensor;
+      EXPECT_LT(
+          (got - want).norm().item<double>(),
+          tolerance * want.norm().item<double>() +
+              times * rounding.read(theirs, {1}).item<double>())
+          << tensor << " of norm " << want.norm().item<double>();
+    };
+    for (std::size_t i = 0; i < model.weights().size(); ++i) {
+      const nn::NamedWeight& w = model.weights()[i];
+      expect(
+          w.name, w.weight->dense.grad(), gradients_->weights()[i].weight->dense);
+    }
+    for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+      const nn::NamedParameter& p = model.parameters()[i];
+      expect(p.name, p.tensor->grad(), *gradients_->parameters()[i].tensor);
+    }
+  }
+  TempFolder folder_;
+  std::unique_ptr<nn::Model> gradients_;  // exact ones, as a model's values
+};
+
+TEST_P(Zoo, AgreesWithItsOriginal) {
+  const testing::PythonResult made =
+      testing::python("zoo.py", {"make", folder_.path(), name()});
+  ASSERT_EQ(made.status, 0) << made.text;
+  const auto model = fresh();
+  run::load_model(folder_.file("theirs.safetensors"), *model);
+  run::save_model(
+      folder_.file("ours.safetensors"), *model, GetParam().library);
+  const auto exact = fresh();
+  exact->copy_from(*model);
+
+  expect_logits(step(*model, images()), "logits");
+  expect_gradients(*model, 1e-3, 4);
+  {
+    // Also the running statistics that the training step has left.
+    const at::NoGradGuard no_grad;
+    expect_logits(model->forward(images(), false), "after");
+  }
+  to_dtype(*exact, at::kDouble);
+  step(*exact, images().to(at::kDouble));
+  expect_gradients(*exact, 1e-6, 0);
+
+  const testing::PythonResult back =
+      testing::python("zoo.py", {"check", folder_.path(), name()});
+  EXPECT_EQ(back.status, 0) << back.text;
+  EXPECT_NE(back.text.find(" tensors agree"), std::string::npos) << back.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Zoo,
+    ::testing::Values(
+        Case{"timm", "vgg16", 32, 10},
+        Case{"timm", "resnet18", 64, 1000},
+        Case{"timm", "resnet34", 64, 1000},
+        Case{"timm", "vit-tiny", 32, 10},
+        Case{"timm", "vit-base", 224, 1000, false},
+        Case{"torchvision", "vgg13", 32, 10},
+        Case{"torchvision", "resnet50", 96, 1000},
+        Case{"torchvision", "vit-tiny", 32, 10}),
+    [](const auto& test) {
+      std::string name =
+          std::string(test.param.library) + "_" + test.param.model;
+      for (char& letter : name) {
+        letter = letter == '-' ? '_' : letter;
+      }
+      return name;
+    });
+
+}  // namespace
+}  // namespace abtrain
