@@ -1,7 +1,8 @@
-// Time of a training step of vgg16-small (CIFAR-10 shapes, random images): dense
-// or in the AB phase, the whole loop as `abtrain train` runs it. One row:
-// method, workers, threads a worker, median and quartiles of the step in ms.
-//   bench_step dense|only-b|ab [workers [threads [width [batch [steps]]]]]
+// Time of a training step of a model on random images: dense or in the AB
+// phase, the whole loop as `abtrain train` runs it. One row: model, method,
+// workers, threads a worker, median and quartiles of the step in ms.
+//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N] [--side PIXELS]
+//              [--batch N] [--width X] [--ratio X] [--steps N]
 #include <ATen/Parallel.h>
 #include <ATen/ops/randint.h>
 
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -24,45 +26,67 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmUp = 3;
 
-data::Dataset random_images(std::int64_t count) {
+data::Dataset random_images(std::int64_t count, std::int64_t side) {
   data::Dataset set;
   set.name = "random";
   set.classes = 10;
   set.mean.assign(3, 0.5F);
   set.std.assign(3, 0.25F);
   set.train = {
-      at::randint(256, {count, 3, 32, 32}, at::kByte),
+      at::randint(256, {count, 3, side, side}, at::kByte),
       at::randint(10, {count}, at::kLong)};
   set.test = {
       set.train.pixels.narrow(0, 0, 2), set.train.labels.narrow(0, 0, 2)};
   return set;
 }
 
-run::RunOptions options_of(const std::string& mode, int argc, char** argv) {
-  const auto number = [&](int index, double otherwise) {
-    return argc > index ? std::atof(argv[index]) : otherwise;
+run::RunOptions options_of(int argc, char** argv) {
+  const auto option = [&](const char* name, double otherwise) {
+    for (int i = 3; i + 1 < argc; ++i) {
+      if (std::strcmp(argv[i], name) == 0) {
+        return std::atof(argv[i + 1]);
+      }
+    }
+    return otherwise;
   };
+  const auto whole = [&](const char* name, std::int64_t otherwise) {
+    return static_cast<std::int64_t>(
+        option(name, static_cast<double>(otherwise)));
+  };
+  const std::string mode = argv[2];
   run::RunOptions o;
-  o.workers = static_cast<std::int64_t>(number(2, 1));
-  o.train.threads = static_cast<std::int64_t>(number(3, 2));
-  o.model.name = "vgg16-small";
-  o.model.width = number(4, 1);
-  o.data.batch_size = static_cast<std::int64_t>(number(5, 128));
-  o.train.steps = static_cast<std::int64_t>(number(6, 9)) + kWarmUp;
+  o.workers = whole("--workers", 1);
+  o.train.threads = whole("--threads", 2);
+  o.model.name = argv[1];
+  o.model.width = option("--width", 1);
+  o.data.batch_size = whole("--batch", 128);
+  o.train.steps = whole("--steps", 9) + kWarmUp;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
   o.method.sync = mode == "only-b" ? "only-b" : "only-learned";
   o.method.sync_every = Duration::steps(1000000);
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
-  o.method.rank.ratio = 20;
+  o.method.rank.ratio = option("--ratio", 20);
   return o;
 }
 
+std::int64_t side_of(int argc, char** argv) {
+  for (int i = 3; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], "--side") == 0) {
+      return std::atoll(argv[i + 1]);
+    }
+  }
+  return 32;
+}
+
 // Seconds of each step of worker 0, the first few left out.
-std::vector<double> step_seconds(const run::RunOptions& options) {
+std::vector<double> step_seconds(
+    const run::RunOptions& options, std::int64_t side) {
   const data::Dataset set = random_images(
-      std::max<std::int64_t>(1024, options.workers * options.data.batch_size));
+      std::max<std::int64_t>(
+          1024, options.workers * options.data.batch_size),
+      side);
   std::vector<Clock::time_point> moments;
   comm::run_workers(
       static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
@@ -92,20 +116,22 @@ std::vector<double> step_seconds(const run::RunOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string mode = argc > 1 ? argv[1] : "";
+  const std::string mode = argc > 2 ? argv[2] : "";
   if (mode != "dense" && mode != "only-b" && mode != "ab") {
     std::fprintf(
         stderr,
-        "usage: bench_step dense|only-b|ab [workers [threads [width [batch "
-        "[steps]]]]]\n");
+        "usage: bench_step MODEL dense|only-b|ab [--workers N] [--threads N] "
+        "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]\n");
     return 2;
   }
   try {
-    const run::RunOptions options = options_of(mode, argc, argv);
+    const run::RunOptions options = options_of(argc, argv);
     at::set_num_threads(static_cast<int>(options.train.threads));
-    const std::vector<double> s = step_seconds(options);
+    const std::vector<double> s =
+        step_seconds(options, side_of(argc, argv));
     std::printf(
-        "%s %d %d %.2f %.2f %.2f\n",
+        "%s %s %d %d %.2f %.2f %.2f\n",
+        argv[1],
         mode.c_str(),
         static_cast<int>(options.workers),
         static_cast<int>(options.train.threads),

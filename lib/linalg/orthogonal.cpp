@@ -8,17 +8,26 @@
 namespace abtrain::linalg {
 namespace {
 
-// W (W^T W)^(-1/2) through the Gram matrix, then one Newton-Schulz step, which
-// squares what is left of the error in orthogonality.
-at::Tensor by_gram(const at::Tensor& w, const Decomposition& decomposition) {
+// W (W^T W)^(-1/2) through the Gram matrix. Far from square it is well
+// conditioned and float32 keeps its digits; else all in float64 and one
+// Newton-Schulz step, which squares what is left of the error in orthogonality.
+at::Tensor by_gram(
+    const at::Tensor& matrix, const Decomposition& decomposition) {
   const auto& values = decomposition.singular_values();
-  const auto n = w.size(1);
+  const auto n = matrix.size(1);
   const auto v = decomposition.right(n);
   auto inverse = at::empty({n}, at::kDouble);
   for (std::int64_t i = 0; i < n; ++i) {
     inverse.mutable_data_ptr<double>()[i] = 1 / values[i];
   }
-  const auto q = at::mm(w, at::mm(v.mul(inverse.to(v.device())), v.t()));
+  const auto root = at::mm(v.mul(inverse.to(v.device())), v.t());
+  constexpr double kWell = 10;  // as m = 1.5 n, Gaussian
+  if (matrix.scalar_type() == at::kFloat &&
+      values.front() < kWell * values.back()) {
+    return at::mm(matrix, root.to(at::kFloat));
+  }
+  const auto w = matrix.to(at::kDouble);
+  const auto q = at::mm(w, root);
   return q.mul(1.5).sub(at::mm(q, at::mm(q.t(), q)), 0.5);
 }
 
@@ -28,7 +37,7 @@ at::Tensor orthogonal_basis(const at::Tensor& matrix) {
   if (matrix.size(0) < matrix.size(1)) {
     return orthogonal_basis(matrix.t()).t().contiguous();
   }
-  const auto w = matrix.detach().to(at::kDouble);
+  const auto w = matrix.detach();
   const Decomposition decomposition(w, "orthogonal initialisation");
   const auto& values = decomposition.singular_values();
   at::Tensor basis;

@@ -103,6 +103,7 @@ DecomposeOptions AbTraining::decompose_options() const {
 
 void AbTraining::decompose(std::int64_t t) {
   Stopwatch watch;
+  trained_.drop_gradients();  // the factors get memory of their own
   // Running statistics differ between workers until here.
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   const auto factors = decompose_dense(

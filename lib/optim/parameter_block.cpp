@@ -44,10 +44,6 @@ ParameterBlock::ParameterBlock(
       ? at::TensorOptions().dtype(at::kFloat)
       : parameters_.front().tensor->options().requires_grad(false);
   values_ = at::empty({total}, options);
-  if (trained) {
-    gradients_ = at::zeros({total}, options);
-    moments_ = at::zeros({moment_count_ * total}, options);
-  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
     at::Tensor source = tensor.detach();
@@ -57,19 +53,24 @@ ParameterBlock::ParameterBlock(
     at::Tensor view = view_like(values_, offsets_[i], source);
     view.copy_(source);
     value_views_.push_back(view);
-    if (trained) {
-      gradient_views_.push_back(view_like(gradients_, offsets_[i], source));
-      for (int k = 0; k < moment_count_; ++k) {
-        moment_views_[static_cast<std::size_t>(k)].push_back(
-            view_like(moments_, k * total + offsets_[i], source));
-      }
-      steps_.push_back(at::zeros({}, options));
-    }
     tensor = view;
     tensor.set_requires_grad(trained);
-    if (trained) {
-      tensor.mutable_grad() = gradient_views_.back();
+  }
+  if (!trained) {
+    return;
+  }
+  // Only now, when the tensors' old memory is free.
+  gradients_ = at::zeros({total}, options);
+  moments_ = at::zeros({moment_count_ * total}, options);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& value = value_views_[i];
+    gradient_views_.push_back(view_like(gradients_, offsets_[i], value));
+    for (int k = 0; k < moment_count_; ++k) {
+      moment_views_[static_cast<std::size_t>(k)].push_back(
+          view_like(moments_, k * total + offsets_[i], value));
     }
+    steps_.push_back(at::zeros({}, options));
+    parameters_[i].tensor->mutable_grad() = gradient_views_.back();
   }
 }
 
@@ -84,6 +85,14 @@ void ParameterBlock::average_gradients(std::int64_t micro_batches) {
   const at::NoGradGuard no_grad;
   if (micro_batches > 1) {
     gradients_.div_(static_cast<double>(micro_batches));
+  }
+}
+
+void ParameterBlock::drop_gradients() {
+  gradients_.reset();
+  gradient_views_.clear();
+  for (const ParameterRef& p : parameters_) {
+    p.tensor->mutable_grad().reset();
   }
 }
 

@@ -70,6 +70,8 @@ class ParameterBlock {
   // first of a step, and divide what `micro_batches` of them have summed up.
   void zero_gradients();
   void average_gradients(std::int64_t micro_batches);
+  // Gives their memory back; no backward pass may follow.
+  void drop_gradients();
 
   // Takes over the moments and step counts of parameters of the same name and
   // size. Factors keep their zeros: their basis is new.

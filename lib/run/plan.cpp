@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "comm/groups.h"
 #include "data/dataset.h"
+#include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/decompose.h"
 #include "methods/method.h"
@@ -42,6 +43,13 @@ std::int64_t buffer_numel(const nn::Model& model) {
     total += b.tensor->numel();
   }
   return total;
+}
+
+// fp32 parameters, gradients and moments of one worker in a dense step;
+// activations come on top.
+double state_bytes(const RunOptions& options, std::int64_t parameters) {
+  const int moments = optim::make_optimizer(options.optimizer)->moments();
+  return 4.0 * static_cast<double>(parameters) * (2 + moments);
 }
 
 std::string groups_text(const RunOptions& options) {
@@ -200,6 +208,35 @@ std::optional<PlannedSizes> model_sizes(
   return PlannedSizes{sizes, estimated};
 }
 
+void check_memory(const RunOptions& options, const nn::InputShape& shape) {
+  const at::Device device = device::pick_device(options.device);
+  std::int64_t memory = device::cpu_device().memory_bytes;
+  for (const device::DeviceInfo& each : device::cuda_devices()) {
+    memory = each.device == device ? each.memory_bytes : memory;
+  }
+  const std::int64_t parameters =
+      nn::make_model(options.model, shape)->dense_parameters();
+  const double one = state_bytes(options, parameters);
+  const double all = one * static_cast<double>(options.workers);
+  ABT_CHECK(
+      memory <= 0 || all <= static_cast<double>(memory),
+      Config,
+      "workers: ",
+      options.workers,
+      " workers need ",
+      human_bytes(all),
+      " for parameters, gradients and moments in a dense step, but this "
+      "machine's ",
+      device.is_cuda() ? "GPU has " : "memory is ",
+      human_bytes(static_cast<double>(memory)),
+      "; ",
+      one <= static_cast<double>(memory)
+          ? str("at most ",
+                static_cast<std::int64_t>(static_cast<double>(memory) / one),
+                " fit")
+          : std::string("not one fits"));
+}
+
 RunLength check_run(
     const RunOptions& options,
     const nn::InputShape& shape,
@@ -290,12 +327,9 @@ std::string plan_text(const RunOptions& options) {
             fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
             ":1"));
   }
-  // Values, gradients twice (autograd's and the flat buffer's), moments;
-  // activations come on top.
-  const int moments = optim::make_optimizer(options.optimizer)->moments();
   out += row(
       "memory a worker",
-      str(human_bytes(4.0 * static_cast<double>(dense) * (3 + moments)),
+      str(human_bytes(state_bytes(options, dense)),
           " for parameters, gradients and moments in a dense step"));
   out += layers_text(*model, options, planned);
   if (planned) {

@@ -28,6 +28,10 @@ RunLength check_run(
     const nn::InputShape& shape,
     std::int64_t train_images);
 
+// Throws Error(Config) where the workers' parameters, gradients and moments
+// alone are more than the memory of the device.
+void check_memory(const RunOptions& options, const nn::InputShape& shape);
+
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
 // a step and a synchronisation, memory, as text. Throws Error(Config).
 std::string plan_text(const RunOptions& options);

@@ -56,6 +56,7 @@ SessionResult train(const RunOptions& options, Log& log) {
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const RunLength length = check_run(
       options, input_shape(dataset), dataset.train.size());
+  check_memory(options, input_shape(dataset));
   at::set_num_threads(threads_per_worker(options, 1));
   InitialModel initial(
       options, input_shape(dataset), static_cast<int>(options.workers));
@@ -124,6 +125,7 @@ std::string evaluate_run(
   model->to(device);
   log.info("evaluating ", folder, "/model.safetensors on ", dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
+  check_memory(options, input_shape(dataset));
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
   comm::run_workers(

@@ -42,6 +42,17 @@ TEST(Orthogonal, KeepsTheType) {
   EXPECT_LT(largest_difference(q, oracle(w)), 1e-5);
 }
 
+TEST(Orthogonal, SinglePrecisionKeepsItsDigits) {
+  for (const std::int64_t m : {100, 130, 300, 1000}) {
+    const auto w = noise(m, 100).to(at::kFloat);
+    const auto q = orthogonal_basis(w);
+    EXPECT_LT(distance_from_orthonormal(q.to(at::kDouble)), 1e-6) << m;
+    EXPECT_LT(
+        largest_difference(q.to(at::kDouble), oracle(w.to(at::kDouble))), 1e-6)
+        << m;
+  }
+}
+
 TEST(Orthogonal, WorksWithoutFullRank) {
   auto w = with_spectrum(40, {3, 1, 1e-7, 0, 0});
   EXPECT_LT(distance_from_orthonormal(orthogonal_basis(w)), 1e-13);
