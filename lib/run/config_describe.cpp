@@ -16,7 +16,7 @@ and in the `configs` folders; `--set a.b=value` overrides single keys. The
 order is default, extended files, file, `--set`; the last one counts.
 
 A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
-`0.5 epochs`). Keys of a method, optimizer or rank rule that is not chosen are
+`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or rank rule that is not chosen are
 checked, but unused.
 )";
 

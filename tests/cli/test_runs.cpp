@@ -183,6 +183,18 @@ INSTANTIATE_TEST_SUITE_P(
                "--set data.name=mnist",
                78,
                {"data.name", "fashion-mnist"}},
+        BadRun{"WorkersBeyondTheMemory",
+               "--set 'model.hidden=[100000, 100000]'",
+               78,
+               {"workers: 4 workers need", "memory"}},
+        BadRun{"NoWeightsFile",
+               "--set 'model.weights=@/nothing.safetensors'",
+               66,
+               {"nothing.safetensors"}},
+        BadRun{"WeightsOfSomethingElse",
+               "--set 'model.weights=@/file'",
+               65,
+               {"file", "header"}},
         BadRun{"NoData", "--set 'data.root=@/nothing'", 66, {"nothing"}},
         BadRun{"DataInAFile", "--set 'data.root=@/file'", 66, {"file"}},
         BadRun{"NoGpu", "--set device=cuda", 66, {"device", "cuda"}},
@@ -219,6 +231,28 @@ TEST(CliRun, AnEarlierRunOfTheName) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
   EXPECT_FALSE(
       std::filesystem::exists(folder.file("small/model.safetensors")));
+}
+
+// The weights of one run start another, of the same name and in its place.
+TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
+  const TempFolder folder;
+  ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
+  const json before = json::parse(content(folder.file("small/summary.json")));
+  const std::string on =
+      "--set 'model.weights=" + folder.file("small/model.safetensors") +
+      "' --set optimizer.lr=1e-9 --set schedule.warmup_steps=0 ";
+  const Outcome outcome = run(small_run(folder, on), Stream::Error);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
+  const json after = json::parse(content(folder.file("small/summary.json")));
+  EXPECT_NEAR(
+      after["accuracy"].get<double>(), before["accuracy"].get<double>(), 0.01);
+  const Outcome fresh = run(
+      small_run(folder, on + "--set 'model.fresh=[fc3]'"), Stream::Error);
+  ASSERT_EQ(fresh.exit_code, 0) << fresh.text;
+  const Outcome wrong = run(
+      small_run(folder, on + "--set 'model.fresh=[fc9]'"), Stream::Error);
+  EXPECT_EQ(wrong.exit_code, 78);
+  EXPECT_TRUE(contains(wrong.text, "'fc9' matches no layer")) << wrong.text;
 }
 
 TEST(CliRun, CopiesOfALauncherAreRefused) {

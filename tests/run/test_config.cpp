@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "run/config_check.h"
+#include "run/plan.h"
 #include "temp_folder.h"
 
 namespace abtrain::run {
@@ -238,10 +239,11 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
     if (entry.path().extension() == ".yaml") {
       const RunOptions o = read_config(entry.path().string());
       EXPECT_EQ(o.name, entry.path().stem().string());
+      EXPECT_NE(plan_text(o).find("memory a worker"), std::string::npos);
       ++count;
     }
   }
-  EXPECT_GE(count, 3);
+  EXPECT_GE(count, 9);
 }
 
 TEST(Configs, TheExampleSaysWhatTheDesignSays) {

@@ -1,6 +1,8 @@
 #include "run/model_file.h"
+#include "run/safetensors.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
@@ -82,6 +84,40 @@ TEST(ModelFile, ReadsBackTheSameModel) {
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::ones({2, 3, 32, 32});
   EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+TEST(Safetensors, ReadsTheFloatsOfOthers) {
+  const TempFolder folder;
+  const std::vector<double> numbers = {1.5, -0.25, 96};
+  std::string data;
+  json header;
+  const auto add = [&](const char* dtype, at::ScalarType type) {
+    at::Tensor t = at::empty({3}, at::kDouble);
+    std::copy(numbers.begin(), numbers.end(), t.data_ptr<double>());
+    t = t.to(type);
+    header[dtype] = {
+        {"dtype", dtype},
+        {"shape", {3}},
+        {"data_offsets", {data.size(), data.size() + t.nbytes()}}};
+    data.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
+  };
+  add("F32", at::kFloat);
+  add("F64", at::kDouble);
+  add("F16", at::kHalf);
+  add("BF16", at::kBFloat16);
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string begin(8, '\0');
+  std::memcpy(begin.data(), &length, 8);
+  const SafetensorsFile file(folder.add("f", begin + text + data));
+  for (const char* dtype : {"F32", "F64", "F16", "BF16"}) {
+    const at::Tensor t = file.read(dtype, {3});
+    EXPECT_EQ(t.scalar_type(), at::kFloat);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(t[i].item<double>(), numbers[static_cast<std::size_t>(i)]);
+    }
+  }
+  EXPECT_FALSE(file.has("F8"));
 }
 
 // The layout that Python's safetensors reads: little-endian header length, a
@@ -203,9 +239,15 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"OtherType",
                [](const std::string& f) {
                  return changed(
-                     f, [](json& h) { h["classifier.bias"]["dtype"] = "F16"; });
+                     f, [](json& h) { h["classifier.bias"]["dtype"] = "I32"; });
                },
-               "F16, not F32"},
+               "I32, not F32, F64, F16 or BF16"},
+        Damage{"HalfOfItsBytes",
+               [](const std::string& f) {
+                 return changed(
+                     f, [](json& h) { h["classifier.bias"]["dtype"] = "F64"; });
+               },
+               "should lie at bytes"},
         Damage{"OffsetsReversed",
                [](const std::string& f) {
                  return changed(f, [](json& h) {
