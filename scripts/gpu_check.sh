@@ -30,9 +30,9 @@ bench=build/release/bench
 step doctor "$program" doctor
 grep -q '^CUDA .*compiled in' "$folder/doctor.txt" || say "warning: see doctor.txt: is CUDA compiled in?"
 step tests ctest --test-dir build/release -L gpu --output-on-failure --no-tests=error
-for batch in 128 512; do
+for model in vgg16-small resnet18 vit-tiny vgg16; do
   for mode in dense only-b; do
-    step "step_${mode}_$batch" "$bench/bench_step" "$mode" 1 4 1 "$batch" 60
+    step "step_${model}_$mode" "$bench/bench_step" "$model" "$mode" --threads 4 --batch 256 --steps 60
   done
 done
 step svd "$bench/bench_svd" 4 3
@@ -40,11 +40,13 @@ step fashion "$program" --config fashion_mnist_mlp --set device=cuda --output "$
 step fashion_ddp "$program" --config fashion_mnist_mlp --set device=cuda --set method.name=ddp \
   --name fashion_mnist_ddp --output "$folder/runs"
 if "$program" doctor | grep -q '^cifar10 .*/'; then
-  step vgg "$program" --config vgg16_small_cifar10 --set device=cuda --output "$folder/runs"
-  step vgg_ddp "$program" --config vgg16_small_cifar10 --set device=cuda --set method.name=ddp \
-    --name vgg16_small_ddp --output "$folder/runs"
+  full=(--set device=cuda --set workers=4 --set data.batch_size=128 --output "$folder/runs")
+  for config in vgg16_small_cifar10 vgg16_small_cifar10_ddp resnet18_cifar10 resnet18_cifar10_ddp; do
+    step "$config" "$program" --config "$config" "${full[@]}" --set model.width=1 --set train.steps=6000
+  done
+  step vgg16 "$program" --config vgg16_cifar10 --set device=cuda --set train.steps=1500 --output "$folder/runs"
 else
-  say "cifar10 is not there (ABTRAIN_DATA): no vgg16-small runs"
+  say "cifar10 is not there (ABTRAIN_DATA): no runs on it"
 fi
 ((${#failed[@]} == 0)) || fail "failed: ${failed[*]}; all output is in $folder"
 say "all of it is in $folder"
