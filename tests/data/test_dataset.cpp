@@ -75,16 +75,17 @@ void write_cifar(const std::string& folder) {
 
 TEST(Dataset, NamesAndShapes) {
   EXPECT_EQ(
-      dataset_names(), (std::vector<std::string>{"fashion-mnist", "cifar10"}));
-  const DatasetShape fashion = dataset_shape("fashion-mnist");
+      dataset_names(), (std::vector<std::string>{
+          "fashion-mnist", "cifar10", "cifar100", "image-folder"}));
+  const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
-  const DatasetShape cifar = dataset_shape("cifar10");
+  const DatasetShape cifar = dataset_shape({.name = "cifar10"});
   EXPECT_EQ(cifar.channels * cifar.height * cifar.width, 3072);
   EXPECT_EQ(cifar.train, 50'000);
   expect_error(
-      [] { dataset_shape("cifar-10"); },
+      [] { dataset_shape({.name = "cifar-10"}); },
       ErrorKind::Config,
-      {"expected one of fashion-mnist, cifar10", "did you mean 'cifar10'"});
+      {"expected one of fashion-mnist, cifar10, cifar100, image-folder", "did you mean 'cifar10'"});
 }
 
 TEST(Dataset, FashionMnistFromTheUsualFolders) {
@@ -93,7 +94,7 @@ TEST(Dataset, FashionMnistFromTheUsualFolders) {
        {root.path(), root / "fashion-mnist", root / "FashionMNIST/raw"}) {
     fs::create_directories(folder);
     write_fashion(folder);
-    const Dataset set = load_dataset("fashion-mnist", root.path());
+    const Dataset set = load_dataset({.name = "fashion-mnist", .root = root.path()});
     EXPECT_EQ(set.found_in, folder);
     EXPECT_EQ(set.train.size(), 60'000);
     EXPECT_EQ(set.test.size(), 10'000);
@@ -112,7 +113,7 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
   fs::create_directory(folder);
   write_cifar(folder);
   for (const std::string& given : {root.path(), folder}) {
-    const Dataset set = load_dataset("cifar10", given);
+    const Dataset set = load_dataset({.name = "cifar10", .root = given});
     EXPECT_EQ(set.found_in, folder);
     ASSERT_EQ(set.train.size(), 50'000);
     ASSERT_EQ(set.test.size(), 10'000);
@@ -126,7 +127,7 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
   }
   fs::resize_file(folder + "/test_batch.bin", 10'000 * 3073 - 1);
   expect_error(
-      [&] { load_dataset("cifar10", folder); },
+      [&] { load_dataset({.name = "cifar10", .root = folder}); },
       ErrorKind::DamagedData,
       {folder + "/test_batch.bin", "ends within"});
 }
@@ -137,7 +138,7 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   const std::string images = root / "t10k-images-idx3-ubyte";
   write_sparse(images, idx_header(0x803, {9'999, 28, 28}), 16 + 9'999 * 784);
   expect_error(
-      [&] { load_dataset("fashion-mnist", root.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
       ErrorKind::DamagedData,
       {images,
        "expected 10,000 images of 28 x 28",
@@ -145,7 +146,7 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   fs::remove(images);
   fs::create_directory(images);
   expect_error(
-      [&] { load_dataset("fashion-mnist", root.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
       ErrorKind::DamagedData,
       {images, "found a directory"});
 }
@@ -159,7 +160,7 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
   EXPECT_EQ(find_dataset("fashion-mnist", given.path()).found_in, "");
   write_file(given / "t10k-images-idx3-ubyte.gz", {});
   expect_error(
-      [&] { load_dataset("fashion-mnist", given.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = given.path()}); },
       ErrorKind::MissingInput,
       {given.path() +
            ": lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
@@ -176,7 +177,7 @@ TEST(Dataset, AutoListsEveryPlace) {
   const fs::path before = fs::current_path();
   fs::current_path(empty.path());
   expect_error(
-      [] { load_dataset("cifar10", "auto"); },
+      [] { load_dataset({.name = "cifar10", .root = "auto"}); },
       ErrorKind::MissingInput,
       {empty.path() + ": lacks data_batch_1.bin",
        empty / "cifar-10-batches-bin: no such folder",
@@ -203,7 +204,7 @@ TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
     EXPECT_NE(place.how_to_get, "");
     return;
   }
-  const Dataset set = load_dataset("fashion-mnist", "auto");
+  const Dataset set = load_dataset({.name = "fashion-mnist", .root = "auto"});
   EXPECT_EQ(set.found_in, place.found_in);
   const at::Tensor pixels = set.train.pixels.to(at::kDouble) / 255;
   EXPECT_NEAR(pixels.mean().item<double>(), set.mean[0], 5e-5);
