@@ -91,7 +91,7 @@ FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
 }
 
 Batch FileBatches::empty_batch(std::int64_t count) const {
-  return data::empty_batch(count, 3, form_.side, form_.side);
+  return memory_.take(count, 3, form_.side, form_.side);
 }
 
 void FileBatches::for_each(

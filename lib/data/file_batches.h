@@ -48,6 +48,7 @@ class FileBatches {
 
   ImageForm form_;
   int threads_;
+  mutable BatchMemory memory_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<ImageReader>> idle_;
 };

@@ -12,7 +12,7 @@
 
 namespace abtrain::data {
 
-// Rows of RGB triples without gaps; a few readable bytes follow the last.
+// Rows of RGB triples without gaps; some readable bytes follow the last.
 struct Picture {
   const std::uint8_t* pixels = nullptr;
   std::int64_t width = 0, height = 0;

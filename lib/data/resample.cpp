@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "base/error.h"
 
@@ -15,31 +20,91 @@ namespace {
 constexpr int weight_bits = 22;
 constexpr std::int32_t half = 1 << (weight_bits - 1);
 
-using Four [[gnu::vector_size(16)]] = std::int32_t;
-using FourBytes [[gnu::vector_size(4)]] = std::uint8_t;
+// Two source rows to two output rows of `count` pixels. Each pixel is made of
+// an even number of taps; a fourth byte is read and written beyond each.
+struct Stretch {
+  const std::uint8_t *a, *b;
+  std::uint8_t *to_a, *to_b;
+  const std::int64_t *begin, *pairs;
+  const std::int32_t* weights;
+  std::int64_t most;
+  std::int64_t count;
+};
 
-// A source row to an output row of `count` pixels.
-[[gnu::always_inline]] inline void stretch_row(
-    const std::uint8_t* from,
-    std::uint8_t* to,
-    const std::int64_t* begin,
-    const std::int64_t* taps,
-    const std::int32_t* weights,
-    std::int64_t most,
-    std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i, weights += most, to += 3) {
-    const std::uint8_t* pixel = from + 3 * begin[i];
-    Four sum = {half, half, half, half};
-    for (std::int64_t k = 0; k < taps[i]; ++k, pixel += 3) {
-      // The fourth byte is the next pixel's; its lane goes unused.
-      FourBytes bytes;
-      std::memcpy(&bytes, pixel, sizeof(bytes));
-      sum += __builtin_convertvector(bytes, Four) * weights[k];
+#if defined(__SSE2__)
+// A weight is high * 2^11 + low, both within 16 bits: the processor adds two
+// products of 16 bits in one go.
+constexpr int low_bits = 11;
+
+[[gnu::always_inline]] inline __m128i load_pair(const std::uint8_t* pixel) {
+  std::int32_t first = 0, second = 0;
+  std::memcpy(&first, pixel, sizeof(first));
+  std::memcpy(&second, pixel + 3, sizeof(second));
+  // c0 d0 c1 d1 ... of both pixels, then widened.
+  return _mm_unpacklo_epi8(
+      _mm_unpacklo_epi8(_mm_cvtsi32_si128(first), _mm_cvtsi32_si128(second)),
+      _mm_setzero_si128());
+}
+
+[[gnu::always_inline]] inline void store_pixel(
+    __m128i high,
+    __m128i low,
+    std::uint8_t* to) {
+  const __m128i sum = _mm_srai_epi32(
+      _mm_add_epi32(_mm_slli_epi32(high, low_bits), low), weight_bits);
+  const __m128i words = _mm_packs_epi32(sum, sum);
+  const std::int32_t bytes =
+      _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  std::memcpy(to, &bytes, sizeof(bytes));
+}
+
+[[gnu::always_inline]] inline void stretch_rows(const Stretch& s) {
+  const __m128i mask = _mm_set1_epi32((1 << low_bits) - 1);
+  const __m128i start = _mm_set1_epi32(half);
+  const std::int32_t* weights = s.weights;
+  for (std::int64_t i = 0; i < s.count; ++i, weights += s.most) {
+    const std::uint8_t* a = s.a + 3 * s.begin[i];
+    const std::uint8_t* b = s.b + 3 * s.begin[i];
+    __m128i high_a = _mm_setzero_si128(), high_b = high_a;
+    __m128i low_a = start, low_b = start;
+    for (std::int64_t k = 0; k < s.pairs[i]; ++k, a += 6, b += 6) {
+      // w0 w1 -> the high parts of both in each 32 bits, and the low ones.
+      const __m128i w = _mm_loadl_epi64(
+          reinterpret_cast<const __m128i*>(weights + 2 * k));
+      const auto pair = [](__m128i parts) {
+        const __m128i packed = _mm_packs_epi32(parts, parts);
+        return _mm_shuffle_epi32(packed, 0);
+      };
+      const __m128i high = pair(_mm_srai_epi32(w, low_bits));
+      const __m128i low = pair(_mm_and_si128(w, mask));
+      const __m128i pixels_a = load_pair(a), pixels_b = load_pair(b);
+      high_a = _mm_add_epi32(high_a, _mm_madd_epi16(pixels_a, high));
+      low_a = _mm_add_epi32(low_a, _mm_madd_epi16(pixels_a, low));
+      high_b = _mm_add_epi32(high_b, _mm_madd_epi16(pixels_b, high));
+      low_b = _mm_add_epi32(low_b, _mm_madd_epi16(pixels_b, low));
     }
-    const FourBytes out = __builtin_convertvector(sum >> weight_bits, FourBytes);
-    std::memcpy(to, &out, sizeof(out));
+    store_pixel(high_a, low_a, s.to_a + 3 * i);
+    store_pixel(high_b, low_b, s.to_b + 3 * i);
   }
 }
+#else
+[[gnu::always_inline]] inline void stretch_rows(const Stretch& s) {
+  const std::int32_t* weights = s.weights;
+  for (std::int64_t i = 0; i < s.count; ++i, weights += s.most) {
+    for (const auto& [from, to] :
+         {std::pair(s.a, s.to_a), std::pair(s.b, s.to_b)}) {
+      const std::uint8_t* pixel = from + 3 * s.begin[i];
+      for (std::int64_t c = 0; c < 3; ++c) {
+        std::int32_t sum = half;
+        for (std::int64_t k = 0; k < 2 * s.pairs[i]; ++k) {
+          sum += pixel[3 * k + c] * weights[k];
+        }
+        to[3 * i + c] = static_cast<std::uint8_t>(sum >> weight_bits);
+      }
+    }
+  }
+}
+#endif
 
 // Rows `stride` bytes apart, weighted, to one row of floats.
 [[gnu::always_inline]] inline void blend_rows(
@@ -86,23 +151,8 @@ using FourBytes [[gnu::vector_size(4)]] = std::uint8_t;
   }
 }
 
-struct Kernels {
-  decltype(&stretch_row) stretch;
-  decltype(&blend_rows) blend;
-};
-
 // No fused multiply-add: both forms give the same bits.
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void stretch_row_avx2(
-    const std::uint8_t* from,
-    std::uint8_t* to,
-    const std::int64_t* begin,
-    const std::int64_t* taps,
-    const std::int32_t* weights,
-    std::int64_t most,
-    std::int64_t count) {
-  stretch_row(from, to, begin, taps, weights, most, count);
-}
 __attribute__((target("avx2"))) void blend_rows_avx2(
     const std::uint8_t* rows,
     std::int64_t stride,
@@ -117,13 +167,13 @@ __attribute__((target("avx2"))) void blend_rows_avx2(
 }
 #endif
 
-Kernels kernels() {
+decltype(&blend_rows) best_blend() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) {
-    return {stretch_row_avx2, blend_rows_avx2};
+    return blend_rows_avx2;
   }
 #endif
-  return {stretch_row, blend_rows};
+  return blend_rows;
 }
 
 }  // namespace
@@ -138,10 +188,11 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
   const std::int64_t pixels =
       std::min(limit, static_cast<std::int64_t>(std::ceil(axis.high))) - origin;
   const double low = axis.low - static_cast<double>(origin);
-  taps.most = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
+  taps.most = static_cast<std::int64_t>(std::ceil(support)) * 2 + 2;
   const auto count = static_cast<std::size_t>(axis.count);
   taps.begin.resize(count);
   taps.count.resize(count);
+  taps.pairs.resize(count);
   taps.weights.assign(count * static_cast<std::size_t>(taps.most), 0);
   taps.exact.resize(static_cast<std::size_t>(taps.most));
   std::int32_t* weights = taps.weights.data();
@@ -172,6 +223,7 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
         taps.count[i] = k + 1;
       }
     }
+    taps.pairs[i] = (taps.count[i] + 1) / 2;
   }
 }
 
@@ -187,7 +239,7 @@ void Resampler::run(
   prepare(y, picture.height, y_);
   if (mirrored) {
     std::reverse(x_.begin.begin(), x_.begin.end());
-    std::reverse(x_.count.begin(), x_.count.end());
+    std::reverse(x_.pairs.begin(), x_.pairs.end());
     // Whole groups of weights change places, each as it is.
     for (std::int64_t i = 0; i < x.count / 2; ++i) {
       std::swap_ranges(
@@ -202,7 +254,9 @@ void Resampler::run(
   for (std::int64_t i = 0; i < y.count; ++i) {
     bottom = std::max(bottom, y_.begin[i] + y_.count[i]);
   }
-  const auto needed = static_cast<std::size_t>((bottom - top) * values + 1);
+  // A whole number of pairs of rows.
+  const auto needed =
+      static_cast<std::size_t>((bottom - top + 1) * (values + 1));
   if (rows_.size() < needed) {
     rows_.resize(needed);
   }
@@ -213,21 +267,27 @@ void Resampler::run(
     scales_[i] = scale[i % 3];
     shifts_[i] = shift[i % 3];
   }
-  const Kernels run = kernels();
-  for (std::int64_t row = top; row < bottom; ++row) {
-    run.stretch(
-        picture.pixels + 3 * row * picture.width,
-        rows_.data() + (row - top) * values,
-        x_.begin.data(),
-        x_.count.data(),
-        x_.weights.data(),
-        x_.most,
-        x.count);
+  const auto blend = best_blend();
+  // The fourth byte that is written for a pixel is one too many: the next
+  // pixel overwrites it, after a row's last one there is room.
+  const std::int64_t stride = values + 1;
+  for (std::int64_t row = top; row < bottom; row += 2) {
+    const std::int64_t other = std::min(row + 1, bottom - 1);
+    stretch_rows(
+        {picture.pixels + 3 * row * picture.width,
+         picture.pixels + 3 * other * picture.width,
+         rows_.data() + (row - top) * stride,
+         rows_.data() + (row + 1 - top) * stride,
+         x_.begin.data(),
+         x_.pairs.data(),
+         x_.weights.data(),
+         x_.most,
+         x.count});
   }
   for (std::int64_t i = 0; i < y.count; ++i) {
-    run.blend(
-        rows_.data() + (y_.begin[i] - top) * values,
-        values,
+    blend(
+        rows_.data() + (y_.begin[i] - top) * stride,
+        stride,
         y_.weights.data() + i * y_.most,
         y_.count[i],
         sums_.data(),

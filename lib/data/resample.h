@@ -33,11 +33,12 @@ class Resampler {
       float* out);
 
  private:
-  // What each wanted pixel is made of: `most` weights from pixel begin[i] on,
-  // the last ones 0 where fewer are needed.
+  // What each wanted pixel is made of: the source pixels begin[i] ..
+  // begin[i] + count[i] - 1, in pairs[i] pairs. `most` weights a pixel, an even
+  // number, the last ones 0.
   struct Taps {
     std::int64_t most = 0;
-    std::vector<std::int64_t> begin, count;
+    std::vector<std::int64_t> begin, count, pairs;
     std::vector<std::int32_t> weights;
     std::vector<double> exact;
   };
