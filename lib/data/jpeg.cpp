@@ -19,6 +19,23 @@ std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
 }
 
+// The first warning, or the error that ended the decoding: the library's error
+// code does not tell an error after a warning from a warning. Only these leave
+// a whole image.
+bool is_tolerable(std::string_view reason) {
+  for (const char* warning :
+       {"Corrupt JPEG data:",
+        "Inconsistent progression",
+        "Invalid SOS parameters",
+        "Unknown Adobe color",
+        "Warning:"}) {
+    if (reason.starts_with(warning)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // As Pillow: stored values are 255 - ink, whether the file says so or not.
 void to_rgb(
     const std::uint8_t* inks,
@@ -45,22 +62,27 @@ JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
 }
 JpegDecoder::~JpegDecoder() = default;
 
+// What the library keeps of a damaged file (its tables) would spoil the next.
+void JpegDecoder::fail(const std::string& reason) {
+  handle_.reset(tjInitDecompress());
+  throw Error(ErrorKind::DamagedData, reason);
+}
+
 JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
   int width = 0, height = 0, sampling = 0, colours = 0;
-  // A bare warning leaves a header that can be used.
-  ABT_CHECK(
-      tjDecompressHeader3(
-          handle_.get(),
-          bytes.data(),
-          static_cast<unsigned long>(bytes.size()),
-          &width,
-          &height,
-          &sampling,
-          &colours) == 0 ||
-          (tjGetErrorCode(handle_.get()) == TJERR_WARNING && width > 0 &&
-           height > 0),
-      DamagedData,
-      reason_of(handle_.get()));
+  const int result = tjDecompressHeader3(
+      handle_.get(),
+      bytes.data(),
+      static_cast<unsigned long>(bytes.size()),
+      &width,
+      &height,
+      &sampling,
+      &colours);
+  // Sizes are set where the header was read, with warnings or without; it says
+  // yes to tables alone, too.
+  if (width <= 0 || height <= 0) {
+    fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
+  }
   ABT_CHECK(
       std::int64_t{width} * height <= most_pixels,
       DamagedData,
@@ -107,11 +129,9 @@ Picture JpegDecoder::decode(int divisor) {
       TJFLAG_ACCURATEDCT);
   if (result != 0) {
     const std::string reason = reason_of(handle_.get());
-    ABT_CHECK(
-        tjGetErrorCode(handle_.get()) == TJERR_WARNING &&
-            reason.find("Premature end of JPEG file") == std::string::npos,
-        DamagedData,
-        reason);
+    if (!is_tolerable(reason)) {
+      fail(reason);
+    }
   }
   if (cmyk_) {
     to_rgb(inks_.data(), pixels_.data(), static_cast<std::int64_t>(count));

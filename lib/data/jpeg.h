@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace abtrain::data {
@@ -37,6 +38,8 @@ class JpegDecoder {
   struct Close {
     void operator()(void* handle) const;
   };
+  [[noreturn]] void fail(const std::string& reason);
+
   std::unique_ptr<void, Close> handle_;
   std::span<const std::uint8_t> bytes_;
   Size size_{};

@@ -1,6 +1,8 @@
 // Resamples RGB bytes as Pillow's Image.resize(BILINEAR) does, to the bit: a
 // triangle filter that widens as the image shrinks, first along the rows, then
 // along the columns, each rounded to bytes. Writes value * scale + shift.
+// (Pillow 13 goes the other way round where the rows grow and the columns
+// shrink, which is a level up or down here and there.)
 #pragma once
 
 #include <cstdint>

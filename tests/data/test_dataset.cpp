@@ -132,6 +132,51 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
       {folder + "/test_batch.bin", "ends within"});
 }
 
+// Records of a coarse and a fine label; the fine one counts.
+TEST(Dataset, Cifar100TakesTheFineLabels) {
+  const TempFolder root;
+  const std::string folder = root / "cifar-100-binary";
+  fs::create_directory(folder);
+  write_sparse(folder + "/train.bin", {7, 99, 200}, 50'000 * 3074);
+  write_sparse(folder + "/test.bin", {19, 42, 100}, 10'000 * 3074);
+  for (const std::string& given : {root.path(), folder}) {
+    const Dataset set = load_dataset({.name = "cifar100", .root = given});
+    EXPECT_EQ(set.found_in, folder);
+    EXPECT_EQ(set.classes, 100);
+    EXPECT_EQ(set.channels, 3);
+    EXPECT_EQ(set.width, 32);
+    ASSERT_EQ(set.train.size(), 50'000);
+    ASSERT_EQ(set.test.size(), 10'000);
+    EXPECT_EQ(set.train.labels.data_ptr<std::int64_t>()[0], 99);
+    EXPECT_EQ(set.test.labels.data_ptr<std::int64_t>()[0], 42);
+    EXPECT_EQ(set.train.pixels.data_ptr<std::uint8_t>()[0], 200);
+  }
+  write_sparse(folder + "/train.bin", {7, 100}, 50'000 * 3074);
+  expect_error(
+      [&] { load_dataset({.name = "cifar100", .root = folder}); },
+      ErrorKind::DamagedData,
+      {folder + "/train.bin", "expected 0 .. 99, found 100"});
+  fs::resize_file(folder + "/test.bin", 10'000 * 3073);
+  write_sparse(folder + "/train.bin", {}, 50'000 * 3074);
+  expect_error(
+      [&] { load_dataset({.name = "cifar100", .root = folder}); },
+      ErrorKind::DamagedData,
+      {folder + "/test.bin", "ends within"});
+}
+
+TEST(Dataset, EachSetSaysHowItMustLie) {
+  const TempFolder empty;
+  for (const std::string& name : dataset_names()) {
+    const DatasetPlace place = find_dataset(name, empty.path());
+    EXPECT_NE(place.how_to_get, "");
+    EXPECT_NE(place.layout.find("ROOT/"), std::string::npos);
+    expect_error(
+        [&] { load_dataset({.name = name, .root = empty.path()}); },
+        ErrorKind::MissingInput,
+        {place.how_to_get, split_text(place.layout, '\n')[0]});
+  }
+}
+
 TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   const TempFolder root;
   write_fashion(root.path());

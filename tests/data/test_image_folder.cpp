@@ -1,0 +1,408 @@
+// The set image-folder: what is in it, its batches, damaged files.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/flip.h>
+
+#include <numeric>
+#include <set>
+
+#include "base/log.h"
+#include "data/augment.h"
+#include "data/image_files.h"
+#include "data/image_folder_files.h"
+#include "data/image_reader.h"
+
+namespace abtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Indices = std::vector<std::int64_t>;
+
+DataOptions options_of(
+    const TempFolder& root,
+    const std::string& augment = "none") {
+  DataOptions options;
+  options.name = "image-folder";
+  options.root = root.path();
+  options.augment = augment;
+  options.image_size = 24;
+  options.resize = 28;
+  return options;
+}
+
+Indices first(std::int64_t count) {
+  Indices indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+Indices labels_of(const at::Tensor& labels) {
+  const auto* data = labels.const_data_ptr<std::int64_t>();
+  return {data, data + labels.numel()};
+}
+
+TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
+  const TempFolder root;
+  const Rgb image = smooth(30, 30, 0);
+  for (const char* file :
+       {"train/zebra/1.jpg", "train/Ant/1.JPEG", "train/Ant/2.jpg",
+        "train/bee/1.jpeg", "val/zebra/1.jpg", "val/bee/1.jpg"}) {
+    add_jpeg(root / file, image);
+  }
+  root.add("train/bee/readme.txt", "not an image");
+  const Dataset set = load_dataset(options_of(root));
+  EXPECT_EQ(set.classes, 3);
+  EXPECT_EQ(set.found_in, root.path());
+  EXPECT_EQ(labels_of(set.train.labels), (Indices{0, 0, 1, 2}));
+  EXPECT_EQ(labels_of(set.test.labels), (Indices{1, 2}));
+  EXPECT_EQ(set.train.files->path(1), root / "train/Ant/2.jpg");
+  EXPECT_EQ(set.channels, 3);
+  EXPECT_EQ(set.height, 24);
+  EXPECT_EQ(set.width, 24);
+  EXPECT_TRUE(set.flips);
+  EXPECT_FLOAT_EQ(set.mean[0], 0.485F);
+  const DatasetShape shape = dataset_shape(options_of(root));
+  EXPECT_EQ(shape.train, 4);
+  EXPECT_EQ(shape.test, 2);
+  EXPECT_EQ(shape.classes, 3);
+  EXPECT_EQ(shape.width, 24);
+}
+
+TEST(ImageFolder, WrongFolders) {
+  const TempFolder root;
+  const DataOptions options = options_of(root);
+  const auto expect_refused = [&](ErrorKind kind,
+                                  const std::vector<std::string>& parts) {
+    expect_error([&] { load_dataset(options); }, kind, parts);
+    expect_error([&] { dataset_shape(options); }, kind, parts);
+  };
+  expect_refused(
+      ErrorKind::MissingInput,
+      {root.path() + ": lacks train, val",
+       "ROOT/train/CLASS/NAME.jpg",
+       "ROOT/val/CLASS/NAME.jpg",
+       "data.root"});
+  fs::create_directory(root / "train");
+  fs::create_directory(root / "val");
+  expect_refused(
+      ErrorKind::DamagedData, {root / "train", "a folder for each class"});
+  add_jpeg(root / "train/cat/1.jpg", smooth(9, 9, 0));
+  expect_refused(
+      ErrorKind::DamagedData, {root / "val", "a folder for each class"});
+  fs::create_directories(root / "train/empty/too");
+  add_jpeg(root / "val/cats/1.jpg", smooth(9, 9, 0));
+  expect_refused(
+      ErrorKind::DamagedData, {root / "train", "found none in empty"});
+  fs::remove_all(root / "train/empty");
+  expect_refused(
+      ErrorKind::DamagedData,
+      {root / "val/cats", "only classes that train has", "'cat'"});
+}
+
+TEST(ImageFolder, MeanAndDeviationCanBeGiven) {
+  const TempFolder root;
+  add_image_folder(root, 1, 1, 1);
+  DataOptions options = options_of(root);
+  options.mean = {0.5, 0.25, 0};
+  options.std = {1, 0.5, 0.25};
+  const auto one = [&](const DataOptions& o) {
+    const Dataset set = load_dataset(o);
+    return Augment(o, set, 1).evaluation(set.test, 0, 1).images;
+  };
+  const at::Tensor given = one(options);
+  const at::Tensor own = one(options_of(root));
+  const float mean[] = {0.485F, 0.456F, 0.406F};
+  const float deviation[] = {0.229F, 0.224F, 0.225F};
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_TRUE(at::allclose(
+        given.select(1, c) * options.std[c] + options.mean[c],
+        own.select(1, c) * deviation[c] + mean[c],
+        1e-5,
+        1e-5));
+  }
+  options.std = {1, 1};
+  expect_error(
+      [&] { load_dataset(options); },
+      ErrorKind::Config,
+      {"data.std: expected 3 values", "got 2"});
+}
+
+class Batches : public testing::TestWithParam<const char*> {};
+
+// Every batch has the same bits whatever the threads, the company of an example
+// and its place; another epoch or seed has others.
+TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
+  const TempFolder root;
+  add_image_folder(root, 3, 7, 2);
+  DataOptions options = options_of(root, GetParam());
+  options.erase = 0.5;
+  const Dataset set = load_dataset(options);
+  const Augment one(options, set, 5);
+  const Batch all = one.training(set.train, first(21), 3);
+  EXPECT_EQ(all.images.sizes(), (Indices{21, 3, 24, 24}));
+  EXPECT_TRUE(all.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_EQ(labels_of(all.labels), labels_of(set.train.labels));
+  const at::Tensor scored = one.evaluation(set.test, 0, 6).images;
+  for (const char* threads : {"2", "5", "50"}) {
+    options.decode_threads = threads;
+    const Augment many(options, set, 5);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      EXPECT_TRUE(at::equal(
+          many.training(set.train, first(21), 3).images, all.images));
+      EXPECT_TRUE(at::equal(many.evaluation(set.test, 0, 6).images, scored));
+    }
+  }
+  for (const std::int64_t i : {20, 4}) {
+    EXPECT_TRUE(at::equal(
+        one.training(set.train, Indices{i}, 3).images[0], all.images[i]));
+  }
+  EXPECT_FALSE(at::equal(
+      one.training(set.train, first(21), 4).images, all.images));
+  EXPECT_FALSE(at::equal(
+      Augment(options, set, 6).training(set.train, first(21), 3).images,
+      all.images));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Changes,
+    Batches,
+    testing::Values("none", "flip", "crop", "crop-flip"));
+
+TEST(ImageBatches, FlipMirrorsHalfOfTheCentres) {
+  const TempFolder root;
+  add_image_folder(root, 2, 10, 1);
+  const DataOptions options = options_of(root, "flip");
+  const Dataset set = load_dataset(options);
+  const Augment augment(options, set, 2);
+  // Without a crop training sees the pixels of an evaluation.
+  const at::Tensor plain = augment.evaluation(set.train, 0, 20).images;
+  int mirrored = 0;
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    const at::Tensor now = augment.training(set.train, first(20), epoch).images;
+    for (int i = 0; i < 20; ++i) {
+      const bool is_plain = at::equal(now[i], plain[i]);
+      EXPECT_TRUE(is_plain || at::equal(now[i], at::flip(plain[i], {2})));
+      mirrored += !is_plain;
+    }
+  }
+  EXPECT_NEAR(mirrored, 100, 30);  // standard deviation 7
+}
+
+// A large image is decoded at an eighth, a quarter or half of its size; what
+// comes out stays near the crop of the whole one.
+TEST(ImageBatches, SmallerDecodingHardlyShows) {
+  const TempFolder root;
+  Rgb image(803, 601);
+  for (std::int64_t y = 0; y < 601; ++y) {
+    for (std::int64_t x = 0; x < 803; ++x) {
+      image.at(y, x, 0) = static_cast<std::uint8_t>(20 + x / 4);
+      image.at(y, x, 1) = static_cast<std::uint8_t>(20 + y / 3);
+      image.at(y, x, 2) = static_cast<std::uint8_t>((x + y) / 6);
+    }
+  }
+  add_jpeg(root / "train/a/1.jpg", image, TJSAMP_444);
+  add_jpeg(root / "val/a/1.jpg", image, TJSAMP_444);
+  ImageForm form{24, 28, {1, 1, 1}, {0, 0, 0}};
+  ImageReader reader(form);
+  const Dataset set = load_dataset(options_of(root));
+  set.train.files->read(0, reader.bytes());
+  reader.open();
+  JpegDecoder decoder;
+  Bytes bytes;
+  set.train.files->read(0, bytes);
+  decoder.open(bytes);
+  const Picture whole = decoder.decode(1);
+  for (const Box& box :
+       {Box{0, 0, 601, 803}, Box{101, 203, 300, 250}, Box{7, 11, 99, 60},
+        Box{3, 5, 40, 41}, Box{500, 700, 101, 103}}) {
+    std::vector<float> got(3 * 24 * 24), wanted(got.size());
+    reader.write_box(box, false, got.data());
+    const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
+      return {double(begin), double(begin + length), 24, 0, 24};
+    };
+    Resampler().run(
+        whole,
+        axis(box.left, box.width),
+        axis(box.top, box.height),
+        false,
+        form.scale,
+        form.shift,
+        wanted.data());
+    double worst = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      worst = std::max(worst, std::abs(double(got[i]) - wanted[i]));
+    }
+    EXPECT_LE(worst, 4) << box.height << " x " << box.width;
+  }
+}
+
+TEST(ImageBatches, HoldOutSplitsTheFiles) {
+  const TempFolder root;
+  add_image_folder(root, 2, 10, 1);
+  const DataOptions options = options_of(root);
+  Dataset set = load_dataset(options);
+  const Augment augment(options, set, 1);
+  const at::Tensor all = augment.evaluation(set.train, 0, 20).images;
+  const Images held = hold_out(set.train, 6, 3);
+  EXPECT_EQ(set.train.size(), 14);
+  EXPECT_EQ(held.size(), 6);
+  std::set<std::int64_t> seen;
+  for (const Images* part :
+       {static_cast<const Images*>(&set.train), &held}) {
+    const Batch batch = augment.evaluation(*part, 0, part->size());
+    const Indices places = labels_of(part->places);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      EXPECT_TRUE(seen.insert(places[i]).second);
+      EXPECT_TRUE(at::equal(batch.images[i], all[places[i]]));
+      EXPECT_EQ(labels_of(batch.labels)[i], places[i] / 10);
+    }
+  }
+  EXPECT_EQ(seen.size(), 20u);
+}
+
+// Takes the last tenth of a file away.
+void cut(const std::string& path) {
+  fs::resize_file(path, fs::file_size(path) * 9 / 10);
+}
+
+class Damaged : public testing::Test {
+ protected:
+  Damaged() {
+    add_image_folder(root_, 3, 4, 4);
+    options_.max_damaged = 0.5;
+  }
+  const TempFolder root_;
+  DataOptions options_ = options_of(root_, "crop-flip");
+};
+
+TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
+  const Dataset whole = load_dataset(options_);
+  const Augment before(options_, whole, 1);
+  cut(root_ / "train/c0/3.jpg");                       // 3
+  root_.add("train/c1/0.jpg", "no image");             // 4
+  root_.add("train/c2/3.jpg", "");                     // 11, the last
+  for (const char* threads : {"1", "4"}) {
+    options_.decode_threads = threads;
+    const Dataset set = load_dataset(options_);
+    const Augment augment(options_, set, 1);
+    const Batch batch = augment.training(set.train, first(12), 2);
+    EXPECT_EQ(
+        labels_of(batch.labels),
+        (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
+    const Batch sound = before.training(whole.train, first(12), 2);
+    for (const int i : {0, 1, 2, 5, 6, 7, 8, 9, 10}) {
+      EXPECT_TRUE(at::equal(batch.images[i], sound.images[i])) << i;
+    }
+    EXPECT_EQ(set.train.files->damaged(), 3);
+    EXPECT_EQ(set.test.files->damaged(), 0);
+    EXPECT_TRUE(at::equal(
+        augment.training(set.train, first(12), 2).images, batch.images));
+    EXPECT_EQ(set.train.files->damaged(), 3);
+  }
+}
+
+TEST_F(Damaged, AStandInHasItsOwnRandomNumbersOfThePlace) {
+  // Both show the same picture, so only the random numbers tell them apart.
+  fs::copy_file(
+      root_ / "train/c0/1.jpg",
+      root_ / "train/c0/0.jpg",
+      fs::copy_options::overwrite_existing);
+  const Dataset whole = load_dataset(options_);
+  const at::Tensor sound = Augment(options_, whole, 1)
+                               .training(whole.train, Indices{0, 1}, 0)
+                               .images;
+  cut(root_ / "train/c0/0.jpg");
+  const Dataset set = load_dataset(options_);
+  const at::Tensor now =
+      Augment(options_, set, 1).training(set.train, Indices{0, 1}, 0).images;
+  EXPECT_TRUE(at::equal(now, sound));
+}
+
+TEST_F(Damaged, AnEvaluationLeavesItOut) {
+  cut(root_ / "val/c0/4.jpg");
+  fs::remove(root_ / "val/c1/7.jpg");
+  DataOptions options = options_;
+  options.decode_threads = "3";
+  const Dataset set = load_dataset(options);  // lists c1/7.jpg no more
+  EXPECT_EQ(set.test.size(), 11);
+  fs::remove(root_ / "val/c2/5.jpg");
+  const Augment augment(options, set, 1);
+  const Batch batch = augment.evaluation(set.test, 0, 11);
+  EXPECT_EQ(labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(batch.images.size(0), 9);
+  EXPECT_TRUE(batch.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor last = augment.evaluation(set.test, 10, 11).images;
+  EXPECT_TRUE(at::equal(batch.images[8], last[0]));
+  EXPECT_EQ(augment.evaluation(set.test, 0, 1).labels.size(0), 0);
+  EXPECT_EQ(
+      set.test.files->damaged_paths(),
+      (std::vector<std::string>{
+          root_ / "val/c0/4.jpg", root_ / "val/c2/5.jpg"}));
+}
+
+TEST_F(Damaged, TooManyEndTheRun) {
+  for (const int i : {0, 1, 2}) {
+    cut(root_ / str("train/c", i, "/", i, ".jpg"));
+  }
+  const auto train = [&](double share) {
+    options_.max_damaged = share;
+    const Dataset set = load_dataset(options_);
+    Augment(options_, set, 1).training(set.train, first(12), 0);
+    return set.train.files->allowed();
+  };
+  EXPECT_EQ(train(0.25), 3);
+  expect_error(
+      [&] { train(0.2); },
+      ErrorKind::DamagedData,
+      {"data.max_damaged: 0.2 allows 2 of the 12 training images",
+       "found 3:",
+       root_ / "train/c0/0.jpg: Premature end of JPEG file",
+       root_ / "train/c1/1.jpg: ",
+       root_ / "train/c2/2.jpg: "});
+  expect_error(
+      [&] { train(0.001); }, ErrorKind::DamagedData, {"allows 1", "found 2"});
+  expect_error(
+      [&] { train(0); }, ErrorKind::DamagedData, {"allows 0", "found 1"});
+}
+
+TEST_F(Damaged, AllOfThem) {
+  for (const auto& entry : fs::recursive_directory_iterator(root_ / "train")) {
+    if (entry.is_regular_file()) {
+      cut(entry.path().string());
+    }
+  }
+  options_.max_damaged = 1;
+  const Dataset set = load_dataset(options_);
+  expect_error(
+      [&] { Augment(options_, set, 1).training(set.train, first(2), 0); },
+      ErrorKind::DamagedData,
+      {"all 12 training images are damaged"});
+}
+
+TEST_F(Damaged, EachIsToldOnce) {
+  cut(root_ / "train/c1/2.jpg");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  {
+    Log log(LogLevel::Info, ends[1]);
+    const Dataset set = load_dataset(options_, &log);
+    const Augment augment(options_, set, 1);
+    augment.training(set.train, first(12), 0);
+    augment.training(set.train, first(12), 1);
+  }
+  close(ends[1]);
+  std::string text(1 << 14, '\0');
+  const ssize_t got = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  const std::string wanted =
+      root_ / "train/c1/2.jpg: Premature end of JPEG file; left out";
+  const std::size_t at = text.find(wanted);
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find(wanted, at + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("24 images"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace abtrain::data
