@@ -39,8 +39,7 @@ void measure(
     rates.push_back(static_cast<double>(images) / spent.count());
   }
   std::sort(rates.begin(), rates.end());
-  std::printf(
-      "%s %.1f (%.1f)\n", name, rates[rates.size() / 2], rates.back());
+  std::printf("%s %.1f (%.1f)\n", name, rates[rates.size() / 2], rates.back());
 }
 
 }  // namespace

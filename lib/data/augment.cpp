@@ -276,8 +276,7 @@ Batch Augment::training(
     writer.add(
         index,
         place,
-        draw_erased_or_none(
-            random, writer.size().height, writer.size().width));
+        draw_erased_or_none(random, writer.size().height, writer.size().width));
   }
   return writer.take();
 }

@@ -23,8 +23,8 @@ struct DataOptions {
   // A channel, of pixel / 255; empty: the set's own.
   std::vector<double> mean = {}, std = {};
   // The rest is of image-folder.
-  std::int64_t image_size = 224;              // side of the network's input
-  std::int64_t resize = 256;                  // shorter side before the cut
+  std::int64_t image_size = 224;               // side of the network's input
+  std::int64_t resize = 256;                   // shorter side before the cut
   std::vector<double> crop_scale = {0.08, 1};  // share of the area
   std::string decode_threads = "auto";  // a worker; auto: set by the session
   double max_damaged = 0.001;  // share of a part's images that may be damaged

@@ -49,10 +49,8 @@ Images read_cifar_set(const Set& set, const Files& paths, std::int64_t count) {
 }
 
 // A coarse label stands before the fine one.
-Images read_cifar100_set(
-    const Set& set,
-    const Files& paths,
-    std::int64_t count) {
+Images
+read_cifar100_set(const Set& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
 }
 

@@ -60,8 +60,7 @@ ImageFiles::ImageFiles(
   for (std::size_t i = 0; i < folders_.size(); ++i) {
     const std::string& names = folders_[i].images;
     ABT_ASSERT(names.size() < UINT32_MAX, folders_[i].path);
-    for (std::size_t at = 0; at < names.size();
-         at = names.find('\n', at) + 1) {
+    for (std::size_t at = 0; at < names.size(); at = names.find('\n', at) + 1) {
       files_.push_back(
           {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)});
     }
@@ -77,9 +76,7 @@ std::string ImageFiles::path(std::int64_t file) const {
   return out.append(folder.images, f.name, end - f.name);
 }
 
-void ImageFiles::read(
-    std::int64_t file,
-    std::vector<std::uint8_t>& out) const {
+void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   const Descriptor descriptor(path(file));
   struct stat status {};
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {

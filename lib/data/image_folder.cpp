@@ -102,8 +102,8 @@ Images images_of(
   images.places = at::arange(count, at::kLong);
   auto* label = images.labels.data_ptr<std::int64_t>();
   for (const ListedFolder& folder : part.folders) {
-    const auto place = std::lower_bound(
-        classes.begin(), classes.end(), class_of(folder.path));
+    const auto place =
+        std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
     label = std::fill_n(label, folder.image_count, place - classes.begin());
   }
   images.files = std::make_shared<ImageFiles>(

@@ -121,18 +121,18 @@ class Cursor {
 std::string to_text(const std::vector<ListedFolder>& folders) {
   std::string out(first_line);
   for (const ListedFolder& f : folders) {
-    out += str(
-        "folder ",
-        f.changed,
-        " ",
-        std::count(f.folders.begin(), f.folders.end(), '\n'),
-        " ",
-        f.image_count,
-        " ",
-        f.others,
-        " ",
-        f.path,
-        "\n");
+    out +=
+        str("folder ",
+            f.changed,
+            " ",
+            std::count(f.folders.begin(), f.folders.end(), '\n'),
+            " ",
+            f.image_count,
+            " ",
+            f.others,
+            " ",
+            f.path,
+            "\n");
     out += f.folders;
     out += f.images;
   }
@@ -147,8 +147,7 @@ std::optional<Known> from_text(std::string_view text) {
     return std::nullopt;
   }
   Known known;
-  Cursor cursor(
-      text.substr(first_line.size(), end - first_line.size()));
+  Cursor cursor(text.substr(first_line.size(), end - first_line.size()));
   while (!cursor.done()) {
     ListedFolder f;
     std::int64_t folders = 0;
@@ -299,8 +298,7 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
     }
   }
   if (listing.index.empty()) {
-    listing.remarks +=
-        str("the list of images is not kept: ", failures);
+    listing.remarks += str("the list of images is not kept: ", failures);
   }
 }
 

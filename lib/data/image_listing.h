@@ -14,10 +14,10 @@ struct ListedFolder {
   // Modification time in ns since 1970; -1 where it was too young when the
   // folder was read to tell a later change by it.
   std::int64_t changed = -1;
-  std::string folders;          // in it: sorted names, each ended by '\n'
-  std::string images;           // its JPEG files, likewise
+  std::string folders;  // in it: sorted names, each ended by '\n'
+  std::string images;   // its JPEG files, likewise
   std::int64_t image_count = 0;
-  std::int64_t others = 0;      // files that are no JPEG
+  std::int64_t others = 0;  // files that are no JPEG
 };
 
 struct Listing {

@@ -37,16 +37,13 @@ bool is_tolerable(std::string_view reason) {
 }
 
 // As Pillow: stored values are 255 - ink, whether the file says so or not.
-void to_rgb(
-    const std::uint8_t* inks,
-    std::uint8_t* rgb,
-    std::int64_t pixels) {
+void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
   for (; pixels > 0; --pixels, inks += 4, rgb += 3) {
     const int light = inks[3];
     for (int c = 0; c < 3; ++c) {
       const int product = (255 - inks[c]) * light + 128;
-      rgb[c] = static_cast<std::uint8_t>(
-          light - (((product >> 8) + product) >> 8));
+      rgb[c] =
+          static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
     }
   }
 }
@@ -103,8 +100,8 @@ Picture JpegDecoder::decode(int divisor) {
     return TJSCALED(static_cast<int>(side), factor);
   };
   const int width = scaled(size_.width), height = scaled(size_.height);
-  const auto count = static_cast<std::size_t>(width) *
-                     static_cast<std::size_t>(height);
+  const auto count =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   const auto reserve = [](std::vector<std::uint8_t>& buffer,
                           std::size_t bytes) {
     if (buffer.size() < bytes) {

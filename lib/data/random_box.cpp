@@ -57,8 +57,7 @@ Box draw_crop(
       return {top, place(random, width - w), h, w};
     }
   }
-  const double ratio =
-      static_cast<double>(width) / static_cast<double>(height);
+  const double ratio = static_cast<double>(width) / static_cast<double>(height);
   std::int64_t h = height, w = width;
   if (ratio < narrowest) {
     h = std::lrint(static_cast<double>(w) / narrowest);

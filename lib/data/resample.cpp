@@ -46,15 +46,12 @@ constexpr int low_bits = 11;
       _mm_setzero_si128());
 }
 
-[[gnu::always_inline]] inline void store_pixel(
-    __m128i high,
-    __m128i low,
-    std::uint8_t* to) {
+[[gnu::always_inline]] inline void
+store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
   const __m128i sum = _mm_srai_epi32(
       _mm_add_epi32(_mm_slli_epi32(high, low_bits), low), weight_bits);
   const __m128i words = _mm_packs_epi32(sum, sum);
-  const std::int32_t bytes =
-      _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+  const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
   std::memcpy(to, &bytes, sizeof(bytes));
 }
 
@@ -69,8 +66,8 @@ constexpr int low_bits = 11;
     __m128i low_a = start, low_b = start;
     for (std::int64_t k = 0; k < s.pairs[i]; ++k, a += 6, b += 6) {
       // w0 w1 -> the high parts of both in each 32 bits, and the low ones.
-      const __m128i w = _mm_loadl_epi64(
-          reinterpret_cast<const __m128i*>(weights + 2 * k));
+      const __m128i w =
+          _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
       const auto pair = [](__m128i parts) {
         const __m128i packed = _mm_packs_epi32(parts, parts);
         return _mm_shuffle_epi32(packed, 0);
@@ -203,8 +200,8 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
             scale;
     const std::int64_t begin = std::max<std::int64_t>(
         0, static_cast<std::int64_t>(center - support + 0.5));
-    const std::int64_t end = std::min(
-        pixels, static_cast<std::int64_t>(center + support + 0.5));
+    const std::int64_t end =
+        std::min(pixels, static_cast<std::int64_t>(center + support + 0.5));
     double sum = 0;
     for (std::int64_t k = begin; k < end; ++k) {
       const double distance =
@@ -217,8 +214,8 @@ void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
     taps.count[i] = 1;
     for (std::int64_t k = 0; k < end - begin; ++k) {
       weights[k] = static_cast<std::int32_t>(
-          0.5 + taps.exact[static_cast<std::size_t>(k)] / sum *
-                    (1 << weight_bits));
+          0.5 +
+          taps.exact[static_cast<std::size_t>(k)] / sum * (1 << weight_bits));
       if (weights[k] != 0) {
         taps.count[i] = k + 1;
       }

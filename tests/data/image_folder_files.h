@@ -44,8 +44,9 @@ inline Rgb smooth(std::int64_t width, std::int64_t height, double phase) {
     for (std::int64_t x = 0; x < width; ++x) {
       for (std::int64_t c = 0; c < 3; ++c) {
         const double wave = std::sin(phase + 0.11 * static_cast<double>(x)) +
-                            std::cos(2 * phase + 0.07 * static_cast<double>(y) +
-                                     static_cast<double>(c));
+                            std::cos(
+                                2 * phase + 0.07 * static_cast<double>(y) +
+                                static_cast<double>(c));
         image.at(y, x, c) = static_cast<std::uint8_t>(128 + 50 * wave);
       }
     }
@@ -90,11 +91,8 @@ inline void add_jpeg(
 
 // `classes` folders c0, c1, ... with `train` and `val` images each, of
 // differing sizes.
-inline void add_image_folder(
-    const TempFolder& root,
-    int classes,
-    int train,
-    int val) {
+inline void
+add_image_folder(const TempFolder& root, int classes, int train, int val) {
   for (int c = 0; c < classes; ++c) {
     for (int i = 0; i < train + val; ++i) {
       const std::string part = i < train ? "train" : "val";

@@ -75,7 +75,8 @@ void write_cifar(const std::string& folder) {
 
 TEST(Dataset, NamesAndShapes) {
   EXPECT_EQ(
-      dataset_names(), (std::vector<std::string>{
+      dataset_names(),
+      (std::vector<std::string>{
           "fashion-mnist", "cifar10", "cifar100", "image-folder"}));
   const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
@@ -85,7 +86,8 @@ TEST(Dataset, NamesAndShapes) {
   expect_error(
       [] { dataset_shape({.name = "cifar-10"}); },
       ErrorKind::Config,
-      {"expected one of fashion-mnist, cifar10, cifar100, image-folder", "did you mean 'cifar10'"});
+      {"expected one of fashion-mnist, cifar10, cifar100, image-folder",
+       "did you mean 'cifar10'"});
 }
 
 TEST(Dataset, FashionMnistFromTheUsualFolders) {
@@ -94,7 +96,8 @@ TEST(Dataset, FashionMnistFromTheUsualFolders) {
        {root.path(), root / "fashion-mnist", root / "FashionMNIST/raw"}) {
     fs::create_directories(folder);
     write_fashion(folder);
-    const Dataset set = load_dataset({.name = "fashion-mnist", .root = root.path()});
+    const Dataset set =
+        load_dataset({.name = "fashion-mnist", .root = root.path()});
     EXPECT_EQ(set.found_in, folder);
     EXPECT_EQ(set.train.size(), 60'000);
     EXPECT_EQ(set.test.size(), 10'000);

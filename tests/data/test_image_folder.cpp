@@ -46,8 +46,12 @@ TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
   const TempFolder root;
   const Rgb image = smooth(30, 30, 0);
   for (const char* file :
-       {"train/zebra/1.jpg", "train/Ant/1.JPEG", "train/Ant/2.jpg",
-        "train/bee/1.jpeg", "val/zebra/1.jpg", "val/bee/1.jpg"}) {
+       {"train/zebra/1.jpg",
+        "train/Ant/1.JPEG",
+        "train/Ant/2.jpg",
+        "train/bee/1.jpeg",
+        "val/zebra/1.jpg",
+        "val/bee/1.jpg"}) {
     add_jpeg(root / file, image);
   }
   root.add("train/bee/readme.txt", "not an image");
@@ -148,8 +152,8 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
     options.decode_threads = threads;
     const Augment many(options, set, 5);
     for (int repeat = 0; repeat < 3; ++repeat) {
-      EXPECT_TRUE(at::equal(
-          many.training(set.train, first(21), 3).images, all.images));
+      EXPECT_TRUE(
+          at::equal(many.training(set.train, first(21), 3).images, all.images));
       EXPECT_TRUE(at::equal(many.evaluation(set.test, 0, 6).images, scored));
     }
   }
@@ -157,8 +161,8 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
     EXPECT_TRUE(at::equal(
         one.training(set.train, Indices{i}, 3).images[0], all.images[i]));
   }
-  EXPECT_FALSE(at::equal(
-      one.training(set.train, first(21), 4).images, all.images));
+  EXPECT_FALSE(
+      at::equal(one.training(set.train, first(21), 4).images, all.images));
   EXPECT_FALSE(at::equal(
       Augment(options, set, 6).training(set.train, first(21), 3).images,
       all.images));
@@ -214,8 +218,11 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
   decoder.open(bytes);
   const Picture whole = decoder.decode(1);
   for (const Box& box :
-       {Box{0, 0, 601, 803}, Box{101, 203, 300, 250}, Box{7, 11, 99, 60},
-        Box{3, 5, 40, 41}, Box{500, 700, 101, 103}}) {
+       {Box{0, 0, 601, 803},
+        Box{101, 203, 300, 250},
+        Box{7, 11, 99, 60},
+        Box{3, 5, 40, 41},
+        Box{500, 700, 101, 103}}) {
     std::vector<float> got(3 * 24 * 24), wanted(got.size());
     reader.write_box(box, false, got.data());
     const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
@@ -237,6 +244,65 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
   }
 }
 
+// The pixels of a part of the whole image, resampled by hand.
+std::vector<float> by_hand(
+    const Bytes& jpeg,
+    const Axis& x,
+    const Axis& y,
+    const ImageForm& form) {
+  JpegDecoder decoder;
+  decoder.open(jpeg);
+  std::vector<float> out(static_cast<std::size_t>(3 * x.count * y.count));
+  Resampler().run(
+      decoder.decode(1), x, y, false, form.scale, form.shift, out.data());
+  return out;
+}
+
+// Below twice the size that is wanted, every pixel counts.
+TEST(ImageBatches, SmallBoxesAreDecodedInFull) {
+  const Bytes jpeg = jpeg_of(noise(90, 70, 1));
+  const ImageForm form{24, 28, {1, 1, 1}, {0, 0, 0}};
+  ImageReader reader(form);
+  reader.bytes() = jpeg;
+  reader.open();
+  for (const Box& box : {Box{3, 5, 47, 80}, Box{0, 0, 70, 47}}) {
+    std::vector<float> got(3 * 24 * 24);
+    reader.write_box(box, false, got.data());
+    const auto axis = [](std::int64_t begin, std::int64_t length) -> Axis {
+      return {double(begin), double(begin + length), 24, 0, 24};
+    };
+    EXPECT_EQ(
+        got,
+        by_hand(
+            jpeg, axis(box.left, box.width), axis(box.top, box.height), form));
+  }
+}
+
+// CenterCrop's place is rounded half to even: 1.5 to 2, 2.5 to 2, 3.5 to 4.
+// 64 x 40 becomes 43 x 27, 46 x 29, 49 x 31.
+TEST(ImageBatches, TheCentreIsRoundedHalfToEven) {
+  const Bytes jpeg = jpeg_of(noise(64, 40, 2));
+  struct {
+    std::int64_t resize, width, left, top;
+  } const cases[] = {{27, 43, 10, 2}, {29, 46, 11, 2}, {31, 49, 12, 4}};
+  for (const auto& c : cases) {
+    const ImageForm form{24, c.resize, {1, 1, 1}, {0, 0, 0}};
+    ImageReader reader(form);
+    reader.bytes() = jpeg;
+    reader.open();
+    std::vector<float> got(3 * 24 * 24);
+    reader.write_centre(false, got.data());
+    EXPECT_EQ(
+        got,
+        by_hand(
+            jpeg,
+            {0, 64, c.width, c.left, 24},
+            {0, 40, c.resize, c.top, 24},
+            form))
+        << c.resize;
+  }
+}
+
 TEST(ImageBatches, HoldOutSplitsTheFiles) {
   const TempFolder root;
   add_image_folder(root, 2, 10, 1);
@@ -248,8 +314,7 @@ TEST(ImageBatches, HoldOutSplitsTheFiles) {
   EXPECT_EQ(set.train.size(), 14);
   EXPECT_EQ(held.size(), 6);
   std::set<std::int64_t> seen;
-  for (const Images* part :
-       {static_cast<const Images*>(&set.train), &held}) {
+  for (const Images* part : {static_cast<const Images*>(&set.train), &held}) {
     const Batch batch = augment.evaluation(*part, 0, part->size());
     const Indices places = labels_of(part->places);
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -279,17 +344,16 @@ class Damaged : public testing::Test {
 TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
   const Dataset whole = load_dataset(options_);
   const Augment before(options_, whole, 1);
-  cut(root_ / "train/c0/3.jpg");                       // 3
-  root_.add("train/c1/0.jpg", "no image");             // 4
-  root_.add("train/c2/3.jpg", "");                     // 11, the last
+  cut(root_ / "train/c0/3.jpg");            // 3
+  root_.add("train/c1/0.jpg", "no image");  // 4
+  root_.add("train/c2/3.jpg", "");          // 11, the last
   for (const char* threads : {"1", "4"}) {
     options_.decode_threads = threads;
     const Dataset set = load_dataset(options_);
     const Augment augment(options_, set, 1);
     const Batch batch = augment.training(set.train, first(12), 2);
     EXPECT_EQ(
-        labels_of(batch.labels),
-        (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
+        labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
     const Batch sound = before.training(whole.train, first(12), 2);
     for (const int i : {0, 1, 2, 5, 6, 7, 8, 9, 10}) {
       EXPECT_TRUE(at::equal(batch.images[i], sound.images[i])) << i;

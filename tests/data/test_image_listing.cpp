@@ -38,7 +38,10 @@ class ListingOf : public testing::Test {
   const TempFolder root_, cache_;
   const std::string index_ = root_ / ".abtrain-index";
   const Names all_ = {
-      "train/a/x.jpeg", "train/b/1.JPEG", "train/b/2.jpg", "val/a/v.jpg"};
+      "train/a/x.jpeg",
+      "train/b/1.JPEG",
+      "train/b/2.jpg",
+      "val/a/v.jpg"};
 };
 
 TEST_F(ListingOf, ASecondStartReadsNoFolder) {
@@ -74,8 +77,8 @@ TEST_F(ListingOf, ChangesAreSeenFolderByFolder) {
   EXPECT_EQ(listing.read, 1);
   EXPECT_EQ(
       images(listing),
-      (Names{"train/a/x.jpeg", "train/b/2.jpg", "train/b/3.jpg",
-             "val/a/v.jpg"}));
+      (Names{
+          "train/a/x.jpeg", "train/b/2.jpg", "train/b/3.jpg", "val/a/v.jpg"}));
 
   // A class more and a class less: the part's own folder has changed.
   root_.add("train/c/1.jpg", "x");

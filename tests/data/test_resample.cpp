@@ -151,8 +151,8 @@ TEST(Resample, NothingBleedsIn) {
     }
   }
   for (const std::int64_t size : {3, 16, 64}) {
-    for (const float value : resampled(
-             image, {8, 30, size, 0, size}, {5, 25, size, 0, size})) {
+    for (const float value :
+         resampled(image, {8, 30, size, 0, size}, {5, 25, size, 0, size})) {
       ASSERT_EQ(value, 0) << size;
     }
   }

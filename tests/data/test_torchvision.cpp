@@ -55,9 +55,15 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
     list += "\n";
   };
   for (const auto& [width, height] :
-       {std::pair(32, 32), std::pair(33, 31), std::pair(90, 61),
-        std::pair(72, 72), std::pair(61, 107), std::pair(125, 119),
-        std::pair(20, 110), std::pair(500, 120), std::pair(3, 1)}) {
+       {std::pair(32, 32),
+        std::pair(33, 31),
+        std::pair(90, 61),
+        std::pair(72, 72),
+        std::pair(61, 107),
+        std::pair(125, 119),
+        std::pair(20, 110),
+        std::pair(500, 120),
+        std::pair(3, 1)}) {
     for (const int subsampling :
          {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_GRAY}) {
       add(smooth(width, height, 0.01 * width), subsampling);

@@ -69,8 +69,9 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
       json::parse(evaluate_run(options_, options_.output + "/images", log));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
-  EXPECT_NE(plan_text(options_).find("14 training and 8 test images of 3x16x16"),
-            std::string::npos);
+  EXPECT_NE(
+      plan_text(options_).find("14 training and 8 test images of 3x16x16"),
+      std::string::npos);
 }
 
 // The same model whatever the number of threads that decode.
@@ -117,8 +118,9 @@ TEST_F(ImageRun, TooManyDamagedFilesEndIt) {
     const std::string message = error.what();
     EXPECT_EQ(error.exit_code(), 65) << message;
     EXPECT_NE(message.find("data.max_damaged"), std::string::npos) << message;
-    EXPECT_NE(message.find("allows 1 of the 16 training images"),
-              std::string::npos) << message;
+    EXPECT_NE(
+        message.find("allows 1 of the 16 training images"), std::string::npos)
+        << message;
     EXPECT_NE(message.find(".jpg: "), std::string::npos) << message;
   }
   EXPECT_FALSE(fs::exists(options_.output + "/images/summary.json"));
