@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -103,12 +104,13 @@ add_image_folder(const TempFolder& root, int classes, int train, int val) {
   }
 }
 
-// Changes the modification time of a folder to long ago, so that an index may
-// trust it.
-inline void make_old(const std::string& path, int hours = 1000) {
-  const auto now = std::filesystem::last_write_time("/");
-  std::filesystem::last_write_time(
-      path, now - std::chrono::hours(24 * 365 + hours));
+// Sets the modification time of a folder to so many hours after a time long
+// ago, so that an index may trust it.
+inline void make_old(const std::string& path, int hours = 0) {
+  const auto long_ago =
+      std::chrono::file_clock::from_sys(std::chrono::sys_seconds(
+          std::chrono::sys_days(std::chrono::year(2020) / 1 / 1)));
+  std::filesystem::last_write_time(path, long_ago + std::chrono::hours(hours));
 }
 
 inline void make_all_old(const std::string& root) {
@@ -118,6 +120,31 @@ inline void make_all_old(const std::string& root) {
       make_old(entry.path().string());
     }
   }
+}
+
+using Indices = std::vector<std::int64_t>;
+
+inline DataOptions options_of(
+    const TempFolder& root,
+    const std::string& augment = "none") {
+  DataOptions options;
+  options.name = "image-folder";
+  options.root = root.path();
+  options.augment = augment;
+  options.image_size = 24;
+  options.resize = 28;
+  return options;
+}
+
+inline Indices first(std::int64_t count) {
+  Indices indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+inline Indices labels_of(const at::Tensor& labels) {
+  const auto* data = labels.const_data_ptr<std::int64_t>();
+  return {data, data + labels.numel()};
 }
 
 }  // namespace abtrain::data
