@@ -29,6 +29,8 @@ constexpr std::int64_t kWarmUp = 3;
 data::Dataset random_images(std::int64_t count, std::int64_t side) {
   data::Dataset set;
   set.name = "random";
+  set.channels = 3;
+  set.height = set.width = 32;
   set.classes = 10;
   set.mean.assign(3, 0.5F);
   set.std.assign(3, 0.25F);

@@ -46,6 +46,8 @@ inline data::Dataset toy_dataset(
     std::int64_t side = 8) {
   data::Dataset dataset;
   dataset.name = "toy";
+  dataset.channels = channels;
+  dataset.height = dataset.width = side;
   dataset.classes = 4;
   dataset.mean.assign(static_cast<std::size_t>(channels), 0.4F);
   dataset.std.assign(static_cast<std::size_t>(channels), 0.2F);

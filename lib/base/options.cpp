@@ -316,11 +316,12 @@ void Fields::numbers(
     Key key,
     std::vector<double>& member,
     Interval each,
-    Help help) {
+    Help help,
+    std::size_t least) {
   add_list<double>(
       key,
       member,
-      1,
+      least,
       "a number" + each.text(),
       number_in<double>(each, parse_number),
       [](const double& item) { return print_number(item); },

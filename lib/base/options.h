@@ -63,13 +63,18 @@ class Fields {
   void duration(Key key, Duration& member, Interval range, Help help);
   // `auto` is kept as a negative duration.
   void auto_or_duration(Key key, Duration& member, Help help);
-  // Lists of at least one item.
+  // Lists of at least one item, or of `least`.
   void integers(
       Key key,
       std::vector<std::int64_t>& member,
       Interval each,
       Help help);
-  void numbers(Key key, std::vector<double>& member, Interval each, Help help);
+  void numbers(
+      Key key,
+      std::vector<double>& member,
+      Interval each,
+      Help help,
+      std::size_t least = 1);
   // A list of texts; may be empty.
   void texts(Key key, std::vector<std::string>& member, Help help);
   void section(Key key, Fields fields, Help help);

@@ -1,12 +1,11 @@
 #include "data/augment.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/file_batches.h"
+#include "data/random_box.h"
 
 namespace abtrain::data {
 namespace {
@@ -29,32 +28,6 @@ struct Placement {
   std::int64_t right = 0;
   bool mirrored = false;
 };
-
-struct Box {
-  std::int64_t top = 0, left = 0, height = 0, width = 0;
-};
-
-// RandomErasing.get_params of torchvision: an empty box after ten misses.
-Box draw_box(Random& random, const Size& size) {
-  constexpr double smallest = 0.02, largest = 0.33;
-  const double log_low = std::log(0.3), log_high = std::log(3.3);
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area = static_cast<double>(size.area()) *
-                        (smallest + (largest - smallest) * random.uniform());
-    const double ratio =
-        std::exp(log_low + (log_high - log_low) * random.uniform());
-    const std::int64_t height = std::lrint(std::sqrt(area * ratio));
-    const std::int64_t width = std::lrint(std::sqrt(area / ratio));
-    if (height < size.height && width < size.width) {
-      const auto place = [&](std::int64_t room) {
-        return std::int64_t{random.below(static_cast<std::uint32_t>(room + 1))};
-      };
-      const std::int64_t top = place(size.height - height);
-      return {top, place(size.width - width), height, width};
-    }
-  }
-  return {};
-}
 
 // Bytes C x H x W to floats H x W x C. A fixed number of channels lets the
 // compiler unroll over them; 0 takes the number in `size`.
@@ -120,16 +93,10 @@ class Writer {
             images.pixels.size(1),
             images.pixels.size(2),
             images.pixels.size(3)},
-        table_(table.data()) {
-    batch_.images = at::empty(
-        {count, size_.channels, size_.height, size_.width},
-        at::kFloat,
-        size_.channels > 1 ? at::MemoryFormat::ChannelsLast
-                           : at::MemoryFormat::Contiguous);
-    batch_.labels = at::empty({count}, at::kLong);
-    image_ = batch_.images.data_ptr<float>();
-    label_ = batch_.labels.data_ptr<std::int64_t>();
-  }
+        table_(table.data()),
+        batch_(empty_batch(count, size_.channels, size_.height, size_.width)),
+        image_(batch_.images.data_ptr<float>()),
+        label_(batch_.labels.data_ptr<std::int64_t>()) {}
 
   void add(std::int64_t index, const Placement& place, const Box& box) {
     const std::int64_t numel = size_.channels * size_.area();
@@ -159,6 +126,13 @@ class Writer {
 };
 
 void check_images(const Images& images, std::int64_t channels) {
+  if (images.files) {
+    ABT_ASSERT(
+        images.places.defined() && images.places.numel() == images.size() &&
+            images.places.is_contiguous() && images.labels.is_contiguous(),
+        "image files lack places or labels");
+    return;
+  }
   const at::Tensor& pixels = images.pixels;
   ABT_ASSERT(
       pixels.defined() && images.labels.defined() && pixels.dim() == 4 &&
@@ -210,6 +184,9 @@ Augment::Augment(
       channels_ > 0 && dataset.std.size() == dataset.mean.size(),
       dataset.name,
       " has no mean and std for each channel");
+  if (dataset.train.files || dataset.test.files) {
+    files_ = std::make_shared<FileBatches>(options, dataset);
+  }
   table_.reserve(static_cast<std::size_t>(channels_ * levels));
   for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
     for (std::int64_t level = 0; level < levels; ++level) {
@@ -220,12 +197,57 @@ Augment::Augment(
   }
 }
 
+Random Augment::random(std::int64_t epoch, std::int64_t index) const {
+  return Random(
+      seed_,
+      RandomPurpose::Augment,
+      static_cast<std::uint32_t>(epoch),
+      static_cast<std::uint32_t>(index));
+}
+
+Box Augment::draw_erased_or_none(
+    Random& random,
+    std::int64_t height,
+    std::int64_t width) const {
+  return options_.erase > 0 && random.uniform() < options_.erase
+             ? draw_erased(random, height, width)
+             : Box{};
+}
+
+Batch Augment::training_of_files(
+    const Images& images,
+    std::span<const std::int64_t> indices,
+    std::int64_t epoch) const {
+  return files_->training(
+      images,
+      indices,
+      [&](ImageReader& reader,
+          JpegDecoder::Size size,
+          std::int64_t index,
+          float* out) {
+        const std::int64_t side = options_.image_size;
+        Random random = this->random(epoch, index);
+        if (crop_) {
+          const Box box = draw_crop(
+              random,
+              size.height,
+              size.width,
+              options_.crop_scale.front(),
+              options_.crop_scale.back());
+          reader.write_box(box, flip_ && random.coin(), out);
+        } else {
+          reader.write_centre(flip_ && random.coin(), out);
+        }
+        erase_box(
+            out, {3, side, side}, draw_erased_or_none(random, side, side));
+      });
+}
+
 Batch Augment::training(
     const Images& images,
     std::span<const std::int64_t> indices,
     std::int64_t epoch) const {
   check_images(images, channels_);
-  Writer writer(images, static_cast<std::int64_t>(indices.size()), table_);
   for (const std::int64_t index : indices) {
     ABT_ASSERT(
         index >= 0 && index < images.size(),
@@ -233,13 +255,14 @@ Batch Augment::training(
         index,
         " of ",
         images.size());
-    Random random(
-        seed_,
-        RandomPurpose::Augment,
-        static_cast<std::uint32_t>(epoch),
-        static_cast<std::uint32_t>(index));
+  }
+  if (images.files) {
+    return training_of_files(images, indices, epoch);
+  }
+  Writer writer(images, static_cast<std::int64_t>(indices.size()), table_);
+  for (const std::int64_t index : indices) {
+    Random random = this->random(epoch, index);
     Placement place;
-    Box box;
     if (crop_) {
       const auto shift = [&] {
         return std::int64_t{random.below(
@@ -250,10 +273,10 @@ Batch Augment::training(
       place.right = shift();
     }
     place.mirrored = flip_ && random.coin();
-    if (options_.erase > 0 && random.uniform() < options_.erase) {
-      box = draw_box(random, writer.size());
-    }
-    writer.add(index, place, box);
+    writer.add(
+        index,
+        place,
+        draw_erased_or_none(random, writer.size().height, writer.size().width));
   }
   return writer.take();
 }
@@ -271,6 +294,9 @@ Batch Augment::evaluation(
       end,
       " of ",
       images.size());
+  if (images.files) {
+    return files_->evaluation(images, begin, end);
+  }
   Writer writer(images, end - begin, table_);
   for (std::int64_t index = begin; index < end; ++index) {
     writer.add(index, {}, {});

@@ -1,27 +1,27 @@
-// Turns bytes into network input: pad-crop, flip, normalise, random erasing.
+// Turns images into network input: crop, flip, normalise, random erasing.
 //
 // Random numbers are counter-based, keyed by (seed, epoch, example index): an
 // example gets the same treatment in an epoch whichever worker or thread takes
 // it. Order: crop, flip, normalise, erase (erased pixels become 0, the mean).
 // As torchvision's RandomCrop (black border), RandomHorizontalFlip and
-// RandomErasing with their defaults. Safe to use from several threads.
+// RandomErasing with their defaults; of image files, RandomResizedCrop, else
+// Resize and CenterCrop. Safe to use from several threads.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/random.h"
+#include "data/batch.h"
 #include "data/data_options.h"
 #include "data/dataset.h"
+#include "data/random_box.h"
 
 namespace abtrain::data {
 
-struct Batch {
-  at::Tensor images;  // B x C x H x W, float32; channels-last where C > 1
-  at::Tensor labels;  // B, int64
-};
+class FileBatches;
 
 class Augment {
  public:
@@ -32,16 +32,29 @@ class Augment {
       const Dataset& dataset,
       std::uint64_t seed);
 
-  // Training batch of the examples `indices`.
+  // Training batch of the examples `indices`. In place of a damaged file
+  // stands the next example that is not. Throws Error(DamagedData) where too
+  // many are.
   Batch training(
       const Images& images,
       std::span<const std::int64_t> indices,
       std::int64_t epoch) const;
-  // Normalised only: examples begin .. end-1.
+  // Normalised only: examples begin .. end-1, less the damaged files.
   Batch evaluation(const Images& images, std::int64_t begin, std::int64_t end)
       const;
 
  private:
+  Random random(std::int64_t epoch, std::int64_t index) const;
+  // Empty where the example is left whole.
+  Box draw_erased_or_none(
+      Random& random,
+      std::int64_t height,
+      std::int64_t width) const;
+  Batch training_of_files(
+      const Images& images,
+      std::span<const std::int64_t> indices,
+      std::int64_t epoch) const;
+
   DataOptions options_;
   std::uint64_t seed_;
   bool crop_ = false;
@@ -49,6 +62,7 @@ class Augment {
   std::int64_t channels_ = 0;
   // Normalised value of each byte, a channel: C x 256.
   std::vector<float> table_;
+  std::shared_ptr<const FileBatches> files_;  // of a set of files
 };
 
 }  // namespace abtrain::data

@@ -1,11 +1,12 @@
 #include "base/options.h"
 #include "data/data_options.h"
+#include "data/dataset.h"
 
 namespace abtrain::data {
 
 Fields fields_of(DataOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"fashion-mnist", "cifar10"}, "data set");
+  f.choice("name", o.name, dataset_names(), "data set");
   f.text("root", o.root, "folder of its files; auto: the usual places");
   f.integer(
       "batch_size", o.batch_size, between(1, 1e6), "images a worker and step");
@@ -13,9 +14,13 @@ Fields fields_of(DataOptions& o) {
       "augment",
       o.augment,
       {"none", "flip", "crop", "crop-flip"},
-      "random changes of the training images");
+      "random changes of the training images; crop: a window of the image "
+      "with a border, of image-folder a part of random size and shape");
   f.integer(
-      "pad", o.pad, between(0, 64), "border that the random crop adds, pixels");
+      "pad",
+      o.pad,
+      between(0, 64),
+      "border that the random crop adds, pixels; not of image-folder");
   f.number(
       "erase", o.erase, between(0, 1), "probability of erasing a rectangle");
   f.integer(
@@ -24,6 +29,46 @@ Fields fields_of(DataOptions& o) {
       at_least(0),
       "training images held out, scored at each evaluation");
   f.integer("prefetch", o.prefetch, between(1, 1024), "batches prepared ahead");
+  f.numbers(
+      "mean",
+      o.mean,
+      between(0, 1),
+      "a channel, of pixel / 255; empty: the set's own",
+      0);
+  f.numbers(
+      "std",
+      o.std,
+      above_to(0, 10),
+      "a channel, of pixel / 255; empty: the set's own",
+      0);
+  f.integer(
+      "image_size",
+      o.image_size,
+      between(8, 4096),
+      "image-folder: side of the images that the network gets, pixels");
+  f.integer(
+      "resize",
+      o.resize,
+      between(8, 4096),
+      "image-folder: without a random crop an image's shorter side gets this "
+      "length, then the centre is cut out; at least image_size");
+  f.numbers(
+      "crop_scale",
+      o.crop_scale,
+      above_to(0, 1),
+      "image-folder: least and largest share of the area that the random crop "
+      "takes");
+  f.auto_or_integer(
+      "decode_threads",
+      o.decode_threads,
+      between(1, 1024),
+      "image-folder: threads that decode, a worker; auto: cores / workers");
+  f.number(
+      "max_damaged",
+      o.max_damaged,
+      between(0, 1),
+      "image-folder: damaged images that a run survives, a share of train or "
+      "of val; above 0 one image is always survived");
   return f;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace abtrain {
 class Fields;
@@ -11,7 +12,7 @@ class Fields;
 namespace abtrain::data {
 
 struct DataOptions {
-  std::string name = "fashion-mnist";  // fashion-mnist | cifar10
+  std::string name = "fashion-mnist";  // one of dataset_names()
   std::string root = "auto";           // auto: the usual places are searched
   std::int64_t batch_size = 64;        // a worker, a step
   std::string augment = "none";        // none | flip | crop | crop-flip
@@ -19,6 +20,14 @@ struct DataOptions {
   double erase = 0;                    // probability of random erasing
   std::int64_t validation = 0;         // training images held out
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
+  // A channel, of pixel / 255; empty: the set's own.
+  std::vector<double> mean = {}, std = {};
+  // The rest is of image-folder.
+  std::int64_t image_size = 224;               // side of the network's input
+  std::int64_t resize = 256;                   // shorter side before the cut
+  std::vector<double> crop_scale = {0.08, 1};  // share of the area
+  std::string decode_threads = "auto";  // a worker; auto: set by the session
+  double max_damaged = 0.001;  // share of a part's images that may be damaged
 };
 
 struct OrderOptions {

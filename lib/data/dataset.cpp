@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "data/formats.h"
+#include "data/image_folder.h"
 #include "data/order.h"
 
 namespace abtrain::data {
@@ -28,6 +29,8 @@ struct Set {
   Files folders;                  // under a root, beside the root itself
   Files system_places;
   std::string how_to_get;
+  std::string layout;  // how the files lie, a line each
+  // Null: a tree of JPEG files, train_files and test_files are its parts.
   // From the paths of train_files or test_files, `count` images in all.
   Images (*read)(const Set& set, const Files& paths, std::int64_t count);
 };
@@ -45,6 +48,12 @@ Images read_cifar_set(const Set& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count / files, set.shape.classes);
 }
 
+// A coarse label stands before the fine one.
+Images
+read_cifar100_set(const Set& set, const Files& paths, std::int64_t count) {
+  return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
+}
+
 std::vector<Set> table() {
   return {
       {.name = "fashion-mnist",
@@ -58,6 +67,10 @@ std::vector<Set> table() {
        .system_places = {"/usr/share/datasets/fashion-mnist"},
        .how_to_get = "apt install dataset-fashion-mnist, or the four files of "
                      "https://github.com/zalandoresearch/fashion-mnist",
+       .layout = "ROOT/train-images-idx3-ubyte\n"
+                 "ROOT/train-labels-idx1-ubyte\n"
+                 "ROOT/t10k-images-idx3-ubyte\n"
+                 "ROOT/t10k-labels-idx1-ubyte   (each may end in .gz)",
        .read = read_idx_set},
       {.name = "cifar10",
        .shape = {3, 32, 32, 10, 50'000, 10'000},
@@ -75,7 +88,40 @@ std::vector<Set> table() {
        .system_places = {},
        .how_to_get = "the binary version of "
                      "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
+       .layout = "ROOT/cifar-10-batches-bin/data_batch_1.bin ... "
+                 "data_batch_5.bin\n"
+                 "ROOT/cifar-10-batches-bin/test_batch.bin",
        .read = read_cifar_set},
+      {.name = "cifar100",
+       .shape = {3, 32, 32, 100, 50'000, 10'000},
+       .mean = {0.5071f, 0.4865f, 0.4409f},
+       .std = {0.2673f, 0.2564f, 0.2762f},
+       .flips = true,
+       .train_files = {"train.bin"},
+       .test_files = {"test.bin"},
+       .folders = {"cifar-100-binary"},
+       .system_places = {},
+       .how_to_get = "the binary version of CIFAR-100 from "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
+       .layout = "ROOT/cifar-100-binary/train.bin\n"
+                 "ROOT/cifar-100-binary/test.bin",
+       .read = read_cifar100_set},
+      // ImageNet's mean and deviation.
+      {.name = "image-folder",
+       .shape = {3, 0, 0, 0, 0, 0},
+       .mean = {0.485f, 0.456f, 0.406f},
+       .std = {0.229f, 0.224f, 0.225f},
+       .flips = true,
+       .train_files = {"train"},
+       .test_files = {"val"},
+       .folders = {"image-folder"},
+       .system_places = {},
+       .how_to_get = "JPEG files of your own, or ImageNet's from "
+                     "https://image-net.org, its validation images moved into "
+                     "a folder for each class",
+       .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
+                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
+       .read = nullptr},
   };
 }
 
@@ -174,6 +220,48 @@ Images read_part(
   return set.read(set, paths, count);
 }
 
+// The folder that holds the set.
+std::string folder_of(const Set& set, const std::string& root) {
+  std::string looked_in;
+  for (const fs::path& folder : places(set, root)) {
+    const std::string lack = what_lacks(set, folder);
+    if (lack.empty()) {
+      return folder.string();
+    }
+    looked_in += str("\n  ", folder.string(), ": ", lack);
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      str("data set ",
+          set.name,
+          " was not found (data.root: ",
+          root,
+          "). Looked in:",
+          looked_in,
+          "\nGet it: ",
+          set.how_to_get,
+          ".\nIt must lie so:\n  ",
+          join(split_text(set.layout, '\n'), "\n  "),
+          "\nThen name its folder in data.root or ABTRAIN_DATA."));
+}
+
+// The set's own values, or those of `key`.
+std::vector<float> a_channel(
+    const char* key,
+    const std::vector<float>& own,
+    const std::vector<double>& given) {
+  ABT_CHECK(
+      given.empty() || given.size() == own.size(),
+      Config,
+      key,
+      ": expected ",
+      own.size(),
+      own.size() == 1 ? " value" : " values",
+      ", one a channel, got ",
+      given.size());
+  return given.empty() ? own : std::vector<float>(given.begin(), given.end());
+}
+
 }  // namespace
 
 std::vector<std::string> dataset_names() {
@@ -184,8 +272,29 @@ std::vector<std::string> dataset_names() {
   return names;
 }
 
-DatasetShape dataset_shape(const std::string& name) {
-  return find_set(name).shape;
+std::int64_t dataset_channels(const std::string& name) {
+  for (const Set& set : table()) {
+    if (set.name == name) {
+      return set.shape.channels;
+    }
+  }
+  return 0;
+}
+
+DatasetShape dataset_shape(const DataOptions& options) {
+  const Set set = find_set(options.name);
+  if (set.read != nullptr) {
+    return set.shape;
+  }
+  const Dataset found =
+      open_image_folder(options, folder_of(set, options.root), nullptr);
+  return {
+      found.channels,
+      found.height,
+      found.width,
+      found.classes,
+      found.train.size(),
+      found.test.size()};
 }
 
 DatasetPlace find_dataset(const std::string& name, const std::string& root) {
@@ -195,43 +304,36 @@ DatasetPlace find_dataset(const std::string& name, const std::string& root) {
     }
     for (const fs::path& folder : places(set, root)) {
       if (what_lacks(set, folder).empty()) {
-        return {name, folder.string(), set.how_to_get};
+        return {name, folder.string(), set.how_to_get, set.layout};
       }
     }
-    return {name, "", set.how_to_get};
+    return {name, "", set.how_to_get, set.layout};
   }
-  return {name, "", ""};
+  return {name, "", "", ""};
 }
 
-Dataset load_dataset(const std::string& name, const std::string& root) {
-  const Set set = find_set(name);
-  std::string looked_in;
-  for (const fs::path& folder : places(set, root)) {
-    const std::string lack = what_lacks(set, folder);
-    if (lack.empty()) {
-      return {
-          .name = name,
-          .found_in = folder.string(),
-          .classes = set.shape.classes,
-          .mean = set.mean,
-          .std = set.std,
-          .flips = set.flips,
-          .train = read_part(set, folder, set.train_files, set.shape.train),
-          .test = read_part(set, folder, set.test_files, set.shape.test)};
-    }
-    looked_in += str("\n  ", folder.string(), ": ", lack);
+Dataset load_dataset(const DataOptions& options, Log* log) {
+  const Set set = find_set(options.name);
+  std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
+  std::vector<float> std = a_channel("data.std", set.std, options.std);
+  const std::string folder = folder_of(set, options.root);
+  Dataset out;
+  if (set.read == nullptr) {
+    out = open_image_folder(options, folder, log);
+  } else {
+    out.name = set.name;
+    out.found_in = folder;
+    out.channels = set.shape.channels;
+    out.height = set.shape.height;
+    out.width = set.shape.width;
+    out.classes = set.shape.classes;
+    out.train = read_part(set, folder, set.train_files, set.shape.train);
+    out.test = read_part(set, folder, set.test_files, set.shape.test);
   }
-  throw Error(
-      ErrorKind::MissingInput,
-      str("data set ",
-          name,
-          " was not found (data.root: ",
-          root,
-          "). Looked in:",
-          looked_in,
-          "\nGet it: ",
-          set.how_to_get,
-          ".\nThen name its folder in data.root or ABTRAIN_DATA."));
+  out.mean = std::move(mean);
+  out.std = std::move(std);
+  out.flips = set.flips;
+  return out;
 }
 
 Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
@@ -254,9 +356,14 @@ Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
   const auto take = [&](auto begin, auto end) {
     const at::Tensor indices =
         at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
+    const auto select = [&](const at::Tensor& all) {
+      return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
+    };
     return Images{
-        at::index_select(train.pixels, 0, indices),
-        at::index_select(train.labels, 0, indices)};
+        select(train.pixels),
+        select(train.labels),
+        train.files,
+        select(train.places)};
   };
   Images held = take(cut, order.end());
   if (count > 0) {

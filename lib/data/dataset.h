@@ -1,17 +1,30 @@
-// An image classification data set held in memory as bytes.
+// An image classification data set: bytes in memory, or JPEG files that are
+// decoded when they are wanted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "data/data_options.h"
+
+namespace abtrain {
+class Log;
+}
+
 namespace abtrain::data {
 
+class ImageFiles;
+
+// Labelled images, by `pixels` or by `files` and `places`.
 struct Images {
-  at::Tensor pixels;  // N x C x H x W, uint8, contiguous, CPU
-  at::Tensor labels;  // N, int64, CPU
+  at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
+  at::Tensor labels = {};  // N, int64, CPU
+  std::shared_ptr<ImageFiles> files = {};
+  at::Tensor places = {};  // N, int64: which of the files
   std::int64_t size() const {
     return labels.defined() ? labels.size(0) : 0;
   }
@@ -20,6 +33,8 @@ struct Images {
 struct Dataset {
   std::string name;
   std::string found_in;  // folder
+  // Of an image as the network gets it.
+  std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;
   std::vector<float> mean;  // a channel, of pixel / 255
   std::vector<float> std;
@@ -28,24 +43,28 @@ struct Dataset {
   Images test;
 };
 
-// Shape of a named set without opening it (for `plan`).
+// Shape of a named set without opening it (for `plan`); of image-folder the
+// files are listed.
 struct DatasetShape {
   std::int64_t channels, height, width, classes, train, test;
 };
-DatasetShape dataset_shape(const std::string& name);
+DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
+// 0 for an unknown name.
+std::int64_t dataset_channels(const std::string& name);
 
 // Reads a set. `root`: a folder, or "auto" for the usual places (environment
 // ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for fashion-mnist Debian's
 // /usr/share/datasets/fashion-mnist). Throws MissingInput naming every place
 // looked at and where to get the set; DamagedData naming file, what was
-// expected and what came.
-Dataset load_dataset(const std::string& name, const std::string& root);
+// expected and what came. `log`, which must outlive the set, gets what is
+// worth telling and a warning for each damaged file.
+Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
 
-// Where `name` would be read from and how to get it, for `doctor`; never
-// throws: `found_in` is empty where it is not there.
+// Where `name` would be read from, how to get it and how its files must lie,
+// for `doctor`; never throws: `found_in` is empty where it is not there.
 struct DatasetPlace {
-  std::string name, found_in, how_to_get;
+  std::string name, found_in, how_to_get, layout;
 };
 DatasetPlace find_dataset(const std::string& name, const std::string& root);
 

@@ -159,7 +159,8 @@ Images read_idx(
 Images read_cifar(
     const std::vector<std::string>& paths,
     std::int64_t count,
-    std::int64_t classes) {
+    std::int64_t classes,
+    std::int64_t label_bytes) {
   const auto files = static_cast<std::int64_t>(paths.size());
   Images images;
   images.pixels =
@@ -167,9 +168,10 @@ Images read_cifar(
   images.labels = at::empty({files * count}, at::kLong);
   auto* pixels = images.pixels.data_ptr<std::uint8_t>();
   auto* labels = images.labels.data_ptr<std::int64_t>();
-  constexpr std::int64_t record = 1 + cifar_pixels;
+  const std::int64_t record = label_bytes + cifar_pixels;
   constexpr std::int64_t records_a_read = 64;
-  std::vector<std::uint8_t> buffer(records_a_read * record);
+  std::vector<std::uint8_t> buffer(
+      static_cast<std::size_t>(records_a_read * record));
   for (const std::string& path : paths) {
     ByteFile file(path);
     for (std::int64_t begin = 0; begin < count; begin += records_a_read) {
@@ -179,9 +181,10 @@ Images read_cifar(
           str("records ", begin, " .. ", begin + some - 1, " of ", count));
       for (std::int64_t i = 0; i < some; ++i) {
         const std::uint8_t* from = buffer.data() + i * record;
-        check_label(file, begin + i, from[0], classes);
-        *labels++ = from[0];
-        pixels = std::copy_n(from + 1, cifar_pixels, pixels);
+        const std::uint8_t label = from[label_bytes - 1];
+        check_label(file, begin + i, label, classes);
+        *labels++ = label;
+        pixels = std::copy_n(from + label_bytes, cifar_pixels, pixels);
       }
     }
     file.finish();

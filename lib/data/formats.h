@@ -25,11 +25,12 @@ Images read_idx(
     std::int64_t classes,
     const Extent& expected = {});
 
-// CIFAR's binary files: records of a label byte and 3 x 32 x 32 bytes,
-// `count` records a file.
+// CIFAR's binary files: records of `label_bytes` labels, of which the last one
+// (the finest) counts, and 3 x 32 x 32 bytes; `count` records a file.
 Images read_cifar(
     const std::vector<std::string>& paths,
     std::int64_t count,
-    std::int64_t classes);
+    std::int64_t classes,
+    std::int64_t label_bytes = 1);
 
 }  // namespace abtrain::data

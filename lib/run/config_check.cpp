@@ -7,6 +7,7 @@
 #include "base/scalars.h"
 #include "base/text.h"
 #include "comm/groups.h"
+#include "data/dataset.h"
 
 namespace abtrain::run {
 namespace {
@@ -96,10 +97,46 @@ void check_schedule(const RunOptions& o, Conflicts& out) {
       out);
 }
 
+void check_data(const data::DataOptions& o, Conflicts& out) {
+  const auto channels =
+      static_cast<std::size_t>(data::dataset_channels(o.name));
+  const auto check_channels = [&](const char* key,
+                                  const std::vector<double>& values) {
+    if (!values.empty() && values.size() != channels) {
+      out.push_back(
+          {{key, "data.name"},
+           str("expected ",
+               channels,
+               channels == 1 ? " value" : " values",
+               ", one a channel, got ",
+               values.size())});
+    }
+  };
+  check_channels("data.mean", o.mean);
+  check_channels("data.std", o.std);
+  if (o.name != "image-folder") {
+    return;
+  }
+  if (o.resize < o.image_size) {
+    out.push_back(
+        {{"data.resize", "data.image_size", "data.name"},
+         str("expected at least data.image_size (",
+             o.image_size,
+             "), got ",
+             o.resize)});
+  }
+  if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {
+    out.push_back(
+        {{"data.crop_scale", "data.name"},
+         "expected two shares, the smaller one first"});
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> check(const RunOptions& options) {
   Conflicts out;
+  check_data(options.data, out);
   if (options.method.name == "ab") {
     check_ab(options, out);
   }

@@ -111,7 +111,8 @@ std::vector<Finding> check_data() {
          found ? place.found_in : "not found",
          found ? ""
                : str(place.how_to_get,
-                     "; then name its folder in ABTRAIN_DATA or data.root")});
+                     "; then name ROOT in ABTRAIN_DATA or data.root:\n      ",
+                     join(split_text(place.layout, '\n'), "\n      "))});
   }
   return findings;
 }

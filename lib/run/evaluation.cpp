@@ -7,6 +7,7 @@
 #include <ATen/ops/eq.h>
 
 #include <algorithm>
+#include <future>
 
 namespace abtrain::run {
 
@@ -45,9 +46,20 @@ Scores evaluate(
   const std::int64_t begin = images.size() * member / group_size;
   const std::int64_t end = images.size() * (member + 1) / group_size;
   Tally own;
+  // The next batch is made while this one is scored.
+  const auto prepare = [&](std::int64_t i) {
+    return std::async(std::launch::async, [&, i] {
+      return augment.evaluation(
+          images, std::min(i, end), std::min(end, i + batch_size));
+    });
+  };
+  std::future<data::Batch> next = prepare(begin);
   for (std::int64_t i = begin; i < end; i += batch_size) {
-    const data::Batch batch =
-        augment.evaluation(images, i, std::min(end, i + batch_size));
+    const data::Batch batch = next.get();
+    next = prepare(i + batch_size);
+    if (batch.labels.size(0) == 0) {  // all damaged
+      continue;
+    }
     const at::Tensor labels = batch.labels.to(device);
     const at::Tensor logits =
         model.forward(batch.images.to(device), false).to(at::kFloat);

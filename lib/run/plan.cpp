@@ -264,7 +264,7 @@ RunLength check_run(
 }
 
 std::string plan_text(const RunOptions& options) {
-  const data::DatasetShape set = data::dataset_shape(options.data.name);
+  const data::DatasetShape set = data::dataset_shape(options.data);
   const nn::InputShape shape{
       set.channels, set.height, set.width, set.classes};
   const auto model = nn::make_model(options.model, shape);

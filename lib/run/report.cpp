@@ -211,6 +211,14 @@ std::string report_table(
           pad(percent(l["energy"], 1), 9) + "\n";
     }
   }
+  const ordered_json damaged = s.value("damaged_images", ordered_json());
+  if (!damaged.is_null() && damaged["count"] > 0) {
+    row("damaged images",
+        str(with_commas(damaged["count"].get<std::int64_t>()),
+            " left out: ",
+            damaged["files"][0].get<std::string>(),
+            damaged["count"] > 1 ? ", ..." : ""));
+  }
   row("files", folder);
   return out;
 }

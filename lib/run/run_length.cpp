@@ -42,9 +42,8 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
 }
 
 nn::InputShape input_shape(const data::Dataset& dataset) {
-  const at::Tensor& pixels = dataset.train.pixels;
   return {
-      pixels.size(1), pixels.size(2), pixels.size(3), dataset.classes};
+      dataset.channels, dataset.height, dataset.width, dataset.classes};
 }
 
 }  // namespace abtrain::run

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "comm/groups.h"
 #include "comm/local.h"
 #include "comm/run_workers.h"
+#include "data/image_files.h"
 #include "device/devices.h"
 #include "run/autocast.h"
 #include "run/config.h"
@@ -33,12 +35,39 @@ int threads_per_worker(const RunOptions& options, std::int64_t workers) {
       1, device::cpu_cores() / static_cast<int>(workers));
 }
 
+// The options with `auto` decode threads replaced by the cores, shared out.
+RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
+  if (options.data.decode_threads == "auto") {
+    options.data.decode_threads = std::to_string(
+        std::max(1, device::cpu_cores() / static_cast<int>(workers)));
+  }
+  return options;
+}
+
+// Damaged files of the set; nothing where there are none.
+nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
+  std::int64_t count = 0;
+  std::vector<std::string> paths;
+  for (const data::Images* images : {&dataset.train, &dataset.test}) {
+    if (images->files) {
+      count += images->files->damaged();
+      for (std::string& path : images->files->damaged_paths()) {
+        paths.push_back(std::move(path));
+      }
+    }
+  }
+  std::ranges::sort(paths);
+  return {{"count", count}, {"files", paths}};
+}
+
 }  // namespace
 
-SessionResult train(const RunOptions& options, Log& log) {
+SessionResult train(const RunOptions& configured, Log& log) {
+  const RunOptions options =
+      with_decode_threads(configured, configured.workers);
   const at::Device device = device::pick_device(options.device);
   data::Dataset dataset =
-      data::load_dataset(options.data.name, options.data.root);
+      data::load_dataset(options.data, &log);
   const data::Images validation =
       data::hold_out(dataset.train, options.data.validation, options.seed);
   log.info(
@@ -64,7 +93,7 @@ SessionResult train(const RunOptions& options, Log& log) {
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
   make_folders(folder);
-  atomic_write(folder + "/config.yaml", to_yaml(options));
+  atomic_write(folder + "/config.yaml", to_yaml(configured));
   std::error_code ignored;
   for (const char* result : {"/summary.json", "/model.safetensors"}) {
     std::filesystem::remove(folder + result, ignored);
@@ -108,17 +137,19 @@ SessionResult train(const RunOptions& options, Log& log) {
 
   save_model(
       folder + "/model.safetensors", *result.model, options.model.names);
-  const nlohmann::ordered_json summary = summarise(options, result);
+  nlohmann::ordered_json summary = summarise(options, result);
+  summary["damaged_images"] = damaged_images(dataset);
   const std::string text = summary.dump(2) + "\n";
   atomic_write(folder + "/summary.json", text);
   return {folder, report_table(options, summary, folder), text};
 }
 
 std::string evaluate_run(
-    const RunOptions& options, const std::string& folder, Log& log) {
+    const RunOptions& configured, const std::string& folder, Log& log) {
+  const RunOptions options = with_decode_threads(configured, 1);
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset =
-      data::load_dataset(options.data.name, options.data.root);
+      data::load_dataset(options.data, &log);
   std::unique_ptr<nn::Model> model =
       nn::make_model(options.model, input_shape(dataset));
   load_model(folder + "/model.safetensors", *model);
@@ -141,10 +172,12 @@ std::string evaluate_run(
                     world)
                     .all;
       });
+  const nlohmann::ordered_json damaged = damaged_images(dataset);
   const nlohmann::ordered_json result = {
       {"accuracy", score.accuracy},
       {"loss", score.loss},
-      {"images", dataset.test.size()},
+      {"images", dataset.test.size() - damaged["count"].get<std::int64_t>()},
+      {"damaged_images", damaged},
       {"compression_ratio",
        static_cast<double>(model->dense_parameters()) /
            static_cast<double>(model->stored_parameters())},

@@ -29,6 +29,9 @@ using Indices = std::vector<std::int64_t>;
 Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
   Dataset set;
   set.name = "test-set";
+  set.channels = channels;
+  set.height = side;
+  set.width = side + 2;
   set.classes = 10;
   for (std::int64_t c = 0; c < channels; ++c) {
     set.mean.push_back(0.3f + 0.1f * static_cast<float>(c));

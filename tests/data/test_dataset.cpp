@@ -75,16 +75,19 @@ void write_cifar(const std::string& folder) {
 
 TEST(Dataset, NamesAndShapes) {
   EXPECT_EQ(
-      dataset_names(), (std::vector<std::string>{"fashion-mnist", "cifar10"}));
-  const DatasetShape fashion = dataset_shape("fashion-mnist");
+      dataset_names(),
+      (std::vector<std::string>{
+          "fashion-mnist", "cifar10", "cifar100", "image-folder"}));
+  const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
-  const DatasetShape cifar = dataset_shape("cifar10");
+  const DatasetShape cifar = dataset_shape({.name = "cifar10"});
   EXPECT_EQ(cifar.channels * cifar.height * cifar.width, 3072);
   EXPECT_EQ(cifar.train, 50'000);
   expect_error(
-      [] { dataset_shape("cifar-10"); },
+      [] { dataset_shape({.name = "cifar-10"}); },
       ErrorKind::Config,
-      {"expected one of fashion-mnist, cifar10", "did you mean 'cifar10'"});
+      {"expected one of fashion-mnist, cifar10, cifar100, image-folder",
+       "did you mean 'cifar10'"});
 }
 
 TEST(Dataset, FashionMnistFromTheUsualFolders) {
@@ -93,7 +96,8 @@ TEST(Dataset, FashionMnistFromTheUsualFolders) {
        {root.path(), root / "fashion-mnist", root / "FashionMNIST/raw"}) {
     fs::create_directories(folder);
     write_fashion(folder);
-    const Dataset set = load_dataset("fashion-mnist", root.path());
+    const Dataset set =
+        load_dataset({.name = "fashion-mnist", .root = root.path()});
     EXPECT_EQ(set.found_in, folder);
     EXPECT_EQ(set.train.size(), 60'000);
     EXPECT_EQ(set.test.size(), 10'000);
@@ -112,7 +116,7 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
   fs::create_directory(folder);
   write_cifar(folder);
   for (const std::string& given : {root.path(), folder}) {
-    const Dataset set = load_dataset("cifar10", given);
+    const Dataset set = load_dataset({.name = "cifar10", .root = given});
     EXPECT_EQ(set.found_in, folder);
     ASSERT_EQ(set.train.size(), 50'000);
     ASSERT_EQ(set.test.size(), 10'000);
@@ -126,9 +130,54 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
   }
   fs::resize_file(folder + "/test_batch.bin", 10'000 * 3073 - 1);
   expect_error(
-      [&] { load_dataset("cifar10", folder); },
+      [&] { load_dataset({.name = "cifar10", .root = folder}); },
       ErrorKind::DamagedData,
       {folder + "/test_batch.bin", "ends within"});
+}
+
+// Records of a coarse and a fine label; the fine one counts.
+TEST(Dataset, Cifar100TakesTheFineLabels) {
+  const TempFolder root;
+  const std::string folder = root / "cifar-100-binary";
+  fs::create_directory(folder);
+  write_sparse(folder + "/train.bin", {7, 99, 200}, 50'000 * 3074);
+  write_sparse(folder + "/test.bin", {19, 42, 100}, 10'000 * 3074);
+  for (const std::string& given : {root.path(), folder}) {
+    const Dataset set = load_dataset({.name = "cifar100", .root = given});
+    EXPECT_EQ(set.found_in, folder);
+    EXPECT_EQ(set.classes, 100);
+    EXPECT_EQ(set.channels, 3);
+    EXPECT_EQ(set.width, 32);
+    ASSERT_EQ(set.train.size(), 50'000);
+    ASSERT_EQ(set.test.size(), 10'000);
+    EXPECT_EQ(set.train.labels.data_ptr<std::int64_t>()[0], 99);
+    EXPECT_EQ(set.test.labels.data_ptr<std::int64_t>()[0], 42);
+    EXPECT_EQ(set.train.pixels.data_ptr<std::uint8_t>()[0], 200);
+  }
+  write_sparse(folder + "/train.bin", {7, 100}, 50'000 * 3074);
+  expect_error(
+      [&] { load_dataset({.name = "cifar100", .root = folder}); },
+      ErrorKind::DamagedData,
+      {folder + "/train.bin", "expected 0 .. 99, found 100"});
+  fs::resize_file(folder + "/test.bin", 10'000 * 3073);
+  write_sparse(folder + "/train.bin", {}, 50'000 * 3074);
+  expect_error(
+      [&] { load_dataset({.name = "cifar100", .root = folder}); },
+      ErrorKind::DamagedData,
+      {folder + "/test.bin", "ends within"});
+}
+
+TEST(Dataset, EachSetSaysHowItMustLie) {
+  const TempFolder empty;
+  for (const std::string& name : dataset_names()) {
+    const DatasetPlace place = find_dataset(name, empty.path());
+    EXPECT_NE(place.how_to_get, "");
+    EXPECT_NE(place.layout.find("ROOT/"), std::string::npos);
+    expect_error(
+        [&] { load_dataset({.name = name, .root = empty.path()}); },
+        ErrorKind::MissingInput,
+        {place.how_to_get, split_text(place.layout, '\n')[0]});
+  }
 }
 
 TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
@@ -137,7 +186,7 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   const std::string images = root / "t10k-images-idx3-ubyte";
   write_sparse(images, idx_header(0x803, {9'999, 28, 28}), 16 + 9'999 * 784);
   expect_error(
-      [&] { load_dataset("fashion-mnist", root.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
       ErrorKind::DamagedData,
       {images,
        "expected 10,000 images of 28 x 28",
@@ -145,7 +194,7 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   fs::remove(images);
   fs::create_directory(images);
   expect_error(
-      [&] { load_dataset("fashion-mnist", root.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
       ErrorKind::DamagedData,
       {images, "found a directory"});
 }
@@ -159,7 +208,7 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
   EXPECT_EQ(find_dataset("fashion-mnist", given.path()).found_in, "");
   write_file(given / "t10k-images-idx3-ubyte.gz", {});
   expect_error(
-      [&] { load_dataset("fashion-mnist", given.path()); },
+      [&] { load_dataset({.name = "fashion-mnist", .root = given.path()}); },
       ErrorKind::MissingInput,
       {given.path() +
            ": lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
@@ -176,7 +225,7 @@ TEST(Dataset, AutoListsEveryPlace) {
   const fs::path before = fs::current_path();
   fs::current_path(empty.path());
   expect_error(
-      [] { load_dataset("cifar10", "auto"); },
+      [] { load_dataset({.name = "cifar10", .root = "auto"}); },
       ErrorKind::MissingInput,
       {empty.path() + ": lacks data_batch_1.bin",
        empty / "cifar-10-batches-bin: no such folder",
@@ -203,7 +252,7 @@ TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
     EXPECT_NE(place.how_to_get, "");
     return;
   }
-  const Dataset set = load_dataset("fashion-mnist", "auto");
+  const Dataset set = load_dataset({.name = "fashion-mnist", .root = "auto"});
   EXPECT_EQ(set.found_in, place.found_in);
   const at::Tensor pixels = set.train.pixels.to(at::kDouble) / 255;
   EXPECT_NEAR(pixels.mean().item<double>(), set.mean[0], 5e-5);

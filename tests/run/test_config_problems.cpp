@@ -427,6 +427,23 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:2:12: error: schedule.warmup_steps: a warm-up of 51 steps "
       "leaves no step at the full rate in a run of 50 steps"}},
+    {"mean_of_other_channels",
+     "data: {name: fashion-mnist, mean: [0.1, 0.2]}\n",
+     {},
+     {"c.yaml:1:29: error: data.mean: expected 1 value, one a channel, got 2"}},
+    {"image_sizes",
+     "data: {name: image-folder, image_size: 300, std: [1]}\n",
+     {"data.crop_scale=[0.5]"},
+     {"c.yaml:1:45: error: data.std: expected 3 values, one a channel, got 1",
+      "c.yaml:1:28: error: data.resize: expected at least data.image_size "
+      "(300), got 256",
+      "--set data.crop_scale=[0.5]: error: data.crop_scale: expected two "
+      "shares, the smaller one first"}},
+    {"crop_scale_that_falls",
+     "data: {name: image-folder, crop_scale: [0.9, 0.5]}\n",
+     {},
+     {"c.yaml:1:28: error: data.crop_scale: expected two shares, the smaller "
+      "one first"}},
     {"milestones_that_fall",
      "schedule: {milestones: [0.75, 0.5]}\n",
      {},

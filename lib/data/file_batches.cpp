@@ -1,0 +1,197 @@
+#include "data/file_batches.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "data/image_files.h"
+
+namespace abtrain::data {
+namespace {
+
+// False where the file is damaged, which is noted.
+bool write_file(
+    ImageReader& reader,
+    ImageFiles& files,
+    std::int64_t file,
+    const std::function<void(JpegDecoder::Size)>& write) {
+  if (files.is_damaged(file)) {
+    return false;
+  }
+  try {
+    files.read(file, reader.bytes());
+    write(reader.open());
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::DamagedData) {
+      throw;
+    }
+    files.add_damaged(file, error.what());
+    return false;
+  }
+}
+
+}  // namespace
+
+// A reader that no other thread uses meanwhile; they are kept, with their
+// buffers.
+class FileBatches::Lent {
+ public:
+  explicit Lent(const FileBatches& owner) : owner_(owner) {
+    const std::lock_guard lock(owner_.mutex_);
+    if (!owner_.idle_.empty()) {
+      reader_ = std::move(owner_.idle_.back());
+      owner_.idle_.pop_back();
+    } else {
+      reader_ = std::make_unique<ImageReader>(owner_.form_);
+    }
+  }
+  ~Lent() {
+    const std::lock_guard lock(owner_.mutex_);
+    owner_.idle_.push_back(std::move(reader_));
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  ImageReader& reader() {
+    return *reader_;
+  }
+
+ private:
+  const FileBatches& owner_;
+  std::unique_ptr<ImageReader> reader_;
+};
+
+FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
+    : form_{options.image_size, options.resize, {}, {}},
+      threads_(
+          options.decode_threads == "auto"
+              ? 1
+              : std::max(1, std::stoi(options.decode_threads))) {
+  ABT_CHECK(
+      form_.side >= 1 && form_.resize >= form_.side,
+      Config,
+      "data.resize: expected at least data.image_size (",
+      form_.side,
+      "), got ",
+      form_.resize);
+  ABT_ASSERT(
+      dataset.mean.size() == 3 && dataset.std.size() == 3,
+      dataset.name,
+      " has ",
+      dataset.mean.size(),
+      " channels");
+  for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
+    form_.scale.push_back(1.0F / (255.0F * dataset.std[c]));
+    form_.shift.push_back(-dataset.mean[c] / dataset.std[c]);
+  }
+}
+
+Batch FileBatches::empty_batch(std::int64_t count) const {
+  return memory_.take(count, 3, form_.side, form_.side);
+}
+
+void FileBatches::for_each(
+    std::int64_t count,
+    const std::function<void(ImageReader&, std::int64_t)>& body) const {
+  std::atomic<std::int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      Lent lent(*this);
+      for (std::int64_t i = next++; i < count; i = next++) {
+        body(lent.reader(), i);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) {
+        error = std::current_exception();
+      }
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> team;
+    for (std::int64_t t = 1; t < std::min<std::int64_t>(threads_, count); ++t) {
+      team.emplace_back(work);
+    }
+    work();
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+Batch FileBatches::training(
+    const Images& images,
+    std::span<const std::int64_t> indices,
+    const Write& write) const {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  Batch batch = empty_batch(count);
+  auto* pixels = batch.images.data_ptr<float>();
+  auto* labels = batch.labels.data_ptr<std::int64_t>();
+  const std::int64_t numel = 3 * form_.side * form_.side;
+  const auto* places = images.places.const_data_ptr<std::int64_t>();
+  const auto* from = images.labels.const_data_ptr<std::int64_t>();
+  for_each(count, [&](ImageReader& reader, std::int64_t i) {
+    const std::int64_t index = indices[static_cast<std::size_t>(i)];
+    for (std::int64_t step = 0;; ++step) {
+      ABT_CHECK(
+          step < images.size(),
+          DamagedData,
+          "all ",
+          with_commas(images.size()),
+          " training images are damaged");
+      const std::int64_t taken = (index + step) % images.size();
+      if (write_file(
+              reader,
+              *images.files,
+              places[taken],
+              [&](JpegDecoder::Size size) {
+                write(reader, size, index, pixels + i * numel);
+              })) {
+        labels[i] = from[taken];
+        return;
+      }
+    }
+  });
+  return batch;
+}
+
+Batch FileBatches::evaluation(
+    const Images& images,
+    std::int64_t begin,
+    std::int64_t end) const {
+  Batch batch = empty_batch(end - begin);
+  auto* pixels = batch.images.data_ptr<float>();
+  auto* labels = batch.labels.data_ptr<std::int64_t>();
+  const std::int64_t numel = 3 * form_.side * form_.side;
+  const auto* places = images.places.const_data_ptr<std::int64_t>();
+  const auto* from = images.labels.const_data_ptr<std::int64_t>();
+  std::vector<char> sound(static_cast<std::size_t>(end - begin));
+  for_each(end - begin, [&](ImageReader& reader, std::int64_t i) {
+    labels[i] = from[begin + i];
+    sound[static_cast<std::size_t>(i)] = write_file(
+        reader, *images.files, places[begin + i], [&](JpegDecoder::Size) {
+          reader.write_centre(/*mirrored=*/false, pixels + i * numel);
+        });
+  });
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < end - begin; ++i) {
+    if (!sound[static_cast<std::size_t>(i)]) {
+      continue;
+    }
+    if (kept < i) {
+      std::copy_n(pixels + i * numel, numel, pixels + kept * numel);
+      labels[kept] = labels[i];
+    }
+    ++kept;
+  }
+  return {batch.images.narrow(0, 0, kept), batch.labels.narrow(0, 0, kept)};
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,163 @@
+#include "data/image_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+namespace {
+
+constexpr std::size_t most_paths = 20;
+constexpr std::size_t most_reasons = 5;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~Descriptor() {
+    if (file_ >= 0) {
+      ::close(file_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const {
+    return file_;
+  }
+
+ private:
+  int file_;
+};
+
+[[noreturn]] void fail() {
+  throw Error(
+      ErrorKind::DamagedData,
+      str("cannot be read: ", std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+ImageFiles::ImageFiles(
+    std::string what,
+    std::string root,
+    std::vector<ListedFolder> folders,
+    double max_damaged,
+    Log* log)
+    : what_(std::move(what)),
+      root_(std::move(root)),
+      folders_(std::move(folders)),
+      max_damaged_(max_damaged),
+      log_(log) {
+  for (std::size_t i = 0; i < folders_.size(); ++i) {
+    const std::string& names = folders_[i].images;
+    ABT_ASSERT(names.size() < UINT32_MAX, folders_[i].path);
+    for (std::size_t at = 0; at < names.size(); at = names.find('\n', at) + 1) {
+      files_.push_back(
+          {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)});
+    }
+  }
+}
+
+std::string ImageFiles::path(std::int64_t file) const {
+  const File& f = files_.at(static_cast<std::size_t>(file));
+  const ListedFolder& folder = folders_[f.folder];
+  const std::size_t end = folder.images.find('\n', f.name);
+  std::string out = root_;
+  out.append("/").append(folder.path).append("/");
+  return out.append(folder.images, f.name, end - f.name);
+}
+
+void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
+  const Descriptor descriptor(path(file));
+  struct stat status {};
+  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {
+    fail();
+  }
+  ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is no regular file");
+  ABT_CHECK(status.st_size > 0, DamagedData, "is empty");
+  ABT_CHECK(
+      status.st_size <= most_bytes,
+      DamagedData,
+      "has ",
+      human_bytes(static_cast<double>(status.st_size)));
+  out.resize(static_cast<std::size_t>(status.st_size));
+  for (std::size_t got = 0; got < out.size();) {
+    const ssize_t some =
+        ::read(descriptor.get(), out.data() + got, out.size() - got);
+    if (some < 0 && errno != EINTR) {
+      fail();
+    }
+    if (some == 0) {
+      out.resize(got);
+    }
+    got += static_cast<std::size_t>(std::max<ssize_t>(some, 0));
+  }
+}
+
+std::int64_t ImageFiles::allowed() const {
+  // A little more, so that 0.07 of 100 is 7.
+  const double share = max_damaged_ * static_cast<double>(size()) + 1e-9;
+  return max_damaged_ > 0
+             ? std::max<std::int64_t>(1, std::llround(std::floor(share)))
+             : 0;
+}
+
+void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
+  const std::string where = path(file);
+  const std::lock_guard lock(mutex_);
+  if (!damaged_.insert(file).second) {
+    return;
+  }
+  if (first_.size() < most_paths) {
+    first_.push_back(where);
+  }
+  if (reasons_.size() < most_reasons) {
+    reasons_.push_back(str(where, ": ", reason));
+  }
+  if (log_ != nullptr) {
+    log_->warning(where, ": ", reason, "; left out");
+  }
+  const auto count = static_cast<std::int64_t>(damaged_.size());
+  ABT_CHECK(
+      count <= allowed(),
+      DamagedData,
+      "data.max_damaged: ",
+      max_damaged_,
+      " allows ",
+      with_commas(allowed()),
+      " of the ",
+      with_commas(size()),
+      " ",
+      what_,
+      " to be damaged, found ",
+      with_commas(count),
+      ":\n  ",
+      join(reasons_, "\n  "),
+      count > static_cast<std::int64_t>(reasons_.size()) ? "\n  ..." : "");
+}
+
+bool ImageFiles::is_damaged(std::int64_t file) const {
+  const std::lock_guard lock(mutex_);
+  return damaged_.contains(file);
+}
+
+std::int64_t ImageFiles::damaged() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(damaged_.size());
+}
+
+std::vector<std::string> ImageFiles::damaged_paths() const {
+  const std::lock_guard lock(mutex_);
+  return first_;
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,195 @@
+#include "data/image_folder.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "data/image_files.h"
+#include "data/image_listing.h"
+
+namespace abtrain::data {
+namespace {
+
+std::string cache_folder() {
+  if (const auto cache = env("XDG_CACHE_HOME")) {
+    return *cache + "/abtrain/index";
+  }
+  const auto home = env("HOME");
+  return home ? *home + "/.cache/abtrain/index" : "";
+}
+
+// "train/CLASS/SUB" -> "CLASS"; "" for the part itself.
+std::string class_of(const std::string& path) {
+  const std::size_t begin = path.find('/');
+  return begin == std::string::npos
+             ? ""
+             : path.substr(begin + 1, path.find('/', begin + 1) - begin - 1);
+}
+
+struct Part {
+  std::string name;
+  std::vector<ListedFolder> folders;  // of classes
+  std::vector<std::string> classes;   // with at least one image
+};
+
+// Takes the folders of one part off the listing.
+Part take_part(
+    const std::string& root,
+    const std::string& name,
+    Listing& listing) {
+  Part part{name, {}, {}};
+  std::vector<std::string> classes;
+  for (ListedFolder& folder : listing.folders) {
+    if (folder.path == name) {
+      classes = lines_of(folder.folders);
+    } else if (folder.path.starts_with(name + "/")) {
+      const std::string found = class_of(folder.path);
+      if (folder.image_count > 0 &&
+          (part.classes.empty() || part.classes.back() != found)) {
+        part.classes.push_back(found);
+      }
+      part.folders.push_back(std::move(folder));
+    }
+  }
+  std::vector<std::string> empty;
+  std::set_difference(
+      classes.begin(),
+      classes.end(),
+      part.classes.begin(),
+      part.classes.end(),
+      std::back_inserter(empty));
+  const auto shown =
+      static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
+  ABT_CHECK(
+      !classes.empty(),
+      DamagedData,
+      root,
+      "/",
+      name,
+      ": expected a folder for each class, found none");
+  ABT_CHECK(
+      empty.empty(),
+      DamagedData,
+      root,
+      "/",
+      name,
+      ": expected .jpg or .jpeg files in each folder, found none in ",
+      join({empty.begin(), empty.begin() + shown}, ", "),
+      empty.size() > 10 ? ", ..." : "");
+  return part;
+}
+
+Images images_of(
+    Part part,
+    const std::vector<std::string>& classes,
+    const std::string& what,
+    const DataOptions& options,
+    const std::string& root,
+    Log* log) {
+  std::int64_t count = 0;
+  for (const ListedFolder& folder : part.folders) {
+    count += folder.image_count;
+  }
+  Images images;
+  images.labels = at::empty({count}, at::kLong);
+  images.places = at::arange(count, at::kLong);
+  auto* label = images.labels.data_ptr<std::int64_t>();
+  for (const ListedFolder& folder : part.folders) {
+    const auto place =
+        std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
+    label = std::fill_n(label, folder.image_count, place - classes.begin());
+  }
+  images.files = std::make_shared<ImageFiles>(
+      what, root, std::move(part.folders), options.max_damaged, log);
+  return images;
+}
+
+void tell(
+    const Listing& listing,
+    const std::string& root,
+    double seconds,
+    Log& log) {
+  std::int64_t images = 0, others = 0;
+  for (const ListedFolder& folder : listing.folders) {
+    // Files beside the classes belong to none.
+    const bool part = folder.path.find('/') == std::string::npos;
+    images += part ? 0 : folder.image_count;
+    others += folder.others + (part ? folder.image_count : 0);
+  }
+  const auto folders = static_cast<std::int64_t>(listing.folders.size());
+  log.info(
+      root,
+      ": ",
+      with_commas(images),
+      " images in ",
+      fixed(seconds, 1),
+      " s; listed ",
+      with_commas(listing.read),
+      " of ",
+      with_commas(folders),
+      " folders",
+      listing.index.empty() ? "" : ", index ",
+      listing.index);
+  if (others > 0) {
+    log.info(
+        root,
+        ": ",
+        with_commas(others),
+        others == 1 ? " file is" : " files are",
+        " left out: no .jpg or .jpeg in the folder of a class");
+  }
+  if (!listing.remarks.empty()) {
+    log.warning(listing.remarks);
+  }
+}
+
+}  // namespace
+
+Dataset open_image_folder(
+    const DataOptions& options,
+    const std::string& root,
+    Log* log) {
+  const Stopwatch watch;
+  Listing listing = list_images(root, {"train", "val"}, cache_folder());
+  if (log != nullptr) {
+    tell(listing, root, watch.seconds(), *log);
+  }
+  Part train = take_part(root, "train", listing);
+  Part val = take_part(root, "val", listing);
+  const std::vector<std::string> classes = train.classes;
+  for (const std::string& name : val.classes) {
+    ABT_CHECK(
+        std::binary_search(classes.begin(), classes.end(), name),
+        DamagedData,
+        root,
+        "/val/",
+        name,
+        ": expected only classes that train has, found another",
+        nearest(name, classes).empty()
+            ? ""
+            : str(" (did you mean '", nearest(name, classes), "'?)"));
+  }
+  return {
+      .name = options.name,
+      .found_in = root,
+      .channels = 3,
+      .height = options.image_size,
+      .width = options.image_size,
+      .classes = static_cast<std::int64_t>(classes.size()),
+      .mean = {},
+      .std = {},
+      .flips = true,
+      .train = images_of(
+          std::move(train), classes, "training images", options, root, log),
+      .test = images_of(
+          std::move(val), classes, "images of val", options, root, log)};
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,20 @@
+// ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg as a data set. A class's
+// number is its place among the sorted names of train, as in torchvision's
+// ImageFolder.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+
+namespace abtrain::data {
+
+// Name, place, sizes and files; mean, std and flips are the caller's. Throws
+// Error(DamagedData) for a class without images, or one of val that train does
+// not have. `log` may be null.
+Dataset open_image_folder(
+    const DataOptions& options,
+    const std::string& root,
+    Log* log);
+
+}  // namespace abtrain::data

@@ -1,0 +1,346 @@
+#include "data/image_listing.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <iomanip>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+// Only the one-shot hash, inlined: nothing to link.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace abtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view first_line = "abtrain image index 1\n";
+constexpr std::string_view checksum_word = "checksum ";
+constexpr int deepest = 32;
+// Time stamps are coarse: a folder that changed so recently may change again
+// without one showing.
+constexpr std::int64_t young_ns = 2'000'000'000;
+
+using Known = std::map<std::string, ListedFolder, std::less<>>;
+
+bool is_jpeg(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) {
+    return false;
+  }
+  std::string ending(name.substr(dot + 1));
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return ending == "jpg" || ending == "jpeg";
+}
+
+std::string hash_of(std::string_view text) {
+  std::ostringstream out;
+  out << std::hex << std::setw(16) << std::setfill('0')
+      << XXH3_64bits(text.data(), text.size());
+  return out.str();
+}
+
+std::string sorted_lines(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (const std::string& name : names) {
+    out.append(name).push_back('\n');
+  }
+  return out;
+}
+
+// Modification time in ns; -1 where it is not there.
+std::int64_t changed_at(const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    return -1;
+  }
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 +
+         status.st_mtim.tv_nsec;
+}
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Takes the parts of an index off its front; fails rather than throws.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : left_(text) {}
+  bool take(std::string_view word) {
+    const bool there = left_.starts_with(word);
+    left_.remove_prefix(there ? word.size() : 0);
+    return there;
+  }
+  // A number and the blank after it.
+  bool take(std::int64_t& value) {
+    const char* end = left_.data() + left_.size();
+    const auto [stop, error] = std::from_chars(left_.data(), end, value);
+    left_.remove_prefix(static_cast<std::size_t>(stop - left_.data()));
+    return error == std::errc() && take(" ");
+  }
+  bool take_lines(std::int64_t count, std::string& out) {
+    std::size_t end = 0;
+    for (; count > 0; --count) {
+      end = left_.find('\n', end);
+      if (end == std::string_view::npos) {
+        return false;
+      }
+      ++end;
+    }
+    out = left_.substr(0, end);
+    left_.remove_prefix(end);
+    return count == 0;
+  }
+  bool done() const {
+    return left_.empty();
+  }
+
+ private:
+  std::string_view left_;
+};
+
+std::string to_text(const std::vector<ListedFolder>& folders) {
+  std::string out(first_line);
+  for (const ListedFolder& f : folders) {
+    out +=
+        str("folder ",
+            f.changed,
+            " ",
+            std::count(f.folders.begin(), f.folders.end(), '\n'),
+            " ",
+            f.image_count,
+            " ",
+            f.others,
+            " ",
+            f.path,
+            "\n");
+    out += f.folders;
+    out += f.images;
+  }
+  return out + str(checksum_word, hash_of(out), "\n");
+}
+
+std::optional<Known> from_text(std::string_view text) {
+  const std::size_t end = text.rfind(checksum_word);
+  if (!text.starts_with(first_line) || end == std::string_view::npos ||
+      text.substr(end) !=
+          str(checksum_word, hash_of(text.substr(0, end)), "\n")) {
+    return std::nullopt;
+  }
+  Known known;
+  Cursor cursor(text.substr(first_line.size(), end - first_line.size()));
+  while (!cursor.done()) {
+    ListedFolder f;
+    std::int64_t folders = 0;
+    if (!cursor.take("folder ") || !cursor.take(f.changed) ||
+        !cursor.take(folders) || !cursor.take(f.image_count) ||
+        !cursor.take(f.others) || !cursor.take_lines(1, f.path) ||
+        !cursor.take_lines(folders, f.folders) ||
+        !cursor.take_lines(f.image_count, f.images)) {
+      return std::nullopt;
+    }
+    f.path.pop_back();
+    std::string path = f.path;
+    known.emplace(std::move(path), std::move(f));
+  }
+  return known;
+}
+
+ListedFolder read_folder(const fs::path& root, const std::string& path) {
+  ListedFolder f;
+  f.path = path;
+  // Taken before the reading: a change while it goes on shows next time.
+  f.changed = changed_at(root / path);
+  if (f.changed > now_ns() - young_ns) {
+    f.changed = -1;
+  }
+  std::vector<std::string> folders, images;
+  std::error_code error;
+  fs::directory_iterator entry(root / path, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (name.starts_with('.')) {
+      continue;
+    }
+    if (name.find('\n') != std::string::npos) {
+      ++f.others;
+    } else if (entry->is_directory(ignored)) {
+      folders.push_back(std::move(name));
+    } else if (is_jpeg(name)) {
+      images.push_back(std::move(name));
+    } else {
+      ++f.others;
+    }
+  }
+  ABT_CHECK(
+      !error,
+      Io,
+      (root / path).string(),
+      ": cannot be listed: ",
+      error.message());
+  f.image_count = static_cast<std::int64_t>(images.size());
+  f.folders = sorted_lines(folders);
+  f.images = sorted_lines(images);
+  return f;
+}
+
+class Lister {
+ public:
+  Lister(fs::path root, Known known)
+      : root_(std::move(root)), known_(std::move(known)) {}
+
+  void add_part(const std::string& part) {
+    const ListedFolder& top = add(part, 0);
+    for (const std::string& name : lines_of(top.folders)) {
+      const std::size_t begin = listing.folders.size();
+      add_tree(str(part, "/", name), 1);
+      std::sort(
+          listing.folders.begin() + static_cast<std::ptrdiff_t>(begin),
+          listing.folders.end(),
+          [](const auto& a, const auto& b) { return a.path < b.path; });
+    }
+  }
+  // Folders of the old index that are gone, or were read anew.
+  bool stale() const {
+    return !known_.empty() || listing.read > 0;
+  }
+
+  Listing listing;
+
+ private:
+  const ListedFolder& add(const std::string& path, int depth) {
+    ABT_CHECK(
+        depth <= deepest,
+        DamagedData,
+        (root_ / path).string(),
+        ": expected at most ",
+        deepest,
+        " folders in one another, found more (a link to a folder above?)");
+    auto known = known_.extract(path);
+    if (known && known.mapped().changed >= 0 &&
+        known.mapped().changed == changed_at(root_ / path)) {
+      listing.folders.push_back(std::move(known.mapped()));
+    } else {
+      listing.folders.push_back(read_folder(root_, path));
+      ++listing.read;
+    }
+    return listing.folders.back();
+  }
+  void add_tree(const std::string& path, int depth) {
+    // A copy of the names: the vector grows meanwhile.
+    for (const std::string& name : lines_of(add(path, depth).folders)) {
+      add_tree(str(path, "/", name), depth + 1);
+    }
+  }
+
+  fs::path root_;
+  Known known_;
+};
+
+// The index, from the first of `files` that holds a sound one.
+Known load_index(const std::vector<std::string>& files, Listing& listing) {
+  for (const std::string& file : files) {
+    std::error_code ignored;
+    if (file.empty() || !fs::exists(file, ignored)) {
+      continue;
+    }
+    try {
+      if (std::optional<Known> known = from_text(read_file(file))) {
+        listing.index = file;
+        return std::move(*known);
+      }
+      listing.remarks += str(file, " is no sound index: not used. ");
+    } catch (const Error& error) {
+      listing.remarks += str(error.what(), ". ");
+    }
+  }
+  return {};
+}
+
+// Into the first of `files` that can be written.
+void save_index(const std::vector<std::string>& files, Listing& listing) {
+  const std::string text = to_text(listing.folders);
+  listing.index.clear();
+  std::string failures;
+  for (const std::string& file : files) {
+    try {
+      if (file.empty()) {
+        continue;
+      }
+      if (file != files.front()) {
+        make_folders(fs::path(file).parent_path().string());
+      }
+      atomic_write(file, text);
+      listing.index = file;
+      break;
+    } catch (const Error& error) {
+      failures += str(error.what(), ". ");
+    }
+  }
+  if (listing.index.empty()) {
+    listing.remarks += str("the list of images is not kept: ", failures);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+Listing list_images(
+    const std::string& root,
+    const std::vector<std::string>& parts,
+    const std::string& cache_folder) {
+  std::error_code ignored;
+  const std::string beside = root + "/.abtrain-index";
+  const std::string cached =
+      cache_folder.empty()
+          ? ""
+          : str(cache_folder,
+                "/",
+                hash_of(fs::weakly_canonical(root, ignored).string()));
+  Listing found;
+  // A cached one is there only where none could be written beside the data.
+  Known known = load_index({cached, beside}, found);
+  Lister lister(root, std::move(known));
+  lister.listing = std::move(found);
+  for (const std::string& part : parts) {
+    lister.add_part(part);
+  }
+  if (lister.stale()) {
+    save_index({beside, cached}, lister.listing);
+    if (lister.listing.index == beside && !cached.empty()) {
+      fs::remove(cached, ignored);
+    }
+  }
+  return std::move(lister.listing);
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,70 @@
+#include "data/image_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace abtrain::data {
+namespace {
+
+// Resize to `size` pixels of which CenterCrop takes `side`; its place is
+// rounded half to even as Python's round() does.
+Axis centre(std::int64_t pixels, std::int64_t size, std::int64_t side) {
+  return {
+      0,
+      static_cast<double>(pixels),
+      size,
+      std::lrint(static_cast<double>(size - side) / 2),
+      side};
+}
+
+}  // namespace
+
+JpegDecoder::Size ImageReader::open() {
+  size_ = decoder_.open(bytes_);
+  return size_;
+}
+
+void ImageReader::write_centre(bool mirrored, float* out) {
+  const auto [width, height] = size_;
+  const std::int64_t shorter = std::min(width, height);
+  const auto resized = [&](std::int64_t side) {
+    return form_.resize * side / shorter;
+  };
+  resampler_.run(
+      decoder_.decode(1),
+      centre(width, resized(width), form_.side),
+      centre(height, resized(height), form_.side),
+      mirrored,
+      form_.scale,
+      form_.shift,
+      out);
+}
+
+void ImageReader::write_box(const Box& box, bool mirrored, float* out) {
+  // Scales between these are no faster: libjpeg-turbo has fast code for the
+  // powers of two alone.
+  int divisor = 8;
+  while (divisor > 1 &&
+         std::min(box.height, box.width) < divisor * form_.side) {
+    divisor /= 2;
+  }
+  const Picture picture = decoder_.decode(divisor);
+  const auto axis = [&](std::int64_t begin, std::int64_t length) -> Axis {
+    return {
+        static_cast<double>(begin) / divisor,
+        static_cast<double>(begin + length) / divisor,
+        form_.side,
+        0,
+        form_.side};
+  };
+  resampler_.run(
+      picture,
+      axis(box.left, box.width),
+      axis(box.top, box.height),
+      mirrored,
+      form_.scale,
+      form_.shift,
+      out);
+}
+
+}  // namespace abtrain::data

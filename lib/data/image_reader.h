@@ -1,0 +1,47 @@
+// One thread's tools to turn a JPEG file into network input, as torchvision's
+// transforms on a Pillow image do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/jpeg.h"
+#include "data/random_box.h"
+#include "data/resample.h"
+
+namespace abtrain::data {
+
+// What the images become: `side` x `side` pixels of value * scale + shift, a
+// channel.
+struct ImageForm {
+  std::int64_t side = 0;
+  std::int64_t resize = 0;  // shorter side of the whole image, at least `side`
+  std::vector<float> scale, shift;
+};
+
+class ImageReader {
+ public:
+  explicit ImageReader(ImageForm form) : form_(std::move(form)) {}
+
+  // The file's bytes go here; then open() reads the header. This and decoding
+  // throw Error(DamagedData) with the reason alone.
+  std::vector<std::uint8_t>& bytes() {
+    return bytes_;
+  }
+  JpegDecoder::Size open();
+
+  // Resize and CenterCrop. Decodes in full, so that figures are torchvision's.
+  void write_centre(bool mirrored, float* out);
+  // The box, resized. Decodes no larger than that needs.
+  void write_box(const Box& box, bool mirrored, float* out);
+
+ private:
+  ImageForm form_;
+  std::vector<std::uint8_t> bytes_;
+  JpegDecoder decoder_;
+  JpegDecoder::Size size_{};
+  Resampler resampler_;
+};
+
+}  // namespace abtrain::data

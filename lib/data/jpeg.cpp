@@ -1,0 +1,139 @@
+#include "data/jpeg.h"
+
+#include <turbojpeg.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+namespace {
+
+// What Pillow takes for an attack: a header that claims more pixels.
+constexpr std::int64_t most_pixels = 178'956'970;
+// Readers may load four bytes at the last pixel.
+constexpr std::size_t spare_bytes = 16;
+
+std::string reason_of(void* handle) {
+  return tjGetErrorStr2(handle);
+}
+
+// The first warning, or the error that ended the decoding: the library's error
+// code does not tell an error after a warning from a warning. Only these leave
+// a whole image.
+bool is_tolerable(std::string_view reason) {
+  for (const char* warning :
+       {"Corrupt JPEG data:",
+        "Inconsistent progression",
+        "Invalid SOS parameters",
+        "Unknown Adobe color",
+        "Warning:"}) {
+    if (reason.starts_with(warning)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// As Pillow: stored values are 255 - ink, whether the file says so or not.
+void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
+  for (; pixels > 0; --pixels, inks += 4, rgb += 3) {
+    const int light = inks[3];
+    for (int c = 0; c < 3; ++c) {
+      const int product = (255 - inks[c]) * light + 128;
+      rgb[c] =
+          static_cast<std::uint8_t>(light - (((product >> 8) + product) >> 8));
+    }
+  }
+}
+
+}  // namespace
+
+void JpegDecoder::Close::operator()(void* handle) const {
+  tjDestroy(handle);
+}
+
+JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
+  ABT_ASSERT(handle_ != nullptr, "libturbojpeg");
+}
+JpegDecoder::~JpegDecoder() = default;
+
+// What the library keeps of a damaged file (its tables) would spoil the next.
+void JpegDecoder::fail(const std::string& reason) {
+  handle_.reset(tjInitDecompress());
+  throw Error(ErrorKind::DamagedData, reason);
+}
+
+JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
+  int width = 0, height = 0, sampling = 0, colours = 0;
+  const int result = tjDecompressHeader3(
+      handle_.get(),
+      bytes.data(),
+      static_cast<unsigned long>(bytes.size()),
+      &width,
+      &height,
+      &sampling,
+      &colours);
+  // Sizes are set where the header was read, with warnings or without; it says
+  // yes to tables alone, too.
+  if (width <= 0 || height <= 0) {
+    fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
+  }
+  ABT_CHECK(
+      std::int64_t{width} * height <= most_pixels,
+      DamagedData,
+      "claims to have ",
+      width,
+      " x ",
+      height,
+      " pixels");
+  bytes_ = bytes;
+  size_ = {width, height};
+  cmyk_ = colours == TJCS_CMYK || colours == TJCS_YCCK;
+  return size_;
+}
+
+Picture JpegDecoder::decode(int divisor) {
+  const tjscalingfactor factor{1, divisor};
+  const auto scaled = [&](std::int64_t side) {
+    return TJSCALED(static_cast<int>(side), factor);
+  };
+  const int width = scaled(size_.width), height = scaled(size_.height);
+  const auto count =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  const auto reserve = [](std::vector<std::uint8_t>& buffer,
+                          std::size_t bytes) {
+    if (buffer.size() < bytes) {
+      buffer.resize(bytes);
+    }
+  };
+  reserve(pixels_, 3 * count + spare_bytes);
+  if (cmyk_) {
+    reserve(inks_, 4 * count);
+  }
+  // The decoder's defaults, which are Pillow's: the accurate transform and
+  // smooth upsampling of the colours.
+  const int result = tjDecompress2(
+      handle_.get(),
+      bytes_.data(),
+      static_cast<unsigned long>(bytes_.size()),
+      cmyk_ ? inks_.data() : pixels_.data(),
+      width,
+      /*pitch=*/0,
+      height,
+      cmyk_ ? TJPF_CMYK : TJPF_RGB,
+      TJFLAG_ACCURATEDCT);
+  if (result != 0) {
+    const std::string reason = reason_of(handle_.get());
+    if (!is_tolerable(reason)) {
+      fail(reason);
+    }
+  }
+  if (cmyk_) {
+    to_rgb(inks_.data(), pixels_.data(), static_cast<std::int64_t>(count));
+  }
+  return {pixels_.data(), width, height};
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,70 @@
+#include "data/random_box.h"
+
+#include <cmath>
+
+namespace abtrain::data {
+namespace {
+
+constexpr int attempts = 10;
+
+double between(Random& random, double low, double high) {
+  return low + (high - low) * random.uniform();
+}
+
+// 0 .. room.
+std::int64_t place(Random& random, std::int64_t room) {
+  return random.below(static_cast<std::uint32_t>(room + 1));
+}
+
+double area_of(std::int64_t height, std::int64_t width) {
+  return static_cast<double>(height) * static_cast<double>(width);
+}
+
+}  // namespace
+
+Box draw_erased(Random& random, std::int64_t height, std::int64_t width) {
+  constexpr double smallest = 0.02, largest = 0.33;
+  const double log_low = std::log(0.3), log_high = std::log(3.3);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const double area =
+        area_of(height, width) * between(random, smallest, largest);
+    const double ratio = std::exp(between(random, log_low, log_high));
+    const std::int64_t h = std::lrint(std::sqrt(area * ratio));
+    const std::int64_t w = std::lrint(std::sqrt(area / ratio));
+    if (h < height && w < width) {
+      const std::int64_t top = place(random, height - h);
+      return {top, place(random, width - w), h, w};
+    }
+  }
+  return {};
+}
+
+Box draw_crop(
+    Random& random,
+    std::int64_t height,
+    std::int64_t width,
+    double least,
+    double most) {
+  constexpr double narrowest = 3.0 / 4, widest = 4.0 / 3;
+  const double log_low = std::log(narrowest), log_high = std::log(widest);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const double area = area_of(height, width) * between(random, least, most);
+    const double ratio = std::exp(between(random, log_low, log_high));
+    const std::int64_t w = std::lrint(std::sqrt(area * ratio));
+    const std::int64_t h = std::lrint(std::sqrt(area / ratio));
+    if (0 < w && w <= width && 0 < h && h <= height) {
+      const std::int64_t top = place(random, height - h);
+      return {top, place(random, width - w), h, w};
+    }
+  }
+  const double ratio = static_cast<double>(width) / static_cast<double>(height);
+  std::int64_t h = height, w = width;
+  if (ratio < narrowest) {
+    h = std::lrint(static_cast<double>(w) / narrowest);
+  } else if (ratio > widest) {
+    w = std::lrint(static_cast<double>(h) * widest);
+  }
+  return {(height - h) / 2, (width - w) / 2, h, w};
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,55 @@
+// Resamples RGB bytes as Pillow's Image.resize(BILINEAR) does, to the bit: a
+// triangle filter that widens as the image shrinks, first along the rows, then
+// along the columns, each rounded to bytes. Writes value * scale + shift.
+// (Pillow 13 goes the other way round where the rows grow and the columns
+// shrink, which is a level up or down here and there.)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/jpeg.h"
+
+namespace abtrain::data {
+
+// One direction of a resampling, in pixels: low .. high of the source becomes
+// 0 .. size, of which first .. first+count-1 are wanted.
+struct Axis {
+  double low = 0, high = 0;
+  std::int64_t size = 0, first = 0, count = 0;
+};
+
+// For one thread; keeps its buffers.
+class Resampler {
+ public:
+  // `scale` and `shift`: one value a channel. `out`: y.count x x.count x 3.
+  // Pixels outside low .. high, where they are whole numbers, do not count.
+  void run(
+      const Picture& picture,
+      const Axis& x,
+      const Axis& y,
+      bool mirrored,
+      std::span<const float> scale,
+      std::span<const float> shift,
+      float* out);
+
+ private:
+  // What each wanted pixel is made of: the source pixels begin[i] ..
+  // begin[i] + count[i] - 1, in pairs[i] pairs. `most` weights a pixel, an even
+  // number, the last ones 0.
+  struct Taps {
+    std::int64_t most = 0;
+    std::vector<std::int64_t> begin, count, pairs;
+    std::vector<std::int32_t> weights;
+    std::vector<double> exact;
+  };
+  static void prepare(const Axis& axis, std::int64_t limit, Taps& taps);
+
+  Taps x_, y_;
+  std::vector<std::uint8_t> rows_;
+  std::vector<std::int32_t> sums_;
+  std::vector<float> scales_, shifts_;
+};
+
+}  // namespace abtrain::data
