@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
+#include "device/memory.h"
 #include "run/trainer.h"
 
 namespace {
@@ -126,6 +127,7 @@ int main(int argc, char** argv) {
         "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]\n");
     return 2;
   }
+  device::keep_freed_memory();
   try {
     const run::RunOptions options = options_of(argc, argv);
     at::set_num_threads(static_cast<int>(options.train.threads));

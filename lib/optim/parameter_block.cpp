@@ -52,7 +52,7 @@ ParameterBlock::ParameterBlock(
     }
     at::Tensor view = view_like(values_, offsets_[i], source);
     view.copy_(source);
-    value_views_.push_back(view);
+    value_views_.push_back(values_.narrow(0, offsets_[i], view.numel()));
     tensor = view;
     tensor.set_requires_grad(trained);
   }
@@ -63,14 +63,15 @@ ParameterBlock::ParameterBlock(
   gradients_ = at::zeros({total}, options);
   moments_ = at::zeros({moment_count_ * total}, options);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& value = value_views_[i];
-    gradient_views_.push_back(view_like(gradients_, offsets_[i], value));
+    at::Tensor& tensor = *parameters_[i].tensor;
+    gradient_views_.push_back(
+        gradients_.narrow(0, offsets_[i], tensor.numel()));
     for (int k = 0; k < moment_count_; ++k) {
       moment_views_[static_cast<std::size_t>(k)].push_back(
-          view_like(moments_, k * total + offsets_[i], value));
+          moments_.narrow(0, k * total + offsets_[i], tensor.numel()));
     }
     steps_.push_back(at::zeros({}, options));
-    parameters_[i].tensor->mutable_grad() = gradient_views_.back();
+    tensor.mutable_grad() = view_like(gradients_, offsets_[i], tensor);
   }
 }
 

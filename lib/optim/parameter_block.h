@@ -51,7 +51,8 @@ class ParameterBlock {
     return moment_count_;
   }
 
-  // Views that the optimizer works on, one a parameter.
+  // Flat views that the optimizer works on, one a parameter: of others than
+  // row-major ones LibTorch's fused kernels would copy the gradients.
   const std::vector<at::Tensor>& value_views() const {
     return value_views_;
   }

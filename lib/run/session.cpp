@@ -13,6 +13,7 @@
 #include "comm/run_workers.h"
 #include "data/image_files.h"
 #include "device/devices.h"
+#include "device/memory.h"
 #include "run/autocast.h"
 #include "run/config.h"
 #include "run/initial_model.h"
@@ -63,6 +64,7 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
 }  // namespace
 
 SessionResult train(const RunOptions& configured, Log& log) {
+  device::keep_freed_memory();
   const RunOptions options =
       with_decode_threads(configured, configured.workers);
   const at::Device device = device::pick_device(options.device);
@@ -146,6 +148,7 @@ SessionResult train(const RunOptions& configured, Log& log) {
 
 std::string evaluate_run(
     const RunOptions& configured, const std::string& folder, Log& log) {
+  device::keep_freed_memory();
   const RunOptions options = with_decode_threads(configured, 1);
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset =

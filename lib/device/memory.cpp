@@ -1,0 +1,20 @@
+#include "device/memory.h"
+
+#include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace abtrain::device {
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kMiB = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, 256 * kMiB);
+  mallopt(M_TRIM_THRESHOLD, 1024 * kMiB);
+  // Threads' own arenas hold 64 MiB at most; what is larger would be mapped.
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
+}  // namespace abtrain::device
