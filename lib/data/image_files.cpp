@@ -38,10 +38,18 @@ class Descriptor {
   int file_;
 };
 
-[[noreturn]] void fail() {
+// A file that is not there or not ours to read counts as damaged; a system that
+// is short of something, or a disk that fails, does not make images bad.
+[[noreturn]] void fail(const std::string& path) {
+  const int error = errno;
+  const bool of_the_file = error == ENOENT || error == EACCES ||
+                           error == ELOOP || error == ENAMETOOLONG ||
+                           error == ENOTDIR || error == ENXIO;
+  const std::string reason =
+      str("cannot be read: ", std::generic_category().message(error));
   throw Error(
-      ErrorKind::DamagedData,
-      str("cannot be read: ", std::generic_category().message(errno)));
+      of_the_file ? ErrorKind::DamagedData : ErrorKind::Io,
+      of_the_file ? reason : str(path, ": ", reason));
 }
 
 }  // namespace
@@ -77,10 +85,11 @@ std::string ImageFiles::path(std::int64_t file) const {
 }
 
 void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
-  const Descriptor descriptor(path(file));
+  const std::string where = path(file);
+  const Descriptor descriptor(where);
   struct stat status {};
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {
-    fail();
+    fail(where);
   }
   ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is no regular file");
   ABT_CHECK(status.st_size > 0, DamagedData, "is empty");
@@ -94,7 +103,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
     const ssize_t some =
         ::read(descriptor.get(), out.data() + got, out.size() - got);
     if (some < 0 && errno != EINTR) {
-      fail();
+      fail(where);
     }
     if (some == 0) {
       out.resize(got);

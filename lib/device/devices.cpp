@@ -81,6 +81,30 @@ int cpu_cores() {
   return cores;
 }
 
+namespace {
+
+// The smallest limit of this process's groups (version 2, or version 1 as a
+// container mounts it), at most `physical`.
+std::int64_t memory_limit(std::int64_t physical) {
+  const fs::path mount = "/sys/fs/cgroup";
+  std::vector<fs::path> files = {mount / "memory/memory.limit_in_bytes"};
+  for (fs::path group = own_group();; group = group.parent_path()) {
+    files.push_back(mount / group / "memory.max");
+    if (group.empty()) {
+      break;
+    }
+  }
+  for (const fs::path& path : files) {
+    std::int64_t limit = 0;  // the word "max" reads as none
+    if (std::ifstream(path) >> limit && limit > 0) {
+      physical = std::min(physical, limit);
+    }
+  }
+  return physical;
+}
+
+}  // namespace
+
 DeviceInfo cpu_device() {
   DeviceInfo info{c10::Device(c10::kCPU), "CPU"};
   std::ifstream file("/proc/cpuinfo");
@@ -91,8 +115,9 @@ DeviceInfo cpu_device() {
       break;
     }
   }
-  info.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                      sysconf(_SC_PAGESIZE);
+  info.memory_bytes =
+      memory_limit(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                   sysconf(_SC_PAGESIZE));
   return info;
 }
 

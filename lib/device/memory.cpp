@@ -10,7 +10,9 @@ namespace abtrain::device {
 void keep_freed_memory() {
 #ifdef __GLIBC__
   constexpr int kMiB = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, 256 * kMiB);
+  if (mallopt(M_MMAP_THRESHOLD, 256 * kMiB) == 0) {
+    mallopt(M_MMAP_THRESHOLD, 32 * kMiB);  // the most of an older glibc
+  }
   mallopt(M_TRIM_THRESHOLD, 1024 * kMiB);
   // Threads' own arenas hold 64 MiB at most; what is larger would be mapped.
   mallopt(M_ARENA_MAX, 1);

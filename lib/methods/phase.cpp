@@ -37,7 +37,8 @@ PhasePlan make_phase_plan(
     plan.interval = std::max<std::int64_t>(1, plan.interval);
   }
   if (is_share(options.full_rank_steps)) {
-    plan.full_rank = std::min(plan.full_rank, plan.interval - 1);
+    plan.full_rank = std::min(
+        std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
   plan.reference_anchor = options.anchor == "reference";
   ABT_CHECK(

@@ -28,8 +28,8 @@ struct PhasePlan {
 // What happens once `t` steps are done (t = 0: before the first), in `phase`.
 Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
 
-// In whole steps. An S that is a share of the run has at least one step, such a
-// D is cut to S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
+// In whole steps. An S or D that is a share of the run has at least one step,
+// such a D at most S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
 PhasePlan make_phase_plan(
     const MethodOptions& options, const RunLength& run);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "nn/dropout.h"
 #include "nn/linear.h"
 
 namespace abtrain::nn {
@@ -14,9 +15,10 @@ std::string flat_name(std::size_t index) {
   return "fc" + std::to_string(index);
 }
 
-Architecture softmax(const ModelOptions&, const InputShape& shape) {
+Architecture softmax(const ModelOptions& options, const InputShape& shape) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
+  add_dropout(*layers, options);
   layers->add(
       "fc",
       std::make_unique<Linear>(
@@ -36,6 +38,7 @@ Architecture mlp(const ModelOptions& options, const InputShape& shape) {
     in = width;
     ++index;
   }
+  add_dropout(*layers, options);
   layers->add(flat_name(index), std::make_unique<Linear>(in, shape.classes));
   return {std::move(layers), {flat_name(index)}};
 }
@@ -74,6 +77,7 @@ Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
   layers->add("relu3", relu());
   layers->add("fc2", std::make_unique<Linear>(wide(120), wide(84)));
   layers->add("relu4", relu());
+  add_dropout(*layers, options);
   layers->add("fc3", std::make_unique<Linear>(wide(84), shape.classes));
   return {std::move(layers), {"conv1", "fc3"}};
 }
@@ -122,6 +126,12 @@ constexpr Family kFamilies[] = {
 };
 
 }  // namespace
+
+void add_dropout(Sequential& layers, const ModelOptions& options) {
+  if (options.drop_rate > 0) {
+    layers.add("drop", std::make_unique<Dropout>(options.drop_rate));
+  }
+}
 
 std::int64_t scaled(std::int64_t channels, const ModelOptions& options) {
   return std::max<std::int64_t>(

@@ -40,6 +40,9 @@ std::vector<std::string> model_names();
 // take.
 Architecture build(const ModelOptions& options, const InputShape& shape);
 
+// Adds dropout where there is any (model.drop_rate).
+void add_dropout(Sequential& layers, const ModelOptions& options);
+
 // A channel count of a conv net times `model.width`.
 std::int64_t scaled(std::int64_t channels, const ModelOptions& options);
 

@@ -74,7 +74,7 @@ class Model {
   }
 
   // Fills every weight from (seed, its place in the model). init: kaiming (as
-  // its layer says: the defaults of torchvision and timm, nn/init.h) or
+  // its layer says: torchvision's for resnet, timm's for vgg and vit, nn/init.h) or
   // orthogonal (the same, then U V^T of every weight matrix).
   void initialise(const std::string& init, std::uint64_t seed);
   // Takes copies of another's tensors: a model of the same architecture.

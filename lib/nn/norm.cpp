@@ -5,6 +5,8 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include "base/error.h"
+
 namespace abtrain::nn {
 
 BatchNorm2d::BatchNorm2d(std::int64_t channels)
@@ -14,6 +16,12 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels)
       variance_(at::ones({channels})) {}
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input, const Pass& pass) {
+  ABT_CHECK(
+      !pass.training || input.numel() > input.size(1),
+      Config,
+      "data.batch_size: a batch norm gets a single value a channel (",
+      input.size(0),
+      " image of 1x1); it needs more images a batch, or larger ones");
   return at::batch_norm(
       input, weight_, bias_, mean_, variance_, pass.training, 0.1, 1e-5, true);
 }

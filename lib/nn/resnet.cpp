@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "nn/dropout.h"
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -143,9 +142,7 @@ Architecture resnet(
     layers->add("layer" + std::to_string(s + 1), std::move(stage));
   }
   layers->add("avgpool", average_pool());
-  if (options.drop_rate > 0) {
-    layers->add("drop", std::make_unique<Dropout>(options.drop_rate));
-  }
+  add_dropout(*layers, options);
   layers->add("fc", std::make_unique<Linear>(in, shape.classes));
   return {std::move(layers), {"conv1", "fc"}};
 }

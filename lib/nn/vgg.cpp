@@ -2,7 +2,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "nn/dropout.h"
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -66,12 +65,6 @@ std::unique_ptr<Layer> features_of(
   return features;
 }
 
-void add_dropout(Sequential& layers, double rate) {
-  if (rate > 0) {
-    layers.add("drop", std::make_unique<Dropout>(rate));
-  }
-}
-
 // The head has the place of torchvision's three linear layers.
 TorchvisionName torchvision_name(const std::string& name) {
   constexpr std::array<std::array<const char*, 2>, 3> kLayers = {
@@ -102,7 +95,7 @@ Architecture vgg(
           hidden,
           ConvOptions{.kernel = 7, .padding = 0, .grows_input = true}));
   head->add("act1", relu());
-  add_dropout(*head, options.drop_rate);
+  add_dropout(*head, options);
   head->add(
       "fc2",
       std::make_unique<Conv2d>(
@@ -110,7 +103,7 @@ Architecture vgg(
   head->add("act2", relu());
   layers->add("pre_logits", std::move(head));
   layers->add("pool", average_pool());
-  add_dropout(*layers, options.drop_rate);
+  add_dropout(*layers, options);
   layers->add(
       "head.fc",
       std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
@@ -122,7 +115,7 @@ Architecture vgg_small(
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(depth, true, options, shape));
   layers->add("flatten", flatten());
-  add_dropout(*layers, options.drop_rate);
+  add_dropout(*layers, options);
   layers->add(
       "classifier",
       std::make_unique<Linear>(

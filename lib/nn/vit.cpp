@@ -217,9 +217,7 @@ Architecture vit(
         return tokens.select(1, 0);
       }));
   layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
-  if (options.drop_rate > 0) {
-    layers->add("drop", std::make_unique<Dropout>(options.drop_rate));
-  }
+  add_dropout(*layers, options);
   layers->add("head", linear(features, shape.classes));
   return {
       std::move(layers), {"patch_embed.proj", "head"}, torchvision_name};

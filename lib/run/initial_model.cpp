@@ -16,7 +16,20 @@ InitialModel::InitialModel(
     model_->initialise(o.init, options.seed);
   }
   if (from_file) {
-    load_model(o.weights, *model_, o.fresh);
+    try {
+      load_model(o.weights, *model_, o.fresh);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Config) {
+        throw;
+      }
+      throw Error(
+          error.kind(),
+          str("model.weights: ",
+              error.what(),
+              error.kind() == ErrorKind::DamagedData
+                  ? "\nmodel.fresh names layers that are not taken from the file"
+                  : ""));
+    }
     const at::NoGradGuard no_grad;
     for (const nn::NamedWeight& w : model_->weights()) {
       if (w.weight->is_factored()) {

@@ -2,6 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/error.h"
 #include "run/safetensors.h"
 
@@ -15,37 +18,57 @@ Sizes flat_sizes(const nn::Weight& w) {
   return {w.out_features(), w.in_features()};
 }
 
-// The patterns of model.fresh, and which of them met something.
+// The names of tensors and layers that model.fresh means.
 class Patterns {
  public:
-  explicit Patterns(const std::vector<std::string>& patterns)
-      : patterns_(patterns), used_(patterns.size(), false) {}
-  // Whether a tensor ("head.fc.bias") or its layer ("head.fc") is meant.
-  bool match(const std::string& tensor) {
-    const std::string layer = tensor.substr(0, tensor.rfind('.'));
-    bool any = false;
-    for (std::size_t i = 0; i < patterns_.size(); ++i) {
-      if (glob_match(patterns_[i], tensor) || glob_match(patterns_[i], layer)) {
-        used_[i] = true;
-        any = true;
-      }
-    }
-    return any;
+  Patterns(const std::vector<std::string>& patterns, const nn::Model& model)
+      : patterns_(patterns), model_(model) {}
+  // A tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
+  // torchvision calls it.
+  bool match(const std::string& tensor) const {
+    return std::any_of(
+        patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
+          return matches(pattern, tensor) ||
+              matches(pattern, model_.torchvision_name(tensor).name);
+        });
   }
+  // Throws where one matches nothing.
   void check() const {
-    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    std::vector<std::string> tensors;
+    std::vector<std::string> layers;
+    for (const nn::NamedWeight& w : model_.weights()) {
+      tensors.push_back(w.name);
+      layers.push_back(w.layer);
+    }
+    for (const nn::NamedParameter& p : model_.parameters()) {
+      tensors.push_back(p.name);
+    }
+    for (const nn::NamedBuffer& b : model_.buffers()) {
+      tensors.push_back(b.name);
+    }
+    for (const std::string& pattern : patterns_) {
+      const std::vector<std::string> one = {pattern};
+      const Patterns alone(one, model_);
       ABT_CHECK(
-          used_[i],
+          std::any_of(
+              tensors.begin(),
+              tensors.end(),
+              [&](const std::string& name) { return alone.match(name); }),
           Config,
           "model.fresh: '",
-          patterns_[i],
-          "' matches no layer of the model");
+          pattern,
+          "' matches no layer of the model; the layers are ",
+          join(layers, ", "));
     }
   }
 
  private:
+  static bool matches(const std::string& pattern, const std::string& tensor) {
+    return glob_match(pattern, tensor) ||
+        glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
+  }
   const std::vector<std::string>& patterns_;
-  std::vector<bool> used_;
+  const nn::Model& model_;
 };
 
 // A model's file, whoever named its tensors.
@@ -54,8 +77,11 @@ class Reader {
   Reader(const std::string& path, const nn::Model& model)
       : file_(path), model_(model) {}
 
-  void weight(const std::string& own_name, nn::Weight& w) const {
+  void weight(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
+    for (const char* ending : {"", ".A", ".B"}) {
+      known_.insert(name.name + ending);
+    }
     if (!file_.has(name.name + ".A")) {
       const at::Tensor dense =
           file_.read(name.name, name.flat ? flat_sizes(w) : w.sizes())
@@ -70,8 +96,32 @@ class Reader {
         {file_.read(name.name + ".A", {w.m(), rank}),
          file_.read(name.name + ".B", {rank, w.n()})});
   }
-  at::Tensor plain(const std::string& own_name, const Sizes& sizes) const {
-    return file_.read(name_in_file(own_name).name, sizes);
+  at::Tensor plain(const std::string& own_name, const Sizes& sizes) {
+    const std::string name = name_in_file(own_name).name;
+    known_.insert(name);
+    return file_.read(name, sizes);
+  }
+  // A tensor that may be there, and stays as it is in the model.
+  void skip(const std::string& own_name) {
+    for (const std::string& name :
+         {own_name, model_.torchvision_name(own_name).name}) {
+      for (const char* ending : {"", ".A", ".B"}) {
+        known_.insert(name + ending);
+      }
+    }
+  }
+  // Tensors that nobody has asked for belong to another model, as to PyTorch's
+  // strict load_state_dict.
+  void check_unexpected(const std::string& path) const {
+    for (const std::string& name : file_.names()) {
+      ABT_CHECK(
+          known_.contains(name) || name.ends_with(".num_batches_tracked"),
+          DamagedData,
+          path,
+          " does not fit the model: tensor '",
+          name,
+          "' is unexpected");
+    }
   }
 
  private:
@@ -88,6 +138,7 @@ class Reader {
 
   SafetensorsFile file_;
   const nn::Model& model_;
+  std::set<std::string> known_;
 };
 
 }  // namespace
@@ -130,24 +181,31 @@ void load_model(
     nn::Model& model,
     const std::vector<std::string>& fresh) {
   const at::NoGradGuard no_grad;
-  const Reader file(path, model);
-  Patterns kept(fresh);
+  const Patterns kept(fresh, model);
+  kept.check();
+  Reader file(path, model);
   for (const nn::NamedWeight& named : model.weights()) {
-    if (!kept.match(named.name)) {
+    if (kept.match(named.name)) {
+      file.skip(named.name);
+    } else {
       file.weight(named.name, *named.weight);
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    if (!kept.match(p.name)) {
+    if (kept.match(p.name)) {
+      file.skip(p.name);
+    } else {
       *p.tensor = file.plain(p.name, p.tensor->sizes().vec());
     }
   }
   for (const nn::NamedBuffer& b : model.buffers()) {
-    if (!kept.match(b.name)) {
+    if (kept.match(b.name)) {
+      file.skip(b.name);
+    } else {
       *b.tensor = file.plain(b.name, b.tensor->sizes().vec());
     }
   }
-  kept.check();
+  file.check_unexpected(path);
 }
 
 }  // namespace abtrain::run

@@ -21,10 +21,10 @@ void save_model(
     const std::string& names = "timm");
 
 // Into a model of the same architecture, dense or factored as the file is, from
-// timm's names or torchvision's; what the file has beside is left alone. `fresh`:
-// names or globs of layers (or tensors of none) that stay as they are. Throws
-// MissingInput; DamagedData naming the tensor that is missing, has another shape
-// or is cut off; Config where a pattern of `fresh` matches nothing.
+// timm's names or torchvision's. `fresh`: names or globs of layers (or tensors of
+// none), of either library, that stay as they are. Throws MissingInput;
+// DamagedData naming the tensor that is missing, unexpected, of another shape or
+// cut off; Config where a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path,
     nn::Model& model,

@@ -79,6 +79,9 @@ struct SafetensorsFile::State {
   void check(bool ok, const std::string& what) const {
     ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what);
   }
+  void check_fit(bool ok, const std::string& what) const {
+    ABT_CHECK(ok, DamagedData, path, " does not fit the model: ", what);
+  }
 };
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
@@ -86,6 +89,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   State& s = *state_;
   s.path = path;
   s.content = read_file(path);
+  // What torch.save writes: a zip archive, formerly a bare pickle.
+  ABT_CHECK(
+      !s.content.starts_with("PK") && !s.content.starts_with("\x80"),
+      DamagedData,
+      path,
+      ": expected a safetensors file, but this is one of torch.save; convert it "
+      "in Python with safetensors.torch.save_file(state_dict, ...)");
   std::uint64_t length = 0;
   s.check(s.content.size() >= 8, "it is shorter than its 8-byte header length");
   std::memcpy(&length, s.content.data(), 8);
@@ -111,10 +121,20 @@ bool SafetensorsFile::has(const std::string& name) const {
   return state_->header.contains(name);
 }
 
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> result;
+  for (const auto& [name, entry] : state_->header.items()) {
+    if (name != "__metadata__") {
+      result.push_back(name);
+    }
+  }
+  return result;
+}
+
 at::Tensor SafetensorsFile::read(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
   const State& s = *state_;
-  s.check(has(name), str("tensor '", name, "' is missing"));
+  s.check_fit(has(name), str("tensor '", name, "' is missing"));
   const ordered_json& entry = s.header[name];
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -135,7 +155,7 @@ at::Tensor SafetensorsFile::read(
   s.check(
       type != kDtypes.end(),
       str("tensor '", name, "' is ", dtype, ", not F32, F64, F16 or BF16"));
-  s.check(
+  s.check_fit(
       shape == sizes,
       str("tensor '",
           name,
@@ -143,10 +163,14 @@ at::Tensor SafetensorsFile::read(
           shape_text(shape),
           ", expected ",
           shape_text(sizes)));
-  const at::Tensor tensor = at::empty(sizes, type->type);
+  // Before any memory is taken: a damaged header may claim anything.
+  double bytes = static_cast<double>(c10::elementSize(type->type));
+  for (const std::int64_t size : sizes) {
+    bytes *= static_cast<double>(size);
+  }
   s.check(
       begin <= end && end <= s.content.size() - s.begin &&
-          end - begin == tensor.nbytes(),
+          static_cast<double>(end - begin) == bytes,
       str("tensor '",
           name,
           "' should lie at bytes ",
@@ -155,6 +179,7 @@ at::Tensor SafetensorsFile::read(
           end,
           " of ",
           s.content.size() - s.begin));
+  const at::Tensor tensor = at::empty(sizes, type->type);
   std::memcpy(
       tensor.data_ptr(), s.content.data() + s.begin + begin, tensor.nbytes());
   return tensor.to(at::kFloat);

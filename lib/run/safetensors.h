@@ -24,15 +24,16 @@ void write_safetensors(
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata);
 
-// A file in memory, its header parsed and every offset checked. Throws
-// MissingInput, or DamagedData naming the tensor that is missing, has another
-// shape or is cut off.
+// A file in memory, its header parsed. Throws MissingInput, or DamagedData naming
+// the tensor that is missing, has another shape or is cut off.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
 
   bool has(const std::string& name) const;
+  // Of all tensors, in the file's order.
+  std::vector<std::string> names() const;
   // fp32 on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(
       const std::string& name, const std::vector<std::int64_t>& sizes) const;

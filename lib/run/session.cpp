@@ -159,7 +159,6 @@ std::string evaluate_run(
   model->to(device);
   log.info("evaluating ", folder, "/model.safetensors on ", dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
-  check_memory(options, input_shape(dataset));
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
   comm::run_workers(

@@ -120,7 +120,10 @@ Trainer::Trainer(
           /*first_step=*/0,
           /*pinned=*/in_.device.is_cuda())),
       evaluate_every_(
-          options_.evaluate.every.in_steps(length_)) {
+          options_.evaluate.every.value > 0
+              ? std::max<std::int64_t>(
+                    1, options_.evaluate.every.in_steps(length_))
+              : 0) {
   if (in_.initialise) {
     in_.initialise(*model_);
   } else {

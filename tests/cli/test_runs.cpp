@@ -194,7 +194,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadRun{"WeightsOfSomethingElse",
                "--set 'model.weights=@/file'",
                65,
-               {"file", "header"}},
+               {"model.weights", "file", "header"}},
+        BadRun{"BatchNormOfOneValue",
+               "--set model.name=resnet18 --set model.stem=imagenet"
+               " --set model.width=0.0625 --set data.batch_size=1"
+               " --set 'method.rank={rule: fixed, rank: 1}'",
+               78,
+               {"data.batch_size", "single value"}},
         BadRun{"NoData", "--set 'data.root=@/nothing'", 66, {"nothing"}},
         BadRun{"DataInAFile", "--set 'data.root=@/file'", 66, {"file"}},
         BadRun{"NoGpu", "--set device=cuda", 66, {"device", "cuda"}},

@@ -99,6 +99,7 @@ TEST(Phase, SharesOfARunFitEveryLength) {
   EXPECT_EQ(tiny.warmup, 1);
   EXPECT_EQ(tiny.interval, 1);
   EXPECT_EQ(tiny.full_rank, 0);
+  EXPECT_EQ(make_phase_plan(options, {48, 50}).full_rank, 1);
   options.full_rank_steps = Duration::percent(5);
   for (const std::int64_t steps : {1, 7, 20, 30, 100, 999}) {
     const PhasePlan plan = make_phase_plan(options, {48, steps});

@@ -1,63 +1,17 @@
-// Configurations that are wrong: each case with all that must be reported.
-#include <gtest/gtest.h>
-
-#include "base/error.h"
-#include "base/text.h"
-#include "run/config.h"
-#include "temp_folder.h"
+// Configurations that are wrong in a key, a value or their syntax: each case
+// with all that must be reported.
+#include "wrong_config.h"
 
 namespace abtrain::run {
 namespace {
 
-using Texts = std::vector<std::string>;
+using testing::case_name;
+using Case = testing::WrongCase;
 
-struct Case {
-  const char* name;
-  std::string yaml;  // of the file "c.yaml"; empty: no file
-  Texts sets;
-  Texts problems;  // first lines, in order; the file's folder left out
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.name;
-}
-
-// The first lines of all problems; {} where nothing was thrown.
-Texts problems_of(const Case& c, std::string* whole = nullptr) {
-  const TempFolder folder;
-  const std::string path = c.yaml.empty() ? "" : folder.add("c.yaml", c.yaml);
-  // Four workers, so that the default method has its groups.
-  Texts sets = c.sets;
-  if (c.yaml.find("workers") == std::string::npos &&
-      join(sets, " ").find("workers") == std::string::npos) {
-    sets.insert(sets.begin(), "workers=4");
-  }
-  try {
-    read_config(path, sets);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), 78);
-    Texts out;
-    for (std::string line : split_text(error.what(), '\n')) {
-      for (std::size_t at;
-           (at = line.find(folder.path() + "/")) != std::string::npos;) {
-        line.erase(at, folder.path().size() + 1);
-      }
-      if (line.find(": error: ") != std::string::npos) {
-        out.push_back(line);
-      }
-    }
-    if (whole != nullptr) {
-      *whole = error.what();
-    }
-    return out;
-  }
-  return {};
-}
-
-class WrongConfig : public testing::TestWithParam<Case> {};
+class WrongConfig : public ::testing::TestWithParam<Case> {};
 
 TEST_P(WrongConfig, ReportsAll) {
-  EXPECT_EQ(problems_of(GetParam()), GetParam().problems);
+  EXPECT_EQ(testing::problems_of(GetParam()), GetParam().problems);
 }
 
 const Case kKeys[] = {
@@ -333,166 +287,25 @@ const Case kSyntax[] = {
      {"c.yaml:2:1: error: sede: unknown key, did you mean 'seed'?"}},
 };
 
-const Case kSets[] = {
-    {"set_unknown",
-     "",
-     {"method.rnak=3"},
-     {"--set method.rnak=3: error: method.rnak: unknown key, did you mean "
-      "'method.rank'?"}},
-    {"set_wrong_type",
-     "",
-     {"train.steps=3.5"},
-     {"--set train.steps=3.5: error: train.steps: expected an integer of at "
-      "least 0, got '3.5'"}},
-    {"set_without_a_value",
-     "",
-     {"seed"},
-     {"--set seed: error: expected a.b=value"}},
-    {"set_without_a_key",
-     "",
-     {"=3", "a..b=3"},
-     {"--set =3: error: expected a.b=value",
-      "--set a..b=3: error: expected a.b=value"}},
-    {"set_to_nothing",
-     "",
-     {"seed="},
-     {"--set seed=: error: seed: expected an integer from 0 to 2^64-1, got "
-      "nothing"}},
-    {"set_bad_yaml",
-     "",
-     {"model.hidden=[64"},
-     {"--set model.hidden=[64: error: not valid YAML: end of sequence flow "
-      "not found"}},
-    {"set_inner_unknown",
-     "",
-     {"method.rank={rule: fixed, size: 3}"},
-     {"--set method.rank={rule: fixed, size: 3}: error: method.rank.size: "
-      "unknown key"}},
-    {"set_scalar_as_section",
-     "",
-     {"seed.low=3"},
-     {"--set seed.low=3: error: seed: expected an integer from 0 to 2^64-1, "
-      "got a section"}},
-    {"set_extends",
-     "",
-     {"extends=a.yaml"},
-     {"--set extends=a.yaml: error: extends: has a meaning only in a file"}},
-    {"file_and_set",
-     "sede: 1\n",
-     {"wrokers=4", "name=a/b"},
-     {"c.yaml:1:1: error: sede: unknown key, did you mean 'seed'?",
-      "--set wrokers=4: error: wrokers: unknown key, did you mean 'workers'?",
-      "--set name=a/b: error: name: expected a name for a folder, got 'a/b' "
-      "(slashes cannot stand in a name)"}},
-    {"set_after_a_file_that_cannot_be_read",
-     "a: b: c\n",
-     {"sede=1"},
-     {"c.yaml:1:5: error: not valid YAML: illegal map value",
-      "--set sede=1: error: sede: unknown key, did you mean 'seed'?"}},
-};
-
-const Case kConflicts[] = {
-    {"groups_that_do_not_fit",
-     "workers: 4\nmethod: {group_size: 3}\n",
-     {},
-     {"c.yaml:2:10: error: method.group_size: 3 does not fit 4 workers; sizes "
-      "that fit: 1, 2"}},
-    {"groups_broken_by_a_set",
-     "workers: 4\nmethod: {group_size: 2}\n",
-     {"workers=6"},
-     {"--set workers=6: error: method.group_size: 2 does not fit 6 workers; "
-      "sizes that fit: 1, 3"}},
-    {"long_rebound",
-     "method:\n  full_rank_steps: 110\n  sync_every: 110\n",
-     {},
-     {"c.yaml:3:3: error: method.full_rank_steps: expected less than "
-      "method.sync_every (110 steps), got 110 steps"}},
-    {"warm_up_of_the_whole_run",
-     "train: {epochs: 2}\nmethod: {warmup_steps: 2 epochs}\n",
-     {},
-     {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 2 epochs leaves "
-      "no factored phase in a run of 2 epochs"}},
-    {"warm_up_of_a_hundred_percent",
-     "train: {steps: 50}\nmethod: {warmup_steps: 100 %}\n",
-     {},
-     {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 100 % leaves no "
-      "factored phase in a run of 50 steps"}},
-    {"fresh_without_weights",
-     "model: {fresh: [fc1]}\n",
-     {},
-     {"c.yaml:1:9: error: model.fresh: these layers are not taken from "
-      "model.weights, but that is none"}},
-    {"warm_up_beyond_the_run",
-     "train: {steps: 50}\nschedule: {warmup_steps: 51}\n",
-     {},
-     {"c.yaml:2:12: error: schedule.warmup_steps: a warm-up of 51 steps "
-      "leaves no step at the full rate in a run of 50 steps"}},
-    {"mean_of_other_channels",
-     "data: {name: fashion-mnist, mean: [0.1, 0.2]}\n",
-     {},
-     {"c.yaml:1:29: error: data.mean: expected 1 value, one a channel, got 2"}},
-    {"image_sizes",
-     "data: {name: image-folder, image_size: 300, std: [1]}\n",
-     {"data.crop_scale=[0.5]"},
-     {"c.yaml:1:45: error: data.std: expected 3 values, one a channel, got 1",
-      "c.yaml:1:28: error: data.resize: expected at least data.image_size "
-      "(300), got 256",
-      "--set data.crop_scale=[0.5]: error: data.crop_scale: expected two "
-      "shares, the smaller one first"}},
-    {"crop_scale_that_falls",
-     "data: {name: image-folder, crop_scale: [0.9, 0.5]}\n",
-     {},
-     {"c.yaml:1:28: error: data.crop_scale: expected two shares, the smaller "
-      "one first"}},
-    {"milestones_that_fall",
-     "schedule: {milestones: [0.75, 0.5]}\n",
-     {},
-     {"c.yaml:1:12: error: schedule.milestones: expected ascending shares"}},
-    {"nesterov_without_momentum",
-     "optimizer: {name: sgd, nesterov: true, momentum: 0}\n",
-     {},
-     {"c.yaml:1:40: error: optimizer.nesterov: Nesterov's form needs a "
-      "momentum above 0"}},
-    {"no_conflict_with_a_wrong_value",
-     "workers: 4\nmethod: {group_size: 0}\n",
-     {},
-     {"c.yaml:2:22: error: method.group_size: expected auto or an integer of "
-      "at least 1, got '0'"}},
-};
-
-std::string case_name(const testing::TestParamInfo<Case>& info) {
-  return info.param.name;
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Keys,
     WrongConfig,
-    testing::ValuesIn(kKeys),
+    ::testing::ValuesIn(kKeys),
     case_name);
 INSTANTIATE_TEST_SUITE_P(
     Values,
     WrongConfig,
-    testing::ValuesIn(kValues),
+    ::testing::ValuesIn(kValues),
     case_name);
 INSTANTIATE_TEST_SUITE_P(
     Syntax,
     WrongConfig,
-    testing::ValuesIn(kSyntax),
-    case_name);
-INSTANTIATE_TEST_SUITE_P(
-    Sets,
-    WrongConfig,
-    testing::ValuesIn(kSets),
-    case_name);
-INSTANTIATE_TEST_SUITE_P(
-    Conflicts,
-    WrongConfig,
-    testing::ValuesIn(kConflicts),
+    ::testing::ValuesIn(kSyntax),
     case_name);
 
 TEST(ConfigProblems, ShowTheLineAndACaret) {
   std::string whole;
-  problems_of({"", "# c\nmodel: {hiden: [3]}\n", {}, {}}, &whole);
+  testing::problems_of({"", "# c\nmodel: {hiden: [3]}\n", {}, {}}, &whole);
   EXPECT_NE(
       whole.find("\n  2 | model: {hiden: [3]}\n    |         ^"),
       std::string::npos)

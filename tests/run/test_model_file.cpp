@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -84,6 +85,70 @@ TEST(ModelFile, ReadsBackTheSameModel) {
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::ones({2, 3, 32, 32});
   EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+std::string fault_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::unique_ptr<nn::Model> fresh_model(
+    const std::string& name, std::int64_t classes) {
+  nn::ModelOptions options;
+  options.name = name;
+  options.width = 0.0625;
+  auto model = nn::make_model(options, {3, 32, 32, classes});
+  model->initialise("kaiming", 1);
+  return model;
+}
+
+// As PyTorch's strict load: half a resnet34 is no resnet18.
+TEST(ModelFile, TensorsOfAnotherModelAreRefused) {
+  const TempFolder folder;
+  const std::string path = folder.file("m");
+  save_model(path, *fresh_model("resnet34", 10));
+  const std::string fault =
+      fault_of([&] { load_model(path, *fresh_model("resnet18", 10)); });
+  EXPECT_NE(fault.find("layer1.2.conv1.weight' is unexpected"), std::string::npos)
+      << fault;
+}
+
+TEST(ModelFile, FreshLayersMayHaveAnotherShapeAndEitherName) {
+  const TempFolder folder;
+  const std::string path = folder.file("m");
+  for (const char* names : {"timm", "torchvision"}) {
+    save_model(path, *fresh_model("vgg11", 100), names);
+    const std::string fault =
+        fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });
+    EXPECT_NE(fault.find("expected 10,256"), std::string::npos) << fault;
+    EXPECT_EQ(fault.find("damaged"), std::string::npos) << fault;
+    for (const char* layer : {"head.fc", "classifier.6", "head.*"}) {
+      EXPECT_EQ(
+          fault_of([&] {
+            load_model(path, *fresh_model("vgg11", 10), {layer});
+          }),
+          "");
+    }
+    const std::string unknown = fault_of(
+        [&] { load_model(path, *fresh_model("vgg11", 10), {"head.fcc"}); });
+    EXPECT_NE(unknown.find("the layers are features.0"), std::string::npos)
+        << unknown;
+  }
+}
+
+TEST(ModelFile, FilesOfTorchSaveAreNamed) {
+  const TempFolder folder;
+  const auto model = fresh_model("vgg11", 10);
+  for (const char* begin : {"PK\x03\x04 a zip archive", "\x80\x02 a pickle"}) {
+    const std::string path = folder.add("m.pth", begin);
+    EXPECT_NE(
+        fault_of([&] { load_model(path, *model); }).find("torch.save"),
+        std::string::npos);
+  }
 }
 
 TEST(Safetensors, ReadsTheFloatsOfOthers) {
