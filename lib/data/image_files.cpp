@@ -166,7 +166,9 @@ std::int64_t ImageFiles::damaged() const {
 
 std::vector<std::string> ImageFiles::damaged_paths() const {
   const std::lock_guard lock(mutex_);
-  return first_;
+  std::vector<std::string> sorted = first_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
 }
 
 }  // namespace abtrain::data

@@ -39,7 +39,7 @@ class ImageFiles {
   void add_damaged(std::int64_t file, const std::string& reason);
   bool is_damaged(std::int64_t file) const;
   std::int64_t damaged() const;
-  // Paths of the first few.
+  // Paths of the first few that were met, sorted.
   std::vector<std::string> damaged_paths() const;
   // How many may be damaged: the share, but at least one where it is above 0.
   std::int64_t allowed() const;

@@ -89,16 +89,18 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   State& s = *state_;
   s.path = path;
   s.content = read_file(path);
-  // What torch.save writes: a zip archive, formerly a bare pickle.
+  std::uint64_t length = 0;
+  s.check(s.content.size() >= 8, "it is shorter than its 8-byte header length");
+  std::memcpy(&length, s.content.data(), 8);
+  // What torch.save writes, a zip archive, formerly a bare pickle, has no such
+  // length; a header's length may begin with the same bytes.
   ABT_CHECK(
-      !s.content.starts_with("PK") && !s.content.starts_with("\x80"),
+      length <= s.content.size() - 8 ||
+          !(s.content.starts_with("PK") || s.content.starts_with("\x80")),
       DamagedData,
       path,
       ": expected a safetensors file, but this is one of torch.save; convert it "
       "in Python with safetensors.torch.save_file(state_dict, ...)");
-  std::uint64_t length = 0;
-  s.check(s.content.size() >= 8, "it is shorter than its 8-byte header length");
-  std::memcpy(&length, s.content.data(), 8);
   s.check(
       length <= s.content.size() - 8,
       str("its header should have ",

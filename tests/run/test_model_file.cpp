@@ -151,6 +151,22 @@ TEST(ModelFile, FilesOfTorchSaveAreNamed) {
   }
 }
 
+// Headers whose length begins with the bytes of a pickle (0x80) or of a zip
+// archive ("PK").
+TEST(Safetensors, ALengthMayLookLikeAPickle) {
+  const TempFolder folder;
+  for (const std::size_t length : {std::size_t{0x80}, std::size_t{0x4B50}}) {
+    std::string header = R"({"a":{"dtype":"F32","shape":[1],)"
+                         R"("data_offsets":[0,4]}})";
+    header.resize(length, ' ');
+    std::string begin(8, '\0');
+    std::memcpy(begin.data(), &length, 8);
+    const SafetensorsFile file(
+        folder.add("f", begin + header + std::string(4, '\0')));
+    EXPECT_EQ(file.read("a", {1}).item<float>(), 0);
+  }
+}
+
 TEST(Safetensors, ReadsTheFloatsOfOthers) {
   const TempFolder folder;
   const std::vector<double> numbers = {1.5, -0.25, 96};
