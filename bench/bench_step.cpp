@@ -43,25 +43,28 @@ data::Dataset random_images(std::int64_t count, std::int64_t side) {
   return set;
 }
 
-run::RunOptions options_of(int argc, char** argv) {
-  const auto option = [&](const char* name, double otherwise) {
-    for (int i = 3; i + 1 < argc; ++i) {
-      if (std::strcmp(argv[i], name) == 0) {
-        return std::atof(argv[i + 1]);
-      }
+double option(int argc, char** argv, const char* name, double otherwise) {
+  for (int i = 3; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], name) == 0) {
+      return std::atof(argv[i + 1]);
     }
-    return otherwise;
+  }
+  return otherwise;
+}
+
+run::RunOptions options_of(int argc, char** argv) {
+  const auto number = [&](const char* name, double otherwise) {
+    return option(argc, argv, name, otherwise);
   };
-  const auto whole = [&](const char* name, std::int64_t otherwise) {
-    return static_cast<std::int64_t>(
-        option(name, static_cast<double>(otherwise)));
+  const auto whole = [&](const char* name, double otherwise) {
+    return static_cast<std::int64_t>(number(name, otherwise));
   };
   const std::string mode = argv[2];
   run::RunOptions o;
   o.workers = whole("--workers", 1);
   o.train.threads = whole("--threads", 2);
   o.model.name = argv[1];
-  o.model.width = option("--width", 1);
+  o.model.width = number("--width", 1);
   o.data.batch_size = whole("--batch", 128);
   o.train.steps = whole("--steps", 9) + kWarmUp;
   o.evaluate.every = Duration::steps(0);
@@ -70,17 +73,8 @@ run::RunOptions options_of(int argc, char** argv) {
   o.method.sync_every = Duration::steps(1000000);
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
-  o.method.rank.ratio = option("--ratio", 20);
+  o.method.rank.ratio = number("--ratio", 20);
   return o;
-}
-
-std::int64_t side_of(int argc, char** argv) {
-  for (int i = 3; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], "--side") == 0) {
-      return std::atoll(argv[i + 1]);
-    }
-  }
-  return 32;
 }
 
 // Seconds of each step of worker 0, the first few left out.
@@ -132,7 +126,9 @@ int main(int argc, char** argv) {
     const run::RunOptions options = options_of(argc, argv);
     at::set_num_threads(static_cast<int>(options.train.threads));
     const std::vector<double> s =
-        step_seconds(options, side_of(argc, argv));
+        step_seconds(
+            options,
+            static_cast<std::int64_t>(option(argc, argv, "--side", 32)));
     std::printf(
         "%s %s %d %d %.2f %.2f %.2f\n",
         argv[1],

@@ -138,6 +138,21 @@ std::int64_t scaled(std::int64_t channels, const ModelOptions& options) {
       1, std::llround(static_cast<double>(channels) * options.width));
 }
 
+bool is_small(const InputShape& shape) {
+  constexpr std::int64_t kSmall = 64;
+  return shape.height <= kSmall;
+}
+
+std::string renamed(
+    std::span<const Renaming> renamings, const std::string& name) {
+  for (const auto& [ours, theirs] : renamings) {
+    if (name.starts_with(ours)) {
+      return theirs + name.substr(std::string(ours).size());
+    }
+  }
+  return name;
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const Family& family : kFamilies) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,18 @@ void add_dropout(Sequential& layers, const ModelOptions& options);
 
 // A channel count of a conv net times `model.width`.
 std::int64_t scaled(std::int64_t channels, const ModelOptions& options);
+
+// Images as small as CIFAR's, for which `auto` takes a small stem or patch.
+bool is_small(const InputShape& shape);
+
+// A beginning of names, here and in torchvision.
+struct Renaming {
+  const char* ours;
+  const char* theirs;
+};
+// The name with the first beginning that it has renamed; itself without one.
+std::string renamed(
+    std::span<const Renaming> renamings, const std::string& name);
 
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
 // norm, a head of two convolutions (7x7 and 1x1, 4096 channels) and a classifier.

@@ -99,9 +99,7 @@ std::unique_ptr<Layer> body_of(
 }
 
 bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
-  constexpr std::int64_t kSmall = 64;
-  return options.stem == "auto" ? shape.height <= kSmall
-                                : options.stem == "cifar";
+  return options.stem == "auto" ? is_small(shape) : options.stem == "cifar";
 }
 
 }  // namespace

@@ -67,16 +67,12 @@ std::unique_ptr<Layer> features_of(
 
 // The head has the place of torchvision's three linear layers.
 TorchvisionName torchvision_name(const std::string& name) {
-  constexpr std::array<std::array<const char*, 2>, 3> kLayers = {
+  constexpr std::array<Renaming, 3> kHead = {
       {{"pre_logits.fc1.", "classifier.0."},
        {"pre_logits.fc2.", "classifier.3."},
        {"head.fc.", "classifier.6."}}};
-  for (const auto& [ours, theirs] : kLayers) {
-    if (name.starts_with(ours)) {
-      return {theirs + name.substr(std::string(ours).size()), true};
-    }
-  }
-  return {name};
+  const std::string theirs = renamed(kHead, name);
+  return {theirs, theirs != name};
 }
 
 }  // namespace

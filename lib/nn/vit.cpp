@@ -139,36 +139,23 @@ std::int64_t patch_of(const ModelOptions& options, const InputShape& shape) {
   if (options.patch_size != "auto") {
     return std::stoll(options.patch_size);
   }
-  constexpr std::int64_t kSmall = 64;
-  return shape.height <= kSmall ? 4 : 16;
+  return is_small(shape) ? 4 : 16;
 }
 
 TorchvisionName torchvision_name(const std::string& name) {
-  struct Pair {
-    const char* ours;
-    const char* theirs;
-  };
-  constexpr std::array<Pair, 5> kOuter = {
+  constexpr std::array<Renaming, 5> kOuter = {
       {{"cls_token", "class_token"},
        {"pos_embed", "encoder.pos_embedding"},
        {"patch_embed.proj.", "conv_proj."},
        {"norm.", "encoder.ln."},
        {"head.", "heads.head."}}};
-  constexpr std::array<Pair, 6> kInner = {
+  constexpr std::array<Renaming, 6> kInner = {
       {{"norm1.", "ln_1."},
        {"attn.qkv.", "self_attention.in_proj_"},
        {"attn.proj.", "self_attention.out_proj."},
        {"norm2.", "ln_2."},
        {"mlp.fc1.", "mlp.0."},
        {"mlp.fc2.", "mlp.3."}}};
-  const auto renamed = [](const auto& pairs, const std::string& text) {
-    for (const Pair& pair : pairs) {
-      if (text.starts_with(pair.ours)) {
-        return pair.theirs + text.substr(std::string(pair.ours).size());
-      }
-    }
-    return text;
-  };
   const std::string blocks = "blocks.";
   if (!name.starts_with(blocks)) {
     return {renamed(kOuter, name)};

@@ -26,21 +26,21 @@ namespace abtrain::run {
 
 namespace {
 
+int cores_per_worker(std::int64_t workers) {
+  return std::max(1, device::cpu_cores() / static_cast<int>(workers));
+}
+
 // Cores that a worker's own operators use. Set before the workers start: each
 // thread takes it over at its first parallel operator.
 int threads_per_worker(const RunOptions& options, std::int64_t workers) {
-  if (options.train.threads > 0) {
-    return static_cast<int>(options.train.threads);
-  }
-  return std::max(
-      1, device::cpu_cores() / static_cast<int>(workers));
+  return options.train.threads > 0 ? static_cast<int>(options.train.threads)
+                                   : cores_per_worker(workers);
 }
 
 // The options with `auto` decode threads replaced by the cores, shared out.
 RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
   if (options.data.decode_threads == "auto") {
-    options.data.decode_threads = std::to_string(
-        std::max(1, device::cpu_cores() / static_cast<int>(workers)));
+    options.data.decode_threads = std::to_string(cores_per_worker(workers));
   }
   return options;
 }
@@ -85,12 +85,11 @@ SessionResult train(const RunOptions& configured, Log& log) {
       " test images");
 
   // Whatever is wrong shows before the folder of an earlier run is touched.
-  const RunLength length = check_run(
-      options, input_shape(dataset), dataset.train.size());
-  check_memory(options, input_shape(dataset));
+  const nn::InputShape shape = input_shape(dataset);
+  const RunLength length = check_run(options, shape, dataset.train.size());
+  check_memory(options, shape);
   at::set_num_threads(threads_per_worker(options, 1));
-  InitialModel initial(
-      options, input_shape(dataset), static_cast<int>(options.workers));
+  InitialModel initial(options, shape, static_cast<int>(options.workers));
 
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
