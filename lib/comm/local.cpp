@@ -1,19 +1,17 @@
 #include "comm/local.h"
 
-#include <algorithm>
 #include <deque>
 #include <exception>
 #include <numeric>
 
 #include "base/error.h"
 #include "comm/local_group.h"
-#include "comm/traffic.h"
 
 namespace abtrain::comm {
 
 namespace {
 
-using Kind = LocalCall::Kind;
+using Kind = Call::Kind;
 
 // One worker's end of a group: its calls that are not complete yet.
 class Member {
@@ -21,7 +19,7 @@ class Member {
   Member(std::shared_ptr<LocalGroup> joined, int rank_in_group)
       : group(std::move(joined)), rank(rank_in_group) {}
 
-  std::shared_ptr<LocalOperation> post(LocalCall call) {
+  std::shared_ptr<LocalOperation> post(Call call) {
     open_.push_back(group->post(rank, next_++, std::move(call)));
     return open_.back();
   }
@@ -80,54 +78,7 @@ class LocalWork : public Pending::Work {
   bool waited_ = false;
 };
 
-void check_buffer(const at::Tensor& t, const char* call) {
-  static constexpr at::ScalarType kTypes[] = {
-      at::kFloat,
-      at::kDouble,
-      at::kHalf,
-      at::kBFloat16,
-      at::kInt,
-      at::kLong,
-      at::kByte};
-  ABT_CHECK(
-      t.defined() && t.dim() == 1 && t.is_contiguous() &&
-          std::find(std::begin(kTypes), std::end(kTypes), t.scalar_type()) !=
-              std::end(kTypes),
-      Config,
-      call,
-      ": expected a contiguous 1-D tensor of fp32, fp64, fp16, bf16, int32, "
-      "int64 or uint8, got ",
-      t.defined() ? abtrain::str(c10::toString(t.scalar_type()), t.sizes())
-                  : "none");
-}
-
-void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
-  check_buffer(out, call);
-  check_buffer(in, call);
-  ABT_CHECK(
-      out.scalar_type() == in.scalar_type() && out.device() == in.device(),
-      Config,
-      call,
-      ": out is ",
-      c10::toString(out.scalar_type()),
-      " on ",
-      out.device(),
-      ", in is ",
-      c10::toString(in.scalar_type()),
-      " on ",
-      in.device());
-}
-
-void check_op(const at::Tensor& t, ReduceOp op, const char* call) {
-  ABT_CHECK(
-      op != ReduceOp::Mean || t.is_floating_point(),
-      Config,
-      call,
-      ": a mean needs floating point, got ",
-      c10::toString(t.scalar_type()));
-}
-
-class LocalCommunicator : public Communicator {
+class LocalCommunicator : public CheckedCommunicator {
  public:
   LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
       : member_(std::make_shared<Member>(std::move(group), rank)) {}
@@ -146,70 +97,6 @@ class LocalCommunicator : public Communicator {
     return std::make_unique<LocalCommunicator>(group, rank);
   }
 
-  Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose) override {
-    check_buffer(buffer, "all_reduce");
-    check_op(buffer, op, "all_reduce");
-    return start({.kind = Kind::AllReduce, .out = buffer, .op = op});
-  }
-
-  Pending all_gather(
-      at::Tensor out,
-      at::Tensor in,
-      const std::vector<std::int64_t>& counts,
-      Purpose) override {
-    check_pair(out, in, "all_gather");
-    const auto total =
-        std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    ABT_CHECK(
-        static_cast<int>(counts.size()) == size() && out.numel() == total &&
-            in.numel() == counts[rank()],
-        Config,
-        "all_gather: ",
-        counts.size(),
-        " counts of ",
-        total,
-        " elements in all, for ",
-        size(),
-        " members, out of ",
-        out.numel(),
-        " and in of ",
-        in.numel());
-    return start(
-        {.kind = Kind::AllGather, .out = out, .in = in, .counts = counts});
-  }
-
-  Pending reduce_scatter(at::Tensor out, at::Tensor in, ReduceOp op, Purpose)
-      override {
-    check_pair(out, in, "reduce_scatter");
-    check_op(in, op, "reduce_scatter");
-    const auto wanted = chunk_size(in.numel(), size(), rank());
-    ABT_CHECK(
-        out.numel() == wanted,
-        Config,
-        "reduce_scatter: member ",
-        rank(),
-        " gets ",
-        wanted,
-        " of ",
-        in.numel(),
-        " elements, out has ",
-        out.numel());
-    return start({.kind = Kind::ReduceScatter, .out = out, .in = in, .op = op});
-  }
-
-  Pending broadcast(at::Tensor buffer, int root, Purpose) override {
-    check_buffer(buffer, "broadcast");
-    ABT_CHECK(
-        root >= 0 && root < size(),
-        Config,
-        "broadcast: root ",
-        root,
-        " of ",
-        size(),
-        " members");
-    return start({.kind = Kind::Broadcast, .out = buffer, .root = root});
-  }
-
   void barrier() override {
     complete({.kind = Kind::Barrier});
   }
@@ -218,13 +105,15 @@ class LocalCommunicator : public Communicator {
     member_->group->state().throw_if_aborted();
   }
 
- private:
-  Pending start(LocalCall call) {
+ protected:
+  Pending start(Call call) override {
     call.ready = device::Event::record(call.out.device());
     auto operation = member_->post(std::move(call));
     return Pending(std::make_unique<LocalWork>(member_, std::move(operation)));
   }
-  std::shared_ptr<LocalOperation> complete(LocalCall call) {
+
+ private:
+  std::shared_ptr<LocalOperation> complete(Call call) {
     auto operation = member_->post(std::move(call));
     member_->complete_up_to(*operation);
     return operation;

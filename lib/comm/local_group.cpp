@@ -13,7 +13,7 @@ namespace abtrain::comm {
 
 namespace {
 
-using Kind = LocalCall::Kind;
+using Kind = Call::Kind;
 
 // Below this many bytes over all members, one member does the work alone: a
 // second meeting would cost more.
@@ -28,13 +28,13 @@ void copy(const at::Tensor& to, const at::Tensor& from) {
   }
 }
 
-bool alike(const LocalCall& a, const LocalCall& b) {
+bool alike(const Call& a, const Call& b) {
   const auto same_buffer = [](const at::Tensor& x, const at::Tensor& y) {
     return x.defined() == y.defined() &&
            (!x.defined() ||
             (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
   };
-  const auto numel = [](const LocalCall& call) {
+  const auto numel = [](const Call& call) {
     // Of a reduce-scatter the inputs are equally long, not the outputs.
     const auto& t = call.kind == Kind::ReduceScatter ? call.in : call.out;
     return t.defined() ? t.numel() : 0;
@@ -44,7 +44,7 @@ bool alike(const LocalCall& a, const LocalCall& b) {
          numel(a) == numel(b);
 }
 
-bool is_large(const LocalCall& call, int members) {
+bool is_large(const Call& call, int members) {
   return call.out.defined() &&
          static_cast<std::int64_t>(
              call.in.defined() ? std::max(call.in.nbytes(), call.out.nbytes())
@@ -54,41 +54,6 @@ bool is_large(const LocalCall& call, int members) {
 }
 
 }  // namespace
-
-std::string describe(const LocalCall& call) {
-  static constexpr const char* kKinds[] = {
-      "all_reduce",
-      "all_gather",
-      "reduce_scatter",
-      "broadcast",
-      "barrier",
-      "split"};
-  static constexpr const char* kOps[] = {"sum", "mean", "max"};
-  std::string text = kKinds[static_cast<int>(call.kind)];
-  const at::Tensor& t = call.in.defined() ? call.in : call.out;
-  if (t.defined()) {
-    text += abtrain::str(
-        " of ",
-        t.numel(),
-        " ",
-        c10::toString(t.scalar_type()),
-        " on ",
-        t.device());
-  }
-  if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter) {
-    text += abtrain::str(", ", kOps[static_cast<int>(call.op)]);
-  }
-  if (call.kind == Kind::AllGather) {
-    text += abtrain::str(" into ", call.out.numel(), ", counts");
-    for (const auto count : call.counts) {
-      text += abtrain::str(" ", count);
-    }
-  }
-  if (call.kind == Kind::Broadcast) {
-    text += abtrain::str(", root ", call.root);
-  }
-  return text;
-}
 
 LocalGroup::LocalGroup(
     std::shared_ptr<LocalState> state,
@@ -109,7 +74,7 @@ void LocalGroup::wake() {
 }
 
 std::shared_ptr<LocalOperation>
-LocalGroup::post(int rank, std::uint64_t sequence, LocalCall call) {
+LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
   std::shared_ptr<LocalOperation> operation;
   {
     const Lock lock(mutex_);
@@ -142,7 +107,7 @@ LocalGroup::post(int rank, std::uint64_t sequence, LocalCall call) {
 
 void LocalGroup::begin(LocalOperation& operation) {
   std::string mismatch = compare(operation);
-  const LocalCall& first = operation.calls.front();
+  const Call& first = operation.calls.front();
   const bool on_cuda = first.out.defined() && first.out.is_cuda();
   const bool alone =
       mismatch.empty() && (on_cuda || size() == 1 || !is_large(first, size()));
@@ -182,7 +147,7 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     }
   }
   // Nobody reads the call any more: its owner lets go of its tensors.
-  const LocalCall mine = std::move(operation.calls[rank]);
+  const Call mine = std::move(operation.calls[rank]);
   lock.unlock();
   operation.result.order_after();
 }
@@ -212,7 +177,7 @@ void LocalGroup::meet(
   if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
     return;
   }
-  const LocalCall* call = nullptr;
+  const Call* call = nullptr;
   for (std::size_t i = 0; i < operation.calls.size() && !call; ++i) {
     call = operation.came[i] ? &operation.calls[i] : nullptr;
   }
@@ -234,7 +199,7 @@ std::string LocalGroup::names_missing(const std::vector<bool>& members) const {
 }
 
 std::string LocalGroup::compare(const LocalOperation& operation) const {
-  const LocalCall& first = operation.calls.front();
+  const Call& first = operation.calls.front();
   for (int i = 1; i < size(); ++i) {
     if (!alike(first, operation.calls[i])) {
       return str(
@@ -252,8 +217,8 @@ std::string LocalGroup::compare(const LocalOperation& operation) const {
 }
 
 void LocalGroup::do_all(LocalOperation& operation) {
-  const LocalCall& first = operation.calls.front();
-  for (const LocalCall& call : operation.calls) {
+  const Call& first = operation.calls.front();
+  for (const Call& call : operation.calls) {
     call.ready.order_after();
   }
   if (first.kind == Kind::Split) {
@@ -262,7 +227,7 @@ void LocalGroup::do_all(LocalOperation& operation) {
     // The buffer is its own sum.
   } else if (first.kind == Kind::AllReduce) {
     std::vector<at::Tensor> buffers;
-    for (const LocalCall& call : operation.calls) {
+    for (const Call& call : operation.calls) {
       buffers.push_back(call.out);
     }
     ops::reduce_buffers(buffers, 0, first.out.numel(), buffers, 0, first.op);
@@ -277,12 +242,12 @@ void LocalGroup::do_all(LocalOperation& operation) {
 }
 
 void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
-  const LocalCall& mine = operation.calls[rank];
+  const Call& mine = operation.calls[rank];
   const int n = size();
   std::vector<at::Tensor> buffers;
   switch (mine.kind) {
     case Kind::AllReduce: {
-      for (const LocalCall& call : operation.calls) {
+      for (const Call& call : operation.calls) {
         buffers.push_back(call.out);
       }
       const auto begin = chunk_begin(mine.out.numel(), n, rank);
@@ -291,7 +256,7 @@ void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
       break;
     }
     case Kind::ReduceScatter: {
-      for (const LocalCall& call : operation.calls) {
+      for (const Call& call : operation.calls) {
         buffers.push_back(call.in);
       }
       const auto begin = chunk_begin(mine.in.numel(), n, rank);

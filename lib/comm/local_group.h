@@ -11,34 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/call.h"
 #include "comm/local_state.h"
-#include "device/stream.h"
 
 namespace abtrain::comm {
 
 class LocalGroup;
-
-// One member's side of a collective.
-struct LocalCall {
-  enum class Kind {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    Broadcast,
-    Barrier,
-    Split
-  };
-  Kind kind = Kind::Barrier;
-  at::Tensor out = {};  // the buffer where there is only one
-  at::Tensor in = {};
-  ReduceOp op = ReduceOp::Sum;
-  int root = 0;
-  std::vector<std::int64_t> counts = {};
-  int color = 0;
-  int key = 0;
-  device::Event ready = {};
-};
 
 // A collective under way. All is guarded by the group's mutex until `posted`
 // is set; from then on the calls do not change.
@@ -52,7 +30,7 @@ struct LocalOperation {
         missing_ends(size) {}
 
   const std::uint64_t sequence;  // the same on every member
-  std::vector<LocalCall> calls;
+  std::vector<Call> calls;
   std::vector<bool> came;   // members that posted
   std::vector<bool> ended;  // members that did their share
   int missing_posts;
@@ -81,7 +59,7 @@ class LocalGroup {
   }
   // The member's `sequence`-th call. Returns at once.
   std::shared_ptr<LocalOperation>
-  post(int rank, std::uint64_t sequence, LocalCall call);
+  post(int rank, std::uint64_t sequence, Call call);
   // Does this member's share and returns when all have done theirs.
   void complete(LocalOperation& operation, int rank);
   void wake();
@@ -107,8 +85,5 @@ class LocalGroup {
   std::condition_variable changed_;
   std::map<std::uint64_t, std::shared_ptr<LocalOperation>> open_;
 };
-
-// "all_reduce of 100 float, sum"
-std::string describe(const LocalCall& call);
 
 }  // namespace abtrain::comm

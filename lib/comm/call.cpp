@@ -1,0 +1,168 @@
+#include "comm/call.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+void check_buffer(const at::Tensor& t, const char* call) {
+  static constexpr at::ScalarType kTypes[] = {
+      at::kFloat,
+      at::kDouble,
+      at::kHalf,
+      at::kBFloat16,
+      at::kInt,
+      at::kLong,
+      at::kByte};
+  ABT_CHECK(
+      t.defined() && t.dim() == 1 && t.is_contiguous() &&
+          std::find(std::begin(kTypes), std::end(kTypes), t.scalar_type()) !=
+              std::end(kTypes),
+      Config,
+      call,
+      ": expected a contiguous 1-D tensor of fp32, fp64, fp16, bf16, int32, "
+      "int64 or uint8, got ",
+      t.defined() ? abtrain::str(c10::toString(t.scalar_type()), t.sizes())
+                  : "none");
+}
+
+void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
+  check_buffer(out, call);
+  check_buffer(in, call);
+  ABT_CHECK(
+      out.scalar_type() == in.scalar_type() && out.device() == in.device(),
+      Config,
+      call,
+      ": out is ",
+      c10::toString(out.scalar_type()),
+      " on ",
+      out.device(),
+      ", in is ",
+      c10::toString(in.scalar_type()),
+      " on ",
+      in.device());
+}
+
+void check_op(const at::Tensor& t, ReduceOp op, const char* call) {
+  ABT_CHECK(
+      op != ReduceOp::Mean || t.is_floating_point(),
+      Config,
+      call,
+      ": a mean needs floating point, got ",
+      c10::toString(t.scalar_type()));
+}
+
+}  // namespace
+
+std::string describe(const Call& call) {
+  static constexpr const char* kKinds[] = {
+      "all_reduce",
+      "all_gather",
+      "reduce_scatter",
+      "broadcast",
+      "barrier",
+      "split"};
+  static constexpr const char* kOps[] = {"sum", "mean", "max"};
+  std::string text = kKinds[static_cast<int>(call.kind)];
+  const at::Tensor& t = call.in.defined() ? call.in : call.out;
+  if (t.defined()) {
+    text += abtrain::str(
+        " of ",
+        t.numel(),
+        " ",
+        c10::toString(t.scalar_type()),
+        " on ",
+        t.device());
+  }
+  if (call.kind == Call::Kind::AllReduce ||
+      call.kind == Call::Kind::ReduceScatter) {
+    text += abtrain::str(", ", kOps[static_cast<int>(call.op)]);
+  }
+  if (call.kind == Call::Kind::AllGather) {
+    text += abtrain::str(" into ", call.out.numel(), ", counts");
+    for (const auto count : call.counts) {
+      text += abtrain::str(" ", count);
+    }
+  }
+  if (call.kind == Call::Kind::Broadcast) {
+    text += abtrain::str(", root ", call.root);
+  }
+  return text;
+}
+
+Pending
+CheckedCommunicator::all_reduce(at::Tensor buffer, ReduceOp op, Purpose) {
+  check_buffer(buffer, "all_reduce");
+  check_op(buffer, op, "all_reduce");
+  return start({.kind = Call::Kind::AllReduce, .out = buffer, .op = op});
+}
+
+Pending CheckedCommunicator::all_gather(
+    at::Tensor out,
+    at::Tensor in,
+    const std::vector<std::int64_t>& counts,
+    Purpose) {
+  check_pair(out, in, "all_gather");
+  const auto total =
+      std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  ABT_CHECK(
+      static_cast<int>(counts.size()) == size() && out.numel() == total &&
+          in.numel() == counts[rank()],
+      Config,
+      "all_gather: ",
+      counts.size(),
+      " counts of ",
+      total,
+      " elements in all, for ",
+      size(),
+      " members, out of ",
+      out.numel(),
+      " and in of ",
+      in.numel());
+  return start(
+      {.kind = Call::Kind::AllGather, .out = out, .in = in, .counts = counts});
+}
+
+Pending CheckedCommunicator::reduce_scatter(
+    at::Tensor out,
+    at::Tensor in,
+    ReduceOp op,
+    Purpose) {
+  check_pair(out, in, "reduce_scatter");
+  check_op(in, op, "reduce_scatter");
+  const auto wanted = chunk_size(in.numel(), size(), rank());
+  ABT_CHECK(
+      out.numel() == wanted,
+      Config,
+      "reduce_scatter: member ",
+      rank(),
+      " gets ",
+      wanted,
+      " of ",
+      in.numel(),
+      " elements, out has ",
+      out.numel());
+  return start(
+      {.kind = Call::Kind::ReduceScatter, .out = out, .in = in, .op = op});
+}
+
+Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {
+  check_buffer(buffer, "broadcast");
+  ABT_CHECK(
+      root >= 0 && root < size(),
+      Config,
+      "broadcast: root ",
+      root,
+      " of ",
+      size(),
+      " members");
+  return start({.kind = Call::Kind::Broadcast, .out = buffer, .root = root});
+}
+
+}  // namespace abtrain::comm
