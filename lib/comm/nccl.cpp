@@ -147,7 +147,8 @@ void NcclCommunicator::stage(const Call& call) {
 std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   state_->throw_if_aborted();
   // NCCL takes colors from 0 up and need not know groups of one: gather what
-  // all chose and number the larger groups.
+  // all chose and number the larger groups. That also waits for what was under
+  // way, which NCCL wants before a split.
   const at::Tensor mine = at::empty({2}, at::kLong);
   const at::Tensor all = at::empty({2 * size_}, at::kLong);
   mine[0].fill_(color);
