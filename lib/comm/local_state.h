@@ -1,5 +1,5 @@
 // The failure flag that all threads of a LocalWorld share. Internal to the
-// local back end.
+// back ends: that of NCCL keeps its flag so too, with no groups.
 #pragma once
 
 #include <exception>
