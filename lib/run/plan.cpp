@@ -247,12 +247,6 @@ RunLength check_run(
     const RunOptions& options,
     const nn::InputShape& shape,
     std::int64_t train_images) {
-  ABT_CHECK(
-      options.comm == "auto" || options.comm == "local",
-      Config,
-      "comm: this version runs workers as threads of one process (local); got '",
-      options.comm,
-      "'");
   const RunLength length = run_length(options, train_images);
   model_sizes(options, shape);
   if (options.method.name == "ab") {

@@ -1,11 +1,8 @@
 #include "run/processes.h"
 
-#include <ATen/ops/empty.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -21,6 +18,8 @@
 #include "comm/control_channel.h"
 #include "comm/failure.h"
 #include "comm/mpi.h"
+#include "comm/nccl.h"
+#include "comm/store.h"
 
 namespace abtrain::run {
 
@@ -29,6 +28,9 @@ namespace {
 // A worker that was told of a failure and does not come to its end within this
 // time hangs somewhere: it is ended.
 constexpr std::chrono::seconds kGrace{20};
+
+// For processes that the launcher has not started all at once.
+constexpr double kMeetSeconds = 300;
 
 int code_of(const std::exception_ptr& error) {
   try {
@@ -91,7 +93,10 @@ struct Processes::State {
   explicit State(Log& where) : log(where) {}
   Log& log;
   std::unique_ptr<comm::MpiWorld> mpi;
-  std::unique_ptr<comm::Communicator> shared;  // by which texts are shared
+  std::unique_ptr<comm::Communicator> meeting;  // over MPI
+  std::unique_ptr<comm::Store> store;           // where there is none
+  comm::Share share;
+  std::unique_ptr<comm::NcclWorld> nccl;
   std::unique_ptr<comm::ControlChannel> channel;
   bool quiet = false;  // another worker prints the error
   std::mutex mutex;
@@ -108,6 +113,12 @@ void Processes::State::on_failure(
   const std::string message = comm::message_of(cause);
   if (mpi) {
     mpi->abort(cause);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (nccl) {
+      nccl->abort(cause);
+    }
   }
   // A worker that failed has told so itself; one that is gone cannot.
   if (code == static_cast<int>(ErrorKind::PeerLost) &&
@@ -126,23 +137,25 @@ void Processes::State::on_failure(
 Processes::Processes(const comm::Launch& launch, Log& log)
     : launch_(launch), state_(std::make_unique<State>(log)) {
   ABT_CHECK(
-      launch.has_mpi,
+      launch.has_mpi || launch.port > 0,
       Config,
       launch.text(),
-      ", but nothing of MPI: workers on CPUs need `mpirun` or `srun "
-      "--mpi=pmix`");
-  state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
-  state_->shared = state_->mpi->communicator();
+      ", but there is neither MPI nor an address to meet at");
+  if (launch.has_mpi) {
+    state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
+    state_->meeting = state_->mpi->communicator();
+    state_->share = comm::share_over(*state_->meeting);
+  } else {
+    state_->store = std::make_unique<comm::Store>(
+        launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
+    state_->share = [this](void* data, std::size_t bytes) {
+      state_->store->share(data, bytes);
+    };
+  }
   comm::ControlOptions options;
   options.rank = launch.rank;
   options.size = launch.size;
-  options.share = [this](void* data, std::size_t bytes) {
-    at::Tensor buffer =
-        at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
-    std::memcpy(buffer.data_ptr(), data, bytes);
-    state_->shared->broadcast(buffer, 0, comm::Purpose::Metrics).wait();
-    std::memcpy(data, buffer.const_data_ptr(), bytes);
-  };
+  options.share = state_->share;
   options.wanted = [] { return StopSignals::requested() != 0; };
   options.on_failure = [this](std::exception_ptr cause) {
     state_->on_failure(launch_, std::move(cause));
@@ -156,9 +169,20 @@ comm::Control& Processes::control() {
   return *state_->channel;
 }
 
-std::unique_ptr<comm::Communicator> Processes::world(double timeout) {
-  state_->mpi->set_timeout(timeout);
-  return state_->mpi->communicator();
+std::unique_ptr<comm::Communicator> Processes::world(
+    BackEnd back_end, at::Device device, double timeout) {
+  State& s = *state_;
+  if (s.mpi) {
+    s.mpi->set_timeout(timeout);
+  }
+  if (back_end == BackEnd::Mpi) {
+    return s.mpi->communicator();
+  }
+  auto nccl = std::make_unique<comm::NcclWorld>(
+      launch_.rank, launch_.size, device, timeout, s.share);
+  const std::lock_guard lock(s.mutex);
+  s.nccl = std::move(nccl);
+  return s.nccl->communicator();
 }
 
 void Processes::agree(std::exception_ptr mine) {
@@ -184,15 +208,13 @@ void Processes::all_or_none(const std::function<void()>& body) {
 }
 
 std::string Processes::share(const std::string& text) {
-  at::Tensor length = at::empty({1}, at::kLong);
-  *length.data_ptr<std::int64_t>() = static_cast<std::int64_t>(text.size());
-  state_->shared->broadcast(length, 0, comm::Purpose::Metrics).wait();
-  at::Tensor buffer = at::empty({length.item<std::int64_t>()}, at::kByte);
-  if (first()) {
-    std::memcpy(buffer.data_ptr(), text.data(), text.size());
+  std::uint64_t length = text.size();
+  state_->share(&length, sizeof(length));
+  std::string shared = first() ? text : std::string(length, '\0');
+  if (length > 0) {
+    state_->share(shared.data(), length);
   }
-  state_->shared->broadcast(buffer, 0, comm::Purpose::Metrics).wait();
-  return {static_cast<const char*>(buffer.const_data_ptr()), buffer.nbytes()};
+  return shared;
 }
 
 void Processes::set_folder(const std::string& folder) {
@@ -217,7 +239,8 @@ void Processes::run(const std::function<int()>& body) {
     }
   }
   s.channel->close();
-  s.shared.reset();
+  s.nccl.reset();
+  s.meeting.reset();
   s.mpi.reset();
   leave(code);
 }

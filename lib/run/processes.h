@@ -2,6 +2,8 @@
 // and how all of them end where one fails.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <exception>
 #include <functional>
 #include <memory>
@@ -11,12 +13,14 @@
 #include "comm/communicator.h"
 #include "comm/control.h"
 #include "comm/launch.h"
+#include "run/back_end.h"
 
 namespace abtrain::run {
 
 class Processes {
  public:
-  // Collective. Throws Error(Config) where there is no way for them to meet.
+  // Collective: they meet by MPI where the launcher brings it, else at an address
+  // that it gives. Throws Error(Config) where there is no way.
   Processes(const comm::Launch& launch, Log& log);
   ~Processes();
 
@@ -27,8 +31,10 @@ class Processes {
     return launch_.rank == 0;
   }
   comm::Control& control();
-  // The world's communicator for tensors on `device`, by MPI.
-  std::unique_ptr<comm::Communicator> world(double timeout);
+  // The world's communicator: Mpi, for tensors on CPUs or any GPU; Nccl, for
+  // those on `device`, this worker's own GPU. Collective.
+  std::unique_ptr<comm::Communicator> world(
+      BackEnd back_end, at::Device device, double timeout);
 
   // Collective: throws on all where one comes with an error.
   void agree(std::exception_ptr mine);

@@ -13,15 +13,16 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "comm/control.h"
-#include "comm/groups.h"
-#include "comm/local.h"
+#include "comm/nccl.h"
 #include "comm/run_workers.h"
 #include "data/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "run/autocast.h"
+#include "run/back_end.h"
 #include "run/config.h"
 #include "run/initial_model.h"
+#include "run/local_workers.h"
 #include "run/model_file.h"
 #include "run/plan.h"
 #include "run/report.h"
@@ -75,19 +76,36 @@ struct Setup {
   data::Images validation;
   RunLength length;
   std::unique_ptr<InitialModel> initial;
+  BackEnd back_end = BackEnd::Local;
   std::mutex mutex;  // of the result
 };
 
+// `launch`: null where the workers are threads of this process.
 void prepare(
     Setup& s,
     const RunOptions& configured,
-    int local_workers,
-    int local_rank,
-    int takers,
+    const comm::Launch* launch,
     Log& log) {
+  const int workers = static_cast<int>(configured.workers);
+  const int local_workers = launch == nullptr ? workers : launch->local_size;
   s.options = with_decode_threads(configured, local_workers);
   const RunOptions& options = s.options;
-  s.device = device::pick_device(options.device, local_rank);
+  s.device = device::pick_device(
+      options.device, launch == nullptr ? 0 : launch->local_rank);
+  const BackEndChoice choice = choose_back_end(
+      options.comm,
+      {workers,
+       launch != nullptr,
+       launch == nullptr ? "" : launch->source,
+       launch != nullptr && launch->has_mpi,
+       local_workers,
+       s.device.is_cuda(),
+       static_cast<int>(device::cuda_devices().size()),
+       comm::nccl_version() > 0});
+  s.back_end = choice.back_end;
+  if (!choice.note.empty()) {
+    log.warning(choice.note);
+  }
   s.dataset = data::load_dataset(options.data, &log);
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
@@ -108,7 +126,8 @@ void prepare(
   s.length = check_run(options, shape, s.dataset.train.size());
   check_memory(options, shape, local_workers);
   at::set_num_threads(threads_per_worker(options, 1));
-  s.initial = std::make_unique<InitialModel>(options, shape, takers);
+  s.initial = std::make_unique<InitialModel>(
+      options, shape, launch == nullptr ? workers : 1);
 }
 
 // The folder of the run, made ready for a fresh start or to go on.
@@ -147,8 +166,6 @@ SessionResult train_as(
   const int workers = static_cast<int>(configured.workers);
   const int local_workers =
       processes == nullptr ? workers : processes->launch().local_size;
-  const int local_rank =
-      processes == nullptr ? 0 : processes->launch().local_rank;
   const auto all_or_none = [&](const std::function<void()>& body) {
     if (processes == nullptr) {
       body();
@@ -191,9 +208,7 @@ SessionResult train_as(
     prepare(
         setup,
         configured,
-        local_workers,
-        local_rank,
-        processes == nullptr ? workers : 1,
+        processes == nullptr ? nullptr : &processes->launch(),
         log);
   });
   const RunOptions& options = setup.options;
@@ -244,8 +259,11 @@ SessionResult train_as(
   inputs.resume = resume.from ? &*resume.from : nullptr;
   inputs.hooks = session.hooks;
   TrainResult result;
-  const auto work = [&](comm::Communicator& world, comm::Control& control) {
+  const auto work = [&](comm::Communicator& world,
+                        at::Device device,
+                        comm::Control& control) {
     TrainInputs own = inputs;
+    own.device = device;
     own.control = &control;
     own.log = world.rank() == 0 ? &*run_log : nullptr;
     TrainResult done = train_worker(world, own);
@@ -257,13 +275,20 @@ SessionResult train_as(
   if (processes == nullptr) {
     comm::LocalControl control(
         workers, [] { return StopSignals::requested() != 0; });
-    comm::run_workers(
-        workers, options.train.timeout, [&](comm::Communicator& world) {
-          work(world, control);
+    run_local_workers(
+        setup.back_end,
+        workers,
+        options.train.timeout,
+        [&](int worker) {
+          return device::pick_device(options.device, worker);
+        },
+        [&](comm::Communicator& world, at::Device device) {
+          work(world, device, control);
         });
   } else {
-    const auto world = processes->world(options.train.timeout);
-    work(*world, processes->control());
+    const auto world = processes->world(
+        setup.back_end, setup.device, options.train.timeout);
+    work(*world, setup.device, processes->control());
   }
   log.live("");
   if (result.stopped) {
