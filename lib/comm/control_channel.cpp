@@ -494,8 +494,12 @@ void ControlChannel::agree(std::exception_ptr mine) {
 }
 
 void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
-  if (state_->failure.happened()) {
-    return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->failure.happened()) {
+      return;
+    }
+    state_->closing = true;  // what follows from it is no news
   }
   try {
     state_->to_hub(

@@ -55,8 +55,9 @@ class CheckpointWriter {
     std::string config;     // YAML
     std::int64_t keep = 2;  // the newest so many, and the best
   };
-  // For tests: called between the steps of a save.
-  using Hook = std::function<void(const char* moment, const std::string& folder)>;
+  // For tests: called between the steps of a save ("write", "publish", "saved").
+  using Hook = std::function<
+      void(int rank, const char* moment, const std::string& folder)>;
 
   CheckpointWriter(Place place, comm::Communicator& world, Log* log, Hook hook);
 

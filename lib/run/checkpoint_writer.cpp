@@ -90,7 +90,7 @@ CheckpointWriter::CheckpointWriter(
 void CheckpointWriter::tell(const char* moment, const std::string& folder)
     const {
   if (hook_) {
-    hook_(moment, folder);
+    hook_(world_.rank(), moment, folder);
   }
 }
 

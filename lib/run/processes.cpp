@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -99,6 +100,8 @@ struct Processes::State {
   std::unique_ptr<comm::NcclWorld> nccl;
   std::unique_ptr<comm::ControlChannel> channel;
   bool quiet = false;  // another worker prints the error
+  bool told = false;   // on_failure() has done its part
+  std::condition_variable changed;
   std::mutex mutex;
   std::string folder;
 
@@ -127,6 +130,11 @@ void Processes::State::on_failure(
     std::cerr << str("abtrain: ", message, "\n") << std::flush;
     const std::lock_guard lock(mutex);
     record_failure(folder, code, message, launch.rank);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    told = true;
+    changed.notify_all();
   }
   std::thread([code] {
     std::this_thread::sleep_for(kGrace);
@@ -253,7 +261,10 @@ void Processes::end_badly(const std::exception_ptr& error) {
   }
   const auto cause = s.channel->cause();
   if (cause) {
-    leave(code_of(cause));  // told by others, and printed there
+    // Printed by the worker that failed, or by the channel's thread.
+    std::unique_lock lock(s.mutex);
+    s.changed.wait_for(lock, kGrace, [&] { return s.told; });
+    leave(code_of(cause));
   }
   s.channel->fail(error);
   std::cerr << (first() ? is_located(error) ? std::string() : "abtrain: "

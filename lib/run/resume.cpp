@@ -39,8 +39,9 @@ constexpr std::array<std::string_view, 17> kFree{
     "evaluate.every",
     "evaluate.batch_size"};
 
-// With another number of workers the batch of each may change as well.
-constexpr std::array<std::string_view, 2> kFreeWithWorkers{
+// With another number of workers groups and batches may change as well.
+constexpr std::array<std::string_view, 3> kFreeWithWorkers{
+    "method.group_size",
     "data.batch_size",
     "train.accumulate"};
 

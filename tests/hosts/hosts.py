@@ -1,0 +1,400 @@
+"""Runs of many processes, with faults and resumes, as a user meets them.
+
+ABTRAIN, ABTRAIN_FAULTS (the build that injects faults), KILL_AT_LIBRARY and
+MPIEXEC name what is used.
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["ABTRAIN"]
+FAULTS = os.environ["ABTRAIN_FAULTS"]
+MPIEXEC = os.environ.get("MPIEXEC", "")
+LIMIT = 120  # seconds for one run: far more than any takes
+
+SMALL = [
+    "workers=2", "model.hidden=[24,20]", "data.batch_size=8", "train.steps=60",
+    "method.group_size=1", "method.warmup_steps=6", "method.sync_every=9",
+    "method.full_rank_steps=2", "method.rank={rule: fixed, rank: 5}",
+    "optimizer.lr=5e-3", "schedule.warmup_steps=4", "train.threads=1",
+    "train.log_every=5", "evaluate.every=25", "checkpoint.every=10",
+    "device=cpu",
+]
+
+
+THREE = ["workers=3", "method.sync=only-b"]
+
+
+class Outcome:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __str__(self):
+        return f"exit {self.code}\n{self.out}\n{self.err}"
+
+
+class Hosts(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="abtrain-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    # -- helpers
+
+    def needs_mpi(self):
+        if not MPIEXEC:
+            self.skipTest("this build has no MPI")
+
+    def command(self, name, *sets, processes=0, program=PROGRAM, extra=()):
+        launcher = []
+        if processes:
+            self.needs_mpi()
+            launcher = [MPIEXEC, "--oversubscribe", "--bind-to", "none", "-np",
+                        str(processes)]
+        words = [program, "--config", "fashion_mnist_mlp", "--name", name,
+                 "--output", str(self.folder / "runs")]
+        for entry in [*SMALL, *sets]:
+            words += ["--set", entry]
+        return [*launcher, *words, *extra]
+
+    def environment(self, **more):
+        names = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
+        return {**names, **more}
+
+    def start(self, *args, env=None, **keys):
+        return subprocess.Popen(
+            self.command(*args, **keys), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env=self.environment(**(env or {})))
+
+    def finish(self, process):
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            self.fail(f"hangs:\n{out}\n{err}")
+        return Outcome(process.returncode, out, err)
+
+    def run_it(self, *args, code=0, **keys):
+        outcome = self.finish(self.start(*args, **keys))
+        if code is not None:
+            self.assertEqual(outcome.code, code, outcome)
+        return outcome
+
+    def resumed(self, *args, extra=(), **keys):
+        return self.run_it(*args, extra=("--resume", "auto", *extra), **keys)
+
+    def path(self, name, *parts):
+        return self.folder.joinpath("runs", name, *parts)
+
+    def model(self, name):
+        return self.path(name, "model.safetensors").read_bytes()
+
+    def summary(self, name):
+        return json.loads(self.path(name, "summary.json").read_text())
+
+    def failure(self, name):
+        return json.loads(self.path(name, "failure.json").read_text())
+
+    def events(self, name, kind):
+        lines = self.path(name, "metrics.jsonl").read_text().splitlines()
+        return [e for e in map(json.loads, lines) if e["event"] == kind]
+
+    def wait_for_step(self, process, name, step):
+        """Until the log of the run has passed the step."""
+        for _ in range(LIMIT * 50):
+            try:
+                if any(e["step"] >= step for e in self.events(name, "step")):
+                    return
+            except (FileNotFoundError, json.JSONDecodeError):
+                pass
+            if process.poll() is not None:
+                return
+            time.sleep(0.02)
+        self.fail(f"no step {step}")
+
+    def worker_pids(self, name):
+        """Of the program itself, not of its launcher."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = entry.joinpath("cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].decode() in (PROGRAM, FAULTS) and name.encode() in words:
+                found.append(int(entry.name))
+        return sorted(found)
+
+    def fault(self, **values):
+        text = ",".join(f"{k}={v}" for k, v in values.items())
+        return {"program": FAULTS, "env": {"ABTRAIN_FAULT": text}}
+
+    # -- the same bits
+
+    def test_threads_and_processes_give_the_same_bits(self):
+        for name, *sets in [
+                ("ab2", "workers=4", "method.group_size=2"),
+                ("bf16", "workers=4", "reducer.dtype=bf16",
+                 "method.sync_dtype=bf16", "method.full_rank_steps=0"),
+                ("fp16", "workers=3", "method.name=ddp", "reducer.dtype=fp16"),
+                ("local_steps", "workers=4", "method.full_phase.sync_every=2",
+                 "method.sync=full", "optimizer={name: sgd, momentum: 0.9}")]:
+            workers = int(sets[0][-1])
+            self.run_it(name, *sets)
+            self.run_it(name + "_mpi", *sets, processes=workers)
+            self.assertEqual(self.model(name), self.model(name + "_mpi"), name)
+            here, there = self.summary(name), self.summary(name + "_mpi")
+            self.assertEqual(here["traffic"], there["traffic"])
+            self.assertEqual(here["accuracy"], there["accuracy"])
+
+    def test_a_stop_and_a_resume_give_the_same_bits(self):
+        self.run_it("whole")
+        for processes, number in [(0, signal.SIGTERM), (2, signal.SIGUSR1),
+                                  (2, signal.SIGTERM)]:
+            name = f"stopped{processes}{int(number)}"
+            process = self.start(name, processes=processes)
+            self.wait_for_step(process, name, 20)
+            # One worker hears of it; all of them stop.
+            os.kill(self.worker_pids(name)[-1], number)
+            outcome = self.finish(process)
+            self.assertEqual(outcome.code, 75, outcome)
+            self.assertIn("--resume auto goes on", outcome.err)
+            self.assertFalse(self.path(name, "summary.json").exists())
+            self.resumed(name, processes=processes)
+            self.assertEqual(self.model("whole"), self.model(name))
+            self.assertEqual(
+                [(e["step"], e["loss"]) for e in self.events("whole", "step")],
+                [(e["step"], e["loss"]) for e in self.events(name, "step")])
+            whole, parts = (self.summary(n)["traffic"] for n in ("whole", name))
+            for traffic in (whole, parts):
+                del traffic["by_purpose"]["metrics"]  # saves send some too
+            self.assertEqual(whole, parts)
+
+    def test_every_method_resumes_to_the_same_bits(self):
+        for name, *sets in [
+                ("ddp", "method.name=ddp", "optimizer={name: sgd, momentum: 0.9}"),
+                ("groups", "workers=4", "method.group_size=2"),
+                ("uncut", "method.cut_first=false", "train.accumulate=2"),
+                ("only_b", "method.sync=only-b", "method.full_rank_steps=0"),
+                ("alone", "method.full_phase.sync_every=3", "method.sync=full",
+                 "method.warmup_steps=14"),
+                ("budget", "method.rank={rule: budget, ratio: 4}"),
+                ("lenet", "model.name=lenet5", "train.steps=30"),
+                ("resnet", "model.name=resnet18", "model.width=0.1",
+                 "train.steps=22", "data.augment=crop-flip"),
+                ("vit", "model.name=vit-tiny", "model.patch_size=7",
+                 "model.drop_path=0.2", "train.steps=12", "evaluate.every=0"),
+        ]:
+            self.run_it(name, *sets)
+            # As if killed at the save: all that came later is gone.
+            before = self.model(name)
+            self.path(name, "summary.json").unlink()
+            self.path(name, "model.safetensors").unlink()
+            self.resumed(name, *sets)
+            self.assertEqual(before, self.model(name), name)
+            self.assertEqual(len(self.events(name, "resume")), 1)
+
+    # -- another number of workers
+
+    def test_another_number_of_workers_goes_on(self):
+        for name, first, then, sets in [
+                ("halved", 4, 2, ["method.group_size=auto"]),
+                ("doubled", 2, 4, []),
+                ("alone", 4, 1, ["method.sync=only-b"]),
+                ("ddp", 3, 2, ["method.name=ddp"]),
+                ("local_steps", 2, 4, ["method.full_phase.sync_every=2",
+                                       "method.warmup_steps=24"])]:
+            sets = [*sets, "train.steps=0", "train.epochs=0.5", "data.batch_size=64"]
+            process = self.start(name, f"workers={first}", *sets)
+            self.wait_for_step(process, name, 20)
+            process.send_signal(signal.SIGUSR1)
+            self.assertEqual(self.finish(process).code, 75)
+            outcome = self.resumed(name, f"workers={then}", *sets)
+            self.assertIn(f"of {first} workers", outcome.err)
+            resume = self.events(name, "resume")[0]
+            steps = self.summary(name)["steps"]
+            self.assertAlmostEqual(steps, 30000 / (64 * then), delta=1)
+            self.assertAlmostEqual(
+                resume["step"] / steps,
+                resume["checkpoint_step"] / (30000 / (64 * first)), delta=0.02)
+            self.assertGreater(self.summary(name)["accuracy"], 0.5, name)
+
+    # -- faults
+
+    def test_a_crashed_worker_ends_the_run(self):
+        self.run_it("whole", *THREE)
+        for rank in (0, 2):
+            name = f"crash{rank}"
+            outcome = self.run_it(
+                name, *THREE, processes=3, code=None,
+                **self.fault(rank=rank, step=33, kind="crash"))
+            self.assertNotIn(outcome.code, (0, 2, 65, 66, 70, 78))
+            self.assertIn(f"worker {rank} on ", outcome.err)
+            failure = self.failure(name)
+            self.assertEqual(failure["exit_code"], 69)
+            self.assertIn(f"worker {rank} on ", failure["message"])
+            self.assertIn("is gone", failure["message"])
+            self.resumed(name, *THREE, processes=3)
+            self.assertEqual(self.model("whole"), self.model(name))
+            self.assertFalse(self.path(name, "failure.json").exists())
+
+    def test_a_hanging_worker_ends_the_run(self):
+        outcome = self.run_it(
+            "hang", "method.name=ddp", "train.timeout=3", processes=2, code=69,
+            **self.fault(rank=1, step=15, kind="hang"))
+        self.assertIn("waited 3", outcome.err)
+        self.assertIn("for worker 1", outcome.err)
+        self.assertEqual(self.failure("hang")["exit_code"], 69)
+
+    def test_a_loss_that_is_not_finite_ends_the_run(self):
+        for processes in (0, 2):
+            name = f"nan{processes}"
+            outcome = self.run_it(
+                name, processes=processes, code=70,
+                **self.fault(rank=1, step=15, kind="nan"))
+            self.assertIn("step 16: the loss of worker 1 is nan", outcome.err)
+            self.assertEqual(outcome.err.count("the loss of worker 1"), 1)
+            failure = self.failure(name)
+            self.assertEqual(failure["exit_code"], 70)
+            self.assertIn("loss of worker 1 is nan", failure["message"])
+
+    def test_a_damaged_checkpoint_is_left_aside(self):
+        self.run_it("whole")
+        for rank in (0, 1):
+            name = f"corrupt{rank}"
+            fault = self.fault(rank=rank, step=35, kind="corrupt-checkpoint")
+            fault["env"]["ABTRAIN_FAULT"] += ""
+            process = self.start(name, **fault)
+            self.wait_for_step(process, name, 45)
+            process.kill()
+            self.finish(process)
+            shutil.rmtree(
+                self.path(name, "checkpoints", "step-0000000050"),
+                ignore_errors=True)
+            outcome = self.resumed(name)
+            self.assertIn("checkpoint left aside", outcome.err)
+            self.assertIn(f"worker-0000{rank}.safetensors", outcome.err)
+            self.assertEqual(
+                self.events(name, "resume")[0]["checkpoint_step"], 30)
+            self.assertEqual(self.model("whole"), self.model(name))
+
+    def test_a_full_disk_costs_only_that_checkpoint(self):
+        self.run_it("whole")
+        for processes, rank in [(0, 0), (2, 1)]:
+            name = f"full{processes}"
+            outcome = self.run_it(
+                name, "checkpoint.keep=9", processes=processes,
+                **self.fault(rank=rank, step=35, kind="disk-full"))
+            self.assertIn("step 40", outcome.err)
+            self.assertIn("File too large", outcome.err)
+            there = sorted(p.name for p in self.path(name, "checkpoints").iterdir())
+            self.assertEqual(
+                there, [f"step-{n:010}" for n in (10, 20, 30, 50)])
+            self.assertEqual(
+                [e["saved"] for e in self.events(name, "checkpoint")],
+                [True, True, True, False, True])
+            self.assertEqual(self.model("whole"), self.model(name))
+
+    # -- what a user gets wrong
+
+    def test_errors_before_the_start_come_once(self):
+        outcome = self.run_it("wrong", "method.sync_evry=3", processes=3, code=78)
+        self.assertEqual(outcome.err.count("sync_evry"), 2, outcome)  # key, caret
+        outcome = self.run_it("wrong", "workers=2", processes=3, code=78)
+        self.assertEqual(outcome.err.count("3 processes"), 1, outcome)
+        outcome = self.run_it(
+            "wrong", *THREE, "data.root=/nowhere", processes=3, code=66)
+        self.assertEqual(outcome.err.count("was not found"), 1, outcome)
+        self.assertFalse(self.path("wrong").exists())
+
+    def test_back_ends_that_cannot_work_are_refused(self):
+        outcome = self.run_it("wrong", "comm=mpi", code=78)
+        self.assertIn("mpirun -np 2", outcome.err)
+        self.run_it("wrong", "comm=nccl", code=78)
+        outcome = self.run_it("wrong", "comm=local", processes=2, code=78)
+        self.assertIn("threads of one process", outcome.err)
+        environment = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "::",
+                       "MASTER_PORT": "x"}
+        outcome = self.run_it("wrong", env=environment, code=2)
+        self.assertIn("MASTER_PORT", outcome.err)
+
+    def test_another_configuration_is_not_gone_on_with(self):
+        process = self.start("other")
+        self.wait_for_step(process, "other", 30)
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.finish(process).code, 75)
+        outcome = self.resumed("other", "method.sync_every=7", code=78)
+        self.assertIn("method.sync_every: 9 steps there, 7 steps now", outcome.err)
+        outcome = self.run_it("other", extra=("--resume", "/nowhere"), code=66)
+        # A fresh start on top of it loses nothing.
+        self.run_it("other")
+        self.assertTrue(
+            list(self.path("other", "checkpoints.previous").iterdir()))
+        outcome = self.resumed("other")
+        self.assertIn("has finished", outcome.err)
+        self.assertIn("accuracy", outcome.out)
+        outcome = self.resumed("other", "train.steps=70", code=78)
+        self.assertIn("train.steps: 60 there, 70 now", outcome.err)
+
+    def test_the_best_checkpoint_stays(self):
+        self.run_it("best", "data.validation=200", "evaluate.every=8",
+                    "checkpoint.every=0", "checkpoint.keep=1")
+        held = {e["step"]: e["validation_accuracy"]
+                for e in self.events("best", "evaluate") if not e["final"]}
+        best = max(held.values())
+        first_best = min(s for s, a in held.items() if a == best)
+        there = [json.loads((p / "manifest.json").read_text())
+                 for p in self.path("best", "checkpoints").iterdir()]
+        self.assertIn(first_best, [m["step"] for m in there])
+        self.assertEqual(max(m["validation_accuracy"] for m in there), best)
+        self.assertLessEqual(len(there), 2)
+
+    # -- slow
+
+    def test_slow_kills_at_random_moments(self):
+        self.run_it("whole", "train.steps=240", "checkpoint.every=7")
+        rng = random.Random(5)
+        for k in range(20):
+            name = f"killed{k}"
+            process = self.start(
+                name, "train.steps=240", "checkpoint.every=7", processes=2)
+            self.wait_for_step(process, name, rng.randrange(5, 200))
+            time.sleep(rng.random() * 0.2)
+            pids = self.worker_pids(name)
+            if pids:
+                os.kill(rng.choice(pids), signal.SIGKILL)
+            self.finish(process)
+            self.resumed(name, "train.steps=240", "checkpoint.every=7", processes=2)
+            self.assertEqual(self.model("whole"), self.model(name), k)
+            shutil.rmtree(self.path(name))
+
+    def test_slow_kills_at_every_system_call_of_a_save(self):
+        sets = ["train.steps=12", "checkpoint.every=4", "checkpoint.keep=1",
+                "evaluate.every=0", "method.warmup_steps=3", "method.sync_every=4"]
+        library = os.environ["KILL_AT_LIBRARY"]
+        count = self.folder / "count"
+        self.run_it("whole", *sets, env={"LD_PRELOAD": library,
+                                         "KILL_COUNT": str(count)})
+        calls = int(count.read_text())
+        self.assertGreater(calls, 40)
+        for k in range(1, calls + 1):
+            outcome = self.run_it("killed", *sets, code=None, env={
+                "LD_PRELOAD": library, "KILL_AT": str(k)})
+            self.assertIn(outcome.code, (-9, 0))
+            self.resumed("killed", *sets)
+            self.assertEqual(self.model("whole"), self.model("killed"), k)
+            left = [p.name for p in self.path("killed", "checkpoints").iterdir()]
+            self.assertEqual(left, ["step-0000000008"], k)
+            shutil.rmtree(self.path("killed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
