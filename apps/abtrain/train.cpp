@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "comm/launch.h"
 #include "commands.h"
 #include "configuration.h"
@@ -13,6 +14,7 @@
 namespace abtrain::app {
 
 int run_train(const TrainArgs& args) {
+  const StopSignals signals;  // from the first moment to the last
   const comm::Launch launch = comm::find_launch(args.launch);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
   run::SessionOptions session;

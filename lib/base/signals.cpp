@@ -13,15 +13,14 @@ namespace {
 constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGUSR1};
 
 std::atomic<int> first_signal{0};
-std::atomic<int> insistent{0};  // of SIGTERM and SIGINT
 std::array<struct sigaction, kSignals.size()> before;
 
-// A scheduler sends SIGUSR1 and later SIGTERM: only the second of the stronger
-// kind means "now".
+// Schedulers send SIGUSR1 and SIGTERM in turn, and SIGTERM more than once: only
+// a person at the keyboard means "now" by a second one.
 void on_signal(int number) {
   int none = 0;
-  first_signal.compare_exchange_strong(none, number);
-  if (number != SIGUSR1 && insistent.fetch_add(1) > 0) {
+  if (!first_signal.compare_exchange_strong(none, number) &&
+      number == SIGINT) {
     ::_exit(128 + number);
   }
 }
@@ -30,7 +29,6 @@ void on_signal(int number) {
 
 StopSignals::StopSignals() {
   first_signal = 0;
-  insistent = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

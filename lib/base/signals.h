@@ -4,8 +4,8 @@
 
 namespace abtrain {
 
-// While it lives the first such signal is only noted; a second SIGTERM or SIGINT
-// ends the process at once with 128 + its number.
+// While it lives such a signal is only noted; SIGINT after another one ends the
+// process at once with 128 + its number.
 class StopSignals {
  public:
   StopSignals();

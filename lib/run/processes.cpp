@@ -30,6 +30,10 @@ namespace {
 // time hangs somewhere: it is ended.
 constexpr std::chrono::seconds kGrace{20};
 
+// A launcher ends all processes when one has gone: the others may want to say
+// their last first.
+constexpr std::chrono::milliseconds kLastWords{300};
+
 // For processes that the launcher has not started all at once.
 constexpr double kMeetSeconds = 300;
 
@@ -257,6 +261,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   State& s = *state_;
   const int code = code_of(error);
   if (s.quiet) {
+    std::this_thread::sleep_for(kLastWords);
     leave(code);
   }
   const auto cause = s.channel->cause();
@@ -278,9 +283,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
     const std::lock_guard lock(s.mutex);
     record_failure(s.folder, code, comm::message_of(error), launch_.rank);
   }
-  // A launcher ends all processes when one has gone: the others may want to
-  // say their last first.
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(kLastWords);
   leave(code);
 }
 

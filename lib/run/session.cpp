@@ -326,7 +326,6 @@ train(const RunOptions& options, const SessionOptions& session, Log& log) {
   device::keep_freed_memory();
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
-  const StopSignals signals;
   if (session.processes != nullptr) {
     return train_as(options, session, folder, log);
   }

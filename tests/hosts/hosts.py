@@ -392,7 +392,10 @@ class Hosts(unittest.TestCase):
             self.resumed("killed", *sets)
             self.assertEqual(self.model("whole"), self.model("killed"), k)
             left = [p.name for p in self.path("killed", "checkpoints").iterdir()]
-            self.assertEqual(left, ["step-0000000008"], k)
+            # Killed while it was being removed, the old one may still be there.
+            self.assertIn("step-0000000008", left)
+            self.assertLessEqual(
+                set(left), {"step-0000000004", "step-0000000008"}, k)
             shutil.rmtree(self.path("killed"))
 
 
