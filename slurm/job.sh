@@ -23,7 +23,7 @@ job=${job:-$SLURM_JOB_ID}
 program=${ABTRAIN:-$root/build/release/abtrain}
 [[ -n ${ABTRAIN-} || -x $program ]] || program=abtrain
 command -v -- "$program" >/dev/null ||
-  fail 66 "no program $root/build/release/abtrain: build it, or name it in ABTRAIN"
+  fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or name it in ABTRAIN"
 
 # train ARGUMENTS...: a failure is started again here, from the last checkpoint;
 # exit code 75 puts the job into the queue again.

@@ -80,15 +80,15 @@ def enter_own_processes():
     if subprocess.run(unshare + ["true"], stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL).returncode == 0:
         os.environ["ONE_NODE_SLURM_INSIDE"] = "1"
-        # unshare itself would die of a signal and kill the test before its
-        # cleaning: in a session of its own, signals are handed on from here.
-        child = subprocess.Popen(
-            unshare + [sys.executable] + sys.argv, start_new_session=True,
-            preexec_fn=_die_with_parent)
+        # A Ctrl-C reaches the inner one by itself, other signals from here.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        child = subprocess.Popen(unshare + [sys.executable] + sys.argv,
+                                 preexec_fn=_inside_of_parent)
+
         def hand_on(number, frame):
             for pid in _children_of(child.pid):
                 os.kill(pid, number)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, hand_on)
         sys.exit(child.wait())
 
@@ -99,6 +99,11 @@ def _libc():
 
 def _die_with_parent():
     _libc().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _inside_of_parent():
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _children_of(parent):
@@ -184,7 +189,8 @@ class OneNodeSlurm:
         with open(self.folder / f"{command[0]}.out", "w") as out:
             self.daemons.append(subprocess.Popen(
                 command, env=self.env, stdin=subprocess.DEVNULL, stdout=out,
-                stderr=subprocess.STDOUT, preexec_fn=_die_with_parent))
+                stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=_die_with_parent))
 
     def __exit__(self, kind, value, trace):
         if kind not in (None, SystemExit):
