@@ -17,7 +17,7 @@ from one_node import OneNodeSlurm, enter_own_processes, missing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ""
-STEPS = 600
+STEPS = 2000
 
 CONFIG = f"""
 name: small
@@ -41,7 +41,7 @@ SWEEP = """# Two runs.
 
 method.group_size=1 'method.rank={rule: ratio, ratio: 8}'   # the first
 # Not this one: method.name=ddp
-\tmethod.name=ddp
+\tmethod.group_size=1 method.rank.ratio=3
 """
 FIRST = ["--set", "method.group_size=1",
          "--set", "method.rank={rule: ratio, ratio: 8}"]
@@ -180,6 +180,7 @@ class BatchFiles(unittest.TestCase):
         self.wait_state(job, "COMPLETED")
         self.assertEqual(self.slurm.job(job)["Restarts"], "0")
         self.assertRegex(self.log(job), r"exit code \d+: restart 1 of 3 in 1 s")
+        self.assertNotIn("restart 2", self.log(job))
         self.check_same_as_reference("killed")
 
     def test_a_step_that_is_not_launched_is_no_success(self):
@@ -201,6 +202,7 @@ class BatchFiles(unittest.TestCase):
         self.wait_state(urgent, "COMPLETED")
         self.wait_state(job, "COMPLETED")
         self.assertEqual(self.slurm.job(job)["Restarts"], "1")
+        self.assertIn(f"job {job}: exit code 75", self.log(job))
         self.assertIn("left to Slurm", self.log(job))
         self.check_same_as_reference("preempted")
 
