@@ -276,6 +276,8 @@ double MpiCollective::seconds_since_progress() const {
 }
 
 std::string MpiCollective::overdue() const {
+  // Who has not sent its part is late; a result that is missing may only wait for
+  // that part too.
   std::vector<int> missing;
   for (const auto* streams :
        {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
@@ -284,6 +286,9 @@ std::string MpiCollective::overdue() const {
         missing.push_back(
             group_.workers[static_cast<std::size_t>(stream.peer())]);
       }
+    }
+    if (!missing.empty()) {
+      break;
     }
   }
   std::ranges::sort(missing);

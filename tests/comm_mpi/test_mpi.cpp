@@ -1,0 +1,180 @@
+// The MPI back end, run by mpirun: every process runs these tests, side by side.
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/collectives.h"
+#include "comm/launch.h"
+#include "comm/meter.h"
+#include "comm/mpi.h"
+
+namespace abtrain::comm {
+namespace {
+
+// gtest makes the tests itself: what they share is here.
+MpiWorld* world = nullptr;
+
+TEST(Mpi, AllReduceEqualsTheSumInRankOrder) {
+  check_all_reduce(*world->communicator());
+}
+
+TEST(Mpi, AllGatherHoldsInputsInRankOrder) {
+  check_all_gather(*world->communicator());
+}
+
+TEST(Mpi, AllGatherInPlace) {
+  check_all_gather_in_place(*world->communicator());
+}
+
+TEST(Mpi, ReduceScatterGivesEachItsChunk) {
+  check_reduce_scatter(*world->communicator());
+}
+
+TEST(Mpi, BroadcastFromEveryRoot) {
+  check_broadcast(*world->communicator());
+}
+
+TEST(Mpi, Dtypes) {
+  check_dtypes(*world->communicator());
+}
+
+TEST(Mpi, ManyAtOnceWaitedForInAnyOrder) {
+  check_many_at_once(*world->communicator());
+}
+
+TEST(Mpi, ADroppedPendingIsWaitedFor) {
+  check_dropped_pending(*world->communicator());
+}
+
+TEST(Mpi, APendingOutlivesItsCommunicator) {
+  check_pending_outlives_communicator(*world->communicator());
+}
+
+TEST(Mpi, SplitsAreOrderedByKeyThenRank) {
+  const auto comm = world->communicator();
+  if (comm->size() < 3) {
+    GTEST_SKIP() << "needs 3 processes";
+  }
+  check_split_order(*comm);
+}
+
+TEST(Mpi, NestedSplits) {
+  const auto comm = world->communicator();
+  if (comm->size() % 4 != 0) {
+    GTEST_SKIP() << "needs 4 processes";
+  }
+  check_nested_splits(*comm);
+}
+
+// Many pieces a member, the ring of each used more than once, and members that
+// are far behind.
+TEST(Mpi, LargeBuffersThroughTheRing) {
+  const auto comm = world->communicator();
+  const std::int64_t numel = 3'000'017;
+  for (int round = 0; round < 3; ++round) {
+    const at::Tensor buffer = input_of(comm->rank(), numel, at::kFloat);
+    const at::Tensor wanted =
+        sum_of(comm->size(), numel, at::kFloat, ReduceOp::Mean);
+    if (comm->rank() == round % comm->size()) {
+      input_of(0, 4 * numel, at::kFloat);  // comes late
+    }
+    comm->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
+    EXPECT_TRUE(buffer.equal(wanted));
+  }
+}
+
+TEST(Mpi, ArgumentsAreChecked) {
+  const auto comm = world->communicator();
+  EXPECT_THROW(
+      comm->all_reduce(at::zeros({2, 2}), ReduceOp::Sum, Purpose::Sync), Error);
+  comm->barrier();  // all goes on
+}
+
+TEST(Mpi, BarriersInManyRounds) {
+  const auto comm = world->communicator();
+  for (int round = 0; round < 200; ++round) {
+    comm->barrier();
+  }
+}
+
+// More calls than a tag can tell apart.
+TEST(Mpi, CallNumbersMayWrap) {
+  const auto comm = world->communicator();
+  const at::Tensor one = at::full({1}, 1, at::kLong);
+  for (int round = 0; round < 4200; ++round) {
+    one.fill_(1);
+    comm->all_reduce(one, ReduceOp::Sum, Purpose::Metrics).wait();
+    ASSERT_EQ(one.item<std::int64_t>(), comm->size()) << round;
+  }
+}
+
+// The last test of a process: the world is of no use after it.
+TEST(MpiFailure, DifferentCallsAreNamed) {
+  const auto comm = world->communicator();
+  if (comm->size() == 1) {
+    GTEST_SKIP() << "needs 2 processes";
+  }
+  const std::int64_t numel = comm->rank() == 0 ? 7 : 8;
+  try {
+    comm->all_reduce(at::zeros({numel}), ReduceOp::Sum, Purpose::Gradient)
+        .wait();
+    ADD_FAILURE() << "no error came";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    EXPECT_NE(
+        std::string(error.what()).find("different collectives"),
+        std::string::npos)
+        << error.what();
+    EXPECT_NE(
+        std::string(error.what()).find(str("all_reduce of ", numel)),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(comm->check_peers(), Error);
+  EXPECT_THROW(comm->barrier(), Error);
+}
+
+TEST(MpiTimeout, TheMissingWorkerIsNamed) {
+  const auto comm = world->communicator();
+  if (comm->size() == 1) {
+    GTEST_SKIP() << "needs 2 processes";
+  }
+  if (comm->rank() == comm->size() - 1) {
+    std::this_thread::sleep_for(std::chrono::seconds(20));  // stays away
+    return;
+  }
+  world->set_timeout(1.5);
+  try {
+    comm->all_reduce(at::zeros({7}), ReduceOp::Sum, Purpose::Gradient).wait();
+    ADD_FAILURE() << "no error came";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
+    EXPECT_NE(
+        std::string(error.what())
+            .find(str("for worker ", comm->size() - 1)),
+        std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::comm
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  const abtrain::comm::Launch launch = abtrain::comm::find_launch({});
+  abtrain::comm::MpiWorld mpi(launch.rank, launch.size);
+  mpi.set_timeout(60);
+  abtrain::comm::world = &mpi;
+  const int code = RUN_ALL_TESTS();
+  if (code == 0 && ::testing::GTEST_FLAG(filter) == "Mpi.*") {
+    return 0;  // MPI ends in order
+  }
+  // A world that has failed does not; mpirun is to see which code came first.
+  std::fflush(nullptr);
+  std::_Exit(code == 0 ? 42 : 1);
+}
