@@ -4,7 +4,8 @@
 # Does nothing, and asks no network, where all is there. Safe to interrupt and
 # to run twice at once.
 #   scripts/setup.sh            what building and training needs
-#   scripts/setup.sh --tests    also the Python packages that tests compare with
+#   scripts/setup.sh --tests    also what tests need: Slurm, and the Python packages
+#                               that they compare with
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 torch_version=2.11.0
@@ -21,8 +22,13 @@ packages=(
   python3 python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libturbojpeg0-dev
+  libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
+# The tests start a Slurm of one node; without it they are skipped.
+if $with_tests; then
+  packages+=(slurm-wlm munge)
+fi
 venv="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-$torch_version"
 
 installed() {

@@ -1,0 +1,270 @@
+"""A Slurm of one node in a folder: its own key, socket, ports and daemons.
+
+Needs root and the Debian packages slurm-wlm and munge; nothing of an installed
+Slurm is touched. For trying a batch script by hand:
+    python3 tests/slurm/one_node.py COMMAND...
+runs the command with SLURM_CONF set, and ends the Slurm after it.
+"""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue",
+            "scontrol", "scancel", "sinfo"]
+
+# cred_expire: how long a requeued job waits (120 s else). The second partition
+# preempts the first.
+CONFIG = """
+ClusterName=onenode
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmdPort={node_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire={requeue_wait}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+SlurmdParameters=config_overrides
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MailProg=/bin/true
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=2,bf_interval=5
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+KillWait={kill_wait}
+OverTimeLimit=0
+PlugStackConfig={folder}/plugstack.conf
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE PriorityTier=1
+PartitionName=urgent Nodes={host} MaxTime=INFINITE PriorityTier=2
+"""
+
+
+def missing():
+    """Why no Slurm can be started here; empty where one can."""
+    if os.geteuid() != 0:
+        return "starting a Slurm needs root"
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    absent = [p for p in PROGRAMS if not shutil.which(p, path=path)]
+    if absent:
+        return "not installed: " + ", ".join(absent)
+    return ""
+
+
+def enter_own_processes():
+    """Starts this program again as the first of its own process ids, where the
+    system allows that: then no daemon can outlive it, however it ends."""
+    if os.environ.get("ONE_NODE_SLURM_INSIDE"):
+        return
+    unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run(unshare + ["true"], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode == 0:
+        os.environ["ONE_NODE_SLURM_INSIDE"] = "1"
+        # A Ctrl-C reaches the inner one by itself, other signals from here.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        child = subprocess.Popen(unshare + [sys.executable] + sys.argv,
+                                 preexec_fn=_inside_of_parent)
+
+        def hand_on(number, frame):
+            for pid in _children_of(child.pid):
+                os.kill(pid, number)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, hand_on)
+        sys.exit(child.wait())
+
+
+def _libc():
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_parent():
+    _libc().prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _inside_of_parent():
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _children_of(parent):
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[1]) == parent:
+                    found.append(int(entry.name))
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+def free_ports(count):
+    """Ports that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(("127.0.0.1", 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class OneNodeSlurm:
+    """with OneNodeSlurm() as slurm: slurm.run("sbatch", ...)"""
+
+    def __init__(self, requeue_wait=5, kill_wait=15):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="abtrain_slurm_"))
+        self.host = socket.gethostname().split(".")[0]
+        self.daemons = []
+        self.requeue_wait = requeue_wait
+        self.kill_wait = kill_wait
+        # Nothing of a Slurm or MPI job that this itself runs in.
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(
+            ("SLURM", "SBATCH", "SRUN", "PMI", "OMPI"))}
+        self.env["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+        self.env["SLURM_CONF"] = str(self.folder / "slurm.conf")
+
+    def __enter__(self):
+        # Steps that lose their parent become ours, to be ended with the rest.
+        _libc().prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda n, frame: sys.exit(128 + n))
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
+        return self
+
+    def _start(self):
+        for name in ("state", "spool", "pmix"):
+            (self.folder / name).mkdir()
+        controller_port, node_port = free_ports(2)
+        (self.folder / "slurm.conf").write_text(CONFIG.format(
+            folder=self.folder, host=self.host, requeue_wait=self.requeue_wait,
+            controller_port=controller_port, node_port=node_port,
+            kill_wait=self.kill_wait))
+        (self.folder / "plugstack.conf").touch()
+        # Below /tmp else, where what a killed step left stops a later one.
+        (self.folder / "mpi.conf").write_text(
+            f"PMIxCliTmpDirBase={self.folder}/pmix\n")
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        f = self.folder
+        self._daemon("munged", "--foreground", "--force",
+                     f"--key-file={key}", f"--socket={f}/munge.socket",
+                     f"--pid-file={f}/munge.pid", f"--log-file={f}/munge.log",
+                     f"--seed-file={f}/munge.seed")
+        self.wait_for(lambda: (f / "munge.socket").exists(), 20, "munged")
+        self._daemon("slurmctld", "-D", "-c")
+        self._daemon("slurmd", "-D", "-N", self.host)
+        self.wait_for(
+            lambda: self.run("sinfo", "-h", "-p", "main", "-o", "%T",
+                             check=False).stdout.strip() == "idle",
+            60, "the node to be idle")
+
+    def _daemon(self, *command):
+        with open(self.folder / f"{command[0]}.out", "w") as out:
+            self.daemons.append(subprocess.Popen(
+                command, env=self.env, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=_die_with_parent))
+
+    def __exit__(self, kind, value, trace):
+        if kind not in (None, SystemExit):
+            self.print_logs()
+        # slurmd before slurmctld: neither may start a job again.
+        for daemon in reversed(self.daemons):
+            daemon.kill()
+            daemon.wait()
+        self._end_descendants()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_descendants(self):
+        # slurmstepd and what it runs: orphans come to this process in turn.
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            children = _children_of(os.getpid())
+            if not children:
+                return
+            for pid in children:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+                except (ProcessLookupError, ChildProcessError):
+                    pass
+
+    def print_logs(self):
+        for name in ("munge.log", "slurmctld.log", "slurmd.log"):
+            path = self.folder / name
+            if path.exists():
+                lines = path.read_text(errors="replace").splitlines()[-40:]
+                print(f"---- {name}", *lines, sep="\n", file=sys.stderr)
+
+    def run(self, *command, check=True, cwd=None, timeout=120):
+        """Runs a command with this Slurm's configuration; text output."""
+        result = subprocess.run(command, env=self.env, cwd=cwd, text=True,
+                                capture_output=True, timeout=timeout)
+        if check and result.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: code {result.returncode}"
+                               f"\n{result.stdout}{result.stderr}")
+        return result
+
+    def job(self, job_id):
+        """What scontrol knows of a job or array task, as a dictionary."""
+        text = self.run("scontrol", "show", "job", "--oneliner", job_id,
+                        check=False).stdout.strip()
+        lines = text.splitlines()
+        return dict(part.split("=", 1) for part in lines[0].split()
+                    if "=" in part) if lines else {}
+
+    def wait_for(self, condition, seconds, what):
+        """Waits until condition() is true; its value is the result."""
+        until = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            for daemon in self.daemons:
+                if daemon.poll() is not None:
+                    raise RuntimeError(f"{daemon.args[0]} has ended")
+            if time.monotonic() > until:
+                raise TimeoutError(f"no sign of {what} in {seconds} s")
+            time.sleep(0.2)
+
+
+def main():
+    if missing():
+        sys.exit("one_node.py: " + missing())
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
+    enter_own_processes()
+    with OneNodeSlurm() as slurm:
+        code = subprocess.run(sys.argv[1:], env=slurm.env).returncode
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""slurm/*.sbatch, unedited, on a real Slurm of one node:
+    python3 tests/slurm/test_slurm.py PROGRAM [unittest's arguments]
+Jobs are signalled, killed, preempted and cancelled; what they train in the end
+must be what a run without all that trains, to the byte. Ends with 77 where no
+Slurm can be started.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import sys
+import unittest
+
+from one_node import OneNodeSlurm, enter_own_processes, missing
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ""
+STEPS = 2000
+
+CONFIG = f"""
+name: small
+seed: 3
+device: cpu
+data: {{name: fashion-mnist, batch_size: 64}}
+model: {{name: mlp, hidden: [512, 512]}}
+method:
+  name: ab
+  group_size: 2
+  warmup_steps: 60
+  sync_every: 100
+  full_rank_steps: 10
+  rank: {{rule: ratio, ratio: 4}}
+train: {{steps: {STEPS}, log_every: 5, threads: 1}}
+checkpoint: {{every: 100 steps, keep: 2}}
+evaluate: {{every: 1 epoch}}
+"""
+
+SWEEP = """# Two runs.
+
+method.group_size=1 'method.rank={rule: ratio, ratio: 8}'   # the first
+# Not this one: method.name=ddp
+\tmethod.group_size=1 method.rank.ratio=3
+"""
+FIRST = ["--set", "method.group_size=1",
+         "--set", "method.rank={rule: ratio, ratio: 8}"]
+TWO_TASKS = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
+
+
+class BatchFiles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = OneNodeSlurm()
+        cls.enterClassContext(cls.slurm)
+        cls.folder = cls.slurm.folder / "work"
+        cls.folder.mkdir()
+        (cls.folder / "small.yaml").write_text(CONFIG)
+        (cls.folder / "sweep.txt").write_text(SWEEP)
+        cls.slurm.env["ABTRAIN"] = str(pathlib.Path(PROGRAM).resolve())
+        # The run without interruptions, for all tests.
+        cls.reference = cls.train("reference")
+        cls.wait_state(cls.reference, "COMPLETED")
+
+    @classmethod
+    def tearDownClass(cls):
+        for log in sorted(cls.folder.glob("*.out")):
+            print(f"---- {log.name}", log.read_text(), sep="\n", file=sys.stderr)
+
+    @classmethod
+    def submit(cls, *arguments):
+        return cls.slurm.run(
+            "sbatch", "--parsable", *TWO_TASKS, *arguments,
+            cwd=cls.folder).stdout.strip()
+
+    @classmethod
+    def train(cls, name, *options):
+        """Submits the run of the sweep's first line under a name."""
+        return cls.submit(*options, ROOT / "slurm/train.sbatch", "small.yaml",
+                          "--name", name, *FIRST)
+
+    @classmethod
+    def wait_state(cls, job, state, seconds=180):
+        """Waits for a job's end, and for the state that is wanted."""
+        def ended():
+            found = cls.slurm.job(job).get("JobState", "")
+            return found not in ("PENDING", "CONFIGURING", "RUNNING",
+                                 "COMPLETING", "REQUEUED") and found
+        found = cls.slurm.wait_for(ended, seconds, f"the end of job {job}")
+        if found != state:
+            raise AssertionError(f"job {job} is {found}, not {state}")
+
+    def wait_steps(self, job, name, steps=30):
+        """Waits until a run has logged so many steps; fails if it has ended."""
+        def begun():
+            self.assertIn(self.slurm.job(job)["JobState"],
+                          ("PENDING", "CONFIGURING", "RUNNING"),
+                          f"{name} ended before it was disturbed")
+            return any(s >= steps for s in self.steps(name))
+        self.slurm.wait_for(begun, 60, f"step {steps} of {name}")
+
+    def wait_job(self, job, seconds=60, **fields):
+        def so():
+            now = self.slurm.job(job)
+            return all(now.get(k) == v for k, v in fields.items())
+        self.slurm.wait_for(so, seconds, f"{fields} of job {job}")
+
+    def steps(self, name):
+        """The steps of the `step` events; a line being written is left out."""
+        path = self.folder / "runs" / name / "metrics.jsonl"
+        text = path.read_text() if path.exists() else ""
+        events = [json.loads(x) for x in text.split("\n")[:-1]]
+        return [e["step"] for e in events if e["event"] == "step"]
+
+    def log(self, job):
+        """What a job printed."""
+        return "".join(p.read_text()
+                       for p in self.folder.glob(f"*-{job}.out"))
+
+    def content(self, name, file="model.safetensors"):
+        return (self.folder / "runs" / name / file).read_bytes()
+
+    def check_finished(self, name):
+        summary = json.loads(self.content(name, "summary.json"))
+        self.assertEqual(summary["steps"], STEPS)
+        self.assertEqual(summary["workers"], 2)
+        self.assertEqual(self.steps(name), self.steps("reference"))
+        return summary
+
+    def check_same_as_reference(self, name):
+        summary = self.check_finished(name)
+        reference = self.check_finished("reference")
+        self.assertEqual(self.content(name), self.content("reference"))
+        for key in ("accuracy", "loss"):
+            self.assertEqual(summary.get(key), reference.get(key))
+
+    def kill_task(self, job, task):
+        """kill -9 for one process of a job's step."""
+        rows = self.slurm.run("scontrol", "listpids", job).stdout.split("\n")
+        found = [row.split() for row in rows[1:]]
+        pids = [int(row[0]) for row in found
+                if len(row) == 5 and row[2].isdigit() and row[4] == str(task)]
+        self.assertTrue(pids, rows)
+        os.kill(pids[0], signal.SIGKILL)
+
+    def test_a_signalled_array_task_is_requeued_and_ends_the_same(self):
+        job = self.submit("--array=1-2", ROOT / "slurm/sweep.sbatch",
+                          "small.yaml", "sweep.txt")
+        first, second = f"{job}_1", f"{job}_2"
+        self.wait_steps(first, "small_1")
+        self.slurm.run("scancel", "--signal=USR1", first)
+        self.wait_job(first, Restarts="1", JobState="PENDING")
+        self.assertIn(f"job {first}: exit code 75", self.log(first))
+        stopped_at = self.steps("small_1")[-1]
+        self.assertLess(stopped_at, STEPS)
+        self.assertFalse((self.folder / "runs/small_1/summary.json").exists())
+
+        self.wait_state(first, "COMPLETED")
+        self.wait_state(second, "COMPLETED")
+        self.assertEqual(self.slurm.job(first)["Restarts"], "1")
+        self.assertEqual(self.slurm.job(second)["Restarts"], "0")
+        self.assertIn(f"job {first}, start 2", self.log(first))
+        self.check_same_as_reference("small_1")
+        self.check_finished("small_2")
+        self.assertNotEqual(self.content("small_2"), self.content("small_1"))
+
+        # Submitted once more, there is nothing left to do.
+        model = self.folder / "runs/small_1/model.safetensors"
+        written = model.stat().st_mtime_ns
+        again = self.submit("--array=1", ROOT / "slurm/sweep.sbatch",
+                            "small.yaml", "sweep.txt")
+        self.wait_state(f"{again}_1", "COMPLETED", 60)
+        self.assertEqual(model.stat().st_mtime_ns, written)
+        self.check_same_as_reference("small_1")
+
+    def test_a_killed_worker_is_restarted_within_the_job(self):
+        job = self.train("killed")
+        self.wait_steps(job, "killed", 120)  # behind the first checkpoint
+        self.kill_task(job, 1)
+        self.wait_state(job, "COMPLETED")
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+        self.assertRegex(self.log(job), r"exit code \d+: restart 1 of 3 in 1 s")
+        self.assertNotIn("restart 2", self.log(job))
+        self.check_same_as_reference("killed")
+
+    def test_a_step_that_is_not_launched_is_no_success(self):
+        # What stands there already stops the launch of the next job's first step.
+        job = str(int(self.submit("--output=/dev/null", "--wrap=true")) + 1)
+        (self.slurm.folder / f"pmix/spmix_appdir_0_{job}.0").mkdir()
+        self.assertEqual(self.train("launched"), job)
+        self.wait_state(job, "COMPLETED")
+        self.assertIn("step.sh: srun started nothing", self.log(job))
+        self.assertIn("exit code 69: restart 1 of 3", self.log(job))
+        self.check_same_as_reference("launched")
+
+    def test_a_preempted_job_goes_on(self):
+        job = self.train("preempted")
+        self.wait_steps(job, "preempted")
+        urgent = self.slurm.run(
+            "sbatch", "--parsable", "--partition=urgent", "--ntasks=8",
+            "--output=/dev/null", "--wrap=true").stdout.strip()
+        self.wait_state(urgent, "COMPLETED")
+        self.wait_state(job, "COMPLETED")
+        self.assertEqual(self.slurm.job(job)["Restarts"], "1")
+        self.assertIn(f"job {job}: exit code 75", self.log(job))
+        self.assertIn("left to Slurm", self.log(job))
+        self.check_same_as_reference("preempted")
+
+    def test_a_cancelled_job_stays_cancelled_and_can_be_sent_again(self):
+        job = self.train("cancelled")
+        self.wait_steps(job, "cancelled")
+        self.slurm.run("scancel", job)
+        self.wait_state(job, "CANCELLED")
+        self.assertIn(f"job {job}: exit code 75", self.log(job))
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+        again = self.train("cancelled")
+        self.wait_state(again, "COMPLETED")
+        self.check_same_as_reference("cancelled")
+
+    def test_what_cannot_be_started_says_why(self):
+        sweep = ROOT / "slurm/sweep.sbatch"
+        (self.folder / "bad.txt").write_text("train.steps\n'open\n")
+        for arguments, code, says in (
+                (["--array=3", sweep, "small.yaml", "sweep.txt"], 2,
+                 "array task 3: 'sweep.txt' has 2 lines"),
+                (["--array=0", sweep, "small.yaml", "sweep.txt"], 2,
+                 "array task 0"),
+                (["--array=1", sweep, "small.yaml", "none.txt"], 66, "none.txt"),
+                (["--array=1", sweep, "small.yaml", "bad.txt"], 2,
+                 "'train.steps' is not KEY=VALUE"),
+                (["--array=2", sweep, "small.yaml", "bad.txt"], 2,
+                 "a quote is not closed"),
+                ([sweep, "small.yaml", "sweep.txt"], 2, "no array task"),
+                ([ROOT / "slurm/train.sbatch"], 2, "no configuration"),
+                ([ROOT / "slurm/train.sbatch", "none.yaml"], 66, "none.yaml")):
+            job = self.submit("--output=refused-%j.out", *arguments)
+            self.wait_state(job, "FAILED", 60)
+            # A single array task carries the number of its array.
+            self.assertEqual(
+                self.slurm.job(job)["ExitCode"], f"{code}:0", arguments)
+            self.assertIn(says, self.log(job))
+            self.assertFalse(re.search(r"restart \d", self.log(job)))
+
+
+def main():
+    global PROGRAM
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("wanted: test_slurm.py PROGRAM")
+    if missing():
+        print("skipped: " + missing())
+        sys.exit(77)
+    enter_own_processes()
+    PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
