@@ -53,8 +53,8 @@ def mpirun(network, arguments):
     hosts = ",".join(f"{netns.address(h)}:1" for h in network.hosts)
     mca = {"plm_rsh_agent": network.rsh, "btl": "tcp,self",
            "btl_tcp_if_include": netns.CIDR, "oob_tcp_if_include": netns.CIDR,
-           # With one connection a pair of hosts sends and receives in turn.
-           "btl_tcp_links": "2"}
+           # With its "put" a pair of hosts sends and receives by turns.
+           "btl_tcp_flags": "send"}
     if len(network.hosts) > os.cpu_count():
         # What Open MPI does where it sees that the workers share cores.
         mca["mpi_yield_when_idle"] = "1"
