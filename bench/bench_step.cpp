@@ -87,19 +87,13 @@ std::vector<double> step_seconds(
   std::vector<Clock::time_point> moments;
   comm::run_workers(
       static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
-        run::train_worker(
-            world,
-            {options,
-             set,
-             {},
-             device::pick_device("auto"),
-             nullptr,
-             {},
-             [&](int rank, std::int64_t step, nn::Model&) {
-               if (rank == 0 && step >= kWarmUp) {
-                 moments.push_back(Clock::now());
-               }
-             }});
+        run::TrainInputs inputs{options, set, {}, device::pick_device("auto")};
+        inputs.hooks.before_step = [&](int rank, std::int64_t step, nn::Model&) {
+          if (rank == 0 && step >= kWarmUp) {
+            moments.push_back(Clock::now());
+          }
+        };
+        run::train_worker(world, inputs);
       });
   std::vector<double> seconds;
   for (std::size_t i = 1; i < moments.size(); ++i) {

@@ -2,7 +2,7 @@
 # A folder is a floor: one static library of all its .cpp files, which may use
 # only floors of a lower level. A pair foo_cuda.cpp / foo_no_cuda.cpp (or
 # cuda.cpp / no_cuda.cpp; the same for nccl and mpi) holds the two forms of an
-# optional part.
+# optional part; foo_cuda.h then serves only the first.
 
 add_library(abtrain_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
 target_link_libraries(abtrain_pch PRIVATE abtrain::flags abtrain::torch Threads::Threads)
@@ -18,7 +18,7 @@ function(abtrain_choose_forms list)
     if(absent AND ABTRAIN_WITH_${upper})
       list(REMOVE_ITEM sources ${absent})
     elseif(NOT ABTRAIN_WITH_${upper})
-      list(FILTER sources EXCLUDE REGEX "[/_]${part}\\.cpp$")
+      list(FILTER sources EXCLUDE REGEX "[/_]${part}\\.cpp$|_${part}\\.h$")
       list(APPEND sources ${absent})
     endif()
   endforeach()
@@ -30,6 +30,7 @@ function(abtrain_floor name level)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
   abtrain_choose_forms(sources)
+  abtrain_choose_forms(headers)
   set(target abtrain_${name})
   if(sources)
     add_library(${target} STATIC ${sources})

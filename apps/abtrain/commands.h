@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/launch.h"
+
 namespace abtrain::app {
 
 // What chooses a configuration: the file, then each `--set`, in order.
@@ -17,6 +19,8 @@ struct ConfigArgs {
 
 struct TrainArgs {
   ConfigArgs config;
+  comm::LaunchFlags launch;
+  std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
 };
 
 struct PlanArgs {

@@ -5,7 +5,8 @@
 
 namespace abtrain::app {
 
-run::RunOptions read_configuration(const ConfigArgs& args) {
+run::RunOptions read_configuration(
+    const ConfigArgs& args, std::int64_t launched) {
   std::vector<std::string> sets = args.sets;
   if (!args.name.empty()) {
     sets.push_back("name=" + args.name);
@@ -14,6 +15,7 @@ run::RunOptions read_configuration(const ConfigArgs& args) {
     sets.push_back("output=" + args.output);
   }
   run::ConfigContext context;
+  context.launched = launched;
   context.folders = run::config_folders(program_path());
   return run::read_config(args.config, sets, context);
 }

@@ -7,6 +7,8 @@
 namespace abtrain::app {
 
 // The file or name, then --set, --name and --output.
-run::RunOptions read_configuration(const ConfigArgs& args);
+// `launched`: processes that a launcher started, which are the workers then.
+run::RunOptions read_configuration(
+    const ConfigArgs& args, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

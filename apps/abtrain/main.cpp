@@ -89,6 +89,38 @@ void add_config_options(CLI::App& command, app::ConfigArgs& config) {
       ->type_name("FOLDER");
 }
 
+void add_train_options(CLI::App& command, app::TrainArgs& args) {
+  command
+      .add_option(
+          "--resume",
+          args.resume,
+          "auto: go on from the run's newest checkpoint, if there is one; none; or "
+          "the folder of a run or checkpoint (default: auto in a Slurm job)")
+      ->type_name("auto|none|FOLDER");
+  constexpr const char* kProcesses = "Processes (else mpirun, srun, torchrun tell)";
+  command
+      .add_option("--rank", args.launch.rank, "which process this one is, from 0")
+      ->group(kProcesses);
+  command
+      .add_option("--processes", args.launch.processes, "how many there are")
+      ->group(kProcesses);
+  command
+      .add_option(
+          "--local-rank", args.launch.local_rank, "which one on this host")
+      ->group(kProcesses);
+  command
+      .add_option(
+          "--local-processes",
+          args.launch.local_processes,
+          "how many there are on this host")
+      ->group(kProcesses);
+  command
+      .add_option(
+          "--meet-at", args.launch.meet_at, "an address of process 0's host")
+      ->type_name("HOST:PORT")
+      ->group(kProcesses);
+}
+
 int run(int argc, char** argv) {
   const auto arguments = with_verb({argv + 1, argv + argc});
   CLI::App parser{
@@ -99,10 +131,12 @@ int run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 
-  app::ConfigArgs config;
+  app::TrainArgs train_args;
+  app::ConfigArgs& config = train_args.config;
   bool dry_run = false;
   CLI::App& train = *parser.add_subcommand("train", "train a model");
   add_config_options(train, config);
+  add_train_options(train, train_args);
   train.add_flag("--dry-run", dry_run, "only print the plan, as `plan` does");
   CLI::App& plan = *parser.add_subcommand(
       "plan", "print what would be trained and sent; train nothing");
@@ -139,7 +173,7 @@ int run(int argc, char** argv) {
     throw Error(ErrorKind::Usage, error.what());
   }
   if (train && !dry_run) {
-    return app::run_train({config});
+    return app::run_train(train_args);
   }
   if (train || plan) {
     return app::run_plan({config});

@@ -7,6 +7,12 @@ namespace abtrain {
 
 class Stopwatch {
  public:
+  // `already`: seconds that it starts from.
+  explicit Stopwatch(double already = 0)
+      : begin_(
+            Clock::now() -
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                std::chrono::duration<double>(already))) {}
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }
@@ -20,7 +26,7 @@ class Stopwatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;
 };
 
 // Sum of the spans measured by Span objects, and how many there were.

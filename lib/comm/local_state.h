@@ -1,13 +1,13 @@
 // The failure flag that all threads of a LocalWorld share. Internal to the
-// local back end.
+// back ends: that of NCCL keeps its flag so too, with no groups.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
+
+#include "comm/failure.h"
 
 namespace abtrain::comm {
 
@@ -18,11 +18,15 @@ class LocalState {
   explicit LocalState(double timeout_seconds) : timeout_(timeout_seconds) {}
 
   void abort(std::exception_ptr cause) noexcept;
-  std::exception_ptr cause() const;
-  bool aborted() const {
-    return aborted_.load(std::memory_order_acquire);
+  std::exception_ptr cause() const {
+    return failure_.cause();
   }
-  void throw_if_aborted() const;
+  bool aborted() const {
+    return failure_.happened();
+  }
+  void throw_if_aborted() const {
+    failure_.throw_if_happened();
+  }
   double timeout() const {
     return timeout_;
   }
@@ -31,10 +35,8 @@ class LocalState {
 
  private:
   const double timeout_;
-  std::atomic<bool> aborted_ = false;
-  mutable std::mutex mutex_;
-  std::exception_ptr cause_;
-  std::string message_;
+  Failure failure_;
+  std::mutex mutex_;
   std::vector<std::weak_ptr<LocalGroup>> groups_;
 };
 

@@ -5,23 +5,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "comm/failure.h"
 #include "comm/local.h"
 
 namespace abtrain::comm {
-
-namespace {
-
-bool is_echo(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return e.kind() == ErrorKind::PeerLost;
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace
 
 void run_workers(
     int workers,

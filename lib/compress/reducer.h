@@ -13,6 +13,7 @@
 
 #include "comm/communicator.h"
 #include "compress/reducer_options.h"
+#include "state/archive.h"
 
 namespace abtrain::compress {
 
@@ -28,6 +29,8 @@ class Reducer {
       const = 0;
   // For reports: "plain bf16".
   virtual std::string name() const = 0;
+  // What it keeps from call to call.
+  virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
   // Forgets residuals: called before the parameters or the group change.
   virtual void reset() {}
 };

@@ -121,7 +121,7 @@ DeviceInfo cpu_device() {
   return info;
 }
 
-c10::Device pick_device(std::string_view wanted) {
+c10::Device pick_device(std::string_view wanted, int worker) {
   const c10::Device cpu(c10::kCPU);
   if (wanted == "cpu") {
     return cpu;
@@ -144,6 +144,9 @@ c10::Device pick_device(std::string_view wanted) {
   const auto devices = cuda_devices();
   if (wanted == "auto" && devices.empty()) {
     return cpu;
+  }
+  if (any && !devices.empty()) {
+    index = worker % static_cast<int>(devices.size());
   }
   ABT_CHECK(
       index < static_cast<int>(devices.size()),

@@ -36,6 +36,6 @@ std::vector<DeviceInfo> cuda_devices();
 // auto (the first CUDA device, else the CPU) | cpu | cuda | cuda:N.
 // Error(MissingInput) where the device is not there, Error(Config) for any
 // other text.
-c10::Device pick_device(std::string_view wanted);
+c10::Device pick_device(std::string_view wanted, int worker = 0);
 
 }  // namespace abtrain::device

@@ -34,6 +34,8 @@ class AbTraining : public Method {
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;
   void merge_into(nn::Model& target) override;
+  void archive(state::Archive& archive) override;
+  void regroup(std::vector<state::State>& old, std::int64_t t) override;
   comm::Communicator& replicas() override {
     return phase_ == Phase::Ab ? *group_ : context_.world;
   }
@@ -80,6 +82,9 @@ class AbTraining : public Method {
   void decompose(std::int64_t t);
   void decompose(const Products& products, std::int64_t t);
   void build_blocks();
+  void shape_weights(const std::vector<std::int64_t>& ranks);
+  void load_mean(const std::vector<state::State*>& old);
+  void enter_phase_of(std::int64_t t);
   DecomposeOptions decompose_options() const;
   bool local_steps() const {
     return context_.options.full_phase.sync_every > 1;

@@ -29,6 +29,20 @@ void DataParallel::merge_into(nn::Model& target) {
       target);
 }
 
+void DataParallel::archive(state::Archive& archive) {
+  if (archive.is_loading()) {
+    start();
+  }
+  block_.archive(archive, "block.", state::Share::Replicas);
+  reducer_->archive(archive, "reducer.");
+}
+
+void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
+  start();
+  auto archive = state::Archive::loading(old.front());
+  block_.archive(archive, "block.", state::Share::Replicas);
+}
+
 std::vector<at::Tensor> DataParallel::replicated_state() {
   return {block_.values(), block_.moments()};
 }

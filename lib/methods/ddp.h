@@ -21,6 +21,8 @@ class DataParallel : public Method {
   void after_step(std::int64_t) override {}
   void finish(std::int64_t t) override;
   void merge_into(nn::Model& target) override;
+  void archive(state::Archive& archive) override;
+  void regroup(std::vector<state::State>& old, std::int64_t t) override;
   comm::Communicator& replicas() override {
     return context_.world;
   }

@@ -13,6 +13,7 @@
 #include "optim/optimizer.h"
 #include "optim/parameter_block.h"
 #include "optim/schedule.h"
+#include "state/archive.h"
 
 namespace abtrain::methods {
 
@@ -74,7 +75,7 @@ class Method {
   // Gives `target` (a model of the same kind) the weights that a final
   // synchronisation now would give; changes no state. Traffic: metrics.
   virtual void merge_into(nn::Model& target) = 0;
-  // The workers that hold the same parameters now.
+  // The workers that hold the same parameters now (where replicas_agree()).
   virtual comm::Communicator& replicas() = 0;
   // "A", "B", or "" where all train the same.
   virtual std::string role() const {
@@ -88,6 +89,13 @@ class Method {
   virtual std::vector<LayerRank> layers() const {
     return {};
   }
+  // Everything that a bit-exact resume needs. Loading: instead of start(), into
+  // a fresh method of the same worker.
+  virtual void archive(state::Archive& archive) = 0;
+  // Instead of start(), after t steps: one model and its moments out of what the
+  // workers of a run with another number of them held; one state a replica group.
+  // Collective.
+  virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
   // False after a step that each replica took on its own.
   virtual bool replicas_agree(std::int64_t) const {
     return true;

@@ -13,17 +13,22 @@ namespace abtrain::optim {
 
 namespace {
 
-// A plain tensor over the flat buffer with the sizes and strides of `like`,
-// which is dense in memory in some order of its dimensions.
+// A plain tensor over the flat buffer.
+at::Tensor view_of(
+    const at::Tensor& flat,
+    std::int64_t offset,
+    at::IntArrayRef sizes,
+    at::IntArrayRef strides) {
+  at::Tensor view = at::empty({0}, flat.options());
+  view.set_(flat.storage(), flat.storage_offset() + offset, sizes, strides);
+  return view;
+}
+
+// The same with the sizes and strides of `like`, which is dense in memory in
+// some order of its dimensions.
 at::Tensor view_like(
     const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
-  at::Tensor view = at::empty({0}, flat.options());
-  view.set_(
-      flat.storage(),
-      flat.storage_offset() + offset,
-      like.sizes(),
-      like.strides());
-  return view;
+  return view_of(flat, offset, like.sizes(), like.strides());
 }
 
 }  // namespace
@@ -94,6 +99,51 @@ void ParameterBlock::drop_gradients() {
   gradient_views_.clear();
   for (const ParameterRef& p : parameters_) {
     p.tensor->mutable_grad().reset();
+  }
+}
+
+void ParameterBlock::lay_out(
+    std::size_t index, const std::vector<std::int64_t>& strides) {
+  at::Tensor& tensor = *parameters_[index].tensor;
+  const std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  tensor = view_of(values_, offsets_[index], sizes, strides);
+  if (gradients_.defined()) {
+    tensor.set_requires_grad(true);
+    tensor.mutable_grad() =
+        view_of(gradients_, offsets_[index], sizes, strides);
+  }
+}
+
+void ParameterBlock::archive(
+    state::Archive& archive, const std::string& prefix, state::Share share) {
+  const at::NoGradGuard no_grad;
+  archive.tensor(prefix + "values", values_, share);
+  if (gradients_.defined()) {
+    archive.tensor(prefix + "moments", moments_, share);
+    at::Tensor steps = at::zeros(
+        {static_cast<std::int64_t>(steps_.size())}, values_.options());
+    for (std::size_t i = 0; i < steps_.size() && !archive.is_loading(); ++i) {
+      steps[static_cast<std::int64_t>(i)].copy_(steps_[i]);
+    }
+    archive.tensor(prefix + "steps", steps, share);
+    for (std::size_t i = 0; i < steps_.size() && archive.is_loading(); ++i) {
+      steps_[i].copy_(steps[static_cast<std::int64_t>(i)]);
+    }
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    auto strides = parameters_[i].tensor->strides().vec();
+    archive.value(
+        str(prefix, "strides.", parameters_[i].name), strides);
+    if (archive.is_loading() && strides != parameters_[i].tensor->strides()) {
+      ABT_CHECK(
+          strides.size() == static_cast<std::size_t>(
+              parameters_[i].tensor->dim()),
+          DamagedData,
+          "the checkpoint's strides of '",
+          parameters_[i].name,
+          "' do not fit it");
+      lay_out(i, strides);
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "state/archive.h"
+
 namespace abtrain::optim {
 
 struct ParameterRef {
@@ -77,10 +79,16 @@ class ParameterBlock {
   // Takes over the moments and step counts of parameters of the same name and
   // size. Factors keep their zeros: their basis is new.
   void adopt(const ParameterBlock& old);
+  // Values, moments, step counts and how each parameter lies in memory. Loading:
+  // into a block of the same parameters.
+  void archive(
+      state::Archive& archive, const std::string& prefix, state::Share share);
   // Sets the moments and the step count of the named parameter to zero.
   void forget(const std::string& name);
 
  private:
+  void lay_out(std::size_t index, const std::vector<std::int64_t>& strides);
+
   std::vector<ParameterRef> parameters_;
   std::vector<std::int64_t> offsets_;
   at::Tensor values_, gradients_, moments_;

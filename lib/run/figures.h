@@ -8,7 +8,7 @@
 namespace abtrain::run {
 
 // Where the time of a worker went. `train` = compute + communication + svd +
-// data: the wall time of the loop without evaluations.
+// data: the wall time of the loop without evaluations and checkpoints.
 struct TimeSplit {
   double train = 0;
   double compute = 0;
@@ -16,6 +16,7 @@ struct TimeSplit {
   double svd = 0;
   double data = 0;           // waiting for batches
   double evaluate = 0;
+  double checkpoint = 0;
 };
 
 // Bytes sent by a worker, metrics not counted but in `metrics`.

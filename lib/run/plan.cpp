@@ -208,7 +208,10 @@ std::optional<PlannedSizes> model_sizes(
   return PlannedSizes{sizes, estimated};
 }
 
-void check_memory(const RunOptions& options, const nn::InputShape& shape) {
+void check_memory(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    int local_workers) {
   const at::Device device = device::pick_device(options.device);
   std::int64_t memory = device::cpu_device().memory_bytes;
   for (const device::DeviceInfo& each : device::cuda_devices()) {
@@ -217,12 +220,15 @@ void check_memory(const RunOptions& options, const nn::InputShape& shape) {
   const std::int64_t parameters =
       nn::make_model(options.model, shape)->dense_parameters();
   const double one = state_bytes(options, parameters);
-  const double all = one * static_cast<double>(options.workers);
+  const auto gpus = static_cast<int>(device::cuda_devices().size());
+  const int sharing =
+      device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
+  const double all = one * static_cast<double>(sharing);
   ABT_CHECK(
       memory <= 0 || all <= static_cast<double>(memory),
       Config,
       "workers: ",
-      options.workers,
+      sharing,
       " workers need ",
       human_bytes(all),
       " for parameters, gradients and moments in a dense step, but this "
@@ -241,12 +247,6 @@ RunLength check_run(
     const RunOptions& options,
     const nn::InputShape& shape,
     std::int64_t train_images) {
-  ABT_CHECK(
-      options.comm == "auto" || options.comm == "local",
-      Config,
-      "comm: this version runs workers as threads of one process (local); got '",
-      options.comm,
-      "'");
   const RunLength length = run_length(options, train_images);
   model_sizes(options, shape);
   if (options.method.name == "ab") {

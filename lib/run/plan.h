@@ -30,7 +30,8 @@ RunLength check_run(
 
 // Throws Error(Config) where the workers' parameters, gradients and moments
 // alone are more than the memory of the device.
-void check_memory(const RunOptions& options, const nn::InputShape& shape);
+void check_memory(
+    const RunOptions& options, const nn::InputShape& shape, int local_workers);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
 // a step and a synchronisation, memory, as text. Throws Error(Config).

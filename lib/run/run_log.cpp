@@ -14,8 +14,8 @@ constexpr double kPlainSeconds = 30;
 
 }  // namespace
 
-RunLog::RunLog(const std::string& folder, Log& log)
-    : log_(log), writer_(folder + "/metrics.jsonl", 0) {}
+RunLog::RunLog(const std::string& folder, Log& log, std::int64_t keep)
+    : log_(log), writer_(folder + "/metrics.jsonl", keep) {}
 
 void RunLog::event(
     const char* name, std::int64_t step, const nlohmann::ordered_json& fields) {

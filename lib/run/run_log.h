@@ -15,8 +15,8 @@ namespace abtrain::run {
 
 class RunLog {
  public:
-  // Begins `folder`/metrics.jsonl anew.
-  RunLog(const std::string& folder, Log& log);
+  // Goes on with the first `keep` bytes of `folder`/metrics.jsonl.
+  RunLog(const std::string& folder, Log& log, std::int64_t keep = 0);
 
   // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
   void event(
@@ -33,6 +33,15 @@ class RunLog {
   }
   double seconds() const {
     return watch_.seconds();
+  }
+  // Goes on from that time.
+  void set_seconds(double seconds) {
+    watch_ = Stopwatch(seconds);
+  }
+  // Bytes of metrics.jsonl, on the disk.
+  std::int64_t flush() {
+    writer_.sync();
+    return writer_.size();
   }
 
  private:

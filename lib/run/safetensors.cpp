@@ -44,7 +44,8 @@ std::string shape_text(const std::vector<std::int64_t>& sizes) {
 void write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
-    const std::map<std::string, std::string>& metadata) {
+    const std::map<std::string, std::string>& metadata,
+    const std::function<void(std::string_view)>& watch) {
   ordered_json header = {{"__metadata__", metadata}};
   std::uint64_t begin = 0;
   for (const NamedTensor& entry : tensors) {
@@ -60,7 +61,13 @@ void write_safetensors(
   const std::uint64_t length = text.size();
   std::string length_bytes(8, '\0');
   std::memcpy(length_bytes.data(), &length, 8);
-  atomic_write(path, [&](const WritePiece& write) {
+  atomic_write(path, [&](const WritePiece& to_file) {
+    const auto write = [&](std::string_view piece) {
+      to_file(piece);
+      if (watch) {
+        watch(piece);
+      }
+    };
     write(length_bytes);
     write(text);
     for (const NamedTensor& entry : tensors) {
@@ -185,6 +192,25 @@ at::Tensor SafetensorsFile::read(
   std::memcpy(
       tensor.data_ptr(), s.content.data() + s.begin + begin, tensor.nbytes());
   return tensor.to(at::kFloat);
+}
+
+std::vector<std::int64_t> SafetensorsFile::shape(
+    const std::string& name) const {
+  try {
+    return state_->header.at(name).at("shape").get<std::vector<std::int64_t>>();
+  } catch (const nlohmann::json::exception&) {
+    state_->check(false, str("the header entry of '", name, "' is malformed"));
+  }
+  return {};
+}
+
+std::string SafetensorsFile::metadata(const std::string& key) const {
+  const auto all = state_->header.find("__metadata__");
+  if (all == state_->header.end() || !all->is_object() ||
+      !all->contains(key) || !(*all)[key].is_string()) {
+    return {};
+  }
+  return (*all)[key].get<std::string>();
 }
 
 std::int64_t SafetensorsFile::columns(const std::string& name) const {

@@ -5,9 +5,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace abtrain::run {
@@ -17,12 +19,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// As F32, in this order; written beside its place and renamed. Throws
-// Error(Io).
+// As F32, in this order; written beside its place and renamed. `watch` is shown
+// every piece of the file in turn. Throws Error(Io).
 void write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
-    const std::map<std::string, std::string>& metadata);
+    const std::map<std::string, std::string>& metadata,
+    const std::function<void(std::string_view)>& watch = {});
 
 // A file in memory, its header parsed. Throws MissingInput, or DamagedData naming
 // the tensor that is missing, has another shape or is cut off.
@@ -37,6 +40,9 @@ class SafetensorsFile {
   // fp32 on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(
       const std::string& name, const std::vector<std::int64_t>& sizes) const;
+  std::vector<std::int64_t> shape(const std::string& name) const;
+  // An entry of the metadata, "" where there is none.
+  std::string metadata(const std::string& key) const;
   // Second size of a 2-D tensor.
   std::int64_t columns(const std::string& name) const;
 

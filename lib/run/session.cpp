@@ -4,22 +4,29 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "comm/groups.h"
-#include "comm/local.h"
+#include "base/signals.h"
+#include "comm/control.h"
+#include "comm/nccl.h"
 #include "comm/run_workers.h"
 #include "data/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "run/autocast.h"
+#include "run/back_end.h"
 #include "run/config.h"
 #include "run/initial_model.h"
+#include "run/local_workers.h"
 #include "run/model_file.h"
 #include "run/plan.h"
 #include "run/report.h"
+#include "run/resume.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -61,97 +68,287 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   return {{"count", count}, {"files", paths}};
 }
 
-}  // namespace
+// Everything that can be wrong before a worker starts, and what workers share.
+struct Setup {
+  RunOptions options;
+  at::Device device = at::kCPU;
+  data::Dataset dataset;
+  data::Images validation;
+  RunLength length;
+  std::unique_ptr<InitialModel> initial;
+  BackEnd back_end = BackEnd::Local;
+  std::mutex mutex;  // of the result
+};
 
-SessionResult train(const RunOptions& configured, Log& log) {
-  device::keep_freed_memory();
-  const RunOptions options =
-      with_decode_threads(configured, configured.workers);
-  const at::Device device = device::pick_device(options.device);
-  data::Dataset dataset =
-      data::load_dataset(options.data, &log);
-  const data::Images validation =
-      data::hold_out(dataset.train, options.data.validation, options.seed);
+// `launch`: null where the workers are threads of this process.
+void prepare(
+    Setup& s,
+    const RunOptions& configured,
+    const comm::Launch* launch,
+    Log& log) {
+  const int workers = static_cast<int>(configured.workers);
+  const int local_workers = launch == nullptr ? workers : launch->local_size;
+  s.options = with_decode_threads(configured, local_workers);
+  const RunOptions& options = s.options;
+  s.device = device::pick_device(
+      options.device, launch == nullptr ? 0 : launch->local_rank);
+  const BackEndChoice choice = choose_back_end(
+      options.comm,
+      {workers,
+       launch != nullptr,
+       launch == nullptr ? "" : launch->source,
+       launch != nullptr && launch->has_mpi,
+       local_workers,
+       s.device.is_cuda(),
+       static_cast<int>(device::cuda_devices().size()),
+       comm::nccl_version() > 0});
+  s.back_end = choice.back_end;
+  if (!choice.note.empty()) {
+    log.warning(choice.note);
+  }
+  s.dataset = data::load_dataset(options.data, &log);
+  s.validation =
+      data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
       options.name,
       ": ",
       options.data.name,
       " from ",
-      dataset.found_in,
+      s.dataset.found_in,
       ", ",
-      with_commas(dataset.train.size()),
+      with_commas(s.dataset.train.size()),
       " training and ",
-      with_commas(dataset.test.size()),
+      with_commas(s.dataset.test.size()),
       " test images");
 
   // Whatever is wrong shows before the folder of an earlier run is touched.
-  const nn::InputShape shape = input_shape(dataset);
-  const RunLength length = check_run(options, shape, dataset.train.size());
-  check_memory(options, shape);
+  const nn::InputShape shape = input_shape(s.dataset);
+  s.length = check_run(options, shape, s.dataset.train.size());
+  check_memory(options, shape, local_workers);
   at::set_num_threads(threads_per_worker(options, 1));
-  InitialModel initial(options, shape, static_cast<int>(options.workers));
+  s.initial = std::make_unique<InitialModel>(
+      options, shape, launch == nullptr ? workers : 1);
+}
 
-  const std::string folder =
-      (std::filesystem::path(options.output) / options.name).string();
+// The folder of the run, made ready for a fresh start or to go on.
+void open_folder(
+    const RunOptions& options,
+    const std::string& folder,
+    const ResumeChoice& resume,
+    Log& log) {
   make_folders(folder);
-  atomic_write(folder + "/config.yaml", to_yaml(configured));
+  if (!resume.from) {
+    clear_run(folder, log);
+  }
   std::error_code ignored;
-  for (const char* result : {"/summary.json", "/model.safetensors"}) {
+  for (const char* result :
+       {"/summary.json", "/model.safetensors", "/failure.json"}) {
     std::filesystem::remove(folder + result, ignored);
   }
-  RunLog run_log(folder, log);
-  const int threads = threads_per_worker(options, options.workers);
+  atomic_write(folder + "/config.yaml", to_yaml(options));
+}
+
+SessionResult report(
+    const RunOptions& options,
+    const std::string& folder,
+    const nlohmann::ordered_json& summary,
+    const std::string& text) {
+  return {folder, report_table(options, summary, folder), text};
+}
+
+SessionResult train_as(
+    const RunOptions& configured,
+    const SessionOptions& session,
+    const std::string& folder,
+    Log& log) {
+  Processes* processes = session.processes;
+  const bool first = processes == nullptr || processes->first();
+  const int workers = static_cast<int>(configured.workers);
+  const int local_workers =
+      processes == nullptr ? workers : processes->launch().local_size;
+  const auto all_or_none = [&](const std::function<void()>& body) {
+    if (processes == nullptr) {
+      body();
+    } else {
+      processes->all_or_none(body);
+    }
+  };
+
+  // One decides for all: files may change while others look.
+  ResumeChoice resume;
+  all_or_none([&] {
+    if (first) {
+      resume = choose_resume(session.resume, configured, folder, log);
+    }
+  });
+  if (processes != nullptr) {
+    const std::string from = processes->share(
+        resume.finished ? "finished"
+        : resume.from   ? resume.from->folder
+                        : "");
+    resume.finished = from == "finished";
+    all_or_none([&] {
+      if (!first && !from.empty() && !resume.finished) {
+        resume.from = read_checkpoint(from);
+      }
+    });
+  }
+  if (resume.finished && !first) {
+    return {};
+  }
+  if (resume.finished) {
+    log.info(folder, ": this run has finished; here is its report");
+    const std::string text = read_file(folder + "/summary.json");
+    return report(
+        configured, folder, nlohmann::ordered_json::parse(text), text);
+  }
+
+  Setup setup;
+  all_or_none([&] {
+    prepare(
+        setup,
+        configured,
+        processes == nullptr ? nullptr : &processes->launch(),
+        log);
+  });
+  const RunOptions& options = setup.options;
+  std::optional<RunLog> run_log;
+  all_or_none([&] {
+    if (first) {
+      open_folder(configured, folder, resume, log);
+      run_log.emplace(
+          folder, log, resume.from ? resume.from->metrics_bytes : 0);
+    }
+  });
+  if (processes != nullptr) {
+    processes->set_folder(folder);
+    all_or_none([&] {
+      ABT_CHECK(
+          std::filesystem::exists(folder + "/config.yaml"),
+          Io,
+          "there is no '",
+          folder,
+          "/config.yaml', which worker 0 has written: `output` must be a "
+          "folder "
+          "that all hosts share");
+    });
+  }
+  const int threads = threads_per_worker(options, local_workers);
   at::set_num_threads(threads);
   log.info(
-      options.workers,
-      options.workers == 1 ? " worker" : " workers",
+      workers,
+      workers == 1 ? " worker" : " workers",
+      processes == nullptr ? "" : ", a process each",
       " on ",
-      device.str(),
+      setup.device.str(),
       ", ",
       threads,
       threads == 1 ? " core each, " : " cores each, ",
-      length.steps,
+      setup.length.steps,
       " steps of ",
       options.data.batch_size * options.train.accumulate,
       " images a worker");
 
+  const CheckpointWriter::Place place{
+      folder, to_yaml(configured), options.checkpoint.keep};
+  TrainInputs inputs{options, setup.dataset, setup.validation, setup.device};
+  inputs.initialise = [&](nn::Model& model) {
+    setup.initial->copy_into(model);
+  };
+  inputs.checkpoints = &place;
+  inputs.resume = resume.from ? &*resume.from : nullptr;
+  inputs.hooks = session.hooks;
   TrainResult result;
-  comm::run_workers(
-      static_cast<int>(options.workers),
-      options.train.timeout,
-      [&](comm::Communicator& world) {
-        const bool first = world.rank() == 0;
-        TrainResult own = train_worker(
-            world,
-            {options,
-             dataset,
-             validation,
-             device,
-             first ? &run_log : nullptr,
-             [&](nn::Model& model) { initial.copy_into(model); },
-             {}});
-        if (first) {
-          result = std::move(own);
-        }
-      });
+  const auto work = [&](comm::Communicator& world,
+                        at::Device device,
+                        comm::Control& control) {
+    TrainInputs own = inputs;
+    own.device = device;
+    own.control = &control;
+    own.log = world.rank() == 0 ? &*run_log : nullptr;
+    TrainResult done = train_worker(world, own);
+    if (own.log != nullptr || done.stopped) {
+      const std::lock_guard lock(setup.mutex);
+      result = std::move(done);
+    }
+  };
+  if (processes == nullptr) {
+    comm::LocalControl control(
+        workers, [] { return StopSignals::requested() != 0; });
+    run_local_workers(
+        setup.back_end,
+        workers,
+        options.train.timeout,
+        [&](int worker) {
+          return device::pick_device(options.device, worker);
+        },
+        [&](comm::Communicator& world, at::Device device) {
+          work(world, device, control);
+        });
+  } else {
+    const auto world = processes->world(
+        setup.back_end, setup.device, options.train.timeout);
+    work(*world, setup.device, processes->control());
+  }
   log.live("");
-
-  save_model(
-      folder + "/model.safetensors", *result.model, options.model.names);
+  if (result.stopped) {
+    const int signal = StopSignals::requested();
+    const std::string when =
+        str("stopped",
+            signal != 0 ? str(" by ", signal_name(signal)) : std::string(),
+            " after step ",
+            result.steps,
+            " of ",
+            setup.length.steps);
+    ABT_CHECK(result.saved, Io, when, ", but no checkpoint could be written");
+    throw Error(
+        ErrorKind::Stopped,
+        str(when,
+            ", all of it saved in ",
+            folder,
+            "/checkpoints; the same command with --resume auto goes on"));
+  }
+  if (!first) {
+    return {};
+  }
+  save_model(folder + "/model.safetensors", *result.model, options.model.names);
   nlohmann::ordered_json summary = summarise(options, result);
-  summary["damaged_images"] = damaged_images(dataset);
+  summary["damaged_images"] = damaged_images(setup.dataset);
   const std::string text = summary.dump(2) + "\n";
   atomic_write(folder + "/summary.json", text);
-  return {folder, report_table(options, summary, folder), text};
+  return report(options, folder, summary, text);
+}
+
+}  // namespace
+
+SessionResult
+train(const RunOptions& options, const SessionOptions& session, Log& log) {
+  device::keep_freed_memory();
+  const std::string folder =
+      (std::filesystem::path(options.output) / options.name).string();
+  const StopSignals signals;
+  if (session.processes != nullptr) {
+    return train_as(options, session, folder, log);
+  }
+  try {
+    return train_as(options, session, folder, log);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Diverged ||
+        error.kind() == ErrorKind::PeerLost || error.kind() == ErrorKind::Io) {
+      record_failure(folder, error.exit_code(), error.what(), 0);
+    }
+    throw;
+  }
 }
 
 std::string evaluate_run(
-    const RunOptions& configured, const std::string& folder, Log& log) {
+    const RunOptions& configured,
+    const std::string& folder,
+    Log& log) {
   device::keep_freed_memory();
   const RunOptions options = with_decode_threads(configured, 1);
   const at::Device device = device::pick_device(options.device);
-  const data::Dataset dataset =
-      data::load_dataset(options.data, &log);
+  const data::Dataset dataset = data::load_dataset(options.data, &log);
   std::unique_ptr<nn::Model> model =
       nn::make_model(options.model, input_shape(dataset));
   load_model(folder + "/model.safetensors", *model);
@@ -160,19 +357,18 @@ std::string evaluate_run(
   const data::Augment augment(options.data, dataset, options.seed);
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
-  comm::run_workers(
-      1, options.train.timeout, [&](comm::Communicator& world) {
-        const Autocast autocast(options.train.precision, device.type());
-        score = evaluate(
-                    *model,
-                    dataset.test,
-                    augment,
-                    options.evaluate.batch_size,
-                    1,
-                    device,
-                    world)
-                    .all;
-      });
+  comm::run_workers(1, options.train.timeout, [&](comm::Communicator& world) {
+    const Autocast autocast(options.train.precision, device.type());
+    score = evaluate(
+                *model,
+                dataset.test,
+                augment,
+                options.evaluate.batch_size,
+                1,
+                device,
+                world)
+                .all;
+  });
   const nlohmann::ordered_json damaged = damaged_images(dataset);
   const nlohmann::ordered_json result = {
       {"accuracy", score.accuracy},

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "base/log.h"
+#include "run/processes.h"
 #include "run/run_options.h"
+#include "run/trainer.h"
 
 namespace abtrain::run {
 
@@ -14,9 +16,21 @@ struct SessionResult {
   std::string summary;  // summary.json
 };
 
+struct SessionOptions {
+  // none | auto | the folder of a run or a checkpoint (run/resume.h).
+  std::string resume = "none";
+  // The other processes of this run, where a launcher started several; all of
+  // them call train() then, and only the first has a result.
+  Processes* processes = nullptr;
+  TrainHooks hooks = {};  // for tests
+};
+
 // Trains; writes <output>/<name>/{config.yaml, metrics.jsonl, summary.json,
-// model.safetensors}.
-SessionResult train(const RunOptions& options, Log& log);
+// model.safetensors, checkpoints/}. Throws Error(Stopped) where a signal
+// (base/signals.h) asked for a stop and a checkpoint holds what was done. What
+// else ends a run is in failure.json too.
+SessionResult train(
+    const RunOptions& options, const SessionOptions& session, Log& log);
 
 // Scores <folder>/model.safetensors on the test set: JSON with accuracy, loss,
 // images, compression_ratio. `options` come from the folder's config.yaml.

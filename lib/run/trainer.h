@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/control.h"
 #include "data/dataset.h"
 #include "methods/method.h"
 #include "nn/model.h"
+#include "run/checkpoint.h"
 #include "run/evaluation.h"
 #include "run/figures.h"
 #include "run/run_length.h"
@@ -23,9 +25,18 @@ namespace abtrain::run {
 struct TrainResult {
   std::unique_ptr<nn::Model> model;  // final; the same on every worker
   Score test;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;    // done
+  bool stopped = false;      // on request: nothing else is set then
+  bool saved = false;        // and a checkpoint holds all
   std::vector<methods::LayerRank> layers;
   std::vector<WorkerFigures> workers;  // of all workers, in rank order
+};
+
+// For tests.
+struct TrainHooks {
+  // Before each step of this worker.
+  std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
+  CheckpointWriter::Hook save;
 };
 
 struct TrainInputs {
@@ -35,9 +46,14 @@ struct TrainInputs {
   at::Device device;
   RunLog* log = nullptr;            // worker 0 only
   // Gives a worker's fresh model its weights; empty: from model.init and seed.
-  std::function<void(nn::Model&)> initialise;
-  // For tests: called before each step of this worker.
-  std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
+  std::function<void(nn::Model&)> initialise = {};
+  // Asked before each step whether to stop; null: never stops.
+  comm::Control* control = nullptr;
+  // Where checkpoints go; null: none are written.
+  const CheckpointWriter::Place* checkpoints = nullptr;
+  // What to go on from, also with another number of workers; null: fresh.
+  const Checkpoint* resume = nullptr;
+  TrainHooks hooks = {};
 };
 
 // Collective over `world`. Throws Error(Diverged) naming step and parameter when

@@ -51,7 +51,7 @@ class ImageRun : public testing::Test {
   }
   SessionResult trained() const {
     Log log(LogLevel::Quiet);
-    return train(options_, log);
+    return train(options_, {}, log);
   }
   const TempFolder root_;
   RunOptions options_;

@@ -53,7 +53,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   std::mutex mutex;
   comm::run_workers(c.workers, 60, [&](comm::Communicator& world) {
     TrainResult result =
-        train_worker(world, {o, dataset, {}, at::kCPU, nullptr, {}, {}});
+        train_worker(world, {o, dataset, {}, at::kCPU});
     const std::lock_guard lock(mutex);
     figures = result.workers;
   });

@@ -41,13 +41,15 @@ inline std::vector<run::TrainResult> train_all(
     const run::RunOptions& options,
     const data::Dataset& dataset,
     std::function<void(int, std::int64_t, nn::Model&)> before_step = {}) {
+  run::TrainInputs inputs{options, dataset, {}, at::kCPU};
+  inputs.hooks.before_step = std::move(before_step);
   std::vector<run::TrainResult> results(static_cast<std::size_t>(options.workers));
   comm::run_workers(
       static_cast<int>(options.workers),
       options.train.timeout,
       [&](comm::Communicator& world) {
-        results[static_cast<std::size_t>(world.rank())] = run::train_worker(
-            world, {options, dataset, {}, at::kCPU, nullptr, {}, before_step});
+        results[static_cast<std::size_t>(world.rank())] =
+            run::train_worker(world, inputs);
       });
   return results;
 }

@@ -1,0 +1,539 @@
+#include "comm/control_channel.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/socket.h"
+#include "comm/failure.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+enum class Type : std::uint32_t {
+  Hello,    // value: token; text: host
+  Stop,     // to worker 0: somebody wants to
+  Ask,      // from worker 0: how many steps have you begun?
+  Begun,    // value: steps
+  StopAt,   // value: steps
+  Vote,     // value: exit code or 0; text: message
+  Verdict,  // rank: whose; value and text as above
+  Failed,   // rank: whose; value: exit code; text: message
+  Bye
+};
+
+struct Header {
+  Type type;
+  std::int32_t rank;
+  std::int64_t value;
+  std::uint64_t length;
+};
+
+struct Message {
+  Type type;
+  int rank;
+  std::int64_t value = 0;
+  std::string text = {};
+};
+
+constexpr std::uint64_t kLongestText = 1 << 20;
+
+bool send(const Socket& socket, const Message& message) {
+  const Header header{
+      message.type, message.rank, message.value, message.text.size()};
+  std::string bytes(sizeof(header), '\0');
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return socket.send_all(bytes + message.text);
+}
+
+std::optional<Message> receive(const Socket& socket) {
+  Header header;
+  if (!socket.receive_all(reinterpret_cast<char*>(&header), sizeof(header)) ||
+      header.length > kLongestText) {
+    return std::nullopt;
+  }
+  Message message{header.type, header.rank, header.value};
+  message.text.resize(header.length);
+  if (!socket.receive_all(message.text.data(), header.length)) {
+    return std::nullopt;
+  }
+  return message;
+}
+
+std::int64_t code_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.exit_code();
+  } catch (...) {
+    return 1;
+  }
+}
+
+// The error that a code stands for; 1, an internal one, has no kind.
+std::exception_ptr error_of(std::int64_t code, const std::string& text) {
+  if (code == 1) {
+    return std::make_exception_ptr(std::runtime_error(text));
+  }
+  return std::make_exception_ptr(Error(static_cast<ErrorKind>(code), text));
+}
+
+// Where worker 0 listens, of one size for the exchange.
+struct Meeting {
+  std::int64_t token = 0;
+  std::int32_t port = 0;
+  std::array<std::array<char, 16>, 16> addresses{};
+};
+
+}  // namespace
+
+struct ControlChannel::State {
+  explicit State(ControlOptions given);
+  ~State();
+
+  bool is_hub() const {
+    return options.rank == 0;
+  }
+  std::string name_of(int rank) const {
+    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    return str("worker ", rank, host.empty() ? "" : " on ", host);
+  }
+  void meet();
+  void join(const Meeting& meeting);
+  void welcome(const Socket& listener, std::int64_t token);
+  void serve();
+  void handle(const Message& message);         // from worker 0, or itself
+  void handle_at_hub(const Message& message);  // at worker 0, from any
+  void lost(std::size_t connection);
+  void to_hub(const Message& message);
+  void to_all(const Message& message);
+  void take_failure(int rank, std::int64_t code, const std::string& text);
+
+  ControlOptions options;
+  // At worker 0: one a worker, its own unused. Elsewhere one, to worker 0.
+  std::vector<Socket> connections;
+  std::vector<std::string> hosts;
+
+  std::mutex send_mutex;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t begun = 0;
+  bool asked_for_stop = false;  // this worker has told worker 0
+  bool holding = false;         // has answered, waits for the decision
+  std::int64_t stop_at = -1;
+  std::int64_t verdicts = 0;
+  Message verdict{Type::Verdict, 0};
+  std::vector<bool> left;  // that said goodbye or are gone
+  bool closing = false;
+  Failure failure;
+
+  // Worker 0's own, touched under hub_mutex.
+  std::recursive_mutex hub_mutex;
+  bool asked = false;
+  std::vector<std::optional<std::int64_t>> begun_of;
+  std::vector<std::optional<Message>> votes;
+
+  std::jthread thread;
+};
+
+ControlChannel::State::State(ControlOptions given)
+    : options(std::move(given)),
+      hosts(static_cast<std::size_t>(options.size)),
+      left(static_cast<std::size_t>(options.size)),
+      begun_of(static_cast<std::size_t>(options.size)),
+      votes(static_cast<std::size_t>(options.size)) {
+  meet();
+  thread = std::jthread([this] { serve(); });
+}
+
+ControlChannel::State::~State() {
+  {
+    const std::lock_guard lock(mutex);
+    closing = true;
+  }
+  for (const Socket& socket : connections) {
+    if (socket.is_open()) {
+      ::shutdown(socket.file(), SHUT_RDWR);  // wakes the thread
+    }
+  }
+}
+
+void ControlChannel::State::meet() {
+  Meeting meeting;
+  Socket listener;
+  if (is_hub()) {
+    listener = Socket::listen();
+    std::random_device random;  // tells runs apart, decides nothing
+    meeting.token = static_cast<std::int64_t>(random()) << 31 ^ random();
+    meeting.port = listener.port();
+    std::size_t next = 0;
+    for (const std::string& address : own_addresses()) {
+      if (next < meeting.addresses.size()) {
+        std::copy(
+            address.begin(), address.end(), meeting.addresses[next++].begin());
+      }
+    }
+  }
+  options.share(&meeting, sizeof(meeting));
+  if (is_hub()) {
+    welcome(listener, meeting.token);
+  } else {
+    join(meeting);
+  }
+}
+
+void ControlChannel::State::join(const Meeting& meeting) {
+  std::vector<std::string> addresses;
+  for (const auto& address : meeting.addresses) {
+    if (address[0] != '\0') {
+      addresses.emplace_back(address.data());
+    }
+  }
+  // Another host may have one of these addresses too (of its own bridges): only
+  // worker 0 answers with the token.
+  while (!addresses.empty()) {
+    Socket socket =
+        Socket::connect(addresses, meeting.port, options.connect_timeout);
+    if (!socket.is_open()) {
+      break;
+    }
+    const bool sent =
+        send(socket, {Type::Hello, options.rank, meeting.token, host_name()});
+    const auto reply = sent ? receive(socket) : std::nullopt;
+    if (reply && reply->type == Type::Hello && reply->value == meeting.token) {
+      hosts[0] = reply->text;
+      connections.push_back(std::move(socket));
+      return;
+    }
+    addresses.erase(addresses.begin());
+  }
+  throw Error(
+      ErrorKind::PeerLost,
+      str("worker ",
+          options.rank,
+          " on ",
+          host_name(),
+          " could not reach worker 0 at port ",
+          meeting.port,
+          " of any of its addresses within ",
+          options.connect_timeout,
+          " s: is there a firewall between the hosts?"));
+}
+
+void ControlChannel::State::welcome(
+    const Socket& listener,
+    std::int64_t token) {
+  connections.resize(static_cast<std::size_t>(options.size));
+  hosts[0] = host_name();
+  int missing = options.size - 1;
+  while (missing > 0) {
+    pollfd wait{listener.file(), POLLIN, 0};
+    const int ready =
+        ::poll(&wait, 1, static_cast<int>(1000 * options.connect_timeout));
+    ABT_CHECK(
+        ready > 0,
+        PeerLost,
+        missing,
+        " of ",
+        options.size,
+        " workers did not connect to worker 0 on ",
+        hosts[0],
+        " within ",
+        options.connect_timeout,
+        " s");
+    Socket socket = listener.accept();
+    const auto hello = socket.is_open() ? receive(socket) : std::nullopt;
+    if (!hello || hello->type != Type::Hello || hello->value != token ||
+        hello->rank <= 0 || hello->rank >= options.size) {
+      continue;  // not one of ours
+    }
+    if (send(socket, {Type::Hello, 0, token, hosts[0]})) {
+      const auto rank = static_cast<std::size_t>(hello->rank);
+      missing -= connections[rank].is_open() ? 0 : 1;
+      hosts[rank] = hello->text;
+      connections[rank] = std::move(socket);
+    }
+  }
+}
+
+// The thread: until all connections have ended.
+void ControlChannel::State::serve() {
+  for (;;) {
+    std::vector<pollfd> waits;
+    std::vector<std::size_t> indices;
+    {
+      const std::lock_guard lock(mutex);
+      for (std::size_t i = 0; i < connections.size(); ++i) {
+        if (connections[i].is_open() && !left[i]) {
+          waits.push_back({connections[i].file(), POLLIN, 0});
+          indices.push_back(i);
+        }
+      }
+    }
+    if (waits.empty()) {
+      return;
+    }
+    if (::poll(waits.data(), waits.size(), -1) < 0) {
+      continue;  // a signal
+    }
+    for (std::size_t k = 0; k < waits.size(); ++k) {
+      if (waits[k].revents == 0) {
+        continue;
+      }
+      const auto message = receive(connections[indices[k]]);
+      if (!message || message->type == Type::Bye) {
+        if (!message) {
+          lost(indices[k]);
+        }
+        const std::lock_guard lock(mutex);
+        left[indices[k]] = true;
+        changed.notify_all();
+      } else if (is_hub()) {
+        handle_at_hub(*message);
+      } else {
+        handle(*message);
+      }
+    }
+  }
+}
+
+void ControlChannel::State::lost(std::size_t connection) {
+  {
+    const std::lock_guard lock(mutex);
+    if (closing) {
+      return;
+    }
+  }
+  const int rank = is_hub() ? static_cast<int>(connection) : 0;
+  const Message message{
+      Type::Failed,
+      rank,
+      static_cast<std::int64_t>(ErrorKind::PeerLost),
+      name_of(rank) + " is gone: its process has ended or its host is down"};
+  if (is_hub()) {
+    handle_at_hub(message);
+  } else {
+    handle(message);
+  }
+}
+
+void ControlChannel::State::to_hub(const Message& message) {
+  if (is_hub()) {
+    handle_at_hub(message);
+  } else {
+    const std::lock_guard lock(send_mutex);
+    send(connections[0], message);  // a lost connection is told by serve()
+  }
+}
+
+void ControlChannel::State::to_all(const Message& message) {
+  for (std::size_t i = 1; i < connections.size(); ++i) {
+    const std::lock_guard lock(send_mutex);
+    send(connections[i], message);
+  }
+  handle(message);
+}
+
+void ControlChannel::State::handle_at_hub(const Message& message) {
+  const std::lock_guard hub(hub_mutex);
+  const auto from = static_cast<std::size_t>(message.rank);
+  const auto all_there = [](const auto& list) {
+    return std::ranges::all_of(
+        list, [](const auto& entry) { return entry.has_value(); });
+  };
+  switch (message.type) {
+    case Type::Stop:
+      if (!std::exchange(asked, true)) {
+        to_all({Type::Ask, 0});
+      }
+      return;
+    case Type::Begun:
+      begun_of[from] = message.value;
+      if (all_there(begun_of)) {
+        to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of)});
+      }
+      return;
+    case Type::Vote:
+      votes[from] = message;
+      if (all_there(votes)) {
+        const auto worst = std::ranges::find_if(
+            votes, [](const auto& vote) { return vote->value != 0; });
+        Message result =
+            worst == votes.end() ? Message{Type::Vote, 0} : **worst;
+        result.type = Type::Verdict;
+        std::ranges::fill(votes, std::nullopt);
+        if (result.value != 0) {
+          // All end now: their connections may end before this is handled.
+          const std::lock_guard lock(mutex);
+          closing = true;
+        }
+        to_all(result);
+      }
+      return;
+    case Type::Failed:
+      to_all(message);
+      return;
+    default:
+      return;
+  }
+}
+
+void ControlChannel::State::handle(const Message& message) {
+  std::unique_lock lock(mutex);
+  switch (message.type) {
+    case Type::Ask: {
+      holding = true;
+      const Message answer{Type::Begun, options.rank, begun};
+      lock.unlock();
+      to_hub(answer);
+      return;
+    }
+    case Type::StopAt:
+      stop_at = message.value;
+      break;
+    case Type::Verdict:
+      closing = closing || message.value != 0;
+      verdict = message;
+      ++verdicts;
+      break;
+    case Type::Failed:
+      lock.unlock();
+      take_failure(message.rank, message.value, message.text);
+      return;
+    default:
+      return;
+  }
+  changed.notify_all();
+}
+
+void ControlChannel::State::take_failure(
+    int rank,
+    std::int64_t code,
+    const std::string& text) {
+  if (rank == options.rank) {
+    return;  // it knows
+  }
+  const auto cause = error_of(code, text);
+  {
+    const std::lock_guard lock(mutex);
+    if (closing || !failure.set(cause)) {
+      return;  // the end, or an echo
+    }
+    changed.notify_all();
+  }
+  if (options.on_failure) {
+    options.on_failure(cause);
+  }
+}
+
+ControlChannel::ControlChannel(ControlOptions options)
+    : state_(std::make_unique<State>(std::move(options))) {}
+ControlChannel::~ControlChannel() = default;
+
+bool ControlChannel::stop_before(int, std::int64_t t) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  s.begun = std::max(s.begun, t);
+  if (!s.asked_for_stop && s.stop_at < 0 && s.options.wanted()) {
+    s.asked_for_stop = true;
+    lock.unlock();
+    s.to_hub({Type::Stop, s.options.rank});
+    lock.lock();
+  }
+  s.changed.wait(lock, [&] {
+    return !s.holding || s.stop_at >= 0 || s.failure.happened();
+  });
+  s.failure.throw_if_happened();
+  if (s.stop_at >= 0 && t >= s.stop_at) {
+    return true;
+  }
+  s.begun = std::max(s.begun, t + 1);
+  return false;
+}
+
+void ControlChannel::agree(std::exception_ptr mine) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  const std::int64_t before = s.verdicts;
+  lock.unlock();
+  const bool failed = mine != nullptr;
+  s.to_hub(
+      {Type::Vote,
+       s.options.rank,
+       failed ? code_of(mine) : 0,
+       failed ? message_of(mine) : ""});
+  lock.lock();
+  s.changed.wait(
+      lock, [&] { return s.verdicts > before || s.failure.happened(); });
+  s.failure.throw_if_happened();
+  const Message verdict = s.verdict;
+  lock.unlock();
+  if (verdict.value == 0) {
+    return;
+  }
+  if (verdict.rank == s.options.rank) {
+    std::rethrow_exception(mine);
+  }
+  std::rethrow_exception(error_of(
+      verdict.value,
+      str(s.is_hub() ? s.name_of(verdict.rank) : str("worker ", verdict.rank),
+          ": ",
+          verdict.text)));
+}
+
+void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
+  if (state_->failure.happened()) {
+    return;
+  }
+  try {
+    state_->to_hub(
+        {Type::Failed,
+         state_->options.rank,
+         code_of(cause),
+         str("worker ",
+             state_->options.rank,
+             " on ",
+             host_name(),
+             ": ",
+             message_of(cause))});
+  } catch (...) {
+    // The end of the connection will tell them.
+  }
+}
+
+std::exception_ptr ControlChannel::cause() const {
+  return state_->failure.cause();
+}
+
+void ControlChannel::close() noexcept {
+  State& s = *state_;
+  if (!s.is_hub()) {
+    {
+      const std::lock_guard lock(s.mutex);
+      s.closing = true;
+    }
+    const std::lock_guard lock(s.send_mutex);
+    send(s.connections[0], {Type::Bye, s.options.rank});
+    return;
+  }
+  std::unique_lock lock(s.mutex);
+  s.changed.wait(lock, [&] {
+    return s.failure.happened() ||
+           std::count(s.left.begin() + 1, s.left.end(), false) == 0;
+  });
+  s.closing = true;
+}
+
+}  // namespace abtrain::comm

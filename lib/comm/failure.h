@@ -1,0 +1,37 @@
+// That a worker has failed, and why: shared by all that wait for each other in
+// one process. The first cause is kept; later ones are echoes of it.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <string>
+
+namespace abtrain::comm {
+
+class Failure {
+ public:
+  // True where this was the first.
+  bool set(std::exception_ptr cause) noexcept;
+  bool happened() const {
+    return happened_.load(std::memory_order_acquire);
+  }
+  std::exception_ptr cause() const;
+  // Error(PeerLost) with the cause's message.
+  void throw_if_happened() const;
+
+ private:
+  std::atomic<bool> happened_ = false;
+  mutable std::mutex mutex_;
+  std::exception_ptr cause_;
+  std::string message_;
+};
+
+// What a worker tells others of its error.
+std::string message_of(const std::exception_ptr& cause);
+
+// True for Error(PeerLost), which only follows from another's failure.
+bool is_echo(const std::exception_ptr& error);
+
+}  // namespace abtrain::comm

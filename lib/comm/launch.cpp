@@ -1,0 +1,227 @@
+#include "comm/launch.h"
+
+#include <optional>
+
+#include "base/env.h"
+#include "base/error.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+int number(const char* name) {
+  const auto value = env_integer(name);
+  ABT_CHECK(
+      value && *value >= 0 && *value < (1 << 24),
+      Usage,
+      "environment variable ",
+      name,
+      ": expected a number of processes or a rank, got ",
+      value ? str(*value) : "nothing");
+  return static_cast<int>(*value);
+}
+
+int number_or(const char* name, int otherwise) {
+  return env(name) ? number(name) : otherwise;
+}
+
+void take_address(Launch& launch, const char* what, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  int port = 0;
+  try {
+    port = colon == std::string::npos ? 0 : std::stoi(text.substr(colon + 1));
+  } catch (const std::exception&) {
+    port = 0;
+  }
+  ABT_CHECK(
+      colon != 0 && port > 0 && port < 65536,
+      Usage,
+      what,
+      ": expected HOST:PORT, got '",
+      text,
+      "'");
+  launch.host = text.substr(0, colon);
+  launch.port = port;
+}
+
+void take_master_address(Launch& launch) {
+  const auto host = env("MASTER_ADDR");
+  const auto port = env("MASTER_PORT");
+  if (host && port) {
+    take_address(launch, "MASTER_ADDR:MASTER_PORT", str(*host, ":", *port));
+  }
+}
+
+std::optional<Launch> from_flags(const LaunchFlags& flags) {
+  if (flags.rank < 0 && flags.processes < 0) {
+    return std::nullopt;
+  }
+  ABT_CHECK(
+      flags.rank >= 0 && flags.processes > 0,
+      Usage,
+      "--rank and --processes belong together");
+  Launch launch;
+  launch.source = "flags";
+  launch.rank = flags.rank;
+  launch.size = flags.processes;
+  launch.local_rank = flags.local_rank >= 0 ? flags.local_rank : 0;
+  launch.local_size =
+      flags.local_processes > 0 ? flags.local_processes : launch.local_rank + 1;
+  ABT_CHECK(
+      launch.size == 1 || !flags.meet_at.empty(),
+      Usage,
+      "--processes ",
+      launch.size,
+      " also needs --meet-at HOST:PORT, an address of process 0");
+  if (!flags.meet_at.empty()) {
+    take_address(launch, "--meet-at", flags.meet_at);
+  }
+  return launch;
+}
+
+std::optional<Launch> from_torchrun() {
+  if (!env("RANK") || !env("WORLD_SIZE") || !env("MASTER_ADDR") ||
+      !env("MASTER_PORT")) {
+    return std::nullopt;
+  }
+  Launch launch;
+  launch.source = "torchrun";
+  launch.rank = number("RANK");
+  launch.size = number("WORLD_SIZE");
+  launch.local_rank = number_or("LOCAL_RANK", 0);
+  launch.local_size = number_or("LOCAL_WORLD_SIZE", launch.local_rank + 1);
+  take_master_address(launch);
+  return launch;
+}
+
+std::optional<Launch> from_open_mpi() {
+  if (!env("OMPI_COMM_WORLD_SIZE")) {
+    return std::nullopt;
+  }
+  Launch launch;
+  launch.source = "Open MPI";
+  launch.has_mpi = true;
+  launch.rank = number("OMPI_COMM_WORLD_RANK");
+  launch.size = number("OMPI_COMM_WORLD_SIZE");
+  launch.local_rank = number_or("OMPI_COMM_WORLD_LOCAL_RANK", 0);
+  launch.local_size = number_or("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
+  return launch;
+}
+
+std::optional<Launch> from_pmi() {
+  // Slurm's pmi2 sets these too, and its own variables say more.
+  if (!env("PMI_SIZE") || env("SLURM_STEP_ID")) {
+    return std::nullopt;
+  }
+  Launch launch;
+  launch.source = "PMI";
+  launch.has_mpi = true;
+  launch.rank = number("PMI_RANK");
+  launch.size = number("PMI_SIZE");
+  launch.local_rank = number_or("MPI_LOCALRANKID", 0);
+  launch.local_size = number_or("MPI_LOCALNRANKS", 1);
+  return launch;
+}
+
+// A batch script without srun has SLURM_PROCID and SLURM_NTASKS too: only a
+// step is a launch.
+std::optional<Launch> from_slurm_step() {
+  if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") ||
+      !env("SLURM_STEP_NUM_TASKS")) {
+    return std::nullopt;
+  }
+  Launch launch;
+  launch.source = "Slurm step";
+  launch.has_mpi = env("PMIX_RANK") || env("PMI_RANK");
+  launch.rank = number("SLURM_PROCID");
+  launch.size = number("SLURM_STEP_NUM_TASKS");
+  launch.local_rank = number_or("SLURM_LOCALID", 0);
+  launch.local_size = tasks_of_node(
+      env("SLURM_STEP_TASKS_PER_NODE").value_or("1"),
+      number_or("SLURM_NODEID", 0));
+  take_master_address(launch);
+  if (launch.port == 0) {
+    // The same on all tasks, and another for every step on a node.
+    launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
+    launch.port =
+        20000 +
+        (number_or("SLURM_JOB_ID", 0) * 31 + number("SLURM_STEP_ID")) % 20000;
+  }
+  return launch;
+}
+
+}  // namespace
+
+std::string first_host(const std::string& node_list) {
+  const std::size_t end = node_list.find_first_of(",[");
+  std::string host = node_list.substr(0, end);
+  if (end != std::string::npos && node_list[end] == '[') {
+    const std::size_t stop = node_list.find_first_of(",-]", end);
+    host += node_list.substr(end + 1, stop - end - 1);
+  }
+  return host;
+}
+
+int tasks_of_node(const std::string& tasks_per_node, int node) {
+  for (const std::string& part : split_text(tasks_per_node, ',')) {
+    const std::size_t times = part.find("(x");
+    try {
+      const int tasks = std::stoi(part);
+      node -=
+          times == std::string::npos ? 1 : std::stoi(part.substr(times + 2));
+      if (node < 0) {
+        return tasks;
+      }
+    } catch (const std::exception&) {
+      break;
+    }
+  }
+  throw Error(
+      ErrorKind::Usage,
+      str("SLURM_STEP_TASKS_PER_NODE: expected a list as '2(x3),1' that "
+          "covers this node, got '",
+          tasks_per_node,
+          "'"));
+}
+
+std::string Launch::text() const {
+  return size == 1 ? source
+                   : str(source,
+                         ": process ",
+                         rank,
+                         " of ",
+                         size,
+                         ", ",
+                         local_rank,
+                         " of ",
+                         local_size,
+                         " on this host");
+}
+
+Launch find_launch(const LaunchFlags& flags) {
+  std::optional<Launch> launch = from_flags(flags);
+  for (const auto find :
+       {from_torchrun, from_open_mpi, from_pmi, from_slurm_step}) {
+    launch = launch ? launch : find();
+  }
+  if (!launch) {
+    return {};
+  }
+  ABT_CHECK(
+      launch->size > 0 && launch->rank < launch->size &&
+          launch->local_rank < launch->local_size,
+      Usage,
+      launch->source,
+      ": rank ",
+      launch->rank,
+      " of ",
+      launch->size,
+      " processes, ",
+      launch->local_rank,
+      " of ",
+      launch->local_size,
+      " on this host: expected ranks from 0 to one less than the number");
+  return *launch;
+}
+
+}  // namespace abtrain::comm

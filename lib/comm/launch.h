@@ -1,0 +1,42 @@
+// Which of how many processes this one is, as its launcher says: command-line
+// flags, else torchrun, Open MPI, PMI, a Slurm step, else one process.
+#pragma once
+
+#include <string>
+
+namespace abtrain::comm {
+
+struct Launch {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  // on this host
+  int local_size = 1;
+  std::string source = "one process";  // "torchrun", "Open MPI", ...
+  bool has_mpi = false;  // MPI_Init finds the other processes
+  // Where the processes can meet, if the launcher tells; port 0: nowhere.
+  std::string host;
+  int port = 0;
+
+  // "Open MPI: process 1 of 4, 1 of 2 on this host"
+  std::string text() const;
+};
+
+struct LaunchFlags {
+  int rank = -1;  // -1: not given
+  int processes = -1;
+  int local_rank = -1;
+  int local_processes = -1;
+  std::string meet_at;  // HOST:PORT
+};
+
+// Throws Error(Usage) for a rank outside 0 .. size - 1 and for flags or
+// variables that are half there.
+Launch find_launch(const LaunchFlags& flags);
+
+// First host of a Slurm node list: "node[03-07,9],gpu1" -> "node03".
+std::string first_host(const std::string& node_list);
+
+// Tasks on this node: "2(x3),1" at node 3 -> 1.
+int tasks_of_node(const std::string& tasks_per_node, int node);
+
+}  // namespace abtrain::comm

@@ -1,0 +1,25 @@
+// A collective as calls of NCCL's on one stream. Internal to the NCCL back end;
+// NCCL's and CUDA's types are only named here, so that any build can read it.
+#pragma once
+
+#include "comm/call.h"
+
+struct ncclComm;
+struct CUstream_st;
+
+namespace abtrain::comm {
+
+// Whether there is anything to transfer; the same answer on every member.
+bool transfers(const Call& call);
+
+// Starts the transfer on member `rank` of `size`, in place where buffers allow.
+// CUDA tensors of the communicator's device. Returns an ncclResult_t:
+// ncclSuccess or ncclInProgress where all is well.
+int enqueue(
+    const Call& call,
+    int rank,
+    int size,
+    ncclComm* communicator,
+    CUstream_st* stream);
+
+}  // namespace abtrain::comm

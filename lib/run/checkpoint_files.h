@@ -1,0 +1,30 @@
+// Names and marks of the files of a checkpoint. Internal to run/checkpoint*.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace abtrain::run {
+
+constexpr int kCheckpointFormat = 1;
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kStepPrefix = "step-";
+constexpr const char* kOwnPrefix = "own/";
+constexpr const char* kReplicasPrefix = "replicas/";
+
+// "worker-00003.safetensors"
+std::string worker_file(int rank);
+// "step-00000420"
+std::string step_folder(std::int64_t step);
+
+struct FileMark {
+  std::int64_t bytes = 0;
+  std::uint64_t hash = 0;  // XXH3, 64 bits
+};
+// Of a file on disk; throws MissingInput, Io.
+FileMark mark_of(const std::string& path);
+// 16 hexadecimal digits.
+std::string hash_text(std::uint64_t hash);
+
+}  // namespace abtrain::run

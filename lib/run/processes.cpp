@@ -1,0 +1,276 @@
+#include "run/processes.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/signals.h"
+#include "base/socket.h"
+#include "comm/control_channel.h"
+#include "comm/failure.h"
+#include "comm/mpi.h"
+#include "comm/nccl.h"
+#include "comm/store.h"
+
+namespace abtrain::run {
+
+namespace {
+
+// A worker that was told of a failure and does not come to its end within this
+// time hangs somewhere: it is ended.
+constexpr std::chrono::seconds kGrace{20};
+
+// For processes that the launcher has not started all at once.
+constexpr double kMeetSeconds = 300;
+
+int code_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.exit_code();
+  } catch (...) {
+    return 1;
+  }
+}
+
+bool is_stop(const std::exception_ptr& error) {
+  return code_of(error) == static_cast<int>(ErrorKind::Stopped);
+}
+
+// Errors with a place of their own are printed as they are.
+bool is_located(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const LocatedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+[[noreturn]] void leave(int code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
+}  // namespace
+
+void record_failure(
+    const std::string& folder,
+    int exit_code,
+    const std::string& message,
+    int worker) noexcept {
+  try {
+    if (folder.empty() || !std::filesystem::is_directory(folder)) {
+      return;
+    }
+    const std::time_t now = std::time(nullptr);
+    char time[32];
+    std::strftime(time, sizeof(time), "%FT%TZ", std::gmtime(&now));
+    const nlohmann::ordered_json json = {
+        {"exit_code", exit_code},
+        {"message", message},
+        {"worker", worker},
+        {"host", host_name()},
+        {"time", time}};
+    atomic_write(folder + "/failure.json", json.dump(2) + "\n");
+  } catch (...) {
+    // The message is on standard error too.
+  }
+}
+
+struct Processes::State {
+  explicit State(Log& where) : log(where) {}
+  Log& log;
+  std::unique_ptr<comm::MpiWorld> mpi;
+  std::unique_ptr<comm::Communicator> meeting;  // over MPI
+  std::unique_ptr<comm::Store> store;           // where there is none
+  comm::Share share;
+  std::unique_ptr<comm::NcclWorld> nccl;
+  std::unique_ptr<comm::ControlChannel> channel;
+  bool quiet = false;  // another worker prints the error
+  std::mutex mutex;
+  std::string folder;
+
+  void on_failure(const comm::Launch& launch, std::exception_ptr cause);
+};
+
+// In the channel's thread: the worker itself may be in the middle of a step.
+void Processes::State::on_failure(
+    const comm::Launch& launch,
+    std::exception_ptr cause) {
+  const int code = code_of(cause);
+  const std::string message = comm::message_of(cause);
+  if (mpi) {
+    mpi->abort(cause);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (nccl) {
+      nccl->abort(cause);
+    }
+  }
+  // A worker that failed has told so itself; one that is gone cannot.
+  if (code == static_cast<int>(ErrorKind::PeerLost) &&
+      (launch.rank == 0 || message.starts_with("worker 0 "))) {
+    log.live("");
+    std::cerr << str("abtrain: ", message, "\n") << std::flush;
+    const std::lock_guard lock(mutex);
+    record_failure(folder, code, message, launch.rank);
+  }
+  std::thread([code] {
+    std::this_thread::sleep_for(kGrace);
+    leave(code);
+  }).detach();
+}
+
+Processes::Processes(const comm::Launch& launch, Log& log)
+    : launch_(launch), state_(std::make_unique<State>(log)) {
+  ABT_CHECK(
+      launch.has_mpi || launch.port > 0,
+      Config,
+      launch.text(),
+      ", but there is neither MPI nor an address to meet at");
+  if (launch.has_mpi) {
+    state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
+    state_->meeting = state_->mpi->communicator();
+    state_->share = comm::share_over(*state_->meeting);
+  } else {
+    state_->store = std::make_unique<comm::Store>(
+        launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
+    state_->share = [this](void* data, std::size_t bytes) {
+      state_->store->share(data, bytes);
+    };
+  }
+  comm::ControlOptions options;
+  options.rank = launch.rank;
+  options.size = launch.size;
+  options.share = state_->share;
+  options.wanted = [] { return StopSignals::requested() != 0; };
+  options.on_failure = [this](std::exception_ptr cause) {
+    state_->on_failure(launch_, std::move(cause));
+  };
+  state_->channel = std::make_unique<comm::ControlChannel>(std::move(options));
+}
+
+Processes::~Processes() = default;
+
+comm::Control& Processes::control() {
+  return *state_->channel;
+}
+
+std::unique_ptr<comm::Communicator> Processes::world(
+    BackEnd back_end, at::Device device, double timeout) {
+  State& s = *state_;
+  if (s.mpi) {
+    s.mpi->set_timeout(timeout);
+  }
+  if (back_end == BackEnd::Mpi) {
+    return s.mpi->communicator();
+  }
+  auto nccl = std::make_unique<comm::NcclWorld>(
+      launch_.rank, launch_.size, device, timeout, s.share);
+  const std::lock_guard lock(s.mutex);
+  s.nccl = std::move(nccl);
+  return s.nccl->communicator();
+}
+
+void Processes::agree(std::exception_ptr mine) {
+  try {
+    state_->channel->agree(mine);
+  } catch (...) {
+    // Who had the error prints it, once.
+    state_->quiet =
+        mine == nullptr ||
+        comm::message_of(std::current_exception()) != comm::message_of(mine);
+    throw;
+  }
+}
+
+void Processes::all_or_none(const std::function<void()>& body) {
+  std::exception_ptr mine;
+  try {
+    body();
+  } catch (...) {
+    mine = std::current_exception();
+  }
+  agree(mine);
+}
+
+std::string Processes::share(const std::string& text) {
+  std::uint64_t length = text.size();
+  state_->share(&length, sizeof(length));
+  std::string shared = first() ? text : std::string(length, '\0');
+  if (length > 0) {
+    state_->share(shared.data(), length);
+  }
+  return shared;
+}
+
+void Processes::set_folder(const std::string& folder) {
+  const std::lock_guard lock(state_->mutex);
+  state_->folder = folder;
+}
+
+void Processes::run(const std::function<int()>& body) {
+  State& s = *state_;
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    const auto error = std::current_exception();
+    code = code_of(error);
+    s.log.live("");
+    if (!is_stop(error)) {
+      end_badly(error);
+    }
+    if (first()) {
+      std::cerr << "abtrain: " << comm::message_of(error) << '\n';
+    }
+  }
+  s.channel->close();
+  s.nccl.reset();
+  s.meeting.reset();
+  s.mpi.reset();
+  leave(code);
+}
+
+void Processes::end_badly(const std::exception_ptr& error) {
+  State& s = *state_;
+  const int code = code_of(error);
+  if (s.quiet) {
+    leave(code);
+  }
+  const auto cause = s.channel->cause();
+  if (cause) {
+    leave(code_of(cause));  // told by others, and printed there
+  }
+  s.channel->fail(error);
+  std::cerr << (first() ? is_located(error) ? std::string() : "abtrain: "
+                        : str("abtrain: worker ",
+                              launch_.rank,
+                              " on ",
+                              host_name(),
+                              ": "))
+            << comm::message_of(error) << '\n';
+  {
+    const std::lock_guard lock(s.mutex);
+    record_failure(s.folder, code, comm::message_of(error), launch_.rank);
+  }
+  // A launcher ends all processes when one has gone: the others may want to
+  // say their last first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  leave(code);
+}
+
+}  // namespace abtrain::run

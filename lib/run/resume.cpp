@@ -1,0 +1,184 @@
+#include "run/resume.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <system_error>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "run/checkpoint_files.h"
+#include "run/config.h"
+
+namespace abtrain::run {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What may differ: where and how fast a run is done, not what is learned.
+constexpr std::array<std::string_view, 17> kFree{
+    "name",
+    "output",
+    "workers",
+    "device",
+    "comm",
+    "data.root",
+    "data.prefetch",
+    "data.decode_threads",
+    "data.max_damaged",
+    "train.threads",
+    "train.timeout",
+    "train.log_every",
+    "train.check_replicas",
+    "checkpoint.every",
+    "checkpoint.keep",
+    "evaluate.every",
+    "evaluate.batch_size"};
+
+// With another number of workers the batch of each may change as well.
+constexpr std::array<std::string_view, 2> kFreeWithWorkers{
+    "data.batch_size",
+    "train.accumulate"};
+
+void flatten(
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::map<std::string, std::string>& out) {
+  for (const Field& field : fields) {
+    if (field.is_section()) {
+      flatten(field.section, prefix + field.key + ".", out);
+    } else {
+      out[prefix + field.key] = field.print();
+    }
+  }
+}
+
+std::map<std::string, std::string> flatten(RunOptions options) {
+  std::map<std::string, std::string> all;
+  flatten(fields_of(options).list(), "", all);
+  return all;
+}
+
+void check_same(
+    const RunOptions& before,
+    const RunOptions& now,
+    const std::string& where) {
+  const bool regroups = before.workers != now.workers;
+  const auto old_values = flatten(before);
+  std::vector<std::string> differences;
+  for (const auto& [key, value] : flatten(now)) {
+    const bool is_free =
+        std::ranges::find(kFree, key) != kFree.end() ||
+        (regroups &&
+         std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
+    const auto old_value = old_values.find(key);
+    if (!is_free && old_value != old_values.end() &&
+        old_value->second != value) {
+      differences.push_back(
+          str("  ", key, ": ", old_value->second, " there, ", value, " now"));
+    }
+  }
+  ABT_CHECK(
+      differences.empty(),
+      Config,
+      where,
+      " belongs to a run of another configuration:\n",
+      join(differences, "\n"),
+      "\nTake another --name, or --resume none to start anew");
+}
+
+Checkpoint named(const std::string& how, Log& log) {
+  if (fs::exists(how + "/" + kManifest)) {
+    Checkpoint checkpoint = read_checkpoint(how);
+    verify(checkpoint);
+    return checkpoint;
+  }
+  ABT_CHECK(
+      fs::is_directory(how),
+      MissingInput,
+      "--resume: there is no folder '",
+      how,
+      "'");
+  auto checkpoint = newest_checkpoint(how, log);
+  ABT_CHECK(
+      checkpoint,
+      MissingInput,
+      "--resume: no checkpoint in '",
+      how,
+      "' that can be used");
+  return *checkpoint;
+}
+
+}  // namespace
+
+std::string default_resume() {
+  return env("SLURM_JOB_ID") ? "auto" : "none";
+}
+
+ResumeChoice choose_resume(
+    const std::string& how,
+    const RunOptions& options,
+    const std::string& run_folder,
+    Log& log) {
+  ResumeChoice choice;
+  if (how == "none") {
+    return choice;
+  }
+  if (how == "auto") {
+    clean_checkpoints(run_folder);
+    if (fs::exists(run_folder + "/summary.json") &&
+        fs::exists(run_folder + "/model.safetensors")) {
+      check_same(read_config(run_folder + "/config.yaml"), options, run_folder);
+      choice.finished = true;
+      return choice;
+    }
+    choice.from = newest_checkpoint(run_folder, log);
+    if (!choice.from) {
+      return choice;
+    }
+  } else {
+    choice.from = named(how, log);
+  }
+  check_same(
+      read_config(choice.from->folder + "/config.yaml"),
+      options,
+      choice.from->folder);
+  return choice;
+}
+
+void clear_run(const std::string& run_folder, Log& log) {
+  std::error_code ignored;
+  for (const char* result :
+       {"/summary.json", "/model.safetensors", "/failure.json"}) {
+    fs::remove(run_folder + result, ignored);
+  }
+  clean_checkpoints(run_folder);
+  const std::string place = run_folder + "/" + kCheckpoints;
+  if (list_checkpoints(run_folder).empty()) {
+    fs::remove_all(place, ignored);
+    return;
+  }
+  const std::string previous = place + ".previous";
+  fs::remove_all(previous, ignored);
+  std::error_code error;
+  fs::rename(place, previous, error);
+  ABT_CHECK(
+      !error,
+      Io,
+      "cannot rename '",
+      place,
+      "' to '",
+      previous,
+      "': ",
+      error.message());
+  log.warning(
+      "a fresh start (--resume none): the checkpoints of the run before are "
+      "kept in ",
+      previous);
+}
+
+}  // namespace abtrain::run

@@ -1,0 +1,350 @@
+#include "run/training_loop.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "device/stream.h"
+#include "run/autocast.h"
+
+namespace abtrain::run {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Lets go of a model's tensors: an evaluated model shares those of the
+// training, which frees dense weights when it factors them.
+void release(nn::Model& model) {
+  for (const nn::NamedWeight& w : model.weights()) {
+    w.weight->set_dense({});
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    p.tensor->reset();
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    b.tensor->reset();
+  }
+}
+
+// In steps, at least one; 0: never.
+std::int64_t interval(const Duration& every, const RunLength& length) {
+  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length))
+                         : 0;
+}
+
+}  // namespace
+
+Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
+    : in_(inputs),
+      options_(inputs.options),
+      world_(comm::metered(world, "world", meter_)),
+      length_(run_length(options_, in_.dataset.train.size())),
+      model_(nn::make_model(options_.model, input_shape(in_.dataset))),
+      merged_(nn::make_model(options_.model, input_shape(in_.dataset))),
+      optimizer_(optim::make_optimizer(options_.optimizer)),
+      schedule_(options_.schedule, options_.optimizer.lr, length_),
+      recorder_(in_.log),
+      augment_(options_.data, in_.dataset, options_.seed),
+      order_(data::make_order(
+          options_.order,
+          in_.dataset.train.size(),
+          world_->rank(),
+          world_->size(),
+          options_.seed)),
+      loader_(std::make_unique<data::Loader>(
+          in_.dataset.train,
+          augment_,
+          *order_,
+          options_.data.batch_size,
+          options_.data.prefetch,
+          first_step(inputs) * options_.train.accumulate,
+          /*pinned=*/in_.device.is_cuda())),
+      evaluate_every_(interval(options_.evaluate.every, length_)),
+      save_every_(interval(options_.checkpoint.every, length_)) {
+  if (in_.initialise) {
+    in_.initialise(*model_);
+  } else {
+    model_->initialise(options_.model.init, options_.seed);
+  }
+  model_->to(in_.device);
+  if (in_.checkpoints != nullptr) {
+    writer_.emplace(
+        *in_.checkpoints,
+        *world_,
+        in_.log != nullptr ? &in_.log->log() : nullptr,
+        in_.hooks.save);
+  }
+  method_ = methods::make_method(
+      {*model_,
+       *world_,
+       *optimizer_,
+       schedule_,
+       options_.method,
+       options_.reducer,
+       length_,
+       recorder_});
+}
+
+// The mean loss of the step's micro-batches, a scalar on the device.
+at::Tensor Trainer::forward_backward(std::int64_t t) {
+  at::Tensor sum;
+  for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
+    const data::Batch batch = loader_->next();
+    const auto to_device = [&](const at::Tensor& tensor) {
+      return tensor.to(in_.device, tensor.scalar_type(), /*non_blocking=*/true);
+    };
+    const at::Tensor images = to_device(batch.images);
+    const at::Tensor labels = to_device(batch.labels);
+    // Every micro-batch of every worker drops other numbers.
+    model_->seed_dropout(
+        Random(
+            options_.seed,
+            RandomPurpose::Dropout,
+            static_cast<std::uint32_t>(t * options_.train.accumulate + k),
+            static_cast<std::uint32_t>(world_->rank()))
+            .next_64());
+    at::Tensor loss;
+    {
+      const Autocast autocast(options_.train.precision, in_.device.type());
+      loss = at::cross_entropy_loss(
+          model_->forward(images, true).to(at::kFloat),
+          labels,
+          {},
+          1,
+          -100,
+          options_.train.label_smoothing);
+    }
+    loss.backward();
+    sum = sum.defined() ? sum + loss.detach() : loss.detach();
+  }
+  return options_.train.accumulate == 1
+             ? sum
+             : sum / static_cast<double>(options_.train.accumulate);
+}
+
+void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
+  check("loss", loss);
+  if (loss) {
+    last_loss_ = loss->value;
+    loss_sum_ += loss->value;
+    ++loss_count_;
+  }
+}
+
+void Trainer::optimize(std::int64_t t) {
+  optim::ParameterBlock& block = method_->block();
+  at::Tensor divisor;
+  if (options_.train.clip_norm > 0) {
+    const optim::Clip clip =
+        optim::clip(block.gradients(), options_.train.clip_norm);
+    check("gradient norm", norm_.exchange(t, clip.norm));
+    divisor = clip.divisor;
+  }
+  rate_ = method_->learning_rate(t);
+  optimizer_->step(block, rate_, method_->factor_lr_scale(), divisor);
+}
+
+void Trainer::step(std::int64_t t) {
+  if (in_.hooks.before_step) {
+    in_.hooks.before_step(world_->rank(), t, *model_);
+  }
+  world_->check_peers();
+  method_->block().zero_gradients();
+  take_loss(loss_.exchange(t, forward_backward(t)));
+  method_->block().average_gradients(options_.train.accumulate);
+
+  const auto sent = [&] {
+    return static_cast<double>(meter_.training_bytes());
+  };
+  const std::string phase = method_->phase_name();
+  const double before = sent();
+  method_->reduce_gradients(t);
+  const double reduced = sent();
+  (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
+      reduced - before;
+  optimize(t);
+  method_->after_step(t + 1);
+  by_phase_.switches += sent() - reduced;
+  if (in_.log != nullptr) {
+    log_step(t, phase);
+  }
+  const std::int64_t every = options_.train.check_replicas;
+  if (every > 0 && (t + 1) % every == 0) {
+    method_->check_replicas(t + 1);
+  }
+}
+
+void Trainer::log_step(std::int64_t t, const std::string& phase) {
+  const auto images = static_cast<double>(
+      options_.data.batch_size * options_.train.accumulate * world_->size());
+  const double now = watch_.seconds();
+  in_.log->progress(
+      t + 1,
+      length_.steps,
+      phase,
+      last_loss_,
+      images * static_cast<double>(t + 1) / train_seconds());
+  const bool due = (t + 1) % options_.train.log_every == 0;
+  if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
+    return;
+  }
+  in_.log->event(
+      "step",
+      t + 1,
+      {{"phase", phase},
+       {"loss", loss_sum_ / static_cast<double>(loss_count_)},
+       {"lr", rate_},
+       {"images_per_second",
+        images * static_cast<double>(t + 1 - event_step_) /
+            (now - event_seconds_)},
+       {"bytes_per_worker", meter_.training_bytes()}});
+  loss_sum_ = 0;
+  loss_count_ = 0;
+  event_step_ = t + 1;
+  event_seconds_ = watch_.seconds();
+}
+
+bool Trainer::evaluates_after(std::int64_t t) const {
+  return evaluate_every_ > 0 && t % evaluate_every_ == 0 && t < length_.steps;
+}
+
+Score Trainer::evaluate_now(std::int64_t t, bool last) {
+  const double begin = watch_.seconds();
+  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  method_->merge_into(*merged_);
+  const auto score =
+      [&](nn::Model& model, const data::Images& images, int group_size) {
+        const Autocast autocast(options_.train.precision, in_.device.type());
+        return evaluate(
+            model,
+            images,
+            augment_,
+            options_.evaluate.batch_size,
+            group_size,
+            in_.device,
+            *world_);
+      };
+  const Score test = score(*merged_, in_.dataset.test, world_->size()).all;
+  ordered_json fields = {
+      {"accuracy", test.accuracy},
+      {"loss", test.loss},
+      {"bytes_per_worker", meter_.training_bytes()},
+      {"train_seconds", last ? total_seconds_ : train_seconds()},
+      {"final", last}};
+  if (in_.validation.size() > 0) {
+    const Score held = score(*merged_, in_.validation, world_->size()).all;
+    fields["validation_accuracy"] = held.accuracy;
+    fields["validation_loss"] = held.loss;
+    validation_ = held.accuracy;
+  }
+  if (!last && method_->phase_name() == "ab") {
+    const int size = method_->replicas().size();
+    ordered_json groups = ordered_json::array();
+    for (const Score& s : score(*model_, in_.dataset.test, size).groups) {
+      groups.push_back(s.accuracy);
+    }
+    fields["group_accuracy"] = groups;
+  }
+  release(*merged_);
+  if (last) {
+    check("final test loss", Readback::Reading{t - 1, test.loss});
+  }
+  evaluate_seconds_ += watch_.seconds() - begin;
+  metrics_seconds_ +=
+      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
+  event_seconds_ += watch_.seconds() - begin;
+  if (in_.log != nullptr) {
+    in_.log->event("evaluate", t, fields);
+    in_.log->log().info(
+        "step ",
+        t,
+        "/",
+        length_.steps,
+        ": accuracy ",
+        fixed(100 * test.accuracy, 2),
+        " %, loss ",
+        fixed(test.loss, 4),
+        ", ",
+        human_bytes(static_cast<double>(meter_.training_bytes())),
+        " sent, ",
+        human_seconds(last ? total_seconds_ : train_seconds()));
+  }
+  return test;
+}
+
+TrainResult Trainer::run() {
+  world_->barrier();
+  watch_ = Stopwatch();
+  const double barrier_seconds = meter_.seconds();
+  std::int64_t t = 0;
+  if (in_.resume != nullptr) {
+    t = resume(*in_.resume);
+  } else {
+    count_switch([&] { method_->start(); });
+  }
+  metrics_seconds_ += barrier_seconds;
+  for (; t < length_.steps; ++t) {
+    if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
+      TrainResult stopped;
+      stopped.steps = t;
+      stopped.stopped = true;
+      stopped.saved = saved_at_ == t || save(t);
+      return stopped;
+    }
+    step(t);
+    if (evaluates_after(t + 1)) {
+      evaluate_now(t + 1, false);
+    }
+    if (saves_after(t + 1)) {
+      save(t + 1);
+    }
+    validation_.reset();
+  }
+  take_loss(loss_.flush());
+  check("gradient norm", norm_.flush());
+  count_switch([&] { method_->finish(length_.steps); });
+  device::synchronize(in_.device);
+  total_seconds_ = train_seconds();
+
+  TrainResult result;
+  const WorkerFigures own_before = figures();
+  result.test = evaluate_now(length_.steps, true);
+  WorkerFigures own = own_before;
+  own.seconds.evaluate = evaluate_seconds_;
+  own.seconds.checkpoint = checkpoint_seconds_;
+  own.traffic.metrics =
+      static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
+  result.steps = length_.steps;
+  result.layers = method_->layers();
+  result.workers = gather_figures(*world_, own);
+  result.model = std::move(model_);
+  return result;
+}
+
+WorkerFigures Trainer::figures() const {
+  const auto bytes = [&](comm::Purpose purpose) {
+    return static_cast<double>(meter_.of(purpose).bytes);
+  };
+  WorkerFigures f;
+  f.traffic = by_phase_;
+  f.traffic.gradient = bytes(comm::Purpose::Gradient);
+  f.traffic.sync = bytes(comm::Purpose::Sync);
+  f.traffic.factors = bytes(comm::Purpose::Factors);
+  f.traffic.inside_groups =
+      static_cast<double>(meter_.of("group", comm::Purpose::Gradient).bytes);
+  f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
+  f.seconds.train = total_seconds_;
+  f.seconds.communication = meter_.seconds() - metrics_seconds_;
+  f.seconds.svd = svd_before_ + recorder_.svd();
+  f.seconds.data = waited_before_ + loader_->waited();
+  f.seconds.compute = f.seconds.train - f.seconds.communication -
+                      f.seconds.svd - f.seconds.data;
+  f.trained_parameters = static_cast<double>(method_->block().numel());
+  return f;
+}
+
+}  // namespace abtrain::run

@@ -1,0 +1,105 @@
+// The training loop of one worker, cut in its moments. Internal to
+// run/trainer.cpp and the parts of the loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "comm/meter.h"
+#include "data/loader.h"
+#include "data/order.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "run/checkpoint.h"
+#include "run/divergence.h"
+#include "run/readback.h"
+#include "run/recorder.h"
+#include "run/trainer.h"
+
+namespace abtrain::run {
+
+class Trainer {
+ public:
+  Trainer(comm::Communicator& world, const TrainInputs& inputs);
+  TrainResult run();
+
+ private:
+  void step(std::int64_t t);
+  at::Tensor forward_backward(std::int64_t t);
+  void optimize(std::int64_t t);
+  void log_step(std::int64_t t, const std::string& phase);
+  void take_loss(const std::optional<Readback::Reading>& loss);
+  void check(
+      const char* what, const std::optional<Readback::Reading>& reading) const {
+    check_finite(what, reading, world_->rank(), method_->block());
+  }
+  bool evaluates_after(std::int64_t t) const;
+  Score evaluate_now(std::int64_t t, bool last);
+  WorkerFigures figures() const;
+  double train_seconds() const {
+    return watch_.seconds() - evaluate_seconds_ - checkpoint_seconds_;
+  }
+
+  // Adds what the body sends to the traffic of switches.
+  template <class Body>
+  void count_switch(const Body& body) {
+    const auto before = static_cast<double>(meter_.training_bytes());
+    body();
+    by_phase_.switches +=
+        static_cast<double>(meter_.training_bytes()) - before;
+  }
+
+  // training_state.cpp
+  void archive(state::Archive& archive);
+  void archive_figures(state::Archive& archive);
+  std::int64_t resume(const Checkpoint& from);
+  void regroup(const Checkpoint& from, std::int64_t t);
+  bool saves_after(std::int64_t t) const;
+  bool save(std::int64_t t);
+
+  const TrainInputs& in_;
+  const RunOptions& options_;
+  comm::TrafficMeter meter_;
+  std::unique_ptr<comm::Communicator> world_;
+  RunLength length_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<nn::Model> merged_;  // for evaluations
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Schedule schedule_;
+  Recorder recorder_;
+  std::unique_ptr<methods::Method> method_;
+  data::Augment augment_;
+  std::unique_ptr<data::ExampleOrder> order_;
+  std::unique_ptr<data::Loader> loader_;
+  std::int64_t evaluate_every_;
+  std::int64_t save_every_;
+  std::optional<CheckpointWriter> writer_;
+  std::int64_t saved_at_ = -1;       // steps done at the last save or resume
+  std::optional<double> validation_;  // accuracy of the last evaluation
+  double best_ = -1;                  // and the best one so far
+
+  Stopwatch watch_;          // since the loop began
+  double evaluate_seconds_ = 0;
+  double checkpoint_seconds_ = 0;
+  double svd_before_ = 0;    // before a resume, as is the next
+  double waited_before_ = 0;
+  double metrics_seconds_ = 0;
+  double total_seconds_ = 0;
+  TrafficSplit by_phase_;    // full_phase, ab_phase, switches only
+  Readback loss_;
+  Readback norm_;
+  double last_loss_ = 0;
+  double rate_ = 0;          // of the last step
+  double loss_sum_ = 0;      // since the last step event
+  std::int64_t loss_count_ = 0;
+  std::int64_t event_step_ = 0;
+  double event_seconds_ = 0;
+};
+
+// Steps done before the first one: by the checkpoint, if there is one.
+std::int64_t first_step(const TrainInputs& inputs);
+
+}  // namespace abtrain::run

@@ -1,0 +1,251 @@
+// The state of a run: saved, resumed, and taken over by another number of
+// workers.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "run/training_loop.h"
+
+namespace abtrain::run {
+
+namespace {
+
+using nlohmann::ordered_json;
+using Scopes = std::map<std::string, comm::TrafficMeter::ByPurpose>;
+
+ordered_json to_json(const Scopes& scopes) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [scope, purposes] : scopes) {
+    for (const comm::Traffic& t : purposes) {
+      json[scope].push_back({t.bytes, t.calls, t.seconds});
+    }
+  }
+  return json;
+}
+
+Scopes from_json(const ordered_json& json) {
+  Scopes scopes;
+  try {
+    for (const auto& [scope, purposes] : json.items()) {
+      for (std::size_t p = 0; p < scopes[scope].size(); ++p) {
+        const auto& t = purposes.at(p);
+        scopes[scope][p] = {
+            t.at(0).get<std::int64_t>(),
+            t.at(1).get<std::int64_t>(),
+            t.at(2).get<double>()};
+      }
+    }
+  } catch (const ordered_json::exception& error) {
+    throw Error(
+        ErrorKind::DamagedData,
+        str("the checkpoint's traffic: ", error.what()));
+  }
+  return scopes;
+}
+
+}  // namespace
+
+void Trainer::archive_figures(state::Archive& archive) {
+  double seconds = watch_.seconds();
+  double svd = svd_before_ + recorder_.svd();
+  double waited = waited_before_ + loader_->waited();
+  ordered_json traffic = to_json(meter_.scopes());
+  std::vector<double> phases = {
+      by_phase_.full_phase, by_phase_.ab_phase, by_phase_.switches};
+  archive.value("seconds", seconds);
+  archive.value("evaluate_seconds", evaluate_seconds_);
+  archive.value("checkpoint_seconds", checkpoint_seconds_);
+  archive.value("metrics_seconds", metrics_seconds_);
+  archive.value("svd_seconds", svd);
+  archive.value("data_seconds", waited);
+  archive.value("traffic", traffic);
+  archive.value("traffic_by_phase", phases);
+  archive.value("last_loss", last_loss_);
+  archive.value("rate", rate_);
+  archive.value("loss_sum", loss_sum_);
+  archive.value("loss_count", loss_count_);
+  archive.value("event_step", event_step_);
+  archive.value("event_seconds", event_seconds_);
+  archive.value("best", best_);
+  if (!archive.is_loading()) {
+    return;
+  }
+  ABT_CHECK(
+      phases.size() == 3,
+      DamagedData,
+      "the checkpoint's traffic_by_phase has ",
+      phases.size(),
+      " values, expected 3");
+  svd_before_ = svd;
+  waited_before_ = waited;
+  watch_ = Stopwatch(seconds);
+  meter_.restore(from_json(traffic));
+  by_phase_.full_phase = phases[0];
+  by_phase_.ab_phase = phases[1];
+  by_phase_.switches = phases[2];
+}
+
+void Trainer::archive(state::Archive& archive) {
+  archive_figures(archive);
+  for (const nn::NamedBuffer& b : model_->buffers()) {
+    archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+  }
+  method_->archive(archive);
+}
+
+std::int64_t Trainer::resume(const Checkpoint& from) {
+  const std::int64_t t = first_step(in_);
+  if (from.workers() == world_->size()) {
+    state::State state = load_state(from, world_->rank());
+    state::Archive archive = state::Archive::loading(state);
+    this->archive(archive);
+    saved_at_ = t;
+  } else {
+    regroup(from, t);
+  }
+  if (in_.log != nullptr) {
+    in_.log->set_seconds(watch_.seconds());
+    in_.log->event(
+        "resume",
+        t,
+        {{"checkpoint", from.folder},
+         {"checkpoint_step", from.step},
+         {"workers_before", from.workers()}});
+    in_.log->log().info(
+        "going on from ",
+        from.folder,
+        from.workers() == world_->size()
+            ? std::string()
+            : str(" of ", from.workers(), " workers, as step ", t));
+  }
+  return t;
+}
+
+void Trainer::regroup(const Checkpoint& from, std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  std::vector<state::State> all;
+  for (int worker = 0; worker < from.workers(); ++worker) {
+    all.push_back(load_state(from, worker));
+  }
+  const auto n = static_cast<double>(all.size());
+  // Running statistics and bytes sent: the mean of the old workers'.
+  for (const nn::NamedBuffer& b : model_->buffers()) {
+    at::Tensor mean = at::empty_like(*b.tensor).zero_();
+    for (state::State& state : all) {
+      at::Tensor one = at::empty_like(*b.tensor);
+      state::Archive::loading(state).tensor(
+          "buffer." + b.name, one, state::Share::Own);
+      mean.add_(one);
+    }
+    b.tensor->copy_(mean.div_(n));
+  }
+  state::Archive first = state::Archive::loading(all.front());
+  archive_figures(first);
+  Scopes mean;
+  for (state::State& state : all) {
+    ordered_json traffic;
+    state::Archive::loading(state).value("traffic", traffic);
+    for (const auto& [scope, purposes] : from_json(traffic)) {
+      for (std::size_t p = 0; p < purposes.size(); ++p) {
+        mean[scope][p].bytes += purposes[p].bytes;
+        mean[scope][p].calls += purposes[p].calls;
+        mean[scope][p].seconds += purposes[p].seconds;
+      }
+    }
+  }
+  for (auto& [scope, purposes] : mean) {
+    for (comm::Traffic& traffic : purposes) {
+      traffic.bytes = std::llround(static_cast<double>(traffic.bytes) / n);
+      traffic.calls = std::llround(static_cast<double>(traffic.calls) / n);
+      traffic.seconds /= n;
+    }
+  }
+  meter_.restore(mean);
+  event_step_ = t;
+  loss_sum_ = 0;
+  loss_count_ = 0;
+
+  std::vector<state::State> leads;
+  for (std::size_t worker = 0; worker < all.size(); ++worker) {
+    if (from.leads[worker] == static_cast<int>(worker)) {
+      leads.push_back(std::move(all[worker]));
+    }
+  }
+  count_switch([&] { method_->regroup(leads, t); });
+}
+
+bool Trainer::saves_after(std::int64_t t) const {
+  if (!writer_ || t >= length_.steps) {
+    return false;
+  }
+  const bool is_better = validation_ && *validation_ > best_;
+  return is_better || (save_every_ > 0 && t % save_every_ == 0);
+}
+
+bool Trainer::save(std::int64_t t) {
+  if (!writer_) {
+    return false;
+  }
+  Stopwatch watch;
+  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  take_loss(loss_.flush());
+  check("gradient norm", norm_.flush());
+  if (validation_) {
+    best_ = std::max(best_, *validation_);
+  }
+  // The lowest of those that hold the same bits stores them.
+  int lead = world_->rank();
+  if (method_->replicas_agree(t)) {
+    at::Tensor rank = at::empty({1}, at::kLong);
+    *rank.data_ptr<std::int64_t>() = lead;
+    method_->replicas().broadcast(rank, 0, comm::Purpose::Metrics).wait();
+    lead = static_cast<int>(rank.item<std::int64_t>());
+  }
+  Checkpoint about;
+  about.step = t;
+  about.run_steps = length_.steps;
+  about.validation_accuracy = validation_;
+  if (in_.log != nullptr) {
+    about.metrics_bytes = in_.log->flush();
+  }
+  state::State state;
+  state::Archive archive = state::Archive::saving(state);
+  this->archive(archive);
+  const bool saved = writer_->save(about, state, lead);
+  if (saved) {
+    saved_at_ = t;
+  }
+  if (in_.log != nullptr) {
+    in_.log->event(
+        "checkpoint", t, {{"saved", saved}, {"duration", watch.seconds()}});
+  }
+  checkpoint_seconds_ += watch.seconds();
+  event_seconds_ += watch.seconds();
+  metrics_seconds_ +=
+      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
+  return saved;
+}
+
+// Steps done before this worker's first one.
+std::int64_t first_step(const TrainInputs& inputs) {
+  if (inputs.resume == nullptr) {
+    return 0;
+  }
+  const Checkpoint& from = *inputs.resume;
+  const RunOptions& options = inputs.options;
+  if (from.workers() == options.workers || options.train.steps > 0) {
+    return from.step;
+  }
+  // The same share of the run, whose steps are now larger or smaller.
+  const RunLength length = run_length(options, inputs.dataset.train.size());
+  return std::llround(
+      static_cast<double>(from.step) * static_cast<double>(length.steps) /
+      static_cast<double>(from.run_steps));
+}
+
+}  // namespace abtrain::run

@@ -1,0 +1,97 @@
+// Runs tests on NCCL: a world of one where there is one GPU, a thread a GPU
+// where there are more, or several ranks on one GPU where NCCL can.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "comm/nccl.h"
+#include "comm/run_workers.h"
+#include "device/devices.h"
+#include "device/stream.h"
+
+namespace abtrain::comm {
+
+constexpr double kNcclTimeout = 60;
+constexpr int kSharing = 23000;  // the first NCCL with several ranks on a GPU
+
+// Empty where `ranks` workers can run here.
+inline std::string lacking(int ranks) {
+  const auto gpus = static_cast<int>(device::cuda_devices().size());
+  if (nccl_version() == 0) {
+    return "NCCL is not compiled in";
+  }
+  if (gpus == 0) {
+    return "no CUDA device here";
+  }
+  if (gpus < ranks && nccl_version() < kSharing) {
+    return str(
+        "one GPU a rank in NCCL ",
+        nccl_version(),
+        ": ",
+        ranks,
+        " wanted, found ",
+        gpus);
+  }
+  return "";
+}
+
+inline at::Device device_of(int rank) {
+  const auto gpus = device::cuda_devices().size();
+  return {at::kCUDA, static_cast<at::DeviceIndex>(rank % gpus)};
+}
+
+inline at::TensorOptions floats_of(const Communicator& comm) {
+  return at::TensorOptions(at::kFloat).device(device_of(comm.rank()));
+}
+
+using Body = std::function<void(Communicator&, NcclWorld&, Communicator&)>;
+
+// The body gets NCCL's communicator, its world and the local one beside it.
+// Workers of a failed world are told, as the owner of a real run does.
+inline void run_nccl(int ranks, double timeout, const Body& body) {
+  if (static_cast<int>(device::cuda_devices().size()) < ranks) {
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  }
+  std::mutex mutex;
+  std::vector<NcclWorld*> worlds;
+  run_workers(ranks, kNcclTimeout, [&](Communicator& local) {
+    const at::Device device = device_of(local.rank());
+    const device::OwnStream stream(device);
+    const bool even_alone = true;
+    NcclWorld world(
+        local.rank(), ranks, device, timeout, share_over(local), even_alone);
+    {
+      const std::lock_guard lock(mutex);
+      worlds.push_back(&world);
+    }
+    local.barrier();
+    const auto comm = world.communicator();
+    try {
+      body(*comm, world, local);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      for (NcclWorld* each : worlds) {
+        each->abort(std::current_exception());
+      }
+      std::erase(worlds, &world);
+      throw;
+    }
+    const std::lock_guard lock(mutex);
+    std::erase(worlds, &world);
+  });
+}
+
+class GpuNcclRanks : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const std::string lack = lacking(GetParam());
+    if (!lack.empty()) {
+      GTEST_SKIP() << lack;
+    }
+  }
+};
+
+}  // namespace abtrain::comm

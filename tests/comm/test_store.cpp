@@ -1,0 +1,243 @@
+// Ranks that meet at a store on the loopback: threads here, each with a
+// connection of its own.
+#include "comm/store.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cstdlib>
+#include <future>
+#include <numeric>
+
+#include "base/error.h"
+#include "comm/run_workers.h"
+#include "comm/share.h"
+
+namespace abtrain::comm {
+namespace {
+
+constexpr double kTimeout = 60;
+constexpr double kSoon = 0.2;  // for what nobody answers
+const std::string kHost = "127.0.0.1";
+const Elastic kNoAgent;
+
+using Values = std::vector<std::uint8_t>;
+
+// Rank 0's values, all others' are overwritten.
+Values values_of(int rank, std::size_t bytes) {
+  Values values(bytes);
+  std::iota(values.begin(), values.end(), static_cast<std::uint8_t>(rank * 7));
+  return values;
+}
+
+void share_and_check(Store& store, int rank, std::size_t bytes) {
+  Values values = values_of(rank, bytes);
+  store.share(values.data(), values.size());
+  EXPECT_EQ(values, values_of(0, bytes));
+}
+
+struct Outcome {
+  ErrorKind kind = ErrorKind::Usage;
+  std::string message;
+};
+
+Outcome outcome_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return {error.kind(), error.what()};
+  }
+  ADD_FAILURE() << "no error came";
+  return {};
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+std::string address_of(int port) {
+  return str(kHost, ":", port);
+}
+
+// Runs ranks 1 to size-1 beside rank 0, each with a store of its own.
+void run_ranks(int size, const std::function<void(Store&, int rank)>& body) {
+  Store first(kHost, 0, 0, size, kTimeout, kNoAgent);
+  std::vector<std::future<void>> others;
+  for (int rank = 1; rank < size; ++rank) {
+    others.push_back(std::async(std::launch::async, [&, rank] {
+      Store store(kHost, first.port(), rank, size, kTimeout, kNoAgent);
+      body(store, rank);
+    }));
+  }
+  body(first, 0);
+  for (auto& other : others) {
+    other.get();
+  }
+}
+
+class StoreRanks : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, StoreRanks, ::testing::Values(1, 2, 3, 8));
+
+TEST_P(StoreRanks, EachShareGivesRankZerosBytes) {
+  run_ranks(GetParam(), [](Store& store, int rank) {
+    for (const std::size_t bytes : {128, 0, 1, 100001, 128}) {
+      share_and_check(store, rank, bytes);
+    }
+  });
+}
+
+TEST(StoreKeys, ASecondStoreOnTheSameServerStartsAfresh) {
+  Store first(kHost, 0, 0, 2, kTimeout, kNoAgent);
+  auto other = std::async(std::launch::async, [&] {
+    for (std::size_t bytes = 1; bytes <= 3; ++bytes) {
+      Store store(kHost, first.port(), 1, 2, kTimeout, kNoAgent);
+      share_and_check(store, 1, bytes);
+    }
+  });
+  share_and_check(first, 0, 1);
+  for (std::size_t bytes = 2; bytes <= 3; ++bytes) {
+    Store again(kHost, first.port(), 0, 2, kTimeout, kNoAgent);
+    share_and_check(again, 0, bytes);
+  }
+  other.get();
+}
+
+TEST(StoreAgent, AllRanksAreClientsAndAttemptsDoNotMix) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  c10d::TCPStore agent(kHost, options);
+  // In the first attempt rank 1 had opened its store and rank 0 had not.
+  for (const std::int64_t attempt : {0, 1}) {
+    const Elastic elastic{.agent_serves = true, .attempt = attempt};
+    Store second(kHost, agent.getPort(), 1, 2, kTimeout, elastic);
+    if (attempt == 0) {
+      continue;
+    }
+    auto other = std::async(
+        std::launch::async, [&] { share_and_check(second, 1, 128); });
+    Store first(kHost, agent.getPort(), 0, 2, kTimeout, elastic);
+    share_and_check(first, 0, 128);
+    other.get();
+  }
+}
+
+TEST(StoreAgent, IsReadFromTheEnvironment) {
+  const auto with = [](const char* agent, const char* attempt) {
+    setenv("TORCHELASTIC_USE_AGENT_STORE", agent, 1);
+    setenv("TORCHELASTIC_RESTART_COUNT", attempt, 1);
+    return elastic_from_env();
+  };
+  EXPECT_TRUE(with("True", "2").agent_serves);
+  EXPECT_EQ(with("True", "2").attempt, 2);
+  EXPECT_FALSE(with("False", "").agent_serves);
+  EXPECT_EQ(with("False", "").attempt, 0);
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+  unsetenv("TORCHELASTIC_RESTART_COUNT");
+  EXPECT_FALSE(elastic_from_env().agent_serves);
+}
+
+TEST(StoreFails, WhereNobodyServes) {
+  int port = 0;
+  {
+    // A port that was free a moment ago.
+    const Store gone(kHost, 0, 0, 1, kTimeout, kNoAgent);
+    port = gone.port();
+  }
+  const auto outcome =
+      outcome_of([&] { Store(kHost, port, 1, 2, kSoon, kNoAgent); });
+  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+  expect_has(outcome.message, address_of(port));
+  expect_has(outcome.message, "rank 1 waited at most 0.2 s for the server");
+}
+
+TEST(StoreFails, WhereThePortIsTaken) {
+  const int taken = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_any;
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  socklen_t length = sizeof address;
+  if (bind(taken, raw, length) != 0 || listen(taken, 1) != 0 ||
+      getsockname(taken, raw, &length) != 0) {
+    close(taken);
+    GTEST_SKIP() << "no IPv6 here";
+  }
+  const int port = ntohs(address.sin6_port);
+  const auto outcome =
+      outcome_of([&] { Store(kHost, port, 0, 2, kSoon, kNoAgent); });
+  close(taken);
+  EXPECT_EQ(outcome.kind, ErrorKind::Config);
+  expect_has(outcome.message, "cannot serve on " + address_of(port));
+}
+
+TEST(StoreFails, WhereRankZeroGivesNothing) {
+  const Store first(kHost, 0, 0, 2, kTimeout, kNoAgent);
+  Store second(kHost, first.port(), 1, 2, kSoon, kNoAgent);
+  int value = 0;
+  const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
+  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+  expect_has(outcome.message, address_of(first.port()));
+  expect_has(outcome.message, "for rank 0 to give its value");
+}
+
+TEST(StoreFails, WhereTheOthersDoNotCome) {
+  Store first(kHost, 0, 0, 3, kSoon, kNoAgent);
+  int value = 0;
+  const auto outcome = outcome_of([&] { first.share(&value, sizeof value); });
+  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+  expect_has(outcome.message, address_of(first.port()));
+  expect_has(outcome.message, "for the 2 other ranks");
+}
+
+TEST(StoreFails, WhereRankZerosServerIsGone) {
+  auto first = std::make_unique<Store>(kHost, 0, 0, 2, kTimeout, kNoAgent);
+  Store second(kHost, first->port(), 1, 2, kTimeout, kNoAgent);
+  first.reset();
+  int value = 0;
+  const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
+  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+}
+
+TEST(StoreFails, WhereMembersShareDifferentSizes) {
+  Store first(kHost, 0, 0, 2, kTimeout, kNoAgent);
+  auto other = std::async(std::launch::async, [&] {
+    Store second(kHost, first.port(), 1, 2, kTimeout, kNoAgent);
+    std::int64_t value = 0;
+    return outcome_of([&] { second.share(&value, sizeof value); });
+  });
+  std::int32_t value = 0;
+  first.share(&value, sizeof value);
+  const auto outcome = other.get();
+  EXPECT_EQ(outcome.kind, ErrorKind::Config);
+  expect_has(outcome.message, "expected 8 bytes from rank 0, got 4");
+}
+
+TEST(StoreFails, WithAnImpossiblePortOrRank) {
+  const auto kind = [](int port, int rank, int size) {
+    return outcome_of([&] { Store(kHost, port, rank, size, kSoon, kNoAgent); })
+        .kind;
+  };
+  EXPECT_EQ(kind(0, 1, 2), ErrorKind::Config);
+  EXPECT_EQ(kind(-1, 0, 2), ErrorKind::Config);
+  EXPECT_EQ(kind(65536, 0, 2), ErrorKind::Config);
+  EXPECT_EQ(kind(29500, 2, 2), ErrorKind::Config);
+}
+
+TEST(Share, OverACommunicator) {
+  run_workers(3, kTimeout, [](Communicator& comm) {
+    const Share share = share_over(comm);
+    for (const std::size_t bytes : {1, 128, 70001}) {
+      Values values = values_of(comm.rank(), bytes);
+      share(values.data(), values.size());
+      EXPECT_EQ(values, values_of(0, bytes));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::comm
