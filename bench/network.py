@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Training over hosts with slow links: time to accuracy and bytes sent.
+
+    sudo bench/network.py --hosts 4 --rate 100mbit --target 0.88 \\
+        --run ab=fashion_mnist_mlp \\
+        --run ddp=fashion_mnist_mlp,method.name=ddp
+    sudo bench/network.py --self-test --rate 100mbit
+
+The hosts are network namespaces of this machine on one bridge; tbf limits both
+directions of every link, so they share its cores but not a link. Each run is
+started with mpirun, one worker a host. Prints a table of medians over the
+repeats and writes all runs to OUTPUT/network.json; a later call with the same
+OUTPUT adds to it. Needs root, iproute2 and Open MPI.
+
+A table's "metered" is what a worker says it has sent, measurements on the way
+included; "links" what the hosts' interfaces counted in the whole run, the mean
+and the largest, start-up (some 10 KB) included; "without headers" is what is
+left of links / metered after 66 bytes a packet. Where the system hands over
+many segments as one packet the interfaces count one header for all of them;
+"wire_bytes" in the file counts all. Of PyTorch "metered" is the formula.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import netns
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TORCH = pathlib.Path.home() / ".cache/abtrain/torch-2.11.0/bin/python"
+STOPPED = 75  # the program's exit code after SIGUSR1
+RIVALS = {"torch ddp": "none", "torch ddp, fp16 hook": "fp16"}
+
+
+def parse_run(text):
+    """NAME=CONFIG[,key=value...]; values may hold commas, as [8, 8] does."""
+    name, found, rest = text.partition("=")
+    config, *settings = re.split(r",(?=[a-z_.0-9]+=)", rest)
+    if not (re.fullmatch(r"[\w.-]+", name) and found and config):
+        raise argparse.ArgumentTypeError(
+            f"{text}: NAME=CONFIG[,key=value...] is wanted")
+    return {"name": name, "config": config, "set": settings}
+
+
+def mpirun(network, arguments):
+    """The words that start a program on every host, from the first."""
+    hosts = ",".join(f"{netns.address(h)}:1" for h in network.hosts)
+    mca = {"plm_rsh_agent": network.rsh, "btl": "tcp,self",
+           "btl_tcp_if_include": netns.CIDR, "oob_tcp_if_include": netns.CIDR,
+           # With its "put" a pair of hosts sends and receives by turns.
+           "btl_tcp_flags": "send"}
+    if len(network.hosts) > os.cpu_count():
+        # What Open MPI does where it sees that the workers share cores.
+        mca["mpi_yield_when_idle"] = "1"
+    mca.update(pair.split("=", 1) for pair in arguments.mca)
+    words = [w for key, value in mca.items() for w in ("--mca", key, value)]
+    return [*network.inside(1), "mpirun", *words, "-host", hosts,
+            "-np", str(len(network.hosts)), "--bind-to", "none",
+            "-x", "OMP_NUM_THREADS=1"]
+
+
+def events(path, kind):
+    """Events of one kind so far; the last line may be half written."""
+    if not path.exists():
+        return []
+    lines = path.read_text().split("\n")[:-1]
+    return [e for e in map(json.loads, lines) if e["event"] == kind]
+
+
+def reached(evaluations, target):
+    """The first evaluation at or above the target."""
+    return next((e for e in evaluations
+                 if target and e["accuracy"] >= target), None)
+
+
+def wait(process, metrics, arguments):
+    """Waits for a run; with --stop-at-target asks it to end there."""
+    until = time.monotonic() + arguments.limit
+    asked = False
+    while process.poll() is None:
+        time.sleep(0.2)
+        if time.monotonic() > until:
+            # mpirun ends its workers first, and is ended if it does not.
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            return process.wait()
+        if (arguments.stop_at_target and not asked and
+                reached(events(metrics, "evaluate"), arguments.target)):
+            process.send_signal(signal.SIGUSR1)
+            asked, until = True, min(until, time.monotonic() + 60)
+    return process.returncode
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def summarise_links(row, hosts):
+    """Adds what the hosts' interfaces counted, and ratios to the meter."""
+    row["links"] = hosts
+    for key in ("link", "payload", "wire"):
+        values = [h[f"{key}_bytes"] for h in hosts if f"{key}_bytes" in h]
+        if not values:
+            continue
+        row[f"{key}_mean"], row[f"{key}_max"] = mean(values), max(values)
+        if row.get("metered"):
+            row[f"{key}_ratio"] = row[f"{key}_mean"] / row["metered"]
+
+
+def train(network, arguments, run, seed, rate):
+    name = f"{run['name']}_{len(network.hosts)}x{rate}_{seed}"
+    folder = arguments.output / name
+    sets = [f"seed={seed}", f"workers={len(network.hosts)}"]
+    if arguments.evaluate_every:
+        sets.append(f"evaluate.every={arguments.evaluate_every}")
+    metrics, summary = folder / "metrics.jsonl", folder / "summary.json"
+    for old in (metrics, summary):
+        old.unlink(missing_ok=True)
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    log = arguments.output / f"{name}.log"
+    before, start = network.counters(), time.monotonic()
+    with open(log, "w") as out:
+        code = wait(subprocess.Popen(
+            [*mpirun(network, arguments), arguments.program,
+             "--config", run["config"], "--name", name,
+             "--output", arguments.output,
+             *(w for s in [*sets, *run["set"]] for w in ("--set", s))],
+            env=environment, stdout=out, stderr=subprocess.STDOUT,
+            start_new_session=True), metrics, arguments)
+    netns.end_programs()  # what outlived a failed run
+    moved = netns.sent(before, network.counters())
+    tests = events(metrics, "evaluate")
+    row = {"name": run["name"], "config": run["config"], "set": run["set"],
+           "exit_code": code, "wall_seconds": time.monotonic() - start,
+           "curve": [[e["train_seconds"], e["accuracy"]] for e in tests],
+           "steps_curve": [e["step"] for e in tests]}
+    if hit := reached(tests, arguments.target):
+        row.update(target=arguments.target,
+                   target_seconds=hit["train_seconds"],
+                   target_steps=hit["step"],
+                   target_bytes=hit["bytes_per_worker"])
+    if code == 0:
+        s = json.loads(summary.read_text())
+        traffic = s["traffic"]
+        row.update(status="done", steps=s["steps"], accuracy=s["accuracy"],
+                   seconds=s["seconds"], traffic=traffic,
+                   ms_per_step=s["seconds"]["train"] / s["steps"] * 1e3,
+                   communication_ms=s["seconds"]["communication"]
+                   / s["steps"] * 1e3,
+                   metered=traffic["bytes_per_worker"]
+                   + traffic["by_purpose"].get("metrics", 0))
+    elif hit and arguments.stop_at_target:
+        if code != STOPPED:
+            print(f"{name}: exit code {code} after the target", file=sys.stderr)
+        last = tests[-1]
+        row.update(status="stopped", steps=last["step"],
+                   accuracy=last["accuracy"],
+                   ms_per_step=last["train_seconds"] / last["step"] * 1e3)
+    else:
+        row["status"] = "failed"
+        print(f"{name}: exit code {code}, see {log}", file=sys.stderr)
+    summarise_links(row, moved)
+    return row
+
+
+def train_torch(network, arguments, rival, seed):
+    """DistributedDataParallel in the same network, for its time a step."""
+    # The hosts have no DNS, of which it would complain.
+    environment = dict(os.environ, TORCH_CPP_LOG_LEVEL="ERROR")
+    ranks = [subprocess.Popen(
+        [*network.inside(h), arguments.torch_python,
+         ROOT / "bench/network_torch.py", "--rank", str(h - 1),
+         "--world", str(len(network.hosts)), "--address", netns.address(1),
+         "--hook", RIVALS[rival], "--seed", str(seed),
+         "--steps", str(arguments.torch_steps)],
+        env=environment, stdout=subprocess.PIPE, text=True)
+        for h in network.hosts]
+    printed = [rank.communicate()[0] for rank in ranks]
+    row = {"name": rival, "status": "done"}
+    if any(rank.returncode for rank in ranks):
+        return {**row, "status": "failed"}
+    result = json.loads(printed[0])
+    row.update(steps=result["steps"], metered=result["formula_bytes"],
+               ms_per_step=result["seconds"] / result["steps"] * 1e3,
+               median_ms=result["median_step"] * 1e3)
+    summarise_links(row, [
+        {"link_bytes": b, "payload_bytes": b - netns.HEADERS * p}
+        for b, p in zip(result["link_bytes"], result["link_packets"])])
+    return row
+
+
+COLUMNS = [  # title, key, what it is divided by, digits
+    ("steps", "steps", 1, 0), ("ms a step", "ms_per_step", 1, 0),
+    ("communicating", "communication_ms", 1, 0),
+    ("metered, MB", "metered", 1e6, 1), ("links, MB", "link_mean", 1e6, 1),
+    ("largest", "link_max", 1e6, 1), ("links / metered", "link_ratio", 1, 4),
+    ("without headers", "payload_ratio", 1, 4),
+    ("accuracy, %", "accuracy", 0.01, 2),
+    ("s to target", "target_seconds", 1, 1),
+    ("MB to target", "target_bytes", 1e6, 1)]
+
+
+def table(rows):
+    """Markdown, a row for each run and rate, medians over the repeats."""
+    titles = ["run", "hosts", "repeats", *(c[0] for c in COLUMNS)]
+    lines = [titles, ["---", "---"] + ["---:"] * (len(titles) - 2)]
+    groups = {}
+    for row in rows:
+        groups.setdefault(
+            (row["name"], f"{row['hosts']} x {row['rate']}"), []).append(row)
+    for (name, hosts), group in groups.items():
+        good = [r for r in group if r["status"] != "failed"]
+        if any(r["status"] == "stopped" for r in good):
+            name += " (stopped at target)"
+        line = [name, hosts, f"{len(good)} of {len(group)}"]
+        for _, key, unit, digits in COLUMNS:
+            values = [r[key] / unit for r in good if r.get(key) is not None]
+            # A target that some repeats missed has no median.
+            whole = values and len(values) == len(good)
+            line.append(f"{statistics.median(values):,.{digits}f}"
+                        if whole else "-")
+        lines.append(line)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def measure(network, arguments):
+    """Runs everything turn by turn, so that a drift of the machine's speed
+    meets all alike; returns the rows of this and earlier calls."""
+    path = arguments.output / "network.json"
+    rows = json.loads(path.read_text())["runs"] if path.exists() else []
+
+    def add(row, rate, seed):
+        row.update(rate=rate, seed=seed, hosts=len(network.hosts))
+        key = ("name", "hosts", "rate", "seed")
+        rows[:] = [r for r in rows if any(r[k] != row[k] for k in key)]
+        rows.append(row)
+        path.write_text(json.dumps({
+            "cores": os.cpu_count(), "congestion": network.congestion,
+            "runs": rows}, indent=1))
+        print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
+
+    for rate in arguments.rate:
+        network.set_rate(rate)
+        for seed in arguments.seeds:
+            for run in arguments.run:
+                add(train(network, arguments, run, seed, rate), rate, seed)
+            for rival in RIVALS if arguments.torch else []:
+                add(train_torch(network, arguments, rival, seed), rate, seed)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--run", type=parse_run, action="append", default=[],
+        metavar="NAME=CONFIG[,key=value...]", help="may be repeated")
+    add("--torch", action="store_true",
+        help="also PyTorch's DDP over Gloo, with and without its fp16 hook")
+    add("--hosts", type=int, default=4)
+    add("--rate", nargs="+", default=["100mbit"], help="of a link, as for tc")
+    add("--repeats", type=int, default=3, help="with the seeds 1, 2, ...")
+    add("--seeds", type=int, nargs="+", help="these in place of --repeats")
+    add("--target", type=float, help="accuracy, 0 to 1")
+    add("--stop-at-target", action="store_true")
+    add("--evaluate-every", type=int, default=50, help="0: as configured")
+    add("--limit", type=float, default=7200, help="seconds a run may take")
+    add("--program", type=pathlib.Path,
+        default=ROOT / "build/release/abtrain")
+    add("--output", type=pathlib.Path, default=pathlib.Path("runs/network"))
+    add("--mca", action="append", default=[], metavar="KEY=VALUE",
+        help="an option of Open MPI more, may be repeated")
+    add("--congestion", default="reno", help="TCP's congestion control")
+    add("--torch-python", type=pathlib.Path, default=TORCH)
+    add("--torch-steps", type=int, default=20)
+    add("--self-test", action="store_true",
+        help="checks the links' rate and counters, trains nothing")
+    arguments = parser.parse_args()
+    if not (arguments.run or arguments.torch or arguments.self_test):
+        parser.error("nothing to do: --run, --torch or --self-test is wanted")
+    if arguments.stop_at_target and not arguments.target:
+        parser.error("--stop-at-target wants a --target")
+    for rate in arguments.rate:
+        try:
+            netns.bits(rate)
+        except ValueError as error:
+            parser.error(str(error))
+    arguments.seeds = arguments.seeds or range(1, arguments.repeats + 1)
+    arguments.program = arguments.program.resolve()
+    arguments.output = arguments.output.resolve()
+
+    netns.leave_on_signals()
+    with netns.Network(arguments.hosts, arguments.congestion) as network:
+        if arguments.self_test:
+            good = [netns.self_test(network, r) for r in arguments.rate]
+            return 0 if all(good) else 1
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        rows = measure(network, arguments)
+    print(f"{arguments.hosts} hosts on {os.cpu_count()} cores, TCP "
+          f"{arguments.congestion}, target {arguments.target}\n")
+    print(table(rows))
+    return 1 if any(r["status"] == "failed" for r in rows) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, RuntimeError) as error:
+        sys.exit(f"network.py: {error}")
