@@ -36,6 +36,15 @@ for model in vgg16-small resnet18 vit-tiny vgg16; do
   done
 done
 step svd "$bench/bench_svd" 4 3
+gpus=$(nvidia-smi --list-gpus | wc -l)
+if ((gpus > 1)); then  # a GPU each: NCCL, from threads and from processes
+  step nccl_threads "$program" --config fashion_mnist_mlp --set workers="$gpus" --set comm=nccl \
+    --set method.group_size=auto --name nccl_threads --output "$folder/runs"
+  torchrun=$(dirname "$(readlink -f ~/.cache/abtrain/torch-*/bin/python)")/torchrun
+  step nccl_processes "$torchrun" --standalone --nproc-per-node "$gpus" --no-python "$program" \
+    --config fashion_mnist_mlp --set workers="$gpus" --set method.group_size=auto --name nccl_processes \
+    --output "$folder/runs"
+fi
 step fashion "$program" --config fashion_mnist_mlp --set device=cuda --output "$folder/runs"
 step fashion_ddp "$program" --config fashion_mnist_mlp --set device=cuda --set method.name=ddp \
   --name fashion_mnist_ddp --output "$folder/runs"

@@ -45,7 +45,11 @@ Fields fields_of(CheckpointOptions& o) {
   Fields f;
   f.duration(
       "every", o.every, at_least(0), "interval; 0: only when the run ends");
-  f.integer("keep", o.keep, at_least(1), "newest checkpoints that are kept");
+  f.integer(
+      "keep",
+      o.keep,
+      at_least(1),
+      "newest checkpoints that stay, and the one best on held-out images");
   return f;
 }
 
@@ -67,7 +71,7 @@ Fields fields_of(RunOptions& o) {
       "workers",
       o.workers,
       between(1, 65536),
-      "threads of one process");
+      "threads, or under a launcher its processes");
   f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where is computed");
   f.choice(
       "comm", o.comm, {"auto", "local", "mpi", "nccl"}, "how workers talk");
@@ -84,7 +88,7 @@ Fields fields_of(RunOptions& o) {
   f.section(
       "checkpoint",
       fields_of(o.checkpoint),
-      "read and checked; this version writes no checkpoints yet");
+      "what a stopped run goes on from (docs/hosts.md)");
   f.section("evaluate", fields_of(o.evaluate), "tests on the way");
   return f;
 }
