@@ -40,7 +40,7 @@ gpus=$(nvidia-smi --list-gpus | wc -l)
 if ((gpus > 1)); then  # a GPU each: NCCL, from threads and from processes
   step nccl_threads "$program" --config fashion_mnist_mlp --set workers="$gpus" --set comm=nccl \
     --set method.group_size=auto --name nccl_threads --output "$folder/runs"
-  torchrun=$(dirname "$(readlink -f ~/.cache/abtrain/torch-*/bin/python)")/torchrun
+  torchrun=$(compgen -G "${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-*/bin/torchrun")
   step nccl_processes "$torchrun" --standalone --nproc-per-node "$gpus" --no-python "$program" \
     --config fashion_mnist_mlp --set workers="$gpus" --set method.group_size=auto --name nccl_processes \
     --output "$folder/runs"
