@@ -120,7 +120,10 @@ def summarise_links(row, hosts):
 def train(network, arguments, run, seed, rate):
     name = f"{run['name']}_{len(network.hosts)}x{rate}_{seed}"
     folder = arguments.output / name
-    sets = [f"seed={seed}", f"workers={len(network.hosts)}"]
+    # A worker sees all cores as its own; the hosts share them.
+    threads = max(1, os.cpu_count() // len(network.hosts))
+    sets = [f"seed={seed}", f"workers={len(network.hosts)}",
+            f"train.threads={threads}"]
     if arguments.evaluate_every:
         sets.append(f"evaluate.every={arguments.evaluate_every}")
     metrics, summary = folder / "metrics.jsonl", folder / "summary.json"
@@ -129,11 +132,12 @@ def train(network, arguments, run, seed, rate):
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     log = arguments.output / f"{name}.log"
+    load = os.getloadavg()[0]
     before, start = network.counters(), time.monotonic()
     with open(log, "w") as out:
         code = wait(subprocess.Popen(
             [*mpirun(network, arguments), arguments.program,
-             "--config", run["config"], "--name", name,
+             "--config", run["config"], "--name", name, "--resume", "none",
              "--output", arguments.output,
              *(w for s in [*sets, *run["set"]] for w in ("--set", s))],
             env=environment, stdout=out, stderr=subprocess.STDOUT,
@@ -143,6 +147,7 @@ def train(network, arguments, run, seed, rate):
     tests = events(metrics, "evaluate")
     row = {"name": run["name"], "config": run["config"], "set": run["set"],
            "exit_code": code, "wall_seconds": time.monotonic() - start,
+           "load_before": load,
            "curve": [[e["train_seconds"], e["accuracy"]] for e in tests],
            "steps_curve": [e["step"] for e in tests]}
     if hit := reached(tests, arguments.target):
