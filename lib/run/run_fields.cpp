@@ -35,7 +35,7 @@ Fields fields_of(TrainOptions& o) {
       "threads",
       o.threads,
       between(0, 4096),
-      "cores a worker; 0: shared out evenly");
+      "cores a worker; 0: $OMP_NUM_THREADS, or else shared out evenly");
   f.number(
       "timeout", o.timeout, above(0), "seconds that a collective may take");
   return f;

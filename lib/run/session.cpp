@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
@@ -40,8 +41,13 @@ int cores_per_worker(std::int64_t workers) {
 // Cores that a worker's own operators use. Set before the workers start: each
 // thread takes it over at its first parallel operator.
 int threads_per_worker(const RunOptions& options, std::int64_t workers) {
-  return options.train.threads > 0 ? static_cast<int>(options.train.threads)
-                                   : cores_per_worker(workers);
+  if (options.train.threads > 0) {
+    return static_cast<int>(options.train.threads);
+  }
+  // As PyTorch does; launchers set it for processes that share a host.
+  const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
+  return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
+                    : cores_per_worker(workers);
 }
 
 // The options with `auto` decode threads replaced by the cores, shared out.
