@@ -80,6 +80,7 @@ struct ControlChannel::State {
   // Worker 0's own, touched under hub_mutex.
   std::recursive_mutex hub_mutex;
   bool asked = false;
+  bool decided = false;
   std::vector<std::optional<std::int64_t>> begun_of;
   std::vector<std::optional<Message>> votes;
 
@@ -132,10 +133,15 @@ void ControlChannel::State::serve() {
       if (waits[k].revents == 0) {
         continue;
       }
-      const auto message = wire::receive(met.sockets[indices[k]]);
+      auto message = wire::receive(met.sockets[indices[k]]);
+      if (message && is_hub()) {
+        message->rank = static_cast<int>(indices[k]);
+      }
       if (!message || message->type == Type::Bye) {
         if (!message) {
           lost(indices[k]);
+        } else if (is_hub()) {
+          handle_at_hub(*message);
         }
         const std::lock_guard lock(mutex);
         left[indices[k]] = true;
@@ -201,8 +207,9 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       }
       return;
     case Type::Begun:
+    case Type::Bye:  // it will not be heard when somebody asks later
       begun_of[from] = message.value;
-      if (all_there(begun_of)) {
+      if (all_there(begun_of) && !std::exchange(decided, true)) {
         to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of)});
       }
       return;
@@ -215,11 +222,6 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
             worst == votes.end() ? Message{Type::Vote, 0} : **worst;
         result.type = Type::Verdict;
         std::ranges::fill(votes, std::nullopt);
-        if (result.value != 0) {
-          // All end now: their connections may end before this is handled.
-          const std::lock_guard lock(mutex);
-          closing = true;
-        }
         to_all(result);
       }
       return;
@@ -338,6 +340,11 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
   if (state_->failure.happened()) {
     return;
   }
+  {
+    // The others end now: no failures of their own.
+    const std::lock_guard lock(state_->mutex);
+    state_->closing = true;
+  }
   try {
     state_->to_hub(
         {Type::Failed,
@@ -361,12 +368,14 @@ std::exception_ptr ControlChannel::cause() const {
 void ControlChannel::close() noexcept {
   State& s = *state_;
   if (!s.is_hub()) {
+    std::int64_t begun = 0;
     {
       const std::lock_guard lock(s.mutex);
       s.closing = true;
+      begun = s.begun;
     }
     const std::lock_guard lock(s.send_mutex);
-    wire::send(s.met.sockets[0], {Type::Bye, s.options.rank});
+    wire::send(s.met.sockets[0], {Type::Bye, s.options.rank, begun});
     return;
   }
   std::unique_lock lock(s.mutex);

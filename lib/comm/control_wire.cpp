@@ -1,9 +1,11 @@
 #include "comm/control_wire.h"
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -23,12 +25,14 @@ struct Header {
 
 constexpr std::uint64_t kLongestText = 1 << 20;
 
-// Where worker 0 listens, of one size for the exchange.
-struct Meeting {
-  std::int64_t token = 0;
-  std::int32_t port = 0;
-  std::array<std::array<char, 16>, 16> addresses{};
-};
+// A stranger that connects, or is connected to, may say nothing.
+void limit_wait(const Socket& socket, double seconds) {
+  const auto whole = static_cast<time_t>(seconds);
+  const timeval limit{
+      whole,
+      static_cast<suseconds_t>((seconds - static_cast<double>(whole)) * 1e6)};
+  ::setsockopt(socket.file(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
 
 Connections join(const Meeting& meeting, int rank, int size, double timeout) {
   std::vector<std::string> addresses;
@@ -44,10 +48,14 @@ Connections join(const Meeting& meeting, int rank, int size, double timeout) {
     if (!socket.is_open()) {
       break;
     }
+    limit_wait(socket, timeout);
     const bool sent =
         send(socket, {Type::Hello, rank, meeting.token, host_name()});
     const auto reply = sent ? receive(socket) : std::nullopt;
-    if (reply && reply->type == Type::Hello && reply->value == meeting.token) {
+    // A connection to a port of this host where nobody listens can meet itself.
+    if (reply && reply->type == Type::Hello && reply->rank == 0 &&
+        reply->value == meeting.token) {
+      limit_wait(socket, 0);
       Connections one;
       one.hosts.resize(static_cast<std::size_t>(size));
       one.hosts[0] = reply->text;
@@ -69,8 +77,8 @@ Connections join(const Meeting& meeting, int rank, int size, double timeout) {
           " s: is there a firewall between the hosts?"));
 }
 
-Connections welcome(
-    const Socket& listener, std::int64_t token, int size, double timeout) {
+Connections
+welcome(const Socket& listener, std::int64_t token, int size, double timeout) {
   Connections all;
   auto& [connections, hosts] = all;
   connections.resize(static_cast<std::size_t>(size));
@@ -80,6 +88,9 @@ Connections welcome(
   while (missing > 0) {
     pollfd wait{listener.file(), POLLIN, 0};
     const int ready = ::poll(&wait, 1, static_cast<int>(1000 * timeout));
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
     ABT_CHECK(
         ready > 0,
         PeerLost,
@@ -92,12 +103,14 @@ Connections welcome(
         timeout,
         " s");
     Socket socket = listener.accept();
+    limit_wait(socket, timeout / 4);  // workers wait longer for their answer
     const auto hello = socket.is_open() ? receive(socket) : std::nullopt;
     if (!hello || hello->type != Type::Hello || hello->value != token ||
         hello->rank <= 0 || hello->rank >= size) {
       continue;  // not one of ours
     }
     if (send(socket, {Type::Hello, 0, token, hosts[0]})) {
+      limit_wait(socket, 0);
       const auto rank = static_cast<std::size_t>(hello->rank);
       missing -= connections[rank].is_open() ? 0 : 1;
       hosts[rank] = hello->text;
@@ -110,11 +123,11 @@ Connections welcome(
 }  // namespace
 
 bool send(const Socket& socket, const Message& message) {
-  const Header header{
-      message.type, message.rank, message.value, message.text.size()};
+  const std::string text = message.text.substr(0, kLongestText);
+  const Header header{message.type, message.rank, message.value, text.size()};
   std::string bytes(sizeof(header), '\0');
   std::memcpy(bytes.data(), &header, sizeof(header));
-  return socket.send_all(bytes + message.text);
+  return socket.send_all(bytes + text);
 }
 
 std::optional<Message> receive(const Socket& socket) {

@@ -2,6 +2,7 @@
 // each by one TCP connection to worker 0.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@ enum class Type : std::uint32_t {
   Vote,     // value: exit code or 0; text: message
   Verdict,  // rank: whose; value and text as above
   Failed,   // rank: whose; value: exit code; text: message
-  Bye
+  Bye       // value: steps, as Begun
 };
 
 struct Message {
@@ -34,6 +35,13 @@ struct Message {
 // False, or nothing, where the other end is gone.
 bool send(const Socket& socket, const Message& message);
 std::optional<Message> receive(const Socket& socket);
+
+// Where worker 0 listens; of one size, for the exchange.
+struct Meeting {
+  std::int64_t token = 0;  // of this run
+  std::int32_t port = 0;
+  std::array<std::array<char, 16>, 16> addresses{};
+};
 
 struct Connections {
   // At worker 0: one a worker, its own unused. Elsewhere one, to worker 0.
