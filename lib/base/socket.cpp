@@ -31,15 +31,17 @@ namespace {
 // One try with a time-out of its own: an address of another network may
 // swallow packets.
 int try_connect(const std::string& address, int port, int milliseconds) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) {
+    return -1;
+  }
   const int file =
       ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) {
     return -1;
   }
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  ::inet_pton(AF_INET, address.c_str(), &to.sin_addr);
   int status =
       ::connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
   if (status != 0 && errno == EINPROGRESS) {

@@ -4,73 +4,23 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
-#include <cstring>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/socket.h"
+#include "comm/control_wire.h"
 #include "comm/failure.h"
 
 namespace abtrain::comm {
 
 namespace {
 
-enum class Type : std::uint32_t {
-  Hello,    // value: token; text: host
-  Stop,     // to worker 0: somebody wants to
-  Ask,      // from worker 0: how many steps have you begun?
-  Begun,    // value: steps
-  StopAt,   // value: steps
-  Vote,     // value: exit code or 0; text: message
-  Verdict,  // rank: whose; value and text as above
-  Failed,   // rank: whose; value: exit code; text: message
-  Bye
-};
-
-struct Header {
-  Type type;
-  std::int32_t rank;
-  std::int64_t value;
-  std::uint64_t length;
-};
-
-struct Message {
-  Type type;
-  int rank;
-  std::int64_t value = 0;
-  std::string text = {};
-};
-
-constexpr std::uint64_t kLongestText = 1 << 20;
-
-bool send(const Socket& socket, const Message& message) {
-  const Header header{
-      message.type, message.rank, message.value, message.text.size()};
-  std::string bytes(sizeof(header), '\0');
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  return socket.send_all(bytes + message.text);
-}
-
-std::optional<Message> receive(const Socket& socket) {
-  Header header;
-  if (!socket.receive_all(reinterpret_cast<char*>(&header), sizeof(header)) ||
-      header.length > kLongestText) {
-    return std::nullopt;
-  }
-  Message message{header.type, header.rank, header.value};
-  message.text.resize(header.length);
-  if (!socket.receive_all(message.text.data(), header.length)) {
-    return std::nullopt;
-  }
-  return message;
-}
+using wire::Message;
+using wire::Type;
 
 std::int64_t code_of(const std::exception_ptr& error) {
   try {
@@ -90,13 +40,6 @@ std::exception_ptr error_of(std::int64_t code, const std::string& text) {
   return std::make_exception_ptr(Error(static_cast<ErrorKind>(code), text));
 }
 
-// Where worker 0 listens, of one size for the exchange.
-struct Meeting {
-  std::int64_t token = 0;
-  std::int32_t port = 0;
-  std::array<std::array<char, 16>, 16> addresses{};
-};
-
 }  // namespace
 
 struct ControlChannel::State {
@@ -107,12 +50,9 @@ struct ControlChannel::State {
     return options.rank == 0;
   }
   std::string name_of(int rank) const {
-    const std::string& host = hosts[static_cast<std::size_t>(rank)];
+    const std::string& host = met.hosts[static_cast<std::size_t>(rank)];
     return str("worker ", rank, host.empty() ? "" : " on ", host);
   }
-  void meet();
-  void join(const Meeting& meeting);
-  void welcome(const Socket& listener, std::int64_t token);
   void serve();
   void handle(const Message& message);         // from worker 0, or itself
   void handle_at_hub(const Message& message);  // at worker 0, from any
@@ -122,9 +62,7 @@ struct ControlChannel::State {
   void take_failure(int rank, std::int64_t code, const std::string& text);
 
   ControlOptions options;
-  // At worker 0: one a worker, its own unused. Elsewhere one, to worker 0.
-  std::vector<Socket> connections;
-  std::vector<std::string> hosts;
+  wire::Connections met;
 
   std::mutex send_mutex;
   mutable std::mutex mutex;
@@ -142,6 +80,7 @@ struct ControlChannel::State {
   // Worker 0's own, touched under hub_mutex.
   std::recursive_mutex hub_mutex;
   bool asked = false;
+  bool decided = false;
   std::vector<std::optional<std::int64_t>> begun_of;
   std::vector<std::optional<Message>> votes;
 
@@ -150,11 +89,11 @@ struct ControlChannel::State {
 
 ControlChannel::State::State(ControlOptions given)
     : options(std::move(given)),
-      hosts(static_cast<std::size_t>(options.size)),
+      met(wire::meet(
+          options.rank, options.size, options.share, options.connect_timeout)),
       left(static_cast<std::size_t>(options.size)),
       begun_of(static_cast<std::size_t>(options.size)),
       votes(static_cast<std::size_t>(options.size)) {
-  meet();
   thread = std::jthread([this] { serve(); });
 }
 
@@ -163,107 +102,9 @@ ControlChannel::State::~State() {
     const std::lock_guard lock(mutex);
     closing = true;
   }
-  for (const Socket& socket : connections) {
+  for (const Socket& socket : met.sockets) {
     if (socket.is_open()) {
       ::shutdown(socket.file(), SHUT_RDWR);  // wakes the thread
-    }
-  }
-}
-
-void ControlChannel::State::meet() {
-  Meeting meeting;
-  Socket listener;
-  if (is_hub()) {
-    listener = Socket::listen();
-    std::random_device random;  // tells runs apart, decides nothing
-    meeting.token = static_cast<std::int64_t>(random()) << 31 ^ random();
-    meeting.port = listener.port();
-    std::size_t next = 0;
-    for (const std::string& address : own_addresses()) {
-      if (next < meeting.addresses.size()) {
-        std::copy(
-            address.begin(), address.end(), meeting.addresses[next++].begin());
-      }
-    }
-  }
-  options.share(&meeting, sizeof(meeting));
-  if (is_hub()) {
-    welcome(listener, meeting.token);
-  } else {
-    join(meeting);
-  }
-}
-
-void ControlChannel::State::join(const Meeting& meeting) {
-  std::vector<std::string> addresses;
-  for (const auto& address : meeting.addresses) {
-    if (address[0] != '\0') {
-      addresses.emplace_back(address.data());
-    }
-  }
-  // Another host may have one of these addresses too (of its own bridges): only
-  // worker 0 answers with the token.
-  while (!addresses.empty()) {
-    Socket socket =
-        Socket::connect(addresses, meeting.port, options.connect_timeout);
-    if (!socket.is_open()) {
-      break;
-    }
-    const bool sent =
-        send(socket, {Type::Hello, options.rank, meeting.token, host_name()});
-    const auto reply = sent ? receive(socket) : std::nullopt;
-    if (reply && reply->type == Type::Hello && reply->value == meeting.token) {
-      hosts[0] = reply->text;
-      connections.push_back(std::move(socket));
-      return;
-    }
-    addresses.erase(addresses.begin());
-  }
-  throw Error(
-      ErrorKind::PeerLost,
-      str("worker ",
-          options.rank,
-          " on ",
-          host_name(),
-          " could not reach worker 0 at port ",
-          meeting.port,
-          " of any of its addresses within ",
-          options.connect_timeout,
-          " s: is there a firewall between the hosts?"));
-}
-
-void ControlChannel::State::welcome(
-    const Socket& listener,
-    std::int64_t token) {
-  connections.resize(static_cast<std::size_t>(options.size));
-  hosts[0] = host_name();
-  int missing = options.size - 1;
-  while (missing > 0) {
-    pollfd wait{listener.file(), POLLIN, 0};
-    const int ready =
-        ::poll(&wait, 1, static_cast<int>(1000 * options.connect_timeout));
-    ABT_CHECK(
-        ready > 0,
-        PeerLost,
-        missing,
-        " of ",
-        options.size,
-        " workers did not connect to worker 0 on ",
-        hosts[0],
-        " within ",
-        options.connect_timeout,
-        " s");
-    Socket socket = listener.accept();
-    const auto hello = socket.is_open() ? receive(socket) : std::nullopt;
-    if (!hello || hello->type != Type::Hello || hello->value != token ||
-        hello->rank <= 0 || hello->rank >= options.size) {
-      continue;  // not one of ours
-    }
-    if (send(socket, {Type::Hello, 0, token, hosts[0]})) {
-      const auto rank = static_cast<std::size_t>(hello->rank);
-      missing -= connections[rank].is_open() ? 0 : 1;
-      hosts[rank] = hello->text;
-      connections[rank] = std::move(socket);
     }
   }
 }
@@ -275,9 +116,9 @@ void ControlChannel::State::serve() {
     std::vector<std::size_t> indices;
     {
       const std::lock_guard lock(mutex);
-      for (std::size_t i = 0; i < connections.size(); ++i) {
-        if (connections[i].is_open() && !left[i]) {
-          waits.push_back({connections[i].file(), POLLIN, 0});
+      for (std::size_t i = 0; i < met.sockets.size(); ++i) {
+        if (met.sockets[i].is_open() && !left[i]) {
+          waits.push_back({met.sockets[i].file(), POLLIN, 0});
           indices.push_back(i);
         }
       }
@@ -292,10 +133,15 @@ void ControlChannel::State::serve() {
       if (waits[k].revents == 0) {
         continue;
       }
-      const auto message = receive(connections[indices[k]]);
+      auto message = wire::receive(met.sockets[indices[k]]);
+      if (message && is_hub()) {
+        message->rank = static_cast<int>(indices[k]);
+      }
       if (!message || message->type == Type::Bye) {
         if (!message) {
           lost(indices[k]);
+        } else if (is_hub()) {
+          handle_at_hub(*message);
         }
         const std::lock_guard lock(mutex);
         left[indices[k]] = true;
@@ -334,14 +180,15 @@ void ControlChannel::State::to_hub(const Message& message) {
     handle_at_hub(message);
   } else {
     const std::lock_guard lock(send_mutex);
-    send(connections[0], message);  // a lost connection is told by serve()
+    // A lost connection is told by serve().
+    wire::send(met.sockets[0], message);
   }
 }
 
 void ControlChannel::State::to_all(const Message& message) {
-  for (std::size_t i = 1; i < connections.size(); ++i) {
+  for (std::size_t i = 1; i < met.sockets.size(); ++i) {
     const std::lock_guard lock(send_mutex);
-    send(connections[i], message);
+    wire::send(met.sockets[i], message);
   }
   handle(message);
 }
@@ -360,8 +207,9 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       }
       return;
     case Type::Begun:
+    case Type::Bye:  // it will not be heard when somebody asks later
       begun_of[from] = message.value;
-      if (all_there(begun_of)) {
+      if (all_there(begun_of) && !std::exchange(decided, true)) {
         to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of)});
       }
       return;
@@ -374,11 +222,6 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
             worst == votes.end() ? Message{Type::Vote, 0} : **worst;
         result.type = Type::Verdict;
         std::ranges::fill(votes, std::nullopt);
-        if (result.value != 0) {
-          // All end now: their connections may end before this is handled.
-          const std::lock_guard lock(mutex);
-          closing = true;
-        }
         to_all(result);
       }
       return;
@@ -499,7 +342,7 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
     if (state_->failure.happened()) {
       return;
     }
-    state_->closing = true;  // what follows from it is no news
+    state_->closing = true;  // the others end now: no failures of their own
   }
   try {
     state_->to_hub(
@@ -524,12 +367,14 @@ std::exception_ptr ControlChannel::cause() const {
 void ControlChannel::close() noexcept {
   State& s = *state_;
   if (!s.is_hub()) {
+    std::int64_t begun = 0;
     {
       const std::lock_guard lock(s.mutex);
       s.closing = true;
+      begun = s.begun;
     }
     const std::lock_guard lock(s.send_mutex);
-    send(s.connections[0], {Type::Bye, s.options.rank});
+    wire::send(s.met.sockets[0], {Type::Bye, s.options.rank, begun});
     return;
   }
   std::unique_lock lock(s.mutex);

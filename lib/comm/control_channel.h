@@ -40,7 +40,8 @@ class ControlChannel : public Control {
   // that had one throws it again, and the others an error of the same kind that
   // names it.
   void agree(std::exception_ptr mine);
-  // Tells the others, unless the error is one that they told.
+  // Tells the others, unless the error is one that they told. That they end then
+  // is no failure any more.
   void fail(const std::exception_ptr& cause) noexcept;
   // What another worker told or left; null while all is well.
   std::exception_ptr cause() const;

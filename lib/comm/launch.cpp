@@ -4,10 +4,18 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/scalars.h"
 
 namespace abtrain::comm {
 
 namespace {
+
+// The whole text as a number; -1 where it is none.
+std::int64_t whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  std::string why;
+  return parse_integer(text, value, why) && value >= 0 ? value : -1;
+}
 
 int number(const char* name) {
   const auto value = env_integer(name);
@@ -27,12 +35,8 @@ int number_or(const char* name, int otherwise) {
 
 void take_address(Launch& launch, const char* what, const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  int port = 0;
-  try {
-    port = colon == std::string::npos ? 0 : std::stoi(text.substr(colon + 1));
-  } catch (const std::exception&) {
-    port = 0;
-  }
+  const std::int64_t port =
+      colon == std::string::npos ? 0 : whole_number(text.substr(colon + 1));
   ABT_CHECK(
       colon != 0 && port > 0 && port < 65536,
       Usage,
@@ -41,7 +45,7 @@ void take_address(Launch& launch, const char* what, const std::string& text) {
       text,
       "'");
   launch.host = text.substr(0, colon);
-  launch.port = port;
+  launch.port = static_cast<int>(port);
 }
 
 void take_master_address(Launch& launch) {
@@ -54,10 +58,16 @@ void take_master_address(Launch& launch) {
 
 std::optional<Launch> from_flags(const LaunchFlags& flags) {
   if (flags.rank < 0 && flags.processes < 0) {
+    ABT_CHECK(
+        flags.local_rank < 0 && flags.local_processes < 0 &&
+            flags.meet_at.empty(),
+        Usage,
+        "--local-rank, --local-processes and --meet-at need --rank and "
+        "--processes");
     return std::nullopt;
   }
   ABT_CHECK(
-      flags.rank >= 0 && flags.processes > 0,
+      flags.rank >= 0 && flags.processes >= 0,
       Usage,
       "--rank and --processes belong together");
   Launch launch;
@@ -65,10 +75,10 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   launch.rank = flags.rank;
   launch.size = flags.processes;
   launch.local_rank = flags.local_rank >= 0 ? flags.local_rank : 0;
-  launch.local_size =
-      flags.local_processes > 0 ? flags.local_processes : launch.local_rank + 1;
+  launch.local_size = flags.local_processes >= 0 ? flags.local_processes
+                                                 : launch.local_rank + 1;
   ABT_CHECK(
-      launch.size == 1 || !flags.meet_at.empty(),
+      launch.size < 2 || !flags.meet_at.empty(),
       Usage,
       "--processes ",
       launch.size,
@@ -109,8 +119,12 @@ std::optional<Launch> from_open_mpi() {
 }
 
 std::optional<Launch> from_pmi() {
-  // Slurm's pmi2 sets these too, and its own variables say more.
-  if (!env("PMI_SIZE") || env("SLURM_STEP_ID")) {
+  // Slurm's pmi2 sets these too, and its own variables say more. But mpiexec
+  // starts its helpers by srun: then Slurm's numbers are theirs.
+  const bool is_slurm = env("SLURM_STEP_ID") &&
+                        env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
+                        env("PMI_RANK") == env("SLURM_PROCID");
+  if (!env("PMI_SIZE") || is_slurm) {
     return std::nullopt;
   }
   Launch launch;
@@ -143,9 +157,12 @@ std::optional<Launch> from_slurm_step() {
   if (launch.port == 0) {
     // The same on all tasks, and another for every step on a node.
     launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
-    launch.port =
-        20000 +
-        (number_or("SLURM_JOB_ID", 0) * 31 + number("SLURM_STEP_ID")) % 20000;
+    // Numbers of jobs and steps can be as large as 32 bits allow.
+    const auto part = [](const char* name) {
+      return static_cast<std::uint64_t>(env_integer(name).value_or(0));
+    };
+    launch.port = static_cast<int>(
+        20000 + (part("SLURM_JOB_ID") * 31 + part("SLURM_STEP_ID")) % 20000);
   }
   return launch;
 }
@@ -153,27 +170,40 @@ std::optional<Launch> from_slurm_step() {
 }  // namespace
 
 std::string first_host(const std::string& node_list) {
-  const std::size_t end = node_list.find_first_of(",[");
-  std::string host = node_list.substr(0, end);
-  if (end != std::string::npos && node_list[end] == '[') {
-    const std::size_t stop = node_list.find_first_of(",-]", end);
-    host += node_list.substr(end + 1, stop - end - 1);
+  std::string host;
+  std::size_t at = 0;
+  while (at < node_list.size() && node_list[at] != ',') {
+    if (node_list[at] != '[') {
+      host += node_list[at++];
+      continue;
+    }
+    // Of "[03-07,9]" the first number, then what follows the bracket.
+    const std::size_t stop = node_list.find_first_of(",-]", at);
+    host += node_list.substr(at + 1, stop - at - 1);
+    const std::size_t close = node_list.find(']', at);
+    at = close == std::string::npos ? node_list.size() : close + 1;
   }
   return host;
 }
 
 int tasks_of_node(const std::string& tasks_per_node, int node) {
+  std::int64_t left = node;
   for (const std::string& part : split_text(tasks_per_node, ',')) {
     const std::size_t times = part.find("(x");
-    try {
-      const int tasks = std::stoi(part);
-      node -=
-          times == std::string::npos ? 1 : std::stoi(part.substr(times + 2));
-      if (node < 0) {
-        return tasks;
-      }
-    } catch (const std::exception&) {
+    std::string repeats = "1";
+    if (times != std::string::npos) {
+      repeats = part.ends_with(')')
+                    ? part.substr(times + 2, part.size() - times - 3)
+                    : "";
+    }
+    const std::int64_t tasks = whole_number(part.substr(0, times));
+    const std::int64_t nodes = whole_number(repeats);
+    if (tasks < 0 || nodes < 0) {
       break;
+    }
+    left -= nodes;
+    if (left < 0) {
+      return static_cast<int>(tasks);
     }
   }
   throw Error(
@@ -205,6 +235,11 @@ Launch find_launch(const LaunchFlags& flags) {
     launch = launch ? launch : find();
   }
   if (!launch) {
+    ABT_CHECK(
+        !env("RANK") || !env("WORLD_SIZE") || number("WORLD_SIZE") < 2,
+        Usage,
+        "RANK and WORLD_SIZE are set, but MASTER_ADDR and MASTER_PORT, where "
+        "the processes meet, are not");
     return {};
   }
   ABT_CHECK(

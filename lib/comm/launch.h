@@ -26,7 +26,7 @@ struct LaunchFlags {
   int processes = -1;
   int local_rank = -1;
   int local_processes = -1;
-  std::string meet_at;  // HOST:PORT
+  std::string meet_at = {};  // HOST:PORT
 };
 
 // Throws Error(Usage) for a rank outside 0 .. size - 1 and for flags or

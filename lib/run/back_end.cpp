@@ -17,6 +17,13 @@ std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
       : str("this build has no NCCL: workers talk ", way);
 }
 
+const char* who_needs_mpi(const std::string& comm, const WorkerPlace& place) {
+  return comm == "mpi"    ? "comm: mpi"
+         : !place.on_gpu  ? "workers on CPUs"
+         : place.has_nccl ? "workers that share a GPU"
+                          : "workers on GPUs without NCCL in this build";
+}
+
 BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
   ABT_CHECK(
       comm != "mpi",
@@ -65,9 +72,9 @@ BackEndChoice of_processes(
       place.launcher,
       " started ",
       place.workers,
-      " processes, but nothing of MPI, which workers ",
-      place.on_gpu ? "that share a GPU" : "on CPUs",
-      " need: start them with `mpirun` or `srun --mpi=pmix`");
+      " processes, but nothing of MPI, which is needed by ",
+      who_needs_mpi(comm, place),
+      ": start them with `mpirun` or `srun --mpi=pmix`");
   return {
       BackEnd::Mpi,
       place.on_gpu && comm != "mpi"

@@ -11,7 +11,7 @@ enum class BackEnd { Local, Mpi, Nccl };
 struct WorkerPlace {
   int workers = 1;          // of the run
   bool processes = false;   // else threads of this one
-  std::string launcher;     // that started the processes
+  std::string launcher = {};  // that started the processes
   bool has_mpi = false;     // and they can meet by MPI
   int local_workers = 1;    // on this host
   bool on_gpu = false;

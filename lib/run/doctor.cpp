@@ -9,7 +9,9 @@
 #include <system_error>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "comm/launch.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "run/build_info.h"
@@ -73,12 +75,24 @@ Finding check_nccl() {
 }
 
 Finding check_mpi(const BuildInfo& info) {
+  if (!info.mpi.empty()) {
+    return {"MPI", str("compiled in, ", info.mpi), ""};
+  }
   return {
       "MPI",
-      info.mpi.empty()
-          ? "not found when abtrain was built"
-          : str(info.mpi, " found when abtrain was built; not used yet"),
-      ""};
+      "not compiled in",
+      "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
+      "and build again with -DABTRAIN_MPI=ON"};
+}
+
+// Which launcher's variables win here: `mpirun -np 2 abtrain doctor` tells what
+// the workers of a run would find.
+Finding check_launcher() {
+  try {
+    return {"launcher", comm::find_launch({}).text(), ""};
+  } catch (const Error& error) {
+    return {"launcher", "not understood", error.what()};
+  }
 }
 
 Finding check_configs() {
@@ -144,6 +158,7 @@ std::vector<Finding> diagnose() {
       check_gpus(info),
       check_nccl(),
       check_mpi(info),
+      check_launcher(),
       check_cpu(),
       check_configs()};
   for (Finding& finding : check_data()) {

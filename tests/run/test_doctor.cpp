@@ -1,14 +1,27 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "run/build_info.h"
 #include "run/doctor.h"
 
 namespace abtrain::run {
 namespace {
+
+Finding finding(const std::string& topic) {
+  for (const Finding& found : diagnose()) {
+    if (found.topic == topic) {
+      return found;
+    }
+  }
+  ADD_FAILURE() << "nothing said of " << topic;
+  return {};
+}
 
 TEST(Doctor, AlignsTopicsAndCollectsAdvice) {
   EXPECT_EQ(
@@ -30,13 +43,69 @@ TEST(Doctor, SaysWhenNothingIsMissing) {
 }
 
 TEST(Doctor, KnowsWhatIsCompiledIn) {
-  const std::vector<Finding> findings = diagnose();
-  const auto cuda =
-      std::ranges::find(findings, std::string("CUDA"), &Finding::topic);
-  ASSERT_NE(cuda, findings.end());
   EXPECT_EQ(
-      cuda->text.find("not compiled in") == std::string::npos,
+      finding("CUDA").text.find("not compiled in") == std::string::npos,
       !build_info().cuda.empty());
+}
+
+TEST(Doctor, SaysWhichMpiIsCompiledInOrHowToGetIt) {
+  const Finding mpi = finding("MPI");
+  const std::string version = build_info().mpi;
+  EXPECT_EQ(
+      mpi.text,
+      version.empty() ? "not compiled in" : "compiled in, " + version);
+  EXPECT_EQ(
+      mpi.advice.find("-DABTRAIN_MPI=ON") == std::string::npos,
+      !version.empty());
+}
+
+// Sets variables of torchrun's for its scope.
+class Torchrun {
+ public:
+  explicit Torchrun(const char* rank) {
+    for (const auto& [name, value] : values(rank)) {
+      before_.emplace_back(name, env(name));
+      ::setenv(name, value, 1);
+    }
+  }
+  ~Torchrun() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        ::setenv(name, value->c_str(), 1);
+      } else {
+        ::unsetenv(name);
+      }
+    }
+  }
+
+ private:
+  static std::vector<std::pair<const char*, const char*>> values(
+      const char* rank) {
+    return {
+        {"RANK", rank},
+        {"WORLD_SIZE", "2"},
+        {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "head"},
+        {"MASTER_PORT", "29500"}};
+  }
+  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+TEST(Doctor, SaysWhichLauncherWins) {
+  EXPECT_FALSE(finding("launcher").text.empty());
+  {
+    const Torchrun torchrun("1");
+    EXPECT_EQ(
+        finding("launcher").text,
+        "torchrun: process 1 of 2, 1 of 2 on this host");
+    EXPECT_EQ(finding("launcher").advice, "");
+  }
+  const Torchrun torchrun("two");
+  EXPECT_EQ(finding("launcher").text, "not understood");
+  EXPECT_EQ(
+      finding("launcher").advice,
+      "environment variable RANK: expected an integer, got 'two'");
 }
 
 TEST(BuildInfo, PinnedLibTorch) {

@@ -1,0 +1,87 @@
+// Signals as a request to stop: the first is noted, a second strong one ends
+// the process. What ends a process is tried in a child.
+#include "base/signals.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace abtrain {
+namespace {
+
+// Exit code of a child that gets these signals one after the other; where it
+// lives on, the number of the signal that it noted. -1: killed by a signal.
+int fate(const std::vector<int>& signals) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const StopSignals stop;
+    for (const int number : signals) {
+      ::raise(number);
+    }
+    ::_exit(StopSignals::requested());
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(StopSignals, TheFirstIsNotedAndTheProcessLives) {
+  EXPECT_EQ(fate({}), 0);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
+    EXPECT_EQ(fate({number}), number) << signal_name(number);
+  }
+}
+
+TEST(StopSignals, ASecondOneFromTheKeyboardEndsTheProcess) {
+  EXPECT_EQ(fate({SIGINT, SIGINT}), 128 + SIGINT);
+  EXPECT_EQ(fate({SIGTERM, SIGINT}), 128 + SIGINT);
+  EXPECT_EQ(fate({SIGUSR1, SIGINT}), 128 + SIGINT);
+}
+
+// Slurm's preemption sends SIGTERM twice within a second.
+TEST(StopSignals, SchedulersMayRepeatThemselves) {
+  EXPECT_EQ(fate({SIGUSR1, SIGTERM}), SIGUSR1);
+  EXPECT_EQ(fate({SIGUSR1, SIGUSR1, SIGUSR1}), SIGUSR1);
+  EXPECT_EQ(fate({SIGTERM, SIGUSR1}), SIGTERM);
+  EXPECT_EQ(fate({SIGTERM, SIGTERM, SIGTERM}), SIGTERM);
+}
+
+TEST(StopSignals, EachStartsAfresh) {
+  for (int n = 0; n < 2; ++n) {
+    const StopSignals stop;
+    EXPECT_EQ(StopSignals::requested(), 0);
+    ::raise(SIGTERM);
+    EXPECT_EQ(StopSignals::requested(), SIGTERM);
+  }
+}
+
+TEST(StopSignals, WhatWasThereBeforeComesBack) {
+  const auto handler_of = [](int number) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    return action.sa_handler;
+  };
+  const auto before = ::signal(SIGUSR1, SIG_IGN);
+  const auto term = handler_of(SIGTERM);
+  {
+    const StopSignals stop;
+    EXPECT_NE(handler_of(SIGUSR1), SIG_IGN);
+    EXPECT_NE(handler_of(SIGTERM), term);
+  }
+  EXPECT_EQ(handler_of(SIGUSR1), SIG_IGN);
+  EXPECT_EQ(handler_of(SIGTERM), term);
+  ::signal(SIGUSR1, before);
+}
+
+TEST(StopSignals, HaveNames) {
+  EXPECT_STREQ(signal_name(SIGTERM), "SIGTERM");
+  EXPECT_STREQ(signal_name(SIGINT), "SIGINT");
+  EXPECT_STREQ(signal_name(SIGUSR1), "SIGUSR1");
+  EXPECT_STREQ(signal_name(SIGHUP), "a signal");
+}
+
+}  // namespace
+}  // namespace abtrain

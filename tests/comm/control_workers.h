@@ -1,0 +1,114 @@
+// Workers of a control channel, each a thread of the test with a channel of its
+// own, that meet over local communicators.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/control_channel.h"
+#include "comm/failure.h"
+#include "comm/run_workers.h"
+#include "comm/share.h"
+
+namespace abtrain::comm {
+
+// For what must come: as long as a test may last.
+constexpr double kTimeout = 60;
+
+// Delays of a worker that differ from seed to seed.
+class Pace {
+ public:
+  Pace(int seed, int rank)
+      : random_(static_cast<unsigned>(1000 * seed + rank)) {}
+  int below(int end) {
+    return static_cast<int>(random_() % static_cast<unsigned>(end));
+  }
+  void delay() {
+    for (int n = below(8) == 0 ? below(6) : 0; n > 0; --n) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+struct Worker {
+  Communicator& world;
+  std::atomic<bool> wants_stop = false;
+  std::atomic<int> told = 0;  // calls of on_failure
+  std::unique_ptr<ControlChannel> channel;
+
+  explicit Worker(Communicator& communicator) : world(communicator) {
+    ControlOptions options;
+    options.rank = world.rank();
+    options.size = world.size();
+    options.share = share_over(world);
+    options.wanted = [this] { return wants_stop.load(); };
+    options.on_failure = [this](const std::exception_ptr&) { ++told; };
+    options.connect_timeout = kTimeout;
+    channel = std::make_unique<ControlChannel>(std::move(options));
+  }
+  int rank() const {
+    return world.rank();
+  }
+};
+
+// Runs the body on each worker. Afterwards all channels end, in any order, and
+// every worker must have been told of a failure `told(rank)` times.
+inline void run_control(
+    int workers,
+    const std::function<void(Worker&)>& body,
+    const std::function<int(int rank)>& told = [](int) { return 0; }) {
+  run_workers(workers, kTimeout, [&](Communicator& world) {
+    Worker worker(world);
+    body(worker);
+    worker.channel.reset();
+    EXPECT_EQ(worker.told, told(world.rank())) << "worker " << world.rank();
+  });
+}
+
+struct Heard {
+  int code = 0;  // of its kind; 1: no error of ours; 0: none came
+  std::string message;
+};
+
+inline Heard heard_of(const std::exception_ptr& error) {
+  if (!error) {
+    return {};
+  }
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return {e.exit_code(), e.what()};
+  } catch (const std::exception& e) {
+    return {1, e.what()};
+  }
+}
+
+inline Heard error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (...) {
+    return heard_of(std::current_exception());
+  }
+  return {};
+}
+
+inline void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+constexpr int code_of(ErrorKind kind) {
+  return static_cast<int>(kind);
+}
+
+}  // namespace abtrain::comm

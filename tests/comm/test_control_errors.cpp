@@ -1,0 +1,299 @@
+// What workers tell each other of errors, how a channel ends, and processes
+// that do not find each other.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/socket.h"
+#include "comm/control_wire.h"
+#include "control_workers.h"
+
+namespace abtrain::comm {
+namespace {
+
+constexpr double kSoon = 0.3;  // for what nobody answers
+constexpr int kLost = code_of(ErrorKind::PeerLost);
+
+std::exception_ptr error(ErrorKind kind, const std::string& message) {
+  return std::make_exception_ptr(Error(kind, message));
+}
+
+// What each of three workers throws, where worker i brings errors[i].
+std::vector<Heard> agreed(const std::vector<std::exception_ptr>& errors) {
+  std::vector<Heard> heard(errors.size());
+  run_control(static_cast<int>(errors.size()), [&](Worker& worker) {
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    heard[rank] = error_of([&] { worker.channel->agree(errors[rank]); });
+  });
+  return heard;
+}
+
+TEST(Agree, ReturnsWhereAllHaveComeAndAreFine) {
+  std::atomic<int> came = 0;
+  run_control(3, [&](Worker& worker) {
+    Pace pace(1, worker.rank());
+    for (int n = 0; n < 100; ++n) {
+      pace.delay();
+      ++came;
+      EXPECT_NO_THROW(worker.channel->agree(nullptr));
+      EXPECT_GE(came, 3 * (n + 1));
+    }
+    worker.channel->close();
+  });
+}
+
+TEST(Agree, OneErrorIsThrownOnAllWithItsKind) {
+  for (int failed = 0; failed < 3; ++failed) {
+    std::vector<std::exception_ptr> errors(3);
+    errors[static_cast<std::size_t>(failed)] =
+        error(ErrorKind::MissingInput, "no images");
+    const auto heard = agreed(errors);
+    for (int rank = 0; rank < 3; ++rank) {
+      const Heard& one = heard[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(one.code, code_of(ErrorKind::MissingInput));
+      // Only worker 0 knows the hosts of all.
+      const std::string who =
+          str("worker ", failed, rank == 0 ? " on " + host_name() : "");
+      EXPECT_EQ(
+          one.message, rank == failed ? "no images" : who + ": no images");
+    }
+  }
+}
+
+TEST(Agree, OfSeveralErrorsTheLowestWorkersWins) {
+  const auto heard = agreed(
+      {nullptr,
+       error(ErrorKind::DamagedData, "torn"),
+       error(ErrorKind::Config, "no such key"),
+       nullptr});
+  for (const Heard& one : heard) {
+    EXPECT_EQ(one.code, code_of(ErrorKind::DamagedData));
+  }
+  EXPECT_EQ(heard[1].message, "torn");
+  EXPECT_EQ(heard[2].message, "worker 1: torn");
+  EXPECT_EQ(heard[3].message, "worker 1: torn");
+}
+
+TEST(Agree, AnErrorThatIsNotOursHasNoKindElsewhere) {
+  const auto heard =
+      agreed({nullptr, std::make_exception_ptr(std::out_of_range("index 12"))});
+  EXPECT_EQ(heard[0].code, 1);
+  expect_has(heard[0].message, "worker 1 on " + host_name() + ": index 12");
+  EXPECT_EQ(heard[1].message, "index 12");
+}
+
+TEST(Agree, AnEndlessMessageIsCut) {
+  const std::string message(3'000'000, 'x');
+  const auto heard = agreed({nullptr, error(ErrorKind::Io, message)});
+  EXPECT_EQ(heard[0].code, code_of(ErrorKind::Io));
+  EXPECT_GT(heard[0].message.size(), 1'000'000u);
+  EXPECT_EQ(heard[1].message, message);
+}
+
+TEST(Agree, EndsWhereAWorkerIsGone) {
+  run_control(
+      3,
+      [](Worker& worker) {
+        if (worker.rank() == 1) {
+          return;
+        }
+        const Heard heard = error_of([&] { worker.channel->agree(nullptr); });
+        EXPECT_EQ(heard.code, kLost);
+        expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
+      },
+      [](int rank) { return rank == 1 ? 0 : 1; });
+}
+
+void step_until_told(Worker& worker, const std::string& part) {
+  const Heard heard = error_of([&] {
+    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t);
+         ++t) {
+    }
+  });
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, part);
+}
+
+// Which of three workers fails, or goes without a word.
+class Failing : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Worker, Failing, ::testing::Values(0, 2));
+
+TEST_P(Failing, TellsTheOthersOnceAndWhy) {
+  const auto told = [](int rank) { return rank == GetParam() ? 0 : 1; };
+  const std::string what =
+      str("worker ", GetParam(), " on ", host_name(), ": loss is not finite");
+  run_control(
+      3,
+      [&](Worker& worker) {
+        ControlChannel& channel = *worker.channel;
+        EXPECT_EQ(channel.cause(), nullptr);
+        worker.world.barrier();
+        if (worker.rank() == GetParam()) {
+          EXPECT_FALSE(channel.stop_before(worker.rank(), 0));
+          channel.fail(error(ErrorKind::Diverged, "loss is not finite"));
+          // The others end now, which is no news.
+          worker.world.barrier();
+          for (int n = 0; n < 200; ++n) {
+            std::this_thread::yield();
+          }
+          EXPECT_EQ(channel.cause(), nullptr);
+          return;
+        }
+        step_until_told(worker, what);
+        const Heard cause = heard_of(channel.cause());
+        EXPECT_EQ(cause.code, code_of(ErrorKind::Diverged));
+        EXPECT_EQ(cause.message, what);
+        // Nor do echoes of it reach anybody.
+        channel.fail(error(ErrorKind::PeerLost, "another worker failed"));
+        worker.channel.reset();
+        worker.world.barrier();
+      },
+      told);
+}
+
+TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
+  run_control(
+      3,
+      [](Worker& worker) {
+        worker.world.barrier();
+        if (worker.rank() == GetParam()) {
+          worker.channel.reset();
+          return;
+        }
+        const std::string who = str("worker ", GetParam(), " on ", host_name());
+        step_until_told(worker, who + " is gone");
+        EXPECT_EQ(heard_of(worker.channel->cause()).code, kLost);
+        // Closing is no wait for those that will not come.
+        worker.channel->close();
+      },
+      [](int rank) { return rank == GetParam() ? 0 : 1; });
+}
+
+TEST(FailingLater, OnlyTheFirstCauseIsTold) {
+  run_control(
+      4,
+      [](Worker& worker) {
+        const int rank = worker.rank();
+        worker.world.barrier();
+        if (rank != 3) {
+          step_until_told(worker, "worker 3 on " + host_name() + " is gone");
+        }
+        // Worker 2 goes after the others have heard of worker 3.
+        if (rank == 3) {
+          worker.channel.reset();
+        }
+        worker.world.barrier();
+        if (rank == 2) {
+          worker.channel.reset();
+        }
+        worker.world.barrier();
+        for (int n = 0; n < 200; ++n) {
+          std::this_thread::yield();
+        }
+      },
+      [](int rank) { return rank == 3 ? 0 : 1; });
+}
+
+TEST(Close, InOrderIsNoFailure) {
+  for (int seed = 0; seed < 12; ++seed) {
+    run_control(4, [&](Worker& worker) {
+      Pace pace(seed, worker.rank());
+      for (int t = 0; t < pace.below(10); ++t) {
+        EXPECT_FALSE(worker.channel->stop_before(worker.rank(), t));
+        pace.delay();
+      }
+      worker.channel->close();
+      EXPECT_EQ(worker.channel->cause(), nullptr);
+    });
+  }
+}
+
+TEST(Close, AloneToo) {
+  run_control(1, [](Worker& worker) {
+    EXPECT_NO_THROW(worker.channel->agree(nullptr));
+    EXPECT_FALSE(worker.channel->stop_before(0, 0));
+    worker.wants_stop = true;
+    EXPECT_TRUE(worker.channel->stop_before(0, 1));
+    worker.channel->close();
+  });
+}
+
+// A channel of two, alone: the exchange gives these bytes.
+Heard meet_alone(int rank, const wire::Meeting& meeting) {
+  ControlOptions options;
+  options.rank = rank;
+  options.size = 2;
+  options.wanted = [] { return false; };
+  options.connect_timeout = kSoon;
+  options.share = [&](void* data, std::size_t bytes) {
+    ASSERT_EQ(bytes, sizeof(meeting));
+    if (rank != 0) {
+      *static_cast<wire::Meeting*>(data) = meeting;
+    }
+  };
+  return error_of([&] { ControlChannel channel(std::move(options)); });
+}
+
+wire::Meeting meeting_at(int port) {
+  wire::Meeting meeting;
+  meeting.token = 42;
+  meeting.port = port;
+  std::ranges::copy(std::string("127.0.0.1"), meeting.addresses[0].begin());
+  return meeting;
+}
+
+TEST(Meet, WorkerZeroThatDoesNotListen) {
+  const int port = Socket::listen().port();  // and closed again
+  const Heard heard = meet_alone(1, meeting_at(port));
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "worker 1 on " + host_name());
+  expect_has(heard.message, str("could not reach worker 0 at port ", port));
+  expect_has(heard.message, "within 0.3 s");
+}
+
+TEST(Meet, AHostThatTakesConnectionsAndSaysNothing) {
+  const Socket stranger = Socket::listen();
+  const Heard heard = meet_alone(1, meeting_at(stranger.port()));
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "could not reach worker 0");
+}
+
+TEST(Meet, WorkersThatDoNotCome) {
+  const Heard heard = meet_alone(0, {});
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "1 of 2 workers did not connect to worker 0 on ");
+}
+
+TEST(Meet, StrangersDoNotTakeAWorkersPlace) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    std::vector<Socket> strangers;
+    const auto share = [&](void* data, std::size_t bytes) {
+      share_over(world)(data, bytes);
+      if (world.rank() == 0) {
+        return;
+      }
+      // Before the worker itself: one that says nothing, one that talks of
+      // something else and one of another run.
+      const auto* meeting = static_cast<const wire::Meeting*>(data);
+      for (int n = 0; n < 3; ++n) {
+        strangers.push_back(
+            Socket::connect({"127.0.0.1"}, meeting->port, kTimeout));
+        ASSERT_TRUE(strangers.back().is_open());
+      }
+      strangers[1].send_all("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      wire::send(strangers[2], {wire::Type::Hello, 1, meeting->token + 1});
+    };
+    const auto met = wire::meet(world.rank(), 2, share, 2);
+    if (world.rank() == 0) {
+      const auto message = wire::receive(met.sockets[1]);
+      ASSERT_TRUE(message);
+      EXPECT_EQ(message->text, "it is me");
+      EXPECT_EQ(met.hosts[1], host_name());
+    } else {
+      wire::send(met.sockets[0], {wire::Type::Vote, 1, 0, "it is me"});
+    }
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::comm
