@@ -218,9 +218,17 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       if (all_there(votes)) {
         const auto worst = std::ranges::find_if(
             votes, [](const auto& vote) { return vote->value != 0; });
-        Message result =
-            worst == votes.end() ? Message{Type::Vote, 0} : **worst;
-        result.type = Type::Verdict;
+        Message result{Type::Verdict, 0};
+        if (worst != votes.end()) {
+          result = **worst;
+          result.type = Type::Verdict;
+        } else {
+          std::vector<std::string> texts;
+          for (const auto& vote : votes) {
+            texts.push_back(vote->text);
+          }
+          result.text = join(texts, "\n");
+        }
         std::ranges::fill(votes, std::nullopt);
         to_all(result);
       }
@@ -306,7 +314,9 @@ bool ControlChannel::stop_before(int, std::int64_t t) {
   return false;
 }
 
-void ControlChannel::agree(std::exception_ptr mine) {
+std::vector<std::string> ControlChannel::agree(
+    std::exception_ptr mine,
+    const std::string& text) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   const std::int64_t before = s.verdicts;
@@ -316,7 +326,7 @@ void ControlChannel::agree(std::exception_ptr mine) {
       {Type::Vote,
        s.options.rank,
        failed ? code_of(mine) : 0,
-       failed ? message_of(mine) : ""});
+       failed ? message_of(mine) : text});
   lock.lock();
   s.changed.wait(
       lock, [&] { return s.verdicts > before || s.failure.happened(); });
@@ -324,7 +334,7 @@ void ControlChannel::agree(std::exception_ptr mine) {
   const Message verdict = s.verdict;
   lock.unlock();
   if (verdict.value == 0) {
-    return;
+    return split_text(verdict.text, '\n');
   }
   if (verdict.rank == s.options.rank) {
     std::rethrow_exception(mine);

@@ -11,6 +11,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm/control.h"
 
@@ -38,8 +40,10 @@ class ControlChannel : public Control {
 
   // Collective. Returns where all came without an error. Else the lowest worker
   // that had one throws it again, and the others an error of the same kind that
-  // names it.
-  void agree(std::exception_ptr mine);
+  // names it. `text`, of one line, is for all to know: returns those of all
+  // workers, in rank order.
+  std::vector<std::string> agree(
+      std::exception_ptr mine, const std::string& text = "");
   // Tells the others, unless the error is one that they told. That they end then
   // is no failure any more.
   void fail(const std::exception_ptr& cause) noexcept;

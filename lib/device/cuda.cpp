@@ -35,6 +35,7 @@ void warn_cuda_error(int status, const char* call) noexcept {
 }
 
 std::vector<DeviceInfo> cuda_devices() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
   std::vector<DeviceInfo> devices;
   // Answers 0, without a throw, where there is no driver.
   const int count = c10::cuda::device_count();
@@ -45,6 +46,10 @@ std::vector<DeviceInfo> cuda_devices() {
         {c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(i)),
          properties.name,
          static_cast<std::int64_t>(properties.totalGlobalMem)});
+    for (const char byte : properties.uuid.bytes) {
+      devices.back().id += kDigits[(byte >> 4) & 15];
+      devices.back().id += kDigits[byte & 15];
+    }
   }
   return devices;
 }

@@ -19,6 +19,7 @@ struct DeviceInfo {
   c10::Device device;
   std::string name;
   std::int64_t memory_bytes = 0;
+  std::string id = {};  // of a GPU: its UUID, the same for every process
 };
 
 // Cores that this process may use, at least 1.
@@ -33,7 +34,8 @@ double cgroup_quota(
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();
 
-// auto (the first CUDA device, else the CPU) | cpu | cuda | cuda:N.
+// auto (a CUDA device, else the CPU) | cpu | cuda | cuda:N. With auto and cuda
+// the workers of a host (0, 1, ...) take its devices in turn.
 // Error(MissingInput) where the device is not there, Error(Config) for any
 // other text.
 c10::Device pick_device(std::string_view wanted, int worker = 0);

@@ -8,7 +8,7 @@ namespace {
 
 std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
   return place.has_nccl
-      ? str(place.local_workers,
+      ? str(place.workers,
             " workers share ",
             place.gpus,
             place.gpus == 1 ? " GPU" : " GPUs",
@@ -62,7 +62,7 @@ BackEndChoice of_processes(
       Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
   const bool fits =
-      place.on_gpu && place.has_nccl && place.gpus >= place.local_workers;
+      place.on_gpu && place.has_nccl && place.gpus >= place.workers;
   if (fits && comm != "mpi") {
     return {BackEnd::Nccl, ""};
   }

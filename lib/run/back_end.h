@@ -13,9 +13,8 @@ struct WorkerPlace {
   bool processes = false;   // else threads of this one
   std::string launcher = {};  // that started the processes
   bool has_mpi = false;     // and they can meet by MPI
-  int local_workers = 1;    // on this host
   bool on_gpu = false;
-  int gpus = 0;             // of this host, for these workers
+  int gpus = 0;             // that they have between them, of all hosts
   bool has_nccl = false;    // in this build
 };
 

@@ -197,9 +197,11 @@ std::unique_ptr<comm::Communicator> Processes::world(
   return s.nccl->communicator();
 }
 
-void Processes::agree(std::exception_ptr mine) {
+std::vector<std::string> Processes::agree(
+    std::exception_ptr mine,
+    const std::string& text) {
   try {
-    state_->channel->agree(mine);
+    return state_->channel->agree(mine, text);
   } catch (...) {
     // Who had the error prints it, once.
     state_->quiet =

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "comm/communicator.h"
@@ -36,8 +37,10 @@ class Processes {
   std::unique_ptr<comm::Communicator> world(
       BackEnd back_end, at::Device device, double timeout);
 
-  // Collective: throws on all where one comes with an error.
-  void agree(std::exception_ptr mine);
+  // Collective: throws on all where one comes with an error. Else returns the
+  // lines of text that all have brought.
+  std::vector<std::string> agree(
+      std::exception_ptr mine, const std::string& text = "");
   // agree() on what the body throws.
   void all_or_none(const std::function<void()>& body);
   // Worker 0's text, to all.

@@ -28,35 +28,12 @@
 #include "run/plan.h"
 #include "run/report.h"
 #include "run/resume.h"
+#include "run/setup.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
 
 namespace {
-
-int cores_per_worker(std::int64_t workers) {
-  return std::max(1, device::cpu_cores() / static_cast<int>(workers));
-}
-
-// Cores that a worker's own operators use. Set before the workers start: each
-// thread takes it over at its first parallel operator.
-int threads_per_worker(const RunOptions& options, std::int64_t workers) {
-  if (options.train.threads > 0) {
-    return static_cast<int>(options.train.threads);
-  }
-  // As PyTorch does; launchers set it for processes that share a host.
-  const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
-  return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
-                    : cores_per_worker(workers);
-}
-
-// The options with `auto` decode threads replaced by the cores, shared out.
-RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
-  if (options.data.decode_threads == "auto") {
-    options.data.decode_threads = std::to_string(cores_per_worker(workers));
-  }
-  return options;
-}
 
 // Damaged files of the set; nothing where there are none.
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
@@ -72,86 +49,6 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   }
   std::ranges::sort(paths);
   return {{"count", count}, {"files", paths}};
-}
-
-// Everything that can be wrong before a worker starts, and what workers share.
-struct Setup {
-  RunOptions options;
-  at::Device device = at::kCPU;
-  data::Dataset dataset;
-  data::Images validation;
-  RunLength length;
-  std::unique_ptr<InitialModel> initial;
-  BackEnd back_end = BackEnd::Local;
-  std::mutex mutex;  // of the result
-};
-
-// `launch`: null where the workers are threads of this process.
-void prepare(
-    Setup& s,
-    const RunOptions& configured,
-    const comm::Launch* launch,
-    Log& log) {
-  const int workers = static_cast<int>(configured.workers);
-  const int local_workers = launch == nullptr ? workers : launch->local_size;
-  s.options = with_decode_threads(configured, local_workers);
-  const RunOptions& options = s.options;
-  s.device = device::pick_device(
-      options.device, launch == nullptr ? 0 : launch->local_rank);
-  const BackEndChoice choice = choose_back_end(
-      options.comm,
-      {workers,
-       launch != nullptr,
-       launch == nullptr ? "" : launch->source,
-       launch != nullptr && launch->has_mpi,
-       local_workers,
-       s.device.is_cuda(),
-       static_cast<int>(device::cuda_devices().size()),
-       comm::nccl_version() > 0});
-  s.back_end = choice.back_end;
-  if (!choice.note.empty()) {
-    log.warning(choice.note);
-  }
-  s.dataset = data::load_dataset(options.data, &log);
-  s.validation =
-      data::hold_out(s.dataset.train, options.data.validation, options.seed);
-  log.info(
-      options.name,
-      ": ",
-      options.data.name,
-      " from ",
-      s.dataset.found_in,
-      ", ",
-      with_commas(s.dataset.train.size()),
-      " training and ",
-      with_commas(s.dataset.test.size()),
-      " test images");
-
-  // Whatever is wrong shows before the folder of an earlier run is touched.
-  const nn::InputShape shape = input_shape(s.dataset);
-  s.length = check_run(options, shape, s.dataset.train.size());
-  check_memory(options, shape, local_workers);
-  at::set_num_threads(threads_per_worker(options, 1));
-  s.initial = std::make_unique<InitialModel>(
-      options, shape, launch == nullptr ? workers : 1);
-}
-
-// The folder of the run, made ready for a fresh start or to go on.
-void open_folder(
-    const RunOptions& options,
-    const std::string& folder,
-    const ResumeChoice& resume,
-    Log& log) {
-  make_folders(folder);
-  if (!resume.from) {
-    clear_run(folder, log);
-  }
-  std::error_code ignored;
-  for (const char* result :
-       {"/summary.json", "/model.safetensors", "/failure.json"}) {
-    std::filesystem::remove(folder + result, ignored);
-  }
-  atomic_write(folder + "/config.yaml", to_yaml(options));
 }
 
 SessionResult report(
@@ -210,6 +107,7 @@ SessionResult train_as(
   }
 
   Setup setup;
+  choose_place(setup, configured, processes, log);
   all_or_none([&] {
     prepare(
         setup,

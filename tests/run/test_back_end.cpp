@@ -9,7 +9,7 @@ namespace abtrain::run {
 namespace {
 
 WorkerPlace threads(int workers) {
-  return {.workers = workers, .local_workers = workers, .has_nccl = true};
+  return {.workers = workers, .has_nccl = true};
 }
 
 WorkerPlace threads_on_gpus(int workers, int gpus) {
@@ -19,19 +19,18 @@ WorkerPlace threads_on_gpus(int workers, int gpus) {
   return place;
 }
 
-// Of two hosts.
-WorkerPlace processes(int on_this_host) {
+WorkerPlace processes(int workers) {
   return {
-      .workers = 2 * on_this_host,
+      .workers = workers,
       .processes = true,
       .launcher = "Open MPI",
       .has_mpi = true,
-      .local_workers = on_this_host,
       .has_nccl = true};
 }
 
-WorkerPlace processes_on_gpus(int on_this_host, int gpus) {
-  WorkerPlace place = processes(on_this_host);
+// `gpus`: of all hosts.
+WorkerPlace processes_on_gpus(int workers, int gpus) {
+  WorkerPlace place = processes(workers);
   place.on_gpu = true;
   place.gpus = gpus;
   return place;
@@ -97,43 +96,43 @@ TEST(BackEndOfThreads, Refusals) {
 }
 
 TEST(BackEndOfProcesses, Table) {
-  EXPECT_EQ(choice("auto", processes(2)), "mpi");
-  EXPECT_EQ(choice("mpi", processes(2)), "mpi");
+  EXPECT_EQ(choice("auto", processes(4)), "mpi");
+  EXPECT_EQ(choice("mpi", processes(4)), "mpi");
   for (const std::string comm : {"auto", "nccl"}) {
-    EXPECT_EQ(choice(comm, processes_on_gpus(2, 2)), "nccl") << comm;
-    EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(2, 2))), "nccl");
+    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl") << comm;
+    EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(4, 4))), "nccl");
     EXPECT_EQ(
         choice(comm, processes_on_gpus(4, 2)),
         "mpi: 4 workers share 2 GPUs, but NCCL wants one for each: they talk "
         "through the hosts' memory (comm: mpi)");
     EXPECT_EQ(
-        choice(comm, without_nccl(processes_on_gpus(2, 2))),
+        choice(comm, without_nccl(processes_on_gpus(4, 4))),
         "mpi: this build has no NCCL: workers talk through the hosts' memory "
         "(comm: mpi)");
   }
-  EXPECT_EQ(choice("mpi", processes_on_gpus(2, 2)), "mpi");
+  EXPECT_EQ(choice("mpi", processes_on_gpus(4, 4)), "mpi");
   EXPECT_EQ(choice("mpi", processes_on_gpus(4, 2)), "mpi");
 }
 
 TEST(BackEndOfProcesses, Refusals) {
-  for (const WorkerPlace& place : {processes(2), processes_on_gpus(2, 2)}) {
+  for (const WorkerPlace& place : {processes(4), processes_on_gpus(4, 4)}) {
     expect_refused("local", place, "Open MPI started 4 processes");
   }
-  expect_refused("nccl", processes(2), "nccl needs GPUs");
+  expect_refused("nccl", processes(4), "nccl needs GPUs");
   const std::string how = ": start them with `mpirun` or `srun --mpi=pmix`";
   const std::string nothing =
       "torchrun started 4 processes, but nothing of MPI, which is needed by ";
   expect_refused(
-      "auto", without_mpi(processes(2)), nothing + "workers on CPUs" + how);
+      "auto", without_mpi(processes(4)), nothing + "workers on CPUs" + how);
   expect_refused(
-      "mpi", without_mpi(processes_on_gpus(2, 2)), nothing + "comm: mpi" + how);
+      "mpi", without_mpi(processes_on_gpus(4, 4)), nothing + "comm: mpi" + how);
   expect_refused(
       "auto",
-      without_mpi(processes_on_gpus(2, 1)),
+      without_mpi(processes_on_gpus(4, 2)),
       nothing + "workers that share a GPU" + how);
   expect_refused(
       "auto",
-      without_mpi(without_nccl(processes_on_gpus(2, 2))),
+      without_mpi(without_nccl(processes_on_gpus(4, 4))),
       nothing + "workers on GPUs without NCCL in this build" + how);
 }
 

@@ -1,0 +1,154 @@
+#include "run/setup.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/socket.h"
+#include "comm/nccl.h"
+#include "device/devices.h"
+#include "run/config.h"
+#include "run/plan.h"
+
+namespace abtrain::run {
+
+namespace {
+
+int cores_per_worker(std::int64_t workers) {
+  return std::max(1, device::cpu_cores() / static_cast<int>(workers));
+}
+
+// "host id" of the GPU that a worker computes on, "" on a CPU.
+std::string name_of_gpu(const at::Device& device) {
+  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+    if (gpu.device == device) {
+      return str(host_name(), " ", gpu.id);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int threads_per_worker(const RunOptions& options, std::int64_t workers) {
+  if (options.train.threads > 0) {
+    return static_cast<int>(options.train.threads);
+  }
+  // As PyTorch does; launchers set it for processes that share a host.
+  const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
+  return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
+                    : cores_per_worker(workers);
+}
+
+RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
+  if (options.data.decode_threads == "auto") {
+    options.data.decode_threads = std::to_string(cores_per_worker(workers));
+  }
+  return options;
+}
+
+void choose_place(
+    Setup& s, const RunOptions& options, Processes* processes, Log& log) {
+  WorkerPlace place;
+  place.workers = static_cast<int>(options.workers);
+  place.has_nccl = comm::nccl_version() > 0;
+  std::vector<std::string> gpus;
+  if (processes == nullptr) {
+    s.device = device::pick_device(options.device);
+    place.on_gpu = s.device.is_cuda();
+    for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+      gpus.push_back(gpu.id);
+    }
+  } else {
+    const comm::Launch& launch = processes->launch();
+    processes->all_or_none([&] {
+      s.device = device::pick_device(options.device, launch.local_rank);
+    });
+    gpus = processes->agree(nullptr, name_of_gpu(s.device));
+    place.processes = true;
+    place.launcher = launch.source;
+    place.has_mpi = launch.has_mpi;
+  }
+  const auto decide = [&] {
+    const auto without = std::ranges::find(gpus, "");
+    if (place.processes) {
+      place.on_gpu = without == gpus.end();
+    }
+    ABT_CHECK(
+        place.on_gpu || std::ranges::count(gpus, "") == std::ssize(gpus),
+        Config,
+        "device: worker ",
+        without - gpus.begin(),
+        " has no GPU, but others have one");
+    std::ranges::sort(gpus);
+    place.gpus = static_cast<int>(
+        std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+    const BackEndChoice choice = choose_back_end(options.comm, place);
+    s.back_end = choice.back_end;
+    if (!choice.note.empty()) {
+      log.warning(choice.note);
+    }
+  };
+  if (processes == nullptr) {
+    decide();
+  } else {
+    processes->all_or_none(decide);
+  }
+}
+
+void prepare(
+    Setup& s,
+    const RunOptions& configured,
+    const comm::Launch* launch,
+    Log& log) {
+  const int workers = static_cast<int>(configured.workers);
+  const int local_workers = launch == nullptr ? workers : launch->local_size;
+  s.options = with_decode_threads(configured, local_workers);
+  const RunOptions& options = s.options;
+  s.dataset = data::load_dataset(options.data, &log);
+  s.validation =
+      data::hold_out(s.dataset.train, options.data.validation, options.seed);
+  log.info(
+      options.name,
+      ": ",
+      options.data.name,
+      " from ",
+      s.dataset.found_in,
+      ", ",
+      with_commas(s.dataset.train.size()),
+      " training and ",
+      with_commas(s.dataset.test.size()),
+      " test images");
+
+  // Whatever is wrong shows before the folder of an earlier run is touched.
+  const nn::InputShape shape = input_shape(s.dataset);
+  s.length = check_run(options, shape, s.dataset.train.size());
+  check_memory(options, shape, local_workers);
+  at::set_num_threads(threads_per_worker(options, 1));
+  s.initial = std::make_unique<InitialModel>(
+      options, shape, launch == nullptr ? workers : 1);
+}
+
+void open_folder(
+    const RunOptions& options,
+    const std::string& folder,
+    const ResumeChoice& resume,
+    Log& log) {
+  make_folders(folder);
+  if (!resume.from) {
+    clear_run(folder, log);
+  }
+  std::error_code ignored;
+  for (const char* result :
+       {"/summary.json", "/model.safetensors", "/failure.json"}) {
+    std::filesystem::remove(folder + result, ignored);
+  }
+  atomic_write(folder + "/config.yaml", to_yaml(options));
+}
+
+}  // namespace abtrain::run

@@ -1,0 +1,60 @@
+// What must be right before a worker starts, and what the workers of a process
+// share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "comm/launch.h"
+#include "data/dataset.h"
+#include "run/back_end.h"
+#include "run/initial_model.h"
+#include "run/processes.h"
+#include "run/resume.h"
+#include "run/run_length.h"
+#include "run/run_options.h"
+
+namespace abtrain::run {
+
+struct Setup {
+  RunOptions options;
+  at::Device device = at::kCPU;
+  data::Dataset dataset;
+  data::Images validation;
+  RunLength length;
+  std::unique_ptr<InitialModel> initial;
+  BackEnd back_end = BackEnd::Local;
+  std::mutex mutex;  // of the result
+};
+
+// Where the workers compute and how they talk; `processes` is null where they are
+// threads. Collective: all processes see the same list of GPUs and choose alike.
+void choose_place(
+    Setup& setup, const RunOptions& options, Processes* processes, Log& log);
+
+// Data, length, first weights. `launch`: null where the workers are threads.
+void prepare(
+    Setup& setup,
+    const RunOptions& options,
+    const comm::Launch* launch,
+    Log& log);
+
+// The folder of the run, made ready for a fresh start or to go on.
+void open_folder(
+    const RunOptions& options,
+    const std::string& folder,
+    const ResumeChoice& resume,
+    Log& log);
+
+// The options with `auto` decode threads replaced by the cores, shared out.
+RunOptions with_decode_threads(RunOptions options, std::int64_t workers);
+
+// Cores that a worker's own operators use. Set before the workers start: each
+// thread takes it over at its first parallel operator.
+int threads_per_worker(const RunOptions& options, std::int64_t workers);
+
+}  // namespace abtrain::run
