@@ -134,10 +134,13 @@ void Socket::keep_alive() const {
   const int idle = 30;
   const int interval = 10;
   const int probes = 3;
+  const unsigned unanswered = 60'000;  // ms, where data is under way
   ::setsockopt(file_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
   ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
   ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+  ::setsockopt(
+      file_, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof(unanswered));
   ::setsockopt(file_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 

@@ -22,16 +22,6 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-std::int64_t code_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return e.exit_code();
-  } catch (...) {
-    return 1;
-  }
-}
-
 // The error that a code stands for; 1, an internal one, has no kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text) {
   if (code == 1) {
@@ -325,7 +315,7 @@ std::vector<std::string> ControlChannel::agree(
   s.to_hub(
       {Type::Vote,
        s.options.rank,
-       failed ? code_of(mine) : 0,
+       failed ? exit_code_of(mine) : 0,
        failed ? message_of(mine) : text});
   lock.lock();
   s.changed.wait(
@@ -358,7 +348,7 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
     state_->to_hub(
         {Type::Failed,
          state_->options.rank,
-         code_of(cause),
+         exit_code_of(cause),
          str("worker ",
              state_->options.rank,
              " on ",

@@ -16,14 +16,18 @@ std::string message_of(const std::exception_ptr& cause) {
   }
 }
 
-bool is_echo(const std::exception_ptr& error) {
+int exit_code_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    return e.kind() == ErrorKind::PeerLost;
+    return e.exit_code();
   } catch (...) {
-    return false;
+    return 1;
   }
+}
+
+bool is_echo(const std::exception_ptr& error) {
+  return exit_code_of(error) == static_cast<int>(ErrorKind::PeerLost);
 }
 
 bool Failure::set(std::exception_ptr cause) noexcept {

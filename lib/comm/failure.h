@@ -31,6 +31,9 @@ class Failure {
 // What a worker tells others of its error.
 std::string message_of(const std::exception_ptr& cause);
 
+// The exit code that an error stands for; 1 where it is not an abtrain::Error.
+int exit_code_of(const std::exception_ptr& error);
+
 // True for Error(PeerLost), which only follows from another's failure.
 bool is_echo(const std::exception_ptr& error);
 

@@ -37,18 +37,8 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // For processes that the launcher has not started all at once.
 constexpr double kMeetSeconds = 300;
 
-int code_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return e.exit_code();
-  } catch (...) {
-    return 1;
-  }
-}
-
 bool is_stop(const std::exception_ptr& error) {
-  return code_of(error) == static_cast<int>(ErrorKind::Stopped);
+  return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
 }
 
 // Errors with a place of their own are printed as they are.
@@ -116,7 +106,7 @@ struct Processes::State {
 void Processes::State::on_failure(
     const comm::Launch& launch,
     std::exception_ptr cause) {
-  const int code = code_of(cause);
+  const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
   if (mpi) {
     mpi->abort(cause);
@@ -243,7 +233,7 @@ void Processes::run(const std::function<int()>& body) {
     code = body();
   } catch (...) {
     const auto error = std::current_exception();
-    code = code_of(error);
+    code = comm::exit_code_of(error);
     s.log.live("");
     if (!is_stop(error)) {
       end_badly(error);
@@ -261,7 +251,7 @@ void Processes::run(const std::function<int()>& body) {
 
 void Processes::end_badly(const std::exception_ptr& error) {
   State& s = *state_;
-  const int code = code_of(error);
+  const int code = comm::exit_code_of(error);
   if (s.quiet) {
     std::this_thread::sleep_for(kLastWords);
     leave(code);
@@ -271,7 +261,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
     // Printed by the worker that failed, or by the channel's thread.
     std::unique_lock lock(s.mutex);
     s.changed.wait_for(lock, kGrace, [&] { return s.told; });
-    leave(code_of(cause));
+    leave(comm::exit_code_of(cause));
   }
   s.channel->fail(error);
   std::cerr << (first() ? is_located(error) ? std::string() : "abtrain: "

@@ -107,7 +107,8 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
         {"communication", seconds(&TimeSplit::communication)},
         {"svd", seconds(&TimeSplit::svd)},
         {"data", seconds(&TimeSplit::data)},
-        {"evaluate", seconds(&TimeSplit::evaluate)}}},
+        {"evaluate", seconds(&TimeSplit::evaluate)},
+        {"checkpoint", seconds(&TimeSplit::checkpoint)}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", layers_json(result.layers)}};

@@ -227,8 +227,10 @@ TEST(CliRun, AnEarlierRunOfTheName) {
     const Outcome outcome = run(small_run(folder, refused), Stream::Error);
     EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
     EXPECT_EQ(content(folder.file("small/summary.json")), summary);
+    // Of how workers talk only the machine of the run can tell.
     EXPECT_EQ(
-        run("plan " + small_run(folder, refused), Stream::Error).exit_code, 78);
+        run("plan " + small_run(folder, refused), Stream::Error).exit_code,
+        contains(refused, "comm") ? 0 : 78);
   }
   const Outcome failed = run(
       small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd"),
@@ -261,13 +263,13 @@ TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   EXPECT_TRUE(contains(wrong.text, "'fc9' matches no layer")) << wrong.text;
 }
 
-TEST(CliRun, CopiesOfALauncherAreRefused) {
+TEST(CliRun, AHalfSetLauncherIsNamed) {
   const TempFolder folder;
   setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
   const Outcome outcome = run(small_run(folder), Stream::Error);
   unsetenv("OMPI_COMM_WORLD_SIZE");
-  EXPECT_EQ(outcome.exit_code, 78);
-  EXPECT_TRUE(contains(outcome.text, "4 processes")) << outcome.text;
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(contains(outcome.text, "OMPI_COMM_WORLD_RANK")) << outcome.text;
   EXPECT_FALSE(std::filesystem::exists(folder.file("small")));
 }
 

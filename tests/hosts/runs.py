@@ -12,6 +12,7 @@ from pathlib import Path
 PROGRAM = os.environ["ABTRAIN"]
 FAULTS = os.environ["ABTRAIN_FAULTS"]
 MPIEXEC = os.environ.get("MPIEXEC", "")
+CONFIGS = str(Path(__file__).resolve().parents[2] / "configs")
 LIMIT = 120  # seconds for one run: far more than any takes
 
 SMALL = [
@@ -57,7 +58,7 @@ class Runs(unittest.TestCase):
         return [*launcher, *words, *extra]
 
     def environment(self, **more):
-        names = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        names = {**os.environ, "ABTRAIN_CONFIGS": CONFIGS, "OMPI_ALLOW_RUN_AS_ROOT": "1",
                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
         return {**names, **more}
 
