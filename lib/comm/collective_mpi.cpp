@@ -47,6 +47,12 @@ std::uint32_t kind_of(const Call& call) {
   return (hash ^ hash >> kKindBits) & kKindMask;
 }
 
+void copy_bytes(char* to, const char* from, std::size_t count) {
+  if (count > 0) {  // nothing may lie at no address
+    std::memmove(to, from, count);
+  }
+}
+
 bool advance_all(std::vector<MpiStream>& streams) {
   bool moved = false;
   for (MpiStream& stream : streams) {
@@ -110,7 +116,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   const std::int64_t numel = in.numel();
   if (n == 1) {
     if (!in_place) {
-      std::memmove(bytes_at(call_.out, 0), bytes_at(in, 0), in.nbytes());
+      copy_bytes(bytes_at(call_.out, 0), bytes_at(in, 0), in.nbytes());
     }
     return;
   }
@@ -177,7 +183,7 @@ void MpiCollective::gather() {
   }
   char* own =
       bytes_at(call_.out, begins[static_cast<std::size_t>(group_.rank)]);
-  std::memmove(own, bytes_at(call_.in, 0), call_.in.nbytes());
+  copy_bytes(own, bytes_at(call_.in, 0), call_.in.nbytes());
 }
 
 void MpiCollective::broadcast() {
