@@ -53,10 +53,10 @@ void copy_bytes(char* to, const char* from, std::size_t count) {
   }
 }
 
-bool advance_all(std::vector<MpiStream>& streams) {
+bool post_all(std::vector<MpiStream>& streams) {
   bool moved = false;
   for (MpiStream& stream : streams) {
-    moved |= stream.advance();
+    moved |= stream.post();
   }
   return moved;
 }
@@ -243,12 +243,46 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   return end;
 }
 
+// One look for all streams: every call into MPI asks the system about all of its
+// connections.
+bool MpiCollective::take_arrivals() {
+  std::vector<MpiStream*> streams;
+  std::vector<MPI_Request> requests;
+  for (auto* all : {&parts_in_, &parts_out_, &results_in_, &results_out_}) {
+    for (MpiStream& stream : *all) {
+      if (stream.oldest() != MPI_REQUEST_NULL) {
+        streams.push_back(&stream);
+        requests.push_back(stream.oldest());
+      }
+    }
+  }
+  int through = 0;
+  std::vector<int> which(requests.size());
+  check_mpi(
+      MPI_Testsome(
+          static_cast<int>(requests.size()),
+          requests.data(),
+          &through,
+          which.data(),
+          MPI_STATUSES_IGNORE),
+      "MPI_Testsome");
+  for (int i = 0; i < through && through != MPI_UNDEFINED; ++i) {
+    streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]
+        ->oldest_is_through();
+  }
+  return through != MPI_UNDEFINED && through > 0;
+}
+
 bool MpiCollective::advance() {
-  bool moved = advance_all(parts_out_);
+  bool moved = false;
+  while (take_arrivals()) {
+    moved = true;
+  }
+  moved |= post_all(parts_out_);
   for (MpiStream& stream : parts_in_) {
     // A ring's place is free again once its piece has been added up.
     stream.allow(std::min(stream.bytes(), reduced_ + kWindow * kPieceBytes));
-    moved |= stream.advance();
+    moved |= stream.post();
   }
   const std::int64_t own_bytes = own_count_ * width_;
   while (!parts_in_.empty() && reduced_ < own_bytes &&
@@ -266,8 +300,8 @@ bool MpiCollective::advance() {
       results_in_[i].allow(parts_out_[i].finished());
     }
   }
-  moved |= advance_all(results_out_);
-  moved |= advance_all(results_in_);
+  moved |= post_all(results_out_);
+  moved |= post_all(results_in_);
   if (moved) {
     moved_at_ = Clock::now();
   }

@@ -39,6 +39,7 @@ class MpiCollective {
 
  private:
   using Way = MpiStream::Way;
+  bool take_arrivals();
   void exchange(const at::Tensor& in, bool in_place);
   void gather();
   void broadcast();

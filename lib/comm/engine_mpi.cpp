@@ -17,10 +17,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// Between two looks at transfers that do not move; longer the longer nothing
-// has, so that workers who wait do not take the cores of those who compute.
-constexpr microseconds kShortPause{30};
-constexpr microseconds kLongPause{300};
+// Between two looks at transfers that do not move; it grows with the time that
+// nothing has, so that workers who wait leave the cores to those who compute.
+constexpr microseconds kShortestPause{20};
+constexpr microseconds kLongestPause{1000};
 constexpr double kProbeSeconds = 1;
 
 // Of all members of `group`, their ranks in the world.
@@ -195,6 +195,7 @@ void MpiWorld::Engine::initialise() {
 
 void MpiWorld::Engine::serve() {
   auto moved_at = Clock::now();
+  bool moved = true;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -204,11 +205,14 @@ void MpiWorld::Engine::serve() {
       if (open_.empty()) {
         posted_.wait(lock, something);
         moved_at = Clock::now();
-      } else if (Clock::now() - moved_at > microseconds(100)) {
-        const bool long_since =
-            Clock::now() - moved_at > std::chrono::milliseconds(20);
+        moved = true;
+      } else if (!moved) {
+        const auto idle = std::chrono::duration_cast<microseconds>(
+            Clock::now() - moved_at);
         posted_.wait_for(
-            lock, long_since ? kLongPause : kShortPause, something);
+            lock,
+            std::clamp(idle / 4, kShortestPause, kLongestPause),
+            something);
       }
       if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {
         return;
@@ -218,7 +222,8 @@ void MpiWorld::Engine::serve() {
         inbox_.pop_front();
       }
     }
-    if (advance()) {
+    moved = advance();
+    if (moved) {
       moved_at = Clock::now();
     }
   }

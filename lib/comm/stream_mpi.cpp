@@ -38,19 +38,13 @@ std::int64_t MpiStream::end_of_piece(std::int64_t begin) const {
   return std::min(begin + kPieceBytes, bytes_);
 }
 
-bool MpiStream::advance() {
+void MpiStream::oldest_is_through() {
+  under_way_.pop_front();
+  finished_ = end_of_piece(finished_);
+}
+
+bool MpiStream::post() {
   bool moved = false;
-  while (!under_way_.empty()) {
-    int through = 0;
-    check_mpi(
-        MPI_Test(&under_way_.front(), &through, MPI_STATUS_IGNORE), "MPI_Test");
-    if (through == 0) {
-      break;
-    }
-    under_way_.pop_front();
-    finished_ = end_of_piece(finished_);
-    moved = true;
-  }
   while (posted_ < bytes_ &&
          static_cast<std::int64_t>(under_way_.size()) < kWindow &&
          end_of_piece(posted_) <= allowed_) {

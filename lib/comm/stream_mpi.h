@@ -33,8 +33,14 @@ class MpiStream {
   void allow_all() {
     allowed_ = bytes_;
   }
-  // Posts and tests; true where anything has moved. Throws Error.
-  bool advance();
+  // Posts what may be; true where that was anything. Throws Error.
+  bool post();
+  // The oldest message under way, MPI_REQUEST_NULL where there is none; and what
+  // to call once it is through.
+  MPI_Request oldest() const {
+    return under_way_.empty() ? MPI_REQUEST_NULL : under_way_.front();
+  }
+  void oldest_is_through();
   // The first so many bytes are through.
   std::int64_t finished() const {
     return finished_;
