@@ -79,8 +79,16 @@ def reached(evaluations, target):
                  if target and e["accuracy"] >= target), None)
 
 
+def is_enough(evaluations, arguments):
+    """At the target with --stop-at-target, or past --give-up."""
+    if arguments.stop_at_target and reached(evaluations, arguments.target):
+        return True
+    return bool(arguments.give_up and evaluations and
+                evaluations[-1]["train_seconds"] > arguments.give_up)
+
+
 def wait(process, metrics, arguments):
-    """Waits for a run; with --stop-at-target asks it to end there."""
+    """Waits for a run; asks it to end where it has done or taken enough."""
     until = time.monotonic() + arguments.limit
     asked = False
     while process.poll() is None:
@@ -93,8 +101,7 @@ def wait(process, metrics, arguments):
             except subprocess.TimeoutExpired:
                 process.kill()
             return process.wait()
-        if (arguments.stop_at_target and not asked and
-                reached(events(metrics, "evaluate"), arguments.target)):
+        if not asked and is_enough(events(metrics, "evaluate"), arguments):
             process.send_signal(signal.SIGUSR1)
             asked, until = True, min(until, time.monotonic() + 60)
     return process.returncode
@@ -165,13 +172,15 @@ def train(network, arguments, run, seed, rate):
                    / s["steps"] * 1e3,
                    metered=traffic["bytes_per_worker"]
                    + traffic["by_purpose"].get("metrics", 0))
-    elif hit and arguments.stop_at_target:
+    elif is_enough(tests, arguments):
         if code != STOPPED:
-            print(f"{name}: exit code {code} after the target", file=sys.stderr)
+            print(f"{name}: exit code {code} when stopped", file=sys.stderr)
         last = tests[-1]
         row.update(status="stopped", steps=last["step"],
                    accuracy=last["accuracy"],
                    ms_per_step=last["train_seconds"] / last["step"] * 1e3)
+        if not hit:
+            row["gave_up"] = last["train_seconds"]
     else:
         row["status"] = "failed"
         print(f"{name}: exit code {code}, see {log}", file=sys.stderr)
@@ -227,14 +236,16 @@ def table(rows):
     for (name, hosts), group in groups.items():
         good = [r for r in group if r["status"] != "failed"]
         if any(r["status"] == "stopped" for r in good):
-            name += " (stopped at target)"
+            name += " (stopped)"
         line = [name, hosts, f"{len(good)} of {len(group)}"]
         for _, key, unit, digits in COLUMNS:
             values = [r[key] / unit for r in good if r.get(key) is not None]
             # A target that some repeats missed has no median.
             whole = values and len(values) == len(good)
-            line.append(f"{statistics.median(values):,.{digits}f}"
-                        if whole else "-")
+            late = [r["gave_up"] for r in good if "gave_up" in r]
+            line.append(f"{statistics.median(values):,.{digits}f}" if whole
+                        else f"> {min(late):,.0f}"
+                        if late and key == "target_seconds" else "-")
         lines.append(line)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -280,6 +291,8 @@ def main():
     add("--seeds", type=int, nargs="+", help="these in place of --repeats")
     add("--target", type=float, help="accuracy, 0 to 1")
     add("--stop-at-target", action="store_true")
+    add("--give-up", type=float, metavar="SECONDS",
+        help="of training, after which a run is stopped short of the target")
     add("--evaluate-every", type=int, default=50, help="0: as configured")
     add("--limit", type=float, default=7200, help="seconds a run may take")
     add("--program", type=pathlib.Path,
