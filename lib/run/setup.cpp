@@ -75,16 +75,16 @@ void choose_place(
     place.has_mpi = launch.has_mpi;
   }
   const auto decide = [&] {
-    const auto without = std::ranges::find(gpus, "");
-    if (place.processes) {
+    if (place.processes) {  // each has named its own GPU
+      const auto without = std::ranges::find(gpus, "");
       place.on_gpu = without == gpus.end();
+      ABT_CHECK(
+          place.on_gpu || std::ranges::count(gpus, "") == std::ssize(gpus),
+          Config,
+          "device: worker ",
+          without - gpus.begin(),
+          " has no GPU, but others have one");
     }
-    ABT_CHECK(
-        place.on_gpu || std::ranges::count(gpus, "") == std::ssize(gpus),
-        Config,
-        "device: worker ",
-        without - gpus.begin(),
-        " has no GPU, but others have one");
     std::ranges::sort(gpus);
     place.gpus = static_cast<int>(
         std::unique(gpus.begin(), gpus.end()) - gpus.begin());
