@@ -80,17 +80,26 @@ void verify(const Checkpoint& checkpoint) {
   }
 }
 
-std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
-  std::vector<Checkpoint> found;
+std::vector<std::string> entries_of(
+    const std::string& run_folder,
+    const std::string& prefix) {
+  std::vector<std::string> paths;
   std::error_code none;
   for (fs::directory_iterator i(run_folder + "/" + kCheckpoints, none), end;
        !none && i != end;
        i.increment(none)) {
-    if (!i->path().filename().string().starts_with(kStepPrefix)) {
-      continue;
+    if (i->path().filename().string().starts_with(prefix)) {
+      paths.push_back(i->path().string());
     }
+  }
+  return paths;
+}
+
+std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
+  std::vector<Checkpoint> found;
+  for (const std::string& folder : entries_of(run_folder, kStepPrefix)) {
     try {
-      found.push_back(read_checkpoint(i->path().string()));
+      found.push_back(read_checkpoint(folder));
     } catch (const Error&) {
       // newest_checkpoint() names it.
     }
@@ -104,15 +113,7 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
 std::optional<Checkpoint> newest_checkpoint(
     const std::string& run_folder,
     Log& log) {
-  std::vector<std::string> folders;
-  std::error_code none;
-  for (fs::directory_iterator i(run_folder + "/" + kCheckpoints, none), end;
-       !none && i != end;
-       i.increment(none)) {
-    if (i->path().filename().string().starts_with(kStepPrefix)) {
-      folders.push_back(i->path().string());
-    }
-  }
+  std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
   // The number has leading zeros.
   std::ranges::sort(folders, std::ranges::greater());
   for (const std::string& folder : folders) {

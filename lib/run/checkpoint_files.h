@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace abtrain::run {
 
@@ -24,6 +25,9 @@ struct FileMark {
 };
 // Of a file on disk; throws MissingInput, Io.
 FileMark mark_of(const std::string& path);
+// Full paths in <run folder>/checkpoints of what begins so, in any order.
+std::vector<std::string> entries_of(
+    const std::string& run_folder, const std::string& prefix);
 // 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);
 

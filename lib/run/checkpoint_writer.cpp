@@ -210,8 +210,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
             name,
             " of worker ",
             r,
-            " is not to be seen by worker 0: `output` must be a folder that "
-            "all "
+            " is not to be seen by worker 0: `output` must be a folder that all "
             "hosts share");
         files[name] = {
             {"bytes", mark[0]},
@@ -294,33 +293,24 @@ void CheckpointWriter::prune() const {
 }
 
 void clean_checkpoints(const std::string& run_folder) {
-  std::vector<fs::path> left;
-  std::error_code none;
-  for (fs::directory_iterator i(run_folder + "/" + kCheckpoints, none), end;
-       !none && i != end;
-       i.increment(none)) {
-    const std::string name = i->path().filename().string();
-    if (name.starts_with(kUnfinished) || name.starts_with(kObsolete)) {
-      left.push_back(i->path());
-    }
+  std::error_code ignored;
+  for (const std::string& path : entries_of(run_folder, kUnfinished)) {
+    fs::remove_all(path, ignored);
   }
-  for (const fs::path& path : left) {
-    std::error_code ignored;
-    const std::string name = path.filename().string();
-    if (name.starts_with(kObsolete)) {
-      // A save may have ended between taking one away and putting its successor
-      // in its place.
-      const fs::path place =
-          path.parent_path() / name.substr(std::string_view(kObsolete).size());
-      try {
-        verify(read_checkpoint(path.string()));
-        if (!fs::exists(place)) {
-          rename(path.string(), place.string());
-          continue;
-        }
-      } catch (const Error&) {
-        // Half removed already.
+  for (const fs::path path : entries_of(run_folder, kObsolete)) {
+    // A save may have ended between taking one away and putting its successor in
+    // its place.
+    const fs::path place =
+        path.parent_path() /
+        path.filename().string().substr(std::string_view(kObsolete).size());
+    try {
+      verify(read_checkpoint(path.string()));
+      if (!fs::exists(place)) {
+        rename(path.string(), place.string());
+        continue;
       }
+    } catch (const Error&) {
+      // Half removed already.
     }
     fs::remove_all(path, ignored);
   }

@@ -151,12 +151,8 @@ ResumeChoice choose_resume(
   return choice;
 }
 
-void clear_run(const std::string& run_folder, Log& log) {
+void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   std::error_code ignored;
-  for (const char* result :
-       {"/summary.json", "/model.safetensors", "/failure.json"}) {
-    fs::remove(run_folder + result, ignored);
-  }
   clean_checkpoints(run_folder);
   const std::string place = run_folder + "/" + kCheckpoints;
   if (list_checkpoints(run_folder).empty()) {

@@ -28,8 +28,8 @@ ResumeChoice choose_resume(
 // The usual choice: auto in a Slurm job, which may be requeued; none elsewhere.
 std::string default_resume();
 
-// Clears the run folder for a fresh start. Checkpoints of an earlier run move to
-// checkpoints.previous, so that a forgotten --resume loses nothing.
-void clear_run(const std::string& run_folder, Log& log);
+// Makes room for the checkpoints of a fresh start: those of an earlier run move
+// to checkpoints.previous, so that a forgotten --resume loses nothing.
+void put_checkpoints_aside(const std::string& run_folder, Log& log);
 
 }  // namespace abtrain::run

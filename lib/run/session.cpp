@@ -9,23 +9,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
 #include "comm/control.h"
-#include "comm/nccl.h"
 #include "comm/run_workers.h"
 #include "data/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "run/autocast.h"
-#include "run/back_end.h"
 #include "run/config.h"
-#include "run/initial_model.h"
 #include "run/local_workers.h"
 #include "run/model_file.h"
-#include "run/plan.h"
 #include "run/report.h"
 #include "run/resume.h"
 #include "run/setup.h"
@@ -133,8 +128,7 @@ SessionResult train_as(
           "there is no '",
           folder,
           "/config.yaml', which worker 0 has written: `output` must be a "
-          "folder "
-          "that all hosts share");
+          "folder that all hosts share");
     });
   }
   const int threads = threads_per_worker(options, local_workers);

@@ -141,7 +141,7 @@ void open_folder(
     Log& log) {
   make_folders(folder);
   if (!resume.from) {
-    clear_run(folder, log);
+    put_checkpoints_aside(folder, log);
   }
   std::error_code ignored;
   for (const char* result :
