@@ -13,6 +13,18 @@
 
 namespace abtrain::data {
 
+namespace {
+
+void hand_over(const at::Tensor& made, c10::Device device, at::Tensor& to) {
+  if (to.defined()) {
+    to.copy_(made, /*non_blocking=*/true);
+  } else {
+    to = made.to(device, made.scalar_type(), /*non_blocking=*/true);
+  }
+}
+
+}  // namespace
+
 struct Loader::State {
   State(
       const Images& from,
@@ -21,14 +33,14 @@ struct Loader::State {
       std::int64_t size,
       std::int64_t ahead,
       std::int64_t first,
-      bool pin)
+      c10::Device target)
       : images(from),
         augment(how),
         order(which),
         batch_size(size),
         steps(size > 0 ? which.examples_per_epoch() / size : 0),
         prefetch(static_cast<std::size_t>(ahead)),
-        pinned(pin) {
+        device(target) {
     ABT_CHECK(
         size >= 1, Config, "data.batch_size: expected 1 or more, got ", size);
     ABT_CHECK(
@@ -63,7 +75,7 @@ struct Loader::State {
             std::span(examples).subspan(
                 static_cast<std::size_t>(step) * size, size),
             epoch);
-        if (pinned) {
+        if (device.is_cuda()) {
           batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
         }
         std::unique_lock lock(mutex);
@@ -83,7 +95,7 @@ struct Loader::State {
   const std::int64_t batch_size;
   const std::int64_t steps;
   const std::size_t prefetch;
-  const bool pinned;
+  const c10::Device device;
   double waited = 0;
 
   std::mutex mutex;
@@ -102,7 +114,7 @@ Loader::Loader(
     std::int64_t batch_size,
     std::int64_t prefetch,
     std::int64_t first_step,
-    bool pinned)
+    c10::Device device)
     : state_(std::make_unique<State>(
           images,
           augment,
@@ -110,10 +122,10 @@ Loader::Loader(
           batch_size,
           prefetch,
           first_step,
-          pinned)) {}
+          device)) {}
 Loader::~Loader() = default;
 
-Batch Loader::next() {
+void Loader::next(Batch& batch) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (state.ready.empty() && !state.error) {
@@ -127,11 +139,12 @@ Batch Loader::next() {
   if (state.ready.empty()) {
     std::rethrow_exception(state.error);
   }
-  Batch batch = std::move(state.ready.front());
+  const Batch made = std::move(state.ready.front());
   state.ready.pop_front();
   lock.unlock();
   state.taken.notify_one();
-  return batch;
+  hand_over(made.images, state.device, batch.images);
+  hand_over(made.labels, state.device, batch.labels);
 }
 
 std::int64_t Loader::steps_per_epoch() const {

@@ -1,25 +1,28 @@
 // A worker's batches, prepared ahead of the training by one thread.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <memory>
 
 #include "data/augment.h"
+#include "data/batch_source.h"
 #include "data/dataset.h"
 #include "data/order.h"
 
 namespace abtrain::data {
 
 // Not thread-safe: one consumer. Throws from next() what its thread threw.
-class Loader {
+class Loader : public BatchSource {
  public:
   // Batches of `batch_size` examples of the worker's share, epoch after epoch,
   // without end; an incomplete last batch of an epoch is dropped. `first_step`
   // starts in the middle. The references must outlive the loader;
   // order.epoch(e) is called by the loader's thread, up to `prefetch` batches
-  // before the first batch of epoch e is taken. `pinned`: batches lie in
-  // page-locked memory, for copies to a GPU that nobody waits for. Throws
-  // Config where an epoch has no full batch.
+  // before the first batch of epoch e is taken. For a GPU they are made in
+  // page-locked memory, and copied when they are taken. Throws Config where an
+  // epoch has no full batch.
   Loader(
       const Images& images,
       const Augment& augment,
@@ -27,13 +30,11 @@ class Loader {
       std::int64_t batch_size,
       std::int64_t prefetch,
       std::int64_t first_step = 0,
-      bool pinned = false);
-  ~Loader();
-  Batch next();
-  // Full steps in an epoch.
-  std::int64_t steps_per_epoch() const;
-  // Seconds that next() has waited.
-  double waited() const;
+      c10::Device device = c10::kCPU);
+  ~Loader() override;
+  void next(Batch& batch) override;
+  std::int64_t steps_per_epoch() const override;
+  double waited() const override;
 
  private:
   struct State;

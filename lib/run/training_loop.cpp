@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/loader.h"
 #include "device/stream.h"
 #include "run/autocast.h"
 
@@ -55,14 +56,14 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
           world_->rank(),
           world_->size(),
           options_.seed)),
-      loader_(std::make_unique<data::Loader>(
+      batches_(std::make_unique<data::Loader>(
           in_.dataset.train,
           augment_,
           *order_,
           options_.data.batch_size,
           options_.data.prefetch,
           first_step(inputs) * options_.train.accumulate,
-          /*pinned=*/in_.device.is_cuda())),
+          in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
   if (in_.initialise) {
@@ -93,12 +94,8 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
 at::Tensor Trainer::forward_backward(std::int64_t t) {
   at::Tensor sum;
   for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
-    const data::Batch batch = loader_->next();
-    const auto to_device = [&](const at::Tensor& tensor) {
-      return tensor.to(in_.device, tensor.scalar_type(), /*non_blocking=*/true);
-    };
-    const at::Tensor images = to_device(batch.images);
-    const at::Tensor labels = to_device(batch.labels);
+    data::Batch batch;
+    batches_->next(batch);
     // Every micro-batch of every worker drops other numbers.
     model_->seed_dropout(
         Random(
@@ -111,8 +108,8 @@ at::Tensor Trainer::forward_backward(std::int64_t t) {
     {
       const Autocast autocast(options_.train.precision, in_.device.type());
       loss = at::cross_entropy_loss(
-          model_->forward(images, true).to(at::kFloat),
-          labels,
+          model_->forward(batch.images, true).to(at::kFloat),
+          batch.labels,
           {},
           1,
           -100,
@@ -340,7 +337,7 @@ WorkerFigures Trainer::figures() const {
   f.seconds.train = total_seconds_;
   f.seconds.communication = meter_.seconds() - metrics_seconds_;
   f.seconds.svd = svd_before_ + recorder_.svd();
-  f.seconds.data = waited_before_ + loader_->waited();
+  f.seconds.data = waited_before_ + batches_->waited();
   f.seconds.compute = f.seconds.train - f.seconds.communication -
                       f.seconds.svd - f.seconds.data;
   f.trained_parameters = static_cast<double>(method_->block().numel());

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "comm/meter.h"
-#include "data/loader.h"
+#include "data/batch_source.h"
 #include "data/order.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -73,7 +73,7 @@ class Trainer {
   std::unique_ptr<methods::Method> method_;
   data::Augment augment_;
   std::unique_ptr<data::ExampleOrder> order_;
-  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<data::BatchSource> batches_;
   std::int64_t evaluate_every_;
   std::int64_t save_every_;
   std::optional<CheckpointWriter> writer_;

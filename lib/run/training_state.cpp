@@ -53,7 +53,7 @@ Scopes from_json(const ordered_json& json) {
 void Trainer::archive_figures(state::Archive& archive) {
   double seconds = watch_.seconds();
   double svd = svd_before_ + recorder_.svd();
-  double waited = waited_before_ + loader_->waited();
+  double waited = waited_before_ + batches_->waited();
   ordered_json traffic = to_json(meter_.scopes());
   std::vector<double> phases = {
       by_phase_.full_phase, by_phase_.ab_phase, by_phase_.switches};

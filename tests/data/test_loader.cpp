@@ -13,6 +13,12 @@
 namespace abtrain::data {
 namespace {
 
+Batch next_of(BatchSource& source) {
+  Batch batch;
+  source.next(batch);
+  return batch;
+}
+
 class LoaderTest : public testing::Test {
  protected:
   LoaderTest() {
@@ -68,7 +74,7 @@ TEST_F(LoaderTest, SameBatchesAsTheLoopByHand) {
                   static_cast<std::size_t>(step * batch_size),
                   static_cast<std::size_t>(batch_size)),
               epoch);
-          const Batch batch = loader.next();
+          const Batch batch = next_of(loader);
           ASSERT_TRUE(at::equal(batch.images, wanted.images));
           ASSERT_TRUE(at::equal(batch.labels, wanted.labels));
         }
@@ -81,12 +87,12 @@ TEST_F(LoaderTest, StartsInTheMiddle) {
   Loader whole(set_.train, *augment_, *order_, 3, 2);
   std::vector<Batch> batches;
   for (int i = 0; i < 12; ++i) {
-    batches.push_back(whole.next());
+    batches.push_back(next_of(whole));
   }
   for (const std::int64_t start : {0, 2, 3, 7, 9}) {
     Loader later(set_.train, *augment_, *order_, 3, 2, start);
     for (std::size_t i = static_cast<std::size_t>(start); i < 12; ++i) {
-      ASSERT_TRUE(at::equal(later.next().images, batches[i].images))
+      ASSERT_TRUE(at::equal(next_of(later).images, batches[i].images))
           << "step " << i << " from " << start;
     }
   }
@@ -107,7 +113,7 @@ TEST_F(LoaderTest, PreparesNoMoreThanAskedFor) {
   EXPECT_EQ(order.calls, 4);
   // What is ready costs no waiting.
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(loader.next().labels.size(0), 2);
+    EXPECT_EQ(next_of(loader).labels.size(0), 2);
   }
   EXPECT_EQ(loader.waited(), 0);
 }
@@ -116,11 +122,11 @@ TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
   const Failing order(6, 2);
   Loader loader(set_.train, *augment_, order, 2, 100);
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(loader.next().labels.size(0), 2);
+    EXPECT_EQ(next_of(loader).labels.size(0), 2);
   }
   for (int i = 0; i < 2; ++i) {
     expect_error(
-        [&] { loader.next(); },
+        [&] { next_of(loader); },
         ErrorKind::DamagedData,
         {"the order is broken"});
   }
@@ -131,7 +137,7 @@ TEST_F(LoaderTest, EndsWithAFullQueueAnEmptyOneAndAFailedThread) {
     const Failing order(2, i % 3 == 0 ? 0 : -1);
     Loader loader(set_.train, *augment_, order, 2, 1 + i % 4);
     if (i % 3 == 1) {
-      EXPECT_EQ(loader.next().labels.size(0), 2);
+      EXPECT_EQ(next_of(loader).labels.size(0), 2);
     }
   }
 }
@@ -146,7 +152,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
         const auto order = make_order({}, 23, worker, workers, 4);
         Loader loader(set_.train, *augment_, *order, 5, 2);
         for (int i = 0; i < 50; ++i) {
-          const Batch batch = loader.next();
+          const Batch batch = next_of(loader);
           const float* value = batch.images.const_data_ptr<float>();
           for (std::int64_t j = 0; j < batch.images.numel(); ++j) {
             sums[worker] += value[j];
@@ -175,7 +181,7 @@ TEST_F(LoaderTest, WaitedCountsOnlyWaiting) {
   double before = loader.waited();
   EXPECT_EQ(before, 0);
   for (int i = 0; i < 20; ++i) {
-    loader.next();
+    next_of(loader);
     EXPECT_GE(loader.waited(), before);
     before = loader.waited();
   }
