@@ -33,6 +33,8 @@ A machine that gives ten minutes a call:
   scripts/gpu_check.sh --build build/portable --out r1
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ddp --out r2
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ab --earlier r1 r2 --out r3
+Models and checkpoints need gigabytes: where the results are copied away, give them another
+place with --work.
 """
 
 
