@@ -86,8 +86,9 @@ def svd_ratio(model):
 
 
 def augment(f):
-    share = f["kernels"]["augment_share"]
-    return f"{100 * share:.0f} %", share >= 0.7
+    share, batch = f["kernels"]["augment_share"], f["kernels"]["batch"]
+    return (f"at least {100 * share:.0f} % at batches of {batch}",
+            share >= 0.7 and batch >= 8192)
 
 
 GATES = [
@@ -113,5 +114,5 @@ GATES = [
     Gate("ResNet-50 decomposition", "under 0.3 s", svd_seconds("resnet50", 0.3)),
     Gate("ResNet-50 decomposition, torch.linalg.svd / abtrain", "at least 5",
          svd_ratio("resnet50")),
-    Gate("augmentation kernel", "at least 70 % of a copy's bandwidth", augment),
+    Gate("augmentation kernel", "at least 70 % of a copy's bandwidth, large batches", augment),
 ]

@@ -79,7 +79,11 @@ print("4 matrices: torch.linalg.svd 2.000 s, bench_svd 0.200 s, ratio 0.100")
 """
 
 KERNELS = PYTHON + """
-print("copy 4000 GB/s\\naugment bf16 8192  2900 GB/s  72.5 %\\naugment fp32 64  900 GB/s  21 %")
+print("Card X, median of 9\\nkernel  type  size  ms  bytes moved  GB/s  of copy")
+for kernel, size, share in (("augment", "256 x 3x32x32", 21), ("augment", "8192 x 3x32x32", 90.5),
+                            ("augment, erase", "8192 x 3x32x32", 61),
+                            ("augment", "8192 x 1x28x28", 70.0), ("reduce", "2 x 33", 5)):
+    print(f"{kernel:16} fp32       {size:22} 0.1 99 4.5 {share:6.1f} %")
 """
 
 # One that knows no --kernel-name; `hazards` says what it finds.
@@ -173,6 +177,12 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(missed, ["VGG16 accuracy, AB, merged model", "VGG16 compression",
                                   "VGG16 traffic, AB", "VGG16 traffic, frugal"])
         self.assertEqual(self.gates(results)["augmentation kernel"], "not measured")
+
+    def test_the_worst_of_the_large_batches_counts(self):
+        self.write("build/bin/bench_kernels", KERNELS.replace("70.0", "69.9"))
+        code, results, _ = self.check("--parts", "kernels")
+        self.assertEqual((code, self.gates(results)["augmentation kernel"]), (1, "no"))
+        self.assertEqual(results["parts"]["kernels"]["figures"]["augment_erase_share"], 0.61)
 
     def test_a_shorter_run_decides_nothing(self):
         self.runs(vgg16_ab=(0.99, 50, 0.1, 1500))
