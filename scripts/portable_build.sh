@@ -34,6 +34,11 @@ for program in "$tree/abtrain" "$tree"/bench/bench_* "${floors[@]/#/$tree/tests/
     strip -o "$folder.new/bin/$(basename "$program")" "$program"
   fi
 done
+# What is neither in the wheel nor on every system would be missing there.
+strange=$(readelf -d "$folder.new"/bin/* | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
+  grep -vE '^(lib(torch|c10|nccl|cud|cublas|cusolver|cusparse|curand|cufft|nvJitLink|nvrtc)|lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|gomp)\.so|ld-linux)' || true)
+[[ -z $strange ]] || fail "the programs need libraries that another machine may lack: ${strange//$'\n'/ }"
+
 cp bench/*.py "$folder.new/bench/"
 cp -r configs "$folder.new/share/abtrain/"
 cp -r scripts/gpu_check.sh scripts/gpu_check "$folder.new/scripts/"
