@@ -99,7 +99,7 @@ def run_part(part, context, runner):
         except NotRun as reason:
             entry.update(state="not run", remark=str(reason))
         except PartFailed as reason:
-            entry.update(state="failed", remark=str(reason))
+            entry.update(state="failed", remark=str(reason), figures=reason.figures)
         except (KeyError, ValueError, TypeError, OSError, subprocess.SubprocessError) as reason:
             # Output of another shape than this script knows: the next part may be well.
             entry.update(state="failed", remark=f"{type(reason).__name__}: {reason}")

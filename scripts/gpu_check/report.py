@@ -15,15 +15,14 @@ def earlier_figures(folders, rehearse):
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
             results = json.load(file)
         for name, entry in results["parts"].items():
-            if entry["state"] == "done" and results["rehearsed"] == rehearse:
+            if entry["figures"] and results["rehearsed"] == rehearse:
                 parts[name] = {**entry, "from": str(folder)}
     return parts
 
 
 def verdicts(parts, rehearse):
     """Rows gate, wanted, seen, verdict."""
-    figures = {name: entry["figures"] for name, entry in parts.items()
-               if entry["state"] == "done"}
+    figures = {name: entry["figures"] for name, entry in parts.items() if entry["figures"]}
     return [(gate.name, gate.wanted, *gate.verdict(figures, rehearse)) for gate in GATES]
 
 

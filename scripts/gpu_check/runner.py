@@ -12,7 +12,12 @@ class NotRun(Exception):
 
 
 class PartFailed(Exception):
-    """A command that ended badly, or output that was not as expected."""
+    """A command that ended badly, or output that was not as expected; `figures` that were
+    seen before count all the same."""
+
+    def __init__(self, reason, figures=None):
+        super().__init__(reason)
+        self.figures = figures or {}
 
 
 class Result:

@@ -74,8 +74,18 @@ print("a table")
 print(json.dumps({"model": "x", **{k: {"ms": v, "low": v, "high": v} for k, v in ms.items()}}))
 """
 
+BENCH_SVD = PYTHON + """
+print("4 matrices on cuda\\northogonal sigma    2000.0 ms, worst\\nkaiming    sigma     200.0 ms, worst")
+print("    25088 x 4096: rank 5\\nkaiming    ratio     190.0 ms\\ntrained    sigma     250.0 ms")
+"""
+
+# The file `slow` makes it fail after the first driver.
 SVD = """
-print("4 matrices: torch.linalg.svd 2.000 s, bench_svd 0.200 s, ratio 0.100")
+import pathlib, sys
+print("torch.linalg.svd, driver default: 2.000 s", flush=True)
+if (pathlib.Path(__file__).parent / "slow").exists():
+    sys.exit(1)
+print("torch.linalg.svd, driver gesvd: 1.100 s")
 """
 
 KERNELS = PYTHON + """
@@ -111,7 +121,7 @@ class GpuCheck(unittest.TestCase):
         self.write("build/bin/abtrain", ABTRAIN)
         self.write("build/bin/test_ops", TESTS)
         self.write("build/bin/bench_step", PYTHON)
-        self.write("build/bin/bench_svd", PYTHON)
+        self.write("build/bin/bench_svd", BENCH_SVD)
         self.write("build/bin/bench_kernels", KERNELS)
         self.write("build/bench/step_vs_torch.py", STEPS)
         self.write("build/bench/svd_vs_torch.py", SVD)
@@ -177,6 +187,20 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(missed, ["VGG16 accuracy, AB, merged model", "VGG16 compression",
                                   "VGG16 traffic, AB", "VGG16 traffic, frugal"])
         self.assertEqual(self.gates(results)["augmentation kernel"], "not measured")
+
+    def test_decompositions(self):
+        code, results, _ = self.check("--parts", "svd")
+        seen = {gate["gate"]: gate["seen"] for gate in results["gates"]}
+        self.assertEqual(code, 0)
+        self.assertEqual(seen["ResNet-50 decomposition"], "0.250 s")
+        ratio = "VGG16 decomposition, torch.linalg.svd / abtrain"
+        self.assertEqual(seen[ratio], "5.50 times (1.100 s there)")
+        # Our own time stands, whatever happens to the rival.
+        (self.folder / "build/bench/slow").touch()
+        code, results, _ = self.check("--parts", "svd")
+        self.assertEqual((code, results["parts"]["svd"]["state"]), (1, "failed"))
+        self.assertEqual(self.gates(results)["VGG16 decomposition"], "yes")
+        self.assertEqual(results["parts"]["svd"]["figures"]["vgg16"]["torch_s"], 2.0)
 
     def test_the_worst_of_the_large_batches_counts(self):
         self.write("build/bin/bench_kernels", KERNELS.replace("70.0", "69.9"))
