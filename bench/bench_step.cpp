@@ -74,6 +74,7 @@ run::RunOptions options_of(int argc, char** argv) {
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
+  o.train.clip_norm = number("--clip", 0);  // 0: gradients as they are
   return o;
 }
 

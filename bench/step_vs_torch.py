@@ -4,16 +4,25 @@ PyTorch eager, turn by turn in one run.
 
     bench/step_vs_torch.py [MODEL ...] [--program build/release/bench/bench_step]
                            [--threads 2] [--rounds 5] [--batch N] [--ratio 10]
+    bench/step_vs_torch.py --device cuda [MODEL ...] [--batch 256] [--ratio 10]
 
-Models: vgg16-small, resnet18 (CIFAR stem), vit-tiny (patches of 4); all three
-unless named. Of others (mlp, lenet5, vgg16, resnet50, ...) only abtrain's dense
-and AB steps are compared. Medians over the rounds of each round's median step.
-PyTorch trains torchvision's or timm's model with the same loss and optimizer
-(AdamW, the faster of fused and foreach) in both memory layouts; the fastest of
-the four counts. abtrain's steps run its whole loop, the loader included;
-PyTorch's take a ready batch. Needs a Python with torch, torchvision and timm.
+Models: vgg16 (timm's, 134 million parameters), vgg16-small, resnet18 (CIFAR
+stem), vit-tiny (patches of 4); the last three unless named. Of others (mlp,
+lenet5, resnet50, ...) only abtrain's dense and AB steps are compared. Medians
+over the rounds of each round's median step. PyTorch trains torchvision's or
+timm's model with the same loss and optimizer; its fastest form counts. abtrain's
+steps run its whole loop, the loader included; PyTorch's take a ready batch.
+Needs a Python with torch, torchvision and timm.
+
+On the CPU PyTorch runs in fp32, in both memory layouts, with AdamW fused and
+foreach. With --device cuda both run in bf16: PyTorch eager under autocast,
+channels-last, with fused AdamW, its batch ready on the GPU, with and without
+cudnn.benchmark; abtrain with and without graphs. Both clip gradients to norm 1.
+--json prints the medians once more, as a last line of JSON for each model.
 """
 import argparse
+import contextlib
+import json
 import statistics
 import subprocess
 import time
@@ -49,8 +58,14 @@ def vit_tiny():
                              num_classes=10)
 
 
+def vgg16():
+    import timm
+    return timm.create_model("vgg16", num_classes=10)
+
+
 RIVALS = {"vgg16-small": vgg16_small, "resnet18": resnet18,
-          "vit-tiny": vit_tiny}
+          "vit-tiny": vit_tiny, "vgg16": vgg16}
+SMALL = ["vgg16-small", "resnet18", "vit-tiny"]
 
 
 class TorchSteps:
@@ -78,6 +93,101 @@ class TorchSteps:
             self.step()
             seconds.append(time.perf_counter() - start)
         return statistics.median(seconds) * 1e3
+
+
+class GpuSteps:
+    """PyTorch eager as a GPU likes it; on the CPU the same, by the clock."""
+
+    def __init__(self, build, arguments, benchmark):
+        self.device, self.benchmark = arguments.device, benchmark
+        layout = torch.channels_last
+        self.model = build().to(self.device, memory_format=layout).train()
+        self.images = torch.randn(arguments.batch, 3, 32, 32, device=self.device)
+        self.images = self.images.contiguous(memory_format=layout)
+        self.labels = torch.randint(10, (arguments.batch,), device=self.device)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
+        self.precision = contextlib.nullcontext
+        if arguments.precision == "bf16":
+            self.precision = lambda: torch.autocast(self.device, torch.bfloat16)
+
+    def step(self):
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.precision():
+            loss = nn.functional.cross_entropy(
+                self.model(self.images), self.labels)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+    def mean(self, steps, warmup):
+        """Milliseconds a step, over all of them: nothing waits in between."""
+        torch.backends.cudnn.benchmark = self.benchmark
+        for _ in range(warmup):
+            self.step()
+        if self.device == "cpu":
+            start = time.perf_counter()
+            for _ in range(steps):
+                self.step()
+            return (time.perf_counter() - start) * 1e3 / steps
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(steps):
+            self.step()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / steps
+
+
+def program_on_gpu(arguments, model, mode, graphs):
+    command = [arguments.program, model, mode, "--graphs", graphs, "--precision",
+               arguments.precision, "--device", arguments.device, "--threads",
+               str(arguments.threads), "--batch", str(arguments.batch), "--ratio",
+               str(arguments.ratio), "--steps", str(arguments.steps), "--clip", "1"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"exit code {done.returncode}: {' '.join(command)}")
+    return float(done.stdout.splitlines()[-1].split()[4])
+
+
+def compare_on_gpu(model, arguments):
+    """{form: {ms, low, high}}: torch, dense, dense_graphs, ab, ab_graphs."""
+    graphs = "on" if arguments.device == "cuda" else "off"
+    ours = {"dense": ("dense", "off"), "dense_graphs": ("dense", graphs),
+            "ab": ("only-b", "off"), "ab_graphs": ("only-b", graphs)}
+    warmup = 20 if arguments.device == "cuda" else 1
+    times = {name: [] for name in ours}
+    rival, figures = None, {}
+    if model in RIVALS:
+        forms = [GpuSteps(RIVALS[model], arguments, benchmark)
+                 for benchmark in (False, True)]
+        rival = min(forms, key=lambda form: form.mean(arguments.steps, warmup))
+        del forms
+        times = {"torch": [], **times}
+        figures["parameters"] = sum(p.numel() for p in rival.model.parameters())
+        figures["cudnn_benchmark"] = rival.benchmark
+    for _ in range(arguments.rounds):
+        if rival:
+            times["torch"].append(rival.mean(arguments.steps, warmup))
+        for name, (mode, graphs) in ours.items():
+            times[name].append(program_on_gpu(arguments, model, mode, graphs))
+    print(f"{model}, batch {arguments.batch}, {arguments.precision}, ratio "
+          f"{arguments.ratio:g}:1, {arguments.device}")
+    for name, values in times.items():
+        figures[name] = {"ms": statistics.median(values), "low": min(values),
+                         "high": max(values)}
+        print("  {0:22} {ms:9.3f} ms  ({low:.3f} to {high:.3f})".format(
+            name.replace("_", ", "), **figures[name]))
+    ms = {name: figures[name]["ms"] for name in times}
+    for label, over, under in (
+            ("dense / torch", "dense_graphs", "torch"),
+            ("AB / dense", "ab_graphs", "dense_graphs"),
+            ("AB without / with graphs", "ab", "ab_graphs"),
+            ("dense without / with", "dense", "dense_graphs")):
+        if under in ms:
+            print(f"  {label:26} {ms[over] / ms[under]:.3f}")
+    return figures
 
 
 def best_rival(model, arguments):
@@ -135,19 +245,35 @@ def compare(model, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", default=list(RIVALS))
+    parser.add_argument("models", nargs="*", default=SMALL)
     parser.add_argument("--program", default="build/release/bench/bench_step")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--rounds", type=int, help="5; with cuda 3")
+    parser.add_argument("--steps", type=int, help="a round; 5, with cuda 50")
+    parser.add_argument("--batch", type=int, help="128; with cuda 256")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16",
+                        help="with cuda, of both")
     parser.add_argument("--ratio", type=float, default=10)
     parser.add_argument("--pairs", action="store_true",
                         help="also two workers of one thread each")
+    parser.add_argument("--gpu-form", action="store_true",
+                        help="the comparison of --device cuda, also on the CPU")
+    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    on_gpu = arguments.device == "cuda" or arguments.gpu_form
+    for name, cpu, cuda in (("rounds", 5, 3), ("steps", 5, 50),
+                            ("batch", 128, 256)):
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, cuda if on_gpu else cpu)
     torch.set_num_threads(arguments.threads)
     for model in arguments.models:
-        compare(model, arguments)
+        if on_gpu:
+            figures = compare_on_gpu(model, arguments)
+            if arguments.json:
+                print(json.dumps({"model": model, **figures}), flush=True)
+        else:
+            compare(model, arguments)
 
 
 if __name__ == "__main__":

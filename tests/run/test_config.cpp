@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "data/image_folder_files.h"
+#include "methods/phase.h"
 #include "run/config_check.h"
 #include "run/plan.h"
 #include "temp_folder.h"
@@ -234,16 +236,50 @@ TEST(ConfigCheck, TellsWhichKeysConflict) {
 
 TEST(Configs, AllOfTheRepositoryAreRight) {
   const std::string configs = std::string(ABTRAIN_SOURCE_DIR) + "/configs";
+  // ImageNet's place is taken by a folder with an image a worker.
+  const TempFolder images;
+  data::add_image_folder(images, /*classes=*/2, /*train=*/8, /*val=*/1);
   int count = 0;
   for (const auto& entry : fs::directory_iterator(configs)) {
     if (entry.path().extension() == ".yaml") {
-      const RunOptions o = read_config(entry.path().string());
+      RunOptions o = read_config(entry.path().string());
       EXPECT_EQ(o.name, entry.path().stem().string());
+      if (o.data.name == "image-folder") {
+        EXPECT_EQ(o.workers * o.data.batch_size, 4096);
+        o.data.root = images.path();
+        o.data.batch_size = 1;
+      }
       EXPECT_NE(plan_text(o).find("memory a worker"), std::string::npos);
       ++count;
     }
   }
-  EXPECT_GE(count, 9);
+  EXPECT_GE(count, 16);
+}
+
+TEST(Configs, PublishedSchedulesInSteps) {
+  struct Row {
+    const char* config;
+    std::int64_t steps, warmup, sync_every, full_rank, rebound, global_batch;
+    const char* sync;
+  };
+  for (const Row& row : std::initializer_list<Row>{
+           {"vgg16_cifar10", 15000, 4330, 759, 60, 267, 1024, "only-b"},
+           {"resnet50_imagenet", 45000, 9300, 3000, 300, 750, 4096, "with-stale"},
+           {"vit_b16_imagenet", 45000, 12300, 2180, 300, 750, 4096, "only-b"}}) {
+    const RunOptions o = read_config(
+        std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + row.config + ".yaml");
+    RunLength length;
+    length.steps = o.train.steps;
+    const methods::PhasePlan plan = methods::make_phase_plan(o.method, length);
+    EXPECT_EQ(o.train.steps, row.steps);
+    EXPECT_EQ(plan.warmup, row.warmup);
+    EXPECT_EQ(plan.interval, row.sync_every);
+    EXPECT_EQ(plan.full_rank, row.full_rank);
+    EXPECT_EQ(
+        methods::make_ramp(o.method, plan, length).steps, row.rebound);
+    EXPECT_EQ(o.workers * o.data.batch_size, row.global_batch);
+    EXPECT_EQ(o.method.sync, row.sync);
+  }
 }
 
 TEST(Configs, TheExampleSaysWhatTheDesignSays) {

@@ -1,0 +1,24 @@
+# ABTRAIN_STATIC: yaml-cpp, zlib, libturbojpeg and GoogleTest go into the
+# programs, and no run path names a folder of this machine: the programs then
+# need only LibTorch's own libraries (LD_LIBRARY_PATH) and a C++ library as new.
+if(ABTRAIN_STATIC)
+  set(CMAKE_SKIP_RPATH ON)
+  set(ZLIB_USE_STATIC_LIBS ON)  # from CMake 3.24 on
+  find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
+  find_library(ABTRAIN_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a)
+  mark_as_advanced(ABTRAIN_YAML_CPP_ARCHIVE)
+  if(NOT ABTRAIN_YAML_CPP_ARCHIVE)
+    message(FATAL_ERROR "ABTRAIN_STATIC=ON, but there is no libyaml-cpp.a")
+  endif()
+endif()
+
+# Debian's CMake files of yaml-cpp know only the shared library.
+macro(abtrain_static_yaml_cpp)
+  if(ABTRAIN_STATIC)
+    get_target_property(configurations yaml-cpp IMPORTED_CONFIGURATIONS)
+    foreach(configuration IN LISTS configurations)
+      set_target_properties(yaml-cpp PROPERTIES
+        IMPORTED_LOCATION_${configuration} ${ABTRAIN_YAML_CPP_ARCHIVE})
+    endforeach()
+  endif()
+endmacro()

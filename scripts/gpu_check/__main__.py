@@ -1,0 +1,153 @@
+"""scripts/gpu_check.sh hands its arguments to this; see its --help."""
+import argparse
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import machine
+import report
+from parts import PARTS, Context
+from runner import NotRun, PartFailed, Runner
+
+NO_GPU = 66
+
+DESCRIPTION = """\
+Everything that needs a GPU, in one call or several: builds, or takes a carried build
+(scripts/portable_build.sh makes one), runs the GPU tests, the benchmarks and the full-size
+runs within a budget of seconds, and prints at its end which gates were reached. Needs no
+network, and of the machine only a Python with torch (the one of LibTorch) and a GPU.
+The runs on CIFAR-10 want ABTRAIN_DATA, the folder that holds cifar-10-batches-bin."""
+
+AFTERWORDS = """\
+Parts, in their order (a part that would not fit the rest of the budget is left out):
+{parts}
+
+The results folder holds report.md, results.json, machine.txt, output.log and runs.tar.gz.
+exit codes: 0 no part failed and no gate that was measured was missed; 1 otherwise; 2 wrong
+arguments; 66 no GPU.
+
+A machine that gives ten minutes a call:
+  scripts/gpu_check.sh --build build/portable --out r1
+  scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ddp --out r2
+  scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ab --earlier r1 r2 --out r3
+Models and checkpoints need gigabytes: where the results are copied away, give them another
+place with --work.
+"""
+
+
+def arguments():
+    names = [part.name for part in PARTS]
+    width = max(map(len, names))
+    parser = argparse.ArgumentParser(
+        prog="scripts/gpu_check.sh", description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=AFTERWORDS.format(
+            parts="\n".join(f"  {p.name:{width}}  {p.text}" for p in PARTS)))
+    parser.add_argument("--build", metavar="FOLDER", help="a carried build, or a CMake build "
+                        "folder; without it build/release is built, as quickstart.sh does")
+    parser.add_argument("--budget", type=float, default=540, metavar="SECONDS")
+    parser.add_argument("--parts", metavar="A,B,...", help="only these (default: all)")
+    parser.add_argument("--out", metavar="FOLDER", type=pathlib.Path,
+                        default=pathlib.Path("build/gpu_check"), help="results (%(default)s)")
+    parser.add_argument("--work", metavar="FOLDER", type=pathlib.Path,
+                        help="run folders with models and checkpoints (OUT.work)")
+    parser.add_argument("--earlier", metavar="FOLDER", nargs="+", default=[],
+                        help="results of earlier calls, whose figures count too")
+    parser.add_argument("--set", action="append", default=[], metavar="[PART:]KEY=VALUE",
+                        help="override a key of the training runs, or of one part's")
+    parser.add_argument("--rehearse", action="store_true",
+                        help="all parts at toy size on the CPU: checks this script, no gate")
+    options = parser.parse_args()
+    chosen = names if options.parts is None else options.parts.split(",")
+    for name in chosen:
+        if name not in names:
+            parser.error(f"--parts: expected some of {','.join(names)}; got '{name}'")
+    options.chosen = [part for part in PARTS if part.name in chosen]
+    for folder in options.earlier:
+        if not (pathlib.Path(folder) / "results.json").is_file():
+            parser.error(f"--earlier: no results.json in {folder}")
+    if options.build and not machine.Build(options.build).abtrain.is_file():
+        parser.error(f"--build: neither bin/abtrain nor abtrain is in {options.build}")
+    if options.work is None:
+        options.work = options.out.with_name(options.out.name + ".work")
+    return options
+
+
+def build_here():
+    """build/release, by the same script that the others use."""
+    subprocess.run(["bash", "-c", "source scripts/common.sh; scripts/setup.sh; build all"],
+                   cwd=machine.ROOT, check=True)
+    return machine.ROOT / "build/release"
+
+
+def run_part(part, context, runner):
+    began = time.monotonic()
+    entry = {"state": "done", "seconds": 0.0, "figures": {}}
+    least = 6 if context.rehearse else part.seconds
+    if runner.left() < least:
+        entry.update(state="not run", remark=f"{runner.left():.0f} s are left, it is not begun "
+                     f"with less than {least}")
+    else:
+        runner.say(f"== {part.name}: {part.text}")
+        try:
+            entry["figures"] = part.run(context)
+            if entry["figures"].get("failed"):  # tests that failed
+                entry["remark"] = "failed: " + ", ".join(entry["figures"]["failures"])
+        except NotRun as reason:
+            entry.update(state="not run", remark=str(reason))
+        except PartFailed as reason:
+            entry.update(state="failed", remark=str(reason), figures=reason.figures)
+        except (KeyError, ValueError, TypeError, OSError, subprocess.SubprocessError) as reason:
+            # Output of another shape than this script knows: the next part may be well.
+            entry.update(state="failed", remark=f"{type(reason).__name__}: {reason}")
+    entry["seconds"] = time.monotonic() - began
+    if entry["state"] != "done":
+        runner.say(f"{part.name} {entry['state']}: {entry['remark']}")
+    return entry
+
+
+def main():
+    began = time.monotonic()
+    options = arguments()
+    if not options.rehearse and not machine.gpus():
+        print("gpu_check.sh: nvidia-smi shows no GPU here; --rehearse runs the same on the CPU, "
+              "at toy size", file=sys.stderr)
+        return NO_GPU
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options.out.mkdir(parents=True, exist_ok=True)
+    options.work.mkdir(parents=True, exist_ok=True)
+    if options.rehearse:  # nothing of an earlier rehearsal is gone on from
+        options.work = options.work / time.strftime("rehearsal-%H%M%S")
+    build = machine.Build(options.build or build_here())
+    python, libraries = machine.find_python()
+    if build.carried and not python:
+        print("gpu_check.sh: a carried build needs the LibTorch of a Python's torch; no "
+              "python3 here has one (ABTRAIN_PYTHON names another)", file=sys.stderr)
+        return 1
+    about = machine.describe(build, python, libraries, shlex.join(["scripts/gpu_check.sh", *sys.argv[1:]]))
+    parts = report.earlier_figures(options.earlier, options.rehearse)
+    with open(options.out / "output.log", "w", encoding="utf-8") as log:
+        runner = Runner(log, began, options.budget, machine.environment(build, libraries))
+        for label, text in about.items():
+            runner.write(f"{label}: {text}\n", show=True)
+        context = Context(build, python, runner, options, options.work)
+        kept = options.work / "kept"
+        rows = report.write_all(options.out, kept, about, parts, options.rehearse)
+        done = {}
+        for part in options.chosen:
+            done[part.name] = run_part(part, context, runner)
+            if part.name not in parts or done[part.name]["state"] != "not run":
+                parts[part.name] = done[part.name]
+            rows = report.write_all(options.out, kept, about, parts, options.rehearse)
+        runner.write("\n" + report.part_table(parts) + "\n" + report.gate_table(rows), show=True)
+        runner.say(f"all of it is in {options.out}")
+    bad = (any(e["state"] == "failed" or e["figures"].get("failed") for e in done.values())
+           or any(row[3] == "no" for row in rows))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""What has to be reached. A gate reads the figures of the parts, of this call or of earlier
+ones; where one of them is missing it is not measured."""
+
+# Steps of a whole run of vgg16_cifar10.yaml: shorter ones decide nothing.
+WHOLE = 15000
+
+
+class Gate:
+    def __init__(self, name, wanted, look):
+        self.name, self.wanted, self.look = name, wanted, look
+
+    def verdict(self, figures, rehearse):
+        """(what was seen, yes | no | rehearsed | not measured)."""
+        try:
+            seen, good = self.look(figures)
+        except KeyError:
+            return "", "not measured"
+        return seen, "rehearsed" if rehearse else "yes" if good else "no"
+
+
+def tests(f):
+    t = f["tests"]
+    return (f"{t['passed']} passed, {t['failed']} failed, {t['skipped']} skipped",
+            t["failed"] == 0 and t["passed"] > 0)
+
+
+def clean(kind):
+    return lambda f: (f["sanitizer"][kind], f["sanitizer"][kind + "_clean"])
+
+
+def cut_short(*runs):
+    short = [run["steps"] for run in runs if run["steps"] != WHOLE]
+    return f" (only {min(short)} of {WHOLE} steps)" if short else ""
+
+
+def accuracy(f):
+    ab, ddp = f["vgg16_ab"], f["vgg16_ddp"]
+    short = cut_short(ab, ddp)
+    return (f"{100 * ab['accuracy']:.2f} %, data parallel {100 * ddp['accuracy']:.2f} %{short}",
+            ab["accuracy"] >= ddp["accuracy"] - 0.005 and not short)
+
+
+def compression(f):
+    run = f["vgg16_ab"]
+    short = cut_short(run)
+    return f"{run['compression']:.2f}:1{short}", run["compression"] >= 44 and not short
+
+
+def traffic(name, most):
+    def look(f):
+        run = f[name]
+        short = cut_short(run)
+        return f"{100 * run['traffic']:.1f} %{short}", run["traffic"] <= most and not short
+    return look
+
+
+def wall(name):
+    def look(f):
+        run = f[name]
+        short = cut_short(run)
+        return (f"{run['wall_s']:.0f} s, {run['ms_a_step']:.1f} ms a step{short}",
+                run["wall_s"] < 600 and not short)
+    return look
+
+
+def step_ratio(over, under, good):
+    def look(f):
+        times = f["step"]["vgg16"]
+        ratio = times[over]["ms"] / times[under]["ms"]
+        return (f"{ratio:.3f} ({times[over]['ms']:.2f} and {times[under]['ms']:.2f} ms)",
+                good(ratio))
+    return look
+
+
+def svd_seconds(model, most):
+    return lambda f: (f"{f['svd'][model]['abtrain_s']:.3f} s",
+                      f["svd"][model]["abtrain_s"] < most)
+
+
+def svd_ratio(model):
+    def look(f):
+        times = f["svd"][model]
+        ratio = times["torch_s"] / times["abtrain_kaiming_s"]
+        return f"{ratio:.2f} times ({times['torch_s']:.3f} s there)", ratio >= 5
+    return look
+
+
+def augment(f):
+    share, batch = f["kernels"]["augment_share"], f["kernels"]["batch"]
+    return (f"at least {100 * share:.0f} % at batches of {batch}",
+            share >= 0.7 and batch >= 8192)
+
+
+GATES = [
+    Gate("tests labelled gpu", "all pass", tests),
+    Gate("memcheck of the kernels", "clean", clean("memcheck")),
+    Gate("racecheck of the kernels", "clean", clean("racecheck")),
+    Gate("VGG16 accuracy, AB, merged model", "at most 0.5 points below data parallel", accuracy),
+    Gate("VGG16 compression", "at least 44:1", compression),
+    Gate("VGG16 traffic, AB", "at most 40 % of fp32 data parallel", traffic("vgg16_ab", 0.4)),
+    Gate("VGG16 traffic, frugal", "at most 20 % of fp32 data parallel",
+         traffic("vgg16_frugal", 0.2)),
+    Gate("VGG16 whole run, AB", "under 600 s", wall("vgg16_ab")),
+    Gate("VGG16 whole run, data parallel", "under 600 s", wall("vgg16_ddp")),
+    Gate("VGG16 whole run, frugal", "under 600 s", wall("vgg16_frugal")),
+    Gate("VGG16 step, AB / dense", "at most 0.5",
+         step_ratio("ab_graphs", "dense_graphs", lambda r: r <= 0.5)),
+    Gate("VGG16 step, dense / PyTorch", "at most 1",
+         step_ratio("dense_graphs", "torch", lambda r: r <= 1)),
+    Gate("VGG16 AB step, without / with graphs", "at least 1.3",
+         step_ratio("ab", "ab_graphs", lambda r: r >= 1.3)),
+    Gate("VGG16 decomposition", "under 1.5 s", svd_seconds("vgg16", 1.5)),
+    Gate("VGG16 decomposition, torch.linalg.svd / abtrain", "at least 5", svd_ratio("vgg16")),
+    Gate("ResNet-50 decomposition", "under 0.3 s", svd_seconds("resnet50", 0.3)),
+    Gate("ResNet-50 decomposition, torch.linalg.svd / abtrain", "at least 5",
+         svd_ratio("resnet50")),
+    Gate("augmentation kernel", "at least 70 % of a copy's bandwidth, large batches", augment),
+]

@@ -1,0 +1,301 @@
+"""The parts of the check. Each is a function of a Context; it returns its figures, by
+name, and raises PartFailed or NotRun. What the gates want to know is in gates.py."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import machine
+from runner import NotRun, PartFailed
+from training import train
+
+
+class Context:
+    def __init__(self, build, python, runner, options, work):
+        self.build, self.python, self.runner = build, python, runner
+        self.rehearse, self.sets = options.rehearse, options.set
+        self.work = pathlib.Path(work)
+        self.device = "cpu" if options.rehearse else "cuda"
+
+    def needs(self, name):
+        program = self.build.program(name)
+        if program is None:
+            raise NotRun(f"{name} is not among the programs")
+        return program
+
+    def script(self, name):
+        """The command that runs a script of bench/ with torch's Python."""
+        if not self.python:
+            raise NotRun("no Python with torch was found (ABTRAIN_PYTHON names one)")
+        return [self.python, self.build.script(name)]
+
+
+def doctor(context):
+    output = context.runner.check([context.build.abtrain, "doctor"], limit=120).output
+    line = next((row for row in output.splitlines() if row.startswith("CUDA")), "")
+    if not context.rehearse and "compiled in" not in line:
+        raise PartFailed(f"the program has no CUDA: {line}")
+    return {"cuda": " ".join(line.split()[1:])}
+
+
+class TestProgram:
+    """A GoogleTest program and its tests that match the filter *Gpu*."""
+
+    def __init__(self, context, path):
+        self.runner, self.path = context.runner, path
+        self.names, suite = [], ""
+        listed = self.runner.check([path, "--gtest_list_tests", "--gtest_filter=*Gpu*"],
+                                   limit=180).output
+        for line in listed.splitlines():
+            name = line.split("#")[0].strip()
+            if not line.startswith(" "):
+                suite = name if name.endswith(".") else ""
+            elif suite:
+                self.names.append(suite + name)
+
+    def run(self, wanted, limit):
+        """(result, {test: passed | skipped | failed}); a test without a verdict is missing."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "tests.json")
+            result = self.runner.run(
+                [self.path, f"--gtest_filter={wanted}", f"--gtest_output=json:{file}",
+                 "--gtest_brief=1"], limit=limit)
+            try:
+                with open(file, encoding="utf-8") as handle:
+                    suites = json.load(handle)["testsuites"]
+            except (OSError, ValueError):
+                suites = []
+        verdicts = {}
+        for suite in suites:
+            for test in suite["testsuite"]:
+                verdicts[f"{suite['name']}.{test['name']}"] = (
+                    "failed" if test.get("failures") else
+                    "skipped" if test.get("result") == "SKIPPED" else "passed")
+        return result, verdicts
+
+
+def gpu_tests(context, names=None):
+    found = [TestProgram(context, path) for path in context.build.tests()
+             if names is None or path.name in names]
+    return [program for program in found if program.names]
+
+
+def tests(context):
+    """All tests that need a GPU; a skipped one says why in output.log."""
+    programs = gpu_tests(context)
+    if not programs:
+        raise NotRun("no test program with GPU tests was built")
+    verdicts, remarks = {}, []
+    for program in programs:
+        result, seen = program.run("*Gpu*", limit=240)
+        if not seen:
+            # One that ends the program hides the others: each by itself.
+            remarks.append(f"{program.path.name}: {result.ending()}")
+            for name in program.names:
+                one, seen_one = program.run(name, limit=60)
+                seen[name] = seen_one.get(name, f"failed ({one.ending()})")
+        verdicts.update(seen)
+    failed = [name for name, verdict in verdicts.items() if verdict.startswith("failed")]
+    count = lambda kind: sum(verdict == kind for verdict in verdicts.values())
+    figures = {"passed": count("passed"), "skipped": count("skipped"),
+               "failed": len(failed), "failures": failed, "remarks": remarks,
+               "programs": [program.path.name for program in programs]}
+    context.runner.say(f"tests: {figures['passed']} passed, {figures['failed']} failed, "
+                       f"{figures['skipped']} skipped")
+    return figures
+
+
+# Test programs that launch abtrain's own kernels directly.
+KERNEL_TESTS = ("test_ops", "test_data", "test_linalg")
+
+
+def sanitizer(context):
+    tool = shutil.which("compute-sanitizer") or shutil.which(
+        "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer")
+    if tool is None:
+        raise NotRun("no compute-sanitizer")
+    programs = gpu_tests(context, KERNEL_TESTS)
+    if not programs:
+        raise NotRun(f"none of {', '.join(KERNEL_TESTS)} was built")
+    figures = {}
+    for kind in ("memcheck", "racecheck"):
+        summaries = []
+        for program in programs:
+            # Only our kernels: LibTorch's would take minutes.
+            for extra in (["--kernel-name", "kns=abtrain"], []):
+                result = context.runner.run(
+                    [tool, "--tool", kind, *extra, "--report-api-errors", "no",
+                     "--error-exitcode", "99", program.path, "--gtest_filter=*Gpu*",
+                     "--gtest_brief=1"], limit=150)
+                rows = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", result.output)
+                # Older ones do not know --kernel-name and say no more than that.
+                if rows or result.timed_out:
+                    break
+            summaries.append(f"{program.path.name}: " + (rows[-1] if rows else result.ending()))
+            figures[f"{kind}_clean"] = bool(
+                figures.get(f"{kind}_clean", True) and rows and result.code == 0
+                and all(re.search(r"SUMMARY: 0 ", row) for row in rows))
+        figures[kind] = "; ".join(summaries)
+        context.runner.say(f"{kind}: {figures[kind]}")
+    return figures
+
+
+def last_json(result, what):
+    """The last line of JSON that a benchmark has printed."""
+    for line in reversed(result.output.splitlines()):
+        if line.startswith("{"):
+            try:
+                return json.loads(line)
+            except ValueError:
+                break
+    raise PartFailed(f"{what} printed no line of JSON at its end")
+
+
+def kernels(context):
+    """The worst share of a copy's bandwidth among the rows of the largest batch."""
+    command = [context.needs("bench_kernels"), "--device", context.device]
+    if context.rehearse:
+        command += ["--images", 256, "--repeats", 3]
+    output = context.runner.check(command, limit=180, show=True).output
+    rows = re.findall(r"^augment(, erase)? +\S+ +(\d+) x .*? ([0-9.]+) %$", output, re.M)
+    if not rows:
+        raise PartFailed("bench_kernels printed no row 'augment TYPE N x SIZE ... S %'")
+    largest = max(int(batch) for _, batch, _ in rows)
+    worst = lambda form: min((float(share) / 100 for erase, batch, share in rows
+                              if int(batch) == largest and erase == form), default=None)
+    return {"batch": largest, "augment_share": worst(""),
+            "augment_erase_share": worst(", erase"), "table": output}
+
+
+def svd(context):
+    """Our times first, alone; then the rival's, which takes minutes for VGG16."""
+    program = context.needs("bench_svd")
+    figures, faults = {}, []
+    for model in ("resnet50",) if context.rehearse else ("resnet50", "vgg16"):
+        common = ["--model", model, "--device", context.device]
+        toy = ["--threads", 2, "--repeats", 1] if context.rehearse else []
+        output = context.runner.check(
+            [program, *common, "--check", 0, *(toy or ["--repeats", 5])], limit=120,
+            show=True).output
+        rows = re.findall(r"^(orthogonal|kaiming|trained) +(\w+) +([0-9.]+) ms", output, re.M)
+        times = {f"{spectrum} {rule}": float(ms) / 1e3 for spectrum, rule, ms in rows}
+        if not times:
+            raise PartFailed("bench_svd printed no row 'SPECTRUM RULE X ms'", figures)
+        # The rival's matrices are kaiming; a run's are trained.
+        slowest = lambda *kinds: max(t for name, t in times.items() if name.split()[0] in kinds)
+        figures[model] = {"abtrain_s": slowest("kaiming", "trained"),
+                          "abtrain_kaiming_s": slowest("kaiming"), "rows": times}
+        result = context.runner.run(
+            context.script("svd_vs_torch.py") + ["--program", program, *common,
+                                                 *(toy or ["--repeats", 1])],
+            limit=300, show=True)
+        rivals = re.findall(r"^torch\.linalg\.svd, driver (\w+): ([0-9.]+) s|"
+                            r"torch\.linalg\.svd ([0-9.]+) s", result.output, re.M)
+        if rivals:
+            figures[model]["torch_s"] = min(float(gpu or cpu) for _, gpu, cpu in rivals)
+            figures[model]["torch_drivers"] = ", ".join(name for name, *_ in rivals if name)
+        if result.code != 0 or result.timed_out:
+            faults.append(f"svd_vs_torch.py of {model}: {result.ending()}")
+    if faults:
+        raise PartFailed("; ".join(faults), figures)
+    return figures
+
+
+def step_part(ratio, models, toys):
+    """Steps of each model at that compression, beside PyTorch's. A rehearsal takes the
+    toys in their place."""
+    def part(context):
+        context.needs("bench_step")
+        figures = {}
+        for model, toy in zip(models, toys):
+            command = context.script("step_vs_torch.py") + [
+                toy if context.rehearse else model, "--program",
+                context.build.program("bench_step"), "--device", context.device,
+                "--ratio", ratio, "--json"]
+            if context.rehearse:
+                command += ["--gpu-form", "--batch", 2, "--steps", 2, "--rounds", 1,
+                            "--precision", "fp32"]
+            result = context.runner.check(command, limit=300, show=True)
+            figures[model] = last_json(result, "step_vs_torch.py")
+        return figures
+    return part
+
+
+def quickstart(context):
+    """Fashion-MNIST, AB and data parallel."""
+    listed = context.runner.check([context.build.abtrain, "doctor"], limit=120).output
+    if not re.search(r"^fashion-mnist\s+/", listed, re.M):
+        raise NotRun("fashion-mnist is not on this machine")
+    toy = ["train.steps=30", "workers=2", "method.group_size=1", "method.warmup_steps=10",
+           "method.sync_every=10", "method.full_rank_steps=2", "schedule.warmup_steps=5",
+           "evaluate.every=0"]
+    figures = {"ab": train(context, "fashion_ab", "fashion_mnist_mlp", toy, limit=200)}
+    figures["ddp"] = train(context, "fashion_ddp", "fashion_mnist_mlp", toy, limit=200,
+                           sets=["method.name=ddp"])
+    return figures
+
+
+def cifar_part(name, config, sets=(), width=0.0625):
+    """A part that is one training run on CIFAR-10."""
+    def part(context):
+        if not machine.has_cifar10():
+            raise NotRun("ABTRAIN_DATA/cifar-10-batches-bin is not there")
+        toy = ["train.steps=12", "workers=2", "method.group_size=1", "data.batch_size=4",
+               f"model.width={width}", "train.precision=fp32", "evaluate.every=0",
+               "train.threads=1", "method.warmup_steps=3", "method.sync_every=4",
+               "method.full_rank_steps=1", "method.anchor=warmup", "method.rank.rule=ratio",
+               "method.rank.ratio=4"]
+        return train(context, name, config, toy, sets=sets)
+    return part
+
+
+def nccl(context):
+    """With more than one GPU: a worker a GPU, as threads and as processes."""
+    count = len(machine.gpus())
+    if count < 2:
+        raise NotRun("wants at least two GPUs")
+    sets = [f"workers={count}", "comm=nccl", "method.group_size=auto"]
+    figures = {"threads": train(context, "nccl_threads", "fashion_mnist_mlp", [], sets=sets)}
+    torchrun = pathlib.Path(context.python).with_name("torchrun")
+    if torchrun.is_file():
+        figures["processes"] = train(
+            context, "nccl_processes", "fashion_mnist_mlp", [], sets=sets,
+            launcher=[torchrun, "--standalone", "--nproc-per-node", count, "--no-python"])
+    return figures
+
+
+class Part:
+    def __init__(self, name, seconds, run, text):
+        self.name, self.seconds, self.run, self.text = name, seconds, run, text
+
+
+# In the order of their worth; the seconds are what one is not begun without.
+PARTS = [
+    Part("doctor", 5, doctor, "what the program finds on this machine"),
+    Part("tests", 20, tests, "all tests whose names hold Gpu"),
+    Part("step", 40, step_part(44, ["vgg16"], ["vgg16-small"]),
+         "training steps of VGG16 beside PyTorch's"),
+    Part("svd", 30, svd, "decompositions beside torch.linalg.svd"),
+    Part("kernels", 15, kernels, "kernels beside a copy"),
+    Part("sanitizer", 40, sanitizer, "memcheck and racecheck of the kernels' tests"),
+    Part("quickstart", 20, quickstart, "Fashion-MNIST, AB and data parallel"),
+    Part("vgg16_ab", 240, cifar_part("vgg16_ab", "vgg16_cifar10"),
+         "vgg16_cifar10.yaml, the whole run"),
+    Part("vgg16_ddp", 240, cifar_part("vgg16_ddp", "vgg16_cifar10_ddp"),
+         "the same steps, data parallel"),
+    Part("vgg16_frugal", 240, cifar_part("vgg16_frugal", "vgg16_cifar10_frugal"),
+         "the same steps, 16 bits on the wire"),
+    Part("step_more", 60, step_part(10, ["vgg16-small", "resnet18"], ["lenet5", "lenet5"]),
+         "steps of vgg16-small and resnet18 beside PyTorch's"),
+    Part("small_ab", 90, cifar_part("small_ab", "vgg16_small_cifar10_gpu"),
+         "vgg16_small_cifar10_gpu.yaml"),
+    Part("small_ddp", 90, cifar_part("small_ddp", "vgg16_small_cifar10_gpu",
+                                     ["method.name=ddp"]), "the same, data parallel"),
+    Part("resnet18_ab", 90, cifar_part("resnet18_ab", "resnet18_cifar10_gpu"),
+         "resnet18_cifar10_gpu.yaml"),
+    Part("resnet18_ddp", 90, cifar_part("resnet18_ddp", "resnet18_cifar10_gpu",
+                                        ["method.name=ddp"]), "the same, data parallel"),
+    Part("nccl", 30, nccl, "a worker a GPU, where there are several"),
+]

@@ -1,0 +1,24 @@
+"""Prints LibTorch's folders of shared libraries, ':' between them, for LD_LIBRARY_PATH:
+those of this Python's torch wheel. Without one it prints nothing and exits with 1."""
+import importlib.util
+import pathlib
+import sys
+
+
+def library_folders():
+    found = importlib.util.find_spec("torch")  # without loading it: that takes seconds
+    if found is None or not found.submodule_search_locations:
+        return []
+    torch = pathlib.Path(found.submodule_search_locations[0])
+    # nvidia/cu13/lib, nvidia/nccl/lib, ...: in every place that holds such packages.
+    packages = importlib.util.find_spec("nvidia")
+    places = list(packages.submodule_search_locations or []) if packages else []
+    folders = [torch / "lib"]
+    for place in [*places, torch.parent / "nvidia"]:
+        folders += sorted(pathlib.Path(place).glob("*/lib"))
+    return list(dict.fromkeys(str(folder) for folder in folders))
+
+
+if __name__ == "__main__":
+    print(":".join(library_folders()))
+    sys.exit(0 if library_folders() else 1)
