@@ -21,7 +21,7 @@ int launch(
     int threads,
     std::size_t shared_bytes,
     void* stream,
-    const Arguments&... arguments) {
+    Arguments... arguments) {
   kernel<<<
       static_cast<unsigned>(blocks),
       static_cast<unsigned>(threads),

@@ -20,7 +20,7 @@ __global__ void reduce_kernel(
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
        i < packets;
        i += stride) {
-    float sum[kVector];
+    float sum[kVector] = {};
     for (int b = 0; b < in.count; ++b) {
       const Values packet = static_cast<const Values*>(in.data[b])[i];
 #pragma unroll
