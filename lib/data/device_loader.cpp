@@ -50,7 +50,9 @@ struct DeviceLoader::State {
     for (const std::int64_t index : examples) {
       ABT_ASSERT(
           index >= 0 && index < images.size(),
-          "example ",
+          "the order of epoch ",
+          which,
+          " has example ",
           index,
           " of ",
           images.size());
