@@ -1,8 +1,11 @@
 #include "run/batches.h"
 
-#include <mutex>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
 
 #include "base/error.h"
+#include "run/autocast.h"
 #include "run/plan.h"
 #include "toy_run.h"
 
@@ -46,6 +49,29 @@ TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
     expect_same_bits(*host[w].model, *device[w].model);
     EXPECT_EQ(host[w].test.accuracy, device[w].test.accuracy);
     EXPECT_EQ(host[w].test.loss, device[w].test.loss);
+  }
+}
+
+// On a GPU a run in bf16 makes its batches so: every family's first layer would
+// cast the floats to the same values, and nothing else sees them.
+TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
+  for (const std::string name :
+       {"softmax", "mlp", "lenet5", "vgg11-small", "resnet18", "vit-tiny"}) {
+    nn::ModelOptions options;
+    options.name = name;
+    options.width = 0.125;
+    options.hidden = {16};
+    const auto model = nn::make_model(options, {3, 32, 32, 10});
+    model->initialise("kaiming", 3);
+    at::Generator generator = at::detail::createCPUGenerator(2);
+    const at::Tensor images = at::randn({4, 3, 32, 32}, generator)
+                                  .contiguous(at::MemoryFormat::ChannelsLast);
+    const Autocast autocast("bf16", at::kCPU);
+    const at::NoGradGuard no_grad;
+    EXPECT_TRUE(at::equal(
+        model->forward(images, false),
+        model->forward(images.to(at::kBFloat16), false)))
+        << name;
   }
 }
 
