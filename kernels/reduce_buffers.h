@@ -6,11 +6,12 @@
 
 #include <cstdint>
 
+#include "kernels/element.h"
+
 namespace abtrain::kernels {
 
 constexpr int kMaxBuffers = 128;
 
-enum class Element { F32, F16, BF16 };
 enum class Combine { Sum, Mean, Max };
 
 struct BufferList {

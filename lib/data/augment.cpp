@@ -1,129 +1,39 @@
 #include "data/augment.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "data/file_batches.h"
-#include "data/random_box.h"
 
 namespace abtrain::data {
 namespace {
 
-constexpr std::int64_t levels = 256;
 constexpr std::int64_t largest_pad = 1024;
 
-// Sizes of one image, in pixels.
-struct Size {
-  std::int64_t channels, height, width;
-  std::int64_t area() const {
-    return height * width;
-  }
-};
-
-// Out pixel (y, x) is source pixel (y + down, x + right), black outside;
-// mirrored afterwards.
-struct Placement {
-  std::int64_t down = 0;
-  std::int64_t right = 0;
-  bool mirrored = false;
-};
-
-// Bytes C x H x W to floats H x W x C. A fixed number of channels lets the
-// compiler unroll over them; 0 takes the number in `size`.
-template <int fixed_channels>
-void write_image(
-    const std::uint8_t* from,
-    float* to,
-    const float* table,
-    const Size& size,
-    const Placement& place) {
-  const std::int64_t channels = fixed_channels ? fixed_channels : size.channels;
-  const std::int64_t low =
-      std::clamp<std::int64_t>(-place.right, 0, size.width);
-  const std::int64_t high =
-      std::clamp<std::int64_t>(size.width - place.right, low, size.width);
-  const std::int64_t step = place.mirrored ? -channels : channels;
-  const auto black = [&](float* out, std::int64_t count) {
-    for (; count > 0; --count, out += step) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        out[c] = table[c * levels];
-      }
-    }
-  };
-  for (std::int64_t y = 0; y < size.height; ++y) {
-    float* row = to + y * size.width * channels +
-                 (place.mirrored ? (size.width - 1) * channels : 0);
-    const std::int64_t source_y = y + place.down;
-    if (source_y < 0 || source_y >= size.height) {
-      black(row, size.width);
-      continue;
-    }
-    black(row, low);
-    const std::uint8_t* source = from + source_y * size.width + place.right;
-    float* out = row + low * step;
-    for (std::int64_t x = low; x < high; ++x, out += step) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        out[c] = table[c * levels + source[c * size.area() + x]];
-      }
-    }
-    black(out, size.width - high);
-  }
+at::Tensor as_tensor(std::span<const std::int64_t> indices) {
+  // from_blob() wants a pointer that may be written through; nothing does.
+  return at::from_blob(
+      const_cast<std::int64_t*>(indices.data()),
+      {static_cast<std::int64_t>(indices.size())},
+      at::kLong);
 }
 
-void erase_box(float* image, const Size& size, const Box& box) {
+void erase_box(float* image, std::int64_t side, const Box& box) {
   for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
-    std::fill_n(
-        image + (y * size.width + box.left) * size.channels,
-        box.width * size.channels,
-        0.0f);
+    std::fill_n(image + (y * side + box.left) * 3, box.width * 3, 0.0f);
   }
 }
 
-// Writes images one after another into a batch that it allocates.
-class Writer {
- public:
-  Writer(
-      const Images& images,
-      std::int64_t count,
-      const std::vector<float>& table)
-      : pixels_(images.pixels.const_data_ptr<std::uint8_t>()),
-        labels_(images.labels.const_data_ptr<std::int64_t>()),
-        size_{
-            images.pixels.size(1),
-            images.pixels.size(2),
-            images.pixels.size(3)},
-        table_(table.data()),
-        batch_(empty_batch(count, size_.channels, size_.height, size_.width)),
-        image_(batch_.images.data_ptr<float>()),
-        label_(batch_.labels.data_ptr<std::int64_t>()) {}
-
-  void add(std::int64_t index, const Placement& place, const Box& box) {
-    const std::int64_t numel = size_.channels * size_.area();
-    const auto write = size_.channels == 1   ? write_image<1>
-                       : size_.channels == 3 ? write_image<3>
-                                             : write_image<0>;
-    write(pixels_ + index * numel, image_, table_, size_, place);
-    erase_box(image_, size_, box);
-    image_ += numel;
-    *label_++ = labels_[index];
-  }
-  const Size& size() const {
-    return size_;
-  }
-  Batch take() {
-    return std::move(batch_);
-  }
-
- private:
-  const std::uint8_t* pixels_;
-  const std::int64_t* labels_;
-  Size size_;
-  const float* table_;
-  Batch batch_;
-  float* image_;
-  std::int64_t* label_;
-};
+Batch empty_like(
+    const at::Tensor& pixels,
+    std::int64_t count,
+    const at::TensorOptions& options) {
+  return empty_batch(
+      count, pixels.size(1), pixels.size(2), pixels.size(3), options);
+}
 
 void check_images(const Images& images, std::int64_t channels) {
   if (images.files) {
@@ -141,6 +51,17 @@ void check_images(const Images& images, std::int64_t channels) {
       "images are not N x ",
       channels,
       " x H x W with N labels");
+}
+
+void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
+  ABT_ASSERT(
+      0 <= begin && begin <= end && end <= size,
+      "examples ",
+      begin,
+      " .. ",
+      end,
+      " of ",
+      size);
 }
 
 }  // namespace
@@ -187,14 +108,7 @@ Augment::Augment(
   if (dataset.train.files || dataset.test.files) {
     files_ = std::make_shared<FileBatches>(options, dataset);
   }
-  table_.reserve(static_cast<std::size_t>(channels_ * levels));
-  for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
-    for (std::int64_t level = 0; level < levels; ++level) {
-      table_.push_back(
-          (static_cast<float>(level) / 255.0f - dataset.mean[c]) /
-          dataset.std[c]);
-    }
-  }
+  table_ = normalised_bytes(dataset.mean, dataset.std);
 }
 
 Random Augment::random(std::int64_t epoch, std::int64_t index) const {
@@ -238,47 +152,54 @@ Batch Augment::training_of_files(
         } else {
           reader.write_centre(flip_ && random.coin(), out);
         }
-        erase_box(
-            out, {3, side, side}, draw_erased_or_none(random, side, side));
+        erase_box(out, side, draw_erased_or_none(random, side, side));
       });
+}
+
+ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
+  return {
+      .crop = crop_,
+      .pad = options_.pad,
+      .flip = flip_,
+      .erase = options_.erase,
+      .seed = seed_,
+      .epoch = epoch};
 }
 
 Batch Augment::training(
     const Images& images,
     std::span<const std::int64_t> indices,
-    std::int64_t epoch) const {
+    std::int64_t epoch,
+    bool page_locked) const {
   check_images(images, channels_);
-  for (const std::int64_t index : indices) {
-    ABT_ASSERT(
-        index >= 0 && index < images.size(),
-        "example ",
-        index,
-        " of ",
-        images.size());
-  }
   if (images.files) {
-    return training_of_files(images, indices, epoch);
-  }
-  Writer writer(images, static_cast<std::int64_t>(indices.size()), table_);
-  for (const std::int64_t index : indices) {
-    Random random = this->random(epoch, index);
-    Placement place;
-    if (crop_) {
-      const auto shift = [&] {
-        return std::int64_t{random.below(
-                   static_cast<std::uint32_t>(2 * options_.pad + 1))} -
-               options_.pad;
-      };
-      place.down = shift();
-      place.right = shift();
+    for (const std::int64_t index : indices) {
+      ABT_ASSERT(
+          index >= 0 && index < images.size(),
+          "example ",
+          index,
+          " of ",
+          images.size());
     }
-    place.mirrored = flip_ && random.coin();
-    writer.add(
-        index,
-        place,
-        draw_erased_or_none(random, writer.size().height, writer.size().width));
+    Batch batch = training_of_files(images, indices, epoch);
+    return page_locked
+               ? Batch{batch.images.pin_memory(), batch.labels.pin_memory()}
+               : batch;
   }
-  return writer.take();
+  const at::Tensor all = as_tensor(indices);
+  Batch batch = empty_like(
+      images.pixels,
+      all.size(0),
+      at::TensorOptions(at::kFloat).pinned_memory(page_locked));
+  ops::augment_images(
+      images.pixels,
+      images.labels,
+      all,
+      table_,
+      augmentation(epoch),
+      batch.images,
+      batch.labels);
+  return batch;
 }
 
 Batch Augment::evaluation(
@@ -286,22 +207,60 @@ Batch Augment::evaluation(
     std::int64_t begin,
     std::int64_t end) const {
   check_images(images, channels_);
+  check_range(begin, end, images.size());
+  return images.files ? files_->evaluation(images, begin, end)
+                      : evaluation(
+                            DeviceImages{images.pixels, images.labels, table_},
+                            begin,
+                            end,
+                            at::kFloat);
+}
+
+void Augment::training(
+    const DeviceImages& images,
+    const at::Tensor& indices,
+    std::int64_t epoch,
+    at::ScalarType type,
+    Batch& batch) const {
+  if (!batch.images.defined() || !batch.labels.defined()) {
+    const Batch made = empty_like(
+        images.pixels, indices.size(0), images.pixels.options().dtype(type));
+    batch.images = batch.images.defined() ? batch.images : made.images;
+    batch.labels = batch.labels.defined() ? batch.labels : made.labels;
+  }
   ABT_ASSERT(
-      0 <= begin && begin <= end && end <= images.size(),
-      "examples ",
-      begin,
-      " .. ",
-      end,
-      " of ",
-      images.size());
-  if (images.files) {
-    return files_->evaluation(images, begin, end);
-  }
-  Writer writer(images, end - begin, table_);
-  for (std::int64_t index = begin; index < end; ++index) {
-    writer.add(index, {}, {});
-  }
-  return writer.take();
+      batch.images.scalar_type() == type,
+      "a batch of ",
+      batch.images.scalar_type(),
+      ", expected ",
+      type);
+  ops::augment_images(
+      images.pixels,
+      images.labels,
+      indices,
+      images.table,
+      augmentation(epoch),
+      batch.images,
+      batch.labels);
+}
+
+Batch Augment::evaluation(
+    const DeviceImages& images,
+    std::int64_t begin,
+    std::int64_t end,
+    at::ScalarType type) const {
+  check_range(begin, end, images.size());
+  const auto& pixels = images.pixels;
+  Batch batch = empty_like(pixels, end - begin, pixels.options().dtype(type));
+  ops::augment_images(
+      pixels,
+      images.labels,
+      at::arange(begin, end, pixels.options().dtype(at::kLong)),
+      images.table,
+      {},
+      batch.images,
+      batch.labels);
+  return batch;
 }
 
 }  // namespace abtrain::data

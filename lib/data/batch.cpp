@@ -18,14 +18,15 @@ Batch empty_batch(
     std::int64_t count,
     std::int64_t channels,
     std::int64_t height,
-    std::int64_t width) {
+    std::int64_t width,
+    const at::TensorOptions& options) {
   return {
       at::empty(
           {count, channels, height, width},
-          at::kFloat,
+          options,
           channels > 1 ? at::MemoryFormat::ChannelsLast
                        : at::MemoryFormat::Contiguous),
-      at::empty({count}, at::kLong)};
+      at::empty({count}, options.dtype(at::kLong))};
 }
 
 struct BatchMemory::Idle {

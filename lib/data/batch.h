@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
 
 #include <cstdint>
 #include <memory>
@@ -9,16 +10,18 @@
 namespace abtrain::data {
 
 struct Batch {
-  at::Tensor images;  // B x C x H x W, float32; channels-last where C > 1
+  // B x C x H x W, float32, or on a GPU bfloat16; channels-last where C > 1.
+  at::Tensor images;
   at::Tensor labels;  // B, int64
 };
 
-// Not yet written.
+// Not yet written; `options`: type of the images, device, page-locked or not.
 Batch empty_batch(
     std::int64_t count,
     std::int64_t channels,
     std::int64_t height,
-    std::int64_t width);
+    std::int64_t width,
+    const at::TensorOptions& options = at::kFloat);
 
 // Hands out batches in memory that earlier ones no longer use: to ask the
 // system for a large piece and to touch it first costs more than to fill it.

@@ -28,7 +28,20 @@ Fields fields_of(DataOptions& o) {
       o.validation,
       at_least(0),
       "training images held out, scored at each evaluation");
-  f.integer("prefetch", o.prefetch, between(1, 1024), "batches prepared ahead");
+  f.integer(
+      "prefetch",
+      o.prefetch,
+      between(1, 1024),
+      "batches prepared ahead, where the host makes them");
+  f.choice(
+      "on_device",
+      o.on_device,
+      {"auto", "true", "false"},
+      "whether the images lie in the GPU's memory as bytes and batches are "
+      "made "
+      "there, the same as on the host; auto: on a GPU, where they take at most "
+      "a "
+      "tenth of its memory; never of image-folder");
   f.numbers(
       "mean",
       o.mean,

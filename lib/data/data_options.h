@@ -20,6 +20,7 @@ struct DataOptions {
   double erase = 0;                    // probability of random erasing
   std::int64_t validation = 0;         // training images held out
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
+  std::string on_device = "auto";      // auto | true | false
   // A channel, of pixel / 255; empty: the set's own.
   std::vector<double> mean = {}, std = {};
   // The rest is of image-folder.

@@ -38,20 +38,11 @@ struct Loader::State {
         augment(how),
         order(which),
         batch_size(size),
-        steps(size > 0 ? which.examples_per_epoch() / size : 0),
+        steps(full_batches(which, size)),
         prefetch(static_cast<std::size_t>(ahead)),
         device(target) {
     ABT_CHECK(
-        size >= 1, Config, "data.batch_size: expected 1 or more, got ", size);
-    ABT_CHECK(
         ahead >= 1, Config, "data.prefetch: expected 1 or more, got ", ahead);
-    ABT_CHECK(
-        steps >= 1,
-        Config,
-        "data.batch_size: expected at most the ",
-        with_commas(which.examples_per_epoch()),
-        " examples of a worker in an epoch, got ",
-        with_commas(size));
     ABT_ASSERT(first >= 0, "first step ", first);
     thread = std::jthread([this, first](const std::stop_token& stop) {
       try {
@@ -74,10 +65,8 @@ struct Loader::State {
             images,
             std::span(examples).subspan(
                 static_cast<std::size_t>(step) * size, size),
-            epoch);
-        if (device.is_cuda()) {
-          batch = {batch.images.pin_memory(), batch.labels.pin_memory()};
-        }
+            epoch,
+            /*page_locked=*/device.is_cuda());
         std::unique_lock lock(mutex);
         if (!taken.wait(lock, stop, [&] { return ready.size() < prefetch; }) ||
             stop.stop_requested()) {

@@ -67,6 +67,23 @@ class Sequential : public ExampleOrder {
 
 }  // namespace
 
+std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
+  ABT_CHECK(
+      batch_size >= 1,
+      Config,
+      "data.batch_size: expected 1 or more, got ",
+      batch_size);
+  const std::int64_t batches = order.examples_per_epoch() / batch_size;
+  ABT_CHECK(
+      batches >= 1,
+      Config,
+      "data.batch_size: expected at most the ",
+      with_commas(order.examples_per_epoch()),
+      " examples of a worker in an epoch, got ",
+      with_commas(batch_size));
+  return batches;
+}
+
 std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
   ABT_ASSERT(count >= 0 && count < (std::int64_t{1} << 32), count);
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));

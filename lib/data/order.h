@@ -31,6 +31,10 @@ std::unique_ptr<ExampleOrder> make_order(
     int workers,
     std::uint64_t seed);
 
+// Batches of `batch_size` that an epoch fills; a rest is dropped. Throws Config
+// where it fills none.
+std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size);
+
 // 0 .. count-1 (count below 2^32), shuffled by Fisher and Yates' method.
 std::vector<std::int64_t> permutation(std::int64_t count, Random random);
 

@@ -22,23 +22,6 @@ double area_of(std::int64_t height, std::int64_t width) {
 
 }  // namespace
 
-Box draw_erased(Random& random, std::int64_t height, std::int64_t width) {
-  constexpr double smallest = 0.02, largest = 0.33;
-  const double log_low = std::log(0.3), log_high = std::log(3.3);
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    const double area =
-        area_of(height, width) * between(random, smallest, largest);
-    const double ratio = std::exp(between(random, log_low, log_high));
-    const std::int64_t h = std::lrint(std::sqrt(area * ratio));
-    const std::int64_t w = std::lrint(std::sqrt(area / ratio));
-    if (h < height && w < width) {
-      const std::int64_t top = place(random, height - h);
-      return {top, place(random, width - w), h, w};
-    }
-  }
-  return {};
-}
-
 Box draw_crop(
     Random& random,
     std::int64_t height,

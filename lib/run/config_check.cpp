@@ -97,7 +97,8 @@ void check_schedule(const RunOptions& o, Conflicts& out) {
       out);
 }
 
-void check_data(const data::DataOptions& o, Conflicts& out) {
+void check_data(const RunOptions& run, Conflicts& out) {
+  const data::DataOptions& o = run.data;
   const auto channels =
       static_cast<std::size_t>(data::dataset_channels(o.name));
   const auto check_channels = [&](const char* key,
@@ -114,8 +115,20 @@ void check_data(const data::DataOptions& o, Conflicts& out) {
   };
   check_channels("data.mean", o.mean);
   check_channels("data.std", o.std);
+  if (o.on_device == "true" && run.device == "cpu") {
+    out.push_back(
+        {{"data.on_device", "device"},
+         "images lie on a GPU only, but device is cpu; expected auto or "
+         "false"});
+  }
   if (o.name != "image-folder") {
     return;
+  }
+  if (o.on_device == "true") {
+    out.push_back(
+        {{"data.on_device", "data.name"},
+         "image-folder's images are files that the host decodes; expected auto "
+         "or false"});
   }
   if (o.resize < o.image_size) {
     out.push_back(
@@ -136,7 +149,7 @@ void check_data(const data::DataOptions& o, Conflicts& out) {
 
 std::vector<Conflict> check(const RunOptions& options) {
   Conflicts out;
-  check_data(options.data, out);
+  check_data(options, out);
   if (options.method.name == "ab") {
     check_ab(options, out);
   }

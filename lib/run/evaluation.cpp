@@ -5,6 +5,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <future>
@@ -31,11 +32,58 @@ struct Tally {
   }
 };
 
+// Images begin .. end-1 in batches. On the host the next one is made while this
+// one is scored.
+class Batches {
+ public:
+  Batches(
+      const HeldOut& from,
+      const data::Augment& augment,
+      std::int64_t begin,
+      std::int64_t end,
+      std::int64_t size)
+      : from_(from), augment_(augment), at_(begin), end_(end), size_(size) {
+    if (from_.on_device == nullptr) {
+      prepare();
+    }
+  }
+  bool done() const {
+    return at_ >= end_;
+  }
+  data::Batch take() {
+    const std::int64_t begin = at_;
+    at_ += size_;
+    if (from_.on_device != nullptr) {
+      return augment_.evaluation(
+          *from_.on_device, begin, std::min(end_, at_), from_.type);
+    }
+    data::Batch batch = next_.get();
+    prepare();
+    return batch;
+  }
+
+ private:
+  void prepare() {
+    next_ = std::async(
+        std::launch::async,
+        [this, begin = std::min(at_, end_), end = std::min(end_, at_ + size_)] {
+          return augment_.evaluation(from_.images, begin, end);
+        });
+  }
+
+  const HeldOut& from_;
+  const data::Augment& augment_;
+  std::int64_t at_;  // begin of the next batch
+  const std::int64_t end_;
+  const std::int64_t size_;
+  std::future<data::Batch> next_;
+};
+
 }  // namespace
 
 Scores evaluate(
     nn::Model& model,
-    const data::Images& images,
+    const HeldOut& images,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,
@@ -43,31 +91,29 @@ Scores evaluate(
     comm::Communicator& world) {
   const at::NoGradGuard no_grad;
   const std::int64_t member = world.rank() % group_size;
-  const std::int64_t begin = images.size() * member / group_size;
-  const std::int64_t end = images.size() * (member + 1) / group_size;
+  const std::int64_t begin = images.images.size() * member / group_size;
+  const std::int64_t end = images.images.size() * (member + 1) / group_size;
+  // Summed where they are: the host does not wait for each batch.
+  at::Tensor sums = at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
+  const at::Tensor correct = sums[0];
+  const at::Tensor loss = sums[1];
   Tally own;
-  // The next batch is made while this one is scored.
-  const auto prepare = [&](std::int64_t i) {
-    return std::async(std::launch::async, [&, i] {
-      return augment.evaluation(
-          images, std::min(i, end), std::min(end, i + batch_size));
-    });
-  };
-  std::future<data::Batch> next = prepare(begin);
-  for (std::int64_t i = begin; i < end; i += batch_size) {
-    const data::Batch batch = next.get();
-    next = prepare(i + batch_size);
+  Batches batches(images, augment, begin, end, batch_size);
+  while (!batches.done()) {
+    const data::Batch batch = batches.take();
     if (batch.labels.size(0) == 0) {  // all damaged
       continue;
     }
     const at::Tensor labels = batch.labels.to(device);
     const at::Tensor logits =
         model.forward(batch.images.to(device), false).to(at::kFloat);
-    own.correct +=
-        at::eq(at::argmax(logits, 1), labels).sum().item<double>();
-    own.loss += at::cross_entropy_loss(logits, labels, {}, kSum).item<double>();
+    correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
+    loss.add_(at::cross_entropy_loss(logits, labels, {}, kSum));
     own.images += static_cast<double>(labels.size(0));
   }
+  sums = sums.cpu();
+  own.correct = sums.const_data_ptr<double>()[0];
+  own.loss = sums.const_data_ptr<double>()[1];
   at::Tensor mine = at::empty({3}, at::kDouble);
   auto* values = mine.data_ptr<double>();
   values[0] = own.correct;

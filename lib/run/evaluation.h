@@ -21,12 +21,20 @@ struct Scores {
   std::vector<Score> groups;  // one a group
 };
 
+// Images to score: on the host, or where `on_device` is set, there, and then
+// taken from there as `type`.
+struct HeldOut {
+  const data::Images& images;
+  const data::DeviceImages* on_device = nullptr;
+  at::ScalarType type = at::kFloat;
+};
+
 // Each group of `group_size` consecutive workers holds one model and shares
 // all of `images` out among its members; group_size == world.size() scores one
-// model. The same result on all workers. Traffic: metrics.
+// model. The same result on all workers; the host reads the device once. Traffic: metrics.
 Scores evaluate(
     nn::Model& model,
-    const data::Images& images,
+    const HeldOut& images,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,

@@ -211,7 +211,8 @@ std::optional<PlannedSizes> model_sizes(
 void check_memory(
     const RunOptions& options,
     const nn::InputShape& shape,
-    int local_workers) {
+    int local_workers,
+    std::int64_t image_bytes) {
   const at::Device device = device::pick_device(options.device);
   std::int64_t memory = device::cpu_device().memory_bytes;
   for (const device::DeviceInfo& each : device::cuda_devices()) {
@@ -223,7 +224,9 @@ void check_memory(
   const auto gpus = static_cast<int>(device::cuda_devices().size());
   const int sharing =
       device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
-  const double all = one * static_cast<double>(sharing);
+  const auto images = static_cast<double>(image_bytes);
+  const double all = one * static_cast<double>(sharing) + images;
+  const double room = static_cast<double>(memory) - images;
   ABT_CHECK(
       memory <= 0 || all <= static_cast<double>(memory),
       Config,
@@ -231,15 +234,14 @@ void check_memory(
       sharing,
       " workers need ",
       human_bytes(all),
-      " for parameters, gradients and moments in a dense step, but this "
-      "machine's ",
+      " for parameters, gradients and moments in a dense step",
+      image_bytes > 0 ? str(" and ", human_bytes(images), " of images") : "",
+      ", but this machine's ",
       device.is_cuda() ? "GPU has " : "memory is ",
       human_bytes(static_cast<double>(memory)),
       "; ",
-      one <= static_cast<double>(memory)
-          ? str("at most ",
-                static_cast<std::int64_t>(static_cast<double>(memory) / one),
-                " fit")
+      one <= room
+          ? str("at most ", static_cast<std::int64_t>(room / one), " fit")
           : std::string("not one fits"));
 }
 

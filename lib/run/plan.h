@@ -29,9 +29,13 @@ RunLength check_run(
     std::int64_t train_images);
 
 // Throws Error(Config) where the workers' parameters, gradients and moments
-// alone are more than the memory of the device.
+// alone, and the bytes of the images that lie there, are more than the memory of
+// the device.
 void check_memory(
-    const RunOptions& options, const nn::InputShape& shape, int local_workers);
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    int local_workers,
+    std::int64_t image_bytes);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
 // a step and a synchronisation, memory, as text. Throws Error(Config).

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may differ: where and how fast a run is done, not what is learned.
-constexpr std::array<std::string_view, 17> kFree{
+constexpr std::array<std::string_view, 18> kFree{
     "name",
     "output",
     "workers",
@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 17> kFree{
     "comm",
     "data.root",
     "data.prefetch",
+    "data.on_device",
     "data.decode_threads",
     "data.max_damaged",
     "train.threads",

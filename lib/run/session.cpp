@@ -153,6 +153,7 @@ SessionResult train_as(
   inputs.initialise = [&](nn::Model& model) {
     setup.initial->copy_into(model);
   };
+  inputs.device_copies = setup.device_copies.get();
   inputs.checkpoints = &place;
   inputs.resume = resume.from ? &*resume.from : nullptr;
   inputs.hooks = session.hooks;
@@ -258,7 +259,7 @@ std::string evaluate_run(
     const Autocast autocast(options.train.precision, device.type());
     score = evaluate(
                 *model,
-                dataset.test,
+                {dataset.test},
                 augment,
                 options.evaluate.batch_size,
                 1,

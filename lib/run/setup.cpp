@@ -12,6 +12,7 @@
 #include "base/socket.h"
 #include "comm/nccl.h"
 #include "device/devices.h"
+#include "run/batches.h"
 #include "run/config.h"
 #include "run/plan.h"
 
@@ -128,7 +129,15 @@ void prepare(
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const nn::InputShape shape = input_shape(s.dataset);
   s.length = check_run(options, shape, s.dataset.train.size());
-  check_memory(options, shape, local_workers);
+  if (lies_on_device(options, s.dataset, s.validation, s.device)) {
+    s.device_copies =
+        std::make_unique<data::DeviceCopies>(s.dataset, s.validation);
+  }
+  check_memory(
+      options,
+      shape,
+      local_workers,
+      s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   s.initial = std::make_unique<InitialModel>(
       options, shape, launch == nullptr ? workers : 1);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/launch.h"
 #include "data/dataset.h"
+#include "data/device_images.h"
 #include "run/back_end.h"
 #include "run/initial_model.h"
 #include "run/processes.h"
@@ -25,6 +26,7 @@ struct Setup {
   at::Device device = at::kCPU;
   data::Dataset dataset;
   data::Images validation;
+  std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
   RunLength length;
   std::unique_ptr<InitialModel> initial;
   BackEnd back_end = BackEnd::Local;

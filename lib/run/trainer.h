@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "comm/control.h"
 #include "data/dataset.h"
+#include "data/device_images.h"
 #include "methods/method.h"
 #include "nn/model.h"
 #include "run/checkpoint.h"
@@ -45,6 +46,8 @@ struct TrainInputs {
   const data::Images& validation;   // may be empty
   at::Device device;
   RunLog* log = nullptr;            // worker 0 only
+  // Images that lie on the devices; null: the host makes the batches.
+  data::DeviceCopies* device_copies = nullptr;
   // Gives a worker's fresh model its weights; empty: from model.init and seed.
   std::function<void(nn::Model&)> initialise = {};
   // Asked before each step whether to stop; null: never stops.

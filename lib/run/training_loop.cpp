@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/loader.h"
 #include "device/stream.h"
 #include "run/autocast.h"
+#include "run/batches.h"
 
 namespace abtrain::run {
 
@@ -56,14 +56,11 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
           world_->rank(),
           world_->size(),
           options_.seed)),
-      batches_(std::make_unique<data::Loader>(
-          in_.dataset.train,
+      batches_(make_batches(
+          in_,
           augment_,
           *order_,
-          options_.data.batch_size,
-          options_.data.prefetch,
-          first_step(inputs) * options_.train.accumulate,
-          in_.device)),
+          first_step(inputs) * options_.train.accumulate)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
   if (in_.initialise) {
@@ -214,7 +211,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
   method_->merge_into(*merged_);
   const auto score =
-      [&](nn::Model& model, const data::Images& images, int group_size) {
+      [&](nn::Model& model, const HeldOut& images, int group_size) {
         const Autocast autocast(options_.train.precision, in_.device.type());
         return evaluate(
             model,
@@ -225,7 +222,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
             in_.device,
             *world_);
       };
-  const Score test = score(*merged_, in_.dataset.test, world_->size()).all;
+  const Score test = score(*merged_, test_images(in_), world_->size()).all;
   ordered_json fields = {
       {"accuracy", test.accuracy},
       {"loss", test.loss},
@@ -233,7 +230,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
       {"train_seconds", last ? total_seconds_ : train_seconds()},
       {"final", last}};
   if (in_.validation.size() > 0) {
-    const Score held = score(*merged_, in_.validation, world_->size()).all;
+    const Score held =
+        score(*merged_, validation_images(in_), world_->size()).all;
     fields["validation_accuracy"] = held.accuracy;
     fields["validation_loss"] = held.loss;
     validation_ = held.accuracy;
@@ -241,7 +239,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (!last && method_->phase_name() == "ab") {
     const int size = method_->replicas().size();
     ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, in_.dataset.test, size).groups) {
+    for (const Score& s : score(*model_, test_images(in_), size).groups) {
       groups.push_back(s.accuracy);
     }
     fields["group_accuracy"] = groups;

@@ -119,6 +119,17 @@ const Case kConflicts[] = {
       "(300), got 256",
       "--set data.crop_scale=[0.5]: error: data.crop_scale: expected two "
       "shares, the smaller one first"}},
+    {"on_device_without_a_device",
+     "device: cpu\n"
+     "data: {on_device: true}\n",
+     {},
+     {"c.yaml:2:8: error: data.on_device: images lie on a GPU only, but device "
+      "is cpu; expected auto or false"}},
+    {"files_on_device",
+     "data: {name: image-folder, on_device: true}\n",
+     {},
+     {"c.yaml:1:28: error: data.on_device: image-folder's images are files that "
+      "the host decodes; expected auto or false"}},
     {"crop_scale_that_falls",
      "data: {name: image-folder, crop_scale: [0.9, 0.5]}\n",
      {},

@@ -1,0 +1,34 @@
+// Batches from images that lie on the device as bytes: random crop, flip and
+// erasing, normalisation by a table, layout and cast in one pass. Draws from
+// the streams (seed, purpose, epoch, index) in the order of
+// ops/augment_images.h. Pointers are device pointers; the launch is
+// asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t as int.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/element.h"
+
+namespace abtrain::kernels {
+
+struct AugmentImages {
+  const std::uint8_t* pixels;   // N x C x H x W
+  const std::int64_t* labels;   // N
+  const std::int64_t* indices;  // B, each in 0 .. N-1: not checked
+  const float* table;           // C x 256: value of each byte
+  void* images;                 // B x H x W x C, of the element type
+  std::int64_t* image_labels;   // B
+  std::int64_t count;           // B
+  int channels, height, width;  // product below 2^31
+  bool crop;                    // moves by -pad .. pad rows and columns
+  int pad;
+  bool flip;
+  double erase;  // probability
+  std::uint64_t seed;
+  std::uint32_t purpose, epoch;
+};
+
+// F32 or BF16.
+int augment_images(const AugmentImages& job, Element element, void* stream);
+
+}  // namespace abtrain::kernels

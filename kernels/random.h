@@ -1,0 +1,71 @@
+// Counter-based random numbers for kernels: the words of base/random.h, bit for
+// bit (Philox4x32-10; Salmon et al., SC 2011), which kernels may not include.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+// The stream (seed, purpose, a, b).
+class Random {
+ public:
+  ABT_HOST_DEVICE Random(
+      std::uint64_t seed,
+      std::uint32_t purpose,
+      std::uint32_t a,
+      std::uint32_t b)
+      : key_{static_cast<std::uint32_t>(seed) ^ (purpose * 0x9E3779B1u), static_cast<std::uint32_t>(seed >> 32) ^ purpose},
+        counter_{0, 0, a, b} {}
+
+  ABT_HOST_DEVICE std::uint32_t next() {
+    if (used_ == 4) {
+      make_block();
+      if (++counter_[0] == 0) {
+        ++counter_[1];
+      }
+      used_ = 0;
+    }
+    return block_[used_++];
+  }
+  // Uniform in 0 .. bound-1.
+  ABT_HOST_DEVICE std::uint32_t below(std::uint32_t bound) {
+    return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
+  }
+  // Uniform in [0, 1), 24 bits.
+  ABT_HOST_DEVICE float uniform() {
+    return static_cast<float>(next() >> 8) * 0x1.0p-24f;
+  }
+  ABT_HOST_DEVICE bool coin() {
+    return (next() >> 31) != 0;
+  }
+
+ private:
+  ABT_HOST_DEVICE void make_block() {
+    std::uint32_t c0 = counter_[0], c1 = counter_[1];
+    std::uint32_t c2 = counter_[2], c3 = counter_[3];
+    std::uint32_t k0 = key_[0], k1 = key_[1];
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c0;
+      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c2;
+      c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+      c1 = static_cast<std::uint32_t>(p1);
+      c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+      c3 = static_cast<std::uint32_t>(p0);
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    block_[0] = c0;
+    block_[1] = c1;
+    block_[2] = c2;
+    block_[3] = c3;
+  }
+
+  std::uint32_t key_[2];
+  std::uint32_t counter_[4];
+  std::uint32_t block_[4] = {};
+  unsigned used_ = 4;
+};
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,75 @@
+#include "data/device_images.h"
+
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+namespace {
+
+constexpr std::int64_t levels = 256;
+
+std::int64_t bytes_of(const Images& images) {
+  return images.pixels.defined()
+             ? static_cast<std::int64_t>(
+                   images.pixels.nbytes() + images.labels.nbytes())
+             : 0;
+}
+
+DeviceImages
+copy_of(const Images& images, const at::Tensor& table, c10::Device device) {
+  if (images.size() == 0) {
+    return {};
+  }
+  // From ordinary memory, so the host waits: other threads' streams see it all.
+  return {images.pixels.to(device), images.labels.to(device), table};
+}
+
+}  // namespace
+
+at::Tensor normalised_bytes(
+    const std::vector<float>& mean,
+    const std::vector<float>& std) {
+  at::Tensor table =
+      at::empty({static_cast<std::int64_t>(mean.size()), levels}, at::kFloat);
+  float* value = table.data_ptr<float>();
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    for (std::int64_t level = 0; level < levels; ++level) {
+      *value++ = (static_cast<float>(level) / 255.0f - mean[c]) / std[c];
+    }
+  }
+  return table;
+}
+
+DeviceCopies::DeviceCopies(const Dataset& dataset, const Images& validation)
+    : dataset_(dataset), validation_(validation) {
+  for (const Images* images : {&dataset.train, &validation, &dataset.test}) {
+    ABT_ASSERT(
+        images->size() == 0 || images->pixels.defined(),
+        dataset.name,
+        " is a set of files");
+  }
+}
+
+const DeviceDataset& DeviceCopies::on(c10::Device device) {
+  const std::lock_guard lock(mutex_);
+  for (const DeviceDataset& copy : copies_) {
+    if (copy.device == device) {
+      return copy;
+    }
+  }
+  const at::Tensor table =
+      normalised_bytes(dataset_.mean, dataset_.std).to(device);
+  return copies_.emplace_back(DeviceDataset{
+      device,
+      copy_of(dataset_.train, table, device),
+      copy_of(validation_, table, device),
+      copy_of(dataset_.test, table, device)});
+}
+
+std::int64_t device_bytes(const Dataset& dataset, const Images& validation) {
+  return bytes_of(dataset.train) + bytes_of(validation) +
+         bytes_of(dataset.test);
+}
+
+}  // namespace abtrain::data

@@ -1,0 +1,92 @@
+#include "ops/augment_images.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "ops/augment_images_backends.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
+  return t.defined() && t.scalar_type() == type && t.is_contiguous() &&
+         t.device() == like.device();
+}
+
+bool is_batch(const at::Tensor& t, const at::Tensor& pixels) {
+  const auto layout = pixels.size(1) > 1 ? at::MemoryFormat::ChannelsLast
+                                         : at::MemoryFormat::Contiguous;
+  const auto type = t.scalar_type();
+  return t.dim() == 4 && t.sizes().slice(1) == pixels.sizes().slice(1) &&
+         (type == at::kFloat || type == at::kBFloat16) &&
+         t.device() == pixels.device() && t.is_contiguous(layout);
+}
+
+}  // namespace
+
+void augment_images(
+    const at::Tensor& pixels,
+    const at::Tensor& labels,
+    const at::Tensor& indices,
+    const at::Tensor& table,
+    const Augmentation& how,
+    const at::Tensor& images,
+    const at::Tensor& image_labels) {
+  ABT_ASSERT(
+      pixels.dim() == 4 && is_flat(pixels, at::kByte, pixels) &&
+          is_flat(labels, at::kLong, pixels) && labels.dim() == 1 &&
+          labels.size(0) == pixels.size(0),
+      "augment_images: expected N x C x H x W bytes and N labels, got ",
+      pixels.scalar_type(),
+      " ",
+      pixels.sizes(),
+      " and ",
+      labels.sizes());
+  ABT_ASSERT(
+      is_flat(table, at::kFloat, pixels) && table.dim() == 2 &&
+          table.size(0) == pixels.size(1) && table.size(1) == 256,
+      "augment_images: expected a table of ",
+      pixels.size(1),
+      " x 256, got ",
+      table.sizes());
+  ABT_ASSERT(
+      is_flat(indices, at::kLong, pixels) && indices.dim() == 1 &&
+          is_batch(images, pixels) &&
+          is_flat(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
+          images.size(0) == indices.size(0) &&
+          image_labels.size(0) == indices.size(0),
+      "augment_images: ",
+      indices.sizes(),
+      " indices of ",
+      pixels.sizes(),
+      " on ",
+      pixels.device(),
+      " do not make ",
+      images.scalar_type(),
+      " ",
+      images.sizes(),
+      " on ",
+      images.device(),
+      " and ",
+      image_labels.sizes(),
+      " labels");
+  ABT_ASSERT(
+      how.pad >= 0 && how.pad < (1 << 20) &&
+          pixels.size(1) * pixels.size(2) * pixels.size(3) <=
+              std::numeric_limits<int>::max() / 2,
+      "augment_images: a pad of ",
+      how.pad,
+      " or images of ",
+      pixels.sizes(),
+      " are too large");
+  if (pixels.is_cuda()) {
+    augment_images_cuda(
+        pixels, labels, indices, table, how, images, image_labels);
+  } else {
+    augment_images_cpu(
+        pixels, labels, indices, table, how, images, image_labels);
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,42 @@
+// A batch from images that are bytes: random crop, flip and erasing,
+// normalisation, layout and cast in one pass over memory.
+//
+// Random numbers are counter-based: each image has the stream (seed, Augment,
+// epoch, index) and draws from it, in this order, rows down and columns right
+// (of the crop), a coin (of the flip), a uniform number and a box (of the
+// erasing); what is off draws nothing. Hence the same image has the same bits
+// in every batch and on every device. On CUDA the kernel is queued on this
+// thread's current stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace abtrain::ops {
+
+struct Augmentation {
+  bool crop = false;     // a window of the image with a black border
+  std::int64_t pad = 0;  // width of that border, pixels
+  bool flip = false;
+  double erase = 0;  // probability; erased elements become 0
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+};
+
+// All on one device:
+//   pixels N x C x H x W uint8 and labels N int64, contiguous;
+//   indices B, int64, each 0 .. N-1 (checked on the CPU only);
+//   table C x 256, float32: the value of each byte of a channel;
+//   images B x C x H x W, float32 or bfloat16, channels-last where C > 1;
+//   image_labels B, int64: the last two are written.
+void augment_images(
+    const at::Tensor& pixels,
+    const at::Tensor& labels,
+    const at::Tensor& indices,
+    const at::Tensor& table,
+    const Augmentation& how,
+    const at::Tensor& images,
+    const at::Tensor& image_labels);
+
+}  // namespace abtrain::ops

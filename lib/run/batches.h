@@ -1,0 +1,34 @@
+// Where a run's batches are made: on its GPU from images that lie there, or on
+// the host.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "data/augment.h"
+#include "data/batch_source.h"
+#include "data/order.h"
+#include "run/evaluation.h"
+#include "run/trainer.h"
+
+namespace abtrain::run {
+
+// What `data.on_device` means for this set and device. Throws Error(Config)
+// where it is `true` and cannot be.
+bool lies_on_device(
+    const RunOptions& options,
+    const data::Dataset& dataset,
+    const data::Images& validation,
+    const at::Device& device);
+
+// A worker's batches from `first_batch` on. The arguments must outlive it.
+std::unique_ptr<data::BatchSource> make_batches(
+    const TrainInputs& inputs,
+    const data::Augment& augment,
+    const data::ExampleOrder& order,
+    std::int64_t first_batch);
+
+HeldOut test_images(const TrainInputs& inputs);
+HeldOut validation_images(const TrainInputs& inputs);
+
+}  // namespace abtrain::run

@@ -1,0 +1,269 @@
+#include "data/device_loader.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full_like.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "data/data_files.h"
+#include "data/loader.h"
+#include "device/devices.h"
+
+namespace abtrain::data {
+namespace {
+
+Batch next_of(BatchSource& source) {
+  Batch batch;
+  source.next(batch);
+  return batch;
+}
+
+class DeviceLoaderTest : public testing::Test {
+ protected:
+  DeviceLoaderTest() {
+    prepare(3, 6, 7);
+  }
+  // 23 images for two workers: 11 examples an epoch.
+  void prepare(std::int64_t channels, std::int64_t height, std::int64_t width) {
+    set_ = {};
+    set_.name = "test-set";
+    set_.flips = true;
+    set_.mean.assign(static_cast<std::size_t>(channels), 0.45f);
+    set_.std.assign(static_cast<std::size_t>(channels), 0.21f);
+    set_.train = random_images(23, channels, height, width);
+    augment_ = std::make_unique<Augment>(
+        DataOptions{.augment = "crop-flip", .pad = 2, .erase = 0.5}, set_, 4);
+    order_ = make_order({}, 23, 1, 2, 4);
+    copies_ = std::make_unique<DeviceCopies>(set_, none_);
+  }
+  // `steps` batches of both loaders from `first` on.
+  void expect_as_loader(
+      c10::Device device,
+      std::int64_t batch_size,
+      std::int64_t first,
+      int steps,
+      at::ScalarType type = at::kFloat) {
+    Loader host(set_.train, *augment_, *order_, batch_size, 2, first);
+    DeviceLoader loader(
+        copies_->on(device).train, *augment_, *order_, batch_size, first, type);
+    EXPECT_EQ(loader.steps_per_epoch(), host.steps_per_epoch());
+    for (int i = 0; i < steps; ++i) {
+      const Batch wanted = next_of(host);
+      const Batch got = next_of(loader);
+      EXPECT_EQ(got.images.device(), device);
+      ASSERT_TRUE(at::equal(got.images.cpu(), wanted.images.to(type)))
+          << "batch " << i << " from " << first << " by " << batch_size;
+      ASSERT_EQ(got.images.strides(), wanted.images.strides());
+      ASSERT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
+    }
+  }
+  void expect_as_loader(c10::Device device) {
+    for (const std::int64_t batch_size : {1, 4, 11}) {
+      for (const std::int64_t first : {0, 1, 2, 5, 9}) {
+        expect_as_loader(device, batch_size, first, 25);
+      }
+    }
+    expect_as_loader(device, 4, 1, 5, at::kBFloat16);
+    for (const auto& [channels, height, width] :
+         {std::tuple(1, 9, 5), std::tuple(4, 1, 3), std::tuple(3, 32, 32)}) {
+      prepare(channels, height, width);
+      expect_as_loader(device, 3, 0, 8);
+      expect_as_loader(device, 3, 0, 8, at::kBFloat16);
+    }
+  }
+
+  Dataset set_;
+  Images none_;
+  std::unique_ptr<Augment> augment_;
+  std::unique_ptr<ExampleOrder> order_;
+  std::unique_ptr<DeviceCopies> copies_;
+};
+
+TEST_F(DeviceLoaderTest, SameBatchesAsTheHostsLoader) {
+  expect_as_loader(c10::kCPU);
+}
+
+TEST_F(DeviceLoaderTest, WritesIntoTheTensorsOfTheBatch) {
+  DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, *order_, 4);
+  Batch batch = next_of(loader);
+  const Batch first = {batch.images.clone(), batch.labels.clone()};
+  const void* images = batch.images.data_ptr();
+  const void* labels = batch.labels.data_ptr();
+  DeviceLoader again(copies_->on(c10::kCPU).train, *augment_, *order_, 4);
+  loader.next(batch);
+  EXPECT_FALSE(at::equal(batch.images, first.images));
+  again.next(batch);
+  EXPECT_EQ(batch.images.data_ptr(), images);
+  EXPECT_EQ(batch.labels.data_ptr(), labels);
+  EXPECT_TRUE(at::equal(batch.images, first.images));
+  EXPECT_TRUE(at::equal(batch.labels, first.labels));
+  // Other sizes or another type are a bug of the caller.
+  Batch small{batch.images.narrow(0, 0, 3), batch.labels.narrow(0, 0, 3)};
+  EXPECT_THROW(loader.next(small), std::logic_error);
+  Batch other{batch.images.to(at::kBFloat16), batch.labels};
+  EXPECT_THROW(loader.next(other), std::logic_error);
+}
+
+// Every example is 1; fails in one epoch; counts calls.
+class Failing : public ExampleOrder {
+ public:
+  Failing(std::int64_t fails_in, std::int64_t example)
+      : fails_in_(fails_in), example_(example) {}
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
+    ++calls;
+    if (epoch == fails_in_) {
+      throw Error(ErrorKind::DamagedData, "the order is broken");
+    }
+    return std::vector<std::int64_t>(6, example_);
+  }
+  std::int64_t examples_per_epoch() const override {
+    return 6;
+  }
+  mutable std::atomic<int> calls = 0;
+
+ private:
+  std::int64_t fails_in_;
+  std::int64_t example_;
+};
+
+TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
+  const Failing order(2, 1);
+  DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(next_of(loader).labels.size(0), 2);
+  }
+  for (int i = 0; i < 2; ++i) {
+    expect_error(
+        [&] { next_of(loader); },
+        ErrorKind::DamagedData,
+        {"the order is broken"});
+  }
+}
+
+// A GPU would read whatever lies there.
+TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
+  for (const std::int64_t example : {-1, 23}) {
+    const Failing order(-1, example);
+    DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
+    try {
+      next_of(loader);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const std::logic_error& error) {
+      EXPECT_NE(
+          std::string(error.what()).find("the order of epoch 0 has example"),
+          std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, MakesOneOrderAhead) {
+  const Failing order(-1, 1);
+  DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 6);
+  for (int taken = 0; taken < 4; ++taken) {
+    // Besides the one that waits, one is in the thread's hands.
+    EXPECT_LE(order.calls, taken + 2);
+    next_of(loader);
+  }
+  EXPECT_GE(loader.waited(), 0);
+}
+
+TEST_F(DeviceLoaderTest, EndsWhileItsThreadWaitsAndAfterItFailed) {
+  for (int i = 0; i < 200; ++i) {
+    const Failing order(i % 3 == 0 ? 0 : -1, 1);
+    DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
+    if (i % 3 == 1) {
+      EXPECT_EQ(next_of(loader).labels.size(0), 2);
+    }
+  }
+}
+
+TEST_F(DeviceLoaderTest, RefusesSizesThatGiveNoBatch) {
+  for (const std::int64_t size : {0, 12}) {
+    expect_error(
+        [&] {
+          DeviceLoader(copies_->on(c10::kCPU).train, *augment_, *order_, size);
+        },
+        ErrorKind::Config,
+        {"data.batch_size", "got " + std::to_string(size)});
+  }
+}
+
+TEST_F(DeviceLoaderTest, WorkersShareOneCopy) {
+  set_.test = random_images(5, 3, 6, 7);
+  std::vector<const DeviceDataset*> seen(8);
+  {
+    std::vector<std::jthread> workers;
+    for (const DeviceDataset*& each : seen) {
+      workers.emplace_back([&] { each = &copies_->on(c10::kCPU); });
+    }
+  }
+  for (const DeviceDataset* each : seen) {
+    EXPECT_EQ(each, seen.front());
+  }
+  EXPECT_EQ(seen.front()->train.size(), 23);
+  EXPECT_EQ(seen.front()->validation.size(), 0);
+  EXPECT_EQ(seen.front()->test.size(), 5);
+  // 28 images of 126 bytes with their labels.
+  EXPECT_EQ(device_bytes(set_, none_), 28 * (126 + 8));
+}
+
+// What an evaluation takes from a device.
+TEST_F(DeviceLoaderTest, EvaluationIsTheHosts) {
+  const DeviceImages& images = copies_->on(c10::kCPU).train;
+  for (const auto& [begin, end] : {std::pair(0, 23), std::pair(5, 5)}) {
+    const Batch wanted = augment_->evaluation(set_.train, begin, end);
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const Batch got = augment_->evaluation(images, begin, end, type);
+      EXPECT_TRUE(at::equal(got.images, wanted.images.to(type)));
+      EXPECT_TRUE(at::equal(got.labels, wanted.labels));
+    }
+  }
+}
+
+class GpuDeviceLoader : public DeviceLoaderTest {};
+
+TEST_F(GpuDeviceLoader, SameBatchesAsTheHostsLoader) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  expect_as_loader(c10::Device(c10::kCUDA, 0));
+}
+
+TEST_F(GpuDeviceLoader, EvaluationIsTheHosts) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const c10::Device gpu(c10::kCUDA, 0);
+  const DeviceImages& images = copies_->on(gpu).train;
+  const Batch wanted = augment_->evaluation(set_.train, 2, 21);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const Batch got = augment_->evaluation(images, 2, 21, type);
+    EXPECT_TRUE(at::equal(got.images.cpu(), wanted.images.to(type)));
+    EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
+  }
+}
+
+// The host's loader writes page-locked memory and copies from it.
+TEST_F(GpuDeviceLoader, TheHostsLoaderFeedsAGpu) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const c10::Device gpu(c10::kCUDA, 0);
+  Loader host(set_.train, *augment_, *order_, 4, 2);
+  Loader fed(set_.train, *augment_, *order_, 4, 2, 0, gpu);
+  for (int i = 0; i < 10; ++i) {
+    const Batch wanted = next_of(host);
+    const Batch got = next_of(fed);
+    EXPECT_EQ(got.images.device(), gpu);
+    EXPECT_TRUE(at::equal(got.images.cpu(), wanted.images));
+    EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::data

@@ -1,0 +1,104 @@
+#include "kernels/reduce_buffers.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "ops/reduce_buffers.h"
+
+namespace abtrain::kernels {
+namespace {
+
+class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  std::vector<at::Tensor> random_buffers(int n, std::int64_t numel) const {
+    at::Generator generator = at::detail::createCPUGenerator(7);
+    std::vector<at::Tensor> all;
+    for (int b = 0; b < n; ++b) {
+      all.push_back(at::randn({numel}, generator).to(GetParam()));
+    }
+    return all;
+  }
+  BufferList list_of(const std::vector<at::Tensor>& buffers, std::int64_t begin)
+      const {
+    BufferList list;
+    for (const at::Tensor& buffer : buffers) {
+      list.data[list.count++] = static_cast<char*>(buffer.mutable_data_ptr()) +
+                                begin * buffer.element_size();
+    }
+    return list;
+  }
+  Element element() const {
+    return GetParam() == at::kFloat  ? Element::F32
+           : GetParam() == at::kHalf ? Element::F16
+                                     : Element::BF16;
+  }
+};
+
+// NaNs among them.
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
+  const std::pair<Combine, ops::ReduceOp> all[] = {
+      {Combine::Sum, ops::ReduceOp::Sum},
+      {Combine::Mean, ops::ReduceOp::Mean},
+      {Combine::Max, ops::ReduceOp::Max}};
+  for (const std::int64_t numel : {1, 7, 8, 4099, 30011}) {
+    for (const int n : {1, 2, 3, 8, 64}) {
+      for (const auto& [combine, op] : all) {
+        // Odd begins take the path without packets.
+        for (const std::int64_t begin : {0, 1, 4}) {
+          if (begin >= numel) {
+            continue;
+          }
+          const auto wanted = random_buffers(n, numel);
+          const auto got = random_buffers(n, numel);
+          ops::reduce_buffers(wanted, begin, numel - begin, wanted, begin, op);
+          ASSERT_EQ(
+              reduce_buffers(
+                  list_of(got, begin),
+                  list_of(got, begin),
+                  numel - begin,
+                  element(),
+                  combine,
+                  nullptr),
+              0);
+          for (int b = 0; b < n; ++b) {
+            ASSERT_TRUE(same_bits(got[b], wanted[b]))
+                << numel << " x " << n << " from " << begin;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ReduceKernel, AMaximumShowsANan) {
+  for (const int place : {0, 1, 2}) {
+    const auto in = random_buffers(3, 40);
+    in[place][17].fill_(std::numeric_limits<float>::quiet_NaN());
+    reduce_buffers(
+        list_of(in, 0), list_of(in, 0), 40, element(), Combine::Max, nullptr);
+    for (const at::Tensor& buffer : in) {
+      EXPECT_TRUE(buffer.isnan()[17].item<bool>()) << place;
+      EXPECT_EQ(buffer.isnan().sum().item<int>(), 1) << place;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dtypes,
+    ReduceKernel,
+    testing::Values(at::kFloat, at::kHalf, at::kBFloat16),
+    [](const auto& test) { return std::string(c10::toString(test.param)); });
+
+}  // namespace
+}  // namespace abtrain::kernels
