@@ -76,6 +76,7 @@ TEST_P(Steps, EqualTheFormula) {
       true,
       optimizer->moments());
   const double lr = 0.01, factor_scale = 3, divisor = 2.5;
+  Rates rates(at::kCPU);
   for (int step = 0; step < 6; ++step) {
     block.gradients().copy_(at::randn({block.numel()}));
     for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -89,8 +90,8 @@ TEST_P(Steps, EqualTheFormula) {
                           : references[k][i].sgd(g, rate, decay);
       }
     }
-    optimizer->step(
-        block, lr, factor_scale, at::full({}, divisor, at::kFloat));
+    rates.set(lr, factor_scale);
+    optimizer->step(block, rates, at::full({}, divisor, at::kFloat));
   }
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     for (std::size_t i = 0; i < references[k].size(); ++i) {
