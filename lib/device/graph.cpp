@@ -23,9 +23,8 @@ Graph Graph::capture(
     const std::vector<at::Generator>& generators,
     CaptureTurn& turn) {
   Graph graph;
-  graph.form_ = device.is_cuda()
-      ? capture_cuda(device, body, generators, turn)
-      : std::make_unique<RunAgain>(body);
+  graph.form_ = device.is_cuda() ? capture_cuda(device, body, generators, turn)
+                                 : std::make_unique<RunAgain>(body);
   return graph;
 }
 

@@ -4,9 +4,9 @@
 // A capture runs the body and records what it queues on this thread's stream;
 // nothing is executed until replay(). So the body may depend on nothing that
 // the host decides anew: it reads and writes the same tensors each time, makes
-// the host wait for nothing, and what it leaves in new tensors is overwritten by
-// the next replay. Run it a few times before: libraries choose their kernels and
-// take their workspaces at first use, which a capture does not allow.
+// the host wait for nothing, and what it leaves in new tensors is overwritten
+// by the next replay. Run it a few times before: libraries choose their kernels
+// and take their workspaces at first use, which a capture does not allow.
 //
 // On the CPU a graph keeps the body and runs it at each replay: the same bits,
 // so that whatever is captured can be tested there.

@@ -89,7 +89,8 @@ class Captured : public Graph::Form {
 
   // Null where all went well.
   std::exception_ptr record(
-      const std::function<void()>& body, const Generators& generators) {
+      const std::function<void()>& body,
+      const Generators& generators) {
     std::exception_ptr error;
     try {
       graph_ = std::make_unique<at::cuda::CUDAGraph>();
@@ -98,9 +99,10 @@ class Captured : public Graph::Form {
         graph_->register_generator_state(generator);
       }
       // Only this thread is kept from calls that a capture cannot take: threads
-      // of loaders and of NCCL may allocate and ask events meanwhile, on streams
-      // that are not captured. LibTorch's backward pass runs on a thread of its
-      // own, but on the stream of the forward pass: it is captured all the same.
+      // of loaders and of NCCL may allocate and ask events meanwhile, on
+      // streams that are not captured. LibTorch's backward pass runs on a
+      // thread of its own, but on the stream of the forward pass: it is
+      // captured all the same.
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       return std::current_exception();
@@ -118,8 +120,9 @@ class Captured : public Graph::Form {
     return error;
   }
 
-  // Puts right what LibTorch 2.11 leaves behind when a capture fails: the stream
-  // and both allocators may still be in it, and the generators wait for its end.
+  // Puts right what LibTorch 2.11 leaves behind when a capture fails: the
+  // stream and both allocators may still be in it, and the generators wait for
+  // its end.
   void recover(const Generators& generators) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream(), &status) == cudaSuccess &&

@@ -13,7 +13,7 @@ namespace abtrain::device {
 struct Span::Impl {
   c10::Device device;
   Stopwatch watch;
-  double seconds = 0;                     // of the CPU
+  double seconds = 0;                      // of the CPU
   std::array<cudaEvent_t, 2> events = {};  // of a GPU
 
   explicit Impl(c10::Device where) : device(where) {
@@ -77,8 +77,8 @@ std::optional<double> Span::seconds(bool wait) const {
     ABT_CUDA_CHECK(status);
   }
   float milliseconds = 0;
-  ABT_CUDA_CHECK(cudaEventElapsedTime(
-      &milliseconds, impl_->events[0], impl_->events[1]));
+  ABT_CUDA_CHECK(
+      cudaEventElapsedTime(&milliseconds, impl_->events[0], impl_->events[1]));
   return milliseconds * 1e-3;
 }
 

@@ -31,13 +31,12 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   for (std::int64_t k = 0; k < count; ++k) {
     take_batch();
     // Every micro-batch of every worker drops other numbers.
-    in_.model.seed_dropout(
-        Random(
-            in_.inputs.options.seed,
-            RandomPurpose::Dropout,
-            static_cast<std::uint32_t>(t * count + k),
-            static_cast<std::uint32_t>(in_.world.rank()))
-            .next_64());
+    in_.model.seed_dropout(Random(
+                               in_.inputs.options.seed,
+                               RandomPurpose::Dropout,
+                               static_cast<std::uint32_t>(t * count + k),
+                               static_cast<std::uint32_t>(in_.world.rank()))
+                               .next_64());
     if (pass_graph_) {
       pass_graph_.replay();
     } else {
@@ -145,13 +144,12 @@ void TrainingStep::capture(std::int64_t t) {
     }
     if (!failed_) {
       pass_graph_ = device::Graph::capture(
-          inputs.device,
-          [this] { pass(); },
-          {in_.model.generator()},
-          turn_);
+          inputs.device, [this] { pass(); }, {in_.model.generator()}, turn_);
       update_graph_ = device::Graph::capture(
           inputs.device,
-          [this] { update(options_.clip_norm > 0 ? clip(true) : at::Tensor()); },
+          [this] {
+            update(options_.clip_norm > 0 ? clip(true) : at::Tensor());
+          },
           {},
           turn_);
     }

@@ -3,10 +3,11 @@
 // the two, outside.
 //
 // On a GPU both are captured (device/graph.h), apart: after each change of the
-// method's layout the first kEagerSteps run operator by operator, then the passes
-// are captured and replayed until the tensors move again. A phase that is over
-// within kWorthSteps of that is not captured. Where a capture fails, the worker
-// goes on operator by operator (`train.cuda_graphs: on`: Error(Config)).
+// method's layout the first kEagerSteps run operator by operator, then the
+// passes are captured and replayed until the tensors move again. A phase that
+// is over within kWorthSteps of that is not captured. Where a capture fails,
+// the worker goes on operator by operator (`train.cuda_graphs: on`:
+// Error(Config)).
 //
 // Workers capture in the same step, by the same rule; all of them wait for each
 // other before and after: meanwhile nobody's other work runs, and no worker
@@ -47,8 +48,8 @@ class TrainingStep {
   // Leaves the mean gradients of step t in the method's block. Returns the mean
   // loss, a scalar on the device that the next step overwrites.
   at::Tensor forward_backward(std::int64_t t);
-  // Clips, then updates the parameters. `see_norm` (where there is a limit) gets
-  // the norm of all gradients: before the update, if it is not captured.
+  // Clips, then updates the parameters. `see_norm` (where there is a limit)
+  // gets the norm of all gradients: before the update, if it is not captured.
   void optimize(
       double rate,
       const std::function<void(const at::Tensor& norm)>& see_norm);
@@ -66,8 +67,8 @@ class TrainingStep {
 
   Parts in_;
   const TrainOptions& options_;
-  bool captures_;                 // this run, as all workers know
-  bool failed_ = false;           // here
+  bool captures_;        // this run, as all workers know
+  bool failed_ = false;  // here
   std::int64_t layout_ = -1;
   std::int64_t steps_ = 0;        // with this layout
   device::CaptureTurn own_turn_;  // where none is handed in
