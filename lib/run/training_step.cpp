@@ -38,6 +38,11 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
                                static_cast<std::uint32_t>(in_.world.rank()))
                                .next_64());
     if (pass_graph_) {
+      ABT_ASSERT(
+          addresses() == captured_at_,
+          "step ",
+          t + 1,
+          " was captured with tensors that lie elsewhere now");
       pass_graph_.replay();
     } else {
       pass();
@@ -48,6 +53,34 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   }
   block.average_gradients(count);
   return count == 1 ? loss_ : loss_ / static_cast<double>(count);
+}
+
+// A digest of where everything lies that a captured step works on.
+std::uint64_t TrainingStep::addresses() const {
+  std::uint64_t digest = 0;
+  const auto add = [&](const at::Tensor& tensor) {
+    const void* data = tensor.defined() ? tensor.const_data_ptr() : nullptr;
+    digest = (digest ^ reinterpret_cast<std::uintptr_t>(data)) *
+        0x9E3779B97F4A7C15U;  // odd: no address is lost
+  };
+  for (const nn::NamedWeight& w : in_.model.weights()) {
+    add(w.weight->dense);
+    add(w.weight->inner);
+    add(w.weight->outer);
+  }
+  for (const nn::NamedParameter& p : in_.model.parameters()) {
+    add(*p.tensor);
+  }
+  for (const nn::NamedBuffer& b : in_.model.buffers()) {
+    add(*b.tensor);
+  }
+  optim::ParameterBlock& block = in_.method.block();
+  add(block.values());
+  add(block.gradients());
+  add(block.moments());
+  add(batch_.images);
+  add(batch_.labels);
+  return digest;
 }
 
 // A captured pass reads the same tensors each time.
@@ -143,6 +176,7 @@ void TrainingStep::capture(std::int64_t t) {
       inputs.hooks.capturing(in_.world.rank(), t);
     }
     if (!failed_) {
+      captured_at_ = addresses();
       pass_graph_ = device::Graph::capture(
           inputs.device, [this] { pass(); }, {in_.model.generator()}, turn_);
       update_graph_ = device::Graph::capture(

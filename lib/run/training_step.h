@@ -60,6 +60,7 @@ class TrainingStep {
   void prepare(std::int64_t t);
   bool lasts(std::int64_t t) const;
   void capture(std::int64_t t);
+  std::uint64_t addresses() const;
   void take_batch();
   void pass();
   at::Tensor clip(bool fixed);
@@ -78,6 +79,7 @@ class TrainingStep {
   at::Tensor loss_;  // sum of the micro-batches
   at::Tensor norm_;
   optim::Rates rates_;
+  std::uint64_t captured_at_ = 0;  // addresses() then
   device::Graph pass_graph_;
   device::Graph update_graph_;
 };
