@@ -2,11 +2,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -112,6 +114,51 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sgd", 0.9, false, false},
         Case{"sgd", 0.9, true, true}));
 
+// The rate in a tensor changes no bit against the rate as an argument.
+TEST(Rates, OfTheCpuAreTheDoublesThemselves) {
+  OptimizerOptions o;
+  o.name = "sgd";
+  o.momentum = 0.9;
+  const auto optimizer = make_optimizer(o);
+  at::Tensor values = at::randn({1003});
+  const at::Tensor plain = values.clone();
+  ParameterBlock block({{"w", &values, false, true}}, true, 1);
+  block.gradients().copy_(at::randn({1003}));
+  const at::Tensor gradients = block.gradients().clone();
+  const at::Tensor buffer = at::zeros({1003});
+  Rates rates(at::kCPU);
+  for (const double lr : {0.1, 1e-3 / 3}) {  // no fp32 numbers
+    rates.set(lr, 3);
+    optimizer->step(block, rates, {});
+    at::_fused_sgd_(
+        {plain}, {gradients}, {buffer}, 0, 0.9, lr * 3, 0, false, false, false);
+    EXPECT_TRUE(at::equal(block.values(), plain));
+  }
+}
+
+TEST(ParameterBlock, SlicesShareDecayAndRate) {
+  at::Tensor a = at::ones({2}), b = at::ones({3}), c = at::ones({4});
+  at::Tensor d = at::ones({5});
+  ParameterBlock block(
+      {{"a", &a, true, false},
+       {"b", &b, false, false},
+       {"c", &c, true, true},
+       {"d", &d, true, false}},
+      true,
+      2);
+  const std::vector<Slice>& slices = block.slices(false);
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_EQ(slices[0].values.size(), 2U);  // a and d
+  EXPECT_EQ(slices[0].moments.size(), 2U);
+  EXPECT_EQ(slices[0].gradients[1].numel(), 5);
+  EXPECT_FALSE(slices[1].decays);
+  EXPECT_TRUE(slices[2].is_factor);
+  EXPECT_EQ(&block.slices(false), &slices);
+  EXPECT_EQ(block.slices(true).size(), 2U);
+  block.drop_gradients();
+  EXPECT_TRUE(block.slices(true).empty());
+}
+
 TEST(Optimizer, UnknownNameIsRefused) {
   OptimizerOptions o;
   o.name = "adam";
@@ -126,6 +173,9 @@ TEST(Clip, DividesByTheExcess) {
   EXPECT_FALSE(clip(gradients, 6.5).divisor.defined());
   EXPECT_FALSE(clip(gradients, 0).divisor.defined());
   EXPECT_DOUBLE_EQ(clip(gradients, 0).norm.item<double>(), 6);
+  // Whatever the norm, the same operators.
+  EXPECT_EQ(clip(gradients, 6.5, true).divisor.item<double>(), 1);
+  EXPECT_NEAR(clip(gradients, 1.5, true).divisor.item<double>(), 4, 1e-6);
 }
 
 TEST(Clip, TheNormOfManyNumbersKeepsItsDigits) {

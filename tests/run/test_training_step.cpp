@@ -74,6 +74,8 @@ RunOptions phases(const Case& c) {
   o.train.accumulate = c.accumulate;
   o.train.clip_norm = c.clip_norm;
   o.train.label_smoothing = 0.1;
+  o.train.check_replicas = 50;
+  o.evaluate.every = Duration::steps(40);
   o.train.precision = c.precision;
   return o;
 }
