@@ -77,7 +77,10 @@ class Captured : public Graph::Form {
     quietly([&] {
       const auto lock = turn_.take();
       const c10::cuda::CUDAGuard guard(device_);
-      ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
+      // On the way out of an error the stream may wait for a peer that is gone.
+      if (std::uncaught_exceptions() == 0) {
+        ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
+      }
       graph_.reset();
     });
   }

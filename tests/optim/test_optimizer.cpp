@@ -2,7 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -117,21 +117,35 @@ INSTANTIATE_TEST_SUITE_P(
 // The rate in a tensor changes no bit against the rate as an argument.
 TEST(Rates, OfTheCpuAreTheDoublesThemselves) {
   OptimizerOptions o;
-  o.name = "sgd";
-  o.momentum = 0.9;
+  o.name = "adamw";
   const auto optimizer = make_optimizer(o);
   at::Tensor values = at::randn({1003});
   const at::Tensor plain = values.clone();
-  ParameterBlock block({{"w", &values, false, true}}, true, 1);
+  ParameterBlock block({{"w", &values, false, true}}, true, 2);
   block.gradients().copy_(at::randn({1003}));
   const at::Tensor gradients = block.gradients().clone();
-  const at::Tensor buffer = at::zeros({1003});
+  const at::Tensor first = at::zeros({1003});
+  const at::Tensor second = at::zeros({1003});
+  const at::Tensor steps = at::zeros({});
   Rates rates(at::kCPU);
   for (const double lr : {0.1, 1e-3 / 3}) {  // no fp32 numbers
     rates.set(lr, 3);
     optimizer->step(block, rates, {});
-    at::_fused_sgd_(
-        {plain}, {gradients}, {buffer}, 0, 0.9, lr * 3, 0, false, false, false);
+    at::Tensor(steps).add_(1);
+    at::_fused_adamw_(
+        {plain},
+        {gradients},
+        {first},
+        {second},
+        {},
+        {steps},
+        lr * 3,
+        o.beta1,
+        o.beta2,
+        0,
+        o.eps,
+        false,
+        false);
     EXPECT_TRUE(at::equal(block.values(), plain));
   }
 }
