@@ -23,9 +23,9 @@
 
 namespace abtrain::device {
 
-// One for all workers of a process. LibTorch's graphs of a device share its
-// default generator and take no lock of their own: captures, replays and ends
-// come one after another. It is held for no longer than the host needs to
+// One for all workers that share a device. LibTorch's graphs of a device share
+// its default generator and take no lock of their own: captures, replays and
+// ends come one after another. It is held for no longer than the host needs to
 // queue, and nobody waits for another worker meanwhile: no deadlock.
 class CaptureTurn {
  public:

@@ -50,11 +50,11 @@ class Captured : public Graph::Form {
       const Generators& generators,
       CaptureTurn& turn)
       : device_(device), turn_(turn) {
-    const auto lock = turn_.take();
     const c10::cuda::CUDAGuard guard(device_);
     // The generators' numbers on the device may be filled from other workers'
     // streams: nothing that is still queued here may use that memory.
     ABT_CUDA_CHECK(cudaStreamSynchronize(stream()));
+    const auto lock = turn_.take();
     make_room();
     if (const std::exception_ptr error = record(body, generators)) {
       recover(generators);
@@ -75,12 +75,13 @@ class Captured : public Graph::Form {
     // Its pool, and the generators' numbers on the device, may go to others
     // as soon as it is gone.
     quietly([&] {
-      const auto lock = turn_.take();
       const c10::cuda::CUDAGuard guard(device_);
       // On the way out of an error the stream may wait for a peer that is gone.
       if (std::uncaught_exceptions() == 0) {
         ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
       }
+      // Only now: what the stream waits for may need another worker.
+      const auto lock = turn_.take();
       graph_.reset();
     });
   }

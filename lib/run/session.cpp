@@ -157,7 +157,7 @@ SessionResult train_as(
     setup.initial->copy_into(model);
   };
   inputs.checkpoints = &place;
-  inputs.turn = &turn;
+  inputs.turn = setup.back_end == BackEnd::Local ? &turn : nullptr;
   inputs.resume = resume.from ? &*resume.from : nullptr;
   inputs.hooks = session.hooks;
   TrainResult result;

@@ -54,7 +54,7 @@ struct TrainInputs {
   std::function<void(nn::Model&)> initialise = {};
   // Asked before each step whether to stop; null: never stops.
   comm::Control* control = nullptr;
-  // One for all workers of the process; null: each has its own.
+  // One for all workers that share a GPU; null: this one has it alone.
   device::CaptureTurn* turn = nullptr;
   // Where checkpoints go; null: none are written.
   const CheckpointWriter::Place* checkpoints = nullptr;

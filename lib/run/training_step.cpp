@@ -167,10 +167,18 @@ bool TrainingStep::lasts(std::int64_t t) const {
   return true;
 }
 
+// Workers with a GPU each are in nobody's way; and a collective that waits on one
+// GPU could hold up what another one's capture asks of the driver.
+void TrainingStep::meet() {
+  if (in_.inputs.turn != nullptr) {
+    in_.world.barrier();
+  }
+}
+
 // A worker that has failed to capture before meets the others all the same.
 void TrainingStep::capture(std::int64_t t) {
   const TrainInputs& inputs = in_.inputs;
-  in_.world.barrier();
+  meet();
   try {
     if (inputs.hooks.capturing) {
       inputs.hooks.capturing(in_.world.rank(), t);
@@ -208,7 +216,7 @@ void TrainingStep::capture(std::int64_t t) {
           ")");
     }
   }
-  in_.world.barrier();
+  meet();
 }
 
 }  // namespace abtrain::run

@@ -9,9 +9,9 @@
 // the worker goes on operator by operator (`train.cuda_graphs: on`:
 // Error(Config)).
 //
-// Workers capture in the same step, by the same rule; all of them wait for each
-// other before and after: meanwhile nobody's other work runs, and no worker
-// waits for another one within.
+// Workers capture in the same step, by the same rule. Those that share a GPU
+// wait for each other before and after: meanwhile nobody's other work runs, and
+// no worker waits for another one within.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,7 @@ class TrainingStep {
   void prepare(std::int64_t t);
   bool lasts(std::int64_t t) const;
   void capture(std::int64_t t);
+  void meet();
   std::uint64_t addresses() const;
   void take_batch();
   void pass();
