@@ -3,6 +3,10 @@
 // workers, threads a worker, median and quartiles of the step in ms.
 //   bench_step MODEL dense|only-b|ab [--workers N] [--threads N] [--side PIXELS]
 //              [--batch N] [--width X] [--ratio X] [--steps N]
+//              [--device auto|cpu|cuda] [--graphs auto|on|off]
+//              [--precision fp32|bf16]
+// On a GPU fewer than 14 --steps are not worth a capture to the run. The host
+// runs ahead of the GPU by a step at most, so its clock shows the GPU's pace.
 #include <ATen/Parallel.h>
 #include <ATen/ops/randint.h>
 
@@ -17,7 +21,9 @@
 #include "base/error.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
+#include "device/graph.h"
 #include "device/memory.h"
+#include "device/tune.h"
 #include "run/trainer.h"
 
 namespace {
@@ -26,6 +32,7 @@ using namespace abtrain;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmUp = 3;
+constexpr std::int64_t kGpuWarmUp = 10;  // cuDNN's choices, the capture
 
 data::Dataset random_images(std::int64_t count, std::int64_t side) {
   data::Dataset set;
@@ -43,16 +50,27 @@ data::Dataset random_images(std::int64_t count, std::int64_t side) {
   return set;
 }
 
-double option(int argc, char** argv, const char* name, double otherwise) {
+std::string word(
+    int argc, char** argv, const char* name, const std::string& otherwise) {
   for (int i = 3; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], name) == 0) {
-      return std::atof(argv[i + 1]);
+      return argv[i + 1];
     }
   }
   return otherwise;
 }
 
-run::RunOptions options_of(int argc, char** argv) {
+double option(int argc, char** argv, const char* name, double otherwise) {
+  const std::string text = word(argc, argv, name, "");
+  return text.empty() ? otherwise : std::atof(text.c_str());
+}
+
+std::int64_t warm_up(const c10::Device& device) {
+  return device.is_cuda() ? kGpuWarmUp : kWarmUp;
+}
+
+run::RunOptions options_of(
+    int argc, char** argv, const c10::Device& device) {
   const auto number = [&](const char* name, double otherwise) {
     return option(argc, argv, name, otherwise);
   };
@@ -66,7 +84,10 @@ run::RunOptions options_of(int argc, char** argv) {
   o.model.name = argv[1];
   o.model.width = number("--width", 1);
   o.data.batch_size = whole("--batch", 128);
-  o.train.steps = whole("--steps", 9) + kWarmUp;
+  o.train.steps =
+      whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
+  o.train.precision = word(argc, argv, "--precision", "fp32");
+  o.train.cuda_graphs = word(argc, argv, "--graphs", "auto");
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
   o.method.sync = mode == "only-b" ? "only-b" : "only-learned";
@@ -80,17 +101,21 @@ run::RunOptions options_of(int argc, char** argv) {
 
 // Seconds of each step of worker 0, the first few left out.
 std::vector<double> step_seconds(
-    const run::RunOptions& options, std::int64_t side) {
+    const run::RunOptions& options,
+    std::int64_t side,
+    const c10::Device& device) {
   const data::Dataset set = random_images(
       std::max<std::int64_t>(
           1024, options.workers * options.data.batch_size),
       side);
   std::vector<Clock::time_point> moments;
+  device::CaptureTurn turn;
   comm::run_workers(
       static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
-        run::TrainInputs inputs{options, set, {}, device::pick_device("auto")};
+        run::TrainInputs inputs{options, set, {}, device};
+        inputs.turn = &turn;
         inputs.hooks.before_step = [&](int rank, std::int64_t step, nn::Model&) {
-          if (rank == 0 && step >= kWarmUp) {
+          if (rank == 0 && step >= warm_up(device)) {
             moments.push_back(Clock::now());
           }
         };
@@ -113,17 +138,23 @@ int main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "usage: bench_step MODEL dense|only-b|ab [--workers N] [--threads N] "
-        "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]\n");
+        "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N] "
+        "[--device auto|cpu|cuda] [--graphs auto|on|off] "
+        "[--precision fp32|bf16]\n");
     return 2;
   }
   device::keep_freed_memory();
   try {
-    const run::RunOptions options = options_of(argc, argv);
+    const c10::Device device =
+        device::pick_device(word(argc, argv, "--device", "auto"));
+    device::tune(device);
+    const run::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
     const std::vector<double> s =
         step_seconds(
             options,
-            static_cast<std::int64_t>(option(argc, argv, "--side", 32)));
+            static_cast<std::int64_t>(option(argc, argv, "--side", 32)),
+            device);
     std::printf(
         "%s %s %d %d %.2f %.2f %.2f\n",
         argv[1],

@@ -1,6 +1,7 @@
 #include "comm/meter.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "comm/traffic.h"
@@ -26,13 +27,21 @@ class MeteredWork : public Pending::Work {
       Pending inner,
       std::string scope,
       Purpose purpose,
-      TrafficMeter& meter)
+      TrafficMeter& meter,
+      std::optional<device::Span> span)
       : inner_(std::move(inner)),
         scope_(std::move(scope)),
         purpose_(purpose),
-        meter_(meter) {}
+        meter_(meter),
+        span_(std::move(span)) {}
 
   void wait() override {
+    if (span_) {
+      inner_.wait();
+      span_->end();
+      meter_.count_span(scope_, purpose_, *std::exchange(span_, {}));
+      return;
+    }
     timed(
         [&] {
           inner_.wait();
@@ -48,6 +57,7 @@ class MeteredWork : public Pending::Work {
   std::string scope_;
   Purpose purpose_;
   TrafficMeter& meter_;
+  std::optional<device::Span> span_;  // of a GPU; else by the host's clock
 };
 
 class Metered : public Communicator {
@@ -75,7 +85,7 @@ class Metered : public Communicator {
   Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) override {
     const auto bytes =
         all_reduce_bytes(buffer.numel(), element_size(buffer), size(), rank());
-    return start(purpose, bytes, [&] {
+    return start(purpose, bytes, buffer, [&] {
       return inner_->all_reduce(buffer, op, purpose);
     });
   }
@@ -86,7 +96,7 @@ class Metered : public Communicator {
       const std::vector<std::int64_t>& counts,
       Purpose purpose) override {
     const auto bytes = all_gather_bytes(in.numel(), element_size(in), size());
-    return start(purpose, bytes, [&] {
+    return start(purpose, bytes, in, [&] {
       return inner_->all_gather(out, in, counts, purpose);
     });
   }
@@ -98,7 +108,7 @@ class Metered : public Communicator {
       Purpose purpose) override {
     const auto bytes =
         reduce_scatter_bytes(in.numel(), element_size(in), size(), rank());
-    return start(purpose, bytes, [&] {
+    return start(purpose, bytes, in, [&] {
       return inner_->reduce_scatter(out, in, op, purpose);
     });
   }
@@ -106,7 +116,7 @@ class Metered : public Communicator {
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose) override {
     const auto bytes = broadcast_bytes(
         buffer.numel(), element_size(buffer), size(), rank(), root);
-    return start(purpose, bytes, [&] {
+    return start(purpose, bytes, buffer, [&] {
       return inner_->broadcast(buffer, root, purpose);
     });
   }
@@ -130,13 +140,24 @@ class Metered : public Communicator {
 
   // What was refused was not sent: count after the call.
   template <class Call>
-  Pending start(Purpose purpose, std::int64_t bytes, const Call& call) {
-    Pending inner = timed(call, [&](double seconds) {
-      meter_.count_seconds(scope_, purpose, seconds);
-    });
+  Pending start(
+      Purpose purpose,
+      std::int64_t bytes,
+      const at::Tensor& buffer,
+      const Call& call) {
+    std::optional<device::Span> span;
+    Pending inner;
+    if (buffer.is_cuda() && size() > 1) {
+      span = device::Span::begin(buffer.device());
+      inner = call();
+    } else {
+      inner = timed(call, [&](double seconds) {
+        meter_.count_seconds(scope_, purpose, seconds);
+      });
+    }
     meter_.count(scope_, purpose, bytes);
     return Pending(std::make_unique<MeteredWork>(
-        std::move(inner), scope_, purpose, meter_));
+        std::move(inner), scope_, purpose, meter_, std::move(span)));
   }
 
   std::shared_ptr<Communicator> inner_;
@@ -160,6 +181,17 @@ void TrafficMeter::count_seconds(
     Purpose purpose,
     double seconds) {
   scopes_[scope][static_cast<std::size_t>(purpose)].seconds += seconds;
+}
+
+void TrafficMeter::settle(bool wait) {
+  while (!open_.empty()) {
+    const auto seconds = open_.front().span.seconds(wait);
+    if (!seconds) {
+      return;
+    }
+    count_seconds(open_.front().scope, open_.front().purpose, *seconds);
+    open_.pop_front();
+  }
 }
 
 Traffic TrafficMeter::of(const std::string& scope, Purpose purpose) const {

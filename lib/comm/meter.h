@@ -1,17 +1,20 @@
 // Counts what a worker sends: by scope ("world", "group") and purpose.
 //
 // Bytes are those of comm/traffic.h, the same in every back end, so that runs
-// can be compared; a group of one sends nothing. A meter belongs to one worker
-// and its thread.
+// can be compared; a group of one sends nothing. Seconds are those between the
+// start of a call and its end, of CUDA tensors on the worker's stream: known
+// once the GPU has got there. A meter belongs to one worker and its thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "comm/communicator.h"
+#include "device/span.h"
 
 namespace abtrain::comm {
 
@@ -31,6 +34,13 @@ class TrafficMeter {
   void count_seconds(double seconds) {
     other_seconds_ += seconds;
   }
+  // A span that has ended, but may not be known yet.
+  void count_span(
+      const std::string& scope, Purpose purpose, device::Span span) {
+    open_.push_back({scope, purpose, std::move(span)});
+  }
+  // Adds what is known of such spans; `wait`: all of them, waiting for the GPU.
+  void settle(bool wait);
 
   Traffic of(const std::string& scope, Purpose purpose) const;
   Traffic of(Purpose purpose) const;
@@ -47,7 +57,14 @@ class TrafficMeter {
   }
 
  private:
+  struct Open {
+    std::string scope;
+    Purpose purpose;
+    device::Span span;
+  };
+
   std::map<std::string, ByPurpose> scopes_;
+  std::deque<Open> open_;  // in the order of their ends
   double other_seconds_ = 0;
 };
 

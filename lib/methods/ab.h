@@ -46,6 +46,9 @@ class AbTraining : public Method {
   std::string phase_name() const override {
     return phase_ == Phase::Ab ? "ab" : "full";
   }
+  bool moves_after(std::int64_t t) const override {
+    return switch_after(plan_, t, phase_) != Switch::None;
+  }
   bool replicas_agree(std::int64_t t) const override {
     return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
   }

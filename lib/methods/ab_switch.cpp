@@ -218,6 +218,7 @@ void AbTraining::build_blocks() {
       : at::Tensor();
   group_reducer_->reset();
   full_reducer_->reset();
+  moved();
 }
 
 }  // namespace abtrain::methods

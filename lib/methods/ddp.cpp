@@ -10,6 +10,7 @@ DataParallel::DataParallel(const MethodContext& context)
 void DataParallel::start() {
   block_ = optim::ParameterBlock(
       dense_parameters(context_.model), true, context_.optimizer.moments());
+  moved();
 }
 
 void DataParallel::reduce_gradients(std::int64_t) {

@@ -96,6 +96,15 @@ class Method {
   // workers of a run with another number of them held; one state a replica group.
   // Collective.
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
+  // How often the tensors of block() and of the model have been replaced: what
+  // was captured of a step holds as long as this number stays.
+  std::int64_t layout() const {
+    return layout_;
+  }
+  // Whether after_step(t) will replace them, by the phase that it is now.
+  virtual bool moves_after(std::int64_t /*t*/) const {
+    return false;
+  }
   // False after a step that each replica took on its own.
   virtual bool replicas_agree(std::int64_t) const {
     return true;
@@ -107,6 +116,13 @@ class Method {
  protected:
   // More that must be equal on replicas().
   virtual std::vector<at::Tensor> replicated_state() = 0;
+  // To be called wherever a block is built or loaded.
+  void moved() {
+    ++layout_;
+  }
+
+ private:
+  std::int64_t layout_ = 0;
 };
 
 std::unique_ptr<Method> make_method(const MethodContext& context);

@@ -48,6 +48,10 @@ class Model {
   // What is dropped from now on follows from this number, on the device where
   // the model is.
   void seed_dropout(std::uint64_t seed);
+  // What a training pass draws from; undefined before seed_dropout.
+  const at::Generator& generator() const {
+    return generator_;
+  }
 
   const std::vector<NamedWeight>& weights() const {
     return weights_;

@@ -7,52 +7,15 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
-#include <array>
-#include <cmath>
+#include <optional>
 
 #include "base/error.h"
 
 namespace abtrain::optim {
 
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
-
-// The parameters of a block that share one rate and one decay.
-struct Slice {
-  std::vector<std::size_t> members;
-  bool decays;
-  bool is_factor;
-};
-
-std::vector<Slice> slices_of(const ParameterBlock& block, bool decay_all) {
-  std::vector<Slice> slices;
-  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    const ParameterRef& p = block.parameters()[i];
-    const bool decays = p.decays || decay_all;
-    auto slice = slices.begin();
-    while (slice != slices.end() &&
-           (slice->decays != decays || slice->is_factor != p.is_factor)) {
-      ++slice;
-    }
-    if (slice == slices.end()) {
-      slices.push_back({{}, decays, p.is_factor});
-      slice = slices.end() - 1;
-    }
-    slice->members.push_back(i);
-  }
-  return slices;
-}
-
-Tensors pick(const Tensors& all, const std::vector<std::size_t>& members) {
-  Tensors result;
-  result.reserve(members.size());
-  for (const std::size_t i : members) {
-    result.push_back(all[i]);
-  }
-  return result;
-}
 
 std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
@@ -66,21 +29,19 @@ class AdamW : public Optimizer {
   }
   void step(
       ParameterBlock& block,
-      double lr,
-      double factor_scale,
+      const Rates& rates,
       const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
-    for (const Slice& slice : slices_of(block, options_.decay_all)) {
-      const Tensors steps = pick(block.steps(), slice.members);
-      at::_foreach_add_(steps, 1);
+    for (const Slice& slice : block.slices(options_.decay_all)) {
+      at::_foreach_add_(slice.steps, 1);
       at::_fused_adamw_(
-          pick(block.value_views(), slice.members),
-          pick(block.gradient_views(), slice.members),
-          pick(block.moment_views(0), slice.members),
-          pick(block.moment_views(1), slice.members),
+          slice.values,
+          slice.gradients,
+          slice.moments[0],
+          slice.moments[1],
           {},
-          steps,
-          slice.is_factor ? lr * factor_scale : lr,
+          slice.steps,
+          rates.of(slice),
           options_.beta1,
           options_.beta2,
           slice.decays ? options_.weight_decay : 0.0,
@@ -104,23 +65,19 @@ class Sgd : public Optimizer {
   }
   void step(
       ParameterBlock& block,
-      double lr,
-      double factor_scale,
+      const Rates& rates,
       const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
-    for (const Slice& slice : slices_of(block, options_.decay_all)) {
+    for (const Slice& slice : block.slices(options_.decay_all)) {
       // A zero momentum buffer gives PyTorch's first step: buf = gradient.
-      at::_foreach_add_(pick(block.steps(), slice.members), 1);
-      const Tensors buffers = moments() > 0
-          ? pick(block.moment_views(0), slice.members)
-          : Tensors{};
+      at::_foreach_add_(slice.steps, 1);
       at::_fused_sgd_(
-          pick(block.value_views(), slice.members),
-          pick(block.gradient_views(), slice.members),
-          buffers,
+          slice.values,
+          slice.gradients,
+          moments() > 0 ? at::TensorList(slice.moments[0]) : at::TensorList(),
           slice.decays ? options_.weight_decay : 0.0,
           options_.momentum,
-          slice.is_factor ? lr * factor_scale : lr,
+          rates.of(slice),
           /*dampening=*/0.0,
           options_.nesterov,
           /*maximize=*/false,
@@ -135,6 +92,18 @@ class Sgd : public Optimizer {
 };
 
 }  // namespace
+
+Rates::Rates(c10::Device device)
+    : dense_(at::zeros(
+          {},
+          at::TensorOptions(device).dtype(
+              device.is_cpu() ? at::kDouble : at::kFloat))),
+      factors_(at::zeros_like(dense_)) {}
+
+void Rates::set(double lr, double factor_scale) {
+  dense_.fill_(lr);
+  factors_.fill_(lr * factor_scale);
+}
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.name == "adamw") {
@@ -164,13 +133,13 @@ at::Tensor norm_of(const at::Tensor& flat) {
 
 }  // namespace
 
-Clip clip(const at::Tensor& flat_gradients, double limit) {
+Clip clip(const at::Tensor& flat_gradients, double limit, bool fixed) {
   const at::NoGradGuard no_grad;
   if (flat_gradients.numel() == 0) {
     return {at::zeros({}, flat_gradients.options()), {}};
   }
   Clip result{norm_of(flat_gradients), {}};
-  const bool known = flat_gradients.is_cpu();
+  const bool known = flat_gradients.is_cpu() && !fixed;
   if (limit > 0 && (!known || result.norm.item<double>() > limit)) {
     result.divisor = result.norm.add(1e-6).div_(limit).clamp_min_(1);
   }

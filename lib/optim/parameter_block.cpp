@@ -80,6 +80,35 @@ ParameterBlock::ParameterBlock(
   }
 }
 
+const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
+  if (!slices_.empty() && slices_decay_all_ == decay_all) {
+    return slices_;
+  }
+  slices_.clear();
+  slices_decay_all_ = decay_all;
+  for (std::size_t i = 0; i < gradient_views_.size(); ++i) {
+    const ParameterRef& p = parameters_[i];
+    const bool decays = p.decays || decay_all;
+    auto slice = slices_.begin();
+    while (slice != slices_.end() &&
+           (slice->decays != decays || slice->is_factor != p.is_factor)) {
+      ++slice;
+    }
+    if (slice == slices_.end()) {
+      slices_.push_back({decays, p.is_factor, {}, {}, {}, {}});
+      slice = slices_.end() - 1;
+      slice->moments.resize(moment_views_.size());
+    }
+    slice->values.push_back(value_views_[i]);
+    slice->gradients.push_back(gradient_views_[i]);
+    slice->steps.push_back(steps_[i]);
+    for (std::size_t k = 0; k < moment_views_.size(); ++k) {
+      slice->moments[k].push_back(moment_views_[k][i]);
+    }
+  }
+  return slices_;
+}
+
 void ParameterBlock::zero_gradients() {
   const at::NoGradGuard no_grad;
   if (gradients_.defined()) {
@@ -96,6 +125,7 @@ void ParameterBlock::average_gradients(std::int64_t micro_batches) {
 
 void ParameterBlock::drop_gradients() {
   gradients_.reset();
+  slices_.clear();
   gradient_views_.clear();
   for (const ParameterRef& p : parameters_) {
     p.tensor->mutable_grad().reset();

@@ -20,6 +20,15 @@ struct ParameterRef {
   bool is_factor = false;        // takes method.factor_lr_scale
 };
 
+// Parameters of a block that share one decay and one rate, as fused kernels
+// want them: flat views, one a parameter in each list.
+struct Slice {
+  bool decays = true;
+  bool is_factor = false;
+  std::vector<at::Tensor> values, gradients, steps;
+  std::vector<std::vector<at::Tensor>> moments;
+};
+
 class ParameterBlock {
  public:
   ParameterBlock() = default;
@@ -58,9 +67,6 @@ class ParameterBlock {
   const std::vector<at::Tensor>& value_views() const {
     return value_views_;
   }
-  const std::vector<at::Tensor>& gradient_views() const {
-    return gradient_views_;
-  }
   const std::vector<at::Tensor>& moment_views(int which) const {
     return moment_views_[static_cast<std::size_t>(which)];
   }
@@ -68,6 +74,10 @@ class ParameterBlock {
   const std::vector<at::Tensor>& steps() const {
     return steps_;
   }
+
+  // The block in slices; `decay_all`: parameters that do not decay do so too.
+  // Made once for the block.
+  const std::vector<Slice>& slices(bool decay_all);
 
   // Backward passes add to the flat gradients in place: zero them before the
   // first of a step, and divide what `micro_batches` of them have summed up.
@@ -95,6 +105,8 @@ class ParameterBlock {
   int moment_count_ = 0;
   std::vector<at::Tensor> value_views_, gradient_views_, steps_;
   std::vector<std::vector<at::Tensor>> moment_views_;
+  std::vector<Slice> slices_;
+  bool slices_decay_all_ = false;
 };
 
 }  // namespace abtrain::optim

@@ -159,6 +159,12 @@ std::vector<Conflict> check(const RunOptions& options) {
         {{"model.fresh", "model.weights"},
          "these layers are not taken from model.weights, but that is none"});
   }
+  if (options.train.cuda_graphs == "on" && options.device == "cpu") {
+    out.push_back(
+        {{"train.cuda_graphs", "device"},
+         "graphs need a GPU, but device is cpu; auto takes them where there "
+         "is one"});
+  }
   if (options.optimizer.name == "sgd" && options.optimizer.nesterov &&
       options.optimizer.momentum == 0) {
     out.push_back(

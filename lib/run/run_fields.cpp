@@ -13,6 +13,11 @@ Fields fields_of(TrainOptions& o) {
       at_least(0),
       "length in steps; wins over epochs if > 0");
   f.choice("precision", o.precision, {"fp32", "bf16"}, "of the layers");
+  f.choice(
+      "cuda_graphs",
+      o.cuda_graphs,
+      {"auto", "on", "off"},
+      "steps on a GPU as captured graphs; auto: where that works");
   f.integer("accumulate", o.accumulate, at_least(1), "micro-batches a step");
   f.number(
       "label_smoothing",

@@ -21,6 +21,7 @@ struct TrainOptions {
   double epochs = 6;
   std::int64_t steps = 0;         // wins over epochs where positive
   std::string precision = "fp32"; // fp32 | bf16
+  std::string cuda_graphs = "auto";  // auto | on | off
   std::int64_t accumulate = 1;    // micro-batches a step
   double label_smoothing = 0;
   double clip_norm = 0;           // 0: no clipping

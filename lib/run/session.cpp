@@ -17,6 +17,7 @@
 #include "data/image_files.h"
 #include "device/devices.h"
 #include "device/memory.h"
+#include "device/tune.h"
 #include "run/autocast.h"
 #include "run/config.h"
 #include "run/local_workers.h"
@@ -147,6 +148,8 @@ SessionResult train_as(
       options.data.batch_size * options.train.accumulate,
       " images a worker");
 
+  device::tune(setup.device);
+  device::CaptureTurn turn;
   const CheckpointWriter::Place place{
       folder, to_yaml(configured), options.checkpoint.keep};
   TrainInputs inputs{options, setup.dataset, setup.validation, setup.device};
@@ -155,6 +158,7 @@ SessionResult train_as(
   };
   inputs.device_copies = setup.device_copies.get();
   inputs.checkpoints = &place;
+  inputs.turn = setup.back_end == BackEnd::Local ? &turn : nullptr;
   inputs.resume = resume.from ? &*resume.from : nullptr;
   inputs.hooks = session.hooks;
   TrainResult result;

@@ -95,10 +95,22 @@ void choose_place(
       log.warning(choice.note);
     }
   };
-  if (processes == nullptr) {
+  const auto check_graphs = [&] {
+    ABT_CHECK(
+        options.train.cuda_graphs != "on" || place.on_gpu,
+        Config,
+        "train.cuda_graphs: on needs a GPU, but this run computes on ",
+        s.device,
+        "; auto takes graphs where there is one");
+  };
+  const auto decide_all = [&] {
     decide();
+    check_graphs();
+  };
+  if (processes == nullptr) {
+    decide_all();
   } else {
-    processes->all_or_none(decide);
+    processes->all_or_none(decide_all);
   }
 }
 

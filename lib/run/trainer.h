@@ -12,6 +12,7 @@
 #include "comm/control.h"
 #include "data/dataset.h"
 #include "data/device_images.h"
+#include "device/graph.h"
 #include "methods/method.h"
 #include "nn/model.h"
 #include "run/checkpoint.h"
@@ -37,6 +38,10 @@ struct TrainResult {
 struct TrainHooks {
   // Before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
+  // Steps on the CPU take the form that is captured on a GPU.
+  bool capture_on_cpu = false;
+  // When a worker is about to capture; device::CaptureFailed: as if that failed.
+  std::function<void(int rank, std::int64_t step)> capturing;
   CheckpointWriter::Hook save;
 };
 
@@ -52,6 +57,8 @@ struct TrainInputs {
   std::function<void(nn::Model&)> initialise = {};
   // Asked before each step whether to stop; null: never stops.
   comm::Control* control = nullptr;
+  // One for all workers that share a GPU; null: this one has it alone.
+  device::CaptureTurn* turn = nullptr;
   // Where checkpoints go; null: none are written.
   const CheckpointWriter::Place* checkpoints = nullptr;
   // What to go on from, also with another number of workers; null: fresh.

@@ -1,12 +1,9 @@
 #include "run/training_loop.h"
 
-#include <ATen/ops/cross_entropy_loss.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "device/stream.h"
 #include "run/autocast.h"
 #include "run/batches.h"
@@ -85,39 +82,14 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
        options_.reducer,
        length_,
        recorder_});
-}
-
-// The mean loss of the step's micro-batches, a scalar on the device.
-at::Tensor Trainer::forward_backward(std::int64_t t) {
-  at::Tensor sum;
-  for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
-    data::Batch batch;
-    batches_->next(batch);
-    // Every micro-batch of every worker drops other numbers.
-    model_->seed_dropout(
-        Random(
-            options_.seed,
-            RandomPurpose::Dropout,
-            static_cast<std::uint32_t>(t * options_.train.accumulate + k),
-            static_cast<std::uint32_t>(world_->rank()))
-            .next_64());
-    at::Tensor loss;
-    {
-      const Autocast autocast(options_.train.precision, in_.device.type());
-      loss = at::cross_entropy_loss(
-          model_->forward(batch.images, true).to(at::kFloat),
-          batch.labels,
-          {},
-          1,
-          -100,
-          options_.train.label_smoothing);
-    }
-    loss.backward();
-    sum = sum.defined() ? sum + loss.detach() : loss.detach();
-  }
-  return options_.train.accumulate == 1
-             ? sum
-             : sum / static_cast<double>(options_.train.accumulate);
+  step_.emplace(TrainingStep::Parts{
+      in_,
+      length_.steps,
+      *world_,
+      *model_,
+      *method_,
+      *optimizer_,
+      *batches_});
 }
 
 void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
@@ -129,27 +101,12 @@ void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
   }
 }
 
-void Trainer::optimize(std::int64_t t) {
-  optim::ParameterBlock& block = method_->block();
-  at::Tensor divisor;
-  if (options_.train.clip_norm > 0) {
-    const optim::Clip clip =
-        optim::clip(block.gradients(), options_.train.clip_norm);
-    check("gradient norm", norm_.exchange(t, clip.norm));
-    divisor = clip.divisor;
-  }
-  rate_ = method_->learning_rate(t);
-  optimizer_->step(block, rate_, method_->factor_lr_scale(), divisor);
-}
-
 void Trainer::step(std::int64_t t) {
   if (in_.hooks.before_step) {
     in_.hooks.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  method_->block().zero_gradients();
-  take_loss(loss_.exchange(t, forward_backward(t)));
-  method_->block().average_gradients(options_.train.accumulate);
+  take_loss(loss_.exchange(t, step_->forward_backward(t)));
 
   const auto sent = [&] {
     return static_cast<double>(meter_.training_bytes());
@@ -160,12 +117,19 @@ void Trainer::step(std::int64_t t) {
   const double reduced = sent();
   (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
       reduced - before;
-  optimize(t);
+  rate_ = method_->learning_rate(t);
+  step_->optimize(rate_, [&](const at::Tensor& norm) {
+    check("gradient norm", norm_.exchange(t, norm));
+  });
+  if (method_->moves_after(t + 1)) {
+    step_->release();
+  }
   method_->after_step(t + 1);
   by_phase_.switches += sent() - reduced;
   if (in_.log != nullptr) {
     log_step(t, phase);
   }
+  meter_.settle(false);
   const std::int64_t every = options_.train.check_replicas;
   if (every > 0 && (t + 1) % every == 0) {
     method_->check_replicas(t + 1);
@@ -208,6 +172,7 @@ bool Trainer::evaluates_after(std::int64_t t) const {
 
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const double begin = watch_.seconds();
+  meter_.settle(true);
   const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
   method_->merge_into(*merged_);
   const auto score =
@@ -248,6 +213,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (last) {
     check("final test loss", Readback::Reading{t - 1, test.loss});
   }
+  meter_.settle(true);
   evaluate_seconds_ += watch_.seconds() - begin;
   metrics_seconds_ +=
       meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
@@ -301,8 +267,10 @@ TrainResult Trainer::run() {
   }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
+  step_->release();
   count_switch([&] { method_->finish(length_.steps); });
   device::synchronize(in_.device);
+  meter_.settle(true);
   total_seconds_ = train_seconds();
 
   TrainResult result;

@@ -18,6 +18,7 @@
 #include "run/readback.h"
 #include "run/recorder.h"
 #include "run/trainer.h"
+#include "run/training_step.h"
 
 namespace abtrain::run {
 
@@ -28,8 +29,6 @@ class Trainer {
 
  private:
   void step(std::int64_t t);
-  at::Tensor forward_backward(std::int64_t t);
-  void optimize(std::int64_t t);
   void log_step(std::int64_t t, const std::string& phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
   void check(
@@ -74,6 +73,7 @@ class Trainer {
   data::Augment augment_;
   std::unique_ptr<data::ExampleOrder> order_;
   std::unique_ptr<data::BatchSource> batches_;
+  std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;
   std::int64_t save_every_;
   std::optional<CheckpointWriter> writer_;

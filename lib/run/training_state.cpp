@@ -192,6 +192,7 @@ bool Trainer::save(std::int64_t t) {
     return false;
   }
   Stopwatch watch;
+  meter_.settle(true);
   const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
@@ -224,6 +225,7 @@ bool Trainer::save(std::int64_t t) {
     in_.log->event(
         "checkpoint", t, {{"saved", saved}, {"duration", watch.seconds()}});
   }
+  meter_.settle(true);
   checkpoint_seconds_ += watch.seconds();
   event_seconds_ += watch.seconds();
   metrics_seconds_ +=

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
 #include "device/stream.h"
@@ -41,6 +42,61 @@ TEST(GpuLocal, CollectivesFollowTheStreams) {
       }
     });
   }
+}
+
+// The owner frees its buffer as soon as the call has returned, while the kernel
+// that reads it may still be queued on another worker's stream.
+TEST(GpuLocal, BuffersMayGoAtOnce) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  constexpr std::int64_t kNumel = 4'000'000;
+  run_workers(4, 60, [&](Communicator& comm) {
+    const device::OwnStream stream(gpu);
+    const auto options = at::TensorOptions(at::kFloat).device(gpu);
+    const at::Tensor out = at::empty({4 * kNumel}, options);
+    for (int round = 0; round < 50; ++round) {
+      const std::vector<std::int64_t> counts(4, kNumel);
+      comm.all_gather(
+              out,
+              at::full({kNumel}, 10 * round + comm.rank(), options),
+              counts,
+              Purpose::Factors)
+          .wait();
+      // Takes the memory that has just gone, and spoils it.
+      at::full({kNumel}, -1, options);
+      for (int r = 0; r < 4; ++r) {
+        EXPECT_TRUE(out.narrow(0, r * kNumel, kNumel)
+                        .eq(10 * round + r)
+                        .all()
+                        .item<bool>())
+            << round;
+      }
+    }
+  });
+}
+
+TEST(GpuMeter, SecondsAreThoseOfTheStream) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  run_workers(2, 60, [&](Communicator& base) {
+    const device::OwnStream stream(gpu);
+    TrafficMeter meter;
+    auto world = metered(base.split(0, base.rank()), "world", meter);
+    const double before = meter.seconds();
+    const at::Tensor buffer =
+        at::full({1 << 24}, 1, at::TensorOptions(at::kFloat).device(gpu));
+    for (int i = 0; i < 10; ++i) {
+      world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient).wait();
+    }
+    meter.settle(true);
+    EXPECT_GT(meter.of(Purpose::Gradient).seconds, 0);
+    EXPECT_GT(meter.seconds(), before);
+    EXPECT_EQ(meter.of(Purpose::Gradient).calls, 10);
+  });
 }
 
 }  // namespace

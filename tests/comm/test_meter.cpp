@@ -147,6 +147,20 @@ TEST(Meter, CountsTheTimeOfWaiting) {
   });
 }
 
+// On a GPU a span's seconds come later.
+TEST(Meter, AddsSpansOnceTheyAreKnown) {
+  TrafficMeter meter;
+  device::Span span = device::Span::begin(at::kCPU);
+  span.end();
+  const double seconds = *span.seconds(false);
+  meter.count_span("group", Purpose::Gradient, std::move(span));
+  EXPECT_EQ(meter.seconds(), 0);
+  meter.settle(false);
+  EXPECT_EQ(meter.of("group", Purpose::Gradient).seconds, seconds);
+  meter.settle(true);
+  EXPECT_EQ(meter.seconds(), seconds);
+}
+
 TEST(Meter, WhatIsRefusedIsNotCounted) {
   run_workers(1, 20, [](Communicator& base) {
     TrafficMeter meter;

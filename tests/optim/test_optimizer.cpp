@@ -2,11 +2,13 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -76,6 +78,7 @@ TEST_P(Steps, EqualTheFormula) {
       true,
       optimizer->moments());
   const double lr = 0.01, factor_scale = 3, divisor = 2.5;
+  Rates rates(at::kCPU);
   for (int step = 0; step < 6; ++step) {
     block.gradients().copy_(at::randn({block.numel()}));
     for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -89,8 +92,8 @@ TEST_P(Steps, EqualTheFormula) {
                           : references[k][i].sgd(g, rate, decay);
       }
     }
-    optimizer->step(
-        block, lr, factor_scale, at::full({}, divisor, at::kFloat));
+    rates.set(lr, factor_scale);
+    optimizer->step(block, rates, at::full({}, divisor, at::kFloat));
   }
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     for (std::size_t i = 0; i < references[k].size(); ++i) {
@@ -111,6 +114,65 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sgd", 0.9, false, false},
         Case{"sgd", 0.9, true, true}));
 
+// The rate in a tensor changes no bit against the rate as an argument.
+TEST(Rates, OfTheCpuAreTheDoublesThemselves) {
+  OptimizerOptions o;
+  o.name = "adamw";
+  const auto optimizer = make_optimizer(o);
+  at::Tensor values = at::randn({1003});
+  const at::Tensor plain = values.clone();
+  ParameterBlock block({{"w", &values, false, true}}, true, 2);
+  block.gradients().copy_(at::randn({1003}));
+  const at::Tensor gradients = block.gradients().clone();
+  const at::Tensor first = at::zeros({1003});
+  const at::Tensor second = at::zeros({1003});
+  const at::Tensor steps = at::zeros({});
+  Rates rates(at::kCPU);
+  for (const double lr : {0.1, 1e-3 / 3}) {  // no fp32 numbers
+    rates.set(lr, 3);
+    optimizer->step(block, rates, {});
+    at::Tensor(steps).add_(1);
+    at::_fused_adamw_(
+        {plain},
+        {gradients},
+        {first},
+        {second},
+        {},
+        {steps},
+        lr * 3,
+        o.beta1,
+        o.beta2,
+        0,
+        o.eps,
+        false,
+        false);
+    EXPECT_TRUE(at::equal(block.values(), plain));
+  }
+}
+
+TEST(ParameterBlock, SlicesShareDecayAndRate) {
+  at::Tensor a = at::ones({2}), b = at::ones({3}), c = at::ones({4});
+  at::Tensor d = at::ones({5});
+  ParameterBlock block(
+      {{"a", &a, true, false},
+       {"b", &b, false, false},
+       {"c", &c, true, true},
+       {"d", &d, true, false}},
+      true,
+      2);
+  const std::vector<Slice>& slices = block.slices(false);
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_EQ(slices[0].values.size(), 2U);  // a and d
+  EXPECT_EQ(slices[0].moments.size(), 2U);
+  EXPECT_EQ(slices[0].gradients[1].numel(), 5);
+  EXPECT_FALSE(slices[1].decays);
+  EXPECT_TRUE(slices[2].is_factor);
+  EXPECT_EQ(&block.slices(false), &slices);
+  EXPECT_EQ(block.slices(true).size(), 2U);
+  block.drop_gradients();
+  EXPECT_TRUE(block.slices(true).empty());
+}
+
 TEST(Optimizer, UnknownNameIsRefused) {
   OptimizerOptions o;
   o.name = "adam";
@@ -125,6 +187,9 @@ TEST(Clip, DividesByTheExcess) {
   EXPECT_FALSE(clip(gradients, 6.5).divisor.defined());
   EXPECT_FALSE(clip(gradients, 0).divisor.defined());
   EXPECT_DOUBLE_EQ(clip(gradients, 0).norm.item<double>(), 6);
+  // Whatever the norm, the same operators.
+  EXPECT_EQ(clip(gradients, 6.5, true).divisor.item<double>(), 1);
+  EXPECT_NEAR(clip(gradients, 1.5, true).divisor.item<double>(), 4, 1e-6);
 }
 
 TEST(Clip, TheNormOfManyNumbersKeepsItsDigits) {

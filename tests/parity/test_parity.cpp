@@ -98,6 +98,8 @@ std::vector<double> train(
   const auto optimizer = optim::make_optimizer(options);
   optim::ParameterBlock block(
       trained(model, c.trains), true, optimizer->moments());
+  optim::Rates rates(at::kCPU);
+  rates.set(kRate, kFactorScale);
   std::vector<double> losses;
   for (int t = 0; t < c.steps; ++t) {
     block.zero_gradients();
@@ -111,8 +113,7 @@ std::vector<double> train(
     loss.backward();
     losses.push_back(loss.item<double>());
     const auto clip = optim::clip(block.gradients(), c.clip_norm);
-    optimizer->step(
-        block, kRate, kFactorScale, clip.divisor);
+    optimizer->step(block, rates, clip.divisor);
   }
   return losses;
 }

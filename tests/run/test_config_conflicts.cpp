@@ -144,6 +144,11 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:1:40: error: optimizer.nesterov: Nesterov's form needs a "
       "momentum above 0"}},
+    {"graphs_on_the_cpu",
+     "device: cpu\ntrain: {cuda_graphs: on}\n",
+     {},
+     {"c.yaml:2:9: error: train.cuda_graphs: graphs need a GPU, but device is "
+      "cpu; auto takes them where there is one"}},
     {"no_conflict_with_a_wrong_value",
      "workers: 4\nmethod: {group_size: 0}\n",
      {},

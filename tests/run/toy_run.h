@@ -37,12 +37,15 @@ inline run::RunOptions toy_options(int workers, const std::string& group_size) {
 }
 
 // All workers' results, in rank order.
-inline std::vector<run::TrainResult> train_all(
+inline std::vector<run::TrainResult> train_with(
     const run::RunOptions& options,
     const data::Dataset& dataset,
-    std::function<void(int, std::int64_t, nn::Model&)> before_step = {}) {
-  run::TrainInputs inputs{options, dataset, {}, at::kCPU};
-  inputs.hooks.before_step = std::move(before_step);
+    run::TrainHooks hooks,
+    at::Device device = at::kCPU) {
+  device::CaptureTurn turn;
+  run::TrainInputs inputs{options, dataset, {}, device};
+  inputs.hooks = std::move(hooks);
+  inputs.turn = &turn;
   std::vector<run::TrainResult> results(static_cast<std::size_t>(options.workers));
   comm::run_workers(
       static_cast<int>(options.workers),
@@ -52,6 +55,15 @@ inline std::vector<run::TrainResult> train_all(
             run::train_worker(world, inputs);
       });
   return results;
+}
+
+inline std::vector<run::TrainResult> train_all(
+    const run::RunOptions& options,
+    const data::Dataset& dataset,
+    std::function<void(int, std::int64_t, nn::Model&)> before_step = {}) {
+  run::TrainHooks hooks;
+  hooks.before_step = std::move(before_step);
+  return train_with(options, dataset, std::move(hooks));
 }
 
 // Everything that a model holds, in one order.
