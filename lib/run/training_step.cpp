@@ -61,7 +61,7 @@ std::uint64_t TrainingStep::addresses() const {
   const auto add = [&](const at::Tensor& tensor) {
     const void* data = tensor.defined() ? tensor.const_data_ptr() : nullptr;
     digest = (digest ^ reinterpret_cast<std::uintptr_t>(data)) *
-        0x9E3779B97F4A7C15U;  // odd: no address is lost
+             0x9E3779B97F4A7C15U;  // odd: no address is lost
   };
   for (const nn::NamedWeight& w : in_.model.weights()) {
     add(w.weight->dense);
@@ -167,8 +167,8 @@ bool TrainingStep::lasts(std::int64_t t) const {
   return true;
 }
 
-// Workers with a GPU each are in nobody's way; and a collective that waits on one
-// GPU could hold up what another one's capture asks of the driver.
+// Workers with a GPU each are in nobody's way; and a collective that waits on
+// one GPU could hold up what another one's capture asks of the driver.
 void TrainingStep::meet() {
   if (in_.inputs.turn != nullptr) {
     in_.world.barrier();
