@@ -10,7 +10,8 @@
 namespace abtrain::linalg {
 
 struct Gram {
-  // CPU: a symmetric_buffer of n with its lower half filled. CUDA: n x n.
+  // Of gram_of on the CPU: a symmetric_buffer of n with its lower half filled.
+  // Else n x n.
   at::Tensor matrix;
   double scale = 1;  // W was multiplied by this power of two beforehand
 };
@@ -22,5 +23,12 @@ Gram gram_of(
     const at::Tensor& matrix,
     const std::string& layer,
     int width = best_width());
+
+// Both halves on any device, n x n, by products of all threads.
+Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
+
+// Of `matrix` whose entries are known to be finite, the largest of them
+// `largest` (as double): without a look at the result.
+Gram finite_gram(const at::Tensor& matrix, double largest);
 
 }  // namespace abtrain::linalg
