@@ -94,11 +94,9 @@ Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer) {
   return checked(matrix, layer, whole);
 }
 
-Gram finite_gram(const at::Tensor& matrix, double largest) {
-  // Squares of these neither overflow nor vanish.
+double gram_scale(double largest) {
   const bool plain = largest == 0 || (largest > 1e-90 && largest < 1e90);
-  const double scale = plain ? 1 : std::ldexp(1.0, -std::ilogb(largest));
-  return {whole(matrix.detach(), scale), scale};
+  return plain ? 1 : std::ldexp(1.0, -std::ilogb(largest));
 }
 
 }  // namespace abtrain::linalg

@@ -27,8 +27,8 @@ Gram gram_of(
 // Both halves on any device, n x n, by products of all threads.
 Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
 
-// Of `matrix` whose entries are known to be finite, the largest of them
-// `largest` (as double): without a look at the result.
-Gram finite_gram(const at::Tensor& matrix, double largest);
+// The power of two that keeps squares in range, of a matrix whose largest entry
+// is this (finite); nearly always 1.
+double gram_scale(double largest);
 
 }  // namespace abtrain::linalg

@@ -1,7 +1,7 @@
 // The partial route of a decomposition.
 #include <ATen/ops/eye.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/error.h"
 #include "linalg/gram.h"
@@ -60,9 +60,10 @@ void Decomposition::grow(std::int64_t count, std::int64_t m) {
   if (!state_->finder || count <= std::ssize(state_->values)) {
     return;
   }
+  // More than saves anything is never chosen.
   RankRule rule;
   rule.rule = RankRuleName::Fixed;
-  rule.rank = count;
+  rule.rank = std::min(count, (m * state_->n - 1) / (m + state_->n));
   if (state_->finder->capture(rule, m)) {
     state_->take_found();
   } else {

@@ -3,10 +3,11 @@
 // The exact route: float64 Gram matrix of the short side, its eigenvalues, the
 // eigenvectors that are kept, then the long factor by GEMM. The partial route:
 // the leading eigenvalues of that matrix only, as many as a rank rule needs
-// (range_finder.h). Singular values come out within 1e-6 of the largest; what is
-// below 1e-7 of the largest is not resolved and counts as zero. The same matrix
-// gives the same bits on every run with the same number of threads and the same
-// CPU; on a GPU as long as the same driver is chosen (exact_drivers.h).
+// (range_finder.h). Singular values come out within 1e-6 of the largest; what
+// is below 1e-7 of the largest is not resolved and counts as zero. The same
+// matrix gives the same bits on every run with the same number of threads and
+// the same CPU; on a GPU as long as the same driver is chosen
+// (exact_drivers.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -66,7 +67,8 @@ class Decomposition {
   // matrix's device. The largest entry of each is positive.
   at::Tensor right(std::int64_t k) const;
   // Of the same matrix, on its device: A = W V_r / sqrt(S_r), B = sqrt(S_r)
-  // V_r^T, 1 <= rank <= known values. A singular value of zero gives a zero column and row.
+  // V_r^T, 1 <= rank <= known values. A singular value of zero gives a zero
+  // column and row.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
 
  private:

@@ -12,10 +12,11 @@ namespace abtrain::linalg {
 struct Decomposition::State {
   std::string layer;
   std::int64_t n = 0;
-  double scale = 1;                 // W was multiplied by this
-  std::vector<double> eigenvalues;  // of the Gram matrix, descending, those known
+  double scale = 1;  // W was multiplied by this
+  std::vector<double>
+      eigenvalues;  // of the Gram matrix, descending, those known
   std::vector<double> values;
-  double rest_energy = 0;           // of the values that are not known
+  double rest_energy = 0;  // of the values that are not known
   double rest_bound = 0;
   // One of these gives the vectors.
   Tridiagonal tridiagonal;              // all, CPU
