@@ -25,7 +25,7 @@ std::vector<Shaped> spectra() {
   return {
       {"exponential", [](double i, double n) { return std::exp(-15 * i / n); }},
       {"steep", [](double i, double n) { return std::exp(-60 * i / n); }},
-      {"power", [](double i, double) { return 1 / (1 + i); }},
+      {"power", [](double i, double) { return 1 / (1 + 1.013 * i); }},
       {"root", [](double i, double) { return 1 / std::sqrt(1 + i); }},
       {"linear", [](double i, double n) { return 1 - i / n; }},
       {"flat", [](double, double) { return 1.0; }},
@@ -39,21 +39,18 @@ std::vector<Shaped> spectra() {
       // Forty values within a millionth of the cut of 0.15, on both sides.
       {"cluster at the cut",
        [](double i, double n) {
-         return i < n / 25       ? 1.0
-             : i < n / 25 + 40 ? 0.15 * (1 + 5e-8 * (n / 25 + 19.3 - i))
-                               : 0.15 * std::exp(-20 * (i - n / 25 - 39) / n);
+         return i < n / 25 ? 1.0
+                : i < n / 25 + 40
+                    ? 0.15 * (1 + 5e-8 * (n / 25 + 19.3 - i))
+                    : 0.15 * std::exp(-20 * (i - n / 25 - 39) / n);
        }},
       {"multiple at the cut",
        [](double i, double n) {
-         return i < n / 25       ? 1.0
-             : i < n / 25 + 50 ? 0.1500001
-                               : 0.05;
+         return i < n / 25 ? 1.0 : i < n / 25 + 50 ? 0.1500001 : 0.05;
        }},
       {"multiple below the cut",
        [](double i, double n) {
-         return i < n / 25       ? 1.0
-             : i < n / 25 + 50 ? 0.1499999
-                               : 0.05;
+         return i < n / 25 ? 1.0 : i < n / 25 + 50 ? 0.1499999 : 0.05;
        }},
   };
 }
@@ -124,7 +121,8 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
                                 .square()
                                 .sum()
                                 .item<double>();
-        const double tail = exact.s.slice(0, got.rank).square().sum().item<double>();
+        const double tail =
+            exact.s.slice(0, got.rank).square().sum().item<double>();
         EXPECT_NEAR(lost, tail, 1e-6 * exact.s.square().sum().item<double>());
       }
     }
