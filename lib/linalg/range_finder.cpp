@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_eigh.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
@@ -116,12 +117,20 @@ at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length)
   return rows.to(gram_.device());
 }
 
-// Twice, since a block may lie almost inside of the space.
+// Twice, since a block may lie almost inside of the space; once more where only
+// rounding errors of it are left.
 at::Tensor RangeFinder::orthonormalise(at::Tensor rows) const {
   const auto space = space_.slice(0, 0, size_);
-  for (int pass = 0; pass < 2; ++pass) {
+  int passes = 2;
+  for (int pass = 0; pass < passes; ++pass) {
     if (size_ > 0) {
+      const auto before = at::linalg_vector_norm(rows, 2, {1});
       rows = at::addmm(rows, at::mm(rows, space.t()), space, 1, -1);
+      if (pass == 0) {
+        const auto left = at::linalg_vector_norm(rows, 2, {1});
+        const bool any = left.ge(before.mul(1e-10)).all().item<bool>();
+        passes = any ? 2 : 3;
+      }
     }
     rows = orthonormal_rows(rows);
   }
