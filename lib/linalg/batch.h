@@ -26,10 +26,9 @@ struct NamedMatrix {
 // method.svd: exact everywhere, the range finder everywhere, or by size.
 enum class SvdRoute { Auto, Exact, Randomized };
 
-// From this short side on a decomposition may be partial: on two CPU threads a
-// flat 4096 x 4096 matrix then loses a tenth of the exact route's time in a
-// search for nothing, and one that decays wins most of it; below 2048 the exact
-// route takes seconds at most.
+// From this short side on a decomposition may be partial: the exact route's
+// eigenproblem grows as n^3, a search that keeps few values as n^2; below, the
+// exact route takes a second or two at most.
 constexpr std::int64_t kLargeSide = 2048;
 
 // True where a layer's spectrum may be partial.

@@ -2,8 +2,9 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -35,14 +36,26 @@ at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
   return sum;
 }
 
-// A few rows at a time, so that their copy in float64 stays small.
+// A few rows at a time, so that their copy in float64 stays small; panels of
+// columns from the diagonal down, which leaves out nearly half of the products.
 at::Tensor whole(const at::Tensor& w, double scale) {
   constexpr std::int64_t kRows = 8192;
-  at::Tensor sum;
+  const auto n = w.size(1);
+  const auto panel = std::max<std::int64_t>(64, (n + 7) / 8);
+  auto sum = at::zeros({n, n}, w.options().dtype(at::kDouble));
   for (std::int64_t first = 0; first < w.size(0); first += kRows) {
     auto rows = w.slice(0, first, first + kRows).to(at::kDouble);
     rows = scale == 1 ? rows : rows.mul(scale);
-    sum = sum.defined() ? sum.addmm_(rows.t(), rows) : at::mm(rows.t(), rows);
+    for (std::int64_t c = 0; c < n; c += panel) {
+      sum.slice(0, c)
+          .slice(1, c, c + panel)
+          .addmm_(rows.slice(1, c).t(), rows.slice(1, c, c + panel));
+    }
+  }
+  for (std::int64_t c = panel; c < n; c += panel) {
+    sum.slice(0, c - panel, c)
+        .slice(1, c)
+        .copy_(sum.slice(0, c).slice(1, c - panel, c).t());
   }
   return sum;
 }

@@ -10,6 +10,7 @@
 #include "device/devices.h"
 #include "linalg/eigen.h"
 #include "linalg/exact_drivers.h"
+#include "linalg/gram.h"
 #include "linalg/matrices.h"
 #include "linalg/product.h"
 
@@ -121,6 +122,20 @@ TEST(Batch, NotFiniteNamesTheLayer) {
       EXPECT_NE(std::string(error.what()).find("'c'"), std::string::npos);
     }
   }
+}
+
+TEST(Batch, WholeGramIsTheProduct) {
+  for (const std::int64_t n : {1, 63, 64, 65, 200, 600}) {
+    const auto w = noise(n + 11, n, 6);
+    const auto gram = whole_gram_of(w.to(at::kFloat), "w").matrix;
+    const auto x = w.to(at::kFloat).to(at::kDouble);
+    EXPECT_LT(largest_difference(gram, at::mm(x.t(), x)), 1e-10);
+  }
+  const auto tall = noise(9000, 70, 6);
+  EXPECT_LT(
+      largest_difference(
+          whole_gram_of(tall, "w").matrix, at::mm(tall.t(), tall)),
+      1e-8);
 }
 
 TEST(Batch, ReadBackChecksTheVerdicts) {
