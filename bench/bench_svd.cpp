@@ -1,14 +1,15 @@
 // Time to decompose every weight matrix of ResNet-50, beside LAPACK's gesdd as
 // torch.linalg.svd(full_matrices=False) calls it, in the same run.
 //   bench_svd [threads [repeats [share of n kept as rank]]]
+// The second form decomposes the layers of a model by rank rule, as a run does,
+// and says which drivers were chosen, how much was searched and how exact it
+// is:
+//   bench_svd --model vgg16|resnet50 | --shape MxN  [--device cpu|cuda]
+//             [--route auto|exact|randomized] [--threads N] [--repeats N]
+//             [--spectrum orthogonal|kaiming|trained] [--check 0|1]
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_svd.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,53 +22,13 @@
 
 #include "linalg/parallel.h"
 #include "linalg/svd.h"
+#include "svd_model.h"
+#include "svd_shapes.h"
 
 namespace {
 
 using namespace abtrain::linalg;
-
-struct Shape {
-  std::int64_t m, n, fan;
-};
-
-// Rows and columns as the trainer sees them: m >= n.
-std::vector<Shape> resnet50() {
-  std::vector<Shape> shapes;
-  const auto conv = [&](std::int64_t out, std::int64_t in, std::int64_t k) {
-    const auto columns = in * k * k;
-    shapes.push_back(
-        {std::max(out, columns), std::min(out, columns), out * k * k});
-  };
-  conv(64, 3, 7);
-  const struct {
-    std::int64_t blocks, width, in;
-  } stages[] = {{3, 64, 64}, {4, 128, 256}, {6, 256, 512}, {3, 512, 1024}};
-  for (const auto& stage : stages) {
-    auto in = stage.in;
-    for (std::int64_t block = 0; block < stage.blocks; ++block) {
-      conv(stage.width, in, 1);
-      conv(stage.width, stage.width, 3);
-      conv(4 * stage.width, stage.width, 1);
-      if (block == 0) {
-        conv(4 * stage.width, in, 1);
-      }
-      in = 4 * stage.width;
-    }
-  }
-  conv(1000, 2048, 1);
-  return shapes;
-}
-
-at::Tensor kaiming(const Shape& s) {
-  return at::randn({s.m, s.n}).mul(std::sqrt(2.0 / s.fan));
-}
-
-// A few strong directions over a tail that falls as 1 / i: as after training.
-at::Tensor trained(const Shape& s) {
-  const auto left = std::get<0>(at::linalg_qr(at::randn({s.m, s.n})));
-  const auto right = std::get<0>(at::linalg_qr(at::randn({s.n, s.n})));
-  return at::mm(left.mul(at::arange(1, s.n + 1).pow(-1.0)), right.t());
-}
+using namespace abtrain::bench;
 
 double seconds(const std::function<void()>& body) {
   const auto start = std::chrono::steady_clock::now();
@@ -85,6 +46,9 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1][0] == '-') {
+    return decompose_model({argv + 1, argv + argc});
+  }
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 5;
   const double share = argc > 3 ? std::atof(argv[3]) : 0.125;

@@ -3,11 +3,13 @@
 
     bench/svd_vs_torch.py [--program build/release/bench/bench_svd]
                           [--threads 1 2] [--repeats 5] [--share 0.125]
+    bench/svd_vs_torch.py --device cuda --model vgg16|resnet50 [--repeats 3]
 
 bench_svd times LAPACK's gesdd in its own process too; this script adds Python's
 torch.linalg.svd(full_matrices=False), turn by turn with the program, so that
-both meet the same load. Prints medians and their ratio. Needs a Python with
-torch.
+both meet the same load. Prints medians and their ratio. On a GPU the rival is the
+fastest of torch's drivers (its default, gesvdj, gesvd), each over all layers, and
+bench_svd decomposes by rank rule. Needs a Python with torch.
 """
 import argparse
 import math
@@ -32,9 +34,18 @@ def shapes():
     return result + [(1000, 2048, 1)]
 
 
-def weights():
+def vgg16_shapes():
+    """Of timm's vgg16, what AB-training may factor."""
+    result, inputs = [], 64
+    for width in (64, 128, 128, 256, 256, 256) + 6 * (512,):
+        result.append((width, inputs, 3))
+        inputs = width
+    return result + [(4096, 512, 7), (4096, 4096, 1)]
+
+
+def weights(layers):
     """Kaiming-normal matrices, m >= n."""
-    for out, inputs, kernel in shapes():
+    for out, inputs, kernel in layers:
         matrix = torch.randn(out, inputs * kernel**2)
         matrix *= math.sqrt(2 / (out * kernel**2))
         yield (matrix.t() if out < matrix.shape[1] else matrix).contiguous()
@@ -56,14 +67,57 @@ def program_seconds(arguments, threads):
     return float(row.split()[3]) / 1e3, table
 
 
+def gpu_seconds(matrices, driver):
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for matrix in matrices:
+        torch.linalg.svd(matrix, full_matrices=False, driver=driver)
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def on_gpu(arguments):
+    layers = shapes() if arguments.model == "resnet50" else vgg16_shapes()
+    matrices = [matrix.cuda() for matrix in weights(layers)]
+    rivals = {}
+    for driver in (None, "gesvdj", "gesvd"):
+        gpu_seconds(matrices[:2], driver)
+        rivals[driver or "default"] = min(
+            gpu_seconds(matrices, driver) for _ in range(arguments.repeats))
+        print(f"torch.linalg.svd, driver {driver or 'default'}: "
+              f"{rivals[driver or 'default']:.3f} s", flush=True)
+    best = min(rivals.values())
+    del matrices
+    torch.cuda.empty_cache()
+    table = subprocess.run(
+        [arguments.program, "--model", arguments.model, "--device", "cuda",
+         "--repeats", str(arguments.repeats)],
+        check=True, capture_output=True, text=True).stdout
+    print(table, end="")
+    for row in table.splitlines():
+        words = row.split()
+        if words and words[0] in ("orthogonal", "kaiming", "trained"):
+            seconds = float(words[2]) / 1e3
+            print(f"{words[0]} {words[1]}: {seconds:.3f} s, "
+                  f"{best / seconds:.1f} times faster than torch's best")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default="build/release/bench/bench_svd")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--share", type=float, default=0.125)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--model", choices=("vgg16", "resnet50"),
+                        default="resnet50")
     arguments = parser.parse_args()
-    matrices = list(weights())
+    if arguments.device == "cuda":
+        on_gpu(arguments)
+        return
+    if arguments.model != "resnet50":
+        parser.error("--model vgg16 is for --device cuda")
+    matrices = list(weights(shapes()))
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         torch_seconds(matrices[:10])

@@ -17,6 +17,7 @@ enum class RandomPurpose : std::uint32_t {
   Dropout = 4,
   Validation = 5,
   Test = 6,
+  Sketch = 7,
 };
 
 // One block: four independent 32-bit words.

@@ -2,9 +2,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "linalg/tridiagonal.h"
@@ -34,18 +36,36 @@ at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
   return sum;
 }
 
-at::Tensor product(const at::Tensor& w, double scale, int width) {
-  if (!w.is_cuda()) {
-    return lower_half(w, scale, width);
+// A few rows at a time, so that their copy in float64 stays small; panels of
+// columns from the diagonal down, which leaves out nearly half of the products.
+at::Tensor whole(const at::Tensor& w, double scale) {
+  constexpr std::int64_t kRows = 8192;
+  const auto n = w.size(1);
+  const auto panel = std::max<std::int64_t>(64, (n + 7) / 8);
+  auto sum = at::zeros({n, n}, w.options().dtype(at::kDouble));
+  for (std::int64_t first = 0; first < w.size(0); first += kRows) {
+    auto rows = w.slice(0, first, first + kRows).to(at::kDouble);
+    rows = scale == 1 ? rows : rows.mul(scale);
+    for (std::int64_t c = 0; c < n; c += panel) {
+      sum.slice(0, c)
+          .slice(1, c, c + panel)
+          .addmm_(rows.slice(1, c).t(), rows.slice(1, c, c + panel));
+    }
   }
-  auto copy = w.to(at::kDouble);
-  copy = scale == 1 ? copy : copy.mul(scale);
-  return at::mm(copy.t(), copy);
+  for (std::int64_t c = panel; c < n; c += panel) {
+    sum.slice(0, c - panel, c)
+        .slice(1, c)
+        .copy_(sum.slice(0, c).slice(1, c - panel, c).t());
+  }
+  return sum;
 }
 
-}  // namespace
+using Product = std::function<at::Tensor(const at::Tensor&, double)>;
 
-Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
+Gram checked(
+    const at::Tensor& matrix,
+    const std::string& layer,
+    const Product& product) {
   ABT_ASSERT(
       matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) &&
           matrix.size(1) >= 1,
@@ -53,7 +73,7 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
       layer,
       "': wanted a matrix of m >= n >= 1");
   const auto w = matrix.detach();
-  Gram gram{product(w, 1, width), 1};
+  Gram gram{product(w, 1), 1};
   // The trace is the sum of all squares: finite and not tiny, or look closer.
   const double trace = gram.matrix.diagonal().sum().item<double>();
   if (trace > 1e-200 && trace < 1e200) {
@@ -70,9 +90,26 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
       "they cannot be decomposed");
   if (largest > 0) {
     gram.scale = std::ldexp(1.0, -std::ilogb(largest));
-    gram.matrix = product(w, gram.scale, width);
+    gram.matrix = product(w, gram.scale);
   }
   return gram;
+}
+
+}  // namespace
+
+Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
+  return checked(matrix, layer, [&](const at::Tensor& w, double scale) {
+    return w.is_cuda() ? whole(w, scale) : lower_half(w, scale, width);
+  });
+}
+
+Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer) {
+  return checked(matrix, layer, whole);
+}
+
+double gram_scale(double largest) {
+  const bool plain = largest == 0 || (largest > 1e-90 && largest < 1e90);
+  return plain ? 1 : std::ldexp(1.0, -std::ilogb(largest));
 }
 
 }  // namespace abtrain::linalg

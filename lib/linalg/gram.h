@@ -10,7 +10,8 @@
 namespace abtrain::linalg {
 
 struct Gram {
-  // CPU: a symmetric_buffer of n with its lower half filled. CUDA: n x n.
+  // Of gram_of on the CPU: a symmetric_buffer of n with its lower half filled.
+  // Else n x n.
   at::Tensor matrix;
   double scale = 1;  // W was multiplied by this power of two beforehand
 };
@@ -22,5 +23,12 @@ Gram gram_of(
     const at::Tensor& matrix,
     const std::string& layer,
     int width = best_width());
+
+// Both halves on any device, n x n, by products of all threads.
+Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
+
+// The power of two that keeps squares in range, of a matrix whose largest entry
+// is this (finite); nearly always 1.
+double gram_scale(double largest);
 
 }  // namespace abtrain::linalg

@@ -4,6 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "linalg/svd.h"
 
 namespace abtrain::linalg {
 
@@ -17,6 +20,14 @@ struct ProductSvd {
 // By the k x k Gram matrices of P and Q in float64 (their eigenvalues below
 // 1e-12 of the largest count as zero) and gesdd of the k x k core.
 ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q);
+
+class ExactDrivers;
+
+// Several products. On a GPU, where `drivers` must be there, the Gram matrices
+// of one k are decomposed in one call, whose verdicts are read once for all.
+std::vector<ProductSvd> product_svds(
+    const std::vector<LowRankPair>& products,
+    ExactDrivers* drivers);
 
 // Transforms of rank r <= k, fp32: A = P * a (k x r), B = b * Q (r x k), with
 // A = U sqrt(S), B = sqrt(S) V^T.

@@ -11,20 +11,33 @@ namespace {
 // Products such as 0.07 * 100 land a hair beside the whole number meant.
 constexpr double kHair = 1e-9;
 
+double square(double x) {
+  return x * x;
+}
+
 // Largest rank that still saves something: r * (m + n) < m * n. May be 0.
 std::int64_t largest_saving_rank(const Spectrum& s) {
   return std::min(s.n, (s.m * s.n - 1) / (s.m + s.n));
 }
 
 // Squared singular values summed from the small end: tails()[r] is what is
-// lost at rank r, as a share of the whole. Beyond the list, values are zero.
+// lost at rank r, as a share of the whole. Beyond the list it is the least that
+// can be lost: as if the rest were as large as its bound allows.
 std::vector<double> tails(const Spectrum& s) {
   std::vector<double> lost(static_cast<std::size_t>(s.n) + 1, 0.0);
-  const auto known = std::min<std::int64_t>(s.n, std::ssize(s.singular_values));
+  const auto known = s.known();
   // Relative to the largest, so that no square over- or underflows.
   const double largest = s.singular_values.front();
   if (largest <= 0) {
     return lost;
+  }
+  if (!s.is_whole()) {
+    const double step =
+        square(std::min(s.rest_bound, s.singular_values.back()) / largest);
+    lost[known] = s.rest_energy / largest / largest;
+    for (auto r = known; r < s.n; ++r) {
+      lost[r + 1] = std::max(0.0, lost[r] - step);
+    }
   }
   for (std::int64_t r = known; r-- > 0;) {
     const double value = s.singular_values[r] / largest;
@@ -56,14 +69,31 @@ void check(const Spectrum& s) {
       s.singular_values.empty() ? "none" : "a non-finite one");
 }
 
+// Of the values that are not listed, those that must be above `cut` (a share of
+// the largest): were they fewer, the energy of the rest would be smaller.
+std::int64_t least_above(const Spectrum& s, double cut) {
+  const double largest = s.singular_values.front();
+  const double bound = square(s.rest_bound / largest);
+  if (s.is_whole() || largest <= 0 || bound <= square(cut)) {
+    return 0;
+  }
+  const double below = static_cast<double>(s.n - s.known()) * square(cut);
+  const double energy = s.rest_energy / largest / largest;
+  const double least = (energy - below) / (bound - square(cut));
+  return std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(std::ceil(least - 1e-6)), 0, s.n - s.known());
+}
+
+// Of a partial spectrum: the least that it can be.
 std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
   const auto n = static_cast<double>(s.n);
   const auto& values = s.singular_values;
   switch (rule.rule) {
     case RankRuleName::Sigma:
-      return std::count_if(values.begin(), values.end(), [&](double value) {
-        return value > rule.cut * values.front();
-      });
+      return least_above(s, rule.cut) +
+             std::count_if(values.begin(), values.end(), [&](double value) {
+               return value > rule.cut * values.front();
+             });
     case RankRuleName::Energy: {
       // A relative hair: keep = 1 still asks for all that is not exactly zero.
       const auto lost = tails(s);
@@ -87,6 +117,17 @@ std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
   ABT_ASSERT(false, "the budget rule needs all layers together");
 }
 
+// Whether `rank` (local_rank) is that of the whole spectrum.
+bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
+  if (s.is_whole()) {
+    return true;
+  }
+  if (rule.rule == RankRuleName::Sigma) {
+    return s.rest_bound <= rule.cut * s.singular_values.front();
+  }
+  return rank <= s.known();
+}
+
 // One layer under the budget rule. A state is a rank 1 .. top, or top + 1 for
 // dense: the cost grows and the error falls with the state.
 class Ladder {
@@ -95,6 +136,7 @@ class Ladder {
       : step_(static_cast<double>(s.m + s.n)),
         dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
         top_(largest_saving_rank(s)),
+        known_(s.is_whole() ? s.n : s.known()),
         lost_(tails(s)) {
     find_hull();
   }
@@ -111,6 +153,10 @@ class Ladder {
   RankChoice choice(std::int64_t state) const {
     return state > top_ ? RankChoice{0, 1}
                         : RankChoice{state, 1 - error(state)};
+  }
+  // Whether the error of a state is more than the least that it can be.
+  bool knows(std::int64_t state) const {
+    return state <= known_ || state > top_;
   }
   // Error removed per parameter between two states.
   double slope(std::int64_t from, std::int64_t to) const {
@@ -134,6 +180,7 @@ class Ladder {
   double step_;
   double dense_;
   std::int64_t top_;
+  std::int64_t known_;
   std::int64_t hull_end_ = 1;
   std::vector<double> lost_;
 };
@@ -145,6 +192,7 @@ class Budget {
       check(s);
       ladders_.emplace_back(s);
       state_.push_back(1);
+      needed_.push_back(0);
       left_ -= ladders_.back().cost(1);
     }
   }
@@ -165,6 +213,9 @@ class Budget {
         continue;
       }
       other.climb();
+      for (std::size_t i = 0; i < needed_.size(); ++i) {
+        needed_[i] = std::max(needed_[i], other.needed_[i]);
+      }
       if (other.error() < error()) {
         state_ = other.state_;
         left_ = other.left_;
@@ -175,6 +226,9 @@ class Budget {
     std::vector<RankChoice> choices;
     for (std::size_t l = 0; l < ladders_.size(); ++l) {
       choices.push_back(ladders_[l].choice(state_[l]));
+      if (needed_[l] > 0) {
+        choices.back() = {needed_[l], choices.back().energy, false};
+      }
     }
     return choices;
   }
@@ -183,6 +237,11 @@ class Budget {
   void move(std::size_t l, std::int64_t state) {
     left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
     state_[l] = state;
+    // With what is known this move looks best at its best: one must know. Moves
+    // that are refused even at their best would be refused anyway.
+    if (!ladders_[l].knows(state)) {
+      needed_[l] = std::max(needed_[l], state);
+    }
   }
 
   double error() const {
@@ -287,6 +346,8 @@ class Budget {
 
   std::vector<Ladder> ladders_;
   std::vector<std::int64_t> state_;
+  std::vector<std::int64_t>
+      needed_;  // values that must be known; 0: enough are
   double left_;
 };
 
@@ -302,7 +363,7 @@ RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
-  return {rank, 1 - tails(spectrum)[rank]};
+  return {rank, 1 - tails(spectrum)[rank], is_decided(rule, spectrum, rank)};
 }
 
 std::vector<RankChoice> choose_ranks(

@@ -1,6 +1,7 @@
 // Rules that choose the rank of each factored layer from its singular values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,28 +31,43 @@ struct RankRule {
 };
 
 // One matrix, m >= n. singular_values: descending, at least 1 (zeros allowed).
+// Partial: only the first few values, and what is known of the others; without
+// that (products of low rank) the others are zero.
 struct Spectrum {
   std::string name;  // of the layer, for messages
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::vector<double> singular_values;
+  double rest_energy = 0;  // sum of squares of the values that are not listed
+  double rest_bound = 0;   // none of them is above this
+
+  std::int64_t known() const {
+    return std::min(n, static_cast<std::int64_t>(singular_values.size()));
+  }
+  bool is_whole() const {
+    return known() == n || rest_bound == 0;
+  }
 };
 
 // Rank 0 means: stays dense (factors would save nothing, r >= m*n/(m+n)).
 struct RankChoice {
   std::int64_t rank = 0;
   double energy = 1;  // share of sum s_i^2 kept
+  // False: the partial spectrum does not say it; `rank` is then how many values
+  // the choice needs at least.
+  bool decided = true;
 };
 
 // True if the rule needs the spectra of all layers together (budget).
 bool is_global(RankRuleName rule);
 
-// One layer by a local rule.
+// One layer by a local rule. A decided choice is that of the whole spectrum.
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 
 // All layers. `other_parameters` counts what is never factored; budget means
 // (sum of m*n + other) / (stored parameters + other) >= rule.ratio. Throws
-// Error(Config) when even rank 1 everywhere does not reach the ratio.
+// Error(Config) when even rank 1 everywhere does not reach the ratio. Where all
+// layers are decided, the choices are those of the whole spectra.
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule,
     const std::vector<Spectrum>& spectra,

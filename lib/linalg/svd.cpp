@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "linalg/gram.h"
+#include "linalg/svd_state.h"
 #include "linalg/tridiagonal.h"
 
 namespace abtrain::linalg {
@@ -54,27 +55,49 @@ LowRankPair make_factors(
 
 }  // namespace
 
-struct Decomposition::State {
-  std::vector<double> eigenvalues;  // of the Gram matrix, descending
-  std::vector<double> values;
-  Tridiagonal tridiagonal;  // CPU
-  at::Tensor vectors;       // CUDA: all, ascending as cuSOLVER gives them
-};
+void Decomposition::State::solve(const at::Tensor& gram) {
+  if (gram.is_cuda()) {
+    const auto [ascending, columns] = at::linalg_eigh(gram);
+    const auto host = ascending.flip(0).cpu();
+    const double* first = host.const_data_ptr<double>();
+    eigenvalues.assign(first, first + host.numel());
+    vectors = columns.flip(1);
+  } else {
+    tridiagonal = tridiagonalise(gram, n);
+    eigenvalues = linalg::eigenvalues(tridiagonal);
+  }
+  set_values();
+}
+
+void Decomposition::State::set_values() {
+  values = roots(eigenvalues, scale);
+}
 
 Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
     : state_(std::make_unique<State>()) {
   const Gram gram = gram_of(matrix, layer);
-  if (matrix.is_cuda()) {
-    const auto [values, vectors] = at::linalg_eigh(gram.matrix);
-    const auto host = values.flip(0).cpu();
-    const double* first = host.const_data_ptr<double>();
-    state_->eigenvalues.assign(first, first + host.numel());
-    state_->vectors = vectors.flip(1);
-  } else {
-    state_->tridiagonal = tridiagonalise(gram.matrix, matrix.size(1));
-    state_->eigenvalues = eigenvalues(state_->tridiagonal);
-  }
-  state_->values = roots(state_->eigenvalues, gram.scale);
+  state_->layer = layer;
+  state_->n = matrix.size(1);
+  state_->scale = gram.scale;
+  state_->solve(gram.matrix);
+}
+
+Decomposition::Decomposition(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+
+Decomposition Decomposition::of_gram(
+    std::string layer,
+    std::vector<double> eigenvalues,
+    at::Tensor vectors,
+    double scale) {
+  auto state = std::make_unique<State>();
+  state->layer = std::move(layer);
+  state->n = std::ssize(eigenvalues);
+  state->scale = scale;
+  state->eigenvalues = std::move(eigenvalues);
+  state->vectors = std::move(vectors);
+  state->set_values();
+  return Decomposition(std::move(state));
 }
 
 Decomposition::~Decomposition() = default;
@@ -85,6 +108,20 @@ const std::vector<double>& Decomposition::singular_values() const {
   return state_->values;
 }
 
+bool Decomposition::is_whole() const {
+  return std::ssize(state_->values) == state_->n;
+}
+
+Spectrum Decomposition::spectrum(std::int64_t m) const {
+  return {
+      state_->layer,
+      m,
+      state_->n,
+      state_->values,
+      state_->rest_energy,
+      state_->rest_bound};
+}
+
 at::Tensor Decomposition::right(std::int64_t k) const {
   ABT_ASSERT(
       k >= 1 && k <= std::ssize(state_->values),
@@ -92,9 +129,12 @@ at::Tensor Decomposition::right(std::int64_t k) const {
       state_->values.size(),
       " singular vectors, got ",
       k);
+  if (state_->vectors.defined()) {
+    return with_fixed_signs(state_->vectors.slice(1, 0, k));
+  }
   return with_fixed_signs(
-      state_->vectors.defined()
-          ? state_->vectors.slice(1, 0, k)
+      state_->finder
+          ? state_->finder->right(k)
           : eigenvectors(state_->tridiagonal, state_->eigenvalues, k));
 }
 

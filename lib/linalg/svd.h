@@ -1,10 +1,13 @@
 // Thin singular value decomposition W = U diag(S) V^T of m x n, m >= n.
 //
-// The route: float64 Gram matrix of the short side, its eigenvalues, the
-// eigenvectors that are kept, then the long factor by GEMM. Singular values
-// come out within 1e-6 of the largest; what is below 1e-7 of the largest is
-// not resolved and counts as zero. The same matrix gives the same bits on every
-// run with the same number of threads and the same CPU.
+// The exact route: float64 Gram matrix of the short side, its eigenvalues, the
+// eigenvectors that are kept, then the long factor by GEMM. The partial route:
+// the leading eigenvalues of that matrix only, as many as a rank rule needs
+// (range_finder.h). Singular values come out within 1e-6 of the largest; what
+// is below 1e-7 of the largest is not resolved and counts as zero. The same
+// matrix gives the same bits on every run with the same number of threads and
+// the same CPU; on a GPU as long as the same driver is chosen
+// (exact_drivers.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "linalg/rank_rule.h"
+
 namespace abtrain::linalg {
 
 // W ~= A * B with A = U sqrt(S) (m x r) and B = sqrt(S) V^T (r x n), fp32.
@@ -22,28 +27,54 @@ struct LowRankPair {
   at::Tensor b;
 };
 
-// A decomposition that pays only for what is kept: all singular values at
-// once, and as many singular vectors as the rank rule then asks for.
+// A decomposition that pays only for what is kept: all singular values (or, in
+// part, the first few), and as many singular vectors as a rank rule asks for.
 // matrix: m x n with m >= n >= 1, any float dtype, any strides, CPU or CUDA;
 // not kept. Throws Error(Diverged) naming `layer` when an entry is not finite.
 class Decomposition {
  public:
   Decomposition(const at::Tensor& matrix, const std::string& layer);
+  // Only what a local rule needs; all where that would cost as much. warm:
+  // next_start() of the layer's last decomposition, or undefined.
+  static Decomposition partial(
+      const at::Tensor& matrix,
+      const std::string& layer,
+      const RankRule& rule,
+      const at::Tensor& warm);
+  // From all eigenpairs of the Gram matrix of (scale W): values descending,
+  // vectors n x n, columns.
+  static Decomposition of_gram(
+      std::string layer,
+      std::vector<double> eigenvalues,
+      at::Tensor vectors,
+      double scale);
   ~Decomposition();
   Decomposition(Decomposition&&) noexcept;
   Decomposition& operator=(Decomposition&&) noexcept;
 
-  // n, descending, >= 0; below 1e-7 of the largest they are 0.
+  // Descending, >= 0; below 1e-7 of the largest they are 0. n, or those known.
   const std::vector<double>& singular_values() const;
+  bool is_whole() const;
+  // With what is known of the values that are not; m: rows of the matrix.
+  Spectrum spectrum(std::int64_t m) const;
+  // At least `count` values from now on (partial; else nothing happens).
+  void grow(std::int64_t count, std::int64_t m);
+  // What makes the next partial decomposition of this layer cheaper; undefined
+  // after an exact one. Columns of the space that was searched, 0 when exact.
+  at::Tensor next_start() const;
+  std::int64_t searched() const;
   // n x k: the first k right singular vectors as columns, float64, on the
   // matrix's device. The largest entry of each is positive.
   at::Tensor right(std::int64_t k) const;
   // Of the same matrix, on its device: A = W V_r / sqrt(S_r), B = sqrt(S_r)
-  // V_r^T, 1 <= rank <= n. A singular value of zero gives a zero column and row.
+  // V_r^T, 1 <= rank <= known values. A singular value of zero gives a zero
+  // column and row.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
 
  private:
   struct State;
+  explicit Decomposition(std::unique_ptr<State> state);
+  void take_all();  // the exact route, from the finder's Gram matrix
   std::unique_ptr<State> state_;
 };
 

@@ -105,6 +105,7 @@ class AbTraining : public Method {
   std::vector<nn::NamedWeight> factorable_;
   PhasePlan plan_;
   Ramp ramp_;
+  SvdMemory svd_memory_;
 
   Phase phase_ = Phase::Full;
   std::int64_t switched_at_ = -1;     // step of the last switch; -1: none yet

@@ -106,6 +106,14 @@ void AbTraining::archive(state::Archive& archive) {
   frozen_.archive(archive, "frozen.", share);
   archive.tensor("own_start", own_start_, share);
   archive.tensor("dense_start", dense_start_, share);
+  std::vector<std::string> large;
+  for (const nn::NamedWeight& w : factorable_) {
+    if (linalg::may_be_partial(
+            svd_route(context_.options.svd), w.weight->n())) {
+      large.push_back(w.layer);
+    }
+  }
+  svd_memory_.archive(archive, large);
   group_reducer_->archive(archive, "group_reducer.");
   full_reducer_->archive(archive, "full_reducer.");
 }
@@ -213,6 +221,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     enter_full(products);
   }
   role_ = own_role;
+  svd_memory_.clear();  // layers may have changed hands
   enter_phase_of(t);
 }
 

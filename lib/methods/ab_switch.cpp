@@ -98,7 +98,8 @@ DecomposeOptions AbTraining::decompose_options() const {
   return {
       context_.options.rank,
       context_.options.cut_first || decomposed_before_,
-      other};
+      other,
+      svd_route(context_.options.svd)};
 }
 
 void AbTraining::decompose(std::int64_t t) {
@@ -110,6 +111,7 @@ void AbTraining::decompose(std::int64_t t) {
       factorable_,
       decompose_options(),
       context_.world,
+      svd_memory_,
       [&](double s) { context_.observer.add_svd_seconds(s); });
   enter_ab(factors, {}, t, watch.seconds());
 }
@@ -131,11 +133,20 @@ void AbTraining::decompose(const Products& products, std::int64_t t) {
   std::vector<LayerFactors> of_dense;
   if (!weights.empty()) {
     of_products = decompose_products(
-        weights, products, decompose_options(), context_.world, add_seconds);
+        weights,
+        products,
+        decompose_options(),
+        context_.world,
+        svd_memory_,
+        add_seconds);
   }
   if (!dense.empty()) {
     of_dense = decompose_dense(
-        dense, decompose_options(), context_.world, add_seconds);
+        dense,
+        decompose_options(),
+        context_.world,
+        svd_memory_,
+        add_seconds);
   }
   std::vector<LayerFactors> factors;
   std::size_t p = 0;

@@ -2,93 +2,19 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "linalg/parallel.h"
+#include "methods/gather_layers.h"
 
 namespace abtrain::methods {
 
 namespace {
-
-using Counts = std::vector<std::int64_t>;
-
-// Every worker sends its layers' tensors in one flat buffer; hands `take` each
-// layer's piece. sizes[i] numbers belong to layer i.
-template <class Take>
-void exchange(
-    const std::vector<std::vector<std::size_t>>& owned,
-    const Counts& sizes,
-    const std::vector<at::Tensor>& mine,
-    const at::TensorOptions& options,
-    comm::Communicator& world,
-    const Take& take) {
-  Counts counts;
-  for (const auto& layers : owned) {
-    std::int64_t count = 0;
-    for (const std::size_t i : layers) {
-      count += sizes[i];
-    }
-    counts.push_back(count);
-  }
-  const auto rank = static_cast<std::size_t>(world.rank());
-  at::Tensor in = at::empty({counts[rank]}, options);
-  std::int64_t offset = 0;
-  for (const at::Tensor& tensor : mine) {
-    in.narrow(0, offset, tensor.numel()).view(tensor.sizes()).copy_(tensor);
-    offset += tensor.numel();
-  }
-  ABT_ASSERT(offset == counts[rank], offset, " numbers for ", counts[rank]);
-  at::Tensor out =
-      at::empty({std::accumulate(counts.begin(), counts.end(), 0L)}, options);
-  world.all_gather(out, in, counts, comm::Purpose::Factors).wait();
-  offset = 0;
-  for (const auto& layers : owned) {
-    for (const std::size_t i : layers) {
-      take(i, out.narrow(0, offset, sizes[i]));
-      offset += sizes[i];
-    }
-  }
-}
-
-// All spectra, from their owners: `lengths[i]` values of layer i.
-std::vector<linalg::Spectrum> gather_spectra(
-    const std::vector<nn::NamedWeight>& weights,
-    const std::vector<std::vector<std::size_t>>& owned,
-    const Counts& lengths,
-    const std::vector<at::Tensor>& mine,
-    comm::Communicator& world) {
-  std::vector<linalg::Spectrum> spectra(weights.size());
-  exchange(
-      owned,
-      lengths,
-      mine,
-      at::TensorOptions().dtype(at::kDouble),
-      world,
-      [&](std::size_t i, const at::Tensor& values) {
-        const nn::NamedWeight& w = weights[i];
-        const auto* data = values.const_data_ptr<double>();
-        spectra[i] = {
-            w.layer,
-            w.weight->m(),
-            w.weight->n(),
-            {data, data + values.numel()}};
-      });
-  return spectra;
-}
-
-at::Tensor to_tensor(const std::vector<double>& values) {
-  at::Tensor result = at::empty({std::ssize(values)}, at::kDouble);
-  std::copy(values.begin(), values.end(), result.data_ptr<double>());
-  return result;
-}
 
 std::vector<linalg::RankChoice> choose(
     const DecomposeOptions& options,
@@ -102,6 +28,96 @@ std::vector<linalg::RankChoice> choose(
     choices.push_back({std::min(s.m, s.n), 1.0});
   }
   return choices;
+}
+
+// What a partial spectrum must tell at first. A budget is met by other ranks than
+// even ones: somewhat more than those, and then what the choice asks for.
+std::optional<linalg::RankRule> first_rule(
+    const std::vector<nn::NamedWeight>& weights,
+    const DecomposeOptions& options) {
+  if (!options.cut) {
+    return std::nullopt;
+  }
+  linalg::RankRule rule = options.rule;
+  if (linalg::is_global(rule.rule)) {
+    constexpr double kMore = 1.25;
+    double factored = 0;
+    for (const nn::NamedWeight& w : weights) {
+      factored += static_cast<double>(w.weight->numel());
+    }
+    const auto other = static_cast<double>(options.other_parameters);
+    const double left = (factored + other) / rule.ratio - other;
+    rule.rule = linalg::RankRuleName::Ratio;
+    rule.ratio = std::max(1.0, left > 0 ? factored / left / kMore : factored);
+  }
+  return rule;
+}
+
+// The ranks of all layers, the same on every worker. Where partial spectra do not
+// decide a choice that spans all layers, their owners find more values, and all
+// choose again: every worker sees the same spectra and asks for the same.
+std::vector<linalg::RankChoice> choose_together(
+    const std::vector<nn::NamedWeight>& weights,
+    const DecomposeOptions& options,
+    const Owned& owned,
+    comm::Communicator& world,
+    device::SideStream& stream,
+    std::vector<linalg::Decomposition>& found,
+    const std::function<void(double)>& add_seconds) {
+  const auto& own = owned[static_cast<std::size_t>(world.rank())];
+  std::vector<linalg::Spectrum> spectra;
+  for (const nn::NamedWeight& w : weights) {
+    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
+  }
+  std::vector<bool> wanted(weights.size(), true);
+  for (;;) {
+    Counts sizes;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      sizes.push_back(
+          wanted[i] ? spectrum_numbers(options.route, spectra[i].n) : 0);
+    }
+    const auto partial = [&](std::size_t i) {
+      return linalg::may_be_partial(options.route, spectra[i].n);
+    };
+    std::vector<at::Tensor> mine;
+    for (std::size_t j = 0; j < own.size(); ++j) {
+      if (wanted[own[j]]) {
+        mine.push_back(pack_spectrum(
+            found[j].spectrum(spectra[own[j]].m), partial(own[j])));
+      }
+    }
+    gather_layers(
+        owned,
+        sizes,
+        mine,
+        at::TensorOptions().dtype(at::kDouble),
+        world,
+        [&](std::size_t i, const at::Tensor& numbers) {
+          if (wanted[i]) {
+            unpack_spectrum(numbers, partial(i), spectra[i]);
+          }
+        });
+    const auto choices = choose(options, spectra);
+    bool decided = true;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      wanted[i] = !choices[i].decided;
+      decided = decided && choices[i].decided;
+    }
+    if (decided) {
+      return choices;
+    }
+    const Stopwatch watch;
+    stream.run([&] {
+      for (std::size_t j = 0; j < own.size(); ++j) {
+        if (wanted[own[j]]) {
+          const linalg::Spectrum& s = spectra[own[j]];
+          found[j].grow(
+              std::max(choices[own[j]].rank, s.known() * 3 / 2), s.m);
+        }
+      }
+    });
+    add_seconds(watch.seconds());
+  }
 }
 
 }  // namespace
@@ -146,41 +162,45 @@ std::vector<LayerFactors> decompose_dense(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options,
     comm::Communicator& world,
+    SvdMemory& memory,
     const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   std::vector<double> costs;
-  Counts lengths;
   for (const nn::NamedWeight& w : weights) {
     costs.push_back(
         linalg::decomposition_cost(w.weight->m(), w.weight->n()));
-    lengths.push_back(w.weight->n());
   }
   const auto owned = share_out(costs, world.size());
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
+  const at::Device device =
+      weights.empty() ? at::kCPU : weights[0].weight->dense.device();
+  auto& stream = memory.stream(device);
 
   Stopwatch watch;
   std::vector<double> own_costs;
+  std::vector<linalg::NamedMatrix> matrices;
   for (const std::size_t i : own) {
     own_costs.push_back(costs[i]);
+    matrices.push_back(
+        {weights[i].weight->matrix().detach(),
+         weights[i].layer,
+         memory.start_of(weights[i].layer)});
   }
   // Threads of the worker take whole matrices; on a GPU all go to its stream.
-  const int threads = !own.empty() && weights[own[0]].weight->dense.is_cpu()
-      ? at::get_num_threads()
-      : 1;
-  const auto matrix = [&](std::size_t j) {
-    return weights[own[j]].weight->matrix().detach();
-  };
-  std::vector<std::optional<linalg::Decomposition>> spectra(own.size());
-  std::vector<at::Tensor> values(own.size());
-  linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
-    const at::NoGradGuard no_grad_here;
-    spectra[j].emplace(matrix(j), weights[own[j]].layer);
-    values[j] = to_tensor(spectra[j]->singular_values());
+  const int threads = device.is_cpu() ? at::get_num_threads() : 1;
+  std::vector<linalg::Decomposition> found;
+  stream.run([&] {
+    found = linalg::decompose_all(
+        matrices,
+        {first_rule(weights, options),
+         options.route,
+         threads,
+         memory.drivers(device)});
   });
   add_seconds(watch.seconds());
 
-  const auto choices =
-      choose(options, gather_spectra(weights, owned, lengths, values, world));
+  const auto choices = choose_together(
+      weights, options, owned, world, stream, found, add_seconds);
 
   watch = Stopwatch();
   std::vector<LayerFactors> result(weights.size());
@@ -192,19 +212,28 @@ std::vector<LayerFactors> decompose_dense(
     sizes.push_back(result[i].rank * (w.m() + w.n()));
   }
   std::vector<linalg::LowRankPair> pairs(own.size());
-  linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
-    const at::NoGradGuard no_grad_here;
-    const std::int64_t rank = result[own[j]].rank;
-    if (rank > 0) {
-      pairs[j] = spectra[j]->factors(matrix(j), rank);
+  stream.run([&] {
+    linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
+      const at::NoGradGuard no_grad_here;
+      const std::int64_t rank = result[own[j]].rank;
+      if (rank > 0) {
+        pairs[j] = found[j].factors(matrices[j].matrix, rank);
+      }
+    });
+    for (std::size_t j = 0; j < own.size(); ++j) {
+      if (linalg::may_be_partial(options.route, matrices[j].matrix.size(1))) {
+        memory.keep_start(matrices[j].layer, found[j].next_start());
+      }
     }
-    spectra[j].reset();
+    found.clear();
   });
   std::vector<at::Tensor> factors;
   for (const linalg::LowRankPair& pair : pairs) {
     if (pair.a.defined()) {
       factors.push_back(pair.a);
       factors.push_back(pair.b);
+      device::keep_for_current_stream(pair.a);
+      device::keep_for_current_stream(pair.b);
     }
   }
   add_seconds(watch.seconds());
@@ -212,7 +241,7 @@ std::vector<LayerFactors> decompose_dense(
   const auto options32 = weights.empty()
       ? at::TensorOptions().dtype(at::kFloat)
       : weights.front().weight->dense.options().requires_grad(false);
-  exchange(
+  gather_layers(
       owned,
       sizes,
       factors,
@@ -236,6 +265,7 @@ std::vector<LayerFactors> decompose_products(
     const std::vector<linalg::LowRankPair>& products,
     const DecomposeOptions& options,
     comm::Communicator& world,
+    SvdMemory& memory,
     const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
   std::vector<double> costs;
@@ -249,16 +279,39 @@ std::vector<LayerFactors> decompose_products(
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
   Stopwatch watch;
+  const at::Device device =
+      products.empty() ? at::kCPU : products[0].a.device();
+  auto& stream = memory.stream(device);
+  std::vector<linalg::LowRankPair> own_products;
+  for (const std::size_t i : own) {
+    own_products.push_back(products[i]);
+  }
   std::vector<linalg::ProductSvd> svds;
   std::vector<at::Tensor> values;
-  for (const std::size_t i : own) {
-    svds.push_back(linalg::product_svd(products[i].a, products[i].b));
-    values.push_back(svds.back().singular_values.cpu());
-  }
+  stream.run([&] {
+    svds = linalg::product_svds(own_products, memory.drivers(device));
+    for (const linalg::ProductSvd& svd : svds) {
+      values.push_back(svd.singular_values.cpu());
+    }
+  });
   add_seconds(watch.seconds());
 
-  const auto choices =
-      choose(options, gather_spectra(weights, owned, lengths, values, world));
+  // As many values as a product has; beyond, they are zero.
+  std::vector<linalg::Spectrum> spectra;
+  for (const nn::NamedWeight& w : weights) {
+    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
+  }
+  gather_layers(
+      owned,
+      lengths,
+      values,
+      at::TensorOptions().dtype(at::kDouble),
+      world,
+      [&](std::size_t i, const at::Tensor& numbers) {
+        const double* first = numbers.const_data_ptr<double>();
+        spectra[i].singular_values.assign(first, first + numbers.numel());
+      });
+  const auto choices = choose(options, spectra);
 
   std::vector<LayerFactors> result(weights.size());
   Counts sizes;
@@ -271,19 +324,24 @@ std::vector<LayerFactors> decompose_products(
   }
   watch = Stopwatch();
   std::vector<at::Tensor> transforms;
-  for (std::size_t j = 0; j < own.size(); ++j) {
-    if (result[own[j]].rank > 0) {
-      const linalg::ProductTransforms t =
-          linalg::transforms_from(svds[j], result[own[j]].rank);
-      transforms.push_back(t.a);
-      transforms.push_back(t.b);
+  stream.run([&] {
+    for (std::size_t j = 0; j < own.size(); ++j) {
+      if (result[own[j]].rank > 0) {
+        const linalg::ProductTransforms t =
+            linalg::transforms_from(svds[j], result[own[j]].rank);
+        transforms.push_back(t.a);
+        transforms.push_back(t.b);
+      }
     }
+  });
+  for (const at::Tensor& t : transforms) {
+    device::keep_for_current_stream(t);
   }
   add_seconds(watch.seconds());
   const auto options32 = products.empty()
       ? at::TensorOptions().dtype(at::kFloat)
       : products.front().a.options().requires_grad(false);
-  exchange(
+  gather_layers(
       owned,
       sizes,
       transforms,

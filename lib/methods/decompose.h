@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "linalg/batch.h"
 #include "linalg/product.h"
 #include "linalg/rank_rule.h"
 #include "linalg/svd.h"
 #include "methods/method.h"
+#include "methods/svd_memory.h"
 #include "nn/model.h"
 
 namespace abtrain::methods {
@@ -32,6 +34,7 @@ struct DecomposeOptions {
   linalg::RankRule rule;
   bool cut = true;                 // false: every layer keeps min(m, n)
   std::int64_t other_parameters = 0;  // never factored, for the budget rule
+  linalg::SvdRoute route = linalg::SvdRoute::Auto;
 };
 
 // Throws Error(Config) where there is no layer to factor, or where the rank that
@@ -41,12 +44,14 @@ void check_factorable(
 
 // Decomposes dense weights (W = U S V^T; A = U sqrt(S), B = sqrt(S) V^T), one
 // result a layer, in order. The owner of a layer sends its factors: one
-// all-gather of ranks (of spectra, for `budget`), one of all factors.
-// `add_seconds` is told the time spent on linear algebra.
+// all-gather of spectra (more for `budget`, where partial spectra turn out to be
+// too short), one of all factors. `add_seconds` is told the time spent on linear
+// algebra. On a GPU all of it runs beside the training stream.
 std::vector<LayerFactors> decompose_dense(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options,
     comm::Communicator& world,
+    SvdMemory& memory,
     const std::function<void(double)>& add_seconds);
 
 // Flops of decomposing an m x n product of rank k, by which layers are shared
@@ -61,6 +66,7 @@ std::vector<LayerFactors> decompose_products(
     const std::vector<linalg::LowRankPair>& products,
     const DecomposeOptions& options,
     comm::Communicator& world,
+    SvdMemory& memory,
     const std::function<void(double)>& add_seconds);
 
 }  // namespace abtrain::methods

@@ -21,6 +21,12 @@ Fields fields_of(FullPhaseOptions& o) {
 
 }  // namespace
 
+linalg::SvdRoute svd_route(const std::string& svd) {
+  return svd == "exact" ? linalg::SvdRoute::Exact
+      : svd == "randomized" ? linalg::SvdRoute::Randomized
+                            : linalg::SvdRoute::Auto;
+}
+
 Fields fields_of(MethodOptions& o) {
   Fields f;
   f.choice("name", o.name, {"ab", "ddp"}, "training method");
@@ -79,6 +85,13 @@ Fields fields_of(MethodOptions& o) {
       "ab: layers that are never factored, names or globs; default: the "
       "model's own choice");
   f.section("rank", linalg::fields_of(o.rank), "ab: rank of each layer");
+  f.choice(
+      "svd",
+      o.svd,
+      {"auto", "exact", "randomized"},
+      "ab: how weights are decomposed: all singular values, only as many as the "
+      "rule needs (by a range finder that proves its rank), or auto: the latter "
+      "from a short side of 2048 on");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
   return f;
 }

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "compress/reducer_options.h"
+#include "linalg/batch.h"
 #include "linalg/rank_rule.h"
 
 namespace abtrain {
@@ -39,8 +40,12 @@ struct MethodOptions {
   Duration rebound_steps = Duration::steps(-1);  // negative: the default
   std::vector<std::string> keep_dense = {"default"};  // globs; the model's own
   linalg::RankRule rank;
+  std::string svd = "auto";           // auto | exact | randomized
   FullPhaseOptions full_phase;
 };
+
+// Of `svd`.
+linalg::SvdRoute svd_route(const std::string& svd);
 
 // The table of their keys, ranges and help (base/options.h).
 Fields fields_of(MethodOptions& options);

@@ -6,6 +6,7 @@
 #include "compress/reducer.h"
 #include "linalg/svd.h"
 #include "methods/decompose.h"
+#include "methods/gather_layers.h"
 #include "methods/phase.h"
 #include "methods/synchronise.h"
 
@@ -155,13 +156,16 @@ class Planner {
     }
     return comm::all_gather_bytes(own, 1, workers_);
   }
+  std::int64_t spectrum_bytes(const ModelSizes::Layer& l) const {
+    return 8 * spectrum_numbers(svd_route(options_.svd), l.n);
+  }
   std::int64_t decompose_dense() const {
     return gathered(
         [](const ModelSizes::Layer& l) {
           return linalg::decomposition_cost(l.m, l.n);
         },
-        [](const ModelSizes::Layer& l) {
-          return 8 * l.n + 4 * l.rank * (l.m + l.n);
+        [&](const ModelSizes::Layer& l) {
+          return spectrum_bytes(l) + 4 * l.rank * (l.m + l.n);
         });
   }
   // Where a synchronisation is followed by a decomposition at once; layers that
@@ -172,7 +176,7 @@ class Planner {
         [](const ModelSizes::Layer& l) {
           return l.rank == 0 ? linalg::decomposition_cost(l.m, l.n) : 0.0;
         },
-        [](const ModelSizes::Layer& l) { return 8 * l.n; });
+        [&](const ModelSizes::Layer& l) { return spectrum_bytes(l); });
     return of_dense + gathered(
         [&](const ModelSizes::Layer& l) {
           return l.rank > 0 ? product_cost(l.m, l.n, factor * l.rank) : 0.0;

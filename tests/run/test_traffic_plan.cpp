@@ -21,6 +21,7 @@ struct Case {
   int local_steps;
   const char* optimizer;
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
+  const char* svd = "auto";
 };
 
 class Traffic : public ::testing::TestWithParam<Case> {};
@@ -41,6 +42,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.full_phase.sync_every = c.local_steps;
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 5;
+  o.method.svd = c.svd;
   o.optimizer.name = c.optimizer;
   o.optimizer.lr = 1e-3;
   o.reducer.dtype = c.dtype;
@@ -89,7 +91,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ab", 4, "2", "with-stale", 3, 6, 2, 20, "fp16", 1, "sgd"},
         Case{"ab", 4, "1", "only-learned", 3, 6, 0, 20, "fp32", 1, "adamw", 4},
         Case{"ab", 4, "2", "full", 2, 5, 0, 14, "fp32", 1, "sgd", 4},
-        Case{"ab", 2, "1", "only-learned", 2, 6, 2, 14, "fp32", 1, "sgd", 4}));
+        Case{"ab", 2, "1", "only-learned", 2, 6, 2, 14, "fp32", 1, "sgd", 4},
+        Case{
+            "ab",
+            4,
+            "2",
+            "only-learned",
+            3,
+            6,
+            2,
+            20,
+            "fp32",
+            1,
+            "adamw",
+            18,
+            "randomized"}));
 
 }  // namespace
 }  // namespace abtrain::run

@@ -1,0 +1,218 @@
+// All layers of a model, decomposed by rank rule: the second form of bench_svd.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "device/devices.h"
+#include "device/side_stream.h"
+#include "device/stream.h"
+#include "linalg/batch.h"
+#include "linalg/eigen.h"
+#include "linalg/exact_drivers.h"
+#include "linalg/parallel.h"
+#include "svd_shapes.h"
+
+namespace abtrain::bench {
+
+struct Setting {
+  std::map<std::string, std::string> text = {
+      {"model", ""},
+      {"shape", ""},
+      {"device", "cpu"},
+      {"route", "auto"},
+      {"threads", "1"},
+      {"repeats", "3"},
+      {"spectrum", ""},
+      {"check", "1"}};
+
+  // "--key value" pairs; false where one is unknown.
+  bool read(const std::vector<std::string>& arguments) {
+    for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
+      const std::string key =
+          arguments[i].substr(std::min<std::size_t>(2, arguments[i].size()));
+      if (text.count(key) == 0) {
+        return false;
+      }
+      text[key] = arguments[i + 1];
+    }
+    return arguments.size() % 2 == 0;
+  }
+  int number(const std::string& key) const {
+    return std::atoi(text.at(key).c_str());
+  }
+};
+
+inline std::vector<Shape> shapes_of(const Setting& setting) {
+  if (setting.text.at("model") == "vgg16") {
+    return vgg16();
+  }
+  if (setting.text.at("model") == "resnet50") {
+    return resnet50();
+  }
+  long long m = 0;
+  long long n = 0;
+  if (std::sscanf(setting.text.at("shape").c_str(), "%lldx%lld", &m, &n) == 2 &&
+      m >= n && n > 0) {
+    return {{m, n, m}};
+  }
+  return {};
+}
+
+// The oracle: gesvd in float64 on the GPU, gesdd on the CPU.
+inline std::vector<double> exact_values(
+    const at::Tensor& w,
+    linalg::ExactDrivers* drivers) {
+  if (drivers != nullptr) {
+    const auto svd = drivers->solver().qr(w.to(at::kDouble));
+    return linalg::read_back({{svd.values, svd.info, "oracle"}}).front();
+  }
+  const auto s = linalg::gesdd(w).s.contiguous();
+  return {s.const_data_ptr<double>(), s.const_data_ptr<double>() + s.numel()};
+}
+
+inline int decompose_model(const std::vector<std::string>& arguments) {
+  Setting setting;
+  if (!setting.read(arguments) || shapes_of(setting).empty()) {
+    std::fprintf(stderr, "bench_svd: see the head of bench_svd.cpp\n");
+    return 2;
+  }
+  const auto shapes = shapes_of(setting);
+  const at::Device device = device::pick_device(setting.text["device"]);
+  const int threads = setting.number("threads");
+  at::set_num_threads(threads);
+  const std::map<std::string, linalg::SvdRoute> routes = {
+      {"auto", linalg::SvdRoute::Auto},
+      {"exact", linalg::SvdRoute::Exact},
+      {"randomized", linalg::SvdRoute::Randomized}};
+  const auto route = routes.at(setting.text["route"]);
+  std::unique_ptr<linalg::ExactDrivers> drivers;
+  if (device.is_cuda()) {
+    drivers = std::make_unique<linalg::ExactDrivers>(device);
+  }
+  device::SideStream stream(device);
+
+  linalg::RankRule sigma;
+  linalg::RankRule ratio;
+  ratio.rule = linalg::RankRuleName::Ratio;
+  std::printf(
+      "%zu matrices on %s, %d thread(s), route %s, median of %d\n",
+      shapes.size(),
+      setting.text["device"].c_str(),
+      threads,
+      setting.text["route"].c_str(),
+      setting.number("repeats"));
+  for (const std::string spectrum : {"orthogonal", "kaiming", "trained"}) {
+    if (!setting.text["spectrum"].empty() &&
+        setting.text["spectrum"] != spectrum) {
+      continue;
+    }
+    std::vector<linalg::NamedMatrix> matrices;
+    for (const Shape& s : shapes) {
+      matrices.push_back(
+          {spectrum == "orthogonal" ? orthogonal(s, device)
+           : spectrum == "kaiming"  ? kaiming(s, device)
+                                    : trained(s, device),
+           std::to_string(matrices.size()),
+           {}});
+    }
+    std::vector<std::vector<double>> exact;
+    for (const auto& m : matrices) {
+      exact.push_back(
+          setting.number("check") != 0 ? exact_values(m.matrix, drivers.get())
+                                       : std::vector<double>());
+    }
+    for (const auto& rule : {sigma, ratio}) {
+      std::vector<double> times;
+      std::vector<linalg::Decomposition> found;
+      std::vector<linalg::RankChoice> choices;
+      // The first round chooses drivers and loads libraries.
+      for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats");
+           ++i) {
+        found.clear();
+        choices.clear();
+        device::synchronize(device);
+        const auto start = std::chrono::steady_clock::now();
+        stream.run([&] {
+          found = linalg::decompose_all(
+              matrices, {rule, route, threads, drivers.get()});
+          for (std::size_t l = 0; l < found.size(); ++l) {
+            choices.push_back(linalg::choose_rank(
+                rule, found[l].spectrum(matrices[l].matrix.size(0))));
+            if (choices[l].rank > 0) {
+              found[l].factors(matrices[l].matrix, choices[l].rank);
+            }
+          }
+        });
+        device::synchronize(device);
+        const std::chrono::duration<double, std::milli> spent =
+            std::chrono::steady_clock::now() - start;
+        if (i >= 0) {
+          times.push_back(spent.count());
+        }
+      }
+      std::sort(times.begin(), times.end());
+      double worst = 0;
+      int wrong = 0;
+      for (std::size_t l = 0; l < found.size(); ++l) {
+        if (exact[l].empty()) {
+          continue;
+        }
+        const auto wanted = linalg::choose_rank(
+            rule, {"", matrices[l].matrix.size(0), shapes[l].n, exact[l]});
+        wrong += wanted.rank != choices[l].rank;
+        for (std::int64_t i = 0; i < choices[l].rank; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          worst = std::max(
+              worst,
+              std::abs(found[l].singular_values()[at] - exact[l][at]) /
+                  exact[l][0]);
+        }
+      }
+      std::printf(
+          "%-10s %-5s %9.1f ms, worst error %.1e, ranks unlike gesvd's: %d\n",
+          spectrum.c_str(),
+          rule.rule == sigma.rule ? "sigma" : "ratio",
+          times[times.size() / 2],
+          worst,
+          wrong);
+      for (std::size_t l = 0; l < found.size(); ++l) {
+        if (linalg::may_be_partial(route, shapes[l].n)) {
+          std::printf(
+              "    %lld x %lld: rank %lld, %zu values from a space of %lld%s\n",
+              static_cast<long long>(shapes[l].m),
+              static_cast<long long>(shapes[l].n),
+              static_cast<long long>(choices[l].rank),
+              found[l].singular_values().size(),
+              static_cast<long long>(found[l].searched()),
+              found[l].is_whole() ? " (exact route)" : "");
+        }
+      }
+      std::fflush(stdout);
+    }
+  }
+  if (drivers) {
+    for (const auto& [shape, choice] : drivers->choices()) {
+      std::printf(
+          "n = %lld, %lld matrices, %lld rows: %s\n",
+          static_cast<long long>(std::get<1>(shape)),
+          static_cast<long long>(std::get<2>(shape)),
+          static_cast<long long>(std::get<0>(shape)),
+          choice.kept.c_str());
+      for (const auto& tried : choice.tried) {
+        std::printf(
+            "    %-18s %8.1f ms %s\n",
+            tried.name.c_str(),
+            tried.milliseconds,
+            tried.fault.c_str());
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace abtrain::bench

@@ -1,0 +1,37 @@
+#include "linalg/orthonormal_rows.h"
+
+#include <ATen/ops/linalg_cholesky_ex.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/linalg_solve_triangular.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mm.h>
+
+namespace abtrain::linalg {
+namespace {
+
+// By Cholesky, on rows of length one; undefined where they are too near to
+// dependent.
+at::Tensor by_cholesky(const at::Tensor& rows) {
+  const auto length =
+      at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
+  const auto unit = rows.div(length);
+  const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(unit, unit.t()));
+  // A failure leaves garbage on the diagonal, and is one read with it.
+  const double smallest =
+      factor.diagonal().min().mul(failed.eq(0)).item<double>();
+  if (!(smallest > 1e-5)) {
+    return {};
+  }
+  return at::linalg_solve_triangular(factor, unit, /*upper=*/false);
+}
+
+}  // namespace
+
+at::Tensor orthonormal_rows(const at::Tensor& rows) {
+  const auto result = by_cholesky(rows);
+  return result.defined()
+             ? result
+             : std::get<0>(at::linalg_qr(rows.t(), "reduced")).t().contiguous();
+}
+
+}  // namespace abtrain::linalg

@@ -1,0 +1,39 @@
+// What decompositions leave behind for the next ones of the same worker.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/side_stream.h"
+#include "linalg/exact_drivers.h"
+#include "state/archive.h"
+
+namespace abtrain::methods {
+
+class SvdMemory {
+ public:
+  // Where the search in a layer's weights may begin (linalg/svd.h,
+  // next_start()); undefined: from chance. Only what this worker decomposed.
+  at::Tensor start_of(const std::string& layer) const;
+  void keep_start(const std::string& layer, const at::Tensor& start);
+  void clear() {
+    starts_.clear();
+  }
+  // The starts of these layers: they decide bits, so a resume needs them.
+  void archive(state::Archive& archive, const std::vector<std::string>& layers);
+
+  // Of the worker's device; made at the first call. Null on the CPU.
+  linalg::ExactDrivers* drivers(c10::Device device);
+  device::SideStream& stream(c10::Device device);
+
+ private:
+  std::map<std::string, at::Tensor> starts_;
+  std::unique_ptr<linalg::ExactDrivers> drivers_;
+  std::unique_ptr<device::SideStream> stream_;
+};
+
+}  // namespace abtrain::methods

@@ -1,0 +1,267 @@
+#include "linalg/batch.h"
+
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "device/devices.h"
+#include "linalg/eigen.h"
+#include "linalg/exact_drivers.h"
+#include "linalg/gram.h"
+#include "linalg/matrices.h"
+#include "linalg/product.h"
+
+namespace abtrain::linalg {
+namespace {
+
+at::Tensor decaying(std::int64_t m, std::int64_t n, unsigned seed) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n; ++i) {
+    values.push_back(std::exp(-12.0 * i / n));
+  }
+  return with_spectrum(m, values, seed).to(at::kFloat);
+}
+
+std::vector<NamedMatrix> layers() {
+  return {
+      {decaying(300, 128, 1), "a", {}},
+      {noise(90, 64, 2).to(at::kFloat), "b", {}},
+      {decaying(128, 128, 3), "c", {}},
+      {noise(64, 64, 4).to(at::kFloat), "d", {}}};
+}
+
+TEST(Batch, ExactIsTheSameToTheBitAsOneByOne) {
+  const auto all = layers();
+  const auto got = decompose_all(all, {RankRule{}, SvdRoute::Auto, 2, nullptr});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Decomposition one(all[i].matrix, "one");
+    EXPECT_TRUE(got[i].is_whole());
+    EXPECT_EQ(got[i].singular_values(), one.singular_values());
+    EXPECT_TRUE(got[i].right(9).equal(one.right(9)));
+    EXPECT_FALSE(got[i].next_start().defined());
+  }
+}
+
+TEST(Batch, RouteDecidesWhatIsPartial) {
+  const auto all = layers();
+  const auto got =
+      decompose_all(all, {RankRule{}, SvdRoute::Randomized, 1, nullptr});
+  EXPECT_FALSE(got[0].is_whole());
+  EXPECT_GT(got[0].searched(), 0);
+  EXPECT_TRUE(got[1].is_whole());  // flat: the search gives up
+  // Without a rule all values are wanted.
+  for (const auto& d :
+       decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1, nullptr})) {
+    EXPECT_TRUE(d.is_whole());
+  }
+  EXPECT_TRUE(may_be_partial(SvdRoute::Auto, kLargeSide));
+  EXPECT_FALSE(may_be_partial(SvdRoute::Auto, kLargeSide - 1));
+  EXPECT_FALSE(may_be_partial(SvdRoute::Exact, kLargeSide));
+}
+
+TEST(Batch, PartialHasTheSameBitsEveryTimeAndItsStartIsOneOfItsBlocks) {
+  const RankRule rule;
+  const auto w = decaying(400, 192, 5);
+  const auto first = Decomposition::partial(w, "layer", rule, {});
+  const auto second = Decomposition::partial(w, "layer", rule, {});
+  ASSERT_FALSE(first.is_whole());
+  EXPECT_EQ(first.singular_values(), second.singular_values());
+  const auto rank = std::ssize(first.singular_values());
+  EXPECT_TRUE(first.right(rank).equal(second.right(rank)));
+  const auto start = first.next_start();
+  EXPECT_TRUE(start.equal(second.next_start()));
+  EXPECT_EQ(start.scalar_type(), at::kFloat);
+  EXPECT_EQ(start.size(1), 192);
+
+  // After a small change of the weights.
+  const auto changed = w.add(noise(400, 192, 9).to(at::kFloat), 1e-4);
+  const auto warm = Decomposition::partial(changed, "layer", rule, start);
+  const auto cold = Decomposition::partial(changed, "layer", rule, {});
+  ASSERT_FALSE(warm.is_whole());
+  EXPECT_LE(warm.searched(), cold.searched());
+  ASSERT_EQ(warm.singular_values().size(), cold.singular_values().size());
+  for (std::size_t i = 0; i < warm.singular_values().size(); ++i) {
+    EXPECT_NEAR(warm.singular_values()[i], cold.singular_values()[i], 2e-7);
+  }
+}
+
+TEST(Batch, GrowsToMoreValues) {
+  const auto w = decaying(400, 192, 5);
+  RankRule rule;
+  rule.rule = RankRuleName::Fixed;
+  rule.rank = 6;
+  auto d = Decomposition::partial(w, "layer", rule, {});
+  ASSERT_EQ(d.singular_values().size(), 6u);
+  d.grow(20, 400);
+  ASSERT_EQ(d.singular_values().size(), 20u);
+  const auto exact = gesdd(w).s;
+  for (std::int64_t i = 0; i < 20; ++i) {
+    EXPECT_NEAR(d.singular_values()[i], exact[i].item<double>(), 2e-7);
+  }
+  EXPECT_NEAR(
+      d.spectrum(400).rest_energy,
+      exact.slice(0, 20).square().sum().item<double>(),
+      1e-6);
+  d.grow(120, 400);  // beyond half of the short side
+  EXPECT_TRUE(d.is_whole());
+}
+
+TEST(Batch, NotFiniteNamesTheLayer) {
+  for (const auto route : {SvdRoute::Exact, SvdRoute::Randomized}) {
+    auto all = layers();
+    all[2].matrix = all[2].matrix.clone();
+    all[2].matrix[5][7] = NAN;
+    try {
+      decompose_all(all, {RankRule{}, route, 1, nullptr});
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Diverged);
+      EXPECT_NE(std::string(error.what()).find("'c'"), std::string::npos);
+    }
+  }
+}
+
+TEST(Batch, WholeGramIsTheProduct) {
+  for (const std::int64_t n : {1, 63, 64, 65, 200, 600}) {
+    const auto w = noise(n + 11, n, 6);
+    const auto gram = whole_gram_of(w.to(at::kFloat), "w").matrix;
+    const auto x = w.to(at::kFloat).to(at::kDouble);
+    EXPECT_LT(largest_difference(gram, at::mm(x.t(), x)), 1e-10);
+  }
+  const auto tall = noise(9000, 70, 6);
+  EXPECT_LT(
+      largest_difference(
+          whole_gram_of(tall, "w").matrix, at::mm(tall.t(), tall)),
+      1e-8);
+}
+
+TEST(Batch, ReadBackChecksTheVerdicts) {
+  const auto good = at::zeros({2}, at::kInt);
+  const auto values = noise(2, 3);
+  EXPECT_EQ(read_back({{values, good, "x"}, {values, good, "y"}}).size(), 2u);
+  auto bad = good.clone();
+  bad[1] = 3;
+  try {
+    read_back({{values, good, "layers 'p'"}, {values, bad, "layers 'q'"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'q'"), std::string::npos);
+  }
+}
+
+class GpuSvd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (device::cuda_devices().empty()) {
+      GTEST_SKIP() << "no CUDA device here";
+    }
+  }
+  const at::Device gpu_{at::kCUDA, 0};
+};
+
+TEST_F(GpuSvd, DriversAgreeWithLapack) {
+  EigenSolver solver(gpu_);
+  for (const std::int64_t n : {1, 7, 64, 200}) {
+    const auto w = noise(n + 30, n, 3);
+    const auto exact = gesdd(w);
+    const double first = exact.s[0].item<double>();
+    for (const bool qr : {false, true}) {
+      const auto got = qr ? solver.qr(w.to(gpu_)) : solver.polar(w.to(gpu_));
+      read_back({{got.values, got.info, "w"}});
+      EXPECT_LT(largest_difference(got.values.cpu(), exact.s), 1e-10 * first);
+      const auto product = at::mm(got.u.mul(got.values), got.v.t()).cpu();
+      EXPECT_LT(largest_difference(product, w), 1e-10 * first);
+    }
+    const auto gram = at::mm(w.t(), w);
+    const auto both = at::stack({gram, gram.mul(2)}).to(gpu_);
+    for (const bool batched : {false, true}) {
+      const auto got = batched ? solver.batched(both) : solver.each(both);
+      read_back({{got.values, got.info, "w"}});
+      for (int i = 0; i < 2; ++i) {
+        const auto v = got.vectors[i].cpu();
+        EXPECT_LT(distance_from_orthonormal(v.t()), 1e-11);
+        EXPECT_LT(
+            largest_difference(
+                at::mm(v.t().mul(got.values[i].cpu()), v), gram.mul(1 + i)),
+            1e-11 * first * first);
+      }
+    }
+  }
+}
+
+TEST_F(GpuSvd, BatchAgreesWithTheCpu) {
+  for (const auto route :
+       {SvdRoute::Exact, SvdRoute::Auto, SvdRoute::Randomized}) {
+    ExactDrivers drivers(gpu_);
+    auto all = layers();
+    auto there = all;
+    for (auto& layer : there) {
+      layer.matrix = layer.matrix.to(gpu_);
+    }
+    for (int turn = 0; turn < 2; ++turn) {
+      const auto got = decompose_all(there, {RankRule{}, route, 1, &drivers});
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto exact = gesdd(all[i].matrix);
+        const auto& values = got[i].singular_values();
+        for (std::size_t k = 0; k < values.size(); ++k) {
+          EXPECT_NEAR(
+              values[k],
+              exact.s[static_cast<std::int64_t>(k)].item<double>(),
+              2e-7 * exact.s[0].item<double>());
+        }
+        const auto rank = std::ssize(values);
+        const auto pair = got[i].factors(there[i].matrix, rank);
+        const auto best = at::mm(
+            exact.u.slice(1, 0, rank).mul(exact.s.slice(0, 0, rank)),
+            exact.v.slice(1, 0, rank).t());
+        EXPECT_LT(largest_difference(at::mm(pair.a, pair.b).cpu(), best), 1e-4);
+      }
+    }
+    if (route != SvdRoute::Randomized) {
+      EXPECT_EQ(drivers.choices().size(), 2u);
+      for (const auto& [shape, choice] : drivers.choices()) {
+        EXPECT_FALSE(choice.kept.empty());
+        for (const TimedDriver& tried : choice.tried) {
+          EXPECT_EQ(tried.fault, "") << tried.name;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuSvd, NotFiniteNamesTheLayer) {
+  ExactDrivers drivers(gpu_);
+  auto all = layers();
+  for (auto& layer : all) {
+    layer.matrix = layer.matrix.to(gpu_);
+  }
+  all[2].matrix[5][7] = INFINITY;
+  EXPECT_THROW(
+      decompose_all(all, {RankRule{}, SvdRoute::Auto, 1, &drivers}), Error);
+}
+
+TEST_F(GpuSvd, ProductsAgreeWithTheCpu) {
+  ExactDrivers drivers(gpu_);
+  std::vector<LowRankPair> here;
+  std::vector<LowRankPair> there;
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::int64_t k = i < 2 ? 12 : 5;
+    here.push_back(
+        {noise(80, k, i).to(at::kFloat), noise(k, 60, i + 9).to(at::kFloat)});
+    there.push_back({here.back().a.to(gpu_), here.back().b.to(gpu_)});
+  }
+  const auto cpu = product_svds(here, nullptr);
+  const auto gpu = product_svds(there, &drivers);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_LT(
+        largest_difference(
+            gpu[i].singular_values.cpu(), cpu[i].singular_values),
+        1e-9 * cpu[i].singular_values[0].item<double>());
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::linalg

@@ -1,0 +1,135 @@
+#include "methods/decompose.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "comm/run_workers.h"
+
+namespace abtrain::methods {
+namespace {
+
+// Decays at the layer's own speed.
+at::Tensor weight(std::int64_t m, std::int64_t n, double speed, int seed) {
+  at::Generator g = at::detail::createCPUGenerator(seed);
+  const auto left = std::get<0>(at::linalg_qr(at::randn({m, n}, g)));
+  const auto right = std::get<0>(at::linalg_qr(at::randn({n, n}, g)));
+  auto scaled = left.clone();
+  for (std::int64_t i = 0; i < n; ++i) {
+    scaled.select(1, i).mul_(std::exp(-speed * i / n));
+  }
+  return at::mm(scaled, right.t());
+}
+
+struct Layers {
+  std::vector<nn::Weight> weights;
+  std::vector<nn::NamedWeight> named;
+
+  Layers() {
+    const struct {
+      std::int64_t m, n;
+      double speed;
+    } shapes[] = {{300, 160, 30}, {200, 200, 14}, {260, 128, 9}, {90, 40, 4}};
+    for (int i = 0; i < 4; ++i) {
+      const auto& s = shapes[i];
+      weights.emplace_back(std::vector<std::int64_t>{s.m, s.n});
+      weights.back().set_dense(weight(s.m, s.n, s.speed, i + 1));
+    }
+    for (auto& w : weights) {
+      const std::string layer = "fc" + std::to_string(named.size());
+      named.push_back({layer + ".weight", layer, &w, {}});
+    }
+  }
+};
+
+std::vector<LayerFactors>
+decompose(int workers, const DecomposeOptions& options, int times = 1) {
+  std::vector<LayerFactors> result;
+  std::mutex mutex;
+  comm::run_workers(workers, 60, [&](comm::Communicator& world) {
+    Layers layers;
+    SvdMemory memory;
+    std::vector<LayerFactors> own;
+    for (int i = 0; i < times; ++i) {
+      own =
+          decompose_dense(layers.named, options, world, memory, [](double) {});
+    }
+    const std::lock_guard lock(mutex);
+    if (!result.empty()) {
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        EXPECT_EQ(own[i].rank, result[i].rank);
+        if (own[i].rank > 0) {
+          EXPECT_TRUE(own[i].pair.a.equal(result[i].pair.a));
+        }
+      }
+    }
+    result = own;
+  });
+  return result;
+}
+
+// However a spectrum is found, and by however many, the ranks are the same.
+class Routes : public testing::TestWithParam<linalg::RankRule> {};
+
+TEST_P(Routes, GiveTheSameRanksAndProducts) {
+  DecomposeOptions options;
+  options.rule = GetParam();
+  options.other_parameters = 1000;
+  options.route = linalg::SvdRoute::Exact;
+  const auto exact = decompose(1, options);
+  options.route = linalg::SvdRoute::Randomized;
+  for (const int workers : {1, 3}) {
+    for (const int times : {1, 2}) {  // the second time from a warm start
+      const auto got = decompose(workers, options, times);
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        ASSERT_EQ(got[i].rank, exact[i].rank) << "layer " << i;
+        EXPECT_NEAR(got[i].energy, exact[i].energy, 1e-6);
+        if (exact[i].rank > 0) {
+          const auto difference =
+              at::mm(got[i].pair.a, got[i].pair.b)
+                  .sub(at::mm(exact[i].pair.a, exact[i].pair.b));
+          EXPECT_LT(difference.abs().max().item<double>(), 1e-3) << i;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Routes,
+    testing::Values(
+        linalg::RankRule{linalg::RankRuleName::Sigma, 0.15},
+        linalg::RankRule{linalg::RankRuleName::Energy, 0, 0.95},
+        linalg::RankRule{linalg::RankRuleName::Fixed, 0, 0, 12},
+        linalg::RankRule{linalg::RankRuleName::Ratio, 0, 0, 0, 0, 6},
+        linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 3},
+        linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 8},
+        linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 20}));
+
+TEST(SvdMemory, ItsStartsAreSavedAndLoaded) {
+  SvdMemory memory;
+  const auto start = at::randn({8, 20});
+  memory.keep_start("fc1", start);
+  memory.keep_start("fc2", {});
+  state::State state;
+  {
+    auto archive = state::Archive::saving(state);
+    memory.archive(archive, {"fc1", "fc2", "fc3"});
+  }
+  SvdMemory other;
+  other.keep_start("fc2", at::randn({8, 9}));
+  auto archive = state::Archive::loading(state);
+  other.archive(archive, {"fc1", "fc2", "fc3"});
+  EXPECT_TRUE(other.start_of("fc1").equal(start));
+  EXPECT_FALSE(other.start_of("fc2").defined());
+  EXPECT_FALSE(other.start_of("fc3").defined());
+}
+
+}  // namespace
+}  // namespace abtrain::methods
