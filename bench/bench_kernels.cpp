@@ -177,18 +177,18 @@ void augment_rows(const Bench& bench, std::int64_t most) {
               [&](int i) {
                 const auto k = static_cast<std::size_t>(i % sets);
                 ops::augment_images(
-                    pixels,
-                    labels,
-                    indices[k],
-                    table,
+                    {pixels,
+                     labels,
+                     indices[k],
+                     table,
+                     batches[k].images,
+                     batches[k].labels},
                     {.crop = true,
                      .pad = 4,
                      .flip = true,
                      .erase = erase,
                      .seed = 1,
-                     .epoch = i},
-                    batches[k].images,
-                    batches[k].labels);
+                     .epoch = i});
               });
         }
       }

@@ -192,13 +192,8 @@ Batch Augment::training(
       all.size(0),
       at::TensorOptions(at::kFloat).pinned_memory(page_locked));
   ops::augment_images(
-      images.pixels,
-      images.labels,
-      all,
-      table_,
-      augmentation(epoch),
-      batch.images,
-      batch.labels);
+      {images.pixels, images.labels, all, table_, batch.images, batch.labels},
+      augmentation(epoch));
   return batch;
 }
 
@@ -235,13 +230,13 @@ void Augment::training(
       ", expected ",
       type);
   ops::augment_images(
-      images.pixels,
-      images.labels,
-      indices,
-      images.table,
-      augmentation(epoch),
-      batch.images,
-      batch.labels);
+      {images.pixels,
+       images.labels,
+       indices,
+       images.table,
+       batch.images,
+       batch.labels},
+      augmentation(epoch));
 }
 
 Batch Augment::evaluation(
@@ -253,13 +248,13 @@ Batch Augment::evaluation(
   const auto& pixels = images.pixels;
   Batch batch = empty_like(pixels, end - begin, pixels.options().dtype(type));
   ops::augment_images(
-      pixels,
-      images.labels,
-      at::arange(begin, end, pixels.options().dtype(at::kLong)),
-      images.table,
-      {},
-      batch.images,
-      batch.labels);
+      {pixels,
+       images.labels,
+       at::arange(begin, end, pixels.options().dtype(at::kLong)),
+       images.table,
+       batch.images,
+       batch.labels},
+      {});
   return batch;
 }
 

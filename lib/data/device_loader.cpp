@@ -3,15 +3,9 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <optional>
-#include <thread>
-#include <utility>
 
 #include "base/error.h"
+#include "data/ahead.h"
 
 namespace abtrain::data {
 
@@ -30,18 +24,13 @@ struct DeviceLoader::State {
         steps(full_batches(which, size)),
         type(wanted),
         epoch(first / steps),
-        step(first % steps) {
-    ABT_ASSERT(first >= 0, "first step ", first);
-    thread =
-        std::jthread([this, from_epoch = epoch](const std::stop_token& stop) {
-          try {
-            produce(stop, from_epoch);
-          } catch (...) {
-            const std::lock_guard lock(mutex);
-            error = std::current_exception();
+        step(first % steps),
+        orders(1, [this, next = epoch](const auto& put) mutable {
+          while (put(examples_of(next))) {
+            ++next;
           }
-          filled.notify_one();
-        });
+        }) {
+    ABT_ASSERT(first >= 0, "first step ", first);
   }
 
   // The epoch's examples in the host's memory, page-locked for a GPU.
@@ -64,38 +53,6 @@ struct DeviceLoader::State {
     return made;
   }
 
-  void produce(const std::stop_token& stop, std::int64_t first) {
-    for (std::int64_t which = first;; ++which) {
-      at::Tensor examples = examples_of(which);
-      std::unique_lock lock(mutex);
-      if (!taken.wait(lock, stop, [&] { return !ready; }) ||
-          stop.stop_requested()) {
-        return;
-      }
-      ready = std::move(examples);
-      filled.notify_one();
-    }
-  }
-
-  at::Tensor take() {
-    std::unique_lock lock(mutex);
-    if (!ready && !error) {
-      const auto start = std::chrono::steady_clock::now();
-      filled.wait(lock, [&] { return ready || error; });
-      const std::chrono::duration<double> spent =
-          std::chrono::steady_clock::now() - start;
-      waited += spent.count();
-    }
-    if (!ready) {
-      std::rethrow_exception(error);
-    }
-    at::Tensor examples = std::move(*ready);
-    ready.reset();
-    lock.unlock();
-    taken.notify_one();
-    return examples;
-  }
-
   const DeviceImages images;
   const Augment& augment;
   const ExampleOrder& order;
@@ -104,16 +61,8 @@ struct DeviceLoader::State {
   const at::ScalarType type;
   std::int64_t epoch;
   std::int64_t step;
-  at::Tensor current;  // the epoch's examples on the device
-  double waited = 0;
-
-  std::mutex mutex;
-  std::condition_variable_any taken;
-  std::condition_variable filled;
-  std::optional<at::Tensor> ready;  // the next epoch's, on the host
-  std::exception_ptr error;
-  // Last: asked to stop and joined before the rest goes.
-  std::jthread thread;
+  at::Tensor current;        // the epoch's examples on the device
+  Ahead<at::Tensor> orders;  // the next epochs'; last: its thread uses the rest
 };
 
 DeviceLoader::DeviceLoader(
@@ -136,7 +85,8 @@ void DeviceLoader::next(Batch& batch) {
   }
   if (!s.current.defined()) {
     // The allocator keeps the host's copy until the device has read it.
-    s.current = s.take().to(s.images.labels.device(), /*non_blocking=*/true);
+    s.current =
+        s.orders.take().to(s.images.labels.device(), /*non_blocking=*/true);
   }
   s.augment.training(
       s.images,
@@ -152,7 +102,7 @@ std::int64_t DeviceLoader::steps_per_epoch() const {
 }
 
 double DeviceLoader::waited() const {
-  return state_->waited;
+  return state_->orders.waited();
 }
 
 }  // namespace abtrain::data

@@ -86,6 +86,90 @@ struct EigenSolver::Impl {
   }
 };
 
+namespace {
+
+// A call of the library on symmetric n x n matrices; its size query and the
+// call itself differ in the last arguments alone.
+template <class Function, class... Rest>
+cusolverStatus_t eigen_call(
+    const Function& function,
+    cusolverDnHandle_t handle,
+    cusolverDnParams_t params,
+    std::int64_t n,
+    double* matrices,
+    double* values,
+    Rest... rest) {
+  return function(
+      handle,
+      params,
+      CUSOLVER_EIG_MODE_VECTOR,
+      CUBLAS_FILL_MODE_LOWER,
+      n,
+      CUDA_R_64F,
+      matrices,
+      n,
+      CUDA_R_64F,
+      values,
+      CUDA_R_64F,
+      rest...);
+}
+
+// The same for a singular value decomposition. Column-major m x n is our
+// contiguous n x m: a clone of the transpose, whose result is transposed back
+// as a view.
+struct SvdProblem {
+  std::int64_t m, n;
+  at::Tensor matrix;  // overwritten
+  at::Tensor values, u, v;
+
+  explicit SvdProblem(const at::Tensor& of)
+      : m(of.size(0)),
+        n(of.size(1)),
+        matrix(of.t().clone(at::MemoryFormat::Contiguous)),
+        values(at::empty({n}, of.options())),
+        u(at::empty({n, m}, of.options())),
+        v(at::empty({n, n}, of.options())) {}
+
+  template <class Function, class Option, class Last, class... Rest>
+  cusolverStatus_t call(
+      const Function& function,
+      cusolverDnHandle_t handle,
+      cusolverDnParams_t params,
+      Option option,
+      Last last,
+      Rest... rest) const {
+    return function(
+        handle,
+        params,
+        option,
+        last,
+        m,
+        n,
+        CUDA_R_64F,
+        matrix.mutable_data_ptr(),
+        m,
+        CUDA_R_64F,
+        values.mutable_data_ptr(),
+        CUDA_R_64F,
+        u.mutable_data_ptr(),
+        m,
+        CUDA_R_64F,
+        v.mutable_data_ptr(),
+        n,
+        CUDA_R_64F,
+        rest...);
+  }
+};
+
+EigenBatch empty_batch(const at::Tensor& symmetric) {
+  return {
+      at::empty({symmetric.size(0), symmetric.size(1)}, symmetric.options()),
+      symmetric.clone(at::MemoryFormat::Contiguous),
+      verdicts(symmetric.size(0), symmetric)};
+}
+
+}  // namespace
+
 EigenSolver::EigenSolver(c10::Device device)
     : impl_(std::make_unique<Impl>(
           device.has_index()
@@ -99,53 +183,33 @@ EigenBatch EigenSolver::each(const at::Tensor& symmetric) {
   check_input(symmetric, 3);
   const c10::cuda::CUDAGuard guard(impl_->device);
   impl_->use_current_stream();
-  const auto b = symmetric.size(0);
   const auto n = symmetric.size(1);
-  EigenBatch result{
-      at::empty({b, n}, symmetric.options()),
-      symmetric.clone(at::MemoryFormat::Contiguous),
-      verdicts(b, symmetric)};
+  EigenBatch result = empty_batch(symmetric);
+  auto* matrix = result.vectors.mutable_data_ptr<double>();
+  auto* values = result.values.mutable_data_ptr<double>();
+  auto* info = result.info.mutable_data_ptr<int>();
   std::size_t on_device = 0;
   std::size_t on_host = 0;
-  auto* a = result.vectors.mutable_data_ptr<double>();
-  auto* w = result.values.mutable_data_ptr<double>();
+  const auto call = [&](const auto& function, auto... rest) {
+    return eigen_call(
+        function, impl_->handle, impl_->params, n, matrix, values, rest...);
+  };
   check(
-      cusolverDnXsyevd_bufferSize(
-          impl_->handle,
-          impl_->params,
-          CUSOLVER_EIG_MODE_VECTOR,
-          CUBLAS_FILL_MODE_LOWER,
-          n,
-          CUDA_R_64F,
-          a,
-          n,
-          CUDA_R_64F,
-          w,
-          CUDA_R_64F,
-          &on_device,
-          &on_host),
+      call(cusolverDnXsyevd_bufferSize, &on_device, &on_host),
       "cusolverDnXsyevd_bufferSize");
   const Workspace space(on_device, on_host, impl_->device);
-  for (std::int64_t i = 0; i < b; ++i) {
+  for (std::int64_t i = 0; i < symmetric.size(0); ++i) {
     check(
-        cusolverDnXsyevd(
-            impl_->handle,
-            impl_->params,
-            CUSOLVER_EIG_MODE_VECTOR,
-            CUBLAS_FILL_MODE_LOWER,
-            n,
-            CUDA_R_64F,
-            a + i * n * n,
-            n,
-            CUDA_R_64F,
-            w + i * n,
-            CUDA_R_64F,
+        call(
+            cusolverDnXsyevd,
             space.device.mutable_data_ptr(),
             on_device,
             space.host.mutable_data_ptr(),
             on_host,
-            result.info.mutable_data_ptr<int>() + i),
+            info++),
         "cusolverDnXsyevd");
+    matrix += n * n;
+    values += n;
   }
   return result;
 }
@@ -157,118 +221,62 @@ EigenBatch EigenSolver::batched(const at::Tensor& symmetric) {
       "cusolverDnXsyevBatched counts entries in 32 bits");
   const c10::cuda::CUDAGuard guard(impl_->device);
   impl_->use_current_stream();
-  const auto b = symmetric.size(0);
-  const auto n = symmetric.size(1);
-  EigenBatch result{
-      at::empty({b, n}, symmetric.options()),
-      symmetric.clone(at::MemoryFormat::Contiguous),
-      verdicts(b, symmetric)};
+  EigenBatch result = empty_batch(symmetric);
+  const auto call = [&](const auto& function, auto... rest) {
+    return eigen_call(
+        function,
+        impl_->handle,
+        impl_->params,
+        symmetric.size(1),
+        result.vectors.mutable_data_ptr<double>(),
+        result.values.mutable_data_ptr<double>(),
+        rest...,
+        symmetric.size(0));
+  };
   std::size_t on_device = 0;
   std::size_t on_host = 0;
-  auto* a = result.vectors.mutable_data_ptr<double>();
-  auto* w = result.values.mutable_data_ptr<double>();
   check(
-      cusolverDnXsyevBatched_bufferSize(
-          impl_->handle,
-          impl_->params,
-          CUSOLVER_EIG_MODE_VECTOR,
-          CUBLAS_FILL_MODE_LOWER,
-          n,
-          CUDA_R_64F,
-          a,
-          n,
-          CUDA_R_64F,
-          w,
-          CUDA_R_64F,
-          &on_device,
-          &on_host,
-          b),
+      call(cusolverDnXsyevBatched_bufferSize, &on_device, &on_host),
       "cusolverDnXsyevBatched_bufferSize");
   const Workspace space(on_device, on_host, impl_->device);
   check(
-      cusolverDnXsyevBatched(
-          impl_->handle,
-          impl_->params,
-          CUSOLVER_EIG_MODE_VECTOR,
-          CUBLAS_FILL_MODE_LOWER,
-          n,
-          CUDA_R_64F,
-          a,
-          n,
-          CUDA_R_64F,
-          w,
-          CUDA_R_64F,
+      call(
+          cusolverDnXsyevBatched,
           space.device.mutable_data_ptr(),
           on_device,
           space.host.mutable_data_ptr(),
           on_host,
-          result.info.mutable_data_ptr<int>(),
-          b),
+          result.info.mutable_data_ptr<int>()),
       "cusolverDnXsyevBatched");
   return result;
 }
 
-// Column-major m x n is our contiguous n x m: a clone of the transpose, whose
-// result is transposed back as a view.
 DeviceSvd EigenSolver::polar(const at::Tensor& matrix) {
   check_input(matrix, 2);
   const c10::cuda::CUDAGuard guard(impl_->device);
   impl_->use_current_stream();
-  const auto m = matrix.size(0);
-  const auto n = matrix.size(1);
-  const auto copy = matrix.t().clone(at::MemoryFormat::Contiguous);
-  const auto values = at::empty({n}, matrix.options());
-  const auto u = at::empty({n, m}, matrix.options());
-  const auto v = at::empty({n, n}, matrix.options());
+  const SvdProblem problem(matrix);
   const auto info = verdicts(1, matrix);
+  const auto call = [&](const auto& function, auto... rest) {
+    return problem.call(
+        function,
+        impl_->handle,
+        impl_->params,
+        CUSOLVER_EIG_MODE_VECTOR,
+        /*econ=*/1,
+        rest...);
+  };
   std::size_t on_device = 0;
   std::size_t on_host = 0;
   check(
-      cusolverDnXgesvdp_bufferSize(
-          impl_->handle,
-          impl_->params,
-          CUSOLVER_EIG_MODE_VECTOR,
-          /*econ=*/1,
-          m,
-          n,
-          CUDA_R_64F,
-          copy.const_data_ptr(),
-          m,
-          CUDA_R_64F,
-          values.const_data_ptr(),
-          CUDA_R_64F,
-          u.const_data_ptr(),
-          m,
-          CUDA_R_64F,
-          v.const_data_ptr(),
-          n,
-          CUDA_R_64F,
-          &on_device,
-          &on_host),
+      call(cusolverDnXgesvdp_bufferSize, &on_device, &on_host),
       "cusolverDnXgesvdp_bufferSize");
   const Workspace space(on_device, on_host, impl_->device);
-  double polar_error =
-      0;  // it adds a little to small values and tells how much
+  // It adds a little to small values and tells how much.
+  double polar_error = 0;
   check(
-      cusolverDnXgesvdp(
-          impl_->handle,
-          impl_->params,
-          CUSOLVER_EIG_MODE_VECTOR,
-          /*econ=*/1,
-          m,
-          n,
-          CUDA_R_64F,
-          copy.mutable_data_ptr(),
-          m,
-          CUDA_R_64F,
-          values.mutable_data_ptr(),
-          CUDA_R_64F,
-          u.mutable_data_ptr(),
-          m,
-          CUDA_R_64F,
-          v.mutable_data_ptr(),
-          n,
-          CUDA_R_64F,
+      call(
+          cusolverDnXgesvdp,
           space.device.mutable_data_ptr(),
           on_device,
           space.host.mutable_data_ptr(),
@@ -276,7 +284,7 @@ DeviceSvd EigenSolver::polar(const at::Tensor& matrix) {
           info.mutable_data_ptr<int>(),
           &polar_error),
       "cusolverDnXgesvdp");
-  return {values, u.t(), v.t(), info};
+  return {problem.values, problem.u.t(), problem.v.t(), info};
 }
 
 DeviceSvd EigenSolver::qr(const at::Tensor& matrix) {
@@ -284,59 +292,22 @@ DeviceSvd EigenSolver::qr(const at::Tensor& matrix) {
   ABT_ASSERT(matrix.size(0) >= matrix.size(1), "cusolverDnXgesvd wants m >= n");
   const c10::cuda::CUDAGuard guard(impl_->device);
   impl_->use_current_stream();
-  const auto m = matrix.size(0);
-  const auto n = matrix.size(1);
-  const auto copy = matrix.t().clone(at::MemoryFormat::Contiguous);
-  const auto values = at::empty({n}, matrix.options());
-  const auto u = at::empty({n, m}, matrix.options());
-  const auto vt = at::empty({n, n}, matrix.options());
+  const SvdProblem problem(matrix);
   const auto info = verdicts(1, matrix);
+  const auto call = [&](const auto& function, auto... rest) {
+    constexpr signed char kThin = 'S';
+    return problem.call(
+        function, impl_->handle, impl_->params, kThin, kThin, rest...);
+  };
   std::size_t on_device = 0;
   std::size_t on_host = 0;
   check(
-      cusolverDnXgesvd_bufferSize(
-          impl_->handle,
-          impl_->params,
-          'S',
-          'S',
-          m,
-          n,
-          CUDA_R_64F,
-          copy.const_data_ptr(),
-          m,
-          CUDA_R_64F,
-          values.const_data_ptr(),
-          CUDA_R_64F,
-          u.const_data_ptr(),
-          m,
-          CUDA_R_64F,
-          vt.const_data_ptr(),
-          n,
-          CUDA_R_64F,
-          &on_device,
-          &on_host),
+      call(cusolverDnXgesvd_bufferSize, &on_device, &on_host),
       "cusolverDnXgesvd_bufferSize");
   const Workspace space(on_device, on_host, impl_->device);
   check(
-      cusolverDnXgesvd(
-          impl_->handle,
-          impl_->params,
-          'S',
-          'S',
-          m,
-          n,
-          CUDA_R_64F,
-          copy.mutable_data_ptr(),
-          m,
-          CUDA_R_64F,
-          values.mutable_data_ptr(),
-          CUDA_R_64F,
-          u.mutable_data_ptr(),
-          m,
-          CUDA_R_64F,
-          vt.mutable_data_ptr(),
-          n,
-          CUDA_R_64F,
+      call(
+          cusolverDnXgesvd,
           space.device.mutable_data_ptr(),
           on_device,
           space.host.mutable_data_ptr(),
@@ -344,7 +315,7 @@ DeviceSvd EigenSolver::qr(const at::Tensor& matrix) {
           info.mutable_data_ptr<int>()),
       "cusolverDnXgesvd");
   // Column-major V^T is V row by row.
-  return {values, u.t(), vt, info};
+  return {problem.values, problem.u.t(), problem.v, info};
 }
 
 }  // namespace abtrain::linalg

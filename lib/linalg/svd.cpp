@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_eigh.h>
+#include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/where.h>
@@ -55,18 +56,31 @@ LowRankPair make_factors(
 
 }  // namespace
 
-void Decomposition::State::solve(const at::Tensor& gram) {
-  if (gram.is_cuda()) {
-    const auto [ascending, columns] = at::linalg_eigh(gram);
-    const auto host = ascending.flip(0).cpu();
+void Decomposition::State::solve(const at::Tensor& matrix) {
+  if (matrix.is_cuda()) {
+    // Without vectors until they are asked for: a layer that stays dense needs
+    // none, and they take most of the time.
+    gram = matrix;
+    const auto host = at::linalg_eigvalsh(gram).flip(0).cpu();
     const double* first = host.const_data_ptr<double>();
     eigenvalues.assign(first, first + host.numel());
-    vectors = columns.flip(1);
   } else {
-    tridiagonal = tridiagonalise(gram, n);
+    tridiagonal = tridiagonalise(matrix, n);
     eigenvalues = linalg::eigenvalues(tridiagonal);
   }
   set_values();
+}
+
+at::Tensor Decomposition::State::first_vectors(std::int64_t k) {
+  if (finder) {
+    return finder->right(k);
+  }
+  if (gram.defined()) {
+    vectors = std::get<1>(at::linalg_eigh(gram)).flip(1);
+    gram.reset();
+  }
+  return vectors.defined() ? vectors.slice(1, 0, k)
+                           : eigenvectors(tridiagonal, eigenvalues, k);
 }
 
 void Decomposition::State::set_values() {
@@ -129,13 +143,7 @@ at::Tensor Decomposition::right(std::int64_t k) const {
       state_->values.size(),
       " singular vectors, got ",
       k);
-  if (state_->vectors.defined()) {
-    return with_fixed_signs(state_->vectors.slice(1, 0, k));
-  }
-  return with_fixed_signs(
-      state_->finder
-          ? state_->finder->right(k)
-          : eigenvectors(state_->tridiagonal, state_->eigenvalues, k));
+  return with_fixed_signs(state_->first_vectors(k));
 }
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)

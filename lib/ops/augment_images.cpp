@@ -25,14 +25,8 @@ bool is_batch(const at::Tensor& t, const at::Tensor& pixels) {
 
 }  // namespace
 
-void augment_images(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels) {
+void augment_images(const AugmentBatch& batch, const Augmentation& how) {
+  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
   ABT_ASSERT(
       pixels.dim() == 4 && is_flat(pixels, at::kByte, pixels) &&
           is_flat(labels, at::kLong, pixels) && labels.dim() == 1 &&
@@ -81,11 +75,9 @@ void augment_images(
       pixels.sizes(),
       " are too large");
   if (pixels.is_cuda()) {
-    augment_images_cuda(
-        pixels, labels, indices, table, how, images, image_labels);
+    augment_images_cuda(batch, how);
   } else {
-    augment_images_cpu(
-        pixels, labels, indices, table, how, images, image_labels);
+    augment_images_cpu(batch, how);
   }
 }
 

@@ -24,19 +24,17 @@ struct Augmentation {
   std::int64_t epoch = 0;
 };
 
-// All on one device:
-//   pixels N x C x H x W uint8 and labels N int64, contiguous;
-//   indices B, int64, each 0 .. N-1 (checked on the CPU only);
-//   table C x 256, float32: the value of each byte of a channel;
-//   images B x C x H x W, float32 or bfloat16, channels-last where C > 1;
-//   image_labels B, int64: the last two are written.
-void augment_images(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels);
+// All on one device.
+struct AugmentBatch {
+  at::Tensor pixels;        // N x C x H x W, uint8, contiguous
+  at::Tensor labels;        // N, int64
+  at::Tensor indices;       // B, int64, each 0 .. N-1 (checked on the CPU only)
+  at::Tensor table;         // C x 256, float32: value of each byte of a channel
+  at::Tensor images;        // written: B x C x H x W, float32 or bfloat16,
+                            // channels-last where C > 1
+  at::Tensor image_labels;  // written: B, int64
+};
+
+void augment_images(const AugmentBatch& batch, const Augmentation& how);
 
 }  // namespace abtrain::ops

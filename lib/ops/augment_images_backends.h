@@ -5,22 +5,8 @@
 
 namespace abtrain::ops {
 
-void augment_images_cpu(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels);
+void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how);
 
-void augment_images_cuda(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels);
+void augment_images_cuda(const AugmentBatch& batch, const Augmentation& how);
 
 }  // namespace abtrain::ops

@@ -131,14 +131,8 @@ void write_batch(
 
 }  // namespace
 
-void augment_images_cpu(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels) {
+void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how) {
+  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
   const auto* index = indices.const_data_ptr<std::int64_t>();
   const auto* from = labels.const_data_ptr<std::int64_t>();
   auto* to = image_labels.mutable_data_ptr<std::int64_t>();

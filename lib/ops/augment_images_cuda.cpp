@@ -8,14 +8,8 @@
 
 namespace abtrain::ops {
 
-void augment_images_cuda(
-    const at::Tensor& pixels,
-    const at::Tensor& labels,
-    const at::Tensor& indices,
-    const at::Tensor& table,
-    const Augmentation& how,
-    const at::Tensor& images,
-    const at::Tensor& image_labels) {
+void augment_images_cuda(const AugmentBatch& batch, const Augmentation& how) {
+  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
   const c10::cuda::CUDAGuard guard(pixels.device());
   kernels::AugmentImages job{};
   job.pixels = pixels.const_data_ptr<std::uint8_t>();

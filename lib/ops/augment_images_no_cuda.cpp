@@ -3,14 +3,7 @@
 
 namespace abtrain::ops {
 
-void augment_images_cuda(
-    const at::Tensor&,
-    const at::Tensor&,
-    const at::Tensor&,
-    const at::Tensor&,
-    const Augmentation&,
-    const at::Tensor&,
-    const at::Tensor&) {
+void augment_images_cuda(const AugmentBatch&, const Augmentation&) {
   ABT_ASSERT(
       false, "augment_images: CUDA tensors in a build with ABTRAIN_CUDA=OFF");
 }

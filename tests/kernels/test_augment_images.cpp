@@ -48,7 +48,7 @@ class AugmentKernel : public testing::Test {
     const at::Tensor wanted_labels = at::empty({batch}, at::kLong);
     const at::Tensor got_labels = at::full({batch}, -1, at::kLong);
     ops::augment_images(
-        pixels, labels, indices, table, how, wanted, wanted_labels);
+        {pixels, labels, indices, table, wanted, wanted_labels}, how);
     AugmentImages job{};
     job.pixels = pixels.const_data_ptr<std::uint8_t>();
     job.labels = labels.const_data_ptr<std::int64_t>();

@@ -15,11 +15,7 @@
 namespace abtrain::ops {
 namespace {
 
-struct Case {
-  at::Tensor pixels, labels, indices, table, images, image_labels;
-};
-
-Case make_case(
+AugmentBatch make_case(
     std::int64_t batch,
     std::int64_t channels,
     std::int64_t height,
@@ -41,12 +37,7 @@ Case make_case(
       at::empty({batch}, at::kLong)};
 }
 
-void run(const Case& c, const Augmentation& how) {
-  augment_images(
-      c.pixels, c.labels, c.indices, c.table, how, c.images, c.image_labels);
-}
-
-Case on(const c10::Device& device, const Case& c) {
+AugmentBatch on(const c10::Device& device, const AugmentBatch& c) {
   return {
       c.pixels.to(device),
       c.labels.to(device),
@@ -57,7 +48,7 @@ Case on(const c10::Device& device, const Case& c) {
 }
 
 // Pixel by pixel, as the header says.
-at::Tensor reference(const Case& c, const Augmentation& how) {
+at::Tensor reference(const AugmentBatch& c, const Augmentation& how) {
   const std::int64_t height = c.pixels.size(2), width = c.pixels.size(3);
   at::Tensor out = at::empty(c.images.sizes(), at::kFloat);
   const auto pixels = c.pixels.accessor<std::uint8_t, 4>();
@@ -125,8 +116,8 @@ TEST(AugmentImages, EqualsTheReferenceToTheBit) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       for (const std::int64_t batch : {0, 1, 20}) {
         for (const Augmentation& how : kChoices) {
-          const Case c = make_case(batch, channels, 9, 12, type);
-          run(c, how);
+          const AugmentBatch c = make_case(batch, channels, 9, 12, type);
+          augment_images(c, how);
           EXPECT_TRUE(at::equal(c.images, reference(c, how).to(type)))
               << channels << " channels, " << type << ", pad " << how.pad;
           EXPECT_TRUE(
@@ -138,22 +129,25 @@ TEST(AugmentImages, EqualsTheReferenceToTheBit) {
 }
 
 TEST(AugmentImages, RefusesWhatDoesNotFit) {
-  const auto expect_refused = [](const std::function<void(Case&)>& spoil) {
-    Case c = make_case(4, 3, 5, 6, at::kFloat);
-    run(c, {});
-    spoil(c);
-    EXPECT_THROW(run(c, {}), std::logic_error);
-  };
-  expect_refused([](Case& c) { c.pixels = c.pixels.to(at::kFloat); });
-  expect_refused([](Case& c) { c.pixels = c.pixels.slice(3, 0, 5); });
-  expect_refused([](Case& c) { c.labels = c.labels.slice(0, 1); });
-  expect_refused([](Case& c) { c.indices = c.indices.slice(0, 1); });
-  expect_refused([](Case& c) { c.indices[2] = 50; });
-  expect_refused([](Case& c) { c.indices[2] = -1; });
-  expect_refused([](Case& c) { c.table = c.table.slice(0, 1).clone(); });
-  expect_refused([](Case& c) { c.images = c.images.contiguous(); });
-  expect_refused([](Case& c) { c.images = c.images.to(at::kHalf); });
-  expect_refused([](Case& c) { c.image_labels = c.image_labels.to(at::kInt); });
+  const auto expect_refused =
+      [](const std::function<void(AugmentBatch&)>& spoil) {
+        AugmentBatch c = make_case(4, 3, 5, 6, at::kFloat);
+        augment_images(c, {});
+        spoil(c);
+        EXPECT_THROW(augment_images(c, {}), std::logic_error);
+      };
+  expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.to(at::kFloat); });
+  expect_refused([](AugmentBatch& c) { c.pixels = c.pixels.slice(3, 0, 5); });
+  expect_refused([](AugmentBatch& c) { c.labels = c.labels.slice(0, 1); });
+  expect_refused([](AugmentBatch& c) { c.indices = c.indices.slice(0, 1); });
+  expect_refused([](AugmentBatch& c) { c.indices[2] = 50; });
+  expect_refused([](AugmentBatch& c) { c.indices[2] = -1; });
+  expect_refused(
+      [](AugmentBatch& c) { c.table = c.table.slice(0, 1).clone(); });
+  expect_refused([](AugmentBatch& c) { c.images = c.images.contiguous(); });
+  expect_refused([](AugmentBatch& c) { c.images = c.images.to(at::kHalf); });
+  expect_refused(
+      [](AugmentBatch& c) { c.image_labels = c.image_labels.to(at::kInt); });
 }
 
 TEST(GpuAugmentImages, EqualsTheCpuToTheBit) {
@@ -180,11 +174,11 @@ TEST(GpuAugmentImages, EqualsTheCpuToTheBit) {
               20'000'000) {
             continue;
           }
-          const Case c =
+          const AugmentBatch c =
               make_case(batch, shape.channels, shape.height, shape.width, type);
-          const Case g = on(gpu, c);
-          run(c, how);
-          run(g, how);
+          const AugmentBatch g = on(gpu, c);
+          augment_images(c, how);
+          augment_images(g, how);
           ASSERT_TRUE(at::equal(g.images.cpu(), c.images))
               << batch << " of " << shape.channels << "x" << shape.height << "x"
               << shape.width << ", " << type << ", pad " << how.pad;
