@@ -20,12 +20,15 @@ struct Shape {
 };
 
 // Rows and columns as the trainer sees them: m >= n.
+inline Shape conv_shape(std::int64_t out, std::int64_t in, std::int64_t k) {
+  const auto columns = in * k * k;
+  return {std::max(out, columns), std::min(out, columns), out * k * k};
+}
+
 inline std::vector<Shape> resnet50() {
   std::vector<Shape> shapes;
   const auto conv = [&](std::int64_t out, std::int64_t in, std::int64_t k) {
-    const auto columns = in * k * k;
-    shapes.push_back(
-        {std::max(out, columns), std::min(out, columns), out * k * k});
+    shapes.push_back(conv_shape(out, in, k));
   };
   conv(64, 3, 7);
   const struct {
@@ -52,9 +55,7 @@ inline std::vector<Shape> resnet50() {
 inline std::vector<Shape> vgg16() {
   std::vector<Shape> shapes;
   const auto conv = [&](std::int64_t out, std::int64_t in, std::int64_t k) {
-    const auto columns = in * k * k;
-    shapes.push_back(
-        {std::max(out, columns), std::min(out, columns), out * k * k});
+    shapes.push_back(conv_shape(out, in, k));
   };
   std::int64_t in = 64;
   for (const std::int64_t out :

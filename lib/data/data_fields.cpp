@@ -38,10 +38,8 @@ Fields fields_of(DataOptions& o) {
       o.on_device,
       {"auto", "true", "false"},
       "whether the images lie in the GPU's memory as bytes and batches are "
-      "made "
-      "there, the same as on the host; auto: on a GPU, where they take at most "
-      "a "
-      "tenth of its memory; never of image-folder");
+      "made there, the same as on the host; auto: on a GPU, where they take at "
+      "most a tenth of its memory; never of image-folder");
   f.numbers(
       "mean",
       o.mean,

@@ -28,13 +28,7 @@ std::vector<double> largest_entries(const std::vector<NamedMatrix>& matrices) {
   const double* first = host.const_data_ptr<double>();
   std::vector<double> largest(first, first + host.numel());
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    ABT_CHECK(
-        std::isfinite(largest[i]),
-        Diverged,
-        "layer '",
-        matrices[i].layer,
-        "': the weights hold a value that is not finite (NaN or infinite), so "
-        "they cannot be decomposed");
+    check_finite(largest[i], matrices[i].layer);
   }
   return largest;
 }

@@ -47,7 +47,4 @@ class ExactDrivers {
   DriverChoice choice_;
 };
 
-// Milliseconds on the device, between two events around the function.
-double time_on_device(const std::function<void()>& body, c10::Device device);
-
 }  // namespace abtrain::linalg

@@ -81,13 +81,7 @@ Gram checked(
   }
   const double largest =
       at::linalg_vector_norm(w.to(at::kDouble), INFINITY).item<double>();
-  ABT_CHECK(
-      std::isfinite(largest),
-      Diverged,
-      "layer '",
-      layer,
-      "': the weights hold a value that is not finite (NaN or infinite), so "
-      "they cannot be decomposed");
+  check_finite(largest, layer);
   if (largest > 0) {
     gram.scale = std::ldexp(1.0, -std::ilogb(largest));
     gram.matrix = product(w, gram.scale);
@@ -105,6 +99,16 @@ Gram gram_of(const at::Tensor& matrix, const std::string& layer, int width) {
 
 Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer) {
   return checked(matrix, layer, whole);
+}
+
+void check_finite(double largest, const std::string& layer) {
+  ABT_CHECK(
+      std::isfinite(largest),
+      Diverged,
+      "layer '",
+      layer,
+      "': the weights hold a value that is not finite (NaN or infinite), so "
+      "they cannot be decomposed");
 }
 
 double gram_scale(double largest) {

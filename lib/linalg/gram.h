@@ -27,6 +27,9 @@ Gram gram_of(
 // Both halves on any device, n x n, by products of all threads.
 Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
 
+// Throws Error(Diverged) naming `layer` where its largest entry is not finite.
+void check_finite(double largest, const std::string& layer);
+
 // The power of two that keeps squares in range, of a matrix whose largest entry
 // is this (finite); nearly always 1.
 double gram_scale(double largest);

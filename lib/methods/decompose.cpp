@@ -30,6 +30,16 @@ std::vector<linalg::RankChoice> choose(
   return choices;
 }
 
+// One a layer, without values yet.
+std::vector<linalg::Spectrum> empty_spectra(
+    const std::vector<nn::NamedWeight>& weights) {
+  std::vector<linalg::Spectrum> spectra;
+  for (const nn::NamedWeight& w : weights) {
+    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
+  }
+  return spectra;
+}
+
 // What a partial spectrum must tell at first. A budget is met by other ranks than
 // even ones: somewhat more than those, and then what the choice asks for.
 std::optional<linalg::RankRule> first_rule(
@@ -65,10 +75,7 @@ std::vector<linalg::RankChoice> choose_together(
     std::vector<linalg::Decomposition>& found,
     const std::function<void(double)>& add_seconds) {
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
-  std::vector<linalg::Spectrum> spectra;
-  for (const nn::NamedWeight& w : weights) {
-    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
-  }
+  std::vector<linalg::Spectrum> spectra = empty_spectra(weights);
   std::vector<bool> wanted(weights.size(), true);
   for (;;) {
     Counts sizes;
@@ -232,8 +239,6 @@ std::vector<LayerFactors> decompose_dense(
     if (pair.a.defined()) {
       factors.push_back(pair.a);
       factors.push_back(pair.b);
-      device::keep_for_current_stream(pair.a);
-      device::keep_for_current_stream(pair.b);
     }
   }
   add_seconds(watch.seconds());
@@ -297,10 +302,7 @@ std::vector<LayerFactors> decompose_products(
   add_seconds(watch.seconds());
 
   // As many values as a product has; beyond, they are zero.
-  std::vector<linalg::Spectrum> spectra;
-  for (const nn::NamedWeight& w : weights) {
-    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
-  }
+  std::vector<linalg::Spectrum> spectra = empty_spectra(weights);
   gather_layers(
       owned,
       lengths,
@@ -334,9 +336,6 @@ std::vector<LayerFactors> decompose_products(
       }
     }
   });
-  for (const at::Tensor& t : transforms) {
-    device::keep_for_current_stream(t);
-  }
   add_seconds(watch.seconds());
   const auto options32 = products.empty()
       ? at::TensorOptions().dtype(at::kFloat)

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "device/side_stream.h"
 
 namespace abtrain::methods {
 
@@ -29,6 +30,8 @@ void gather_layers(
   at::Tensor in = at::empty({counts[rank]}, options);
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : mine) {
+    // Made on a stream beside this one, perhaps.
+    device::keep_for_current_stream(tensor);
     in.narrow(0, offset, tensor.numel()).view(tensor.sizes()).copy_(tensor);
     offset += tensor.numel();
   }

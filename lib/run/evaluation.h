@@ -31,7 +31,8 @@ struct HeldOut {
 
 // Each group of `group_size` consecutive workers holds one model and shares
 // all of `images` out among its members; group_size == world.size() scores one
-// model. The same result on all workers; the host reads the device once. Traffic: metrics.
+// model. The same result on all workers; the host reads the device once.
+// Traffic: metrics.
 Scores evaluate(
     nn::Model& model,
     const HeldOut& images,

@@ -94,8 +94,6 @@ void choose_place(
     if (!choice.note.empty()) {
       log.warning(choice.note);
     }
-  };
-  const auto check_graphs = [&] {
     ABT_CHECK(
         options.train.cuda_graphs != "on" || place.on_gpu,
         Config,
@@ -103,14 +101,10 @@ void choose_place(
         s.device,
         "; auto takes graphs where there is one");
   };
-  const auto decide_all = [&] {
-    decide();
-    check_graphs();
-  };
   if (processes == nullptr) {
-    decide_all();
+    decide();
   } else {
-    processes->all_or_none(decide_all);
+    processes->all_or_none(decide);
   }
 }
 

@@ -8,8 +8,8 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include "base/random.h"
 #include "ops/augment_images.h"
+#include "ops/augment_job.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -49,24 +49,8 @@ class AugmentKernel : public testing::Test {
     const at::Tensor got_labels = at::full({batch}, -1, at::kLong);
     ops::augment_images(
         {pixels, labels, indices, table, wanted, wanted_labels}, how);
-    AugmentImages job{};
-    job.pixels = pixels.const_data_ptr<std::uint8_t>();
-    job.labels = labels.const_data_ptr<std::int64_t>();
-    job.indices = indices.const_data_ptr<std::int64_t>();
-    job.table = table.const_data_ptr<float>();
-    job.images = got.mutable_data_ptr();
-    job.image_labels = got_labels.mutable_data_ptr<std::int64_t>();
-    job.count = batch;
-    job.channels = static_cast<int>(channels);
-    job.height = static_cast<int>(height);
-    job.width = static_cast<int>(width);
-    job.crop = how.crop;
-    job.pad = static_cast<int>(how.pad);
-    job.flip = how.flip;
-    job.erase = how.erase;
-    job.seed = how.seed;
-    job.purpose = static_cast<std::uint32_t>(RandomPurpose::Augment);
-    job.epoch = static_cast<std::uint32_t>(how.epoch);
+    const AugmentImages job = ops::augment_job(
+        {pixels, labels, indices, table, got, got_labels}, how);
     const auto element = type == at::kFloat ? Element::F32 : Element::BF16;
     ASSERT_EQ(augment_images(job, element, nullptr), 0);
     EXPECT_TRUE(at::equal(got, wanted))
