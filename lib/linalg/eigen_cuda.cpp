@@ -25,18 +25,45 @@ void check(cusolverStatus_t status, const char* call) {
   }
 }
 
-// Memory that a call works in. What the caching allocator takes back on this
-// stream is not given out before the call is done. Zeros, since
+// Memory that calls of one size work in. What the caching allocator takes back
+// on this stream is not given out before they are done. Zeros, since
 // cusolverDnXsyevBatched was seen to rely on them (cuSOLVER 11.7.1).
-struct Workspace {
-  at::Tensor device;
-  at::Tensor host;
+class Workspace {
+ public:
+  // call(function, arguments...) hands `function` the problem and then these.
+  template <class Call, class Query>
+  Workspace(
+      const Call& call,
+      const Query& query,
+      const char* name,
+      c10::Device where) {
+    check(call(query, &on_device_, &on_host_), name);
+    device_ = at::zeros(
+        {static_cast<std::int64_t>(on_device_)},
+        at::TensorOptions(where).dtype(at::kByte));
+    host_ = at::empty({static_cast<std::int64_t>(on_host_)}, at::kByte);
+  }
+  template <class Call, class Function, class... Last>
+  void run(
+      const Call& call,
+      const Function& function,
+      const char* name,
+      Last... last) const {
+    check(
+        call(
+            function,
+            device_.mutable_data_ptr(),
+            on_device_,
+            host_.mutable_data_ptr(),
+            on_host_,
+            last...),
+        name);
+  }
 
-  Workspace(std::size_t on_device, std::size_t on_host, c10::Device where)
-      : device(at::zeros(
-            {static_cast<std::int64_t>(on_device)},
-            at::TensorOptions(where).dtype(at::kByte))),
-        host(at::empty({static_cast<std::int64_t>(on_host)}, at::kByte)) {}
+ private:
+  std::size_t on_device_ = 0;
+  std::size_t on_host_ = 0;
+  at::Tensor device_, host_;
 };
 
 void check_input(const at::Tensor& tensor, std::int64_t dimensions) {
@@ -188,26 +215,17 @@ EigenBatch EigenSolver::each(const at::Tensor& symmetric) {
   auto* matrix = result.vectors.mutable_data_ptr<double>();
   auto* values = result.values.mutable_data_ptr<double>();
   auto* info = result.info.mutable_data_ptr<int>();
-  std::size_t on_device = 0;
-  std::size_t on_host = 0;
   const auto call = [&](const auto& function, auto... rest) {
     return eigen_call(
         function, impl_->handle, impl_->params, n, matrix, values, rest...);
   };
-  check(
-      call(cusolverDnXsyevd_bufferSize, &on_device, &on_host),
-      "cusolverDnXsyevd_bufferSize");
-  const Workspace space(on_device, on_host, impl_->device);
+  const Workspace space(
+      call,
+      cusolverDnXsyevd_bufferSize,
+      "cusolverDnXsyevd_bufferSize",
+      impl_->device);
   for (std::int64_t i = 0; i < symmetric.size(0); ++i) {
-    check(
-        call(
-            cusolverDnXsyevd,
-            space.device.mutable_data_ptr(),
-            on_device,
-            space.host.mutable_data_ptr(),
-            on_host,
-            info++),
-        "cusolverDnXsyevd");
+    space.run(call, cusolverDnXsyevd, "cusolverDnXsyevd", info++);
     matrix += n * n;
     values += n;
   }
@@ -233,21 +251,16 @@ EigenBatch EigenSolver::batched(const at::Tensor& symmetric) {
         rest...,
         symmetric.size(0));
   };
-  std::size_t on_device = 0;
-  std::size_t on_host = 0;
-  check(
-      call(cusolverDnXsyevBatched_bufferSize, &on_device, &on_host),
-      "cusolverDnXsyevBatched_bufferSize");
-  const Workspace space(on_device, on_host, impl_->device);
-  check(
-      call(
-          cusolverDnXsyevBatched,
-          space.device.mutable_data_ptr(),
-          on_device,
-          space.host.mutable_data_ptr(),
-          on_host,
-          result.info.mutable_data_ptr<int>()),
-      "cusolverDnXsyevBatched");
+  const Workspace space(
+      call,
+      cusolverDnXsyevBatched_bufferSize,
+      "cusolverDnXsyevBatched_bufferSize",
+      impl_->device);
+  space.run(
+      call,
+      cusolverDnXsyevBatched,
+      "cusolverDnXsyevBatched",
+      result.info.mutable_data_ptr<int>());
   return result;
 }
 
@@ -266,24 +279,19 @@ DeviceSvd EigenSolver::polar(const at::Tensor& matrix) {
         /*econ=*/1,
         rest...);
   };
-  std::size_t on_device = 0;
-  std::size_t on_host = 0;
-  check(
-      call(cusolverDnXgesvdp_bufferSize, &on_device, &on_host),
-      "cusolverDnXgesvdp_bufferSize");
-  const Workspace space(on_device, on_host, impl_->device);
+  const Workspace space(
+      call,
+      cusolverDnXgesvdp_bufferSize,
+      "cusolverDnXgesvdp_bufferSize",
+      impl_->device);
   // It adds a little to small values and tells how much.
   double polar_error = 0;
-  check(
-      call(
-          cusolverDnXgesvdp,
-          space.device.mutable_data_ptr(),
-          on_device,
-          space.host.mutable_data_ptr(),
-          on_host,
-          info.mutable_data_ptr<int>(),
-          &polar_error),
-      "cusolverDnXgesvdp");
+  space.run(
+      call,
+      cusolverDnXgesvdp,
+      "cusolverDnXgesvdp",
+      info.mutable_data_ptr<int>(),
+      &polar_error);
   return {problem.values, problem.u.t(), problem.v.t(), info};
 }
 
@@ -299,21 +307,13 @@ DeviceSvd EigenSolver::qr(const at::Tensor& matrix) {
     return problem.call(
         function, impl_->handle, impl_->params, kThin, kThin, rest...);
   };
-  std::size_t on_device = 0;
-  std::size_t on_host = 0;
-  check(
-      call(cusolverDnXgesvd_bufferSize, &on_device, &on_host),
-      "cusolverDnXgesvd_bufferSize");
-  const Workspace space(on_device, on_host, impl_->device);
-  check(
-      call(
-          cusolverDnXgesvd,
-          space.device.mutable_data_ptr(),
-          on_device,
-          space.host.mutable_data_ptr(),
-          on_host,
-          info.mutable_data_ptr<int>()),
-      "cusolverDnXgesvd");
+  const Workspace space(
+      call,
+      cusolverDnXgesvd_bufferSize,
+      "cusolverDnXgesvd_bufferSize",
+      impl_->device);
+  space.run(
+      call, cusolverDnXgesvd, "cusolverDnXgesvd", info.mutable_data_ptr<int>());
   // Column-major V^T is V row by row.
   return {problem.values, problem.u.t(), problem.v, info};
 }
