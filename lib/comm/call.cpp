@@ -65,6 +65,7 @@ std::string describe(const Call& call) {
       "all_reduce",
       "all_gather",
       "reduce_scatter",
+      "all_to_all",
       "broadcast",
       "barrier",
       "split"};
@@ -84,7 +85,8 @@ std::string describe(const Call& call) {
       call.kind == Call::Kind::ReduceScatter) {
     text += abtrain::str(", ", kOps[static_cast<int>(call.op)]);
   }
-  if (call.kind == Call::Kind::AllGather) {
+  if (call.kind == Call::Kind::AllGather ||
+      call.kind == Call::Kind::AllToAll) {
     text += abtrain::str(" into ", call.out.numel(), ", counts");
     for (const auto count : call.counts) {
       text += abtrain::str(" ", count);
@@ -150,6 +152,32 @@ Pending CheckedCommunicator::reduce_scatter(
       out.numel());
   return start(
       {.kind = Call::Kind::ReduceScatter, .out = out, .in = in, .op = op});
+}
+
+Pending CheckedCommunicator::all_to_all(
+    at::Tensor out,
+    at::Tensor in,
+    const std::vector<std::int64_t>& counts,
+    Purpose) {
+  check_pair(out, in, "all_to_all");
+  const auto total =
+      std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  ABT_CHECK(
+      static_cast<int>(counts.size()) == size() && in.numel() == total &&
+          out.numel() == counts[rank()] * size(),
+      Config,
+      "all_to_all: ",
+      counts.size(),
+      " counts of ",
+      total,
+      " elements in all, for ",
+      size(),
+      " members, out of ",
+      out.numel(),
+      " and in of ",
+      in.numel());
+  return start(
+      {.kind = Call::Kind::AllToAll, .out = out, .in = in, .counts = counts});
 }
 
 Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {

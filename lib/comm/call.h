@@ -16,6 +16,7 @@ struct Call {
     AllReduce,
     AllGather,
     ReduceScatter,
+    AllToAll,
     Broadcast,
     Barrier,
     Split
@@ -25,7 +26,7 @@ struct Call {
   at::Tensor in = {};
   ReduceOp op = ReduceOp::Sum;
   int root = 0;
-  std::vector<std::int64_t> counts = {};  // of an all-gather
+  std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
   int color = 0;                          // of a split
   int key = 0;
   device::Event ready = {};  // the end of what its owner had queued before
@@ -47,6 +48,11 @@ class CheckedCommunicator : public Communicator {
       at::Tensor out,
       at::Tensor in,
       ReduceOp op,
+      Purpose purpose) final;
+  Pending all_to_all(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
       Purpose purpose) final;
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose) final;
 

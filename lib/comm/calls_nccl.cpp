@@ -82,6 +82,7 @@ bool transfers(const Call& call) {
     case Kind::Broadcast:
       return call.out.numel() > 0;
     case Kind::ReduceScatter:
+    case Kind::AllToAll:
       return call.in.numel() > 0;
     case Kind::Barrier:
     case Kind::Split:
@@ -172,6 +173,34 @@ int enqueue(
                          i,
                          communicator,
                          stream);
+      });
+    }
+    case Kind::AllToAll: {
+      const auto own = call.counts[static_cast<std::size_t>(rank)];
+      std::int64_t begin = 0;
+      return grouped(2 * size, [&](int i) {
+        const int peer = i / 2;
+        if (i % 2 != 0) {
+          return own == 0 ? ncclSuccess
+                          : ncclRecv(
+                                at_element(call.out, peer * own),
+                                static_cast<std::size_t>(own),
+                                type,
+                                peer,
+                                communicator,
+                                stream);
+        }
+        const auto count = call.counts[static_cast<std::size_t>(peer)];
+        void* part = at_element(call.in, begin);
+        begin += count;
+        return count == 0 ? ncclSuccess
+                          : ncclSend(
+                                part,
+                                static_cast<std::size_t>(count),
+                                type,
+                                peer,
+                                communicator,
+                                stream);
       });
     }
     case Kind::Split:

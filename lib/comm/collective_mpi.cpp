@@ -26,7 +26,10 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 // What all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized =
-      call.kind == Call::Kind::ReduceScatter ? call.in : call.out;
+      call.kind == Call::Kind::ReduceScatter ||
+              call.kind == Call::Kind::AllToAll
+          ? call.in
+          : call.out;
   std::string text = abtrain::str(
       static_cast<int>(call.kind),
       ' ',
@@ -85,6 +88,9 @@ MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
       break;
     case Call::Kind::AllGather:
       gather();
+      break;
+    case Call::Kind::AllToAll:
+      all_to_all();
       break;
     case Call::Kind::Broadcast:
       broadcast();
@@ -184,6 +190,43 @@ void MpiCollective::gather() {
   char* own =
       bytes_at(call_.out, begins[static_cast<std::size_t>(group_.rank)]);
   copy_bytes(own, bytes_at(call_.in, 0), call_.in.nbytes());
+}
+
+void MpiCollective::all_to_all() {
+  const int n = group_.size();
+  const std::int64_t count =
+      call_.counts[static_cast<std::size_t>(group_.rank)];
+  std::int64_t begin = 0;
+  std::vector<std::int64_t> begins;
+  for (const std::int64_t c : call_.counts) {
+    begins.push_back(begin);
+    begin += c;
+  }
+  for (int k = 1; k < n; ++k) {
+    const int peer = (group_.rank + k) % n;
+    const auto p = static_cast<std::size_t>(peer);
+    results_out_.emplace_back(
+        Way::Send,
+        group_.comm,
+        peer,
+        tag(0),
+        bytes_at(call_.in, begins[p]),
+        call_.counts[p] * width_);
+    results_out_.back().allow_all();
+    results_in_.emplace_back(
+        Way::Receive,
+        group_.comm,
+        peer,
+        tag(0),
+        bytes_at(call_.out, peer * count),
+        count * width_);
+    results_in_.back().allow_all();
+  }
+  const auto own = static_cast<std::size_t>(group_.rank);
+  copy_bytes(
+      bytes_at(call_.out, group_.rank * count),
+      bytes_at(call_.in, begins[own]),
+      static_cast<std::size_t>(count * width_));
 }
 
 void MpiCollective::broadcast() {

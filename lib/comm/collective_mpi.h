@@ -42,6 +42,7 @@ class MpiCollective {
   bool take_arrivals();
   void exchange(const at::Tensor& in, bool in_place);
   void gather();
+  void all_to_all();
   void broadcast();
   void meet();
   std::int64_t reduce(std::int64_t begin);

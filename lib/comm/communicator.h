@@ -10,7 +10,7 @@
 //
 // Bytes sent, for a payload of P bytes over n members (what the meter counts):
 // all_reduce 2(n-1)/n*P (reduce-scatter + all-gather), all_gather (n-1)*P_own,
-// reduce_scatter (n-1)/n*P, broadcast (n-1)*P at the root.
+// reduce_scatter (n-1)/n*P, all_to_all (n-1)/n*P, broadcast (n-1)*P at the root.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -80,6 +80,14 @@ class Communicator {
       at::Tensor out,
       at::Tensor in,
       ReduceOp op,
+      Purpose purpose) = 0;
+  // `in` holds counts[i] elements for each member i, in rank order; `out` gets
+  // the counts[rank()] elements that each member has for this one, in rank
+  // order. `counts` is known to all.
+  virtual Pending all_to_all(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
       Purpose purpose) = 0;
   virtual Pending broadcast(at::Tensor buffer, int root, Purpose purpose) = 0;
   virtual void barrier() = 0;

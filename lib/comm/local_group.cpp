@@ -36,7 +36,9 @@ bool alike(const Call& a, const Call& b) {
   };
   const auto numel = [](const Call& call) {
     // Of a reduce-scatter the inputs are equally long, not the outputs.
-    const auto& t = call.kind == Kind::ReduceScatter ? call.in : call.out;
+    const bool by_input =
+        call.kind == Kind::ReduceScatter || call.kind == Kind::AllToAll;
+    const auto& t = by_input ? call.in : call.out;
     return t.defined() ? t.numel() : 0;
   };
   return a.kind == b.kind && a.op == b.op && a.root == b.root &&
@@ -269,6 +271,19 @@ void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
       for (int i = 0; i < n; ++i) {
         copy(mine.out.narrow(0, begin, mine.counts[i]), operation.calls[i].in);
         begin += mine.counts[i];
+      }
+      break;
+    }
+    case Kind::AllToAll: {
+      std::int64_t begin = 0;
+      for (int i = 0; i < rank; ++i) {
+        begin += mine.counts[i];
+      }
+      const std::int64_t count = mine.counts[rank];
+      for (int i = 0; i < n; ++i) {
+        copy(
+            mine.out.narrow(0, i * count, count),
+            operation.calls[i].in.narrow(0, begin, count));
       }
       break;
     }

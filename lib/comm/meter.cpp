@@ -113,6 +113,21 @@ class Metered : public Communicator {
     });
   }
 
+  Pending all_to_all(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
+      Purpose purpose) override {
+    // Counts that are too few are refused below, with a message.
+    const auto own = static_cast<std::size_t>(rank()) < counts.size()
+                         ? counts[static_cast<std::size_t>(rank())]
+                         : 0;
+    const auto bytes = all_to_all_bytes(in.numel(), own, element_size(in));
+    return start(purpose, bytes, in, [&] {
+      return inner_->all_to_all(out, in, counts, purpose);
+    });
+  }
+
   Pending broadcast(at::Tensor buffer, int root, Purpose purpose) override {
     const auto bytes = broadcast_bytes(
         buffer.numel(), element_size(buffer), size(), rank(), root);

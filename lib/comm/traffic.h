@@ -41,6 +41,14 @@ constexpr std::int64_t all_reduce_bytes(
          all_gather_bytes(chunk_size(numel, n, rank), element_size, n);
 }
 
+// Of `numel` elements all but the `own` that it keeps.
+constexpr std::int64_t all_to_all_bytes(
+    std::int64_t numel,
+    std::int64_t own,
+    std::int64_t element_size) {
+  return (numel - own) * element_size;
+}
+
 constexpr std::int64_t broadcast_bytes(
     std::int64_t numel,
     std::int64_t element_size,

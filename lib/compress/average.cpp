@@ -24,6 +24,14 @@ at::ScalarType wire_dtype(std::string_view name, std::string_view key) {
   return at::kFloat;
 }
 
+at::ScalarType plain_dtype(const ReducerOptions& options) {
+  if (options.dtype != "auto") {
+    return wire_dtype(options.dtype, "reducer.dtype");
+  }
+  return options.name == "plain" || options.name == "powersgd" ? at::kFloat
+                                                               : at::kHalf;
+}
+
 void Average::operator()(
     const at::Tensor& flat,
     comm::Communicator& communicator,

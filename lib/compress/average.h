@@ -7,11 +7,14 @@
 #include <string_view>
 
 #include "comm/communicator.h"
+#include "compress/reducer_options.h"
 
 namespace abtrain::compress {
 
 // fp32 | fp16 | bf16. Error(Config), naming `key`, for any other.
 at::ScalarType wire_dtype(std::string_view name, std::string_view key);
+// Of what a reducer sends plainly (its `dtype`).
+at::ScalarType plain_dtype(const ReducerOptions& options);
 
 // Keeps its wire buffer from call to call.
 class Average {

@@ -1,50 +1,49 @@
 #include "compress/reducer.h"
 
 #include "base/error.h"
-#include "comm/traffic.h"
-#include "compress/average.h"
+#include "base/text.h"
+#include "compress/plain.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-class Plain : public Reducer {
- public:
-  explicit Plain(const std::string& dtype)
-      : dtype_(dtype), average_(wire_dtype(dtype, "reducer.dtype")) {}
+struct Scheme {
+  const char* name;
+  std::unique_ptr<Reducer> (*make)(const ReducerOptions&, std::uint64_t seed);
+};
 
-  void reduce(
-      at::Tensor flat_gradients,
-      comm::Communicator& communicator,
-      comm::Purpose purpose) override {
-    average_(flat_gradients, communicator, purpose);
-  }
-
-  std::int64_t bytes(std::int64_t numel, int members, int rank) const override {
-    const auto size =
-        static_cast<std::int64_t>(c10::elementSize(average_.wire()));
-    return comm::all_reduce_bytes(numel, size, members, rank);
-  }
-
-  std::string name() const override {
-    return "plain " + dtype_;
-  }
-
- private:
-  std::string dtype_;
-  Average average_;
+constexpr Scheme kSchemes[] = {
+    {"topk", make_topk},
+    {"topk-chunked", make_topk_chunked},
+    {"thc", make_thc},
+    {"thc-saturated", make_thc_saturated},
+    {"powersgd", make_powersgd},
+    {"onebit", make_onebit},
+    {"twobit", make_twobit},
+    {"hylo", make_hylo},
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_reducer(const ReducerOptions& options) {
-  ABT_CHECK(
-      options.name == "plain",
-      Config,
-      "reducer.name: expected plain, got '",
-      options.name,
-      "'");
-  return std::make_unique<Plain>(options.dtype);
+std::unique_ptr<Reducer> make_reducer(
+    const ReducerOptions& options, std::uint64_t seed) {
+  if (options.name == "plain") {
+    return make_plain(options);
+  }
+  for (const Scheme& scheme : kSchemes) {
+    if (options.name == scheme.name) {
+      return scheme.make(options, seed);
+    }
+  }
+  throw Error(
+      ErrorKind::Config,
+      str("reducer.name: expected one of ",
+          join(reducer_names(), ", "),
+          "; got '",
+          options.name,
+          "'"));
 }
 
 }  // namespace abtrain::compress

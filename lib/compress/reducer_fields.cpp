@@ -1,17 +1,109 @@
+#include <charconv>
+
 #include "base/options.h"
 #include "compress/reducer_options.h"
 
 namespace abtrain::compress {
 
+std::vector<std::string> reducer_names() {
+  return {
+      "plain",
+      "topk",
+      "topk-chunked",
+      "thc",
+      "thc-saturated",
+      "powersgd",
+      "onebit",
+      "twobit",
+      "hylo"};
+}
+
+std::int64_t min_numel(const ReducerOptions& options) {
+  if (options.min_numel == "auto") {
+    return options.name == "hylo" ? 16384 : 4096;
+  }
+  std::int64_t value = 0;
+  std::from_chars(
+      options.min_numel.data(),
+      options.min_numel.data() + options.min_numel.size(),
+      value);
+  return value;
+}
+
 Fields fields_of(ReducerOptions& o, const std::string& extra) {
   Fields f;
-  std::vector<std::string> names = {"plain"};
+  std::vector<std::string> names = reducer_names();
   if (!extra.empty()) {
     names.insert(names.begin(), extra);
   }
   f.choice("name", o.name, names, "how gradients are averaged over a group");
   f.choice(
-      "dtype", o.dtype, {"fp32", "fp16", "bf16"}, "plain: numbers on the wire");
+      "dtype",
+      o.dtype,
+      {"auto", "fp32", "fp16", "bf16"},
+      "plain numbers on the wire; auto: fp32 for plain and powersgd, else fp16");
+  f.number(
+      "bucket_mb",
+      o.bucket_mb,
+      at_least(0),
+      "MiB of gradients in a bucket, sent while the backward pass goes on; 0: "
+      "all in one");
+  f.flag(
+      "error_feedback",
+      o.error_feedback,
+      "what was not sent is added to the next gradient");
+  f.auto_or_integer(
+      "min_numel",
+      o.min_numel,
+      at_least(1),
+      "smaller tensors are sent plainly; auto: 4096, hylo 16384");
+  f.integer(
+      "dense_steps",
+      o.dense_steps,
+      at_least(0),
+      "first steps of the run, in which all is sent plainly");
+  f.number(
+      "bits",
+      o.bits,
+      above(0),
+      "topk, topk-chunked: bits of payload a number of the gradient");
+  f.auto_or_integer(
+      "chunk",
+      o.chunk,
+      at_least(2),
+      "topk-chunked: numbers in a chunk; auto: 128 below 1 bit, else 64");
+  f.choice(
+      "rotation",
+      o.rotation,
+      {"block", "full", "none"},
+      "thc: what the Hadamard transform spans");
+  f.integer(
+      "block",
+      o.block,
+      between(2, 32768),
+      "thc, thc-saturated: numbers in a block, a power of two");
+  f.integer("rank", o.rank, at_least(1), "powersgd: rank of the product");
+  f.number(
+      "threshold",
+      o.threshold,
+      above(0),
+      "twobit: what is sent once a gradient and its residual reach it");
+  f.choice(
+      "select",
+      o.select,
+      {"consensus", "local"},
+      "hylo: kernels that all workers choose together, or each its own");
+  f.choice(
+      "transport",
+      o.transport,
+      {"int8", "a2a", "gather"},
+      "hylo: how the codes of linear layers travel");
+  f.integer(
+      "evaluate_every",
+      o.evaluate_every,
+      at_least(0),
+      "steps between evaluations of the estimate against the true mean; 0: "
+      "none");
   return f;
 }
 

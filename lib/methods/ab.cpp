@@ -35,14 +35,14 @@ AbTraining::AbTraining(const MethodContext& context)
       group_(context.world.split(
           groups_.group_of(context.world.rank()), context.world.rank())),
       exchange_(context.world, groups_),
-      group_reducer_(compress::make_reducer(context.reducer)),
-      full_reducer_(compress::make_reducer(full_reducer_options(context))),
-      full_wire_(compress::wire_dtype(
-          full_reducer_options(context).dtype, "method.full_phase.reducer")),
+      full_wire_(compress::plain_dtype(full_reducer_options(context))),
       factorable_(nn::factorable_weights(
           context.model, context.options.keep_dense)),
       plan_(make_phase_plan(context.options, context.length)),
-      ramp_(make_ramp(context.options, plan_, context.length)) {
+      ramp_(make_ramp(context.options, plan_, context.length)),
+      group_reduction_(context.reducer, context.seed, context.observer),
+      full_reduction_(
+          full_reducer_options(context), context.seed, context.observer) {
   check_factorable(factorable_, context.options.rank);
 }
 
@@ -67,14 +67,38 @@ double AbTraining::learning_rate(std::int64_t t) {
   return ramped_rate(ramp_, t - switched_at_ + 1, scheduled, rate_at_switch_);
 }
 
-void AbTraining::reduce_gradients(std::int64_t) {
+GradientReduction* AbTraining::reduction() {
   if (phase_ == Phase::Ab) {
-    group_reducer_->reduce(
-        trained_.gradients(), *group_, comm::Purpose::Gradient);
-  } else if (!local_steps()) {
-    full_reducer_->reduce(
-        trained_.gradients(), context_.world, comm::Purpose::Gradient);
+    return &group_reduction_;
   }
+  return local_steps() ? nullptr : &full_reduction_;
+}
+
+void AbTraining::bind_reductions() {
+  group_reduction_.release();
+  full_reduction_.release();
+  if (GradientReduction* now = reduction()) {
+    now->bind(trained_, replicas());
+  }
+}
+
+void AbTraining::before_backward(std::int64_t t) {
+  if (GradientReduction* now = reduction()) {
+    now->before_backward(t);
+  }
+}
+
+void AbTraining::reduce_gradients(std::int64_t t) {
+  if (GradientReduction* now = reduction()) {
+    now->reduce(t);
+  }
+}
+
+compress::Costs AbTraining::costs() {
+  const compress::Costs& a = group_reduction_.costs();
+  const compress::Costs& b = full_reduction_.costs();
+  return {
+      a.encode + b.encode, a.collective + b.collective, a.decode + b.decode};
 }
 
 void AbTraining::after_step(std::int64_t t) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/groups.h"
-#include "compress/reducer.h"
 #include "methods/decompose.h"
+#include "methods/gradient_reduction.h"
 #include "methods/method.h"
 #include "methods/phase.h"
 #include "methods/synchronise.h"
@@ -30,7 +30,9 @@ class AbTraining : public Method {
   double factor_lr_scale() const override {
     return context_.options.factor_lr_scale;
   }
+  void before_backward(std::int64_t t) override;
   void reduce_gradients(std::int64_t t) override;
+  compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;
   void merge_into(nn::Model& target) override;
@@ -85,6 +87,10 @@ class AbTraining : public Method {
   void decompose(std::int64_t t);
   void decompose(const Products& products, std::int64_t t);
   void build_blocks();
+  // Gradients in the FULL phase over the world, in the AB phase in the group;
+  // null where local steps send none.
+  GradientReduction* reduction();
+  void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_mean(const std::vector<state::State*>& old);
   void enter_phase_of(std::int64_t t);
@@ -99,8 +105,6 @@ class AbTraining : public Method {
   comm::Role role_;
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
-  std::unique_ptr<compress::Reducer> group_reducer_;
-  std::unique_ptr<compress::Reducer> full_reducer_;
   at::ScalarType full_wire_;  // of local steps' averages
   std::vector<nn::NamedWeight> factorable_;
   PhasePlan plan_;
@@ -120,6 +124,9 @@ class AbTraining : public Method {
   at::Tensor own_start_;              // AB: own factor
   at::Tensor dense_start_;            // AB, FULL with local steps: the rest
   std::int64_t averaged_at_ = -1;     // FULL with local steps
+
+  GradientReduction group_reduction_;
+  GradientReduction full_reduction_;
 };
 
 }  // namespace abtrain::methods

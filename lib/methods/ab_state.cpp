@@ -114,8 +114,12 @@ void AbTraining::archive(state::Archive& archive) {
     }
   }
   svd_memory_.archive(archive, large);
-  group_reducer_->archive(archive, "group_reducer.");
-  full_reducer_->archive(archive, "full_reducer.");
+  if (archive.is_loading()) {
+    bind_reductions();  // the block's tensors may lie otherwise now
+  }
+  if (GradientReduction* now = reduction()) {
+    now->archive(archive, "reducer.");
+  }
 }
 
 // The mean of what the workers of `old` hold of the trained block; those of one
@@ -222,6 +226,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   }
   role_ = own_role;
   svd_memory_.clear();  // layers may have changed hands
+  bind_reductions();    // residuals were those of other workers
   enter_phase_of(t);
 }
 

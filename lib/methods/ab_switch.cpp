@@ -104,6 +104,7 @@ DecomposeOptions AbTraining::decompose_options() const {
 
 void AbTraining::decompose(std::int64_t t) {
   Stopwatch watch;
+  full_reduction_.release();
   trained_.drop_gradients();  // the factors get memory of their own
   // Running statistics differ between workers until here.
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
@@ -203,7 +204,8 @@ void AbTraining::build_blocks() {
         {w.name + (trained == nn::Factor::A ? ".A" : ".B"),
          &w.weight->factor(trained),
          true,
-         true});
+         true,
+         w.position});
     own_numel_ += w.weight->factor_numel(trained, w.weight->rank());
     other.push_back({w.name + ".frozen", &w.weight->factor(frozen)});
   }
@@ -227,8 +229,7 @@ void AbTraining::build_blocks() {
             .narrow(0, own_numel_, trained_.numel() - own_numel_)
             .clone()
       : at::Tensor();
-  group_reducer_->reset();
-  full_reducer_->reset();
+  bind_reductions();
   moved();
 }
 

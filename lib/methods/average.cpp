@@ -56,11 +56,11 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   std::vector<optim::ParameterRef> refs;
   for (const nn::NamedWeight& w : model.weights()) {
     if (!w.weight->is_factored()) {
-      refs.push_back({w.name, &w.weight->dense, true, false});
+      refs.push_back({w.name, &w.weight->dense, true, false, w.position});
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    refs.push_back({p.name, p.tensor, p.decays, false});
+    refs.push_back({p.name, p.tensor, p.decays, false, p.position});
   }
   return refs;
 }

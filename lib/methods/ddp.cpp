@@ -5,17 +5,17 @@
 namespace abtrain::methods {
 
 DataParallel::DataParallel(const MethodContext& context)
-    : context_(context), reducer_(compress::make_reducer(context.reducer)) {}
+    : context_(context), reduction_(context.reducer, context.seed, context.observer) {}
 
-void DataParallel::start() {
+void DataParallel::make_block() {
   block_ = optim::ParameterBlock(
       dense_parameters(context_.model), true, context_.optimizer.moments());
-  moved();
 }
 
-void DataParallel::reduce_gradients(std::int64_t) {
-  reducer_->reduce(
-      block_.gradients(), context_.world, comm::Purpose::Gradient);
+void DataParallel::start() {
+  make_block();
+  reduction_.bind(block_, context_.world);
+  moved();
 }
 
 void DataParallel::finish(std::int64_t) {
@@ -32,16 +32,22 @@ void DataParallel::merge_into(nn::Model& target) {
 
 void DataParallel::archive(state::Archive& archive) {
   if (archive.is_loading()) {
-    start();
+    make_block();
   }
   block_.archive(archive, "block.", state::Share::Replicas);
-  reducer_->archive(archive, "reducer.");
+  if (archive.is_loading()) {
+    reduction_.bind(block_, context_.world);
+    moved();
+  }
+  reduction_.archive(archive, "reducer.");
 }
 
 void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
-  start();
+  make_block();
   auto archive = state::Archive::loading(old.front());
   block_.archive(archive, "block.", state::Share::Replicas);
+  reduction_.bind(block_, context_.world);
+  moved();
 }
 
 std::vector<at::Tensor> DataParallel::replicated_state() {

@@ -2,7 +2,7 @@
 // over the world each step. The baseline of all other methods.
 #pragma once
 
-#include "compress/reducer.h"
+#include "methods/gradient_reduction.h"
 #include "methods/method.h"
 
 namespace abtrain::methods {
@@ -17,7 +17,15 @@ class DataParallel : public Method {
   double learning_rate(std::int64_t t) override {
     return context_.schedule.at(t);
   }
-  void reduce_gradients(std::int64_t t) override;
+  void before_backward(std::int64_t t) override {
+    reduction_.before_backward(t);
+  }
+  void reduce_gradients(std::int64_t t) override {
+    reduction_.reduce(t);
+  }
+  compress::Costs costs() override {
+    return reduction_.costs();
+  }
   void after_step(std::int64_t) override {}
   void finish(std::int64_t t) override;
   void merge_into(nn::Model& target) override;
@@ -31,9 +39,11 @@ class DataParallel : public Method {
   std::vector<at::Tensor> replicated_state() override;
 
  private:
+  void make_block();
+
   MethodContext context_;
-  std::unique_ptr<compress::Reducer> reducer_;
   optim::ParameterBlock block_;
+  GradientReduction reduction_;
 };
 
 }  // namespace abtrain::methods

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compress/gradient_exchange.h"
 #include "compress/reducer_options.h"
 #include "methods/method_options.h"
 #include "nn/model.h"
@@ -37,6 +38,9 @@ class Observer {
       double seconds) = 0;
   virtual void synchronised(
       std::int64_t step, const std::string& mode, double seconds) = 0;
+  // A step whose averaged gradients were compared with their true mean.
+  virtual void compressed(
+      std::int64_t step, const compress::Evaluation& evaluation) = 0;
   // Seconds spent in decompositions, communication not counted.
   virtual void add_svd_seconds(double seconds) = 0;
 };
@@ -50,6 +54,7 @@ struct MethodContext {
   const MethodOptions& options;
   const compress::ReducerOptions& reducer;
   const RunLength& length;
+  std::uint64_t seed;
   Observer& observer;
 };
 
@@ -66,7 +71,10 @@ class Method {
   virtual double factor_lr_scale() const {
     return 1;
   }
-  // After the backward pass of step t: averages block().gradients().
+  // Before the last backward pass of step t, where it may send gradients as they
+  // come: not of one that is captured or replayed.
+  virtual void before_backward(std::int64_t /*t*/) {}
+  // After it: averages block().gradients().
   virtual void reduce_gradients(std::int64_t t) = 0;
   // After t steps are done.
   virtual void after_step(std::int64_t t) = 0;
@@ -87,6 +95,10 @@ class Method {
   }
   // Ranks of the factored layers, empty where nothing is factored.
   virtual std::vector<LayerRank> layers() const {
+    return {};
+  }
+  // Seconds that compressing gradients has taken so far.
+  virtual compress::Costs costs() {
     return {};
   }
   // Everything that a bit-exact resume needs. Loading: instead of start(), into

@@ -16,10 +16,16 @@ class Fields;
 
 namespace abtrain::methods {
 
+inline compress::ReducerOptions same_reducer() {
+  compress::ReducerOptions options;
+  options.name = "same";
+  return options;
+}
+
 // How the dense (FULL) phases of AB-training average their gradients.
 struct FullPhaseOptions {
   // Name "same" (the default) takes the config's `reducer:`.
-  compress::ReducerOptions reducer{"same", "fp32"};
+  compress::ReducerOptions reducer = same_reducer();
   // Steps between parameter averagings; 1 = gradients are averaged each step.
   std::int64_t sync_every = 1;
 };

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "comm/traffic.h"
-#include "compress/reducer.h"
+#include "compress/average.h"
+#include "compress/gradient_exchange.h"
 #include "linalg/svd.h"
 #include "methods/decompose.h"
 #include "methods/gather_layers.h"
@@ -27,19 +28,12 @@ class Planner {
         sizes_(sizes),
         workers_(workers),
         rank_(rank),
-        reducer_(compress::make_reducer(reducer)),
-        full_reducer_(compress::make_reducer(
+        reducer_(reducer),
+        full_reducer_(
             options.full_phase.reducer.name == "same"
                 ? reducer
-                : options.full_phase.reducer)),
-        full_element_(element(
-            options.full_phase.reducer.name == "same"
-                ? reducer.dtype
-                : options.full_phase.reducer.dtype)),
-        full_fp16_(
-            (options.full_phase.reducer.name == "same"
-                 ? reducer.dtype
-                 : options.full_phase.reducer.dtype) == "fp16"),
+                : options.full_phase.reducer),
+        full_wire_(compress::plain_dtype(full_reducer_)),
         sync_element_(element(options.sync_dtype)) {
     dense_ = sizes_.parameters;
     for (const ModelSizes::Layer& l : sizes_.layers) {
@@ -53,8 +47,15 @@ class Planner {
     fixed_ += sizes_.parameters;
   }
 
-  std::int64_t ddp_step() const {
-    return reducer_->bytes(sizes_.parameters, workers_, rank_);
+  TrafficPlan ddp(std::int64_t steps) const {
+    const StepBytes step = step_bytes(reducer_, sizes_.dense, workers_, rank_);
+    TrafficPlan plan;
+    plan.full_step = step.of(reducer_.dense_steps);
+    for (std::int64_t t = 0; t < steps; ++t) {
+      plan.total += step.of(t);
+    }
+    plan.total += buffers();
+    return plan;
   }
   std::int64_t buffers() const {
     return all_reduce(sizes_.buffers, 4);
@@ -65,14 +66,17 @@ class Planner {
         workers_, options_.group_size, options_.sync == "only-b");
     const PhasePlan phases = make_phase_plan(options_, run);
     const std::int64_t local = options_.full_phase.sync_every;
-    const std::int64_t own =
-        groups.role_of(rank_) == comm::Role::A ? a_ : b_;
     TrafficPlan plan;
-    plan.full_step = local > 1
-        ? 0
-        : full_reducer_->bytes(sizes_.parameters, workers_, rank_);
-    plan.ab_step = reducer_->bytes(
-        own + dense_, groups.group_size, rank_ % groups.group_size);
+    const StepBytes full_step = local > 1
+        ? StepBytes{}
+        : step_bytes(full_reducer_, sizes_.dense, workers_, rank_);
+    const StepBytes ab_step = step_bytes(
+        reducer_,
+        groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b,
+        groups.group_size,
+        rank_ % groups.group_size);
+    plan.full_step = full_step.of(full_reducer_.dense_steps);
+    plan.ab_step = ab_step.of(reducer_.dense_steps);
     plan.sync =
         FactorExchange::bytes_sent(groups, rank_, a_, b_, sync_element_) +
         all_reduce(dense_ * (1 + sizes_.moments), sync_element_) + buffers();
@@ -82,7 +86,7 @@ class Planner {
     std::int64_t switched_at = -1;
     for (std::int64_t t = 0; t <= run.steps; ++t) {
       if (t > 0) {
-        plan.total += phase == Phase::Ab ? plan.ab_step : plan.full_step;
+        plan.total += (phase == Phase::Ab ? ab_step : full_step).of(t - 1);
       }
       const Switch now = switch_after(phases, t, phase);
       if (t > 0 && phase == Phase::Full && local > 1) {
@@ -119,6 +123,26 @@ class Planner {
   }
 
  private:
+  // Of a step's gradients: in the first steps, and then.
+  struct StepBytes {
+    std::int64_t dense = 0;
+    std::int64_t later = 0;
+    std::int64_t dense_steps = 0;
+    std::int64_t of(std::int64_t t) const {
+      return t < dense_steps ? dense : later;
+    }
+  };
+  static StepBytes step_bytes(
+      const compress::ReducerOptions& reducer,
+      const std::vector<compress::Slot>& slots,
+      int members,
+      int rank) {
+    const compress::ExchangePlan plan(reducer, slots);
+    return {
+        plan.bytes(members, rank, 0),
+        plan.bytes(members, rank, reducer.dense_steps),
+        reducer.dense_steps};
+  }
   static std::int64_t element(const std::string& dtype) {
     return dtype == "fp32" ? 4 : 2;
   }
@@ -131,8 +155,9 @@ class Planner {
     // Moments do not travel in fp16.
     const std::int64_t moments =
         with_moments ? fixed_ * sizes_.moments : 0;
-    return all_reduce(sizes_.parameters, full_element_) +
-        all_reduce(moments, full_fp16_ ? 4 : full_element_);
+    const auto size = static_cast<std::int64_t>(c10::elementSize(full_wire_));
+    return all_reduce(sizes_.parameters, size) +
+        all_reduce(moments, full_wire_ == at::kHalf ? 4 : size);
   }
   bool some_stay_dense() const {
     return std::ranges::any_of(
@@ -191,10 +216,9 @@ class Planner {
   const ModelSizes& sizes_;
   int workers_;
   int rank_;
-  std::unique_ptr<compress::Reducer> reducer_;
-  std::unique_ptr<compress::Reducer> full_reducer_;
-  std::int64_t full_element_;
-  bool full_fp16_;
+  compress::ReducerOptions reducer_;
+  compress::ReducerOptions full_reducer_;
+  at::ScalarType full_wire_;
   std::int64_t sync_element_;
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
@@ -215,10 +239,7 @@ TrafficPlan plan_traffic(
   if (options.name == "ab") {
     return planner.ab(run);
   }
-  TrafficPlan plan;
-  plan.full_step = planner.ddp_step();
-  plan.total = plan.full_step * run.steps + planner.buffers();
-  return plan;
+  return planner.ddp(run.steps);
 }
 
 }  // namespace abtrain::methods

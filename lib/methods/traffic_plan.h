@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/groups.h"
+#include "compress/bucket.h"
 #include "compress/reducer_options.h"
 #include "methods/method_options.h"
 #include "nn/model.h"
@@ -20,6 +21,8 @@ struct ModelSizes {
     std::int64_t rank = 0;  // after a decomposition; 0: stays dense
   };
   std::vector<Layer> layers;     // that AB-training may factor
+  // Of a block's gradients: dense, and in the AB phase of each role.
+  std::vector<compress::Slot> dense, a, b;
   std::int64_t parameters = 0;   // of the dense model
   std::int64_t buffers = 0;      // running statistics
   int moments = 0;               // optimizer buffers a parameter
@@ -27,7 +30,8 @@ struct ModelSizes {
 
 // Per event, sent by one worker; metrics not counted.
 struct TrafficPlan {
-  std::int64_t full_step = 0;  // a dense step
+  // A step's gradients, past reducer.dense_steps.
+  std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
   std::int64_t sync = 0;       // factors, dense parameters, moments, statistics
   std::int64_t decompose = 0;  // of dense weights

@@ -18,14 +18,14 @@ class Collector : public Visitor {
  public:
   void weight(
       const std::string& name, Weight& weight, const Init& init) override {
-    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init});
+    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init, position_++});
   }
   void parameter(
       const std::string& name,
       at::Tensor& tensor,
       bool decays,
       const Init& init) override {
-    parameters.push_back({name, &tensor, decays, init});
+    parameters.push_back({name, &tensor, decays, init, position_++});
   }
   void buffer(const std::string& name, at::Tensor& tensor) override {
     buffers.push_back({name, &tensor});
@@ -33,6 +33,9 @@ class Collector : public Visitor {
   std::vector<NamedWeight> weights;
   std::vector<NamedParameter> parameters;
   std::vector<NamedBuffer> buffers;
+
+ private:
+  int position_ = 0;
 };
 
 void fill_uniform(at::Tensor& tensor, double bound, Random random) {

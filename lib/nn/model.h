@@ -19,6 +19,7 @@ struct NamedWeight {
   std::string layer;  // "fc1"
   Weight* weight;
   Init init;
+  int position = 0;  // in the order of the layers, all parameters counted
 };
 
 struct NamedParameter {
@@ -26,6 +27,7 @@ struct NamedParameter {
   at::Tensor* tensor;
   bool decays;
   Init init;
+  int position = 0;
 };
 
 struct NamedBuffer {

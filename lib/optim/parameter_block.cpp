@@ -116,13 +116,6 @@ void ParameterBlock::zero_gradients() {
   }
 }
 
-void ParameterBlock::average_gradients(std::int64_t micro_batches) {
-  const at::NoGradGuard no_grad;
-  if (micro_batches > 1) {
-    gradients_.div_(static_cast<double>(micro_batches));
-  }
-}
-
 void ParameterBlock::drop_gradients() {
   gradients_.reset();
   slices_.clear();

@@ -18,6 +18,7 @@ struct ParameterRef {
   at::Tensor* tensor = nullptr;  // rebound to a view of the flat buffer
   bool decays = true;            // weight decay applies
   bool is_factor = false;        // takes method.factor_lr_scale
+  int position = 0;              // in the order of the forward pass
 };
 
 // Parameters of a block that share one decay and one rate, as fused kernels
@@ -80,9 +81,8 @@ class ParameterBlock {
   const std::vector<Slice>& slices(bool decay_all);
 
   // Backward passes add to the flat gradients in place: zero them before the
-  // first of a step, and divide what `micro_batches` of them have summed up.
+  // first of a step.
   void zero_gradients();
-  void average_gradients(std::int64_t micro_batches);
   // Gives their memory back; no backward pass may follow.
   void drop_gradients();
 

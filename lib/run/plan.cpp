@@ -8,6 +8,7 @@
 #include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/decompose.h"
+#include "methods/gradient_reduction.h"
 #include "methods/method.h"
 #include "methods/phase.h"
 #include "optim/optimizer.h"
@@ -172,6 +173,7 @@ std::optional<PlannedSizes> model_sizes(
   sizes.parameters = model->dense_parameters();
   sizes.buffers = buffer_numel(*model);
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
+  sizes.dense = methods::dense_slots(*model);
   if (options.method.name != "ab") {
     return PlannedSizes{sizes, false};
   }
@@ -205,6 +207,18 @@ std::optional<PlannedSizes> model_sizes(
          estimated ? linalg::choose_rank(even, flat[i]).rank
                    : choices[i].rank});
   }
+  std::vector<std::int64_t> ranks;
+  for (const nn::NamedWeight& w : model->weights()) {
+    const auto place = std::ranges::find(
+        weights, w.weight, [](const nn::NamedWeight& f) { return f.weight; });
+    ranks.push_back(
+        place == weights.end()
+            ? 0
+            : sizes.layers[static_cast<std::size_t>(place - weights.begin())]
+                  .rank);
+  }
+  sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
+  sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
   return PlannedSizes{sizes, estimated};
 }
 

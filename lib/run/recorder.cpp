@@ -47,4 +47,20 @@ void Recorder::synchronised(
   }
 }
 
+void Recorder::compressed(
+    std::int64_t step, const compress::Evaluation& e) {
+  if (log_ != nullptr) {
+    log_->event(
+        "compression",
+        step,
+        {{"vnmse", e.vnmse},
+         {"residual_norm", e.residual_norm},
+         {"payload_bits", e.payload_bits},
+         {"sent_bits", e.sent_bits},
+         {"encode_ms", 1e3 * e.costs.encode},
+         {"collective_ms", 1e3 * e.costs.collective},
+         {"decode_ms", 1e3 * e.costs.decode}});
+  }
+}
+
 }  // namespace abtrain::run

@@ -16,6 +16,8 @@ class Recorder : public methods::Observer {
       double seconds) override;
   void synchronised(
       std::int64_t step, const std::string& mode, double seconds) override;
+  void compressed(
+      std::int64_t step, const compress::Evaluation& evaluation) override;
   void add_svd_seconds(double seconds) override {
     svd_ += seconds;
   }

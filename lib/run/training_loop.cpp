@@ -81,6 +81,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
        options_.method,
        options_.reducer,
        length_,
+       options_.seed,
        recorder_});
   step_.emplace(TrainingStep::Parts{
       in_,
@@ -106,13 +107,12 @@ void Trainer::step(std::int64_t t) {
     in_.hooks.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  take_loss(loss_.exchange(t, step_->forward_backward(t)));
-
   const auto sent = [&] {
     return static_cast<double>(meter_.training_bytes());
   };
   const std::string phase = method_->phase_name();
-  const double before = sent();
+  const double before = sent();  // the backward pass sends already
+  take_loss(loss_.exchange(t, step_->forward_backward(t)));
   method_->reduce_gradients(t);
   const double reduced = sent();
   (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include "base/error.h"
@@ -45,13 +46,15 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
           " was captured with tensors that lie elsewhere now");
       pass_graph_.replay();
     } else {
+      if (k + 1 == count) {
+        in_.method.before_backward(t);
+      }
       pass();
     }
     if (!captures_) {
       batch_ = {};
     }
   }
-  block.average_gradients(count);
   return count == 1 ? loss_ : loss_ / static_cast<double>(count);
 }
 
@@ -105,7 +108,13 @@ void TrainingStep::pass() {
         -100,
         options_.label_smoothing);
   }
-  loss.backward();
+  if (options_.accumulate == 1) {
+    loss.backward();
+  } else {
+    // The mean over the micro-batches, as it is summed up.
+    loss.backward(at::full(
+        {}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
+  }
   loss_.add_(loss.detach());
 }
 

@@ -105,6 +105,30 @@ inline void check_reduce_scatter(Communicator& comm) {
   }
 }
 
+// Member i has for member j the numbers 1000 i + 100 j, 1000 i + 100 j + 1, ...
+inline void check_all_to_all(Communicator& comm) {
+  const int n = comm.size();
+  const auto values = [](int from, int to, std::int64_t count) {
+    return at::arange(count, at::kInt).add(1000000 * from + 100 * to);
+  };
+  for (const std::int64_t base : {0, 3, 9000}) {
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < n; ++i) {
+      counts.push_back(base + i % 3);  // zero among them
+    }
+    std::vector<at::Tensor> parts;
+    std::vector<at::Tensor> wanted;
+    const std::int64_t own = counts[comm.rank()];
+    for (int i = 0; i < n; ++i) {
+      parts.push_back(values(comm.rank(), i, counts[i]));
+      wanted.push_back(values(i, comm.rank(), own));
+    }
+    const at::Tensor out = at::full({n * own}, -1, at::kInt);
+    comm.all_to_all(out, at::cat(parts), counts, Purpose::Gradient).wait();
+    EXPECT_TRUE(out.equal(at::cat(wanted))) << base;
+  }
+}
+
 inline void check_broadcast(Communicator& comm) {
   const int n = comm.size();
   for (int root = 0; root < n; root += std::max(1, n / 4)) {

@@ -34,6 +34,10 @@ TEST_P(Collectives, ReduceScatterGivesEachItsChunk) {
   run_workers(GetParam(), kTimeout, check_reduce_scatter);
 }
 
+TEST_P(Collectives, AllToAllGivesEachItsParts) {
+  run_workers(GetParam(), kTimeout, check_all_to_all);
+}
+
 TEST_P(Collectives, BroadcastFromEveryRoot) {
   run_workers(GetParam(), kTimeout, check_broadcast);
 }

@@ -90,6 +90,19 @@ TEST(Meter, CountsEveryCallByScopeAndPurpose) {
         .wait();
     EXPECT_EQ(meter.of("world", Purpose::Sync).bytes, (kNumel - share) * 4);
 
+    const auto to_each = world->split(0, rank);
+    to_each
+        ->all_to_all(
+            at::zeros({kWorkers * counts[rank]}, at::kInt),
+            at::zeros({10}, at::kInt),
+            counts,
+            Purpose::Gradient)
+        .wait();
+    EXPECT_EQ(
+        meter.of("group", Purpose::Gradient).bytes,
+        3 * all_reduce_bytes(kNumel, 2, 2, group->rank()) +
+            (10 - counts[rank]) * 4);
+
     const auto before = meter.training_bytes();
     EXPECT_EQ(
         before,

@@ -107,6 +107,24 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
           EXPECT_TRUE(out.cpu().equal(wanted)) << base << " " << device;
         }
       }
+      if (device.is_cuda()) {
+        std::vector<std::int64_t> counts;
+        std::vector<at::Tensor> parts;
+        std::vector<at::Tensor> wanted;
+        for (int i = 0; i < n; ++i) {
+          counts.push_back(3 + i % 3);
+        }
+        for (int i = 0; i < n; ++i) {
+          parts.push_back(at::full({counts[i]}, 100 * rank + i, at::kInt));
+          wanted.push_back(at::full({counts[rank]}, 100 * i + rank, at::kInt));
+        }
+        const at::Tensor out = at::empty(
+            {n * counts[rank]}, wanted[0].options().device(device));
+        comm.all_to_all(
+                out, at::cat(parts).to(device), counts, Purpose::Gradient)
+            .wait();
+        EXPECT_TRUE(out.cpu().equal(at::cat(wanted)));
+      }
       for (int root = 0; root < n; ++root) {
         const auto options = at::TensorOptions(at::kInt).device(device);
         const at::Tensor buffer = at::full({70001}, rank, options);

@@ -34,6 +34,10 @@ TEST(Mpi, ReduceScatterGivesEachItsChunk) {
   check_reduce_scatter(*world->communicator());
 }
 
+TEST(Mpi, AllToAllGivesEachItsParts) {
+  check_all_to_all(*world->communicator());
+}
+
 TEST(Mpi, BroadcastFromEveryRoot) {
   check_broadcast(*world->communicator());
 }

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "compress/average.h"
+#include "compress/gradient_exchange.h"
 
 namespace abtrain::compress {
 namespace {
@@ -27,6 +29,20 @@ at::Tensor mean_of(int n, std::int64_t numel) {
     sum += gradient_of(i, numel).to(at::kDouble);
   }
   return sum.div(static_cast<double>(n));
+}
+
+ReducerOptions plain(const std::string& dtype) {
+  ReducerOptions options;
+  options.dtype = dtype;
+  return options;
+}
+
+// One exchange of a buffer that is one slot.
+void reduce(
+    const ReducerOptions& options, const at::Tensor& flat, Communicator& group) {
+  GradientExchange exchange(options, 1);
+  exchange.bind({{"flat", 0, {flat.numel()}}}, flat, group);
+  exchange.finish(0);
 }
 
 struct Case {
@@ -54,12 +70,12 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
         comm::TrafficMeter meter;
         auto world = metered(base.split(0, base.rank()), "world", meter);
         const int rank = world->rank();
-        const auto reducer = make_reducer({"plain", GetParam().dtype});
         const at::Tensor flat = gradient_of(rank, numel);
-        reducer->reduce(flat, *world, Purpose::Gradient);
+        reduce(plain(GetParam().dtype), flat, *world);
         EXPECT_EQ(
             meter.of("world", Purpose::Gradient).bytes,
-            reducer->bytes(numel, n, rank));
+            ExchangePlan(plain(GetParam().dtype), {{"flat", 0, {numel}}})
+                .bytes(n, rank, 0));
         results[rank] = flat;
       });
       for (const at::Tensor& result : results) {
@@ -77,27 +93,29 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
 }
 
 TEST_P(Plain, BytesFollowTheDtype) {
-  const auto reducer = make_reducer({"plain", GetParam().dtype});
-  EXPECT_EQ(reducer->bytes(1000, 4, 0), 2 * 3 * 250 * GetParam().bytes);
-  EXPECT_EQ(reducer->bytes(1000, 1, 0), 0);
+  const auto reducer = make_reducer(plain(GetParam().dtype), 1);
+  reducer->bind({{{{"flat", 0, {10, 100}}}}});
+  EXPECT_EQ(reducer->bytes(0, 4, 0, 0), 2 * 3 * 250 * GetParam().bytes);
+  EXPECT_EQ(reducer->bytes(0, 1, 0, 0), 0);
+  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 8 * 1000 * GetParam().bytes);
   EXPECT_EQ(reducer->name(), std::string("plain ") + GetParam().dtype);
 }
 
 TEST_P(Plain, AGroupOfOneRoundsNothing) {
   comm::run_workers(1, 20, [](Communicator& world) {
     const at::Tensor flat = gradient_of(0, 999);
-    make_reducer({"plain", GetParam().dtype})
-        ->reduce(flat, world, Purpose::Gradient);
+    reduce(plain(GetParam().dtype), flat, world);
     EXPECT_TRUE(flat.equal(gradient_of(0, 999)));
   });
 }
 
 TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
   comm::run_workers(2, 20, [](Communicator& world) {
-    const auto reducer = make_reducer({"plain", GetParam().dtype});
+    GradientExchange exchange(plain(GetParam().dtype), 1);
     for (const std::int64_t numel : {10, 1000, 3, 0, 1001}) {
       const at::Tensor flat = at::full({numel}, world.rank() * 2.0f);
-      reducer->reduce(flat, world, Purpose::Gradient);
+      exchange.bind({{"flat", 0, {numel}}}, flat, world);
+      exchange.finish(0);
       EXPECT_TRUE(flat.equal(at::full({numel}, 1.0f))) << numel;
     }
   });
@@ -107,10 +125,10 @@ TEST(PlainFp16, DividesBeforeTheCast) {
   comm::run_workers(4, 20, [](Communicator& world) {
     // Above the largest fp16, 65504; a quarter of it is exact.
     const at::Tensor flat = at::full({5}, 131072.0f);
-    make_reducer({"plain", "fp16"})->reduce(flat, world, Purpose::Gradient);
+    reduce(plain("fp16"), flat, world);
     EXPECT_FALSE(flat.isfinite().all().item<bool>());
     const at::Tensor less = at::full({5}, 65536.0f * (world.rank() == 0));
-    make_reducer({"plain", "fp16"})->reduce(less, world, Purpose::Gradient);
+    reduce(plain("fp16"), less, world);
     EXPECT_TRUE(less.equal(at::full({5}, 16384.0f)));
   });
 }
@@ -118,7 +136,7 @@ TEST(PlainFp16, DividesBeforeTheCast) {
 TEST(PlainErrors, NameWhatWasWanted) {
   const auto message = [](const ReducerOptions& options) -> std::string {
     try {
-      make_reducer(options);
+      make_reducer(options, 1);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Config);
       return error.what();
@@ -126,23 +144,14 @@ TEST(PlainErrors, NameWhatWasWanted) {
     return {};
   };
   EXPECT_EQ(
-      message({"plain", "int8"}),
+      message(plain("int8")),
       "reducer.dtype: expected fp32, fp16 or bf16, got 'int8'");
+  ReducerOptions planar;
+  planar.name = "planar";
   EXPECT_EQ(
-      message({"planar", "fp32"}),
-      "reducer.name: expected plain, got 'planar'");
-}
-
-TEST(PlainErrors, OnlyFlatFp32) {
-  comm::run_workers(1, 20, [](Communicator& world) {
-    const auto reducer = make_reducer({});
-    EXPECT_THROW(
-        reducer->reduce(at::zeros({2, 2}), world, Purpose::Gradient),
-        std::logic_error);
-    EXPECT_THROW(
-        reducer->reduce(at::zeros({2}, at::kHalf), world, Purpose::Gradient),
-        std::logic_error);
-  });
+      message(planar),
+      "reducer.name: expected one of " + join(reducer_names(), ", ") +
+          "; got 'planar'");
 }
 
 }  // namespace

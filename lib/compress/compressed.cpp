@@ -1,0 +1,176 @@
+#include "compress/compressed.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+#include "ops/scale_cast.h"
+
+namespace abtrain::compress {
+
+namespace {
+
+std::int64_t numel_of(const std::vector<Range>& ranges) {
+  std::int64_t total = 0;
+  for (const Range& range : ranges) {
+    total += range.size;
+  }
+  return total;
+}
+
+}  // namespace
+
+void CompressedReducer::bind(std::vector<Bucket> buckets) {
+  buckets_ = std::move(buckets);
+  states_.clear();
+  forget();
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    Packed packed;
+    packed.bucket = b;
+    for (const Slot& slot : buckets_[b].slots) {
+      (compresses(slot) ? packed.slots : packed.rest).push_back(slot);
+    }
+    // In the buffer's order: neighbours stay neighbours.
+    std::ranges::stable_sort(packed.slots, {}, &Slot::offset);
+    packed.ranges = ranges_of(packed.slots);
+    for (Slot& slot : packed.slots) {
+      slot.offset = packed.numel;
+      packed.numel += slot.numel();
+    }
+    states_.push_back({std::move(packed), {}});
+  }
+}
+
+std::vector<Slot> CompressedReducer::plain_slots(
+    const State& state, std::int64_t step) const {
+  return is_dense(step) ? buckets_[state.packed.bucket].slots
+                        : state.packed.rest;
+}
+
+Rounds CompressedReducer::reduce(Job job) {
+  comm::Communicator& group = *job.group;
+  if (group.size() == 1) {
+    co_return;
+  }
+  State& state = states_[job.bucket];
+  const Packed& packed = state.packed;
+  const at::TensorOptions options = job.gradients.options();
+
+  // The plain rest travels while the scheme works.
+  const std::vector<Range> rest = ranges_of(plain_slots(state, job.step));
+  const at::Tensor wire =
+      at::empty({numel_of(rest)}, options.dtype(plain_dtype()));
+  const auto scale = static_cast<float>(1.0 / group.size());
+  std::int64_t at = 0;
+  for (const Range& range : rest) {
+    ops::scale_cast(
+        job.gradients.narrow(0, range.begin, range.size),
+        scale,
+        wire.narrow(0, at, range.size));
+    at += range.size;
+  }
+  comm::Pending plain;
+  if (!rest.empty()) {
+    plain = group.all_reduce(wire, comm::ReduceOp::Sum, job.purpose);
+  }
+
+  if (!is_dense(job.step) && packed.numel > 0) {
+    if (!state.residual.defined()) {
+      state.residual = at::zeros({packed.numel}, options);
+    }
+    at = 0;
+    for (const Range& range : packed.ranges) {
+      at::Tensor part = state.residual.narrow(0, at, range.size);
+      const at::Tensor from =
+          job.gradients.narrow(0, range.begin, range.size);
+      if (options_.error_feedback) {
+        part.add_(from);
+      } else {
+        part.copy_(from);
+      }
+      at += range.size;
+    }
+    // Where the tensors are neighbours the estimate is written in their place.
+    const bool in_place = packed.ranges.size() == 1;
+    const at::Tensor estimate = in_place
+        ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
+        : at::empty({packed.numel}, options);
+    Rounds rounds = exchange(
+        {&packed, state.residual, estimate, &group, job.purpose, job.step});
+    while (rounds.resume()) {
+      co_yield rounds.take_pending();
+    }
+    at = 0;
+    for (const Range& range : packed.ranges) {
+      if (!in_place) {
+        at::Tensor to = job.gradients.narrow(0, range.begin, range.size);
+        to.copy_(estimate.narrow(0, at, range.size));
+      }
+      at += range.size;
+    }
+  }
+
+  co_yield std::move(plain);
+  at = 0;
+  for (const Range& range : rest) {
+    ops::scale_cast(
+        wire.narrow(0, at, range.size),
+        1.0f,
+        job.gradients.narrow(0, range.begin, range.size));
+    at += range.size;
+  }
+}
+
+std::int64_t CompressedReducer::bytes(
+    std::size_t bucket, int members, int rank, std::int64_t step) const {
+  if (members == 1) {
+    return 0;
+  }
+  const State& state = states_[bucket];
+  const std::int64_t plain = comm::all_reduce_bytes(
+      numel_of(ranges_of(plain_slots(state, step))),
+      static_cast<std::int64_t>(c10::elementSize(plain_dtype())),
+      members,
+      rank);
+  return plain +
+      (is_dense(step) || state.packed.numel == 0
+           ? 0
+           : exchange_bytes(state.packed, members, rank));
+}
+
+std::int64_t CompressedReducer::payload_bits(
+    std::size_t bucket, int members, std::int64_t step) const {
+  const State& state = states_[bucket];
+  const std::int64_t plain = numel_of(ranges_of(plain_slots(state, step))) *
+      static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype()));
+  return plain +
+      (is_dense(step) || state.packed.numel == 0
+           ? 0
+           : exchange_bits(state.packed, members));
+}
+
+void CompressedReducer::archive(
+    state::Archive& archive, const std::string& prefix) {
+  for (State& state : states_) {
+    archive.tensor(
+        str(prefix, "residual.", state.packed.bucket),
+        state.residual,
+        state::Share::Own);
+    archive_more(archive, prefix, state.packed);
+  }
+}
+
+std::vector<at::Tensor> CompressedReducer::residual_squares() const {
+  std::vector<at::Tensor> squares;
+  for (const State& state : states_) {
+    if (state.residual.defined() && options_.error_feedback) {
+      squares.push_back(at::dot(state.residual, state.residual));
+    }
+  }
+  return squares;
+}
+
+}  // namespace abtrain::compress

@@ -1,0 +1,249 @@
+#include "compress/gradient_exchange.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace abtrain::compress {
+
+GradientExchange::GradientExchange(
+    const ReducerOptions& options, std::uint64_t seed)
+    : options_(options), reducer_(make_reducer(options, seed)) {}
+
+void GradientExchange::bind(
+    std::vector<Slot> slots,
+    at::Tensor gradients,
+    comm::Communicator& group,
+    comm::Purpose purpose) {
+  ABT_ASSERT(step_ < 0, "an exchange is under way");
+  gradients_ = std::move(gradients);
+  group_ = &group;
+  purpose_ = purpose;
+  std::vector<Bucket> buckets = make_buckets(slots, options_.bucket_mb);
+  buckets_ = buckets.size();
+  std::unordered_map<std::string, std::size_t> bucket_of;
+  sizes_.clear();
+  for (std::size_t b = 0; b < buckets_; ++b) {
+    sizes_.push_back(buckets[b].slots.size());
+    for (const Slot& slot : buckets[b].slots) {
+      bucket_of.emplace(slot.name, b);
+    }
+  }
+  bucket_of_.clear();
+  for (const Slot& slot : slots) {
+    const auto found = bucket_of.find(slot.name);
+    bucket_of_.push_back(found == bucket_of.end() ? buckets_ : found->second);
+  }
+  reducer_->bind(std::move(buckets));
+}
+
+void GradientExchange::release() {
+  ABT_ASSERT(step_ < 0, "an exchange is under way");
+  gradients_.reset();
+  group_ = nullptr;
+  buckets_ = 0;
+  bucket_of_.clear();
+  sizes_.clear();
+  reducer_->bind({});
+}
+
+bool GradientExchange::is_evaluated(std::int64_t t) const {
+  return options_.evaluate_every > 0 && t % options_.evaluate_every == 0 &&
+      group_->size() > 1;
+}
+
+void GradientExchange::begin(std::int64_t t) {
+  ABT_ASSERT(step_ < 0, "step ", step_ + 1, " is not finished");
+  if (!is_evaluated(t)) {
+    step_ = t;
+    started_ = 0;
+    missing_ = sizes_;
+    open_.clear();
+  }
+}
+
+void GradientExchange::ready(std::size_t index) {
+  if (step_ < 0 || bucket_of_[index] == buckets_) {
+    return;
+  }
+  std::size_t& missing = missing_[bucket_of_[index]];
+  ABT_ASSERT(missing > 0, "a gradient was ready twice in a step");
+  --missing;
+  while (started_ < buckets_ && missing_[started_] == 0) {
+    start_bucket();
+  }
+}
+
+void GradientExchange::start(std::int64_t t) {
+  begin(t);
+  if (step_ < 0) {
+    return;  // evaluated: in finish()
+  }
+  while (started_ < buckets_) {
+    start_bucket();
+  }
+}
+
+void GradientExchange::start_bucket() {
+  const at::NoGradGuard no_grad;
+  open_.emplace_back(Open{
+      reducer_->reduce({started_, gradients_, group_, purpose_, step_}), {}});
+  ++started_;
+  // The new one first: its collective then travels while others are waited for.
+  const auto step_on = [this](std::optional<Open>& open) {
+    if (open && !advance(*open)) {
+      open.reset();
+    }
+  };
+  step_on(open_.back());
+  for (std::size_t b = 0; b + 1 < open_.size(); ++b) {
+    step_on(open_[b]);
+  }
+}
+
+bool GradientExchange::advance(Open& open) {
+  const c10::Device device = gradients_.device();
+  if (open.last) {
+    count(Part::Encode, *std::exchange(open.last, {}));
+  }
+  auto waiting = device::Span::begin(device);
+  open.rounds.wait();
+  waiting.end();
+  count(Part::Collective, std::move(waiting));
+  auto working = device::Span::begin(device);
+  const bool more = open.rounds.resume();
+  working.end();
+  if (more) {
+    open.last = std::move(working);
+  } else {
+    count(Part::Decode, std::move(working));
+  }
+  return more;
+}
+
+std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  at::Tensor exact;
+  Costs before;
+  if (is_evaluated(t)) {
+    settle(true);
+    before = costs_;
+    exact = gradients_.clone();
+    group_->all_reduce(exact, comm::ReduceOp::Mean, comm::Purpose::Metrics)
+        .wait();
+    step_ = t;
+    started_ = 0;
+    open_.clear();
+  } else if (step_ < 0) {
+    begin(t);
+  }
+  ABT_ASSERT(step_ == t, "step ", t, " ends, but ", step_, " was begun");
+  while (started_ < buckets_) {
+    start_bucket();
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (std::optional<Open>& open : open_) {
+      if (!open) {
+        continue;
+      }
+      if (advance(*open)) {
+        more = true;
+      } else {
+        open.reset();
+      }
+    }
+  }
+  open_.clear();
+  step_ = -1;
+  settle(false);
+  if (exact.defined()) {
+    return evaluate(exact, before, t);
+  }
+  return {};
+}
+
+Evaluation GradientExchange::evaluate(
+    const at::Tensor& exact, const Costs& before, std::int64_t t) {
+  settle(true);
+  Evaluation result;
+  result.costs = {
+      costs_.encode - before.encode,
+      costs_.collective - before.collective,
+      costs_.decode - before.decode};
+  const auto norm = at::dot(exact, exact).item<double>();
+  exact.sub_(gradients_);
+  result.vnmse =
+      norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0;
+  at::Tensor squares = at::zeros({1}, gradients_.options());
+  for (const at::Tensor& square : reducer_->residual_squares()) {
+    squares.add_(square);
+  }
+  group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics)
+      .wait();
+  result.residual_norm = std::sqrt(squares.item<double>());
+  std::int64_t payload = 0;
+  std::int64_t sent = 0;
+  for (std::size_t b = 0; b < buckets_; ++b) {
+    payload += reducer_->payload_bits(b, group_->size(), t);
+    sent += reducer_->bytes(b, group_->size(), group_->rank(), t);
+  }
+  const auto numel = static_cast<double>(gradients_.numel());
+  result.payload_bits = static_cast<double>(payload) / numel;
+  result.sent_bits = 8.0 * static_cast<double>(sent) / numel;
+  return result;
+}
+
+void GradientExchange::count(Part part, device::Span span) {
+  spans_.emplace_back(part, std::move(span));
+  settle(false);
+}
+
+void GradientExchange::settle(bool wait) {
+  while (!spans_.empty()) {
+    const auto seconds = spans_.front().second.seconds(wait);
+    if (!seconds) {
+      return;
+    }
+    double& sum = spans_.front().first == Part::Encode ? costs_.encode
+        : spans_.front().first == Part::Decode         ? costs_.decode
+                                                       : costs_.collective;
+    sum += *seconds;
+    spans_.pop_front();
+  }
+}
+
+const Costs& GradientExchange::costs() {
+  settle(true);
+  return costs_;
+}
+
+void GradientExchange::archive(
+    state::Archive& archive, const std::string& prefix) {
+  reducer_->archive(archive, prefix);
+}
+
+ExchangePlan::ExchangePlan(
+    const ReducerOptions& options, std::vector<Slot> slots)
+    : reducer_(make_reducer(options, 0)) {
+  std::vector<Bucket> buckets =
+      make_buckets(std::move(slots), options.bucket_mb);
+  buckets_ = buckets.size();
+  reducer_->bind(std::move(buckets));
+}
+
+std::int64_t ExchangePlan::bytes(
+    int members, int rank, std::int64_t step) const {
+  std::int64_t total = 0;
+  for (std::size_t b = 0; b < buckets_; ++b) {
+    total += reducer_->bytes(b, members, rank, step);
+  }
+  return total;
+}
+
+}  // namespace abtrain::compress

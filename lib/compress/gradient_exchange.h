@@ -1,0 +1,117 @@
+// The averaging of a flat buffer of gradients in buckets that overlap: while one
+// bucket's collective travels, the next ones are still being computed, and
+// encoded.
+//
+// A bucket starts when the last of its slots is ready and all buckets before it
+// have started; each start moves the open ones on by a round. So the collectives
+// have one order, whatever the timing: the same on all members.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compress/reducer.h"
+#include "device/span.h"
+
+namespace abtrain::compress {
+
+// Seconds of this worker in all steps so far.
+struct Costs {
+  double encode = 0;      // up to the last collective of a bucket
+  double collective = 0;  // waiting for collectives
+  double decode = 0;      // from there on
+};
+
+// The estimate of one step against the true mean.
+struct Evaluation {
+  double vnmse = 0;          // |estimate - mean|^2 / |mean|^2; 0 for mean 0
+  double residual_norm = 0;  // root of the members' mean square
+  double payload_bits = 0;   // a coordinate
+  double sent_bits = 0;      // a coordinate, by this member
+  Costs costs;               // of this step
+};
+
+class GradientExchange {
+ public:
+  GradientExchange(const ReducerOptions& options, std::uint64_t seed);
+
+  // From now on `gradients` (flat, fp32) in these slots, averaged over `group`,
+  // which outlives it; forgets all residuals.
+  void bind(
+      std::vector<Slot> slots,
+      at::Tensor gradients,
+      comm::Communicator& group,
+      comm::Purpose purpose = comm::Purpose::Gradient);
+  // Lets go of buffers and residuals until the next bind().
+  void release();
+
+  // Step t begins: buckets may start as their slots become ready, in any
+  // thread, one at a time. Without this they start in finish(). Steps that are
+  // evaluated do not overlap.
+  void begin(std::int64_t t);
+  // The gradient of slot `index` (of bind()'s order) is final.
+  void ready(std::size_t index);
+  // Starts what has not started; returns when all gradients are averaged.
+  // Something in steps that are evaluated. A step that was begun must be
+  // finished, or the exchange dropped.
+  std::optional<Evaluation> finish(std::int64_t t);
+  // Starts all buckets of step t, to be finished by finish(t) later.
+  void start(std::int64_t t);
+
+  const Costs& costs();
+  std::string name() const {
+    return reducer_->name();
+  }
+  void archive(state::Archive& archive, const std::string& prefix);
+
+ private:
+  enum class Part { Encode, Collective, Decode };
+  struct Open {
+    Rounds rounds;
+    std::optional<device::Span> last;  // the work since the last collective
+  };
+
+  void start_bucket();
+  // Moves an open bucket on by a round; false when it is through.
+  bool advance(Open& open);
+  void count(Part part, device::Span span);
+  void settle(bool wait);
+  bool is_evaluated(std::int64_t t) const;
+  Evaluation evaluate(
+      const at::Tensor& exact, const Costs& before, std::int64_t t);
+
+  ReducerOptions options_;
+  std::unique_ptr<Reducer> reducer_;
+  at::Tensor gradients_;
+  comm::Communicator* group_ = nullptr;
+  comm::Purpose purpose_ = comm::Purpose::Gradient;
+  std::size_t buckets_ = 0;
+  std::vector<std::size_t> bucket_of_;  // of each slot
+  std::vector<std::size_t> sizes_;      // slots of each bucket
+  std::vector<std::size_t> missing_;    // of them not ready yet
+  std::int64_t step_ = -1;              // begun, not finished
+  std::size_t started_ = 0;
+  std::vector<std::optional<Open>> open_;
+  Costs costs_;
+  std::deque<std::pair<Part, device::Span>> spans_;
+};
+
+// Bytes that member `rank` of `members` sends in step t: for `plan`.
+class ExchangePlan {
+ public:
+  ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
+  std::int64_t bytes(int members, int rank, std::int64_t step) const;
+
+ private:
+  std::unique_ptr<Reducer> reducer_;
+  std::size_t buckets_;
+};
+
+}  // namespace abtrain::compress

@@ -1,0 +1,85 @@
+// Work that goes on between collectives: a coroutine that yields each Pending
+// that it must wait for. Whoever holds it lets several of them take turns, so
+// that one's collective travels while another one computes.
+//
+//   Rounds mean(at::Tensor x, comm::Communicator& c, comm::Purpose p) {
+//     co_yield c.all_reduce(x, comm::ReduceOp::Sum, p);
+//     x.div_(c.size());
+//   }
+//
+// What is a guard of its thread (at::NoGradGuard) must not live across a
+// co_yield: the holder has it around resume().
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include "comm/communicator.h"
+
+namespace abtrain::compress {
+
+class [[nodiscard]] Rounds {
+ public:
+  struct promise_type {
+    comm::Pending pending;
+    std::exception_ptr error;
+
+    Rounds get_return_object() {
+      return Rounds(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
+    std::suspend_always initial_suspend() noexcept {
+      return {};
+    }
+    std::suspend_always final_suspend() noexcept {
+      return {};
+    }
+    std::suspend_always yield_value(comm::Pending next) {
+      pending = std::move(next);
+      return {};
+    }
+    void return_void() {}
+    void unhandled_exception() {
+      error = std::current_exception();
+    }
+  };
+
+  Rounds(Rounds&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)) {}
+  Rounds& operator=(Rounds&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Rounds() {
+    if (handle_) {
+      // A collective under way still writes to the coroutine's tensors.
+      { const comm::Pending last = take_pending(); }
+      handle_.destroy();
+    }
+  }
+
+  // Works up to the next collective, which is then pending; false when there is
+  // none. What was pending must have been waited for. Throws what the coroutine
+  // throws.
+  bool resume() {
+    handle_.resume();
+    if (handle_.promise().error) {
+      std::rethrow_exception(std::exchange(handle_.promise().error, {}));
+    }
+    return !handle_.done();
+  }
+  comm::Pending take_pending() {
+    return std::exchange(handle_.promise().pending, {});
+  }
+  // Waits for what is pending; nothing is between two rounds.
+  void wait() {
+    handle_.promise().pending.wait();
+  }
+
+ private:
+  explicit Rounds(std::coroutine_handle<promise_type> handle)
+      : handle_(handle) {}
+  std::coroutine_handle<promise_type> handle_;
+};
+
+}  // namespace abtrain::compress

@@ -1,0 +1,11 @@
+#include "base/error.h"
+#include "compress/schemes.h"
+
+namespace abtrain::compress {
+
+std::unique_ptr<Reducer> make_thc(
+    const ReducerOptions&, std::uint64_t /*seed*/) {
+  throw Error(ErrorKind::Config, "reducer.name: thc is not there yet");
+}
+
+}  // namespace abtrain::compress

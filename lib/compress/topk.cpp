@@ -1,0 +1,11 @@
+#include "base/error.h"
+#include "compress/schemes.h"
+
+namespace abtrain::compress {
+
+std::unique_ptr<Reducer> make_topk(
+    const ReducerOptions&, std::uint64_t /*seed*/) {
+  throw Error(ErrorKind::Config, "reducer.name: topk is not there yet");
+}
+
+}  // namespace abtrain::compress

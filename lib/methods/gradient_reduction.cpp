@@ -1,0 +1,84 @@
+#include "methods/gradient_reduction.h"
+
+#include <utility>
+
+#include "methods/method.h"
+
+namespace abtrain::methods {
+
+GradientReduction::GradientReduction(
+    const compress::ReducerOptions& options,
+    std::uint64_t seed,
+    Observer& observer)
+    : exchange_(options, seed), observer_(observer) {}
+
+void GradientReduction::bind(
+    optim::ParameterBlock& block, comm::Communicator& group) {
+  hooks_.reset();
+  exchange_.bind(slots_of(block), block.gradients(), group);
+  // Alone there is nothing to send early.
+  if (group.size() > 1) {
+    hooks_.emplace(
+        block, [this](std::size_t index) { exchange_.ready(index); });
+  }
+}
+
+void GradientReduction::release() {
+  hooks_.reset();
+  exchange_.release();
+}
+
+void GradientReduction::reduce(std::int64_t t) {
+  if (const auto evaluation = exchange_.finish(t)) {
+    observer_.compressed(t + 1, *evaluation);
+  }
+}
+
+std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block) {
+  std::vector<compress::Slot> slots;
+  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+    const optim::ParameterRef& p = block.parameters()[i];
+    slots.push_back(
+        {p.name, block.offset(i), p.tensor->sizes().vec(), p.position});
+  }
+  return slots;
+}
+
+std::vector<compress::Slot> dense_slots(const nn::Model& model) {
+  return factor_slots(
+      model,
+      std::vector<std::int64_t>(model.weights().size(), 0),
+      nn::Factor::A);
+}
+
+std::vector<compress::Slot> factor_slots(
+    const nn::Model& model,
+    const std::vector<std::int64_t>& ranks,
+    nn::Factor which) {
+  std::vector<compress::Slot> slots;
+  std::int64_t offset = 0;
+  const auto add = [&](const std::string& name,
+                       std::vector<std::int64_t> sizes,
+                       int position) {
+    slots.push_back({name, offset, std::move(sizes), position});
+    offset += slots.back().numel();
+  };
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const nn::NamedWeight& w = model.weights()[i];
+    if (ranks[i] > 0) {
+      add(w.name, w.weight->stored_sizes(which, ranks[i]), w.position);
+    }
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const nn::NamedWeight& w = model.weights()[i];
+    if (ranks[i] == 0) {
+      add(w.name, w.weight->sizes(), w.position);
+    }
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    add(p.name, p.tensor->sizes().vec(), p.position);
+  }
+  return slots;
+}
+
+}  // namespace abtrain::methods
