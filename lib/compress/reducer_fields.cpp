@@ -5,6 +5,17 @@
 
 namespace abtrain::compress {
 
+namespace {
+
+// Of a text that was checked when it was read.
+std::int64_t number(const std::string& text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
 std::vector<std::string> reducer_names() {
   return {
       "plain",
@@ -22,12 +33,14 @@ std::int64_t min_numel(const ReducerOptions& options) {
   if (options.min_numel == "auto") {
     return options.name == "hylo" ? 16384 : 4096;
   }
-  std::int64_t value = 0;
-  std::from_chars(
-      options.min_numel.data(),
-      options.min_numel.data() + options.min_numel.size(),
-      value);
-  return value;
+  return number(options.min_numel);
+}
+
+std::int64_t chunk_size(const ReducerOptions& options) {
+  if (options.chunk == "auto") {
+    return options.bits < 1 ? 128 : 64;
+  }
+  return number(options.chunk);
 }
 
 Fields fields_of(ReducerOptions& o, const std::string& extra) {

@@ -33,6 +33,8 @@ struct ReducerOptions {
 // Of all reducers, "plain" first.
 std::vector<std::string> reducer_names();
 
+// `chunk` as a number.
+std::int64_t chunk_size(const ReducerOptions& options);
 // `min_numel` as a number; auto: 16384 for hylo, 4096 for the others.
 std::int64_t min_numel(const ReducerOptions& options);
 

@@ -88,6 +88,12 @@ void AbTraining::before_backward(std::int64_t t) {
   }
 }
 
+bool AbTraining::sends_early() const {
+  return phase_ == Phase::Ab
+      ? group_->size() > 1
+      : !local_steps() && context_.world.size() > 1;
+}
+
 void AbTraining::reduce_gradients(std::int64_t t) {
   if (GradientReduction* now = reduction()) {
     now->reduce(t);

@@ -31,6 +31,7 @@ class AbTraining : public Method {
     return context_.options.factor_lr_scale;
   }
   void before_backward(std::int64_t t) override;
+  bool sends_early() const override;
   void reduce_gradients(std::int64_t t) override;
   compress::Costs costs() override;
   void after_step(std::int64_t t) override;

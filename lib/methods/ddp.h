@@ -20,6 +20,9 @@ class DataParallel : public Method {
   void before_backward(std::int64_t t) override {
     reduction_.before_backward(t);
   }
+  bool sends_early() const override {
+    return context_.world.size() > 1;
+  }
   void reduce_gradients(std::int64_t t) override {
     reduction_.reduce(t);
   }

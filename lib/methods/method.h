@@ -74,6 +74,10 @@ class Method {
   // Before the last backward pass of step t, where it may send gradients as they
   // come: not of one that is captured or replayed.
   virtual void before_backward(std::int64_t /*t*/) {}
+  // Whether before_backward() would now send some.
+  virtual bool sends_early() const {
+    return false;
+  }
   // After it: averages block().gradients().
   virtual void reduce_gradients(std::int64_t t) = 0;
   // After t steps are done.

@@ -7,6 +7,7 @@
 #include "base/scalars.h"
 #include "base/text.h"
 #include "comm/groups.h"
+#include "compress/reducer_check.h"
 #include "data/dataset.h"
 
 namespace abtrain::run {
@@ -145,6 +146,42 @@ void check_data(const RunOptions& run, Conflicts& out) {
   }
 }
 
+// `section`: "reducer", or "method.full_phase.reducer".
+void check_reducer(
+    const compress::ReducerOptions& reducer,
+    const std::string& section,
+    std::int64_t members,
+    Conflicts& out) {
+  for (const compress::ReducerConflict& conflict :
+       compress::check(reducer, members)) {
+    std::vector<std::string> keys;
+    for (const std::string& key : conflict.keys) {
+      keys.push_back(section + "." + key);
+    }
+    out.push_back({keys, conflict.message});
+  }
+}
+
+void check_full_phase(const RunOptions& o, Conflicts& out) {
+  const methods::FullPhaseOptions& full = o.method.full_phase;
+  const bool same = full.reducer.name == "same";
+  if (!same) {
+    check_reducer(
+        full.reducer, "method.full_phase.reducer", o.workers, out);
+  }
+  const std::string& name = same ? o.reducer.name : full.reducer.name;
+  if (full.sync_every > 1 && name != "plain") {
+    out.push_back(
+        {{"method.full_phase.sync_every",
+          same ? "reducer.name" : "method.full_phase.reducer.name",
+          "method.name"},
+         str("local steps average parameters, plainly, but the dense phases' "
+             "reducer is ",
+             name,
+             "; expected 1, or method.full_phase.reducer.name plain")});
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> check(const RunOptions& options) {
@@ -152,7 +189,9 @@ std::vector<Conflict> check(const RunOptions& options) {
   check_data(options, out);
   if (options.method.name == "ab") {
     check_ab(options, out);
+    check_full_phase(options, out);
   }
+  check_reducer(options.reducer, "reducer", options.workers, out);
   check_schedule(options, out);
   if (options.model.weights == "none" && !options.model.fresh.empty()) {
     out.push_back(

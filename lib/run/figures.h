@@ -29,8 +29,15 @@ struct TrafficSplit {
   }
 };
 
+// Seconds of averaging gradients; encode and decode are part of `compute`,
+// collective of `communication`.
+struct ReducerSplit {
+  double encode = 0, collective = 0, decode = 0;
+};
+
 struct WorkerFigures {
   TimeSplit seconds;
+  ReducerSplit reducer;
   TrafficSplit traffic;
   double trained_parameters = 0;  // that this worker trains at the end
 };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "compress/reducer.h"
 #include "run/recorder.h"
 
 namespace abtrain::run {
@@ -25,6 +26,10 @@ double mean(const std::vector<WorkerFigures>& workers, const Get& get) {
 // a / b, or null where there is nothing to compare with (one worker).
 ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
+}
+
+std::string reducer_name(const RunOptions& options) {
+  return compress::make_reducer(options.reducer, options.seed)->name();
 }
 
 std::string percent(const ordered_json& value, int decimals) {
@@ -55,6 +60,11 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
   const auto seconds = [&](double TimeSplit::*member) {
     return mean(workers, [&](const WorkerFigures& w) {
       return w.seconds.*member;
+    });
+  };
+  const auto reducer = [&](double ReducerSplit::*member) {
+    return mean(workers, [&](const WorkerFigures& w) {
+      return w.reducer.*member;
     });
   };
   const double bytes =
@@ -109,6 +119,11 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
         {"data", seconds(&TimeSplit::data)},
         {"evaluate", seconds(&TimeSplit::evaluate)},
         {"checkpoint", seconds(&TimeSplit::checkpoint)}}},
+      {"reducer",
+       {{"name", reducer_name(options)},
+        {"encode_seconds", reducer(&ReducerSplit::encode)},
+        {"collective_seconds", reducer(&ReducerSplit::collective)},
+        {"decode_seconds", reducer(&ReducerSplit::decode)}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", layers_json(result.layers)}};
@@ -195,6 +210,18 @@ std::string report_table(
           human_seconds(time["data"].get<double>()),
           "; evaluation ",
           human_seconds(time["evaluate"].get<double>())));
+  const ordered_json& reducer = s["reducer"];
+  const double coding = reducer["encode_seconds"].get<double>() +
+      reducer["decode_seconds"].get<double>();
+  if (!traffic["vs_fp32"].is_null()) {
+    row("  reducer",
+        str(reducer["name"].get<std::string>(),
+            ": encode and decode ",
+            human_seconds(coding),
+            " (",
+            percent(share(coding, time["train"].get<double>()), 1),
+            " of the training), of the compute"));
+  }
   if (!s["layers"].empty()) {
     out += "  layer                     m       n    rank  energy kept: first cut   last\n";
     for (const ordered_json& l : s["layers"]) {

@@ -288,6 +288,14 @@ TrainResult Trainer::run() {
   return result;
 }
 
+compress::Costs Trainer::reducer_costs() const {
+  const compress::Costs now = method_->costs();
+  return {
+      costs_before_.encode + now.encode,
+      costs_before_.collective + now.collective,
+      costs_before_.decode + now.decode};
+}
+
 WorkerFigures Trainer::figures() const {
   const auto bytes = [&](comm::Purpose purpose) {
     return static_cast<double>(meter_.of(purpose).bytes);
@@ -306,6 +314,8 @@ WorkerFigures Trainer::figures() const {
   f.seconds.data = waited_before_ + batches_->waited();
   f.seconds.compute = f.seconds.train - f.seconds.communication -
                       f.seconds.svd - f.seconds.data;
+  const compress::Costs costs = reducer_costs();
+  f.reducer = {costs.encode, costs.collective, costs.decode};
   f.trained_parameters = static_cast<double>(method_->block().numel());
   return f;
 }

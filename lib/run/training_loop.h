@@ -37,6 +37,7 @@ class Trainer {
   }
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
+  compress::Costs reducer_costs() const;
   WorkerFigures figures() const;
   double train_seconds() const {
     return watch_.seconds() - evaluate_seconds_ - checkpoint_seconds_;
@@ -86,6 +87,7 @@ class Trainer {
   double checkpoint_seconds_ = 0;
   double svd_before_ = 0;    // before a resume, as is the next
   double waited_before_ = 0;
+  compress::Costs costs_before_;
   double metrics_seconds_ = 0;
   double total_seconds_ = 0;
   TrafficSplit by_phase_;    // full_phase, ab_phase, switches only

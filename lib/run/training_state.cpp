@@ -57,12 +57,15 @@ void Trainer::archive_figures(state::Archive& archive) {
   ordered_json traffic = to_json(meter_.scopes());
   std::vector<double> phases = {
       by_phase_.full_phase, by_phase_.ab_phase, by_phase_.switches};
+  const compress::Costs now = reducer_costs();
+  std::vector<double> costs = {now.encode, now.collective, now.decode};
   archive.value("seconds", seconds);
   archive.value("evaluate_seconds", evaluate_seconds_);
   archive.value("checkpoint_seconds", checkpoint_seconds_);
   archive.value("metrics_seconds", metrics_seconds_);
   archive.value("svd_seconds", svd);
   archive.value("data_seconds", waited);
+  archive.value("reducer_seconds", costs);
   archive.value("traffic", traffic);
   archive.value("traffic_by_phase", phases);
   archive.value("last_loss", last_loss_);
@@ -81,6 +84,13 @@ void Trainer::archive_figures(state::Archive& archive) {
       "the checkpoint's traffic_by_phase has ",
       phases.size(),
       " values, expected 3");
+  ABT_CHECK(
+      costs.size() == 3,
+      DamagedData,
+      "the checkpoint's reducer_seconds has ",
+      costs.size(),
+      " values, expected 3");
+  costs_before_ = {costs[0], costs[1], costs[2]};
   svd_before_ = svd;
   waited_before_ = waited;
   watch_ = Stopwatch(seconds);

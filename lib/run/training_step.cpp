@@ -46,7 +46,7 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
           " was captured with tensors that lie elsewhere now");
       pass_graph_.replay();
     } else {
-      if (k + 1 == count) {
+      if (k + 1 == count && may_overlap()) {
         in_.method.before_backward(t);
       }
       pass();
@@ -162,9 +162,22 @@ void TrainingStep::prepare(std::int64_t t) {
     layout_ = in_.method.layout();
     steps_ = 0;
   }
-  if (captures_ && steps_++ == kEagerSteps && lasts(t)) {
+  if (captures_ && steps_++ == kEagerSteps && is_worth_capturing(t)) {
     capture(t);
   }
+}
+
+// The backward passes of workers that share a GPU run in one thread of LibTorch,
+// which must not wait there for another worker.
+bool TrainingStep::may_overlap() const {
+  return !in_.inputs.device.is_cuda() || in_.inputs.turn == nullptr;
+}
+
+bool TrainingStep::is_worth_capturing(std::int64_t t) const {
+  const bool overlaps = options_.cuda_graphs == "auto" &&
+      in_.inputs.device.is_cuda() && may_overlap() &&
+      in_.method.sends_early();
+  return !overlaps && lasts(t);
 }
 
 bool TrainingStep::lasts(std::int64_t t) const {

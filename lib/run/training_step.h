@@ -5,7 +5,9 @@
 // On a GPU both are captured (device/graph.h), apart: after each change of the
 // method's layout the first kEagerSteps run operator by operator, then the
 // passes are captured and replayed until the tensors move again. A phase that
-// is over within kWorthSteps of that is not captured. Where a capture fails,
+// is over within kWorthSteps of that is not captured. Nor, with `auto`, are
+// passes that send gradients on their way from a GPU of one worker alone: there
+// the network is what a step waits for. Where a capture fails,
 // the worker goes on operator by operator (`train.cuda_graphs: on`:
 // Error(Config)).
 //
@@ -58,7 +60,9 @@ class TrainingStep {
 
  private:
   void prepare(std::int64_t t);
+  bool may_overlap() const;
   bool lasts(std::int64_t t) const;
+  bool is_worth_capturing(std::int64_t t) const;
   void capture(std::int64_t t);
   void meet();
   std::uint64_t addresses() const;

@@ -149,6 +149,47 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:2:9: error: train.cuda_graphs: graphs need a GPU, but device is "
       "cpu; auto takes them where there is one"}},
+    {"onebit_without_feedback",
+     "reducer: {name: onebit, error_feedback: false}\n",
+     {},
+     {"c.yaml:1:25: error: reducer.error_feedback: onebit says so little of "
+      "each gradient that it only works with what it left out before: expected "
+      "true"}},
+    {"bits_below_the_norms",
+     "reducer: {name: topk-chunked, chunk: 16, bits: 1}\n",
+     {},
+     {"c.yaml:1:42: error: reducer.bits: the norms of chunks of 16 alone take 1 "
+      "bits: expected more, got 1"}},
+    {"bits_above_everything",
+     "reducer: {name: topk, bits: 64}\n",
+     {},
+     {"c.yaml:1:23: error: reducer.bits: topk sends everything at 48 (a value "
+      "of 16 and an index of 32 bits), got 64"}},
+    {"block_that_is_no_power",
+     "reducer: {name: thc, block: 1000}\n",
+     {},
+     {"c.yaml:1:22: error: reducer.block: expected a power of two, got 1000"}},
+    {"int8_of_many_workers",
+     "method: {name: ddp}\nworkers: 128\nreducer: {name: hylo}\n",
+     {"reducer.transport=int8"},
+     {"--set reducer.transport=int8: error: reducer.transport: int8 holds the "
+      "sum of at most 127 workers' codes, but a group has 128; expected a2a or "
+      "gather"}},
+    {"compressed_local_steps",
+     "method: {full_phase: {sync_every: 10}}\nreducer: {name: powersgd}\n",
+     {},
+     {"c.yaml:2:11: error: method.full_phase.sync_every: local steps average "
+      "parameters, plainly, but the dense phases' reducer is powersgd; expected "
+      "1, or method.full_phase.reducer.name plain"}},
+    {"dense_phases_reducer",
+     "method:\n  full_phase: {reducer: {name: thc, block: 3}}\n",
+     {},
+     {"c.yaml:2:37: error: method.full_phase.reducer.block: expected a power of "
+      "two, got 3"}},
+    {"keys_of_another_reducer",
+     "reducer: {name: plain, error_feedback: false, block: 1000, bits: 64}\n",
+     {},
+     {}},
     {"no_conflict_with_a_wrong_value",
      "workers: 4\nmethod: {group_size: 0}\n",
      {},

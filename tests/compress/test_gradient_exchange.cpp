@@ -1,0 +1,173 @@
+#include "compress/gradient_exchange.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/meter.h"
+#include "comm/run_workers.h"
+
+namespace abtrain::compress {
+namespace {
+
+using comm::Communicator;
+using comm::Purpose;
+
+constexpr std::int64_t kLayer = 150000;  // 0.57 MiB
+
+// Four layers in small buckets: the first of two, then one each.
+std::vector<Slot> four_layers() {
+  std::vector<Slot> slots;
+  for (int i = 0; i < 4; ++i) {
+    slots.push_back({str("w", i), i * kLayer, {kLayer}, i});
+  }
+  return slots;
+}
+
+ReducerOptions small_buckets() {
+  ReducerOptions options;
+  options.bucket_mb = 0.5;
+  return options;
+}
+
+TEST(GradientExchange, StartsABucketWhenItsSlotsAndThoseBeforeAreReady) {
+  comm::run_workers(2, 20, [](Communicator& base) {
+    comm::TrafficMeter meter;
+    auto world = metered(base.split(0, base.rank()), "world", meter);
+    const auto calls = [&] { return meter.of(Purpose::Gradient).calls; };
+    const at::Tensor flat = at::zeros({4 * kLayer});
+    GradientExchange exchange(small_buckets(), 1);
+    exchange.bind(four_layers(), flat, *world);
+    for (std::int64_t t = 0; t < 2; ++t) {
+      for (int i = 0; i < 4; ++i) {
+        flat.narrow(0, i * kLayer, kLayer).fill_(i + 10 * world->rank());
+      }
+      const auto before = calls();
+      exchange.begin(t);
+      exchange.ready(2);
+      EXPECT_EQ(calls() - before, 0);  // 3 is sent first
+      exchange.ready(3);
+      EXPECT_EQ(calls() - before, 2);
+      exchange.ready(0);
+      EXPECT_EQ(calls() - before, 2);
+      exchange.finish(t);  // 1 was never ready, and is sent all the same
+      EXPECT_EQ(calls() - before, 4);
+      for (int i = 0; i < 4; ++i) {
+        EXPECT_TRUE(
+            flat.narrow(0, i * kLayer, kLayer).eq(i + 5).all().item<bool>());
+      }
+    }
+  });
+}
+
+TEST(GradientExchange, GivesTheSameBitsWithAndWithoutOverlap) {
+  std::vector<at::Tensor> results(6);
+  comm::run_workers(3, 20, [&](Communicator& world) {
+    for (const bool overlaps : {true, false}) {
+      ReducerOptions options = small_buckets();
+      options.dtype = "bf16";
+      const at::Tensor flat = at::randn(
+          {4 * kLayer},
+          at::detail::createCPUGenerator(7 + world.rank()),
+          at::kFloat);
+      GradientExchange exchange(options, 1);
+      exchange.bind(four_layers(), flat, world);
+      if (overlaps) {
+        exchange.begin(0);
+        for (const std::size_t slot : {3, 1, 0, 2}) {
+          exchange.ready(slot);
+        }
+      }
+      exchange.finish(0);
+      results[world.rank() + (overlaps ? 3 : 0)] = flat;
+    }
+  });
+  for (const at::Tensor& result : results) {
+    EXPECT_TRUE(result.equal(results[0]));
+  }
+}
+
+TEST(GradientExchange, StartedEarlyItEndsLater) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    const at::Tensor flat = at::full({4 * kLayer}, world.rank() * 2.0f);
+    GradientExchange exchange(small_buckets(), 1);
+    exchange.bind(four_layers(), flat, world, Purpose::Sync);
+    exchange.start(4);
+    exchange.finish(4);
+    EXPECT_TRUE(flat.eq(1).all().item<bool>());
+  });
+}
+
+TEST(GradientExchange, EvaluatesTheEstimate) {
+  comm::run_workers(2, 20, [](Communicator& base) {
+    comm::TrafficMeter meter;
+    auto world = metered(base.split(0, base.rank()), "world", meter);
+    ReducerOptions options = small_buckets();
+    options.dtype = "bf16";
+    options.evaluate_every = 3;
+    const at::Tensor flat = at::zeros({4 * kLayer});
+    GradientExchange exchange(options, 1);
+    exchange.bind(four_layers(), flat, *world);
+    for (std::int64_t t = 0; t < 4; ++t) {
+      flat.fill_(1.0f + 0.001f * static_cast<float>(world->rank()));
+      const auto before = meter.of(Purpose::Gradient).bytes;
+      exchange.begin(t);
+      for (std::size_t slot = 0; slot < 4; ++slot) {
+        exchange.ready(slot);
+      }
+      const auto evaluation = exchange.finish(t);
+      ASSERT_EQ(evaluation.has_value(), t % 3 == 0) << t;
+      if (!evaluation) {
+        continue;
+      }
+      // 1.001 rounds to 1 in bf16; the mean is 1.0005.
+      EXPECT_NEAR(evaluation->vnmse, 0.0005 * 0.0005 / 1.001, 1e-9);
+      EXPECT_EQ(evaluation->residual_norm, 0);
+      EXPECT_DOUBLE_EQ(evaluation->payload_bits, 16);
+      EXPECT_DOUBLE_EQ(
+          evaluation->sent_bits,
+          8.0 *
+              static_cast<double>(
+                  meter.of(Purpose::Gradient).bytes - before) /
+              (4 * kLayer));
+      EXPECT_GT(evaluation->costs.encode, 0);
+      EXPECT_GT(evaluation->costs.decode, 0);
+    }
+    EXPECT_GE(exchange.costs().encode, 0);
+  });
+}
+
+TEST(GradientExchange, EvaluatesAGradientOfZeros) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    ReducerOptions options = small_buckets();
+    options.evaluate_every = 1;
+    GradientExchange exchange(options, 1);
+    const at::Tensor flat = at::zeros({4 * kLayer});
+    exchange.bind(four_layers(), flat, world);
+    EXPECT_EQ(exchange.finish(0)->vnmse, 0);
+  });
+}
+
+TEST(GradientExchange, ServesNewBuffersAndNothing) {
+  comm::run_workers(2, 20, [](Communicator& world) {
+    GradientExchange exchange(small_buckets(), 1);
+    const at::Tensor first = at::full({4 * kLayer}, world.rank() * 2.0f);
+    exchange.bind(four_layers(), first, world);
+    exchange.finish(0);
+    exchange.release();
+    const at::Tensor second = at::full({3}, world.rank() * 4.0f);
+    exchange.bind({{"w", 0, {3}}}, second, world);
+    exchange.finish(1);
+    EXPECT_TRUE(first.eq(1).all().item<bool>());
+    EXPECT_TRUE(second.eq(2).all().item<bool>());
+    exchange.bind({}, at::zeros({0}), world);
+    exchange.begin(2);
+    exchange.finish(2);
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::compress
