@@ -6,6 +6,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "run/autocast.h"
@@ -46,10 +48,7 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
           " was captured with tensors that lie elsewhere now");
       pass_graph_.replay();
     } else {
-      if (k + 1 == count && may_overlap()) {
-        in_.method.before_backward(t);
-      }
-      pass();
+      pass(k + 1 == count && may_overlap() ? t : -1);
     }
     if (!captures_) {
       batch_ = {};
@@ -96,7 +95,7 @@ void TrainingStep::take_batch() {
   }
 }
 
-void TrainingStep::pass() {
+void TrainingStep::pass(std::int64_t sends) {
   at::Tensor loss;
   {
     const Autocast autocast(options_.precision, in_.inputs.device.type());
@@ -107,6 +106,12 @@ void TrainingStep::pass() {
         1,
         -100,
         options_.label_smoothing);
+  }
+  // Where the host knows at once that a loss is not finite, nothing is sent: the
+  // worker itself tells the others.
+  if (sends >= 0 &&
+      (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
+    in_.method.before_backward(sends);
   }
   if (options_.accumulate == 1) {
     loss.backward();
@@ -208,7 +213,7 @@ void TrainingStep::capture(std::int64_t t) {
     if (!failed_) {
       captured_at_ = addresses();
       pass_graph_ = device::Graph::capture(
-          inputs.device, [this] { pass(); }, {in_.model.generator()}, turn_);
+          inputs.device, [this] { pass(-1); }, {in_.model.generator()}, turn_);
       update_graph_ = device::Graph::capture(
           inputs.device,
           [this] {

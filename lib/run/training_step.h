@@ -67,7 +67,8 @@ class TrainingStep {
   void meet();
   std::uint64_t addresses() const;
   void take_batch();
-  void pass();
+  // `sends`: the step whose gradients may be sent on the way, or -1.
+  void pass(std::int64_t sends);
   at::Tensor clip(bool fixed);
   void update(const at::Tensor& divisor);
 

@@ -81,6 +81,28 @@ class Hosts(Runs):
             self.assertEqual(before, self.model(name), name)
             self.assertEqual(len(self.events(name, "resume")), 1)
 
+    def test_every_reducer_has_the_same_bits_everywhere(self):
+        common = ["workers=3", "method.name=ddp", "reducer.min_numel=64",
+                  "reducer.bucket_mb=0.01", "reducer.block=64", "reducer.bits=4",
+                  "reducer.dense_steps=2", "train.steps=24",
+                  "optimizer={name: sgd, momentum: 0.9}"]
+        for name, *sets in [
+                ("topk",), ("topk-chunked",), ("thc",), ("thc-saturated",),
+                ("powersgd",), ("onebit",), ("twobit",), ("hylo",),
+                ("hylo", "reducer.transport=a2a", "reducer.select=local")]:
+            sets = [*common, f"reducer.name={name}", *sets]
+            self.run_it(name, *sets)
+            before = self.model(name)
+            self.run_it(name + "_mpi", *sets, processes=3)
+            self.assertEqual(before, self.model(name + "_mpi"), name)
+            self.assertEqual(self.summary(name)["traffic"],
+                             self.summary(name + "_mpi")["traffic"], name)
+            self.path(name, "summary.json").unlink()
+            self.path(name, "model.safetensors").unlink()
+            self.resumed(name, *sets)
+            self.assertEqual(before, self.model(name), name)
+            self.assertEqual(self.events(name, "resume")[0]["step"], 20)
+
     # -- another number of workers
 
     def test_another_number_of_workers_goes_on(self):
@@ -134,10 +156,11 @@ class Hosts(Runs):
         self.assertEqual(self.failure("hang")["exit_code"], 69)
 
     def test_a_loss_that_is_not_finite_ends_the_run(self):
-        for processes in (0, 2):
-            name = f"nan{processes}"
+        # ddp: gradients are on their way when the loss is looked at.
+        for processes, method in [(0, "ab"), (2, "ab"), (0, "ddp"), (2, "ddp")]:
+            name = f"nan{processes}{method}"
             outcome = self.run_it(
-                name, processes=processes, code=70,
+                name, f"method.name={method}", processes=processes, code=70,
                 **self.fault(rank=1, step=15, kind="nan"))
             self.assertIn("step 16: the loss of worker 1 is nan", outcome.err)
             self.assertEqual(outcome.err.count("the loss of worker 1"), 1)
