@@ -77,13 +77,14 @@ struct Bench {
     const at::Tensor codes = at::empty({all}, options.dtype(at::kByte));
     const at::Tensor out = at::empty({numel}, options);
     const ops::Coding coding{.block = size, .rotate = rotate};
-    std::printf("block %lld%s\n", static_cast<long long>(size),
-                rotate ? "" : ", no rotation");
+    std::printf(
+        "block %lld%s\n",
+        static_cast<long long>(size),
+        rotate ? "" : ", no rotation");
     double total = row("  norms", [&] { ops::block_norms(u, size, norms); });
     const at::Tensor ranges = norms.mul(3.3);
-    row("  encode without residual", [&] {
-      ops::quantize_blocks(u, ranges, coding, false, codes);
-    });
+    row("  encode without residual",
+        [&] { ops::quantize_blocks(u, ranges, coding, false, codes); });
     const at::Tensor room = u.clone();
     total += row("  encode with residual", [&] {
       ops::quantize_blocks(room, ranges, coding, true, codes);

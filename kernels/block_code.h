@@ -18,8 +18,8 @@
 
 namespace abtrain::kernels {
 
-// How codes lie: a byte each; two in 32 bits (sums up to 65,535 and 32,767); two
-// in a byte. The first is always in the low bits.
+// How codes lie: a byte each; two in 32 bits (sums up to 65,535 and 32,767);
+// two in a byte. The first is always in the low bits.
 enum class Lanes { Byte, Pair, Nibble };
 
 struct BlockCoding {
@@ -28,8 +28,8 @@ struct BlockCoding {
   int log_size = 0;         // of a block
   bool rotate = true;
   Lanes lanes = Lanes::Byte;
-  float limit = 0;   // 7.5 or 7
-  float offset = 0;  // 7.5 or 8
+  float limit = 0;                // 7.5 or 7
+  float offset = 0;               // 7.5 or 8
   const float* ranges = nullptr;  // R of each block
   // Streams of random numbers, and the place in them of the first number.
   std::uint32_t sign_key[2] = {};
@@ -82,9 +82,10 @@ code_scale(float range, float limit, int log_size, bool rotate) {
 }
 
 // What a code less its zero is worth once H has been applied, in the mean of
-// `members`; NaN for a block with a number that is not finite, so that it shows.
-ABT_HOST_DEVICE inline float code_value(
-    float range, float limit, int log_size, bool rotate, float members) {
+// `members`; NaN for a block with a number that is not finite, so that it
+// shows.
+ABT_HOST_DEVICE inline float
+code_value(float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {
     return from_bits(0x7FC00000u);
   }
@@ -97,8 +98,8 @@ ABT_HOST_DEVICE inline float code_value(
 
 // The code of coordinate h; `random` has 16 bits, of which the rounding up has
 // its probability: to 2^-16 of a code.
-ABT_HOST_DEVICE inline std::uint32_t code_of(
-    float h, float scale, float limit, float offset, std::uint32_t random) {
+ABT_HOST_DEVICE inline std::uint32_t
+code_of(float h, float scale, float limit, float offset, std::uint32_t random) {
   const float most = 65536.0f * limit;
   float z = h * scale;
   z = z > -most ? z : -most;  // of a NaN too: no cast of it
@@ -106,42 +107,6 @@ ABT_HOST_DEVICE inline std::uint32_t code_of(
   // 1.5 * 2^23: in the sum's low bits stands the integer nearest to z + offset.
   const float sum = z + (12582912.0f + 65536.0f * offset);
   return ((bits_of(sum) + random) >> 16) & 15u;
-}
-
-// Which of `shards` runs of whole units holds this unit; run i begins at unit
-// floor(units * i / shards).
-ABT_HOST_DEVICE inline std::int64_t
-shard_of(std::int64_t unit, std::int64_t units, std::int64_t shards) {
-  const std::uint64_t top =
-      static_cast<std::uint64_t>((unit + 1) * shards - 1);
-  // A division of 32 bits is much the shorter one on a GPU.
-  return static_cast<std::int64_t>(
-      top >> 32 == 0 && units >> 32 == 0
-          ? static_cast<std::uint32_t>(top) / static_cast<std::uint32_t>(units)
-          : top / static_cast<std::uint64_t>(units));
-}
-
-// Bytes behind each shard of clamped sums: the number of sums that were clamped
-// (uint32), then zeros.
-constexpr std::int64_t kTailBytes = 16;
-
-// Sums of 4-bit codes are taken in 16 bits.
-constexpr int kMostMembers = 4096;
-
-// The controller of a saturating sum's range, of the share that was clamped;
-// within 0.25 and `members`, which is enough where all have the same numbers.
-ABT_HOST_DEVICE inline float next_scale(
-    float scale, std::uint64_t clamped, std::uint64_t all, int members) {
-  if (25 * clamped > all) {
-    const float next = scale * 1.1f;
-    const float most = static_cast<float>(members);
-    return next < most ? next : most;
-  }
-  if (100 * clamped < all) {
-    const float next = scale / 1.05f;
-    return next > 0.25f ? next : 0.25f;
-  }
-  return scale;
 }
 
 }  // namespace abtrain::kernels

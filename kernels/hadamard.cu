@@ -48,9 +48,8 @@ __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   // In packets of four numbers.
   const int log_stride = from - 2;
   const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
-  Four* const first =
-      reinterpret_cast<Four*>(data) +
-      ((group >> log_stride) << (log_stride + kStages)) + low;
+  Four* const first = reinterpret_cast<Four*>(data) +
+                      ((group >> log_stride) << (log_stride + kStages)) + low;
   Four x[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -95,7 +94,10 @@ int queue_stages(float* x, std::int64_t numel, int from, void* stream) {
 }  // namespace
 
 int hadamard_above_tile(
-    float* x, std::int64_t numel, int log_size, void* stream) {
+    float* x,
+    std::int64_t numel,
+    int log_size,
+    void* stream) {
   int status = 0;
   for (int from = kTileLog; from < log_size && status == 0;) {
     const int stages = std::min(log_size - from, 4);
@@ -116,8 +118,7 @@ int hadamard(float* x, std::int64_t numel, int log_size, void* stream) {
     return queue_tiles<10>(x, numel, log_size, stream);
   }
   const int status = queue_tiles<kTileLog>(x, numel, log_size, stream);
-  return status != 0 ? status
-                     : hadamard_above_tile(x, numel, log_size, stream);
+  return status != 0 ? status : hadamard_above_tile(x, numel, log_size, stream);
 }
 
 }  // namespace abtrain::kernels

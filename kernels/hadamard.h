@@ -3,8 +3,9 @@
 // ...; of a pair (a, b) come a + b and a - b. So the bits are the CPU form's.
 //
 // A tile of up to 4,096 numbers is transformed in shared memory; longer blocks
-// take a further pass over memory for each four stages. `x` is a device pointer,
-// 16-byte aligned, numel a multiple of the block. Returns a cudaError_t as int.
+// take a further pass over memory for each four stages. `x` is a device
+// pointer, 16-byte aligned, numel a multiple of the block. Returns a
+// cudaError_t as int.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,9 @@ int hadamard(float* x, std::int64_t numel, int log_size, void* stream);
 
 // The stages from stride 2^kTileLog on; nothing where there are none.
 int hadamard_above_tile(
-    float* x, std::int64_t numel, int log_size, void* stream);
+    float* x,
+    std::int64_t numel,
+    int log_size,
+    void* stream);
 
 }  // namespace abtrain::kernels

@@ -63,7 +63,10 @@ __device__ bool needs_range(const BlockCoding& c, int v) {
 }
 
 __device__ void store_codes(
-    const std::uint32_t (&k)[8], void* codes, Lanes lanes, std::int64_t begin) {
+    const std::uint32_t (&k)[8],
+    void* codes,
+    Lanes lanes,
+    std::int64_t begin) {
   if (lanes == Lanes::Byte) {
     const Packet<std::uint32_t, 2> packet{
         {k[0] | k[1] << 8 | k[2] << 16 | k[3] << 24,
@@ -243,8 +246,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
 }
 
 template <int kLog, class Job>
-int queue(
-    void (*kernel)(Job, bool), const Job& job, bool wide, void* stream) {
+int queue(void (*kernel)(Job, bool), const Job& job, bool wide, void* stream) {
   const std::int64_t numel = job.coding.blocks << job.coding.log_size;
   constexpr int kSigns = (1 << kLog) / 8;  // bytes
   return launch(
@@ -278,19 +280,17 @@ int quantize_blocks(const Quantize& job, void* stream) {
         quantize_kernel<kLog, true, true, true>, job, wide, stream);
   }
   const auto above = [&] {
-    return c.rotate
-               ? hadamard_above_tile(job.room, numel, c.log_size, stream)
-               : 0;
+    return c.rotate ? hadamard_above_tile(job.room, numel, c.log_size, stream)
+                    : 0;
   };
   int status =
       queue<kLog>(quantize_kernel<kLog, true, false, false>, job, wide, stream);
   status = status != 0 ? status : above();
-  status = status != 0 ? status
-                       : queue<kLog>(
-                             quantize_kernel<kLog, false, true, false>,
-                             job,
-                             wide,
-                             stream);
+  status =
+      status != 0
+          ? status
+          : queue<kLog>(
+                quantize_kernel<kLog, false, true, false>, job, wide, stream);
   if (!job.residual || status != 0) {
     return status;
   }

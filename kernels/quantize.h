@@ -1,12 +1,13 @@
-// Rotated blocks to codes and back, in one pass over memory where a block fits a
-// thread block's shared memory (2^kTileLog numbers), else in several passes by
-// way of `room`. The bits are those of the CPU forms in lib/ops. Device
+// Rotated blocks to codes and back, in one pass over memory where a block fits
+// a thread block's shared memory (2^kTileLog numbers), else in several passes
+// by way of `room`. The bits are those of the CPU forms in lib/ops. Device
 // pointers; asynchronous on `stream`; returns a cudaError_t as int.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/block_code.h"
+#include "kernels/code_shards.h"
 
 namespace abtrain::kernels {
 
@@ -21,10 +22,10 @@ int block_norms(
 
 struct Quantize {
   BlockCoding coding;
-  float* u = nullptr;      // becomes u less what the codes stand for
-  void* codes = nullptr;   // 16-byte aligned
-  bool residual = true;    // else u stays
-  float* room = nullptr;   // blocks << log_size, where a block is above a tile
+  float* u = nullptr;     // becomes u less what the codes stand for
+  void* codes = nullptr;  // 16-byte aligned
+  bool residual = true;   // else u stays
+  float* room = nullptr;  // blocks << log_size, where a block is above a tile
 };
 int quantize_blocks(const Quantize& job, void* stream);
 
@@ -55,7 +56,8 @@ constexpr int kPartials = 1024;
 int sum_codes(const SumCodes& job, void* stream);
 
 // scale[0] *= 1.1 where more than 4 % of the sums were clamped, /= 1.05 where
-// fewer than 1 %; within 0.25 and the number of shards. `codes` as in Dequantize: units of `unit_bytes`.
+// fewer than 1 %; within 0.25 and the number of shards. `codes` as in
+// Dequantize: units of `unit_bytes`.
 struct UpdateScale {
   const std::uint8_t* codes = nullptr;
   std::int64_t units = 0;

@@ -10,7 +10,8 @@ namespace abtrain::kernels {
 
 // Makes of a counter its block, four independent words.
 ABT_HOST_DEVICE inline void philox(
-    const std::uint32_t key[2], std::uint32_t counter[4]) {
+    const std::uint32_t key[2],
+    std::uint32_t counter[4]) {
   std::uint32_t c0 = counter[0], c1 = counter[1];
   std::uint32_t c2 = counter[2], c3 = counter[3];
   std::uint32_t k0 = key[0], k1 = key[1];

@@ -95,20 +95,20 @@ class Thc : public CompressedReducer {
     });
   }
 
-  std::int64_t exchange_bytes(
-      const Packed& packed, int members, int rank) const override {
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
     const std::int64_t numbers = padded(packed.numel, options_.block);
     const bool bytes = members <= kMostInBytes;
     return comm::all_reduce_bytes(
                blocks_of(pieces_of(packed.numel)), 4, members, rank) +
-        comm::all_reduce_bytes(
+           comm::all_reduce_bytes(
                bytes ? numbers : numbers / 2, bytes ? 1 : 4, members, rank);
   }
 
   std::int64_t exchange_bits(const Packed& packed, int members) const override {
     return 32 * blocks_of(pieces_of(packed.numel)) +
-        padded(packed.numel, options_.block) *
-        (members <= kMostInBytes ? 8 : 16);
+           padded(packed.numel, options_.block) *
+               (members <= kMostInBytes ? 8 : 16);
   }
 
  private:
@@ -148,8 +148,8 @@ class Thc : public CompressedReducer {
     return blocks;
   }
 
-  at::Tensor norms_of(
-      const at::Tensor& u, const std::vector<Piece>& pieces) const {
+  at::Tensor norms_of(const at::Tensor& u, const std::vector<Piece>& pieces)
+      const {
     const std::int64_t block = options_.block;
     const at::Tensor norms =
         at::empty({padded(u.numel(), block) / block}, u.options());
@@ -196,7 +196,8 @@ class Thc : public CompressedReducer {
 }  // namespace
 
 std::unique_ptr<Reducer> make_thc(
-    const ReducerOptions& options, std::uint64_t seed) {
+    const ReducerOptions& options,
+    std::uint64_t seed) {
   return std::make_unique<Thc>(options, seed);
 }
 

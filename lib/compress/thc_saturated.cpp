@@ -91,22 +91,22 @@ class ThcSaturated : public CompressedReducer {
     ops::update_scale(sums, units, block, n, scale);
   }
 
-  std::int64_t exchange_bytes(
-      const Packed& packed, int members, int rank) const override {
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
     const std::int64_t units = units_of(packed);
     const std::int64_t unit_bytes = ops::unit_of(options_.block) / 2;
     const std::int64_t own =
         comm::chunk_size(units, members, rank) * unit_bytes;
     return comm::all_reduce_bytes(blocks_of(packed), 4, members, rank) +
-        comm::all_to_all_bytes(units * unit_bytes, own, 1) +
-        comm::all_gather_bytes(own + kernels::kTailBytes, 1, members);
+           comm::all_to_all_bytes(units * unit_bytes, own, 1) +
+           comm::all_gather_bytes(own + kernels::kTailBytes, 1, members);
   }
 
   // Codes there and back count once: of each half, every member sends
   // (n-1)/n of them, as in an all-reduce.
   std::int64_t exchange_bits(const Packed& packed, int) const override {
     return 32 * blocks_of(packed) +
-        4 * units_of(packed) * ops::unit_of(options_.block);
+           4 * units_of(packed) * ops::unit_of(options_.block);
   }
 
   void forget() override {
@@ -144,7 +144,8 @@ class ThcSaturated : public CompressedReducer {
 }  // namespace
 
 std::unique_ptr<Reducer> make_thc_saturated(
-    const ReducerOptions& options, std::uint64_t seed) {
+    const ReducerOptions& options,
+    std::uint64_t seed) {
   return std::make_unique<ThcSaturated>(options, seed);
 }
 

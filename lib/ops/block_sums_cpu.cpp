@@ -40,19 +40,25 @@ sum_of_squares_avx2(const float* x, std::int64_t present, std::int64_t size) {
   return sum_of_squares(x, present, size);
 }
 #else
-float
-sum_of_squares_avx2(const float* x, std::int64_t present, std::int64_t size) {
+float sum_of_squares_avx2(
+    const float* x,
+    std::int64_t present,
+    std::int64_t size) {
   return sum_of_squares(x, present, size);
 }
 #endif
-float
-sum_of_squares_plain(const float* x, std::int64_t present, std::int64_t size) {
+float sum_of_squares_plain(
+    const float* x,
+    std::int64_t present,
+    std::int64_t size) {
   return sum_of_squares(x, present, size);
 }
 
 // Of bytes that are codes, two each: adds to the two sums.
 [[gnu::always_inline]] inline void add_codes(
-    const std::uint8_t* in, std::int64_t count, std::uint16_t (*sums)[512]) {
+    const std::uint8_t* in,
+    std::int64_t count,
+    std::uint16_t (*sums)[512]) {
   for (std::int64_t i = 0; i < count; ++i) {
     sums[0][i] = static_cast<std::uint16_t>(sums[0][i] + (in[i] & 15));
     sums[1][i] = static_cast<std::uint16_t>(sums[1][i] + (in[i] >> 4));
@@ -72,8 +78,8 @@ sum_of_squares_plain(const float* x, std::int64_t present, std::int64_t size) {
     const int high_within = std::clamp(high, -7, 7);
     clamped += static_cast<std::uint32_t>(low != low_within) +
                static_cast<std::uint32_t>(high != high_within);
-    out[i] = static_cast<std::uint8_t>(
-        (low_within + 8) | (high_within + 8) << 4);
+    out[i] =
+        static_cast<std::uint8_t>((low_within + 8) | (high_within + 8) << 4);
   }
   return clamped;
 }
@@ -117,7 +123,10 @@ std::uint32_t sum_shards_avx2(
 }  // namespace
 
 void block_norms_cpu(
-    const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd) {
+    const at::Tensor& u,
+    int log_size,
+    const at::Tensor& norms,
+    Simd simd) {
   const auto* x = u.const_data_ptr<float>();
   auto* out = norms.mutable_data_ptr<float>();
   const std::int64_t size = std::int64_t{1} << log_size;
@@ -132,8 +141,7 @@ void block_norms_cpu(
           const std::int64_t present =
               std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
           const float norm = std::sqrt(sum(x + b * size, present, size));
-          out[b] =
-              norm == norm ? norm : std::numeric_limits<float>::infinity();
+          out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
         }
       });
 }

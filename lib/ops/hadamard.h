@@ -1,9 +1,10 @@
-// Walsh-Hadamard transform, in place and not scaled: H H x = block * x, with the
-// rows of H in their natural (Sylvester's) order.
+// Walsh-Hadamard transform, in place and not scaled: H H x = block * x, with
+// the rows of H in their natural (Sylvester's) order.
 //
-// x: flat fp32, a multiple of `block` numbers; block: a power of two up to 2^30.
-// Sums are taken in one order, stage by stage, so the bits are the same on every
-// device. On CUDA the kernels are queued on this thread's current stream.
+// x: flat fp32, a multiple of `block` numbers; block: a power of two up to
+// 2^30. Sums are taken in one order, stage by stage, so the bits are the same
+// on every device. On CUDA the kernels are queued on this thread's current
+// stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -38,18 +38,15 @@ void stages_plain(float* x, std::int64_t size, int from, int to) {
 // Within eight numbers: each and its partner, with the sign of the upper one
 // changed, so that a + b and (-b) + a come of one addition.
 ABT_AVX2 inline __m256 stages_within(__m256 x) {
-  const __m256 one = _mm256_castsi256_ps(_mm256_set1_epi64x(
-      static_cast<long long>(0x8000000000000000ull)));
-  const __m256 two = _mm256_castsi256_ps(_mm256_set_epi32(
-      INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN, 0, 0));
-  const __m256 four = _mm256_castsi256_ps(_mm256_set_epi32(
-      INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0));
-  x = _mm256_add_ps(
-      _mm256_permute_ps(x, 0b10'11'00'01), _mm256_xor_ps(x, one));
-  x = _mm256_add_ps(
-      _mm256_permute_ps(x, 0b01'00'11'10), _mm256_xor_ps(x, two));
-  return _mm256_add_ps(
-      _mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
+  const __m256 one = _mm256_castsi256_ps(
+      _mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
+  const __m256 two = _mm256_castsi256_ps(
+      _mm256_set_epi32(INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN, 0, 0));
+  const __m256 four = _mm256_castsi256_ps(
+      _mm256_set_epi32(INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0));
+  x = _mm256_add_ps(_mm256_permute_ps(x, 0b10'11'00'01), _mm256_xor_ps(x, one));
+  x = _mm256_add_ps(_mm256_permute_ps(x, 0b01'00'11'10), _mm256_xor_ps(x, two));
+  return _mm256_add_ps(_mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
 }
 
 // kStages stages between 2^kStages vectors.

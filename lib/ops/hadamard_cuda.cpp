@@ -15,10 +15,7 @@ void hadamard_cuda(const at::Tensor& x, int log_size) {
       reinterpret_cast<std::uintptr_t>(data) % 16 == 0,
       "hadamard: on CUDA expected numbers at a multiple of 16 bytes");
   ABT_CUDA_CHECK(kernels::hadamard(
-      data,
-      x.numel(),
-      log_size,
-      c10::cuda::getCurrentCUDAStream().stream()));
+      data, x.numel(), log_size, c10::cuda::getCurrentCUDAStream().stream()));
 }
 
 }  // namespace abtrain::ops

@@ -77,7 +77,9 @@ std::int64_t unit_of(std::int64_t block) {
 }
 
 void block_norms(
-    const at::Tensor& u, std::int64_t block, const at::Tensor& norms) {
+    const at::Tensor& u,
+    std::int64_t block,
+    const at::Tensor& norms) {
   const int log_size = exact_log2(block, "block_norms: block");
   const std::int64_t all = units_of(u.numel(), block) * unit_of(block);
   ABT_ASSERT(

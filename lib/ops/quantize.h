@@ -1,13 +1,13 @@
 // Blocks of numbers to few-bit codes of their rotated coordinates, and back
 // (kernels/block_code.h has the arithmetic): a pass over memory each.
 //
-// Flat contiguous tensors on one device; `u` and `out` fp32 of any length, taken
-// as blocks of `block` numbers with zeros behind them, up to the next
-// multiple of unit_of(block). Signs and roundings are counter-based, so the bits
-// of all but a norm's root-of-sums over larger partitions are the same on every
-// device and number of threads. A rounding has 16 random bits: its mean is the
-// number's to 2^-17 of a code. On CUDA kernels are queued on this thread's
-// current stream.
+// Flat contiguous tensors on one device; `u` and `out` fp32 of any length,
+// taken as blocks of `block` numbers with zeros behind them, up to the next
+// multiple of unit_of(block). Signs and roundings are counter-based, so the
+// bits of all but a norm's root-of-sums over larger partitions are the same on
+// every device and number of threads. A rounding has 16 random bits: its mean
+// is the number's to 2^-17 of a code. On CUDA kernels are queued on this
+// thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "kernels/block_code.h"
+#include "kernels/code_shards.h"
 
 namespace abtrain::ops {
 
@@ -31,7 +32,7 @@ struct Coding {
   float offset = 7.5;  // 0 .. 15
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  std::uint32_t signs = 0;     // streams of the seed and step
+  std::uint32_t signs = 0;  // streams of the seed and step
   std::uint32_t rounding = 0;
   std::int64_t first = 0;  // place of u[0] in the streams: a multiple of 128
 };
@@ -39,7 +40,9 @@ struct Coding {
 // norms[b]: root of block b's sum of squares, in fp32; infinity where a number
 // is not finite.
 void block_norms(
-    const at::Tensor& u, std::int64_t block, const at::Tensor& norms);
+    const at::Tensor& u,
+    std::int64_t block,
+    const at::Tensor& norms);
 
 // codes of u; with `residual` u becomes u less what its codes stand for. ranges
 // (a block each, fp32): R of block_code.h. A block whose range is below 1e-25

@@ -8,18 +8,25 @@
 namespace abtrain::ops {
 
 void block_norms_cpu(
-    const at::Tensor& u, int log_size, const at::Tensor& norms, Simd simd);
+    const at::Tensor& u,
+    int log_size,
+    const at::Tensor& norms,
+    Simd simd);
 void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd);
 void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd);
 void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out);
 void update_scale_cpu(const kernels::UpdateScale& job);
 
 void block_norms_cuda(
-    const at::Tensor& u, int log_size, const at::Tensor& norms);
+    const at::Tensor& u,
+    int log_size,
+    const at::Tensor& norms);
 // Of these two the job's `room` is still to be had.
 void quantize_blocks_cuda(kernels::Quantize job, const at::Tensor& u);
 void dequantize_blocks_cuda(kernels::Dequantize job, const at::Tensor& out);
 void sum_codes_cuda(const at::Tensor& in, int members, const at::Tensor& out);
-void update_scale_cuda(const kernels::UpdateScale& job, const at::Tensor& scale);
+void update_scale_cuda(
+    const kernels::UpdateScale& job,
+    const at::Tensor& scale);
 
 }  // namespace abtrain::ops

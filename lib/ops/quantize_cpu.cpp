@@ -21,21 +21,21 @@ constexpr std::int64_t kRun = 1024;
 // with FMA; a sum's product is an explicit fma, so the bits are the same.
 #define ABT_INLINE [[gnu::always_inline]] inline
 #if defined(__x86_64__)
-#define ABT_FORMS(name, arguments, call)                                \
-  __attribute__((target("avx2,fma"))) void name##_avx2 arguments {      \
-    name##_body call;                                                   \
-  }                                                                     \
-  void name##_plain arguments {                                         \
-    name##_body call;                                                   \
-  }                                                                     \
-  constexpr auto name = [](Simd simd, auto&&... rest) {                 \
-    (simd == Simd::Avx2 ? name##_avx2 : name##_plain)(rest...);         \
+#define ABT_FORMS(name, arguments, call)                           \
+  __attribute__((target("avx2,fma"))) void name##_avx2 arguments { \
+    name##_body call;                                              \
+  }                                                                \
+  void name##_plain arguments {                                    \
+    name##_body call;                                              \
+  }                                                                \
+  constexpr auto name = [](Simd simd, auto&&... rest) {            \
+    (simd == Simd::Avx2 ? name##_avx2 : name##_plain)(rest...);    \
   }
 #else
-#define ABT_FORMS(name, arguments, call)                                \
-  void name##_plain arguments {                                         \
-    name##_body call;                                                   \
-  }                                                                     \
+#define ABT_FORMS(name, arguments, call) \
+  void name##_plain arguments {          \
+    name##_body call;                    \
+  }                                      \
   constexpr auto name = [](Simd, auto&&... rest) { name##_plain(rest...); }
 #endif
 
@@ -50,8 +50,7 @@ ABT_INLINE void apply_signs_body(
   for (; i + 32 <= count; i += 32) {
     const std::uint32_t word = signs[i / 32];
     for (int j = 0; j < 32; ++j) {
-      out[i + j] =
-          kernels::signed_by(value, word << (31 - j)) * in[i + j];
+      out[i + j] = kernels::signed_by(value, word << (31 - j)) * in[i + j];
     }
   }
   for (; i < count; ++i) {
@@ -229,8 +228,8 @@ class Unit {
     }
     rotate();
     each_block([&](std::int64_t at, std::int64_t count, float range) {
-      const float value = kernels::code_value(
-          range, c_.limit, c_.log_size, c_.rotate, 1.0f);
+      const float value =
+          kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
       float* const u = job.u + begin_ + at;
       if (value != value) {
         // What is not finite is dropped: the estimate shows it.
@@ -290,9 +289,7 @@ class Unit {
     alignas(32) std::uint32_t random[kRun / 2];
     std::uint8_t made[kRun];
     random_words(
-        {{c_.rounding_key[0], c_.rounding_key[1]},
-         c_.step,
-         c_.rounding_stream},
+        {{c_.rounding_key[0], c_.rounding_key[1]}, c_.step, c_.rounding_stream},
         (c_.first + begin_ + from) / 8,
         count / 8,
         random,

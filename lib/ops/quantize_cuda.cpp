@@ -32,7 +32,9 @@ at::Tensor room_for(const kernels::BlockCoding& c, const at::Tensor& like) {
 }  // namespace
 
 void block_norms_cuda(
-    const at::Tensor& u, int log_size, const at::Tensor& norms) {
+    const at::Tensor& u,
+    int log_size,
+    const at::Tensor& norms) {
   const c10::cuda::CUDAGuard guard(u.device());
   ABT_CUDA_CHECK(kernels::block_norms(
       u.const_data_ptr<float>(),
@@ -75,7 +77,8 @@ void sum_codes_cuda(const at::Tensor& in, int members, const at::Tensor& out) {
 }
 
 void update_scale_cuda(
-    const kernels::UpdateScale& job, const at::Tensor& scale) {
+    const kernels::UpdateScale& job,
+    const at::Tensor& scale) {
   const c10::cuda::CUDAGuard guard(scale.device());
   check_alignment(job.codes);
   ABT_CUDA_CHECK(kernels::update_scale(job, current_stream()));

@@ -9,8 +9,8 @@
 
 namespace abtrain::ops {
 
-inline kernels::BlockCoding block_coding(
-    std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
+inline kernels::BlockCoding
+block_coding(std::int64_t numel, const at::Tensor& ranges, const Coding& c) {
   kernels::BlockCoding job;
   job.numel = numel;
   job.blocks = ranges.numel();

@@ -16,8 +16,8 @@ namespace {
 // Each counter in the low half of 64 bits, where the multiplication reads it;
 // what stands in the high halves is never read. Two sets of four blocks, so
 // that one's multiplications hide the other's.
-ABT_AVX2 void eight_blocks(
-    const WordStream& stream, std::int64_t first, std::uint32_t* out) {
+ABT_AVX2 void
+eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
   const __m256i m1 = _mm256_set1_epi64x(0xCD9E8D57);
   __m256i c0[2], c1[2], c2[2], c3[2];
@@ -54,10 +54,10 @@ ABT_AVX2 void eight_blocks(
 #pragma GCC unroll 2
   for (int s = 0; s < 2; ++s) {
     // Words 0 and 1, and 2 and 3, of each block side by side.
-    const __m256i low = _mm256_blend_epi32(
-        c0[s], _mm256_slli_epi64(c1[s], 32), 0b10101010);
-    const __m256i high = _mm256_blend_epi32(
-        c2[s], _mm256_slli_epi64(c3[s], 32), 0b10101010);
+    const __m256i low =
+        _mm256_blend_epi32(c0[s], _mm256_slli_epi64(c1[s], 32), 0b10101010);
+    const __m256i high =
+        _mm256_blend_epi32(c2[s], _mm256_slli_epi64(c3[s], 32), 0b10101010);
     const __m256i even = _mm256_unpacklo_epi64(low, high);  // blocks 0, 2
     const __m256i odd = _mm256_unpackhi_epi64(low, high);   // blocks 1, 3
     auto* const to = reinterpret_cast<__m256i*>(out + 16 * s);

@@ -26,7 +26,9 @@ std::vector<Slot> slots(std::int64_t numel) {
 
 class ThcRotations : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(
-    Rotations, ThcRotations, ::testing::Values("block", "full", "none"));
+    Rotations,
+    ThcRotations,
+    ::testing::Values("block", "full", "none"));
 
 TEST_P(ThcRotations, NothingIsLostBetweenEstimateAndResiduals) {
   for (const int n : {1, 2, 3, 4, 8}) {
@@ -73,8 +75,7 @@ TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
         return g;
       },
       [](std::int64_t, const Step& step) {
-        EXPECT_NEAR(
-            step.estimates[0][0].item<double>(), kT / 32, 1e-6);
+        EXPECT_NEAR(step.estimates[0][0].item<double>(), kT / 32, 1e-6);
       });
 }
 
@@ -92,7 +93,7 @@ double expected_error(double a) {
     const double up = place - std::floor(place);
     const double beyond = std::abs(x) - a;
     sum += density *
-        (beyond > 0 ? beyond * beyond : delta * delta * up * (1 - up));
+           (beyond > 0 ? beyond * beyond : delta * delta * up * (1 - up));
     weight += density;
   }
   return sum / weight;
@@ -154,10 +155,9 @@ TEST(Thc, MembersRoundIndependentlyOfEachOther) {
   // errors average out.
   const std::int64_t numel = 1 << 15;
   for (const int n : {2, 8}) {
-    const double error = vnmse(
-        thc(), slots(numel), n, [&](int, std::int64_t) {
-          return normal_gradients(numel)(0, 7);
-        });
+    const double error = vnmse(thc(), slots(numel), n, [&](int, std::int64_t) {
+      return normal_gradients(numel)(0, 7);
+    });
     EXPECT_NEAR(error * n / expected_error(kT), 1, 0.06) << n;
   }
 }
@@ -174,7 +174,11 @@ TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
   at::Tensor mean;
   constexpr int kSteps = 64;
   run_steps(
-      options, slots(numel), 2, kSteps, same,
+      options,
+      slots(numel),
+      2,
+      kSteps,
+      same,
       [&](std::int64_t t, const Step& step) {
         if (t == 1) {
           EXPECT_GT(
@@ -185,9 +189,10 @@ TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
         sum.add_(step.estimates[0].to(at::kDouble));
         mean = step.mean();
       });
-  // The errors of the steps are independent and have no mean but the clipping's.
+  // The errors of the steps are independent and have no mean but the
+  // clipping's.
   const double error = sum.div(kSteps).sub(mean).square().sum().item<double>() /
-      mean.square().sum().item<double>();
+                       mean.square().sum().item<double>();
   EXPECT_LT(error, 1.5 * expected_error(kT) / kSteps);
 }
 
@@ -195,7 +200,11 @@ TEST(Thc, TheSameRunHasTheSameBits) {
   at::Tensor results[2];
   for (at::Tensor& result : results) {
     run_steps(
-        thc(), slots(3000), 3, 3, normal_gradients(3000),
+        thc(),
+        slots(3000),
+        3,
+        3,
+        normal_gradients(3000),
         [&](std::int64_t, const Step& step) {
           result = step.estimates[0].clone();
         });
@@ -208,8 +217,7 @@ TEST(Thc, TheSameRunHasTheSameBits) {
 GradientOf network_gradients() {
   return [](int worker, std::int64_t step) {
     const auto draw = [](std::vector<std::int64_t> sizes, std::uint64_t seed) {
-      return at::randn(
-          sizes, at::detail::createCPUGenerator(seed), at::kFloat);
+      return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
     };
     const std::int64_t in = 256;
     const std::int64_t hidden = 128;
@@ -218,8 +226,7 @@ GradientOf network_gradients() {
     const at::Tensor w2 = draw({10, hidden}, 3).mul(0.3);
     const auto seed = static_cast<std::uint64_t>(100 + 1000 * step + worker);
     const at::Tensor x = at::relu(draw({32, in}, seed)).mul(scales);
-    const at::Tensor label =
-        at::softmax(at::matmul(x, draw({in, 10}, 4)), 1);
+    const at::Tensor label = at::softmax(at::matmul(x, draw({in, 10}, 4)), 1);
     const at::Tensor z = at::matmul(x, w1.t());
     const at::Tensor p = at::softmax(at::matmul(at::relu(z), w2.t()), 1);
     const at::Tensor back = at::matmul(p.sub(label), w2).mul(z.gt(0));
@@ -262,11 +269,8 @@ TEST(Thc, EachBlockHasItsOwnRange) {
           return x.narrow(0, 1024, numel - 1024).to(at::kDouble);
         };
         const at::Tensor mean = small(step.mean());
-        const double error = small(step.estimates[0])
-                                 .sub(mean)
-                                 .square()
-                                 .sum()
-                                 .item<double>() /
+        const double error =
+            small(step.estimates[0]).sub(mean).square().sum().item<double>() /
             mean.square().sum().item<double>();
         EXPECT_LT(error, 0.05);
       });
@@ -295,15 +299,14 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
           state::State state;
           auto archive = state::Archive::saving(state);
           exchange.archive(archive, "");
-          EXPECT_TRUE(
-              state.own["residual.0"].isfinite().all().item<bool>()) << bad;
+          EXPECT_TRUE(state.own["residual.0"].isfinite().all().item<bool>())
+              << bad;
           const at::Tensor block = flat.narrow(0, 1024, 1024);
           if (t == 0) {
             EXPECT_TRUE(block.isnan().all().item<bool>()) << bad;
           }
           if (t == 1 || options.rotation == "block") {
-            EXPECT_TRUE(
-                flat.narrow(0, 0, 1024).isfinite().all().item<bool>());
+            EXPECT_TRUE(flat.narrow(0, 0, 1024).isfinite().all().item<bool>());
           }
           EXPECT_EQ(block.isfinite().all().item<bool>(), t == 1) << bad;
         }
@@ -318,8 +321,9 @@ TEST(Thc, BytesFollowTheFormula) {
       const ExchangePlan plan(thc(rotation), slots(numel));
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
-      const std::int64_t ranges =
-          rotation != "full" ? padded / 1024 : numel == 70001 ? 3 : 1;
+      const std::int64_t ranges = rotation != "full" ? padded / 1024
+                                  : numel == 70001   ? 3
+                                                     : 1;
       for (const int n : {2, 3, 8}) {
         std::int64_t all = 0;
         for (int rank = 0; rank < n; ++rank) {

@@ -66,8 +66,7 @@ Result run(
   return result;
 }
 
-at::Tensor sum_of(
-    const std::vector<at::Tensor>& tensors) {
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
   at::Tensor sum = at::zeros_like(tensors[0], at::kDouble);
   for (const at::Tensor& each : tensors) {
     sum.add_(each.to(at::kDouble));
@@ -88,8 +87,7 @@ TEST(ThcSaturated, NothingIsLostWhereNoSumIsClamped) {
       const at::Tensor right =
           sum_of(u).sub(got.estimates[0].to(at::kDouble), n);
       EXPECT_LE(
-          sum_of(got.residuals).sub(right).abs().max().item<double>(),
-          1e-4 * n)
+          sum_of(got.residuals).sub(right).abs().max().item<double>(), 1e-4 * n)
           << n << " x " << numel;
       // And it is no trivial equation: something was sent.
       EXPECT_GT(got.estimates[0].norm().item<double>(), 0) << numel;
@@ -132,7 +130,7 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
 double vnmse_of(const at::Tensor& estimate, const std::vector<at::Tensor>& u) {
   const at::Tensor mean = sum_of(u).div(static_cast<double>(u.size()));
   return estimate.to(at::kDouble).sub(mean).square().sum().item<double>() /
-      mean.square().sum().item<double>();
+         mean.square().sum().item<double>();
 }
 
 TEST(ThcSaturated, TheFirstRangeGrowsWithTheMembers) {
@@ -150,7 +148,8 @@ TEST(ThcSaturated, TheFirstRangeGrowsWithTheMembers) {
     EXPECT_LT(first, 0.2) << n;
     EXPECT_LT(first, most) << n;
     if (n >= 4) {
-      const double own = vnmse_of(run(n, numel, 1, gradient, 0.7F).estimates[0], u);
+      const double own =
+          vnmse_of(run(n, numel, 1, gradient, 0.7F).estimates[0], u);
       EXPECT_LT(first, own) << n;
     }
   }

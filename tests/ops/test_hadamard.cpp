@@ -62,7 +62,9 @@ TEST(Hadamard, TwiceIsTimesItsSize) {
         at::randint(-8, 9, {2 * size}, generator, at::kLong).to(at::kFloat);
     const at::Tensor wanted = x.mul(static_cast<double>(size));
     hadamard(x, size);
-    EXPECT_EQ(x[size].item<float>(), wanted.narrow(0, size, size).sum().item<float>() / size);
+    EXPECT_EQ(
+        x[size].item<float>(),
+        wanted.narrow(0, size, size).sum().item<float>() / size);
     EXPECT_FALSE(x.equal(wanted)) << size;
     hadamard(x, size);
     EXPECT_TRUE(x.equal(wanted)) << size;
