@@ -3,6 +3,6 @@
 
 namespace abtrain::kernels {
 
-enum class Element { F32, F16, BF16 };
+enum class Element { F32, F16, BF16, U8, I32 };
 
 }  // namespace abtrain::kernels

@@ -8,6 +8,29 @@
 
 namespace abtrain::kernels {
 
+// Makes of a counter its block, four independent words.
+ABT_HOST_DEVICE inline void philox(
+    const std::uint32_t key[2],
+    std::uint32_t counter[4]) {
+  std::uint32_t c0 = counter[0], c1 = counter[1];
+  std::uint32_t c2 = counter[2], c3 = counter[3];
+  std::uint32_t k0 = key[0], k1 = key[1];
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c0;
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c2;
+    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<std::uint32_t>(p1);
+    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<std::uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  counter[0] = c0;
+  counter[1] = c1;
+  counter[2] = c2;
+  counter[3] = c3;
+}
+
 // The stream (seed, purpose, a, b).
 class Random {
  public:
@@ -43,23 +66,10 @@ class Random {
 
  private:
   ABT_HOST_DEVICE void make_block() {
-    std::uint32_t c0 = counter_[0], c1 = counter_[1];
-    std::uint32_t c2 = counter_[2], c3 = counter_[3];
-    std::uint32_t k0 = key_[0], k1 = key_[1];
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c0;
-      const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c2;
-      c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
-      c1 = static_cast<std::uint32_t>(p1);
-      c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
-      c3 = static_cast<std::uint32_t>(p0);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+    for (int i = 0; i < 4; ++i) {
+      block_[i] = counter_[i];
     }
-    block_[0] = c0;
-    block_[1] = c1;
-    block_[2] = c2;
-    block_[3] = c3;
+    philox(key_, block_);
   }
 
   std::uint32_t key_[2];

@@ -9,6 +9,51 @@ namespace abtrain::kernels {
 
 namespace {
 
+// What sums are taken in, and the three things that are done to them.
+template <class T>
+struct Sum {
+  using Type = float;
+  static __device__ float widen(T x) {
+    return to_float(x);
+  }
+  static __device__ float mean(float sum, int count) {
+    return divide(sum, static_cast<float>(count));
+  }
+  static __device__ void narrow(T& to, float sum) {
+    store(to, sum);
+  }
+};
+
+template <class Integer>
+struct IntegerSum {
+  using Type = Integer;
+  static __device__ Integer widen(Integer x) {
+    return x;
+  }
+  static __device__ Integer mean(Integer sum, int) {
+    return sum;
+  }
+  static __device__ void narrow(Integer& to, Integer sum) {
+    to = sum;
+  }
+};
+template <>
+struct Sum<std::uint8_t> : IntegerSum<std::uint8_t> {};
+template <>
+struct Sum<std::int32_t> : IntegerSum<std::int32_t> {};
+
+__device__ inline float add(float a, float b) {
+  return a + b;
+}
+__device__ inline std::uint8_t add(std::uint8_t a, std::uint8_t b) {
+  return static_cast<std::uint8_t>(a + b);
+}
+__device__ inline std::int32_t add(std::int32_t a, std::int32_t b) {
+  // A signed sum that overflows has no meaning in C++.
+  return static_cast<std::int32_t>(
+      static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+
 template <class T, int kVector>
 __global__ void reduce_kernel(
     const BufferList in,
@@ -20,16 +65,16 @@ __global__ void reduce_kernel(
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
        i < packets;
        i += stride) {
-    float sum[kVector] = {};
+    typename Sum<T>::Type sum[kVector] = {};
     for (int b = 0; b < in.count; ++b) {
       const Values packet = static_cast<const Values*>(in.data[b])[i];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float x = to_float(packet.values[v]);
+        const auto x = Sum<T>::widen(packet.values[v]);
         if (b == 0) {
           sum[v] = x;
         } else if (combine != Combine::Max) {
-          sum[v] += x;
+          sum[v] = add(sum[v], x);
         } else if (x > sum[v] || x != x) {
           // A NaN wins, so that a maximum shows it.
           sum[v] = x;
@@ -39,10 +84,9 @@ __global__ void reduce_kernel(
     Values result;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      const float x = combine == Combine::Mean
-                          ? divide(sum[v], static_cast<float>(in.count))
-                          : sum[v];
-      store(result.values[v], x);
+      Sum<T>::narrow(
+          result.values[v],
+          combine == Combine::Mean ? Sum<T>::mean(sum[v], in.count) : sum[v]);
     }
     for (int b = 0; b < out.count; ++b) {
       static_cast<Values*>(out.data[b])[i] = result;
@@ -123,6 +167,14 @@ int reduce_buffers(
       return reduce<__half>(in, out, numel, combine, stream);
     case Element::BF16:
       return reduce<__nv_bfloat16>(in, out, numel, combine, stream);
+    case Element::U8:
+    case Element::I32:
+      if (combine == Combine::Mean) {
+        return 1;
+      }
+      return element == Element::U8
+                 ? reduce<std::uint8_t>(in, out, numel, combine, stream)
+                 : reduce<std::int32_t>(in, out, numel, combine, stream);
   }
   return 1;  // cudaErrorInvalidValue
 }

@@ -1,6 +1,7 @@
 // Reduces a range of n device buffers in rank order and writes the result to
 // each of m buffers: workers that share one GPU average without a copy.
-// Accumulates in fp32, rounds once. Pointers are device pointers; the launch is
+// Accumulates in fp32, rounds once; integers modulo 2^bits, without a mean
+// (cudaErrorInvalidValue). Pointers are device pointers; the launch is
 // asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t as int.
 #pragma once
 

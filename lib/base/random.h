@@ -18,6 +18,8 @@ enum class RandomPurpose : std::uint32_t {
   Validation = 5,
   Test = 6,
   Sketch = 7,
+  Signs = 8,
+  Rounding = 9,
 };
 
 // One block: four independent 32-bit words.
@@ -37,6 +39,15 @@ inline std::array<std::uint32_t, 4> philox(
   return counter;
 }
 
+inline std::array<std::uint32_t, 2> random_key(
+    std::uint64_t seed, RandomPurpose purpose) {
+  return {
+      static_cast<std::uint32_t>(seed) ^
+          (static_cast<std::uint32_t>(purpose) * 0x9E3779B1u),
+      static_cast<std::uint32_t>(seed >> 32) ^
+          static_cast<std::uint32_t>(purpose)};
+}
+
 // A sequence of numbers from the stream (seed, purpose, a, b): for example
 // a = epoch, b = worker or example. 2^34 words before it repeats.
 class Random {
@@ -46,11 +57,7 @@ class Random {
       RandomPurpose purpose,
       std::uint32_t a = 0,
       std::uint32_t b = 0)
-      : key_{static_cast<std::uint32_t>(seed) ^
-                 (static_cast<std::uint32_t>(purpose) * 0x9E3779B1u),
-             static_cast<std::uint32_t>(seed >> 32) ^
-                 static_cast<std::uint32_t>(purpose)},
-        counter_{0, 0, a, b} {}
+      : key_(random_key(seed, purpose)), counter_{0, 0, a, b} {}
 
   // Uniform over all 32-bit words.
   std::uint32_t next() {

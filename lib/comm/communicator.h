@@ -2,10 +2,10 @@
 //
 // Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64,
 // fp16, bf16, int32, int64, uint8). Every member makes the same calls in the
-// same order. Sums are taken in rank order, in fp32 (fp64, int64) whatever the
-// buffer holds, divided by n for a mean, and rounded once: the result has the
-// same bits on every member and in every back end. A group of one is the
-// identity. A call throws Error(PeerLost) when another worker has failed or the
+// same order. Sums are taken in rank order, in fp32 (fp64; integers modulo
+// 2^bits) whatever the buffer holds, divided by n for a mean, and rounded once:
+// the result has the same bits on every member and in every back end. A group of
+// one is the identity. A call throws Error(PeerLost) when another worker has failed or the
 // time-out has passed, Error(Config) when members call different things.
 //
 // Bytes sent, for a payload of P bytes over n members (what the meter counts):

@@ -1,11 +1,204 @@
-#include "base/error.h"
+// thc: rotated blocks in 16 levels of a range that all members share, so that
+// the sum of codes is a code of the sum: all-reduced as integers.
+#include "compress/thc.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mul.h>
+
+#include <algorithm>
+
+#include "comm/traffic.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/quantize.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+constexpr int kLevels = 16;
+// Sums of codes up to 15 each: in a byte, else in 16 bits of an int32 whose
+// upper half must stay below 2^15.
+constexpr int kMostInBytes = 255 / (kLevels - 1);
+constexpr int kMostMembers = 32767 / (kLevels - 1);
+// rotation: full takes no larger power of two: 16 MiB of fp32.
+constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
+
+// Neighbouring blocks of one size.
+struct Piece {
+  std::int64_t begin = 0;    // in the run of numbers
+  std::int64_t present = 0;  // numbers that are there
+  std::int64_t size = 0;     // with the padding
+  std::int64_t block = 0;
+};
+
+std::int64_t padded(std::int64_t numel, std::int64_t block) {
+  const std::int64_t unit = ops::unit_of(block);
+  return (numel + unit - 1) / unit * unit;
+}
+
+class Thc : public CompressedReducer {
+ public:
+  Thc(const ReducerOptions& options, std::uint64_t seed)
+      : CompressedReducer(options, seed), full_(options.rotation == "full") {
+    check_block(options);
+  }
+
+ protected:
+  Rounds exchange(Task task) override {
+    comm::Communicator& group = *task.group;
+    const int n = group.size();
+    ABT_CHECK(
+        n <= kMostMembers,
+        Config,
+        "reducer.name: thc adds codes of at most ",
+        kMostMembers,
+        " workers, got ",
+        n);
+    const std::vector<Piece> pieces = pieces_of(task.packed->numel);
+    const at::TensorOptions options = task.u.options();
+    const bool bytes = n <= kMostInBytes;
+
+    at::Tensor ranges = norms_of(task.u, pieces);
+    co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);
+    ranges = at::mul(ranges, kThcRange);
+
+    const std::int64_t numbers = pieces.back().begin + pieces.back().size;
+    const at::Tensor codes = at::empty(
+        {bytes ? numbers : numbers / 2},
+        options.dtype(bytes ? at::kByte : at::kInt));
+    ops::Coding coding;
+    coding.rotate = options_.rotation != "none";
+    coding.lanes = bytes ? ops::Lanes::Byte : ops::Lanes::Pair;
+    coding.seed = seed_;
+    coding.step = static_cast<std::uint32_t>(task.step);
+    coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
+    coding.rounding = rounding_stream(group, task.packed->bucket);
+    each_piece(pieces, coding, ranges, codes, [&](const Part& part) {
+      ops::quantize_blocks(
+          task.u.narrow(0, part.begin, part.present),
+          part.ranges,
+          part.coding,
+          options_.error_feedback,
+          part.codes);
+    });
+    co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
+
+    const auto members = static_cast<float>(n);
+    each_piece(pieces, coding, ranges, codes, [&](const Part& part) {
+      ops::dequantize_blocks(
+          {part.codes, members * coding.offset, members},
+          part.ranges,
+          part.coding,
+          task.estimate.narrow(0, part.begin, part.present));
+    });
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    const std::int64_t numbers = padded(packed.numel, options_.block);
+    const bool bytes = members <= kMostInBytes;
+    return comm::all_reduce_bytes(
+               blocks_of(pieces_of(packed.numel)), 4, members, rank) +
+           comm::all_reduce_bytes(
+               bytes ? numbers : numbers / 2, bytes ? 1 : 4, members, rank);
+  }
+
+  std::int64_t exchange_bits(const Packed& packed, int members) const override {
+    return 32 * blocks_of(pieces_of(packed.numel)) +
+           padded(packed.numel, options_.block) *
+               (members <= kMostInBytes ? 8 : 16);
+  }
+
+ private:
+  struct Part {
+    std::int64_t begin;
+    std::int64_t present;
+    at::Tensor ranges;
+    at::Tensor codes;
+    ops::Coding coding;
+  };
+
+  // One of all blocks; with a full rotation the powers of two that make up the
+  // padded run, the largest first, a block each.
+  std::vector<Piece> pieces_of(std::int64_t numel) const {
+    const std::int64_t all = padded(numel, options_.block);
+    if (!full_) {
+      return {{0, numel, all, options_.block}};
+    }
+    std::vector<Piece> pieces;
+    for (std::int64_t at = 0; at < all;) {
+      const auto size = std::min(
+          kLargestPiece,
+          static_cast<std::int64_t>(
+              std::bit_floor(static_cast<std::uint64_t>(all - at))));
+      // Padding is less than the smallest piece.
+      pieces.push_back({at, std::min(size, numel - at), size, size});
+      at += size;
+    }
+    return pieces;
+  }
+
+  static std::int64_t blocks_of(const std::vector<Piece>& pieces) {
+    std::int64_t blocks = 0;
+    for (const Piece& piece : pieces) {
+      blocks += piece.size / piece.block;
+    }
+    return blocks;
+  }
+
+  at::Tensor norms_of(const at::Tensor& u, const std::vector<Piece>& pieces)
+      const {
+    const std::int64_t block = options_.block;
+    const at::Tensor norms =
+        at::empty({padded(u.numel(), block) / block}, u.options());
+    ops::block_norms(u, block, norms);
+    if (!full_) {
+      return norms;
+    }
+    at::Tensor joined = at::empty({blocks_of(pieces)}, u.options());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      at::Tensor norm = joined[static_cast<std::int64_t>(i)];
+      at::linalg_vector_norm_out(
+          norm,
+          norms.narrow(0, pieces[i].begin / block, pieces[i].size / block));
+    }
+    return joined;
+  }
+
+  template <class F>
+  static void each_piece(
+      const std::vector<Piece>& pieces,
+      ops::Coding coding,
+      const at::Tensor& ranges,
+      const at::Tensor& codes,
+      const F& f) {
+    const std::int64_t per_lane = coding.lanes == ops::Lanes::Byte ? 1 : 2;
+    std::int64_t at = 0;
+    for (const Piece& piece : pieces) {
+      const std::int64_t blocks = piece.size / piece.block;
+      coding.block = piece.block;
+      coding.first = piece.begin;
+      f(Part{
+          piece.begin,
+          piece.present,
+          ranges.narrow(0, at, blocks),
+          codes.narrow(0, piece.begin / per_lane, piece.size / per_lane),
+          coding});
+      at += blocks;
+    }
+  }
+
+  const bool full_;
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_thc(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: thc is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<Thc>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -1,7 +1,7 @@
 // Reduces a range of n equally long flat buffers, in their order, and writes
 // the result to any number of buffers (the inputs themselves among them).
 //
-// Accumulates in fp32 (fp64 for fp64, int64 for integers), divides by n for
+// Accumulates in fp32 (fp64 for fp64; integers modulo 2^bits), divides by n for
 // Mean, rounds once. Tile by tile, so that one pass over memory is all: no
 // staging copy. Max gives NaN where any input is NaN. On CUDA the kernel is
 // queued on this thread's current stream.

@@ -15,11 +15,24 @@ template <class T>
 constexpr bool kSixteenBit =
     std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
 
+// Integers as they are: modulo 2^bits their sum is the same as a wider one's.
 template <class T>
 using Wide = std::conditional_t<
-    std::is_same_v<T, double>,
-    double,
-    std::conditional_t<std::is_integral_v<T>, std::int64_t, float>>;
+    std::is_integral_v<T> || std::is_same_v<T, double>,
+    T,
+    float>;
+
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    // A signed sum that overflows has no meaning in C++.
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(
+        static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  } else {
+    return a + b;
+  }
+}
 
 // The tile as its accumulator's type: itself where it is that already.
 template <class T>
@@ -66,14 +79,14 @@ void reduce_tile(
       }
     } else {
       for (std::int64_t i = 0; i < count; ++i) {
-        sum[i] += next[i];
+        sum[i] = plus(sum[i], next[i]);
       }
     }
   }
   if (op == ReduceOp::Mean) {
     const auto n = static_cast<Wide<T>>(in.size());
     for (std::int64_t i = 0; i < count; ++i) {
-      sum[i] /= n;
+      sum[i] = static_cast<Wide<T>>(sum[i] / n);
     }
   }
   T* result = out[0] + out_begin;

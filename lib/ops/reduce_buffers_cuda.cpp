@@ -4,6 +4,8 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "device/cuda_check.h"
 #include "kernels/reduce_buffers.h"
@@ -43,8 +45,25 @@ kernels::Combine combine_of(ReduceOp op) {
   ABT_ASSERT(false, "unknown reduction");
 }
 
-// fp64 and integers: counters and hashes, small enough for LibTorch's own
-// kernels.
+// Nothing for what the kernel has no form of.
+std::optional<kernels::Element> element_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return kernels::Element::F32;
+    case at::kHalf:
+      return kernels::Element::F16;
+    case at::kBFloat16:
+      return kernels::Element::BF16;
+    case at::kByte:
+      return kernels::Element::U8;
+    case at::kInt:
+      return kernels::Element::I32;
+    default:
+      return {};
+  }
+}
+
+// fp64 and int64: counters and hashes, small enough for LibTorch's own kernels.
 void reduce_rare(
     at::ArrayRef<at::Tensor> in,
     std::int64_t begin,
@@ -76,19 +95,16 @@ void reduce_buffers_cuda(
     std::int64_t out_begin,
     ReduceOp op) {
   const c10::cuda::CUDAGuard guard(in.front().device());
-  const auto type = in.front().scalar_type();
-  if (type != at::kFloat && type != at::kHalf && type != at::kBFloat16) {
+  const auto element = element_of(in.front().scalar_type());
+  if (!element) {
     reduce_rare(in, begin, count, out, out_begin, op);
     return;
   }
-  const auto element = type == at::kFloat  ? kernels::Element::F32
-                       : type == at::kHalf ? kernels::Element::F16
-                                           : kernels::Element::BF16;
   ABT_CUDA_CHECK(kernels::reduce_buffers(
       list_of(in, begin),
       list_of(out, out_begin),
       count,
-      element,
+      *element,
       combine_of(op),
       c10::cuda::getCurrentCUDAStream().stream()));
 }

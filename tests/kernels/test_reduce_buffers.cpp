@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,16 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
     at::Generator generator = at::detail::createCPUGenerator(7);
     std::vector<at::Tensor> all;
     for (int b = 0; b < n; ++b) {
-      all.push_back(at::randn({numel}, generator).to(GetParam()));
+      // Integers over their whole range: sums that wrap around are among them.
+      all.push_back(
+          is_integer() ? at::randint(
+                             std::numeric_limits<int>::min(),
+                             std::numeric_limits<int>::max(),
+                             {numel},
+                             generator,
+                             at::kLong)
+                             .to(GetParam())
+                       : at::randn({numel}, generator).to(GetParam()));
     }
     return all;
   }
@@ -33,8 +43,13 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
     }
     return list;
   }
+  bool is_integer() const {
+    return at::isIntegralType(GetParam(), false);
+  }
   Element element() const {
-    return GetParam() == at::kFloat  ? Element::F32
+    return GetParam() == at::kByte   ? Element::U8
+           : GetParam() == at::kInt  ? Element::I32
+           : GetParam() == at::kFloat  ? Element::F32
            : GetParam() == at::kHalf ? Element::F16
                                      : Element::BF16;
   }
@@ -54,6 +69,9 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
   for (const std::int64_t numel : {1, 7, 8, 4099, 30011}) {
     for (const int n : {1, 2, 3, 8, 64}) {
       for (const auto& [combine, op] : all) {
+        if (combine == Combine::Mean && is_integer()) {
+          continue;
+        }
         // Odd begins take the path without packets.
         for (const std::int64_t begin : {0, 1, 4}) {
           if (begin >= numel) {
@@ -81,7 +99,18 @@ TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
   }
 }
 
+TEST_P(ReduceKernel, RefusesAMeanOfIntegers) {
+  const auto in = random_buffers(2, 5);
+  EXPECT_EQ(
+      reduce_buffers(
+          list_of(in, 0), list_of(in, 0), 5, element(), Combine::Mean, nullptr),
+      is_integer() ? 1 : 0);
+}
+
 TEST_P(ReduceKernel, AMaximumShowsANan) {
+  if (is_integer()) {
+    GTEST_SKIP() << "integers have none";
+  }
   for (const int place : {0, 1, 2}) {
     const auto in = random_buffers(3, 40);
     in[place][17].fill_(std::numeric_limits<float>::quiet_NaN());
@@ -97,7 +126,8 @@ TEST_P(ReduceKernel, AMaximumShowsANan) {
 INSTANTIATE_TEST_SUITE_P(
     Dtypes,
     ReduceKernel,
-    testing::Values(at::kFloat, at::kHalf, at::kBFloat16),
+    testing::Values(
+        at::kFloat, at::kHalf, at::kBFloat16, at::kByte, at::kInt),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 }  // namespace

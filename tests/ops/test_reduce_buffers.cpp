@@ -130,6 +130,24 @@ TEST(ReduceBuffersValues, AccumulatesWiderThanItHolds) {
       big[0][0].item<float>(), at::full({1}, 60000, at::kHalf).item<float>());
 }
 
+TEST(ReduceBuffersValues, IntegersWrapAroundAndCompareWithTheirSign) {
+  const auto bytes = [](int x) { return at::full({3}, x, at::kByte); };
+  std::vector<at::Tensor> in = {bytes(200), bytes(100), bytes(7)};
+  const at::Tensor out = bytes(0);
+  reduce_buffers(in, 0, 3, {out}, 0, ReduceOp::Sum);
+  EXPECT_EQ(out[1].item<int>(), 307 - 256);
+  reduce_buffers(in, 0, 3, {out}, 0, ReduceOp::Max);
+  EXPECT_EQ(out[1].item<int>(), 200);
+  constexpr int kMost = std::numeric_limits<int>::max();
+  in = {at::full({3}, kMost, at::kInt), at::full({3}, 5, at::kInt)};
+  const at::Tensor sum = at::full({3}, 0, at::kInt);
+  reduce_buffers(in, 0, 3, {sum}, 0, ReduceOp::Sum);
+  EXPECT_EQ(sum[2].item<int>(), std::numeric_limits<int>::min() + 4);
+  in[0].fill_(-3);
+  reduce_buffers(in, 0, 3, {sum}, 0, ReduceOp::Max);
+  EXPECT_EQ(sum[2].item<int>(), 5);
+}
+
 TEST(ReduceBuffersValues, AMaximumShowsANan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const int place : {0, 1, 2}) {
@@ -194,7 +212,8 @@ INSTANTIATE_TEST_SUITE_P(
         at::kHalf,
         at::kBFloat16,
         at::kDouble,
-        at::kInt),
+        at::kInt,
+        at::kByte),
     [](const auto& test) { return std::string(c10::toString(test.param)); });
 
 }  // namespace

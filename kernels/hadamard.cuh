@@ -1,0 +1,128 @@
+// The transform of a tile by one thread block: each thread holds eight
+// neighbouring numbers, 8 t .. 8 t + 7.
+#pragma once
+
+#include "kernels/elements.cuh"
+#include "kernels/launch.cuh"
+
+namespace abtrain::kernels {
+
+// Eight numbers from data[begin] on, of which `numel` are there: 0 beyond.
+// `wide`: begin is a multiple of 8 and data 16-byte aligned.
+__device__ inline void load_eight(
+    float (&x)[8],
+    const float* data,
+    std::int64_t begin,
+    std::int64_t numel,
+    bool wide) {
+  using Four = Packet<float, 4>;
+  if (wide && begin + 8 <= numel) {
+    const auto* const from = reinterpret_cast<const Four*>(data + begin);
+    const Four low = from[0];
+    const Four high = from[1];
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      x[v] = low.values[v];
+      x[v + 4] = high.values[v];
+    }
+    return;
+  }
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    x[v] = begin + v < numel ? data[begin + v] : 0.0f;
+  }
+}
+
+__device__ inline void store_eight(
+    const float (&x)[8],
+    float* data,
+    std::int64_t begin,
+    std::int64_t numel,
+    bool wide) {
+  using Four = Packet<float, 4>;
+  if (wide && begin + 8 <= numel) {
+    auto* const to = reinterpret_cast<Four*>(data + begin);
+    to[0] = Four{{x[0], x[1], x[2], x[3]}};
+    to[1] = Four{{x[4], x[5], x[6], x[7]}};
+    return;
+  }
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    if (begin + v < numel) {
+      data[begin + v] = x[v];
+    }
+  }
+}
+
+// Where number i of the tile lies in shared memory: eight words of room after
+// each 64 keep threads that are 64 numbers apart in different banks.
+__host__ __device__ constexpr int padded(int i) {
+  return i + i / 64 * 8;
+}
+
+template <int kLog>
+constexpr int kTileThreads = 1 << (kLog - 3);
+
+template <int kLog>
+constexpr int kTileBytes = padded(1 << kLog) * static_cast<int>(sizeof(float));
+
+// Stages `from` to `to` - 1 of eight numbers that differ in the bits
+// first .. first + 2 of their places.
+__device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
+#pragma unroll
+  for (int bit = 0; bit < 3; ++bit) {
+    if (first + bit >= from && first + bit < to) {
+      const int stride = 1 << bit;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        if ((i & stride) == 0) {
+          const float a = x[i];
+          const float b = x[i + stride];
+          x[i] = a + b;
+          x[i + stride] = a - b;
+        }
+      }
+    }
+  }
+}
+
+// Stages 0 to log_size - 1 of a tile of 2^kLog; all threads of the block take
+// part. `shared`: kTileBytes<kLog>.
+template <int kLog>
+__device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
+  const int t = static_cast<int>(threadIdx.x);
+  butterflies(x, 0, 0, log_size);
+  if (log_size <= 3) {
+    return;
+  }
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    shared[padded(8 * t + v)] = x[v];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int from = 3; from < kLog; from += 3) {
+    if (from < log_size) {
+      // The last eight may have had some of their stages before.
+      const int first = from < kLog - 3 ? from : kLog - 3;
+      const int low = t & ((1 << first) - 1);
+      const int base = ((t >> first) << (first + 3)) + low;
+#pragma unroll
+      for (int v = 0; v < 8; ++v) {
+        x[v] = shared[padded(base + (v << first))];
+      }
+      butterflies(x, first, from, log_size);
+#pragma unroll
+      for (int v = 0; v < 8; ++v) {
+        shared[padded(base + (v << first))] = x[v];
+      }
+      __syncthreads();
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    x[v] = shared[padded(8 * t + v)];
+  }
+}
+
+}  // namespace abtrain::kernels

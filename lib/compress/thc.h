@@ -1,0 +1,37 @@
+// What both THC schemes share (Li et al., "THC: accelerating distributed deep
+// learning using tensor homomorphic compression", NSDI 2024).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <bit>
+#include <cstdint>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+#include "compress/reducer_options.h"
+
+namespace abtrain::compress {
+
+// The range of a rotated block of norm M and L numbers is T M / sqrt(L): one of
+// 1,024 normal numbers is beyond.
+constexpr float kThcRange = 3.2971933456919635F;
+
+// Error(Config) where `block` is not a power of two.
+inline void check_block(const ReducerOptions& options) {
+  ABT_CHECK(
+      std::has_single_bit(static_cast<std::uint64_t>(options.block)),
+      Config,
+      "reducer.block: expected a power of two, got ",
+      options.block);
+}
+
+// A worker's own stream of roundings of a bucket; the signs' is the bucket's.
+inline std::uint32_t rounding_stream(
+    const comm::Communicator& group,
+    std::size_t bucket) {
+  return static_cast<std::uint32_t>(group.rank()) << 16 ^
+         static_cast<std::uint32_t>(bucket);
+}
+
+}  // namespace abtrain::compress

@@ -1,0 +1,193 @@
+#include "ops/quantize.h"
+
+#include "base/error.h"
+#include "ops/hadamard.h"
+#include "ops/quantize_backends.h"
+#include "ops/quantize_job.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
+  return t.defined() && t.dim() == 1 && t.is_contiguous() &&
+         t.scalar_type() == type && t.device() == like.device();
+}
+
+std::int64_t units_of(std::int64_t numel, std::int64_t block) {
+  const std::int64_t unit = unit_of(block);
+  return (numel + unit - 1) / unit;
+}
+
+void check(
+    const char* op,
+    const at::Tensor& numbers,
+    const at::Tensor& ranges,
+    const Coding& c,
+    const at::Tensor& codes,
+    std::int64_t tails) {
+  const std::int64_t units = units_of(numbers.numel(), c.block);
+  const std::int64_t all = units * unit_of(c.block);
+  const bool pairs = c.lanes == Lanes::Pair;
+  const std::int64_t lanes = c.lanes == Lanes::Byte ? all : all / 2;
+  ABT_ASSERT(
+      is_flat(numbers, at::kFloat, numbers) &&
+          is_flat(ranges, at::kFloat, numbers) &&
+          ranges.numel() == all / c.block &&
+          is_flat(codes, pairs ? at::kInt : at::kByte, numbers) &&
+          codes.numel() == lanes + tails,
+      op,
+      ": ",
+      numbers.scalar_type(),
+      " ",
+      numbers.sizes(),
+      " in blocks of ",
+      c.block,
+      " want ",
+      all / c.block,
+      " ranges and ",
+      lanes + tails,
+      " lanes of codes, got ",
+      ranges.sizes(),
+      " and ",
+      codes.scalar_type(),
+      " ",
+      codes.sizes());
+  ABT_ASSERT(
+      c.limit > 0 && c.offset >= c.limit && c.offset + c.limit <= 15,
+      op,
+      ": codes within ",
+      c.offset,
+      " +- ",
+      c.limit,
+      " do not fit 0 .. 15");
+  ABT_ASSERT(
+      c.first >= 0 && c.first % kernels::kUnit == 0,
+      op,
+      ": expected a first number at a multiple of ",
+      kernels::kUnit,
+      ", got ",
+      c.first);
+}
+
+}  // namespace
+
+std::int64_t unit_of(std::int64_t block) {
+  return kernels::unit_of(exact_log2(block, "quantize: block"));
+}
+
+void block_norms(
+    const at::Tensor& u,
+    std::int64_t block,
+    const at::Tensor& norms) {
+  const int log_size = exact_log2(block, "block_norms: block");
+  const std::int64_t all = units_of(u.numel(), block) * unit_of(block);
+  ABT_ASSERT(
+      is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) &&
+          norms.numel() == all / block,
+      "block_norms: expected ",
+      all / block,
+      " norms of ",
+      u.sizes(),
+      " in blocks of ",
+      block,
+      ", got ",
+      norms.sizes());
+  if (u.is_cuda()) {
+    block_norms_cuda(u, log_size, norms);
+  } else {
+    block_norms_cpu(u, log_size, norms, best_simd());
+  }
+}
+
+void quantize_blocks(
+    const at::Tensor& u,
+    const at::Tensor& ranges,
+    const Coding& coding,
+    bool residual,
+    const at::Tensor& codes) {
+  check("quantize_blocks", u, ranges, coding, codes, 0);
+  const kernels::Quantize job =
+      quantize_job(u, ranges, coding, residual, codes);
+  if (u.is_cuda()) {
+    quantize_blocks_cuda(job, u);
+  } else {
+    quantize_blocks_cpu(job, best_simd());
+  }
+}
+
+void dequantize_blocks(
+    const Sums& sums,
+    const at::Tensor& ranges,
+    const Coding& coding,
+    const at::Tensor& out) {
+  ABT_ASSERT(
+      sums.shards == 1 || (sums.shards > 1 && coding.lanes == Lanes::Nibble),
+      "dequantize_blocks: ",
+      sums.shards,
+      " shards");
+  check(
+      "dequantize_blocks",
+      out,
+      ranges,
+      coding,
+      sums.codes,
+      sums.shards > 1 ? sums.shards * kernels::kTailBytes : 0);
+  const kernels::Dequantize job = dequantize_job(sums, ranges, coding, out);
+  if (out.is_cuda()) {
+    dequantize_blocks_cuda(job, out);
+  } else {
+    dequantize_blocks_cpu(job, best_simd());
+  }
+}
+
+void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
+  const std::int64_t bytes = out.numel() - kernels::kTailBytes;
+  ABT_ASSERT(
+      members >= 1 && members <= kernels::kMostMembers &&
+          is_flat(in, at::kByte, in) && is_flat(out, at::kByte, in) &&
+          bytes >= 0 && bytes % 64 == 0 && in.numel() == members * bytes,
+      "sum_codes: ",
+      members,
+      " shards in ",
+      in.sizes(),
+      " do not make one of ",
+      out.sizes());
+  if (in.is_cuda()) {
+    sum_codes_cuda(in, members, out);
+  } else {
+    sum_codes_cpu(in, members, out);
+  }
+}
+
+void update_scale(
+    const at::Tensor& codes,
+    std::int64_t units,
+    std::int64_t block,
+    int shards,
+    const at::Tensor& scale) {
+  kernels::UpdateScale job;
+  job.units = units;
+  job.unit_bytes = unit_of(block) / 2;
+  job.shards = shards;
+  ABT_ASSERT(
+      shards >= 1 && is_flat(codes, at::kByte, codes) &&
+          codes.numel() ==
+              units * job.unit_bytes + shards * kernels::kTailBytes &&
+          is_flat(scale, at::kFloat, codes) && scale.numel() == 1,
+      "update_scale: ",
+      shards,
+      " shards of ",
+      units,
+      " units are not ",
+      codes.sizes());
+  job.codes = codes.const_data_ptr<std::uint8_t>();
+  job.scale = scale.mutable_data_ptr<float>();
+  if (codes.is_cuda()) {
+    update_scale_cuda(job, scale);
+  } else {
+    update_scale_cpu(job);
+  }
+}
+
+}  // namespace abtrain::ops

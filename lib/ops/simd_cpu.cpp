@@ -1,0 +1,14 @@
+#include "ops/simd_cpu.h"
+
+namespace abtrain::ops {
+
+Simd best_simd() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return Simd::Avx2;
+  }
+#endif
+  return Simd::Plain;
+}
+
+}  // namespace abtrain::ops

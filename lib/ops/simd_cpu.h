@@ -1,0 +1,10 @@
+// Which instructions the CPU forms use; all have the same bits.
+#pragma once
+
+namespace abtrain::ops {
+
+enum class Simd { Plain, Avx2 };  // Avx2: with FMA
+
+Simd best_simd();
+
+}  // namespace abtrain::ops

@@ -1,0 +1,124 @@
+#include "ops/hadamard.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+#include "device/devices.h"
+#include "ops/hadamard_cpu.h"
+
+namespace abtrain::ops {
+namespace {
+
+at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+// H(i, j) = (-1)^(number of ones that i and j have in common).
+at::Tensor matrix(std::int64_t size) {
+  at::Tensor h = at::empty({size, size}, at::kDouble);
+  auto* out = h.data_ptr<double>();
+  for (std::int64_t i = 0; i < size; ++i) {
+    for (std::int64_t j = 0; j < size; ++j) {
+      *out++ =
+          std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
+    }
+  }
+  return h;
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+TEST(Hadamard, EqualsTheMatrixOfEachBlock) {
+  for (std::int64_t size = 1; size <= 2048; size *= 2) {
+    for (const std::int64_t blocks : {0, 1, 3}) {
+      const at::Tensor x = numbers(blocks * size);
+      const at::Tensor wanted =
+          at::matmul(x.view({blocks, size}).to(at::kDouble), matrix(size));
+      hadamard(x, size);
+      const at::Tensor error =
+          x.view({blocks, size}).to(at::kDouble).sub(wanted).abs();
+      if (blocks > 0) {
+        EXPECT_LE(error.max().item<double>(), 2e-6 * size) << size;
+      }
+    }
+  }
+}
+
+// Of whole numbers every sum is exact: no tolerance hides a wrong stage.
+TEST(Hadamard, TwiceIsTimesItsSize) {
+  for (std::int64_t size = 2; size <= 1 << 18; size *= 2) {
+    at::Generator generator = at::detail::createCPUGenerator(4);
+    const at::Tensor x =
+        at::randint(-8, 9, {2 * size}, generator, at::kLong).to(at::kFloat);
+    const at::Tensor wanted = x.mul(static_cast<double>(size));
+    hadamard(x, size);
+    EXPECT_EQ(
+        x[size].item<float>(),
+        wanted.narrow(0, size, size).sum().item<float>() / size);
+    EXPECT_FALSE(x.equal(wanted)) << size;
+    hadamard(x, size);
+    EXPECT_TRUE(x.equal(wanted)) << size;
+  }
+}
+
+TEST(Hadamard, OneNumberGivesARowOfTheMatrix) {
+  for (const std::int64_t size : {4096, 8192, 16384, 32768, 65536}) {
+    for (const std::int64_t row : {std::int64_t{5}, size / 2 + 3, size - 1}) {
+      const at::Tensor x = at::zeros({size});
+      x[row] = 1;
+      hadamard(x, size);
+      const auto* values = x.const_data_ptr<float>();
+      for (std::int64_t j = 0; j < size; ++j) {
+        const bool odd =
+            std::popcount(static_cast<std::uint64_t>(row & j)) % 2 != 0;
+        ASSERT_EQ(values[j], odd ? -1 : 1) << size << " " << row << " " << j;
+      }
+    }
+  }
+}
+
+TEST(Hadamard, HasTheSameBitsWithAndWithoutAvx2) {
+  if (best_simd() == Simd::Plain) {
+    GTEST_SKIP() << "this processor has no AVX2";
+  }
+  for (int log = 0; log <= 17; ++log) {
+    const at::Tensor a = numbers(std::int64_t{1} << log);
+    const at::Tensor b = a.clone();
+    hadamard_block(a.mutable_data_ptr<float>(), log, Simd::Plain);
+    hadamard_block(b.mutable_data_ptr<float>(), log, Simd::Avx2);
+    EXPECT_TRUE(same_bits(a, b)) << log;
+  }
+}
+
+TEST(Hadamard, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(hadamard(numbers(12), 3), std::logic_error);
+  EXPECT_THROW(hadamard(numbers(12), 8), std::logic_error);
+  EXPECT_THROW(hadamard(numbers(16).to(at::kDouble), 8), std::logic_error);
+  EXPECT_THROW(hadamard(numbers(16).view({4, 4}), 4), std::logic_error);
+}
+
+TEST(GpuHadamard, EqualsTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  for (int log = 0; log <= 18; ++log) {
+    const at::Tensor x = numbers(std::int64_t{3} << log);
+    const at::Tensor on_gpu = x.to(at::Device(at::kCUDA, 0));
+    hadamard(x, std::int64_t{1} << log);
+    hadamard(on_gpu, std::int64_t{1} << log);
+    EXPECT_TRUE(same_bits(on_gpu.cpu(), x)) << log;
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops

@@ -1,0 +1,454 @@
+#include "ops/quantize.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/random.h"
+#include "device/devices.h"
+#include "ops/quantize_backends.h"
+#include "ops/quantize_job.h"
+#include "ops/random_words_cpu.h"
+
+namespace abtrain::ops {
+namespace {
+
+constexpr float kRange = 3.2971933456919635F;
+
+at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+std::int64_t padded(std::int64_t numel, std::int64_t block) {
+  const std::int64_t unit = unit_of(block);
+  return (numel + unit - 1) / unit * unit;
+}
+
+at::Tensor norms_of(const at::Tensor& u, std::int64_t block) {
+  const at::Tensor norms = at::empty({padded(u.numel(), block) / block});
+  block_norms(u, block, norms);
+  return norms;
+}
+
+at::Tensor room_for_codes(std::int64_t numel, const Coding& c) {
+  const std::int64_t all = padded(numel, c.block);
+  return at::zeros(
+      {c.lanes == Lanes::Byte ? all : all / 2},
+      c.lanes == Lanes::Pair ? at::kInt : at::kByte);
+}
+
+// Codes one by one, however they lie.
+std::vector<int> unpacked(const at::Tensor& codes, Lanes lanes) {
+  std::vector<int> all;
+  for (std::int64_t i = 0; i < codes.numel(); ++i) {
+    const auto lane = codes[i].item<int>();
+    if (lanes == Lanes::Byte) {
+      all.push_back(lane);
+    } else {
+      const int bits = lanes == Lanes::Nibble ? 4 : 16;
+      all.push_back(lane & ((1 << bits) - 1));
+      all.push_back(lane >> bits);
+    }
+  }
+  return all;
+}
+
+struct Case {
+  std::int64_t block;
+  bool rotate;
+  Lanes lanes;
+};
+
+Coding coding_of(const Case& c) {
+  Coding coding{.block = c.block, .rotate = c.rotate, .lanes = c.lanes};
+  coding.seed = 0x123456789abcdef;
+  coding.step = 41;
+  coding.signs = 3;
+  coding.rounding = 7 << 16 | 3;
+  coding.first = 256;
+  if (c.lanes == Lanes::Nibble) {
+    coding.limit = 7;
+    coding.offset = 8;
+  }
+  return coding;
+}
+
+const Case kCases[] = {
+    {2, true, Lanes::Byte},
+    {4, true, Lanes::Nibble},
+    {8, false, Lanes::Pair},
+    {16, true, Lanes::Byte},
+    {64, true, Lanes::Pair},
+    {128, true, Lanes::Nibble},
+    {1024, true, Lanes::Byte},
+    {1024, false, Lanes::Nibble},
+    {4096, true, Lanes::Byte},
+    {8192, true, Lanes::Pair}};
+
+// All of it from its definition, in float64 and with the matrix's entries.
+TEST(Quantize, EqualsItsDefinition) {
+  for (const Case& c : kCases) {
+    if (c.block > 1024) {
+      continue;
+    }
+    const Coding coding = coding_of(c);
+    const std::int64_t numel = 2500;
+    const std::int64_t all = padded(numel, c.block);
+    const at::Tensor u = numbers(numel);
+    const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
+    const at::Tensor codes = room_for_codes(numel, coding);
+    const at::Tensor left = u.clone();
+    quantize_blocks(left, ranges, coding, true, codes);
+    const std::vector<int> got = unpacked(codes, c.lanes);
+    ASSERT_EQ(static_cast<std::int64_t>(got.size()), all);
+
+    std::vector<double> x(static_cast<std::size_t>(all), 0.0);
+    std::vector<int> sign(x.size(), 1), half(x.size());
+    for (std::int64_t i = 0; i < all; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      const std::int64_t place = i + coding.first;
+      if (c.rotate) {
+        const auto words = philox(
+            {static_cast<std::uint32_t>(place / 128),
+             0,
+             coding.step,
+             coding.signs},
+            random_key(coding.seed, RandomPurpose::Signs));
+        sign[k] =
+            (words[static_cast<std::size_t>(place % 128 / 32)] >> (place % 32) &
+             1) != 0
+                ? -1
+                : 1;
+      }
+      const auto words = philox(
+          {static_cast<std::uint32_t>(place / 8),
+           0,
+           coding.step,
+           coding.rounding},
+          random_key(coding.seed, RandomPurpose::Rounding));
+      half[k] = static_cast<int>(
+          words[static_cast<std::size_t>(place % 8 / 2)] >> (place % 2 * 16) &
+          65535u);
+      x[k] = i < numel ? sign[k] * u[i].item<double>() : 0;
+    }
+    const auto entry = [&](std::int64_t i, std::int64_t j) {
+      return std::popcount(static_cast<std::uint64_t>(i & j)) % 2 == 0 ? 1 : -1;
+    };
+    const auto rotated = [&](const std::vector<double>& in) {
+      std::vector<double> out(in.size(), 0.0);
+      for (std::int64_t i = 0; i < all; ++i) {
+        const std::int64_t begin = i / c.block * c.block;
+        for (std::int64_t j = begin; j < begin + c.block; ++j) {
+          out[static_cast<std::size_t>(i)] +=
+              c.rotate ? entry(i - begin, j - begin) *
+                             in[static_cast<std::size_t>(j)] /
+                             std::sqrt(static_cast<double>(c.block))
+                       : (i == j ? in[static_cast<std::size_t>(j)] : 0);
+        }
+      }
+      return out;
+    };
+    const std::vector<double> r = rotated(x);
+    std::vector<double> stands_for(x.size());
+    int different = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double range =
+          ranges[static_cast<std::int64_t>(i) / c.block].item<double>();
+      const double step =
+          range / std::sqrt(static_cast<double>(c.block)) / coding.limit;
+      const double within = std::clamp(
+          step > 0 ? r[i] / step : 0.0,
+          -double{coding.limit},
+          double{coding.limit});
+      const int k = static_cast<int>(
+          std::floor(within + coding.offset + half[i] / 65536.0));
+      different += k != got[i];
+      // 2^-16 of a code, and the transform's rounding, may turn a rounding.
+      ASSERT_NEAR(got[i], within + coding.offset, 1.0001) << c.block;
+      stands_for[i] = (got[i] - double{coding.offset}) * step;
+    }
+    EXPECT_LE(different, 3) << c.block;
+    const std::vector<double> back = rotated(stands_for);
+    for (std::int64_t i = 0; i < numel; ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      ASSERT_NEAR(
+          left[i].item<double>(), u[i].item<double>() - sign[k] * back[k], 2e-5)
+          << c.block << " " << i;
+    }
+    // And the way back says the same.
+    const at::Tensor out = at::empty({numel});
+    dequantize_blocks({codes, coding.offset, 1}, ranges, coding, out);
+    EXPECT_LE(u.sub(out).sub(left).abs().max().item<double>(), 2e-6 * 6)
+        << c.block;
+  }
+}
+
+TEST(Quantize, HasTheSameBitsInEveryForm) {
+  const int threads = at::get_num_threads();
+  for (const Case& c : kCases) {
+    const Coding coding = coding_of(c);
+    for (const std::int64_t numel : {1, 1023, 1025, 70001}) {
+      const at::Tensor u = numbers(numel);
+      const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
+      const auto run = [&](Simd simd) {
+        std::vector<at::Tensor> results = {
+            u.clone(), room_for_codes(numel, coding), at::empty({numel})};
+        quantize_blocks_cpu(
+            quantize_job(results[0], ranges, coding, true, results[1]), simd);
+        dequantize_blocks_cpu(
+            dequantize_job(
+                {results[1], coding.offset, 3}, ranges, coding, results[2]),
+            simd);
+        return results;
+      };
+      at::set_num_threads(1);
+      const auto plain = run(Simd::Plain);
+      const auto best = run(best_simd());
+      at::set_num_threads(3);
+      const auto parallel = run(best_simd());
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        EXPECT_TRUE(same_bits(plain[i], best[i])) << c.block << " " << numel;
+        EXPECT_TRUE(same_bits(plain[i], parallel[i]));
+      }
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(Quantize, RoundsWithoutABias) {
+  // One number between two codes, coded 16,384 times.
+  const Coding coding = coding_of({128, false, Lanes::Byte});
+  for (const float between : {0.0F, 0.03F, 0.5F, 0.8F}) {
+    const std::int64_t numel = 16384;
+    const at::Tensor u = at::full({numel}, between);
+    // A step of 1: the codes are at -7.5, -6.5, ...
+    const at::Tensor ranges = at::full({numel / 128}, 7.5F * std::sqrt(128.0F));
+    const at::Tensor codes = room_for_codes(numel, coding);
+    quantize_blocks(u, ranges, coding, false, codes);
+    EXPECT_TRUE(u.eq(between).all().item<bool>()) << "no residual was wanted";
+    const double mean = codes.to(at::kDouble).mean().item<double>() - 7.5;
+    EXPECT_NEAR(mean, between, 4 * 0.5 / 128) << between;
+  }
+}
+
+TEST(Quantize, ClampsToItsLimits) {
+  const Coding coding = coding_of({128, false, Lanes::Nibble});
+  const at::Tensor u = numbers(128).mul(100);
+  const at::Tensor before = u.clone();
+  const at::Tensor ranges =
+      at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
+  const at::Tensor codes = room_for_codes(128, coding);
+  quantize_blocks(u, ranges, coding, true, codes);
+  for (const int k : unpacked(codes, Lanes::Nibble)) {
+    EXPECT_TRUE(1 <= k && k <= 15) << k;
+  }
+  // The rest is in the residual.
+  const at::Tensor sent = before.sub(u);
+  EXPECT_LE(sent.abs().max().item<float>(), 7.0001F);
+  EXPECT_GE(sent.abs().max().item<float>(), 6.9999F);
+}
+
+TEST(Quantize, ZeroAndTinyBlocksStayAsTheyAre) {
+  for (const Lanes lanes : {Lanes::Byte, Lanes::Nibble}) {
+    const Coding coding = coding_of({128, true, lanes});
+    const at::Tensor u = at::zeros({300});
+    u.narrow(0, 128, 128).fill_(1e-30F);
+    const at::Tensor before = u.clone();
+    const at::Tensor ranges = norms_of(u, 128).mul(kRange);
+    const at::Tensor codes = room_for_codes(300, coding);
+    quantize_blocks(u, ranges, coding, true, codes);
+    EXPECT_TRUE(u.equal(before));
+    const at::Tensor out = at::full({300}, 5.0F);
+    dequantize_blocks({codes, coding.offset, 1}, ranges, coding, out);
+    EXPECT_TRUE(out.eq(0).all().item<bool>());
+  }
+}
+
+TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
+  const Coding coding = coding_of({128, true, Lanes::Byte});
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(),
+        std::numeric_limits<float>::infinity()}) {
+    const at::Tensor u = numbers(300);
+    u[130] = bad;
+    const at::Tensor ranges = norms_of(u, 128).mul(kRange);
+    const at::Tensor codes = room_for_codes(300, coding);
+    quantize_blocks(u, ranges, coding, true, codes);
+    const at::Tensor out = at::empty({300});
+    dequantize_blocks({codes, 7.5F, 1}, ranges, coding, out);
+    EXPECT_TRUE(out.narrow(0, 128, 128).isnan().all().item<bool>());
+    EXPECT_TRUE(out.narrow(0, 0, 128).isfinite().all().item<bool>());
+    EXPECT_TRUE(out.narrow(0, 256, 44).isfinite().all().item<bool>());
+    EXPECT_TRUE(u.narrow(0, 128, 128).eq(0).all().item<bool>());
+    EXPECT_TRUE(u.isfinite().all().item<bool>());
+  }
+}
+
+// Four workers' codes added as integers are the codes of the sum.
+TEST(Quantize, CodesAdd) {
+  for (const Lanes lanes : {Lanes::Byte, Lanes::Pair}) {
+    Coding coding = coding_of({64, true, lanes});
+    const std::int64_t numel = 1000;
+    const int n = lanes == Lanes::Byte ? 17 : 40;
+    const at::Tensor ranges = at::full({padded(numel, 64) / 64}, 3.3F * 9);
+    at::Tensor sum = room_for_codes(numel, coding);
+    at::Tensor mean = at::zeros({numel}, at::kDouble);
+    for (int i = 0; i < n; ++i) {
+      const at::Tensor u = numbers(numel, 60 + i).mul(2);
+      const at::Tensor left = u.clone();
+      const at::Tensor codes = room_for_codes(numel, coding);
+      coding.rounding = static_cast<std::uint32_t>(i);
+      quantize_blocks(left, ranges, coding, true, codes);
+      sum += codes;
+      mean += u.to(at::kDouble).sub(left.to(at::kDouble)).div(n);
+    }
+    const at::Tensor out = at::empty({numel});
+    const auto members = static_cast<float>(n);
+    dequantize_blocks({sum, 7.5F * members, members}, ranges, coding, out);
+    EXPECT_LE(out.to(at::kDouble).sub(mean).abs().max().item<double>(), 1e-5);
+  }
+}
+
+// Shards with tails behind them, as an all-gather makes them.
+at::Tensor shards_of(
+    const at::Tensor& codes,
+    std::int64_t unit_bytes,
+    int n,
+    const std::vector<std::uint32_t>& counts) {
+  const std::int64_t units = codes.numel() / unit_bytes;
+  const at::Tensor all =
+      at::zeros({codes.numel() + n * kernels::kTailBytes}, at::kByte);
+  auto* to = all.mutable_data_ptr<std::uint8_t>();
+  for (int i = 0; i < n; ++i) {
+    const std::int64_t begin = units * i / n * unit_bytes;
+    const std::int64_t end = units * (i + 1) / n * unit_bytes;
+    std::memcpy(
+        to,
+        codes.const_data_ptr<std::uint8_t>() + begin,
+        static_cast<std::size_t>(end - begin));
+    to += end - begin;
+    std::memcpy(to, &counts[static_cast<std::size_t>(i)], 4);
+    to += kernels::kTailBytes;
+  }
+  return all;
+}
+
+TEST(Dequantize, FindsCodesInShards) {
+  for (const std::int64_t block : {32, 128, 1024, 2048}) {
+    for (const int n : {2, 3, 8}) {
+      const Coding coding = coding_of({block, true, Lanes::Nibble});
+      const std::int64_t numel = 9000;
+      const at::Tensor u = numbers(numel);
+      const at::Tensor ranges = norms_of(u, block).mul(kRange);
+      const at::Tensor codes = room_for_codes(numel, coding);
+      quantize_blocks(u, ranges, coding, false, codes);
+      const at::Tensor wanted = at::empty({numel});
+      dequantize_blocks({codes, 8, 2}, ranges, coding, wanted);
+      const at::Tensor got = at::empty({numel});
+      dequantize_blocks(
+          {shards_of(
+               codes,
+               unit_of(block) / 2,
+               n,
+               std::vector<std::uint32_t>(static_cast<std::size_t>(n), ~0u)),
+           8,
+           2,
+           n},
+          ranges,
+          coding,
+          got);
+      EXPECT_TRUE(got.equal(wanted)) << block << " " << n;
+    }
+  }
+}
+
+TEST(UpdateScale, FollowsTheClampedShare) {
+  const std::int64_t units = 5;
+  const int n = 3;
+  // 5 * 128 = 640 sums: 4 % are 25.6, 1 % are 6.4.
+  const auto next = [&](float scale, std::vector<std::uint32_t> counts) {
+    const at::Tensor codes = at::zeros({units * 64}, at::kByte);
+    const at::Tensor tensor = at::full({1}, scale);
+    update_scale(shards_of(codes, 64, n, counts), units, 128, n, tensor);
+    return tensor.item<float>();
+  };
+  EXPECT_EQ(next(2, {20, 0, 6}), 2 * 1.1F);
+  EXPECT_EQ(next(2, {20, 0, 5}), 2.0F);
+  EXPECT_EQ(next(2, {0, 7, 0}), 2.0F);
+  EXPECT_EQ(next(2, {0, 0, 6}), 2 / 1.05F);
+  EXPECT_EQ(next(2.9F, {640, 0, 0}), 3.0F) << "no further than the members";
+  EXPECT_EQ(next(0.26F, {0, 0, 0}), 0.25F);
+}
+
+TEST(QuantizeErrors, RefuseWhatDoesNotFit) {
+  const at::Tensor u = numbers(300);
+  const at::Tensor ranges = norms_of(u, 128);
+  Coding coding = coding_of({128, true, Lanes::Byte});
+  const at::Tensor codes = room_for_codes(300, coding);
+  EXPECT_NO_THROW(quantize_blocks(u, ranges, coding, true, codes));
+  EXPECT_THROW(
+      quantize_blocks(u, ranges.narrow(0, 0, 2), coding, true, codes),
+      std::logic_error);
+  EXPECT_THROW(
+      quantize_blocks(u, ranges, coding, true, codes.narrow(0, 0, 300)),
+      std::logic_error);
+  coding.first = 64;
+  EXPECT_THROW(
+      quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
+  coding.first = 0;
+  coding.offset = 8;
+  EXPECT_THROW(
+      quantize_blocks(u, ranges, coding, true, codes), std::logic_error);
+  EXPECT_THROW(block_norms(u, 100, ranges), std::logic_error);
+  EXPECT_THROW(sum_codes(codes, 3, codes), std::logic_error);
+}
+
+TEST(GpuQuantize, EqualsTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  for (const Case& c : kCases) {
+    const Coding coding = coding_of(c);
+    for (const std::int64_t numel : {1, 1023, 1025, 70001}) {
+      const auto run = [&](at::Device device) {
+        const at::Tensor u = numbers(numel).to(device);
+        const at::Tensor ranges =
+            at::empty({padded(numel, c.block) / c.block}, u.options());
+        block_norms(u, c.block, ranges);
+        ranges.mul_(kRange);
+        const at::Tensor codes = room_for_codes(numel, coding).to(device);
+        quantize_blocks(u, ranges, coding, true, codes);
+        const at::Tensor out = at::empty({numel}, u.options());
+        dequantize_blocks({codes, coding.offset, 3}, ranges, coding, out);
+        return std::vector<at::Tensor>{
+            ranges.cpu(), u.cpu(), codes.cpu(), out.cpu()};
+      };
+      const auto wanted = run(at::kCPU);
+      const auto got = run(gpu);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_TRUE(same_bits(got[i], wanted[i]))
+            << c.block << " " << numel << " " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops
