@@ -35,7 +35,10 @@ __device__ inline bool is_wide(const void* pointer) {
 
 // Eight neighbours from `from`, of which `count` are there; the others are 0.
 __device__ inline void load_eight(
-    const float* from, std::int64_t count, bool wide, float (&x)[kEight]) {
+    const float* from,
+    std::int64_t count,
+    bool wide,
+    float (&x)[kEight]) {
   if (wide && count >= kEight) {
     const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
     const Packet<float, 4> low = packets[0];
@@ -53,7 +56,10 @@ __device__ inline void load_eight(
   }
 }
 __device__ inline void store_eight(
-    float* to, std::int64_t count, bool wide, const float (&x)[kEight]) {
+    float* to,
+    std::int64_t count,
+    bool wide,
+    const float (&x)[kEight]) {
   if (wide && count >= kEight) {
     Packet<float, 4> low, high;
 #pragma unroll

@@ -17,9 +17,9 @@ struct CodeBlock {
   std::int64_t slot;   // the tensor it belongs to
 };
 
-// Sums over a block are taken so on every device: lane i of kLanes adds number i
-// and number i + kLanes, then the upper half of the lanes is added to the lower
-// one until one is left.
+// Sums over a block are taken so on every device: lane i of kLanes adds number
+// i and number i + kLanes, then the upper half of the lanes is added to the
+// lower one until one is left.
 constexpr int kLanes = kBlock / 2;
 
 }  // namespace abtrain::kernels

@@ -12,8 +12,8 @@ struct Shared {
   int counts[kThreads];
 };
 
-__device__ std::int64_t record_of(
-    const CodeBlock* blocks, std::int64_t b, bool fresh) {
+__device__ std::int64_t
+record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
   return b + (fresh ? 2 : 1) * (blocks[b].group - blocks[0].group);
 }
 
@@ -45,14 +45,15 @@ __device__ unsigned nonzero_of(const float (&x)[kEight]) {
 // The scale with its sign; where dead a zero, or NaN as the scale is.
 __device__ float value_of(float scale, unsigned signs, unsigned alive, int k) {
   return (alive >> k & 1) != 0
-      ? float_of(bits_of(scale) | (signs >> k & 1) << 31)
-      : scale * 0.0f;
+             ? float_of(bits_of(scale) | (signs >> k & 1) << 31)
+             : scale * 0.0f;
 }
 
 // Root mean square of the numbers that are alive. Every thread of the block
 // gets it.
 __device__ float scale_of(
-    const float (&x)[kRounds][kEight], const unsigned (&alive)[kRounds]) {
+    const float (&x)[kRounds][kEight],
+    const unsigned (&alive)[kRounds]) {
   auto& shared = *reinterpret_cast<Shared*>(shared_memory());
   const auto t = static_cast<int>(threadIdx.x);
   int count = 0;
@@ -66,12 +67,11 @@ __device__ float scale_of(
   add_by_halves(shared.counts, kThreads);
   const float sum = shared.tree[0];
   const int all = shared.counts[0];
-  return all == 0 ? sum * 0.0f
-                  : ::sqrtf(divide(sum, static_cast<float>(all)));
+  return all == 0 ? sum * 0.0f : ::sqrtf(divide(sum, static_cast<float>(all)));
 }
 
-__global__ void __launch_bounds__(kThreads) encode_kernel(
-    const EncodeSigns job) {
+__global__ void __launch_bounds__(kThreads)
+    encode_kernel(const EncodeSigns job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const auto groups = static_cast<int>(groups_of(block));
   std::uint32_t* const record =
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kThreads) serve_kernel(const ServeSigns job) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) decode_kernel(
-    const DecodeSigns job) {
+__global__ void __launch_bounds__(kThreads)
+    decode_kernel(const DecodeSigns job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const auto groups = static_cast<int>(groups_of(block));
   const std::uint32_t* const record =
@@ -229,8 +229,7 @@ int serve_signs(const ServeSigns& job, void* stream) {
   if (job.count == 0) {
     return 0;
   }
-  return launch(
-      serve_kernel, job.count, kThreads, sizeof(Shared), stream, job);
+  return launch(serve_kernel, job.count, kThreads, sizeof(Shared), stream, job);
 }
 
 int decode_signs(const DecodeSigns& job, void* stream) {

@@ -27,8 +27,8 @@ int encode_signs(const EncodeSigns& job, void* stream);
 struct ServeSigns {
   const CodeBlock* blocks;  // of the shard
   std::int64_t count;
-  const std::uint32_t* in;     // the workers' records, worker after worker
-  std::int64_t stride;         // words of a worker
+  const std::uint32_t* in;  // the workers' records, worker after worker
+  std::int64_t stride;      // words of a worker
   int workers;
   const std::uint32_t* alive;  // of the shard
   float* residual;             // of the shard

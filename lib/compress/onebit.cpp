@@ -34,8 +34,7 @@ class OneBit : public CompressedReducer {
     const at::TensorOptions words = task.u.options().dtype(at::kInt);
 
     const std::vector<std::int64_t> counts = words_of(blocks, n, fresh);
-    const std::int64_t own =
-        counts[static_cast<std::size_t>(group.rank())];
+    const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
     const at::Tensor wire =
         at::empty({ops::sign_words(blocks, blocks.all(), fresh)}, words);
     ops::encode_signs(task.u, blocks, state.alive, wire, fresh);
@@ -53,22 +52,24 @@ class OneBit : public CompressedReducer {
     ops::decode_signs(wire, blocks, state.alive, task.estimate, fresh);
   }
 
-  std::int64_t exchange_bytes(
-      const Packed& packed, int members, int rank) const override {
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
     return bytes_of(packed, members, rank, false);
   }
   std::int64_t exchange_bits(const Packed& packed, int) const override {
     return bits_of(packed, false);
   }
   std::int64_t extra_bytes(
-      const Packed& packed, int members, int rank, std::int64_t step)
-      const override {
+      const Packed& packed,
+      int members,
+      int rank,
+      std::int64_t step) const override {
     return !is_fresh(step) ? 0
                            : bytes_of(packed, members, rank, true) -
-            bytes_of(packed, members, rank, false);
+                                 bytes_of(packed, members, rank, false);
   }
-  std::int64_t extra_bits(
-      const Packed& packed, int, std::int64_t step) const override {
+  std::int64_t extra_bits(const Packed& packed, int, std::int64_t step)
+      const override {
     return !is_fresh(step) ? 0 : bits_of(packed, true) - bits_of(packed, false);
   }
 
@@ -82,9 +83,7 @@ class OneBit : public CompressedReducer {
       const Packed& packed) override {
     State& state = state_of(packed);
     archive.tensor(
-        str(prefix, "server.", packed.bucket),
-        state.server,
-        state::Share::Own);
+        str(prefix, "server.", packed.bucket), state.server, state::Share::Own);
     // A checkpoint holds fp32: a byte a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
@@ -93,8 +92,8 @@ class OneBit : public CompressedReducer {
     archive.tensor(
         str(prefix, "alive.", packed.bucket), bytes, state::Share::Own);
     if (archive.is_loading()) {
-      state.alive = bytes.defined() ? bytes.to(at::kByte).view(at::kInt)
-                                    : at::Tensor();
+      state.alive =
+          bytes.defined() ? bytes.to(at::kByte).view(at::kInt) : at::Tensor();
     }
   }
 
@@ -127,21 +126,20 @@ class OneBit : public CompressedReducer {
 
   // Nothing is alive until the first mask: what comes before it waits in the
   // residual. What a group of another size has left is of no use.
-  static void prepare(
-      State& state, const at::TensorOptions& options, std::int64_t span) {
+  static void
+  prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
     if (!state.server.defined() || state.server.numel() != span) {
       state.server = at::zeros({span}, options);
     }
     if (!state.alive.defined()) {
-      state.alive =
-          at::zeros({state.blocks.groups()}, options.dtype(at::kInt));
+      state.alive = at::zeros({state.blocks.groups()}, options.dtype(at::kInt));
     }
     state.server = state.server.to(options.device());
     state.alive = state.alive.to(options.device());
   }
 
-  static std::vector<std::int64_t> words_of(
-      const ops::CodeBlocks& blocks, int members, bool fresh) {
+  static std::vector<std::int64_t>
+  words_of(const ops::CodeBlocks& blocks, int members, bool fresh) {
     std::vector<std::int64_t> counts;
     for (int i = 0; i < members; ++i) {
       counts.push_back(
@@ -150,14 +148,14 @@ class OneBit : public CompressedReducer {
     return counts;
   }
 
-  static std::int64_t bytes_of(
-      const Packed& packed, int members, int rank, bool fresh) {
+  static std::int64_t
+  bytes_of(const Packed& packed, int members, int rank, bool fresh) {
     const ops::CodeBlocks blocks = blocks_of(packed);
     const std::int64_t own =
         ops::sign_words(blocks, blocks.share(members, rank), fresh);
     const std::int64_t all = ops::sign_words(blocks, blocks.all(), fresh);
     return comm::all_to_all_bytes(all, own, 4) +
-        comm::all_gather_bytes(own, 4, members);
+           comm::all_gather_bytes(own, 4, members);
   }
   // To the servers and back.
   static std::int64_t bits_of(const Packed& packed, bool fresh) {
@@ -171,7 +169,8 @@ class OneBit : public CompressedReducer {
 }  // namespace
 
 std::unique_ptr<Reducer> make_onebit(
-    const ReducerOptions& options, std::uint64_t seed) {
+    const ReducerOptions& options,
+    std::uint64_t seed) {
   return std::make_unique<OneBit>(options, seed);
 }
 

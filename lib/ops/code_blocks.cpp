@@ -41,7 +41,7 @@ std::int64_t CodeBlocks::span(Part part) const {
   }
   const CodeBlock& last = blocks_[static_cast<std::size_t>(part.end - 1)];
   return last.begin + last.count -
-      blocks_[static_cast<std::size_t>(part.begin)].begin;
+         blocks_[static_cast<std::size_t>(part.begin)].begin;
 }
 
 const CodeBlock* CodeBlocks::on(c10::Device device) {
@@ -64,8 +64,8 @@ const CodeBlock* CodeBlocks::on(c10::Device device) {
 
 const std::int64_t* CodeBlocks::firsts_on(c10::Device device) {
   return device.is_cpu()
-      ? firsts_.data()
-      : reinterpret_cast<const std::int64_t*>(on(device) + size());
+             ? firsts_.data()
+             : reinterpret_cast<const std::int64_t*>(on(device) + size());
 }
 
 }  // namespace abtrain::ops

@@ -33,7 +33,8 @@ class CodeBlocks {
     return static_cast<std::int64_t>(blocks_.size());
   }
   std::int64_t tensors() const {
-    return static_cast<std::int64_t>(firsts_.size()) - (firsts_.empty() ? 0 : 1);
+    return static_cast<std::int64_t>(firsts_.size()) -
+           (firsts_.empty() ? 0 : 1);
   }
   // First number after the last block.
   std::int64_t end() const {

@@ -74,4 +74,30 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
   }
 }
 
+// Calls work(b) for b < count, compiled for the processor at hand. `work` is a
+// lambda that is inlined always (ABT_INLINED).
+#define ABT_INLINED __attribute__((always_inline))
+
+template <class Work>
+#if defined(__x86_64__)
+// The same loops, with instructions that the baseline lacks.
+__attribute__((target("avx2,fma")))
+#endif
+void for_blocks_wide(std::int64_t count, const Work& work) {
+  for (std::int64_t b = 0; b < count; ++b) {
+    work(b);
+  }
+}
+
+template <class Work>
+void for_blocks(std::int64_t count, const Work& work) {
+  if (has_avx2_and_fma()) {
+    for_blocks_wide(count, work);
+    return;
+  }
+  for (std::int64_t b = 0; b < count; ++b) {
+    work(b);
+  }
+}
+
 }  // namespace abtrain::ops

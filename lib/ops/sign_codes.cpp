@@ -1,47 +1,22 @@
 #include "ops/sign_codes.h"
 
-#include "base/error.h"
+#include "ops/flat_check.h"
 #include "ops/sign_codes_backends.h"
 
 namespace abtrain::ops {
 
 namespace {
 
-void check(
-    const at::Tensor& tensor,
-    at::ScalarType type,
-    std::int64_t numel,
-    c10::Device device,
-    const char* what) {
-  ABT_ASSERT(
-      tensor.dim() == 1 && tensor.is_contiguous() &&
-          tensor.scalar_type() == type && tensor.numel() >= numel &&
-          tensor.device() == device,
-      "sign codes: expected ",
-      numel,
-      " ",
-      type,
-      " of ",
-      what,
-      " on ",
-      device,
-      ", got ",
-      tensor.scalar_type(),
-      tensor.sizes(),
-      " on ",
-      tensor.device());
-}
-
 std::uint32_t* words(const at::Tensor& tensor, std::int64_t from = 0) {
   return reinterpret_cast<std::uint32_t*>(
              tensor.mutable_data_ptr<std::int32_t>()) +
-      from;
+         from;
 }
 
 }  // namespace
 
-std::int64_t sign_words(
-    const CodeBlocks& blocks, CodeBlocks::Part part, bool fresh) {
+std::int64_t
+sign_words(const CodeBlocks& blocks, CodeBlocks::Part part, bool fresh) {
   return part.end - part.begin + (fresh ? 2 : 1) * blocks.groups(part);
 }
 
@@ -52,10 +27,14 @@ void encode_signs(
     const at::Tensor& wire,
     bool fresh) {
   const c10::Device device = u.device();
-  check(u, at::kFloat, blocks.end(), device, "numbers");
-  check(alive, at::kInt, blocks.groups(), device, "alive");
-  check(
-      wire, at::kInt, sign_words(blocks, blocks.all(), fresh), device, "wire");
+  check_flat(u, at::kFloat, blocks.end(), device, "sign codes: numbers");
+  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
+  check_flat(
+      wire,
+      at::kInt,
+      sign_words(blocks, blocks.all(), fresh),
+      device,
+      "sign codes: wire");
   const kernels::EncodeSigns job{
       blocks.on(device),
       blocks.size(),
@@ -77,10 +56,12 @@ void serve_signs(
     bool fresh) {
   const c10::Device device = in.device();
   const std::int64_t stride = sign_words(blocks, part, fresh);
-  check(in, at::kInt, workers * stride, device, "workers' records");
-  check(alive, at::kInt, blocks.groups(), device, "alive");
-  check(residual, at::kFloat, blocks.span(part), device, "residual");
-  check(wire, at::kInt, stride, device, "wire");
+  check_flat(
+      in, at::kInt, workers * stride, device, "sign codes: workers' records");
+  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
+  check_flat(
+      residual, at::kFloat, blocks.span(part), device, "sign codes: residual");
+  check_flat(wire, at::kInt, stride, device, "sign codes: wire");
   const kernels::ServeSigns job{
       blocks.on(device) + part.begin,
       part.end - part.begin,
@@ -101,10 +82,15 @@ void decode_signs(
     const at::Tensor& estimate,
     bool fresh) {
   const c10::Device device = wire.device();
-  check(
-      wire, at::kInt, sign_words(blocks, blocks.all(), fresh), device, "wire");
-  check(alive, at::kInt, blocks.groups(), device, "alive");
-  check(estimate, at::kFloat, blocks.end(), device, "estimate");
+  check_flat(
+      wire,
+      at::kInt,
+      sign_words(blocks, blocks.all(), fresh),
+      device,
+      "sign codes: wire");
+  check_flat(alive, at::kInt, blocks.groups(), device, "sign codes: alive");
+  check_flat(
+      estimate, at::kFloat, blocks.end(), device, "sign codes: estimate");
   const kernels::DecodeSigns job{
       blocks.on(device),
       blocks.size(),

@@ -83,7 +83,7 @@ ABT_INLINE void write_record(
       });
 }
 
-ABT_INLINE void encode(const kernels::EncodeSigns& job, std::int64_t b) {
+ABT_INLINE void work(const kernels::EncodeSigns& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   float room[kBlock];
@@ -96,21 +96,24 @@ ABT_INLINE void encode(const kernels::EncodeSigns& job, std::int64_t b) {
     alive = nonzero;
   }
   write_record(
-      x, groups, alive, job.wire + record_of(job.blocks, b, job.fresh), job.fresh);
+      x,
+      groups,
+      alive,
+      job.wire + record_of(job.blocks, b, job.fresh),
+      job.fresh);
   if (x != u) {
     std::copy(x, x + block.count, u);
   }
 }
 
-ABT_INLINE void serve(const kernels::ServeSigns& job, std::int64_t b) {
+ABT_INLINE void work(const kernels::ServeSigns& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t place = record_of(job.blocks, b, job.fresh);
   float room[kBlock];
   float sum[kBlock] = {};
   std::uint32_t any[kWords];
-  float* const residual =
-      job.residual + (block.begin - job.blocks[0].begin);
+  float* const residual = job.residual + (block.begin - job.blocks[0].begin);
   float* const x = whole_block(residual, block.count, room);
   const std::uint32_t* alive = job.alive + (block.group - job.blocks[0].group);
   if (job.fresh) {
@@ -141,13 +144,12 @@ ABT_INLINE void serve(const kernels::ServeSigns& job, std::int64_t b) {
   }
 }
 
-ABT_INLINE void decode(const kernels::DecodeSigns& job, std::int64_t b) {
+ABT_INLINE void work(const kernels::DecodeSigns& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::uint32_t* const record =
       job.wire + record_of(job.blocks, b, job.fresh);
-  std::uint32_t* const alive =
-      job.alive + (block.group - job.blocks[0].group);
+  std::uint32_t* const alive = job.alive + (block.group - job.blocks[0].group);
   if (job.fresh) {
     std::copy(record + 1 + groups, record + 1 + 2 * groups, alive);
   }
@@ -165,47 +167,16 @@ ABT_INLINE void decode(const kernels::DecodeSigns& job, std::int64_t b) {
   }
 }
 
-template <class Job>
-ABT_INLINE void run(const Job& job) {
-  for (std::int64_t b = 0; b < job.count; ++b) {
-    if constexpr (std::is_same_v<Job, kernels::EncodeSigns>) {
-      encode(job, b);
-    } else if constexpr (std::is_same_v<Job, kernels::ServeSigns>) {
-      serve(job, b);
-    } else {
-      decode(job, b);
-    }
-  }
-}
-
-#if defined(__x86_64__)
-// The same loops, with instructions that the baseline lacks.
-template <class Job>
-[[gnu::target("avx2,fma")]] void run_avx2(const Job& job) {
-  run(job);
-}
-#else
-template <class Job>
-void run_avx2(const Job& job) {
-  run(job);
-}
-#endif
-
-template <class Job>
-void dispatch(const Job& job) {
-  has_avx2_and_fma() ? run_avx2(job) : run(job);
-}
-
 }  // namespace
 
 void encode_signs_cpu(const kernels::EncodeSigns& job) {
-  dispatch(job);
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 void serve_signs_cpu(const kernels::ServeSigns& job) {
-  dispatch(job);
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 void decode_signs_cpu(const kernels::DecodeSigns& job) {
-  dispatch(job);
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 
 }  // namespace abtrain::ops

@@ -8,8 +8,8 @@ namespace abtrain::ops {
 
 void encode_signs_cuda(const kernels::EncodeSigns& job, c10::Device device) {
   const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(kernels::encode_signs(
-      job, c10::cuda::getCurrentCUDAStream().stream()));
+  ABT_CUDA_CHECK(
+      kernels::encode_signs(job, c10::cuda::getCurrentCUDAStream().stream()));
 }
 
 void serve_signs_cuda(const kernels::ServeSigns& job, c10::Device device) {
@@ -20,8 +20,8 @@ void serve_signs_cuda(const kernels::ServeSigns& job, c10::Device device) {
 
 void decode_signs_cuda(const kernels::DecodeSigns& job, c10::Device device) {
   const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(kernels::decode_signs(
-      job, c10::cuda::getCurrentCUDAStream().stream()));
+  ABT_CUDA_CHECK(
+      kernels::decode_signs(job, c10::cuda::getCurrentCUDAStream().stream()));
 }
 
 }  // namespace abtrain::ops
