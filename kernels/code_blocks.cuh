@@ -85,15 +85,19 @@ __device__ inline std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
 }
 
-// Adds the upper half of `lanes` to the lower one until one is left: the sum is
-// in tree[0]. All threads of the block call it, after writing their lanes.
-template <class T>
-__device__ void add_by_halves(T* tree, int lanes) {
+// Adds the upper half of `lanes` to the lower one until one is left, and so
+// the `more` lanes of another tree: the sums are in the trees' first lanes. All
+// threads of the block call it, after writing their lanes.
+template <class T, class Other>
+__device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   __syncthreads();
   for (int half = lanes / 2; half > 0; half /= 2) {
     for (int i = static_cast<int>(threadIdx.x); i < half;
          i += static_cast<int>(blockDim.x)) {
       tree[i] += tree[i + half];
+      if (half <= more / 2) {
+        other[i] += other[i + half];
+      }
     }
     __syncthreads();
   }

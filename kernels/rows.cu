@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kNormThreads)
   for (int k = 0; k < 4; ++k) {
     tree[t + k] = lanes[k];
   }
-  add_by_halves(tree, kRowLanes);
+  add_by_halves(tree, kRowLanes, tree, 0);
   if (t == 0) {
     job.norms[blockIdx.x] = tree[0];
   }

@@ -63,8 +63,7 @@ __device__ float scale_of(
     count += static_cast<int>((alive[0] >> k & 1) + (alive[1] >> k & 1));
   }
   shared.counts[t] = count;
-  add_by_halves(shared.tree, kLanes);
-  add_by_halves(shared.counts, kThreads);
+  add_by_halves(shared.tree, kLanes, shared.counts, kThreads);
   const float sum = shared.tree[0];
   const int all = shared.counts[0];
   return all == 0 ? sum * 0.0f : ::sqrtf(divide(sum, static_cast<float>(all)));

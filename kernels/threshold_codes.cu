@@ -26,8 +26,7 @@ __global__ void __launch_bounds__(kThreads) block_moments(const Moments job) {
     squares[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
     sizes[kEight * t + k] = ::fabsf(x[0][k]) + ::fabsf(x[1][k]);
   }
-  add_by_halves(squares, kLanes);
-  add_by_halves(sizes, kLanes);
+  add_by_halves(squares, kLanes, sizes, kLanes);
   if (t == 0) {
     job.parts[2 * blockIdx.x] = squares[0];
     job.parts[2 * blockIdx.x + 1] = sizes[0];
@@ -49,8 +48,7 @@ __global__ void __launch_bounds__(kMomentLanes)
   }
   squares[t] = square;
   sizes[t] = size;
-  add_by_halves(squares, kMomentLanes);
-  add_by_halves(sizes, kMomentLanes);
+  add_by_halves(squares, kMomentLanes, sizes, kMomentLanes);
   if (t == 0) {
     job.sums[2 * blockIdx.x] = squares[0];
     job.sums[2 * blockIdx.x + 1] = sizes[0];
