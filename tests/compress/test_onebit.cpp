@@ -50,6 +50,10 @@ TEST(OneBit, BytesAreThoseOfTheFormula) {
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 1), bits + scales);
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 0), 2 * bits + scales);
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 8), 2 * bits + scales);
+    const auto reducer = make_reducer(kOptions, 1);
+    reducer->bind({{slots}});
+    EXPECT_EQ(reducer->payload_bits(0, n, 1), 2 * 8 * blocks * (512 + 4));
+    EXPECT_EQ(reducer->payload_bits(0, n, 8), 2 * 8 * blocks * (1024 + 4));
   }
 }
 
@@ -59,6 +63,14 @@ TEST(OneBit, ResidualsAreBounded) {
 
 TEST(OneBit, ResidualsAreBoundedWithOtherDataOnEachWorker) {
   check_bounded(kOptions, one_slot({301}), 3, normal_gradients(301, 1.0));
+}
+
+// Of which |u|_1 is far below sqrt(d) |u|_2: a sign alone is a bad estimate.
+TEST(OneBit, ResidualsAreBoundedOfHeavyTails) {
+  check_bounded(
+      kOptions, one_slot({301}), 2, [](int worker, std::int64_t step) {
+        return normal_gradients(301)(worker, step).pow_(5).mul_(0.01);
+      });
 }
 
 TEST(OneBit, ZerosGiveZero) {

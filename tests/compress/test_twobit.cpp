@@ -76,6 +76,10 @@ TEST(TwoBit, BytesAreThoseOfTheFormula) {
   EXPECT_EQ(mean_bytes(twobit(1), slots, 2), d * 2 / 8);
   EXPECT_EQ(mean_bytes(twobit(1), slots, 4), 3.0 / 4 * d * (2 + 4) / 8);
   EXPECT_EQ(mean_bytes(twobit(1), slots, 8), 7.0 / 8 * d * (2 + 5) / 8);
+  const auto reducer = make_reducer(twobit(1), 1);
+  reducer->bind({{slots}});
+  EXPECT_EQ(reducer->payload_bits(0, 2, 0), 2 * d);
+  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 6 * d);
 }
 
 // A worker's gradients within the threshold, of other signs on each worker.
