@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "code_rows.h"
 #include "data/batch.h"
 #include "device/devices.h"
 #include "ops/augment_images.h"
@@ -296,6 +297,7 @@ int main(int argc, char** argv) {
     const std::int64_t numel = gpu ? 1LL << 25 : 1LL << 21;
     reduce_rows(bench, numel);
     scale_cast_rows(bench, numel);
+    code_rows(bench, numel);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_kernels: %s\n", e.what());
     return 1;

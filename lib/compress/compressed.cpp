@@ -138,7 +138,8 @@ std::int64_t CompressedReducer::bytes(
   return plain +
       (is_dense(step) || state.packed.numel == 0
            ? 0
-           : exchange_bytes(state.packed, members, rank));
+           : exchange_bytes(state.packed, members, rank) +
+                 extra_bytes(state.packed, members, rank, step));
 }
 
 std::int64_t CompressedReducer::payload_bits(
@@ -149,7 +150,8 @@ std::int64_t CompressedReducer::payload_bits(
   return plain +
       (is_dense(step) || state.packed.numel == 0
            ? 0
-           : exchange_bits(state.packed, members));
+           : exchange_bits(state.packed, members) +
+                 extra_bits(state.packed, members, step));
 }
 
 void CompressedReducer::archive(

@@ -61,6 +61,16 @@ class CompressedReducer : public Reducer {
       const Packed& packed, int members, int rank) const = 0;
   virtual std::int64_t exchange_bits(
       const Packed& packed, int members) const = 0;
+  // What it sends beside that in some steps only.
+  virtual std::int64_t extra_bytes(
+      const Packed&, int /*members*/, int /*rank*/, std::int64_t /*step*/)
+      const {
+    return 0;
+  }
+  virtual std::int64_t extra_bits(
+      const Packed&, int /*members*/, std::int64_t /*step*/) const {
+    return 0;
+  }
   // Whether the scheme takes this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel(options_);

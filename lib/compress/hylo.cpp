@@ -1,11 +1,253 @@
+// Layer by layer (Hylo): of a convolution its most important kernels in fp16,
+// of a linear layer codes -t, 0, +t; other tensors plainly.
+// docs/methods/hylo.md.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <map>
+
 #include "base/error.h"
+#include "comm/traffic.h"
+#include "compress/code_sums.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/rows.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+// t = kShare * sum u^2 / sum |u|.
+constexpr double kShare = 0.70;
+constexpr double kLeastRate = 0.05;
+
+bool is_convolution(const Slot& slot) {
+  return slot.sizes.size() == 4;
+}
+bool is_linear(const Slot& slot) {
+  return slot.sizes.size() == 2;
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// The compressed tensors of a bucket.
+struct Layers {
+  ops::RowTable kernels;    // of convolutions
+  std::vector<Range> runs;  // that they fill
+  ops::CodeBlocks codes;    // of linear layers
+};
+
+class Hylo : public CompressedReducer {
+ public:
+  Hylo(const ReducerOptions& options, std::uint64_t seed)
+      : CompressedReducer(options, seed),
+        consensus_(options.select == "consensus"),
+        transport_(code_transport(options.transport)) {
+    ABT_CHECK(
+        consensus_ || options.select == "local",
+        Config,
+        "reducer.select: expected consensus or local, got '",
+        options.select,
+        "'");
+  }
+
+ protected:
+  bool compresses(const Slot& slot) const override {
+    return slot.numel() >= min_numel(options_) &&
+           (is_convolution(slot) || is_linear(slot));
+  }
+
+  Rounds exchange(Task task) override {
+    Layers& layers = layers_[task.packed->bucket];
+    if (layers.kernels.size() == 0 && layers.codes.size() == 0) {
+      layers = layers_of(*task.packed);
+    }
+    comm::Communicator& group = *task.group;
+
+    // What all must agree on, in one collective: the norms of all kernels and
+    // the two sums of each linear layer.
+    const at::Tensor norms =
+        at::empty({layers.kernels.rows()}, task.u.options());
+    const at::Tensor agreed = at::empty({agreed_of(layers)}, task.u.options());
+    const std::int64_t shared = consensus_ ? norms.numel() : 0;
+    const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
+    ops::row_norms(task.u, layers.kernels, norms);
+    ops::moments(task.u, layers.codes, sums);
+    if (consensus_) {
+      agreed.narrow(0, 0, shared).copy_(norms);
+    }
+    if (agreed.numel() > 0) {
+      co_yield group.all_reduce(agreed, comm::ReduceOp::Sum, task.purpose);
+    }
+
+    Rounds kernels =
+        consensus_ ? send_common(task, layers, agreed.narrow(0, 0, shared))
+                   : send_own(task, layers, norms);
+    Rounds codes = average_by_codes(
+        {&layers.codes,
+         task.u,
+         threshold_of(sums),
+         task.estimate,
+         task.group,
+         task.purpose,
+         transport_});
+    // Side by side: both send before either is waited for.
+    bool has_kernels = layers.kernels.size() > 0;
+    bool has_codes = layers.codes.size() > 0;
+    while (has_kernels || has_codes) {
+      has_kernels = has_kernels && kernels.resume();
+      has_codes = has_codes && codes.resume();
+      if (has_kernels) {
+        co_yield kernels.take_pending();
+      }
+      if (has_codes) {
+        co_yield codes.take_pending();
+      }
+    }
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    const Layers layers = layers_of(packed);
+    std::int64_t bytes =
+        comm::all_reduce_bytes(agreed_of(layers), 4, members, rank);
+    if (consensus_) {
+      bytes +=
+          comm::all_reduce_bytes(layers.kernels.values(), 2, members, rank);
+    } else {
+      bytes += comm::all_gather_bytes(record_of(layers), 1, members);
+    }
+    return bytes + code_sums_bytes(layers.codes, transport_, members, rank);
+  }
+  std::int64_t exchange_bits(const Packed& packed, int members) const override {
+    const Layers layers = layers_of(packed);
+    return 32 * agreed_of(layers) +
+           (consensus_ ? 16 * layers.kernels.values() : 8 * record_of(layers)) +
+           code_sums_bits(layers.codes, transport_, members);
+  }
+
+  void forget() override {
+    layers_.clear();
+  }
+
+ private:
+  std::int64_t chosen_of(const Slot& slot) const {
+    const double rate = std::clamp(
+        std::sqrt(
+            static_cast<double>(min_numel(options_)) /
+            static_cast<double>(slot.numel())),
+        kLeastRate,
+        1.0);
+    return static_cast<std::int64_t>(
+        std::ceil(rate * static_cast<double>(slot.rows())));
+  }
+
+  Layers layers_of(const Packed& packed) const {
+    std::vector<ops::RowTable::Tensor> kernels;
+    std::vector<ops::CodeBlocks::Tensor> codes;
+    std::vector<Slot> convolutions;
+    for (const Slot& slot : packed.slots) {
+      if (is_convolution(slot)) {
+        kernels.push_back(
+            {slot.offset,
+             slot.rows(),
+             slot.numel() / slot.rows(),
+             chosen_of(slot)});
+        convolutions.push_back(slot);
+      } else {
+        codes.push_back({slot.offset, slot.numel()});
+      }
+    }
+    return {
+        ops::RowTable(kernels),
+        ranges_of(convolutions),
+        ops::CodeBlocks(codes)};
+  }
+
+  // Numbers that all members add up before they send.
+  std::int64_t agreed_of(const Layers& layers) const {
+    return (consensus_ ? layers.kernels.rows() : 0) +
+           2 * layers.codes.tensors();
+  }
+
+  // Bytes of a member's own kernels: values, then which they are; each from a
+  // multiple of 16 on.
+  static std::int64_t values_of(const Layers& layers) {
+    return round_up(2 * layers.kernels.values(), 16);
+  }
+  static std::int64_t record_of(const Layers& layers) {
+    return values_of(layers) + round_up(4 * layers.kernels.chosen(), 16);
+  }
+
+  // Of zeros 0, not NaN; NaN of what is not finite. Nothing is read back.
+  static at::Tensor threshold_of(const at::Tensor& sums) {
+    const at::Tensor each = sums.view({-1, 2});
+    const at::Tensor size = each.select(1, 1);
+    return each.select(1, 0).mul(kShare).div_(size).masked_fill_(
+        size.eq(0), 0.0);
+  }
+
+  static void clear(const Layers& layers, const at::Tensor& estimate) {
+    for (const Range& run : layers.runs) {
+      estimate.narrow(0, run.begin, run.size).zero_();
+    }
+  }
+
+  // One set of kernels for all members.
+  static Rounds send_common(Task task, Layers& layers, at::Tensor norms) {
+    ops::RowTable& table = layers.kernels;
+    const at::TensorOptions options = task.u.options();
+    const at::Tensor chosen =
+        at::empty({table.chosen()}, options.dtype(at::kInt));
+    const at::Tensor wire =
+        at::empty({table.values()}, options.dtype(at::kHalf));
+    ops::choose_rows(norms, table, chosen);
+    ops::send_rows(task.u, table, chosen, task.group->size(), wire);
+    co_yield task.group->all_reduce(wire, comm::ReduceOp::Sum, task.purpose);
+    clear(layers, task.estimate);
+    ops::add_rows(wire, table, chosen, task.estimate);
+  }
+
+  // Each member its own, added in the order of ranks.
+  static Rounds send_own(Task task, Layers& layers, at::Tensor norms) {
+    ops::RowTable& table = layers.kernels;
+    const int n = task.group->size();
+    const std::int64_t record = record_of(layers);
+    const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
+    const auto values_in = [&](const at::Tensor& from) {
+      return from.narrow(0, 0, values_of(layers)).view(at::kHalf);
+    };
+    const auto chosen_in = [&](const at::Tensor& from) {
+      return from.narrow(0, values_of(layers), record - values_of(layers))
+          .view(at::kInt);
+    };
+    const at::Tensor own = at::zeros({record}, bytes);
+    ops::choose_rows(norms, table, chosen_in(own));
+    ops::send_rows(task.u, table, chosen_in(own), n, values_in(own));
+    const at::Tensor all = at::empty({n * record}, bytes);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(n), record);
+    co_yield task.group->all_gather(all, own, counts, task.purpose);
+    clear(layers, task.estimate);
+    for (int i = 0; i < n; ++i) {
+      const at::Tensor from = all.narrow(0, i * record, record);
+      ops::add_rows(values_in(from), table, chosen_in(from), task.estimate);
+    }
+  }
+
+  const bool consensus_;
+  const CodeTransport transport_;
+  std::map<std::size_t, Layers> layers_;  // by bucket; stay where they are
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_hylo(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: hylo is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<Hylo>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -1,11 +1,177 @@
+// Signs with a scale, error feedback on both sides (1-bit Adam's communication,
+// Tang et al., 2021, algorithm 1, here of gradients). docs/methods/onebit.md.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <map>
+
 #include "base/error.h"
+#include "comm/traffic.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/sign_codes.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+// Steps between two masks of the numbers that are alive.
+constexpr std::int64_t kMaskEvery = 8;
+
+class OneBit : public CompressedReducer {
+ public:
+  using CompressedReducer::CompressedReducer;
+
+ protected:
+  Rounds exchange(Task task) override {
+    comm::Communicator& group = *task.group;
+    const int n = group.size();
+    State& state = state_of(*task.packed);
+    ops::CodeBlocks& blocks = state.blocks;
+    const ops::CodeBlocks::Part mine = blocks.share(n, group.rank());
+    const bool fresh = is_fresh(task.step);
+    prepare(state, task.u.options(), blocks.span(mine));
+    const at::TensorOptions words = task.u.options().dtype(at::kInt);
+
+    const std::vector<std::int64_t> counts = words_of(blocks, n, fresh);
+    const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
+    const at::Tensor wire =
+        at::empty({ops::sign_words(blocks, blocks.all(), fresh)}, words);
+    ops::encode_signs(task.u, blocks, state.alive, wire, fresh);
+    const at::Tensor received = at::empty({n * own}, words);
+    co_yield group.all_to_all(received, wire, counts, task.purpose);
+
+    if (!options_.error_feedback) {
+      state.server.zero_();
+    }
+    const at::Tensor answer = at::empty({own}, words);
+    ops::serve_signs(
+        received, n, blocks, mine, state.alive, state.server, answer, fresh);
+    co_yield group.all_gather(wire, answer, counts, task.purpose);
+
+    ops::decode_signs(wire, blocks, state.alive, task.estimate, fresh);
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    return bytes_of(packed, members, rank, false);
+  }
+  std::int64_t exchange_bits(const Packed& packed, int) const override {
+    return bits_of(packed, false);
+  }
+  std::int64_t extra_bytes(
+      const Packed& packed,
+      int members,
+      int rank,
+      std::int64_t step) const override {
+    return !is_fresh(step) ? 0
+                           : bytes_of(packed, members, rank, true) -
+                                 bytes_of(packed, members, rank, false);
+  }
+  std::int64_t extra_bits(const Packed& packed, int, std::int64_t step)
+      const override {
+    return !is_fresh(step) ? 0 : bits_of(packed, true) - bits_of(packed, false);
+  }
+
+  void forget() override {
+    states_.clear();
+  }
+
+  void archive_more(
+      state::Archive& archive,
+      const std::string& prefix,
+      const Packed& packed) override {
+    State& state = state_of(packed);
+    archive.tensor(
+        str(prefix, "server.", packed.bucket), state.server, state::Share::Own);
+    // A checkpoint holds fp32: a byte a number.
+    at::Tensor bytes;
+    if (!archive.is_loading() && state.alive.defined()) {
+      bytes = state.alive.view(at::kByte).to(at::kFloat);
+    }
+    archive.tensor(
+        str(prefix, "alive.", packed.bucket), bytes, state::Share::Own);
+    if (archive.is_loading()) {
+      state.alive =
+          bytes.defined() ? bytes.to(at::kByte).view(at::kInt) : at::Tensor();
+    }
+  }
+
+ private:
+  struct State {
+    ops::CodeBlocks blocks;
+    at::Tensor server;  // residual of this member's share; of the group's size
+    at::Tensor alive;   // bits of the numbers that some member has had
+  };
+
+  bool is_fresh(std::int64_t step) const {
+    return (step - options_.dense_steps) % kMaskEvery == 0;
+  }
+
+  static ops::CodeBlocks blocks_of(const Packed& packed) {
+    std::vector<ops::CodeBlocks::Tensor> tensors;
+    for (const Slot& slot : packed.slots) {
+      tensors.push_back({slot.offset, slot.numel()});
+    }
+    return ops::CodeBlocks(tensors);
+  }
+
+  State& state_of(const Packed& packed) {
+    State& state = states_[packed.bucket];
+    if (state.blocks.size() == 0) {
+      state.blocks = blocks_of(packed);
+    }
+    return state;
+  }
+
+  // Nothing is alive until the first mask: what comes before it waits in the
+  // residual. What a group of another size has left is of no use.
+  static void
+  prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
+    if (!state.server.defined() || state.server.numel() != span) {
+      state.server = at::zeros({span}, options);
+    }
+    if (!state.alive.defined()) {
+      state.alive = at::zeros({state.blocks.groups()}, options.dtype(at::kInt));
+    }
+    state.server = state.server.to(options.device());
+    state.alive = state.alive.to(options.device());
+  }
+
+  static std::vector<std::int64_t>
+  words_of(const ops::CodeBlocks& blocks, int members, bool fresh) {
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < members; ++i) {
+      counts.push_back(
+          ops::sign_words(blocks, blocks.share(members, i), fresh));
+    }
+    return counts;
+  }
+
+  static std::int64_t
+  bytes_of(const Packed& packed, int members, int rank, bool fresh) {
+    const ops::CodeBlocks blocks = blocks_of(packed);
+    const std::int64_t own =
+        ops::sign_words(blocks, blocks.share(members, rank), fresh);
+    const std::int64_t all = ops::sign_words(blocks, blocks.all(), fresh);
+    return comm::all_to_all_bytes(all, own, 4) +
+           comm::all_gather_bytes(own, 4, members);
+  }
+  // To the servers and back.
+  static std::int64_t bits_of(const Packed& packed, bool fresh) {
+    const ops::CodeBlocks blocks = blocks_of(packed);
+    return 2 * 32 * ops::sign_words(blocks, blocks.all(), fresh);
+  }
+
+  std::map<std::size_t, State> states_;  // by bucket; stay where they are
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_onebit(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: onebit is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<OneBit>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -1,11 +1,67 @@
-#include "base/error.h"
+// Codes of two bits by a fixed threshold, with a residual: MXNet's 2-bit
+// gradient compression. docs/methods/twobit.md.
+#include <ATen/ops/full.h>
+
+#include <map>
+
+#include "compress/code_sums.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+class TwoBit : public CompressedReducer {
+ public:
+  using CompressedReducer::CompressedReducer;
+
+ protected:
+  Rounds exchange(Task task) override {
+    ops::CodeBlocks& blocks = blocks_[task.packed->bucket];
+    if (blocks.size() == 0) {
+      blocks = blocks_of(*task.packed);
+    }
+    return average_by_codes(
+        {&blocks,
+         task.u,
+         at::full({blocks.tensors()}, options_.threshold, task.u.options()),
+         task.estimate,
+         task.group,
+         task.purpose,
+         cheaper_transport(task.group->size())});
+  }
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    return code_sums_bytes(
+        blocks_of(packed), cheaper_transport(members), members, rank);
+  }
+  std::int64_t exchange_bits(const Packed& packed, int members) const override {
+    return code_sums_bits(
+        blocks_of(packed), cheaper_transport(members), members);
+  }
+  void forget() override {
+    blocks_.clear();
+  }
+
+ private:
+  static ops::CodeBlocks blocks_of(const Packed& packed) {
+    std::vector<ops::CodeBlocks::Tensor> tensors;
+    for (const Slot& slot : packed.slots) {
+      tensors.push_back({slot.offset, slot.numel()});
+    }
+    return ops::CodeBlocks(tensors);
+  }
+
+  std::map<std::size_t, ops::CodeBlocks> blocks_;  // by bucket
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_twobit(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: twobit is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<TwoBit>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -1,0 +1,163 @@
+// Rows of bench_kernels: what onebit, twobit and hylo do between collectives.
+// Bytes moved are those of a pass that reads and writes each number once.
+#pragma once
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/rows.h"
+#include "ops/sign_codes.h"
+#include "ops/threshold_codes.h"
+
+namespace abtrain {
+
+// Kept from call to call so that a set of buffers is in no cache.
+struct CodeBuffers {
+  at::Tensor u, estimate, wire;
+};
+
+template <class Bench>
+std::vector<CodeBuffers>
+code_buffers(const Bench& bench, std::int64_t numel, const at::Tensor& wire) {
+  const at::TensorOptions options(bench.device);
+  std::vector<CodeBuffers> sets;
+  for (int i = 0; i < bench.rotation(8 * numel); ++i) {
+    sets.push_back(
+        {at::randn({numel}, options),
+         at::empty({numel}, options),
+         wire.clone()});
+  }
+  return sets;
+}
+
+template <class Bench>
+void sign_rows(const Bench& bench, std::int64_t numel) {
+  constexpr int kWorkers = 4;
+  ops::CodeBlocks blocks({{0, numel}});
+  const auto options = at::TensorOptions(bench.device).dtype(at::kInt);
+  const at::Tensor alive = at::full({blocks.groups()}, -1, options);
+  const auto sets = code_buffers(
+      bench,
+      numel,
+      at::zeros({ops::sign_words(blocks, blocks.all(), false)}, options));
+  const auto row = [&](const char* what,
+                       std::int64_t bytes,
+                       const std::function<void(const CodeBuffers&)>& body) {
+    bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
+      body(sets[static_cast<std::size_t>(i) % sets.size()]);
+    });
+  };
+  const std::int64_t bits = numel / 8;
+  row("signs, encode", 8 * numel + 2 * bits, [&](const CodeBuffers& set) {
+    ops::encode_signs(set.u, blocks, alive, set.wire, false);
+  });
+  const ops::CodeBlocks::Part part = blocks.share(kWorkers, 0);
+  const std::int64_t words = ops::sign_words(blocks, part, false);
+  const at::Tensor in = at::zeros({kWorkers * words}, options);
+  const at::Tensor out = at::empty({words}, options);
+  row("signs, serve",
+      (8 * numel + (kWorkers + 2) * bits) / kWorkers,
+      [&](const CodeBuffers& set) {
+        ops::serve_signs(in, kWorkers, blocks, part, alive, set.u, out, false);
+      });
+  row("signs, decode", 4 * numel + 2 * bits, [&](const CodeBuffers& set) {
+    ops::decode_signs(set.wire, blocks, alive, set.estimate, false);
+  });
+}
+
+template <class Bench>
+void threshold_rows(const Bench& bench, std::int64_t numel) {
+  constexpr int kWorkers = 4;
+  ops::CodeBlocks blocks({{0, numel}});
+  const at::TensorOptions options(bench.device);
+  const at::Tensor sums = at::empty({2}, options);
+  const at::Tensor t = at::full({1}, 1.0f, options);
+  const std::int64_t codes =
+      code_bytes(blocks, blocks.all(), ops::CodeForm::TwoBits);
+  const auto sets = code_buffers(
+      bench, numel, at::zeros({4 * codes}, options.dtype(at::kByte)));
+  const auto row = [&](const char* what,
+                       std::int64_t bytes,
+                       const std::function<void(const CodeBuffers&)>& body) {
+    bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
+      body(sets[static_cast<std::size_t>(i) % sets.size()]);
+    });
+  };
+  row("codes, sums", 4 * numel, [&](const CodeBuffers& set) {
+    ops::moments(set.u, blocks, sums);
+  });
+  row("codes, encode", 8 * numel + codes, [&](const CodeBuffers& set) {
+    ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::TwoBits);
+  });
+  row("codes, mean of 4",
+      4 * numel + kWorkers * codes,
+      [&](const CodeBuffers& set) {
+        ops::average_codes(set.wire, kWorkers, blocks, t, set.estimate);
+      });
+  const ops::CodeBlocks::Part part = blocks.share(kWorkers, 0);
+  const at::Tensor shard = at::empty(
+      {ops::sum_words(blocks, part, kWorkers)}, options.dtype(at::kInt));
+  row("codes, add 4", codes + 4 * shard.numel(), [&](const CodeBuffers& set) {
+    ops::pack_sums(set.wire, kWorkers, blocks, part, shard);
+  });
+  const at::Tensor all = at::zeros(
+      {ops::sum_words(blocks, blocks.all(), kWorkers)},
+      options.dtype(at::kInt));
+  row("sums, decode", 4 * numel + 4 * all.numel(), [&](const CodeBuffers& set) {
+    ops::unpack_sums(all, kWorkers, blocks, t, set.estimate);
+  });
+  row("bytes, encode", 9 * numel, [&](const CodeBuffers& set) {
+    ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::Bytes);
+  });
+  row("bytes, decode", 5 * numel, [&](const CodeBuffers& set) {
+    ops::unpack_byte_sums(set.wire, kWorkers, blocks, t, set.estimate);
+  });
+}
+
+// A quarter of the kernels of a 3x3 convolution of 256 channels.
+template <class Bench>
+void kernel_rows(const Bench& bench, std::int64_t numel) {
+  constexpr std::int64_t kLength = 256 * 9;
+  const std::int64_t rows = numel / kLength;
+  ops::RowTable table({{0, rows, kLength, rows / 4}});
+  const at::TensorOptions options(bench.device);
+  const at::Tensor norms = at::empty({rows}, options);
+  const at::Tensor chosen =
+      at::empty({table.chosen()}, options.dtype(at::kInt));
+  const auto sets = code_buffers(
+      bench, numel, at::zeros({table.values()}, options.dtype(at::kHalf)));
+  const auto row = [&](const char* what,
+                       std::int64_t bytes,
+                       const std::function<void(const CodeBuffers&)>& body) {
+    bench.row(what, "fp32", str(rows, " x ", kLength), bytes, [&](int i) {
+      body(sets[static_cast<std::size_t>(i) % sets.size()]);
+    });
+  };
+  row("kernels, norms", 4 * numel, [&](const CodeBuffers& set) {
+    ops::row_norms(set.u, table, norms);
+  });
+  row("kernels, choose", 4 * rows, [&](const CodeBuffers&) {
+    ops::choose_rows(norms, table, chosen);
+  });
+  row("kernels, send", 10 * table.values(), [&](const CodeBuffers& set) {
+    ops::send_rows(set.u, table, chosen, 1, set.wire);
+  });
+  row("kernels, add", 10 * table.values(), [&](const CodeBuffers& set) {
+    ops::add_rows(set.wire, table, chosen, set.estimate);
+  });
+}
+
+template <class Bench>
+void code_rows(const Bench& bench, std::int64_t numel) {
+  sign_rows(bench, numel);
+  threshold_rows(bench, numel);
+  kernel_rows(bench, numel);
+}
+
+}  // namespace abtrain

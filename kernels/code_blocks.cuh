@@ -1,0 +1,106 @@
+// What kernels on blocks of codes share. 256 threads take a block: thread t has
+// its numbers 8 t .. 8 t + 7 (round 0) and the same 2,048 further (round 1).
+#pragma once
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/code_blocks.h"
+#include "kernels/elements.cuh"
+#include "kernels/launch.cuh"
+
+namespace abtrain::kernels {
+
+constexpr int kThreads = 256;
+constexpr int kEight = 8;
+constexpr int kRounds = kBlock / (kThreads * kEight);
+
+__device__ inline std::uint32_t bits_of(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+__device__ inline float float_of(std::uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+__device__ inline float not_a_number() {
+  return float_of(0x7FC00000u);
+}
+
+__device__ inline bool is_wide(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+}
+
+// Eight neighbours from `from`, of which `count` are there; the others are 0.
+__device__ inline void load_eight(
+    const float* from,
+    std::int64_t count,
+    bool wide,
+    float (&x)[kEight]) {
+  if (wide && count >= kEight) {
+    const auto* packets = reinterpret_cast<const Packet<float, 4>*>(from);
+    const Packet<float, 4> low = packets[0];
+    const Packet<float, 4> high = packets[1];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      x[k] = low.values[k];
+      x[4 + k] = high.values[k];
+    }
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    x[k] = k < count ? from[k] : 0.0f;
+  }
+}
+__device__ inline void store_eight(
+    float* to,
+    std::int64_t count,
+    bool wide,
+    const float (&x)[kEight]) {
+  if (wide && count >= kEight) {
+    Packet<float, 4> low, high;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      low.values[k] = x[k];
+      high.values[k] = x[4 + k];
+    }
+    auto* packets = reinterpret_cast<Packet<float, 4>*>(to);
+    packets[0] = low;
+    packets[1] = high;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    if (k < count) {
+      to[k] = x[k];
+    }
+  }
+}
+
+// Groups and bytes of one bit a number that a block has.
+__device__ inline std::int64_t groups_of(const CodeBlock& block) {
+  return (block.count + kGroup - 1) / kGroup;
+}
+
+// Adds the upper half of `lanes` to the lower one until one is left, and so
+// the `more` lanes of another tree: the sums are in the trees' first lanes. All
+// threads of the block call it, after writing their lanes.
+template <class T, class Other>
+__device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
+  __syncthreads();
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int i = static_cast<int>(threadIdx.x); i < half;
+         i += static_cast<int>(blockDim.x)) {
+      tree[i] += tree[i + half];
+      if (half <= more / 2) {
+        other[i] += other[i + half];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,258 @@
+#include "kernels/threshold_codes.h"
+
+#include "kernels/code_blocks.cuh"
+
+namespace abtrain::kernels {
+
+namespace {
+
+constexpr float kLargest = 3.402823466e+38f;
+
+__global__ void __launch_bounds__(kThreads) block_moments(const Moments job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  const float* const u = job.u + block.begin;
+  const bool wide = is_wide(u);
+  const auto t = static_cast<int>(threadIdx.x);
+  float x[kRounds][kEight];
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const int i = (r * kThreads + t) * kEight;
+    load_eight(u + i, block.count - i, wide, x[r]);
+  }
+  auto* const squares = reinterpret_cast<float*>(shared_memory());
+  float* const sizes = squares + kLanes;
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    squares[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
+    sizes[kEight * t + k] = ::fabsf(x[0][k]) + ::fabsf(x[1][k]);
+  }
+  add_by_halves(squares, kLanes, sizes, kLanes);
+  if (t == 0) {
+    job.parts[2 * blockIdx.x] = squares[0];
+    job.parts[2 * blockIdx.x + 1] = sizes[0];
+  }
+}
+
+__global__ void __launch_bounds__(kMomentLanes)
+    tensor_moments(const Moments job) {
+  const auto t = static_cast<int>(threadIdx.x);
+  auto* const squares = reinterpret_cast<float*>(shared_memory());
+  float* const sizes = squares + kMomentLanes;
+  float square = 0;
+  float size = 0;
+  for (std::int64_t b = job.firsts[blockIdx.x] + t;
+       b < job.firsts[blockIdx.x + 1];
+       b += kMomentLanes) {
+    square += job.parts[2 * b];
+    size += job.parts[2 * b + 1];
+  }
+  squares[t] = square;
+  sizes[t] = size;
+  add_by_halves(squares, kMomentLanes, sizes, kMomentLanes);
+  if (t == 0) {
+    job.sums[2 * blockIdx.x] = squares[0];
+    job.sums[2 * blockIdx.x + 1] = sizes[0];
+  }
+}
+
+using TwoBytes = Packet<std::uint8_t, 2>;
+using EightBytes = Packet<std::uint8_t, 8>;
+
+// Calls use(r, i, eight): round, first number of eight that this thread has.
+template <class Use>
+__device__ void for_eights(const CodeBlock& block, const Use& use) {
+  const std::int64_t groups = groups_of(block);
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const int eight = r * kThreads + static_cast<int>(threadIdx.x);
+    if (eight < 4 * groups) {
+      use(eight, eight * kEight);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    encode_kernel(const EncodeThreshold job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  float* const u = job.u + block.begin;
+  const bool wide = is_wide(u);
+  const float t = job.thresholds[block.slot];
+  const std::int64_t group = block.group - job.blocks[0].group;
+  for_eights(block, [&](int eight, int i) {
+    float x[kEight];
+    load_eight(u + i, block.count - i, wide, x);
+    TwoBytes bits = {};
+    EightBytes bytes;
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      const bool finite = ::fabsf(x[k]) <= kLargest;
+      const bool up = finite && x[k] >= t;
+      const bool down = finite && !up && x[k] <= -t;
+      const unsigned code = !finite ? 1u : up ? 3u : down ? 2u : 0u;
+      bits.values[k / 4] = static_cast<std::uint8_t>(
+          bits.values[k / 4] | code << (6 - 2 * (k % 4)));
+      bytes.values[k] = static_cast<std::uint8_t>(up ? 2 : down ? 0 : 1);
+      x[k] = up ? x[k] - t : down ? x[k] + t : x[k];
+    }
+    if (job.bytes) {
+      reinterpret_cast<EightBytes*>(job.wire + kGroup * group)[eight] = bytes;
+    } else {
+      reinterpret_cast<TwoBytes*>(job.wire + kEight * group)[eight] = bits;
+    }
+    store_eight(u + i, block.count - i, wide, x);
+  });
+}
+
+// Sums of eight numbers' codes.
+__device__ void add_codes(
+    const std::uint8_t* in,
+    std::int64_t stride,
+    int workers,
+    int eight,
+    int (&sums)[kEight]) {
+  for (int w = 0; w < workers; ++w) {
+    const TwoBytes bits =
+        reinterpret_cast<const TwoBytes*>(in + w * stride)[eight];
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      const int code = bits.values[k / 4] >> (6 - 2 * (k % 4)) & 3;
+      const int high = code >> 1;
+      const int low = code & 1;
+      sums[k] += 2 * (high & low) - high + (low & ~high & 1) * kNotFinite;
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    average_kernel(const AverageCodes job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  float* const estimate = job.estimate + block.begin;
+  const bool wide = is_wide(estimate);
+  const float factor =
+      divide(job.thresholds[block.slot], static_cast<float>(job.workers));
+  const std::uint8_t* const in =
+      job.in + kEight * (block.group - job.blocks[0].group);
+  for_eights(block, [&](int eight, int i) {
+    int sums[kEight] = {};
+    add_codes(in, job.stride, job.workers, eight, sums);
+    float x[kEight];
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      x[k] = sums[k] > kNotFinite / 2 ? not_a_number()
+                                      : factor * static_cast<float>(sums[k]);
+    }
+    store_eight(estimate + i, block.count - i, wide, x);
+  });
+}
+
+__global__ void __launch_bounds__(kThreads) pack_kernel(const PackSums job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t group = block.group - job.blocks[0].group;
+  auto* const planes =
+      reinterpret_cast<std::uint8_t*>(job.wire + job.bits * group);
+  for_eights(block, [&](int eight, int) {
+    int sums[kEight] = {};
+    add_codes(job.in + kEight * group, job.stride, job.workers, eight, sums);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      sums[k] = sums[k] > kNotFinite / 2 ? 2 * job.workers + 1
+                                         : sums[k] + job.workers;
+    }
+    for (int p = 0; p < job.bits; ++p) {
+      unsigned byte = 0;
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        byte |= static_cast<unsigned>(sums[k] >> p & 1) << k;
+      }
+      planes[4 * groups * p + eight] = static_cast<std::uint8_t>(byte);
+    }
+  });
+}
+
+__global__ void __launch_bounds__(kThreads)
+    unpack_kernel(const UnpackSums job) {
+  const CodeBlock block = job.blocks[blockIdx.x];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t group = block.group - job.blocks[0].group;
+  float* const estimate = job.estimate + block.begin;
+  const bool wide = is_wide(estimate);
+  const float factor =
+      divide(job.thresholds[block.slot], static_cast<float>(job.workers));
+  for_eights(block, [&](int eight, int i) {
+    int sums[kEight] = {};
+    if (job.bits == 0) {
+      const EightBytes bytes = reinterpret_cast<const EightBytes*>(
+          static_cast<const std::uint8_t*>(job.wire) + kGroup * group)[eight];
+#pragma unroll
+      for (int k = 0; k < kEight; ++k) {
+        sums[k] = bytes.values[k];
+      }
+    } else {
+      const auto* const planes = reinterpret_cast<const std::uint8_t*>(
+          static_cast<const std::uint32_t*>(job.wire) + job.bits * group);
+      for (int p = 0; p < job.bits; ++p) {
+        const int byte = planes[4 * groups * p + eight];
+#pragma unroll
+        for (int k = 0; k < kEight; ++k) {
+          sums[k] |= (byte >> k & 1) << p;
+        }
+      }
+    }
+    float x[kEight];
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      x[k] = sums[k] > 2 * job.workers
+                 ? not_a_number()
+                 : factor * static_cast<float>(sums[k] - job.workers);
+    }
+    store_eight(estimate + i, block.count - i, wide, x);
+  });
+}
+
+template <class Job>
+int run(void (*kernel)(Job), const Job& job, void* stream) {
+  return job.count == 0 ? 0
+                        : launch(kernel, job.count, kThreads, 0, stream, job);
+}
+
+}  // namespace
+
+int moments(const Moments& job, void* stream) {
+  if (job.tensors == 0) {
+    return 0;
+  }
+  int first = 0;
+  if (job.count > 0) {
+    first = launch(
+        block_moments,
+        job.count,
+        kThreads,
+        2 * kLanes * sizeof(float),
+        stream,
+        job);
+  }
+  const int rest = launch(
+      tensor_moments,
+      job.tensors,
+      kMomentLanes,
+      2 * kMomentLanes * sizeof(float),
+      stream,
+      job);
+  return first != 0 ? first : rest;
+}
+
+int encode_threshold(const EncodeThreshold& job, void* stream) {
+  return run(encode_kernel, job, stream);
+}
+int average_codes(const AverageCodes& job, void* stream) {
+  return run(average_kernel, job, stream);
+}
+int pack_sums(const PackSums& job, void* stream) {
+  return run(pack_kernel, job, stream);
+}
+int unpack_sums(const UnpackSums& job, void* stream) {
+  return run(unpack_kernel, job, stream);
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,155 @@
+#include "compress/code_sums.h"
+
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+
+namespace abtrain::compress {
+
+using ops::CodeForm;
+
+namespace {
+
+constexpr int kMostBytes = 127;
+
+void check_members(CodeTransport transport, int members) {
+  ABT_CHECK(
+      transport != CodeTransport::Int8 || members <= kMostBytes,
+      Config,
+      "reducer.transport: int8 adds codes of up to ",
+      kMostBytes,
+      " workers in a byte, got ",
+      members,
+      ": a2a takes any number");
+}
+
+std::vector<std::int64_t> code_counts(
+    const ops::CodeBlocks& blocks,
+    int members) {
+  std::vector<std::int64_t> counts;
+  for (int i = 0; i < members; ++i) {
+    counts.push_back(
+        code_bytes(blocks, blocks.share(members, i), CodeForm::TwoBits));
+  }
+  return counts;
+}
+
+std::vector<std::int64_t> sum_counts(
+    const ops::CodeBlocks& blocks,
+    int members) {
+  std::vector<std::int64_t> counts;
+  for (int i = 0; i < members; ++i) {
+    counts.push_back(ops::sum_words(blocks, blocks.share(members, i), members));
+  }
+  return counts;
+}
+
+std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
+  return code_bytes(blocks, blocks.all(), form);
+}
+
+}  // namespace
+
+CodeTransport code_transport(std::string_view name) {
+  if (name == "int8") {
+    return CodeTransport::Int8;
+  }
+  if (name == "a2a") {
+    return CodeTransport::AllToAll;
+  }
+  ABT_CHECK(
+      name == "gather",
+      Config,
+      "reducer.transport: expected int8, a2a or gather, got '",
+      name,
+      "'");
+  return CodeTransport::Gather;
+}
+
+CodeTransport cheaper_transport(int members) {
+  // (n - 1) * 2 bits a number against (n - 1) / n * (2 + bits of a sum).
+  return members * 2 <= 2 + ops::sum_bits(members) ? CodeTransport::Gather
+                                                   : CodeTransport::AllToAll;
+}
+
+Rounds average_by_codes(CodeSums task) {
+  comm::Communicator& group = *task.group;
+  ops::CodeBlocks& blocks = *task.blocks;
+  const int n = group.size();
+  const auto rank = static_cast<std::size_t>(group.rank());
+  check_members(task.transport, n);
+  const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
+
+  if (task.transport == CodeTransport::Int8) {
+    const at::Tensor codes =
+        at::empty({bytes_of_all(blocks, CodeForm::Bytes)}, bytes);
+    encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::Bytes);
+    co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
+    unpack_byte_sums(codes, n, blocks, task.thresholds, task.estimate);
+    co_return;
+  }
+
+  const std::int64_t all = bytes_of_all(blocks, CodeForm::TwoBits);
+  const at::Tensor codes = at::empty({all}, bytes);
+  encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::TwoBits);
+  if (task.transport == CodeTransport::Gather) {
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(n), all);
+    const at::Tensor received = at::empty({n * all}, bytes);
+    co_yield group.all_gather(received, codes, counts, task.purpose);
+    average_codes(received, n, blocks, task.thresholds, task.estimate);
+    co_return;
+  }
+
+  const std::vector<std::int64_t> counts = code_counts(blocks, n);
+  const at::Tensor received = at::empty({n * counts[rank]}, bytes);
+  co_yield group.all_to_all(received, codes, counts, task.purpose);
+  const at::TensorOptions words = bytes.dtype(at::kInt);
+  const std::vector<std::int64_t> sizes = sum_counts(blocks, n);
+  const at::Tensor own = at::empty({sizes[rank]}, words);
+  pack_sums(received, n, blocks, blocks.share(n, group.rank()), own);
+  const at::Tensor sums =
+      at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
+  co_yield group.all_gather(sums, own, sizes, task.purpose);
+  unpack_sums(sums, n, blocks, task.thresholds, task.estimate);
+}
+
+std::int64_t code_sums_bytes(
+    const ops::CodeBlocks& blocks,
+    CodeTransport transport,
+    int members,
+    int rank) {
+  check_members(transport, members);
+  switch (transport) {
+    case CodeTransport::Int8:
+      return comm::all_reduce_bytes(
+          bytes_of_all(blocks, CodeForm::Bytes), 1, members, rank);
+    case CodeTransport::Gather:
+      return comm::all_gather_bytes(
+          bytes_of_all(blocks, CodeForm::TwoBits), 1, members);
+    case CodeTransport::AllToAll:
+      break;
+  }
+  const ops::CodeBlocks::Part mine = blocks.share(members, rank);
+  return comm::all_to_all_bytes(
+             bytes_of_all(blocks, CodeForm::TwoBits),
+             code_bytes(blocks, mine, CodeForm::TwoBits),
+             1) +
+         comm::all_gather_bytes(
+             ops::sum_words(blocks, mine, members), 4, members);
+}
+
+std::int64_t code_sums_bits(
+    const ops::CodeBlocks& blocks,
+    CodeTransport transport,
+    int members) {
+  if (transport == CodeTransport::Int8) {
+    return 8 * bytes_of_all(blocks, CodeForm::Bytes);
+  }
+  const std::int64_t codes = 8 * bytes_of_all(blocks, CodeForm::TwoBits);
+  return transport == CodeTransport::Gather
+             ? codes
+             : codes + 32 * ops::sum_words(blocks, blocks.all(), members);
+}
+
+}  // namespace abtrain::compress

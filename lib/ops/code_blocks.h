@@ -1,0 +1,82 @@
+// The table of blocks of at most 4,096 numbers in which tensors of a flat fp32
+// buffer are coded (kernels/code_blocks.h): its tensors follow one another in
+// the table, blocks do not cross them. Blocks, not tensors, are what is shared
+// out among workers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/code_blocks.h"
+
+namespace abtrain::ops {
+
+class CodeBlocks {
+ public:
+  struct Tensor {
+    std::int64_t begin = 0;  // in the buffer
+    std::int64_t numel = 0;
+  };
+  // A run of blocks; begin == end: none.
+  struct Part {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  CodeBlocks() = default;
+  // In ascending order, without overlap.
+  explicit CodeBlocks(const std::vector<Tensor>& tensors);
+
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(blocks_.size());
+  }
+  std::int64_t tensors() const {
+    return static_cast<std::int64_t>(firsts_.size()) -
+           (firsts_.empty() ? 0 : 1);
+  }
+  // First number after the last block.
+  std::int64_t end() const {
+    return blocks_.empty() ? 0 : blocks_.back().begin + blocks_.back().count;
+  }
+  Part all() const {
+    return {0, size()};
+  }
+  // What worker `i` of n serves.
+  Part share(int n, int i) const {
+    return {size() * i / n, size() * (i + 1) / n};
+  }
+  // Groups of 32 numbers before block b, 0 .. size().
+  std::int64_t groups_before(std::int64_t b) const {
+    return b < size() ? blocks_[static_cast<std::size_t>(b)].group : groups_;
+  }
+  std::int64_t groups(Part part) const {
+    return groups_before(part.end) - groups_before(part.begin);
+  }
+  std::int64_t groups() const {
+    return groups_;
+  }
+  // From the first number of the part to the end of its last one.
+  std::int64_t span(Part part) const;
+
+  const kernels::CodeBlock* host() const {
+    return blocks_.data();
+  }
+  // First block of each tensor, and size() at the end.
+  const std::vector<std::int64_t>& firsts() const {
+    return firsts_;
+  }
+  // host() and firsts() where the device reads them. The first call for a
+  // device other than the CPU copies them.
+  const kernels::CodeBlock* on(c10::Device device);
+  const std::int64_t* firsts_on(c10::Device device);
+
+ private:
+  std::vector<kernels::CodeBlock> blocks_;
+  std::vector<std::int64_t> firsts_;
+  std::int64_t groups_ = 0;
+  at::Tensor copy_;  // of both, on a device
+};
+
+}  // namespace abtrain::ops

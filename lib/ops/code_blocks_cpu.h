@@ -1,0 +1,103 @@
+// Blocks of codes on the CPU: loops that the compiler makes vectors of, in the
+// order of sums of kernels/code_blocks.h.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/code_blocks.h"
+
+// Inlined into each form of a function that is compiled for more than one
+// processor.
+#define ABT_INLINE [[gnu::always_inline]] inline
+
+namespace abtrain::ops {
+
+using kernels::CodeBlock;
+using kernels::kBlock;
+using kernels::kGroup;
+using kernels::kLanes;
+
+inline bool has_avx2_and_fma() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
+  return (block.count + kGroup - 1) / kGroup;
+}
+
+// All numbers of a block: where they are, or, of one that is not full, in
+// `room` (kBlock) with zeros behind them.
+ABT_INLINE float* whole_block(float* from, std::int64_t count, float* room) {
+  if (count == kBlock) {
+    return from;
+  }
+  std::copy(from, from + count, room);
+  std::fill(room + count, room + kBlock, 0.0f);
+  return room;
+}
+
+ABT_INLINE float add_by_halves(float* lanes) {
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      lanes[i] += lanes[i + half];
+    }
+  }
+  return lanes[0];
+}
+
+ABT_INLINE float sum_of_squares(const float* x) {
+  float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    lanes[i] = std::fma(x[i + kLanes], x[i + kLanes], x[i] * x[i]);
+  }
+  return add_by_halves(lanes);
+}
+
+// Bit k of word w: test(32 w + k).
+template <class Test>
+ABT_INLINE void
+pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::uint32_t word = 0;
+    for (unsigned k = 0; k < kGroup; ++k) {
+      word |= test(g * kGroup + k) << k;
+    }
+    words[g] = word;
+  }
+}
+
+// Calls work(b) for b < count, compiled for the processor at hand. `work` is a
+// lambda that is inlined always (ABT_INLINED).
+#define ABT_INLINED __attribute__((always_inline))
+
+template <class Work>
+#if defined(__x86_64__)
+// The same loops, with instructions that the baseline lacks.
+__attribute__((target("avx2,fma")))
+#endif
+void for_blocks_wide(std::int64_t count, const Work& work) {
+  for (std::int64_t b = 0; b < count; ++b) {
+    work(b);
+  }
+}
+
+template <class Work>
+void for_blocks(std::int64_t count, const Work& work) {
+  if (has_avx2_and_fma()) {
+    for_blocks_wide(count, work);
+    return;
+  }
+  for (std::int64_t b = 0; b < count; ++b) {
+    work(b);
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,37 @@
+// What an op on flat buffers expects of each.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace abtrain::ops {
+
+// At least `numel` numbers, 1-D, contiguous, of this type and device.
+inline void check_flat(
+    const at::Tensor& tensor,
+    at::ScalarType type,
+    std::int64_t numel,
+    c10::Device device,
+    const char* what) {
+  ABT_ASSERT(
+      tensor.dim() == 1 && tensor.is_contiguous() &&
+          tensor.scalar_type() == type && tensor.numel() >= numel &&
+          tensor.device() == device,
+      what,
+      ": expected ",
+      numel,
+      " flat ",
+      type,
+      " on ",
+      device,
+      ", got ",
+      tensor.scalar_type(),
+      tensor.sizes(),
+      " on ",
+      tensor.device());
+}
+
+}  // namespace abtrain::ops

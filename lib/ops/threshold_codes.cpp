@@ -1,0 +1,174 @@
+#include "ops/threshold_codes.h"
+
+#include <ATen/ops/empty.h>
+
+#include "ops/flat_check.h"
+#include "ops/threshold_codes_backends.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+void check_workers(int workers) {
+  // Sums that are not finite are told from others by their size.
+  ABT_ASSERT(
+      workers > 0 && workers <= 4096,
+      "threshold codes: expected 1 to 4096 workers, got ",
+      workers);
+}
+
+void unpack(
+    const at::Tensor& wire,
+    int bits,
+    int workers,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& estimate) {
+  const c10::Device device = wire.device();
+  check_workers(workers);
+  check_flat(
+      thresholds, at::kFloat, blocks.tensors(), device, "unpack_sums: t");
+  check_flat(
+      estimate, at::kFloat, blocks.end(), device, "unpack_sums: estimate");
+  const kernels::UnpackSums job{
+      blocks.on(device),
+      blocks.size(),
+      wire.const_data_ptr(),
+      workers,
+      bits,
+      thresholds.const_data_ptr<float>(),
+      estimate.mutable_data_ptr<float>()};
+  device.is_cuda() ? unpack_sums_cuda(job, device) : unpack_sums_cpu(job);
+}
+
+}  // namespace
+
+void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, blocks.end(), device, "moments: u");
+  check_flat(sums, at::kFloat, 2 * blocks.tensors(), device, "moments: sums");
+  const at::Tensor parts = at::empty({2 * blocks.size()}, u.options());
+  const kernels::Moments job{
+      blocks.on(device),
+      blocks.size(),
+      blocks.firsts_on(device),
+      blocks.tensors(),
+      u.const_data_ptr<float>(),
+      parts.mutable_data_ptr<float>(),
+      sums.mutable_data_ptr<float>()};
+  device.is_cuda() ? moments_cuda(job, device) : moments_cpu(job);
+}
+
+void encode_threshold(
+    const at::Tensor& u,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& wire,
+    CodeForm form) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, blocks.end(), device, "encode_threshold: u");
+  check_flat(
+      thresholds, at::kFloat, blocks.tensors(), device, "encode_threshold: t");
+  check_flat(
+      wire,
+      at::kByte,
+      code_bytes(blocks, blocks.all(), form),
+      device,
+      "encode_threshold: wire");
+  const kernels::EncodeThreshold job{
+      blocks.on(device),
+      blocks.size(),
+      u.mutable_data_ptr<float>(),
+      thresholds.const_data_ptr<float>(),
+      wire.mutable_data_ptr<std::uint8_t>(),
+      form == CodeForm::Bytes};
+  device.is_cuda() ? encode_threshold_cuda(job, device)
+                   : encode_threshold_cpu(job);
+}
+
+void average_codes(
+    const at::Tensor& in,
+    int workers,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& estimate) {
+  const c10::Device device = in.device();
+  const std::int64_t stride =
+      code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
+  check_workers(workers);
+  check_flat(in, at::kByte, workers * stride, device, "average_codes: codes");
+  check_flat(
+      thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
+  check_flat(
+      estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
+  const kernels::AverageCodes job{
+      blocks.on(device),
+      blocks.size(),
+      in.const_data_ptr<std::uint8_t>(),
+      stride,
+      workers,
+      thresholds.const_data_ptr<float>(),
+      estimate.mutable_data_ptr<float>()};
+  device.is_cuda() ? average_codes_cuda(job, device) : average_codes_cpu(job);
+}
+
+void pack_sums(
+    const at::Tensor& in,
+    int workers,
+    CodeBlocks& blocks,
+    CodeBlocks::Part part,
+    const at::Tensor& wire) {
+  const c10::Device device = in.device();
+  const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
+  check_workers(workers);
+  check_flat(in, at::kByte, workers * stride, device, "pack_sums: codes");
+  check_flat(
+      wire,
+      at::kInt,
+      sum_words(blocks, part, workers),
+      device,
+      "pack_sums: wire");
+  const kernels::PackSums job{
+      blocks.on(device) + part.begin,
+      part.end - part.begin,
+      in.const_data_ptr<std::uint8_t>(),
+      stride,
+      workers,
+      reinterpret_cast<std::uint32_t*>(wire.mutable_data_ptr<std::int32_t>()),
+      sum_bits(workers)};
+  device.is_cuda() ? pack_sums_cuda(job, device) : pack_sums_cpu(job);
+}
+
+void unpack_sums(
+    const at::Tensor& wire,
+    int workers,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& estimate) {
+  check_flat(
+      wire,
+      at::kInt,
+      sum_words(blocks, blocks.all(), workers),
+      wire.device(),
+      "unpack_sums: wire");
+  unpack(wire, sum_bits(workers), workers, blocks, thresholds, estimate);
+}
+
+void unpack_byte_sums(
+    const at::Tensor& wire,
+    int workers,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& estimate) {
+  ABT_ASSERT(
+      workers <= 127, "unpack_byte_sums: a byte holds no sum of ", workers);
+  check_flat(
+      wire,
+      at::kByte,
+      code_bytes(blocks, blocks.all(), CodeForm::Bytes),
+      wire.device(),
+      "unpack_byte_sums: wire");
+  unpack(wire, 0, workers, blocks, thresholds, estimate);
+}
+
+}  // namespace abtrain::ops

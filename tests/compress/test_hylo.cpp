@@ -1,0 +1,317 @@
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "compress/code_schemes.h"
+
+namespace abtrain::compress {
+namespace {
+
+ReducerOptions hylo(
+    const std::string& select = "consensus",
+    const std::string& transport = "int8") {
+  ReducerOptions options = scheme("hylo");
+  options.select = select;
+  options.transport = transport;
+  return options;
+}
+
+// Convolutions, linear layers, an embedding of three sizes, a small weight and
+// biases, in the order of a model.
+std::vector<Slot> mixed_slots() {
+  std::vector<Slot> slots = {
+      {"conv1", 0, {16, 3, 3, 3}},
+      {"bias1", 0, {16}},
+      {"conv2", 0, {40, 16, 3, 3}},
+      {"position", 0, {1, 31, 20}},
+      {"fc1", 0, {100, 51}},
+      {"bias2", 0, {100}},
+      {"fc2", 0, {10, 100}},
+      {"small", 0, {3, 3}}};
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    slots[i].position = static_cast<int>(i);
+    slots[i].offset = offset;
+    offset += slots[i].numel();
+  }
+  return slots;
+}
+
+TEST(Hylo, KeepsWhatItDoesNotSend) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const std::string transport : {"int8", "a2a", "gather"}) {
+      for (const std::int64_t rows : {1, 33, 257}) {
+        SCOPED_TRACE(abtrain::str(n, " workers, ", transport, " ", rows));
+        check_conservation(
+            hylo("consensus", transport), one_slot({rows, 41}), n);
+      }
+    }
+    for (const std::string select : {"consensus", "local"}) {
+      for (const std::int64_t rows : {1, 33, 64}) {
+        SCOPED_TRACE(abtrain::str(n, " workers, ", select, " ", rows));
+        // What fp16 rounds in the sum belongs to nobody.
+        check_conservation(hylo(select), one_slot({rows, 7, 3, 3}), n, 5e-4);
+      }
+    }
+  }
+}
+
+TEST(Hylo, SendsTheBytesThatItSays) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const std::string select : {"consensus", "local"}) {
+      for (const std::string transport : {"int8", "a2a", "gather"}) {
+        for (const double mebibytes : {0.0, 0.01}) {
+          ReducerOptions options = hylo(select, transport);
+          options.min_numel = "200";
+          options.bucket_mb = mebibytes;
+          options.dense_steps = 1;
+          run_steps(
+              options,
+              mixed_slots(),
+              n,
+              3,
+              normal_gradients(numel_of(mixed_slots())));
+        }
+      }
+    }
+  }
+}
+
+TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
+  const double d = 64 * 4096;
+  const auto slots = one_slot({64, 4096});
+  const auto bytes = [&](const std::string& transport, int n) {
+    // Less the all-reduce of the two sums.
+    return mean_bytes(hylo("consensus", transport), slots, n) -
+           2.0 * (n - 1) / n * 8;
+  };
+  EXPECT_EQ(bytes("int8", 4), 2 * 3.0 / 4 * d);
+  EXPECT_EQ(bytes("a2a", 4), 3.0 / 4 * d * (2 + 4) / 8);
+  EXPECT_EQ(bytes("a2a", 8), 7.0 / 8 * d * (2 + 5) / 8);
+  EXPECT_EQ(bytes("gather", 4), 3 * d * 2 / 8);
+  const auto fp16 = [&](int n) { return 2.0 * (n - 1) / n * 2 * d; };
+  EXPECT_NEAR(fp16(4) / bytes("a2a", 4), 5.33, 0.01);
+  EXPECT_LT(bytes("gather", 15), fp16(15));
+  EXPECT_GE(bytes("gather", 16), fp16(16));
+  for (const auto& [transport, bits] :
+       {std::pair("int8", 8), std::pair("a2a", 6), std::pair("gather", 2)}) {
+    const auto reducer = make_reducer(hylo("consensus", transport), 1);
+    reducer->bind({{slots}});
+    EXPECT_EQ(reducer->payload_bits(0, 4, 0), bits * d + 2 * 32);
+  }
+}
+
+// 16384 / 65536: half of the kernels; never less than a twentieth.
+TEST(Hylo, ConvolutionsSendTheRootOfTheirShare) {
+  ReducerOptions options = hylo();
+  options.min_numel = "auto";
+  const auto values = [&](std::vector<std::int64_t> sizes) {
+    const double rows = static_cast<double>(sizes[0]);
+    return mean_bytes(options, one_slot(std::move(sizes)), 2) - rows * 4;
+  };
+  EXPECT_EQ(values({64, 64, 4, 4}), 2 * 32 * 1024);
+  EXPECT_EQ(values({16, 64, 4, 4}), 2 * 16 * 1024);
+  EXPECT_EQ(values({63, 65, 4, 4}), 2 * 32 * 1040);
+  EXPECT_EQ(values({1000, 1024, 4, 4}), 2 * 50 * 16384);
+  const auto reducer = make_reducer(options, 1);
+  reducer->bind({{one_slot({64, 64, 4, 4})}});
+  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 32 * 64 + 16 * 32 * 1024);
+  // Below min_numel, or of no shape that it knows: fp16, no norms.
+  EXPECT_EQ(mean_bytes(options, one_slot({16, 60, 4, 4}), 2), 2 * 15360);
+  EXPECT_EQ(mean_bytes(options, one_slot({20000}), 2), 2 * 20000);
+  EXPECT_EQ(mean_bytes(options, one_slot({2, 100, 100}), 2), 2 * 20000);
+}
+
+TEST(Hylo, ResidualsAreBoundedOfConvolutions) {
+  for (const std::string select : {"consensus", "local"}) {
+    check_bounded(
+        hylo(select), one_slot({12, 2, 3, 3}), 3, normal_gradients(216, 1.0));
+  }
+}
+
+TEST(Hylo, ResidualsAreBoundedOfLinearLayers) {
+  for (const double shift : {0.0, 1.0}) {
+    check_bounded(hylo(), one_slot({12, 18}), 3, normal_gradients(216, shift));
+  }
+}
+
+TEST(Hylo, ZerosGiveZero) {
+  for (const int n : {1, 2, 3, 8}) {
+    for (const std::string select : {"consensus", "local"}) {
+      for (const std::string transport : {"int8", "a2a", "gather"}) {
+        check_zero(hylo(select, transport), mixed_slots(), n);
+      }
+    }
+  }
+}
+
+// One of each layer: the first number, one in the middle, the last one.
+TEST(Hylo, ShowsWhatIsNotFinite) {
+  const auto slots = mixed_slots();
+  for (const std::string select : {"consensus", "local"}) {
+    for (const std::string transport : {"int8", "a2a", "gather"}) {
+      std::vector<std::int64_t> places;
+      for (const Slot& slot : slots) {
+        places.push_back(slot.offset + slot.numel() / 2);
+      }
+      check_not_finite(hylo(select, transport), slots, places);
+    }
+  }
+}
+
+TEST(Hylo, GoesOnFromACheckpoint) {
+  check_resume(hylo(), mixed_slots(), 3, 6);
+}
+
+std::vector<at::Tensor> gradients_of(int n, std::int64_t numel) {
+  std::vector<at::Tensor> all;
+  for (int i = 0; i < n; ++i) {
+    all.push_back(normal_gradients(numel, 0.3)(i, 0));
+  }
+  return all;
+}
+
+// A rate of 1 sends every kernel: the fp16 baseline to the bit.
+TEST(Hylo, AllKernelsAreTheMeanOfFp16) {
+  const auto slots = one_slot({30, 7, 3, 3});
+  ReducerOptions options = hylo();
+  options.min_numel = "1890";
+  ReducerOptions plain;
+  plain.dtype = "fp16";
+  for (const int n : {2, 3, 4, 8}) {
+    const auto gradients = gradients_of(n, 1890);
+    const auto wanted = estimates_of(plain, slots, gradients);
+    EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(wanted[0]));
+    options.select = "local";
+    EXPECT_TRUE(estimates_of(options, slots, gradients)[0].allclose(
+        wanted[0], 2e-3, 1e-3));
+    options.select = "consensus";
+  }
+}
+
+TEST(Hylo, SmallAndFlatTensorsAreTheMeanOfFp16) {
+  const std::vector<Slot> slots = {
+      {"bias", 0, {300}},
+      {"small", 300, {9, 10}, 1},
+      {"cube", 390, {5, 5, 8}, 2}};
+  ReducerOptions options = hylo();
+  options.min_numel = "100";
+  ReducerOptions plain;
+  plain.dtype = "fp16";
+  const auto gradients = gradients_of(3, numel_of(slots));
+  EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(
+      estimates_of(plain, slots, gradients)[0]));
+}
+
+TEST(Hylo, SendsTheKernelsThatMatterToAll) {
+  constexpr std::int64_t rows = 40;
+  constexpr std::int64_t length = 27;
+  constexpr std::int64_t chosen = 2;  // a twentieth
+  const auto slots = one_slot({rows, 3, 3, 3});
+  const auto gradients = gradients_of(3, rows * length);
+  at::Tensor norms = at::zeros({rows}, at::kDouble);
+  at::Tensor mean = at::zeros({rows, length}, at::kDouble);
+  for (const at::Tensor& g : gradients) {
+    const at::Tensor each = g.to(at::kDouble).view({rows, length});
+    norms.add_(each.square().sum(1));
+    mean.add_(each, 1.0 / 3);
+  }
+  const at::Tensor best = norms.argsort(0, /*descending=*/true);
+  const at::Tensor estimate =
+      estimates_of(hylo(), slots, gradients)[0].view({rows, length});
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const at::Tensor row = estimate[best[i].item<std::int64_t>()];
+    if (i < chosen) {
+      EXPECT_TRUE(
+          row.to(at::kDouble)
+              .allclose(mean[best[i].item<std::int64_t>()], 2e-3, 1e-3));
+    } else {
+      EXPECT_TRUE(row.eq(0).all().item<bool>());
+    }
+  }
+
+  // Each worker its own ones.
+  at::Tensor local = at::zeros({rows, length}, at::kDouble);
+  for (const at::Tensor& g : gradients) {
+    const at::Tensor each = g.to(at::kDouble).view({rows, length});
+    const at::Tensor order =
+        each.square().sum(1).argsort(0, /*descending=*/true);
+    for (std::int64_t i = 0; i < chosen; ++i) {
+      const auto row = order[i].item<std::int64_t>();
+      local[row].add_(each[row], 1.0 / 3);
+    }
+  }
+  EXPECT_TRUE(estimates_of(hylo("local"), slots, gradients)[0]
+                  .view({rows, length})
+                  .to(at::kDouble)
+                  .allclose(local, 2e-3, 1e-3));
+}
+
+TEST(Hylo, LinearLayersShareAThreshold) {
+  // Two layers of other sizes of gradients, in one bucket.
+  const std::vector<Slot> slots = {
+      {"a", 0, {100, 50}}, {"b", 5000, {3, 100}, 1}};
+  for (const int n : {2, 3}) {
+    auto gradients = gradients_of(n, 5300);
+    for (const at::Tensor& g : gradients) {
+      g.narrow(0, 5000, 300).mul_(0.01);
+    }
+    std::vector<at::Tensor> wanted;
+    for (const auto& [begin, numel] :
+         {std::pair(0, 5000), std::pair(5000, 300)}) {
+      double squares = 0;
+      double sizes = 0;
+      for (const at::Tensor& g : gradients) {
+        const at::Tensor part = g.narrow(0, begin, numel).to(at::kDouble);
+        squares += part.square().sum().item<double>();
+        sizes += part.abs().sum().item<double>();
+      }
+      const double t = 0.7 * squares / sizes;
+      at::Tensor sum = at::zeros({numel}, at::kDouble);
+      for (const at::Tensor& g : gradients) {
+        const at::Tensor part = g.narrow(0, begin, numel).to(at::kDouble);
+        sum.add_(part.ge(t).to(at::kDouble), t / n);
+        sum.sub_(part.le(-t).to(at::kDouble), t / n);
+      }
+      wanted.push_back(sum);
+    }
+    for (const std::string transport : {"int8", "a2a", "gather"}) {
+      EXPECT_TRUE(
+          estimates_of(hylo("consensus", transport), slots, gradients)[0]
+              .to(at::kDouble)
+              .allclose(at::cat(wanted), 1e-5, 1e-8))
+          << transport;
+    }
+  }
+}
+
+TEST(Hylo, RefusesWhatItCannotDo) {
+  const auto message = [](const ReducerOptions& options, int n) {
+    try {
+      mean_bytes(options, one_slot({200, 100}), n);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Config);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(hylo(), 127), "");
+  EXPECT_EQ(
+      message(hylo(), 128),
+      "reducer.transport: int8 adds codes of up to 127 workers in a byte, got "
+      "128: a2a takes any number");
+  EXPECT_EQ(message(hylo("consensus", "a2a"), 128), "");
+  EXPECT_EQ(
+      message(hylo("some"), 2),
+      "reducer.select: expected consensus or local, got 'some'");
+  EXPECT_EQ(
+      message(hylo("local", "mail"), 2),
+      "reducer.transport: expected int8, a2a or gather, got 'mail'");
+}
+
+}  // namespace
+}  // namespace abtrain::compress

@@ -1,0 +1,194 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "base/text.h"
+#include "compress/code_schemes.h"
+
+namespace abtrain::compress {
+namespace {
+
+const ReducerOptions kOptions = scheme("onebit");
+
+// A tensor that fills blocks, one that does not, a small one.
+std::vector<Slot> three_slots() {
+  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
+}
+
+TEST(OneBit, KeepsWhatItDoesNotSend) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t numel : {1, 33, 4097, 40001}) {
+      SCOPED_TRACE(abtrain::str(n, " workers, ", numel));
+      check_conservation(kOptions, one_slot({numel}), n);
+    }
+  }
+}
+
+TEST(OneBit, SendsTheBytesThatItSays) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const double mebibytes : {0.0, 0.01}) {
+      for (const char* least : {"1", "100"}) {
+        ReducerOptions options = kOptions;
+        options.bucket_mb = mebibytes;
+        options.min_numel = least;
+        options.dense_steps = 2;
+        run_steps(options, three_slots(), n, 12, normal_gradients(9714));
+      }
+    }
+  }
+}
+
+// A bit and 1/128 of a scale's word a number each way; two bits with a mask.
+TEST(OneBit, BytesAreThoseOfTheFormula) {
+  const std::int64_t blocks = 64;
+  const auto slots = one_slot({blocks, 4096});
+  for (const int n : {2, 4, 8}) {
+    const double bits = 2.0 * (n - 1) / n * blocks * 512;
+    const double scales = 2.0 * (n - 1) / n * blocks * 4;
+    EXPECT_EQ(mean_bytes(kOptions, slots, n, 1), bits + scales);
+    EXPECT_EQ(mean_bytes(kOptions, slots, n, 0), 2 * bits + scales);
+    EXPECT_EQ(mean_bytes(kOptions, slots, n, 8), 2 * bits + scales);
+    const auto reducer = make_reducer(kOptions, 1);
+    reducer->bind({{slots}});
+    EXPECT_EQ(reducer->payload_bits(0, n, 1), 2 * 8 * blocks * (512 + 4));
+    EXPECT_EQ(reducer->payload_bits(0, n, 8), 2 * 8 * blocks * (1024 + 4));
+  }
+}
+
+TEST(OneBit, ResidualsAreBounded) {
+  check_bounded(kOptions, one_slot({301}), 4, normal_gradients(301));
+}
+
+TEST(OneBit, ResidualsAreBoundedWithOtherDataOnEachWorker) {
+  check_bounded(kOptions, one_slot({301}), 3, normal_gradients(301, 1.0));
+}
+
+// Of which |u|_1 is far below sqrt(d) |u|_2: a sign alone is a bad estimate.
+TEST(OneBit, ResidualsAreBoundedOfHeavyTails) {
+  check_bounded(
+      kOptions, one_slot({301}), 2, [](int worker, std::int64_t step) {
+        return normal_gradients(301)(worker, step).pow_(5).mul_(0.01);
+      });
+}
+
+TEST(OneBit, ZerosGiveZero) {
+  for (const int n : {1, 2, 3, 8}) {
+    check_zero(kOptions, three_slots(), n);
+  }
+}
+
+// The scheme written down in float64, for a tensor of one block.
+TEST(OneBit, DoesWhatTheAlgorithmSays) {
+  constexpr int n = 2;
+  constexpr std::int64_t d = 300;
+  const auto compressed = [](const at::Tensor& x) {
+    return x.sign().mul(x.norm().div(std::sqrt(double{d})));
+  };
+  std::vector<at::Tensor> worker(n, at::zeros({d}, at::kDouble));
+  at::Tensor server = at::zeros({d}, at::kDouble);
+  run_steps(
+      kOptions,
+      one_slot({d}),
+      n,
+      10,
+      normal_gradients(d, 0.3),
+      [&](std::int64_t t, const Step& step) {
+        at::Tensor mean = at::zeros({d}, at::kDouble);
+        for (std::size_t i = 0; i < n; ++i) {
+          const at::Tensor u = worker[i].add(step.gradients[i]);
+          worker[i] = u.sub(compressed(u));
+          mean.add_(compressed(u), 1.0 / n);
+          EXPECT_TRUE(
+              worker[i].allclose(step.residuals[i].to(at::kDouble), 1e-4, 1e-5))
+              << t;
+        }
+        const at::Tensor x = mean.add(server);
+        server = x.sub(compressed(x));
+        EXPECT_TRUE(compressed(x).allclose(
+            step.estimates[0].to(at::kDouble), 1e-4, 1e-5))
+            << t;
+      });
+}
+
+// Every third number is zero on all workers, one more on all but the last.
+TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
+  constexpr std::int64_t numel = 5000;
+  constexpr std::int64_t wakes = 10;  // the step in which number 6 does
+  at::Tensor dead = at::zeros({numel}, at::kBool);
+  for (std::int64_t i = 0; i < numel; i += 3) {
+    dead[i].fill_(true);
+  }
+  for (const bool feedback : {true, false}) {
+    ReducerOptions options = kOptions;
+    options.error_feedback = feedback;
+    run_steps(
+        options,
+        one_slot({numel}),
+        3,
+        20,
+        [&](int worker, std::int64_t step) {
+          at::Tensor g = normal_gradients(numel)(worker, step);
+          g.masked_fill_(dead, 0);
+          if (worker < 2) {
+            g[4].fill_(0);
+          }
+          g[6].fill_(step < wakes ? 0 : 1);
+          return g;
+        },
+        [&](std::int64_t t, const Step& step) {
+          at::Tensor still = dead.clone();
+          still[6].fill_(t < 16);  // until the next mask
+          EXPECT_TRUE(
+              step.estimates[0].masked_select(still).eq(0).all().item<bool>())
+              << t;
+          EXPECT_TRUE(step.estimates[0]
+                          .masked_select(still.logical_not())
+                          .ne(0)
+                          .all()
+                          .item<bool>())
+              << t;
+          if (feedback && t == 15) {
+            EXPECT_EQ(step.residuals[0][6].item<float>(), 6);
+          }
+        });
+  }
+}
+
+TEST(OneBit, ShowsWhatIsNotFinite) {
+  check_not_finite(kOptions, three_slots(), {0, 8192, 9713});
+}
+
+TEST(OneBit, GoesOnFromACheckpoint) {
+  check_resume(kOptions, three_slots(), 3, 12);
+}
+
+TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
+  ReducerOptions options = kOptions;
+  options.error_feedback = false;
+  at::Tensor first;
+  run_steps(
+      options,
+      one_slot({700}),
+      3,
+      4,
+      [](int worker, std::int64_t) { return normal_gradients(700)(worker, 0); },
+      [&](std::int64_t t, const Step& step) {
+        if (t == 0) {
+          first = step.estimates[0].clone();
+        }
+        EXPECT_TRUE(step.estimates[0].equal(first)) << t;
+      });
+}
+
+TEST(OneBit, ABucketBoundInTheMiddleWaitsForTheMask) {
+  const auto gradients = {at::ones({40}), at::ones({40})};
+  EXPECT_TRUE(estimates_of(kOptions, one_slot({40}), gradients, 7)[0].equal(
+      at::zeros({40})));
+  EXPECT_TRUE(estimates_of(kOptions, one_slot({40}), gradients, 8)[0].equal(
+      at::ones({40})));
+}
+
+}  // namespace
+}  // namespace abtrain::compress

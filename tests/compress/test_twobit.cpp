@@ -1,0 +1,123 @@
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+
+#include "base/text.h"
+#include "compress/code_schemes.h"
+
+namespace abtrain::compress {
+namespace {
+
+ReducerOptions twobit(double threshold) {
+  ReducerOptions options = scheme("twobit");
+  options.threshold = threshold;
+  return options;
+}
+
+std::vector<Slot> three_slots() {
+  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
+}
+
+TEST(TwoBit, KeepsWhatItDoesNotSend) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t numel : {1, 33, 4097, 40001}) {
+      SCOPED_TRACE(abtrain::str(n, " workers, ", numel));
+      check_conservation(twobit(0.5), one_slot({numel}), n);
+    }
+  }
+}
+
+// MXNet's published example, t = 4: what it had as residual and as gradient
+// comes in two steps.
+TEST(TwoBit, DoesWhatMxnetDoes) {
+  const at::Tensor residual =
+      at::tensor({-3., 1., -1., 5., -2., 2., 3., -7., -2., -100.}, at::kFloat);
+  const at::Tensor gradient =
+      at::tensor({-6., -2., 3., 1., 10., 5., -3., 2., -8., 0.}, at::kFloat);
+  const at::Tensor sent =
+      at::tensor({-4., 0., 0., 4., 4., 4., 0., -4., -4., -4.}, at::kFloat);
+  const at::Tensor left =
+      at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat);
+  for (const int n : {2, 4}) {
+    run_steps(
+        twobit(4),
+        one_slot({10}),
+        n,
+        1,
+        [&](int worker, std::int64_t) {
+          return worker == 0 ? residual.add(gradient) : at::zeros({10});
+        },
+        [&](std::int64_t, const Step& step) {
+          EXPECT_TRUE(step.estimates[0].equal(sent.div(n)));
+          EXPECT_TRUE(step.residuals[0].equal(left));
+          EXPECT_TRUE(step.residuals[1].equal(at::zeros({10})));
+        });
+  }
+}
+
+TEST(TwoBit, SendsTheBytesThatItSays) {
+  for (const int n : {1, 2, 3, 4, 8}) {
+    for (const double mebibytes : {0.0, 0.01}) {
+      ReducerOptions options = twobit(0.5);
+      options.bucket_mb = mebibytes;
+      options.min_numel = "100";
+      options.dense_steps = 1;
+      run_steps(options, three_slots(), n, 3, normal_gradients(9714));
+    }
+  }
+}
+
+TEST(TwoBit, BytesAreThoseOfTheFormula) {
+  const double d = 64 * 4096;
+  const auto slots = one_slot({64, 4096});
+  // Two workers gather two bits; more add codes up.
+  EXPECT_EQ(mean_bytes(twobit(1), slots, 2), d * 2 / 8);
+  EXPECT_EQ(mean_bytes(twobit(1), slots, 4), 3.0 / 4 * d * (2 + 4) / 8);
+  EXPECT_EQ(mean_bytes(twobit(1), slots, 8), 7.0 / 8 * d * (2 + 5) / 8);
+  const auto reducer = make_reducer(twobit(1), 1);
+  reducer->bind({{slots}});
+  EXPECT_EQ(reducer->payload_bits(0, 2, 0), 2 * d);
+  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 6 * d);
+}
+
+// A worker's gradients within the threshold, of other signs on each worker.
+TEST(TwoBit, ResidualsAreBoundedWhereGradientsAreBelowTheThreshold) {
+  for (const double shift : {0.0, 0.2}) {
+    const auto gradients = [shift](int worker, std::int64_t step) {
+      return normal_gradients(100)(worker, step)
+          .clamp_(-1, 1)
+          .mul_(0.5)
+          .add_(worker == 0 ? -shift : shift);
+    };
+    run_steps(
+        twobit(0.8),
+        one_slot({100}),
+        3,
+        3000,
+        gradients,
+        [&](std::int64_t t, const Step& step) {
+          for (const at::Tensor& residual : step.residuals) {
+            ASSERT_LE(residual.abs().max().item<float>(), 0.8f) << t;
+          }
+        });
+  }
+}
+
+TEST(TwoBit, ZerosGiveZero) {
+  for (const int n : {1, 2, 3, 8}) {
+    check_zero(twobit(0.5), three_slots(), n);
+  }
+}
+
+TEST(TwoBit, ShowsWhatIsNotFinite) {
+  check_not_finite(twobit(0.5), three_slots(), {0, 8192, 9713});
+}
+
+TEST(TwoBit, GoesOnFromACheckpoint) {
+  check_resume(twobit(0.5), three_slots(), 3, 6);
+}
+
+}  // namespace
+}  // namespace abtrain::compress

@@ -1,0 +1,194 @@
+#include "kernels/threshold_codes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "code_buffers.h"
+#include "ops/threshold_codes.h"
+#include "ops/threshold_codes_backends.h"
+
+namespace abtrain::kernels {
+namespace {
+
+using ops::CodeForm;
+
+at::Tensor some_thresholds(const ops::CodeBlocks& blocks) {
+  return random_floats(blocks.tensors(), 8).abs_();
+}
+
+// What is not finite among random codes.
+at::Tensor some_codes(std::int64_t bytes) {
+  const at::Tensor codes =
+      at::randint(256, {bytes}, at::detail::createCPUGenerator(2), at::kByte);
+  // The code 1 is rare: without its bit, save in some bytes.
+  codes.bitwise_and_(0xAA).bitwise_or_(codes.bitwise_right_shift(1));
+  codes[bytes / 2].fill_(0x1B);
+  return codes;
+}
+
+TEST(ThresholdKernel, AddsUpAsTheCpuToTheBit) {
+  auto sets = tensor_sets();
+  sets.push_back({{0, 4096}, {4096, 4096 + 5}});
+  for (const auto& tensors : sets) {
+    ops::CodeBlocks blocks(tensors);
+    const at::Tensor u = random_floats(blocks.end(), 3);
+    const at::Tensor wanted = at::empty({2 * blocks.tensors()});
+    const at::Tensor got = at::full({2 * blocks.tensors()}, -1.0f);
+    const at::Tensor parts = at::empty({2 * blocks.size()});
+    ops::moments(u, blocks, wanted);
+    const Moments job{
+        blocks.host(),
+        blocks.size(),
+        blocks.firsts().data(),
+        blocks.tensors(),
+        u.const_data_ptr<float>(),
+        parts.mutable_data_ptr<float>(),
+        got.mutable_data_ptr<float>()};
+    ASSERT_EQ(moments(job, nullptr), 0);
+    EXPECT_TRUE(same_bits(got, wanted));
+  }
+}
+
+// More blocks than lanes. Without blocks of its own the job adds up parts that
+// are there.
+TEST(ThresholdKernel, AddsUpManyBlocksAsTheCpuToTheBit) {
+  const std::vector<std::int64_t> firsts = {0, 3, 700};
+  const at::Tensor parts = random_floats(1400, 6);
+  at::Tensor sums[2];
+  for (int i = 0; i < 2; ++i) {
+    sums[i] = at::full({4}, static_cast<float>(i));
+    const Moments job{
+        nullptr,
+        0,
+        firsts.data(),
+        2,
+        nullptr,
+        parts.mutable_data_ptr<float>(),
+        sums[i].mutable_data_ptr<float>()};
+    i == 0 ? ops::moments_cpu(job) : static_cast<void>(moments(job, nullptr));
+  }
+  EXPECT_TRUE(same_bits(sums[0], sums[1]));
+}
+
+TEST(ThresholdKernel, EncodesAsTheCpuToTheBit) {
+  for (const auto& tensors : tensor_sets()) {
+    const ops::CodeBlocks blocks(tensors);
+    for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
+      for (const float threshold : {0.0f, 0.7f, NAN, INFINITY}) {
+        const at::Tensor thresholds = at::full({blocks.tensors()}, threshold);
+        at::Tensor u[2];
+        at::Tensor wire[2];
+        for (int i = 0; i < 2; ++i) {
+          u[i] = random_floats(blocks.end(), 3);
+          u[i][blocks.end() - 1].fill_(NAN);
+          u[i][blocks.end() / 2].fill_(-INFINITY);
+          u[i][blocks.end() / 3].fill_(-0.0f);
+          u[i][blocks.end() / 4].fill_(-0.7f);
+          wire[i] = at::full(
+              {code_bytes(blocks, blocks.all(), form)}, 7 * i, at::kByte);
+          const EncodeThreshold job{
+              blocks.host(),
+              blocks.size(),
+              u[i].mutable_data_ptr<float>(),
+              thresholds.const_data_ptr<float>(),
+              wire[i].mutable_data_ptr<std::uint8_t>(),
+              form == CodeForm::Bytes};
+          i == 0 ? ops::encode_threshold_cpu(job)
+                 : static_cast<void>(encode_threshold(job, nullptr));
+        }
+        EXPECT_TRUE(same_bits(u[0], u[1])) << threshold;
+        EXPECT_TRUE(same_bits(wire[0], wire[1])) << threshold;
+      }
+    }
+  }
+}
+
+TEST(ThresholdKernel, AveragesAsTheCpuToTheBit) {
+  for (const auto& tensors : tensor_sets()) {
+    ops::CodeBlocks blocks(tensors);
+    const std::int64_t stride =
+        code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
+    const at::Tensor thresholds = some_thresholds(blocks);
+    for (const int workers : {1, 2, 5, 70}) {
+      const at::Tensor in = some_codes(workers * stride);
+      const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
+      const at::Tensor got = wanted.clone();
+      ops::average_codes(in, workers, blocks, thresholds, wanted);
+      const AverageCodes job{
+          blocks.host(),
+          blocks.size(),
+          in.const_data_ptr<std::uint8_t>(),
+          stride,
+          workers,
+          thresholds.const_data_ptr<float>(),
+          got.mutable_data_ptr<float>()};
+      ASSERT_EQ(average_codes(job, nullptr), 0);
+      EXPECT_TRUE(same_bits(got, wanted)) << workers;
+    }
+  }
+}
+
+TEST(ThresholdKernel, PacksAndUnpacksSumsAsTheCpuToTheBit) {
+  for (const auto& tensors : tensor_sets()) {
+    ops::CodeBlocks blocks(tensors);
+    const at::Tensor thresholds = some_thresholds(blocks);
+    for (const int workers : {1, 2, 5, 200}) {
+      for (const auto part : {blocks.all(), blocks.share(2, 1)}) {
+        const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
+        if (stride == 0) {
+          continue;
+        }
+        const at::Tensor in = some_codes(workers * stride);
+        const std::int64_t size = ops::sum_words(blocks, part, workers);
+        const at::Tensor wanted = at::full({size}, 1, at::kInt);
+        const at::Tensor got = at::full({size}, 2, at::kInt);
+        ops::pack_sums(in, workers, blocks, part, wanted);
+        const PackSums job{
+            blocks.host() + part.begin,
+            part.end - part.begin,
+            in.const_data_ptr<std::uint8_t>(),
+            stride,
+            workers,
+            reinterpret_cast<std::uint32_t*>(
+                got.mutable_data_ptr<std::int32_t>()),
+            ops::sum_bits(workers)};
+        ASSERT_EQ(pack_sums(job, nullptr), 0);
+        EXPECT_TRUE(same_bits(got, wanted)) << workers;
+      }
+      // Sums of any bits, those that no codes make among them.
+      const at::Tensor wire =
+          random_words(ops::sum_words(blocks, blocks.all(), workers), 5);
+      const at::Tensor bytes = at::randint(
+          256,
+          {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},
+          at::detail::createCPUGenerator(6),
+          at::kByte);
+      for (const bool of_bytes : {false, true}) {
+        if (of_bytes && workers > 127) {
+          continue;
+        }
+        const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
+        const at::Tensor got = wanted.clone();
+        if (of_bytes) {
+          ops::unpack_byte_sums(bytes, workers, blocks, thresholds, wanted);
+        } else {
+          ops::unpack_sums(wire, workers, blocks, thresholds, wanted);
+        }
+        const UnpackSums job{
+            blocks.host(),
+            blocks.size(),
+            of_bytes ? bytes.const_data_ptr() : wire.const_data_ptr(),
+            workers,
+            of_bytes ? 0 : ops::sum_bits(workers),
+            thresholds.const_data_ptr<float>(),
+            got.mutable_data_ptr<float>()};
+        ASSERT_EQ(unpack_sums(job, nullptr), 0);
+        EXPECT_TRUE(same_bits(got, wanted)) << workers << of_bytes;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::kernels

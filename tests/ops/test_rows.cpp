@@ -1,0 +1,143 @@
+#include "ops/rows.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/devices.h"
+
+namespace abtrain::ops {
+namespace {
+
+at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+std::vector<RowTable::Tensor> two_tensors() {
+  return {{0, 5, 300, 2}, {1600, 6, 7, 3}};
+}
+
+TEST(Rows, NormsAreThoseOfFloat64) {
+  RowTable table(two_tensors());
+  const at::Tensor u = randn(table.end(), 1);
+  const at::Tensor norms = at::empty({table.rows()});
+  row_norms(u, table, norms);
+  for (int row = 0; row < 11; ++row) {
+    const at::Tensor part = row < 5 ? u.narrow(0, 300 * row, 300)
+                                    : u.narrow(0, 1600 + 7 * (row - 5), 7);
+    const auto wanted = part.to(at::kDouble).square().sum().item<double>();
+    EXPECT_NEAR(norms[row].item<double>(), wanted, 1e-6 * wanted) << row;
+  }
+}
+
+TEST(Rows, TheLargestAreChosenTheLowerOfTwoEqualOnes) {
+  RowTable table(two_tensors());
+  const at::Tensor chosen = at::empty({5}, at::kInt);
+  choose_rows(
+      at::tensor({1., 7., 3., 7., 7., 0., 0., 2., 0., 0., 0.}, at::kFloat),
+      table,
+      chosen);
+  EXPECT_TRUE(chosen.equal(at::tensor({1, 3, 2, 0, 1}, at::kInt)));
+  // What is not finite is never left out.
+  choose_rows(
+      at::tensor(
+          {1.,
+           7.,
+           double(INFINITY),
+           7.,
+           double(NAN),
+           0.,
+           0.,
+           2.,
+           0.,
+           1.,
+           double(NAN)},
+          at::kFloat),
+      table,
+      chosen);
+  EXPECT_TRUE(chosen.equal(at::tensor({4, 2, 5, 2, 4}, at::kInt)));
+}
+
+TEST(Rows, WhatIsSentIsTakenAway) {
+  RowTable table(two_tensors());
+  const at::Tensor chosen = at::tensor({4, 0, 5, 1, 2}, at::kInt);
+  const at::Tensor x = randn(table.end(), 2);
+  const at::Tensor u = x.clone();
+  const at::Tensor wire = at::empty({table.values()}, at::kHalf);
+  send_rows(u, table, chosen, 4, wire);
+  ASSERT_EQ(wire.numel(), 2 * 300 + 3 * 7);
+  EXPECT_TRUE(wire.narrow(0, 0, 300).equal(
+      x.narrow(0, 1200, 300).div(4).to(at::kHalf)));
+  EXPECT_TRUE(
+      wire.narrow(0, 300, 300).equal(x.narrow(0, 0, 300).div(4).to(at::kHalf)));
+  EXPECT_TRUE(
+      wire.narrow(0, 600, 7).equal(x.narrow(0, 1635, 7).div(4).to(at::kHalf)));
+
+  const at::Tensor base = randn(table.end(), 3);
+  const at::Tensor sum = base.clone();
+  add_rows(wire, table, chosen, sum);
+  EXPECT_TRUE(sum.narrow(0, 300, 900).equal(base.narrow(0, 300, 900)));
+  EXPECT_TRUE(sum.narrow(0, 1500, 107).equal(base.narrow(0, 1500, 107)));
+  EXPECT_TRUE(sum.narrow(0, 0, 300).equal(
+      base.narrow(0, 0, 300).add(wire.narrow(0, 300, 300).to(at::kFloat))));
+  // Nothing is lost: u + 4 * wire is what was there.
+  const at::Tensor sent = at::zeros({table.end()});
+  add_rows(wire, table, chosen, sent);
+  EXPECT_TRUE(
+      u.to(at::kDouble).add(sent.to(at::kDouble), 4).equal(x.to(at::kDouble)));
+  EXPECT_LT(u.narrow(0, 0, 300).abs().max().item<float>(), 4e-3);
+}
+
+TEST(Rows, RefuseWhatDoesNotFit) {
+  EXPECT_THROW(RowTable({{0, 5, 3, 6}}), std::logic_error);
+  EXPECT_THROW(RowTable({{0, 5, 3, 0}}), std::logic_error);
+  EXPECT_THROW(RowTable({{0, 5, 3, 1}, {14, 1, 1, 1}}), std::logic_error);
+  RowTable table(two_tensors());
+  EXPECT_THROW(
+      row_norms(at::zeros({1641}), table, at::zeros({11})), std::logic_error);
+  EXPECT_THROW(
+      choose_rows(at::zeros({11}), table, at::zeros({5})), std::logic_error);
+}
+
+TEST(GpuRows, EqualTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  for (const auto& tensors :
+       {two_tensors(),
+        std::vector<RowTable::Tensor>{
+            {0, 512, 4608, 26}, {2359299, 64, 64, 64}},
+        std::vector<RowTable::Tensor>{{1, 9, 33, 2}}}) {
+    RowTable table(tensors);
+    std::vector<at::Tensor> results[2];
+    for (int i = 0; i < 2; ++i) {
+      const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
+      const at::Tensor u = randn(table.end(), 1).to(device);
+      const at::Tensor norms = at::empty({table.rows()}, u.options());
+      row_norms(u, table, norms);
+      const at::Tensor chosen =
+          at::empty({table.chosen()}, u.options().dtype(at::kInt));
+      choose_rows(norms, table, chosen);
+      const at::Tensor wire =
+          at::empty({table.values()}, u.options().dtype(at::kHalf));
+      send_rows(u, table, chosen, 3, wire);
+      const at::Tensor estimate = at::zeros({table.end()}, u.options());
+      add_rows(wire, table, chosen, estimate);
+      for (const at::Tensor& each : {u, norms, chosen, wire, estimate}) {
+        results[i].push_back(each.cpu());
+      }
+    }
+    for (std::size_t k = 0; k < results[0].size(); ++k) {
+      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops

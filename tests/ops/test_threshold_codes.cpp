@@ -1,0 +1,216 @@
+#include "ops/threshold_codes.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/devices.h"
+
+namespace abtrain::ops {
+namespace {
+
+at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+at::Tensor room(const CodeBlocks& blocks, CodeForm form) {
+  return at::empty({code_bytes(blocks, blocks.all(), form)}, at::kByte);
+}
+
+// MXNet's published example, t = 4.
+TEST(ThresholdCodes, AreMxnets) {
+  CodeBlocks blocks({{0, 10}});
+  const at::Tensor u =
+      at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
+  const at::Tensor wire = room(blocks, CodeForm::TwoBits);
+  ASSERT_EQ(wire.numel(), 8);
+  encode_threshold(u, blocks, at::full({1}, 4.0f), wire, CodeForm::TwoBits);
+  EXPECT_TRUE(
+      wire.equal(at::tensor({0x83, 0xF2, 0xA0, 0, 0, 0, 0, 0}, at::kByte)));
+  EXPECT_TRUE(u.equal(
+      at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
+}
+
+TEST(ThresholdCodes, MomentsAreThoseOfFloat64) {
+  CodeBlocks blocks({{0, 1}, {1, 5001}, {6000, 4096}});
+  const at::Tensor u = randn(blocks.end(), 3);
+  const at::Tensor sums = at::empty({6});
+  moments(u, blocks, sums);
+  int k = 0;
+  for (const auto& [begin, numel] :
+       {std::pair(0, 1), std::pair(1, 5001), std::pair(6000, 4096)}) {
+    const at::Tensor part = u.narrow(0, begin, numel).to(at::kDouble);
+    const auto squares = part.square().sum().item<double>();
+    const auto sizes = part.abs().sum().item<double>();
+    EXPECT_NEAR(sums[k++].item<double>(), squares, 1e-6 * squares);
+    EXPECT_NEAR(sums[k++].item<double>(), sizes, 1e-6 * sizes);
+  }
+}
+
+TEST(ThresholdCodes, SumsHaveTheBitsThatTheyNeed) {
+  for (const int n : {1, 2, 3, 4, 7, 8, 16, 100, 128, 1000}) {
+    EXPECT_EQ(sum_bits(n), std::ceil(std::log2(2.0 * n + 1))) << n;
+  }
+}
+
+// All ways from codes to a mean, against float64.
+TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
+  CodeBlocks blocks({{0, 4099}, {4099, 40}});
+  const at::Tensor thresholds = at::tensor({0.5, 1.5}, at::kFloat);
+  const at::Tensor t =
+      at::cat({at::full({4099}, 0.5), at::full({40}, 1.5)}).to(at::kFloat);
+  for (const int n : {1, 2, 5, 127}) {
+    std::vector<at::Tensor> codes;
+    at::Tensor bytes = at::zeros(
+        {code_bytes(blocks, blocks.all(), CodeForm::Bytes)}, at::kInt);
+    at::Tensor sum = at::zeros({4139}, at::kDouble);
+    for (int w = 0; w < n; ++w) {
+      const at::Tensor x = randn(4139, 50 + w);
+      const at::Tensor sent =
+          x.ge(t).to(at::kFloat).sub(x.le(t.neg()).to(at::kFloat)).mul(t);
+      sum.add_(sent.to(at::kDouble));
+      at::Tensor u = x.clone();
+      codes.push_back(room(blocks, CodeForm::TwoBits));
+      encode_threshold(u, blocks, thresholds, codes.back(), CodeForm::TwoBits);
+      EXPECT_TRUE(u.equal(x.sub(sent)));
+      u = x.clone();
+      const at::Tensor byte = room(blocks, CodeForm::Bytes);
+      encode_threshold(u, blocks, thresholds, byte, CodeForm::Bytes);
+      EXPECT_TRUE(u.equal(x.sub(sent)));
+      bytes.add_(byte);
+    }
+    const at::Tensor wanted = sum.div(static_cast<double>(n)).to(at::kFloat);
+    const at::Tensor in = at::cat(codes);
+    const at::Tensor mean = at::empty({4139});
+    average_codes(in, n, blocks, thresholds, mean);
+    EXPECT_TRUE(mean.allclose(wanted, 1e-6, 0)) << n;
+
+    // The two blocks of the first tensor and that of the second one apart.
+    const CodeBlocks::Part first{0, 1}, rest{1, 3};
+    std::vector<at::Tensor> words;
+    for (const auto& part : {first, rest}) {
+      std::vector<at::Tensor> shards;
+      for (const at::Tensor& each : codes) {
+        shards.push_back(each.narrow(
+            0,
+            8 * blocks.groups_before(part.begin),
+            code_bytes(blocks, part, CodeForm::TwoBits)));
+      }
+      words.push_back(at::empty({sum_words(blocks, part, n)}, at::kInt));
+      pack_sums(at::cat(shards), n, blocks, part, words.back());
+    }
+    const at::Tensor by_sums = at::empty({4139});
+    unpack_sums(at::cat(words), n, blocks, thresholds, by_sums);
+    EXPECT_TRUE(by_sums.equal(mean)) << n;
+
+    const at::Tensor by_bytes = at::empty({4139});
+    unpack_byte_sums(bytes.to(at::kByte), n, blocks, thresholds, by_bytes);
+    EXPECT_TRUE(by_bytes.equal(mean)) << n;
+  }
+}
+
+TEST(ThresholdCodes, ShowWhatIsNotFinite) {
+  CodeBlocks blocks({{0, 100}});
+  const at::Tensor t = at::full({1}, 0.5f);
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    const at::Tensor u = at::full({100}, 1.0f);
+    u[70].fill_(bad);
+    const at::Tensor good = at::full({100}, 1.0f);
+    const at::Tensor codes = room(blocks, CodeForm::TwoBits);
+    const at::Tensor others = room(blocks, CodeForm::TwoBits);
+    encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
+    encode_threshold(good, blocks, t, others, CodeForm::TwoBits);
+    for (const auto& all :
+         {at::cat({codes, others}), at::cat({others, codes})}) {
+      const at::Tensor mean = at::zeros({100});
+      average_codes(all, 2, blocks, t, mean);
+      EXPECT_TRUE(mean[70].isnan().item<bool>());
+      EXPECT_EQ(mean.isnan().sum().item<int>(), 1);
+      EXPECT_EQ(mean[71].item<float>(), 0.5f);
+      const at::Tensor words =
+          at::empty({sum_words(blocks, blocks.all(), 2)}, at::kInt);
+      pack_sums(all, 2, blocks, blocks.all(), words);
+      const at::Tensor same = at::zeros({100});
+      unpack_sums(words, 2, blocks, t, same);
+      EXPECT_TRUE(same.allclose(mean, 0, 0, /*equal_nan=*/true));
+    }
+  }
+  // With bytes the threshold shows it.
+  const at::Tensor bytes = room(blocks, CodeForm::Bytes);
+  const at::Tensor u = at::zeros({100});
+  const at::Tensor nan = at::full({1}, NAN);
+  encode_threshold(u, blocks, nan, bytes, CodeForm::Bytes);
+  const at::Tensor mean = at::zeros({100});
+  unpack_byte_sums(bytes, 1, blocks, nan, mean);
+  EXPECT_TRUE(mean.isnan().all().item<bool>());
+}
+
+TEST(ThresholdCodes, RefuseWhatDoesNotFit) {
+  CodeBlocks blocks({{0, 100}});
+  const at::Tensor t = at::full({1}, 0.5f);
+  EXPECT_THROW(
+      encode_threshold(
+          at::zeros({100}),
+          blocks,
+          t,
+          at::zeros({31}, at::kByte),
+          CodeForm::TwoBits),
+      std::logic_error);
+  EXPECT_THROW(
+      unpack_byte_sums(
+          room(blocks, CodeForm::Bytes), 128, blocks, t, at::zeros({100})),
+      std::logic_error);
+}
+
+TEST(GpuThresholdCodes, EqualTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const at::Device gpu(at::kCUDA, 0);
+  for (const auto& tensors :
+       {std::vector<CodeBlocks::Tensor>{{0, 1}},
+        {{0, 2000000}, {2000000, 33}},
+        {{1, 5000}}}) {
+    CodeBlocks blocks(tensors);
+    std::vector<at::Tensor> results[2];
+    for (int i = 0; i < 2; ++i) {
+      const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
+      const at::Tensor u = randn(blocks.end(), 1).to(device);
+      const at::Tensor sums = at::empty({2 * blocks.tensors()}, u.options());
+      moments(u, blocks, sums);
+      const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
+      const at::Tensor codes = room(blocks, CodeForm::TwoBits).to(device);
+      encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
+      const at::Tensor bytes = room(blocks, CodeForm::Bytes).to(device);
+      encode_threshold(u, blocks, t, bytes, CodeForm::Bytes);
+      const at::Tensor in = at::cat({codes, codes, codes});
+      const at::Tensor words = at::empty(
+          {sum_words(blocks, blocks.all(), 3)}, u.options().dtype(at::kInt));
+      pack_sums(in, 3, blocks, blocks.all(), words);
+      std::vector<at::Tensor> means(3, at::Tensor());
+      for (at::Tensor& mean : means) {
+        mean = at::zeros({blocks.end()}, u.options());
+      }
+      average_codes(in, 3, blocks, t, means[0]);
+      unpack_sums(words, 3, blocks, t, means[1]);
+      unpack_byte_sums(bytes, 1, blocks, t, means[2]);
+      for (const at::Tensor& each :
+           {u, sums, codes, bytes, words, means[0], means[1], means[2]}) {
+        results[i].push_back(each.cpu());
+      }
+    }
+    for (std::size_t k = 0; k < results[0].size(); ++k) {
+      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops
