@@ -34,6 +34,7 @@
 
 #include "base/error.h"
 #include "compress/gradient_exchange.h"
+#include "compress_schemes.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/stream.h"
@@ -63,37 +64,6 @@ struct Arguments {
   double bucket_mb = 25;
   bool json = false;
 };
-
-struct Scheme {
-  const char* name;
-  compress::ReducerOptions options;
-};
-
-std::vector<Scheme> all_schemes() {
-  std::vector<Scheme> list;
-  const auto add = [&](const char* name, const char* reducer) {
-    list.push_back({name, {}});
-    list.back().options.name = reducer;
-    return &list.back().options;
-  };
-  add("fp32", "plain")->dtype = "fp32";
-  add("fp16", "plain")->dtype = "fp16";
-  add("bf16", "plain")->dtype = "bf16";
-  add("topk b=2", "topk")->bits = 2;
-  add("topk-chunked b=2", "topk-chunked")->bits = 2;
-  add("topk-chunked b=.5", "topk-chunked")->bits = 0.5;
-  add("powersgd r=1", "powersgd")->rank = 1;
-  add("powersgd r=4", "powersgd")->rank = 4;
-  add("thc", "thc");
-  add("thc full", "thc")->rotation = "full";
-  add("thc none", "thc")->rotation = "none";
-  add("thc-saturated", "thc-saturated");
-  add("onebit", "onebit");
-  add("twobit", "twobit");
-  add("hylo int8", "hylo");
-  add("hylo a2a", "hylo")->transport = "a2a";
-  return list;
-}
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -159,7 +129,7 @@ class Training {
 class Measured {
  public:
   Measured(
-      const Scheme& scheme,
+      const bench::Scheme& scheme,
       const Arguments& a,
       std::vector<compress::Slot> slots,
       at::Tensor gradients,
@@ -287,7 +257,7 @@ void measure(const Arguments& a) {
   bench::Loopback group(a.members);
 
   std::deque<Measured> schemes;
-  for (const Scheme& scheme : all_schemes()) {
+  for (const bench::Scheme& scheme : bench::all_schemes()) {
     if (a.schemes.empty() ||
         std::ranges::find(a.schemes, scheme.name) != a.schemes.end()) {
       schemes.emplace_back(scheme, a, slots, gradients, group);

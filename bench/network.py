@@ -344,6 +344,8 @@ def parse(words=None):
         metavar="NAME=CONFIG[,key=value...]", help="may be repeated")
     add("--compare", nargs="*", metavar="NAME",
         help="runs of configs/compare, all of them unless named")
+    add("--set", action="append", default=[], metavar="KEY=VALUE",
+        help="of every run, may be repeated")
     add("--continue", action="store_true", dest="go_on",
         help="leaves out runs that OUTPUT/network.json has")
     add("--torch", action="store_true",
@@ -374,6 +376,8 @@ def parse(words=None):
             arguments.run += compared(arguments.compare)
         except ValueError as error:
             parser.error(str(error))
+    for run in arguments.run:
+        run["set"] = run["set"] + arguments.set
     if not (arguments.run or arguments.torch or arguments.self_test):
         parser.error("nothing to do: --run, --compare, --torch or --self-test "
                      "is wanted")
