@@ -11,6 +11,7 @@
 // in common any more: what that costs a scheme it owes to locality. Left out:
 // onebit and twobit, which are nothing without error feedback.
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randperm.h>

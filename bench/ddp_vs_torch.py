@@ -33,7 +33,7 @@ import network
 ROOT = network.ROOT
 COMMON = ["method.name=ddp", "reducer.dtype=fp32", "evaluate.every=0",
           "checkpoint.every=0", "train.log_every=1", "train.threads=1",
-          "device=cpu"]
+          "schedule.warmup_steps=0", "device=cpu"]
 CASES = {
     "mlp": {
         "config": "fashion_mnist_mlp", "set": [],
