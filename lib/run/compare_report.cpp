@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -121,7 +122,9 @@ std::vector<Column> columns_of(
       })) {
     columns.push_back({"vNMSE", [](const Setting& s) {
                          const auto v = values_of(s, member(&RunRecord::vnmse));
-                         return v.empty() ? "-" : str(median(v));
+                         return v.empty()
+                                    ? "-"
+                                    : str(std::setprecision(3), median(v));
                        }});
   }
   return columns;

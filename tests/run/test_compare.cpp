@@ -136,8 +136,7 @@ TEST(Compare, LosersAndMissesAreShown) {
   EXPECT_NE(table.find(" 2.0 s (2 of 3) "), std::string::npos) << table;
   EXPECT_NE(table.find(" not reached (1 of 3) "), std::string::npos) << table;
   EXPECT_NE(
-      table.find(folder.file("bad_3") + ": no summary.json"),
-      std::string::npos)
+      table.find(folder.file("bad_3") + ": no summary.json"), std::string::npos)
       << table;
   EXPECT_NE(table.find("bad   2 of 3 "), std::string::npos) << table;
   EXPECT_TRUE(
@@ -175,6 +174,12 @@ TEST(Compare, EvaluationsOfTheEstimateAreAveraged) {
 {"event": "compression", "step": 2, "seconds": 1, "vnmse": 0.5}
 {"event": "compression", "step": 3, "sec)");
   EXPECT_DOUBLE_EQ(*read_run(place, 0.5).vnmse, 0.375);
+  const auto settings = settings_in(place, {});
+  const std::string table = comparison_table(settings, {});
+  EXPECT_NE(table.find("  vNMSE\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  0.375\n"), std::string::npos) << table;
+  EXPECT_DOUBLE_EQ(
+      comparison_json(settings, {})["settings"][0]["vnmse"], 0.375);
 }
 
 TEST(Compare, DamageIsNamedWithFileAndLine) {
