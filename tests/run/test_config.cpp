@@ -283,9 +283,10 @@ TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
       base.optimizer = o.optimizer;
     }
     EXPECT_EQ(to_yaml(o), to_yaml(base)) << o.name;
+    EXPECT_NE(plan_text(o).find("memory a worker"), std::string::npos);
     ++count;
   }
-  EXPECT_GE(count, 32);
+  EXPECT_EQ(count, 40);
 }
 
 TEST(Configs, PublishedSchedulesInSteps) {
