@@ -4,13 +4,20 @@
     sudo bench/network.py --hosts 4 --rate 100mbit --target 0.88 \\
         --run ab=fashion_mnist_mlp \\
         --run ddp=fashion_mnist_mlp,method.name=ddp
+    sudo bench/network.py --compare fp32 bf16 thc --target 0.85 --continue
     sudo bench/network.py --self-test --rate 100mbit
 
 The hosts are network namespaces of this machine on one bridge; tbf limits both
 directions of every link, so they share its cores but not a link. Each run is
 started with mpirun, one worker a host. Prints a table of medians over the
 repeats and writes all runs to OUTPUT/network.json; a later call with the same
-OUTPUT adds to it. Needs root, iproute2 and Open MPI.
+OUTPUT adds to it, and with --continue leaves out what is there already, so that
+a long comparison can be made in pieces. Needs root, iproute2 and Open MPI.
+
+--compare runs configs/compare/NAME.yaml (without names: all of them for the CPU)
+to their ends, accuracy every so many steps as configured, and prints for each
+rate the table of `abtrain report`: time to the target first, what explains it
+after that, losers and what was not reached included.
 
 A table's "metered" is what a worker says it has sent, measurements on the way
 included; "links" what the hosts' interfaces counted in the whole run, the mean
@@ -34,7 +41,7 @@ import netns
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH = pathlib.Path.home() / ".cache/abtrain/torch-2.11.0/bin/python"
-STOPPED = 75  # the program's exit code after SIGUSR1
+STOPPED, DIVERGED = 75, 70  # exit codes: after SIGUSR1; a loss of NaN
 RIVALS = {"torch ddp": "none", "torch ddp, fp16 hook": "fp16"}
 
 
@@ -46,6 +53,19 @@ def parse_run(text):
         raise argparse.ArgumentTypeError(
             f"{text}: NAME=CONFIG[,key=value...] is wanted")
     return {"name": name, "config": config, "set": settings}
+
+
+def compared(names):
+    """The runs of --compare; all configurations for the CPU where none is named."""
+    folder = ROOT / "configs/compare"
+    every = sorted(p.stem for p in folder.glob("*.yaml")
+                   if p.stem != "base" and not p.stem.startswith("cifar10"))
+    for name in names:
+        if not (folder / f"{name}.yaml").exists():
+            raise ValueError(f"--compare {name}: expected one of "
+                             + ", ".join(every))
+    return [{"name": n, "config": f"compare/{n}", "set": []}
+            for n in names or every]
 
 
 def mpirun(network, arguments):
@@ -124,14 +144,18 @@ def summarise_links(row, hosts):
             row[f"{key}_ratio"] = row[f"{key}_mean"] / row["metered"]
 
 
+def folder_name(run, hosts, rate, seed):
+    return f"{run}_{hosts}x{rate}_{seed}"
+
+
 def train(network, arguments, run, seed, rate):
-    name = f"{run['name']}_{len(network.hosts)}x{rate}_{seed}"
+    name = folder_name(run["name"], len(network.hosts), rate, seed)
     folder = arguments.output / name
     # A worker sees all cores as its own; the hosts share them.
     threads = max(1, os.cpu_count() // len(network.hosts))
     sets = [f"seed={seed}", f"workers={len(network.hosts)}",
             f"train.threads={threads}"]
-    if arguments.evaluate_every:
+    if arguments.evaluate_every and not run["config"].startswith("compare/"):
         sets.append(f"evaluate.every={arguments.evaluate_every}")
     metrics, summary = folder / "metrics.jsonl", folder / "summary.json"
     for old in (metrics, summary):
@@ -182,7 +206,8 @@ def train(network, arguments, run, seed, rate):
         if not hit:
             row["gave_up"] = last["train_seconds"]
     else:
-        row["status"] = "failed"
+        # A run that has diverged is a result, and would do so again.
+        row["status"] = "diverged" if code == DIVERGED else "failed"
         print(f"{name}: exit code {code}, see {log}", file=sys.stderr)
     summarise_links(row, moved)
     return row
@@ -234,7 +259,7 @@ def table(rows):
         groups.setdefault(
             (row["name"], f"{row['hosts']} x {row['rate']}"), []).append(row)
     for (name, hosts), group in groups.items():
-        good = [r for r in group if r["status"] != "failed"]
+        good = [r for r in group if r["status"] in ("done", "stopped")]
         if any(r["status"] == "stopped" for r in good):
             name += " (stopped)"
         line = [name, hosts, f"{len(good)} of {len(group)}"]
@@ -248,6 +273,27 @@ def table(rows):
                         if late and key == "target_seconds" else "-")
         lines.append(line)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def report(rows, arguments):
+    """What `abtrain report` makes of the runs at each of the rates."""
+    for rate in arguments.rate:
+        folders = [arguments.output / folder_name(
+            r["name"], r["hosts"], rate, r["seed"])
+            for r in rows if r["rate"] == rate and r["name"] not in RIVALS
+            and r["hosts"] == arguments.hosts]
+        # A run that failed before its first step has left nothing.
+        folders = [f for f in folders if (f / "metrics.jsonl").exists()]
+        if not folders:
+            continue
+        target = ["--target", str(arguments.target)] if arguments.target else []
+        done = subprocess.run([arguments.program, "report", *target, *folders],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        print(f"\n{arguments.hosts} hosts, {rate}\n\n{done.stdout}", end="")
+    for row in rows:
+        if row["status"] in ("failed", "diverged"):
+            print(f"{row['name']}, {row['rate']}, seed {row['seed']}: "
+                  f"{row['status']}, exit code {row.get('exit_code')}")
 
 
 def measure(network, arguments):
@@ -266,23 +312,42 @@ def measure(network, arguments):
             "runs": rows}, indent=1))
         print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
 
+    def is_there(run, rate, seed):
+        """Not what failed, which may be the machine's fault."""
+        keys = ("name", "config", "set", "hosts", "rate", "seed")
+        wanted = dict(run, hosts=len(network.hosts), rate=rate, seed=seed)
+        return arguments.go_on and any(
+            r["status"] != "failed"
+            and all(r.get(k) == wanted.get(k) for k in keys) for r in rows)
+
     for rate in arguments.rate:
         network.set_rate(rate)
         for seed in arguments.seeds:
             for run in arguments.run:
+                if is_there(run, rate, seed):
+                    continue
                 add(train(network, arguments, run, seed, rate), rate, seed)
             for rival in RIVALS if arguments.torch else []:
+                if is_there({"name": rival}, rate, seed):
+                    continue
                 add(train_torch(network, arguments, rival, seed), rate, seed)
     return rows
 
 
-def main():
+def parse(words=None):
+    """The arguments, checked; None: those of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--run", type=parse_run, action="append", default=[],
         metavar="NAME=CONFIG[,key=value...]", help="may be repeated")
+    add("--compare", nargs="*", metavar="NAME",
+        help="runs of configs/compare, all of them unless named")
+    add("--set", action="append", default=[], metavar="KEY=VALUE",
+        help="of every run, may be repeated")
+    add("--continue", action="store_true", dest="go_on",
+        help="leaves out runs that OUTPUT/network.json has")
     add("--torch", action="store_true",
         help="also PyTorch's DDP over Gloo, with and without its fp16 hook")
     add("--hosts", type=int, default=4)
@@ -305,9 +370,17 @@ def main():
     add("--torch-steps", type=int, default=20)
     add("--self-test", action="store_true",
         help="checks the links' rate and counters, trains nothing")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
+    if arguments.compare is not None:
+        try:
+            arguments.run += compared(arguments.compare)
+        except ValueError as error:
+            parser.error(str(error))
+    for run in arguments.run:
+        run["set"] = run["set"] + arguments.set
     if not (arguments.run or arguments.torch or arguments.self_test):
-        parser.error("nothing to do: --run, --torch or --self-test is wanted")
+        parser.error("nothing to do: --run, --compare, --torch or --self-test "
+                     "is wanted")
     if arguments.stop_at_target and not arguments.target:
         parser.error("--stop-at-target wants a --target")
     for rate in arguments.rate:
@@ -318,7 +391,11 @@ def main():
     arguments.seeds = arguments.seeds or range(1, arguments.repeats + 1)
     arguments.program = arguments.program.resolve()
     arguments.output = arguments.output.resolve()
+    return arguments
 
+
+def main():
+    arguments = parse()
     netns.leave_on_signals()
     with netns.Network(arguments.hosts, arguments.congestion) as network:
         if arguments.self_test:
@@ -329,6 +406,7 @@ def main():
     print(f"{arguments.hosts} hosts on {os.cpu_count()} cores, TCP "
           f"{arguments.congestion}, target {arguments.target}\n")
     print(table(rows))
+    report(rows, arguments)
     return 1 if any(r["status"] == "failed" for r in rows) else 0
 
 

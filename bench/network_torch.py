@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The rival of bench/network.py: PyTorch's DistributedDataParallel over Gloo.
+"""The rival of the benchmarks: PyTorch's DistributedDataParallel over Gloo.
 
-One process a host, started by bench/network.py inside its namespace. Trains
-fashion_mnist_mlp.yaml's network (batch a worker, AdamW, clipped gradients) on
+One process a worker, started by bench/network.py inside its hosts' namespaces and
+by bench/ddp_vs_torch.py on this machine (--link lo). Trains a network of the
+configurations (by default fashion_mnist_mlp.yaml's, AdamW, clipped gradients) on
 random images and prints, from rank 0, one JSON object: seconds a step and the
 bytes that the hosts' links counted in the timed steps.
 """
@@ -22,12 +23,44 @@ HOOKS = {"fp16": default_hooks.fp16_compress_hook,
 COUNTERS = "/sys/class/net/{}/statistics/tx_{}"
 
 
-def mlp(hidden):
-    widths = [784, *hidden]
+def mlp(hidden, inputs=784):
+    widths = [inputs, *hidden]
     layers = [nn.Flatten()]
     for a, b in zip(widths, widths[1:]):
         layers += [nn.Linear(a, b), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], 10))
+
+
+def cnn(channels, hidden):
+    """abtrain's family `cnn` for images of 28x28."""
+    layers, before, side = [], 1, 28
+    for after in channels:
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(),
+                   nn.MaxPool2d(2)]
+        before, side = after, side // 2
+    return nn.Sequential(*layers, mlp(hidden, before * side * side))
+
+
+def vgg16_small(width):
+    """abtrain's vgg16-small for CIFAR-10."""
+    layers, before = [], 3
+    for stage, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        after = max(1, round(stage * width))
+        for _ in range(count):
+            layers += [nn.Conv2d(before, after, 3, padding=1, bias=False),
+                       nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+            before = after
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, 10))
+
+
+def make_model(arguments):
+    """The network and the shape of its images."""
+    if arguments.model == "mlp":
+        return mlp(arguments.hidden), (1, 28, 28)
+    if arguments.model == "cnn":
+        return cnn(arguments.channels, arguments.hidden), (1, 28, 28)
+    return vgg16_small(arguments.width), (3, 32, 32)
 
 
 def sent(link):
@@ -46,6 +79,14 @@ def main():
     parser.add_argument("--address", required=True, help="of rank 0")
     parser.add_argument("--link", default="eth0")
     parser.add_argument("--hook", choices=["none", *HOOKS], default="none")
+    parser.add_argument("--port", type=int, default=29500)
+    parser.add_argument("--model", choices=["mlp", "cnn", "vgg16-small"],
+                        default="mlp")
+    parser.add_argument("--channels", type=int, nargs="+", default=[32, 64])
+    parser.add_argument("--width", type=float, default=1)
+    parser.add_argument("--optimizer", choices=["adamw", "sgd"],
+                        default="adamw")
+    parser.add_argument("--clip", type=float, default=1.0, help="0: none")
     parser.add_argument("--hidden", type=int, nargs="+", default=[1024] * 3)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=20)
@@ -56,24 +97,32 @@ def main():
     os.environ["GLOO_SOCKET_IFNAME"] = arguments.link
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"tcp://{arguments.address}:29500",
+        "gloo", init_method=f"tcp://{arguments.address}:{arguments.port}",
         rank=arguments.rank, world_size=arguments.world)
     torch.manual_seed(arguments.seed)
-    bare = mlp(arguments.hidden)
+    bare, shape = make_model(arguments)
+    # Convolutions are faster so, and abtrain's are so too.
+    bare = bare.to(memory_format=torch.channels_last)
     model = nn.parallel.DistributedDataParallel(bare)
     if arguments.hook != "none":
         model.register_comm_hook(None, HOOKS[arguments.hook])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3,
-                                  weight_decay=0.05)
+    if arguments.optimizer == "adamw":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3,
+                                      weight_decay=0.05, fused=True)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9,
+                                    fused=True)
     torch.manual_seed(arguments.seed * 1000 + arguments.rank)
-    images = torch.randn(arguments.batch, 1, 28, 28)
+    images = torch.randn(arguments.batch, *shape).contiguous(
+        memory_format=torch.channels_last)
     labels = torch.randint(10, (arguments.batch,))
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         loss = nn.functional.cross_entropy(model(images), labels)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if arguments.clip > 0:
+            nn.utils.clip_grad_norm_(model.parameters(), arguments.clip)
         optimizer.step()
         return loss.item()
 
@@ -97,7 +146,7 @@ def main():
         share = 2 * (arguments.world - 1) / arguments.world
         print(json.dumps({
             "steps": arguments.steps, "seconds": total,
-            "median_step": statistics.median(times),
+            "median_step": statistics.median(times), "parameters": numbers,
             "formula_bytes": share * numbers * width * arguments.steps,
             "link_bytes": [int(h[0]) for h in hosts],
             "link_packets": [int(h[1]) for h in hosts]}))

@@ -2,6 +2,7 @@
 // Each returns the exit code of the program and throws abtrain::Error.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,16 @@ struct EvaluateArgs {
   std::vector<std::string> sets;  // "a.b=value", over the run's config.yaml
 };
 
+struct ReportArgs {
+  std::vector<std::string> runs;  // run folders, or folders of such
+  std::optional<double> target;   // an accuracy, 0 to 1
+  bool json = false;
+};
+
 int run_train(const TrainArgs& args);
 int run_plan(const PlanArgs& args);
 int run_evaluate(const EvaluateArgs& args);
+int run_report(const ReportArgs& args);
 int run_doctor();
 
 // What `--version` prints, without a newline at the end.

@@ -20,10 +20,11 @@ namespace {
 
 using namespace abtrain;
 
-constexpr std::array<std::string_view, 4> kVerbs{
+constexpr std::array<std::string_view, 5> kVerbs{
     "train",
     "plan",
     "evaluate",
+    "report",
     "doctor"};
 
 constexpr int kUsageError = static_cast<int>(ErrorKind::Usage);
@@ -35,6 +36,7 @@ constexpr const char* kExamples =
     "ddp\n"
     "  abtrain plan --config my.yaml      what would be trained and sent\n"
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
+    "  abtrain report runs/*              finished runs beside each other\n"
     "  abtrain doctor                     what this machine has and lacks\n";
 
 // `abtrain --config FILE` is `abtrain train --config FILE`.
@@ -154,6 +156,19 @@ int run(int argc, char** argv) {
       ->type_name("a.b=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app::ReportArgs report_args;
+  CLI::App& report = *parser.add_subcommand(
+      "report", "compare finished runs: time to an accuracy, bytes, speed");
+  report
+      .add_option(
+          "run", report_args.runs, "run folders, or folders that hold some")
+      ->required()
+      ->type_name("RUN");
+  report
+      .add_option(
+          "--target", report_args.target, "time to this accuracy, 0 to 1")
+      ->type_name("ACC");
+  report.add_flag("--json", report_args.json, "JSON in place of the table");
   CLI::App& doctor = *parser.add_subcommand(
       "doctor", "print what this machine has, what is missing, how to get it");
 
@@ -180,6 +195,9 @@ int run(int argc, char** argv) {
   }
   if (evaluate) {
     return app::run_evaluate(evaluate_args);
+  }
+  if (report) {
+    return app::run_report(report_args);
   }
   if (doctor) {
     return app::run_doctor();

@@ -26,21 +26,68 @@ Architecture softmax(const ModelOptions& options, const InputShape& shape) {
   return {std::move(layers), {"fc"}};
 }
 
-// Linear layers fc1, fc2, ... with ReLUs between; the last is the classifier.
-Architecture mlp(const ModelOptions& options, const InputShape& shape) {
-  auto layers = std::make_unique<Sequential>();
-  layers->add("flatten", flatten());
-  std::int64_t in = shape.channels * shape.height * shape.width;
+// Linear layers fc1, fc2, ... with ReLUs between; the last, whose name is
+// returned, is the classifier.
+std::string add_linear_layers(
+    Sequential& layers,
+    std::int64_t in,
+    const ModelOptions& options,
+    const InputShape& shape) {
   std::size_t index = 1;
   for (const std::int64_t width : options.hidden) {
-    layers->add(flat_name(index), std::make_unique<Linear>(in, width));
-    layers->add("relu" + std::to_string(index), relu());
+    layers.add(flat_name(index), std::make_unique<Linear>(in, width));
+    layers.add("relu" + std::to_string(index), relu());
     in = width;
     ++index;
   }
-  add_dropout(*layers, options);
-  layers->add(flat_name(index), std::make_unique<Linear>(in, shape.classes));
-  return {std::move(layers), {flat_name(index)}};
+  add_dropout(layers, options);
+  layers.add(flat_name(index), std::make_unique<Linear>(in, shape.classes));
+  return flat_name(index);
+}
+
+Architecture mlp(const ModelOptions& options, const InputShape& shape) {
+  auto layers = std::make_unique<Sequential>();
+  layers->add("flatten", flatten());
+  const std::string classifier = add_linear_layers(
+      *layers, shape.channels * shape.height * shape.width, options, shape);
+  return {std::move(layers), {classifier}};
+}
+
+// Convolutions conv1, conv2, ... that keep the image's size, each followed by a
+// ReLU and a pooling that halves it; then linear layers fc1, ... as in mlp.
+Architecture cnn(const ModelOptions& options, const InputShape& shape) {
+  auto layers = std::make_unique<Sequential>();
+  std::int64_t in = shape.channels;
+  std::int64_t height = shape.height;
+  std::int64_t width = shape.width;
+  std::size_t index = 1;
+  for (const std::int64_t channels : options.channels) {
+    ABT_CHECK(
+        height >= 2 && width >= 2,
+        Config,
+        "model.channels: cnn halves the image after each convolution; expected "
+        "at most ",
+        index - 1,
+        " of them for images of ",
+        shape.height,
+        "x",
+        shape.width,
+        ", got ",
+        options.channels.size());
+    const std::int64_t out = scaled(channels, options);
+    const std::string number = std::to_string(index++);
+    layers->add(
+        "conv" + number, std::make_unique<Conv2d>(in, out, ConvOptions{}));
+    layers->add("conv_relu" + number, relu());
+    layers->add("pool" + number, max_pool(2, 2));
+    in = out;
+    height /= 2;
+    width /= 2;
+  }
+  layers->add("flatten", flatten());
+  const std::string classifier =
+      add_linear_layers(*layers, in * height * width, options, shape);
+  return {std::move(layers), {"conv1", classifier}};
 }
 
 // LeCun et al. 1998 with ReLU and max pooling; 28x28 images are padded by 2.
@@ -109,6 +156,7 @@ constexpr Family kFamilies[] = {
     {"softmax", softmax},
     {"mlp", mlp},
     {"lenet5", lenet5},
+    {"cnn", cnn},
     {"vgg11", vgg_of<11>},
     {"vgg13", vgg_of<13>},
     {"vgg16", vgg_of<16>},

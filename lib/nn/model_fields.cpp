@@ -8,7 +8,15 @@ Fields fields_of(ModelOptions& o) {
   Fields f;
   f.choice("name", o.name, model_names(), "family");
   f.integers(
-      "hidden", o.hidden, between(1, 1e6), "mlp: widths of the hidden layers");
+      "hidden",
+      o.hidden,
+      between(1, 1e6),
+      "mlp, cnn: widths of the hidden linear layers");
+  f.integers(
+      "channels",
+      o.channels,
+      between(1, 1e6),
+      "cnn: output channels of the convolutions");
   f.number(
       "width", o.width, above(0), "conv nets: factor on the channel counts");
   f.choice(

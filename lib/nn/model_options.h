@@ -13,7 +13,8 @@ namespace abtrain::nn {
 
 struct ModelOptions {
   std::string name = "mlp";  // a family of nn/families.h
-  std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp
+  std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
+  std::vector<std::int64_t> channels = {32, 64};          // cnn
   double width = 1.0;               // channel multiplier of the conv nets
   std::string stem = "auto";        // resnet: auto | imagenet | cifar
   std::string patch_size = "auto";  // vit: auto or pixels

@@ -171,8 +171,11 @@ bool Trainer::evaluates_after(std::int64_t t) const {
 }
 
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
-  const double begin = watch_.seconds();
+  // What training has still to do on a device is not the evaluation's time.
+  device::synchronize(in_.device);
   meter_.settle(true);
+  const double begin = watch_.seconds();
+  const double trained = last ? total_seconds_ : train_seconds();
   const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
   method_->merge_into(*merged_);
   const auto score =
@@ -192,7 +195,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
       {"accuracy", test.accuracy},
       {"loss", test.loss},
       {"bytes_per_worker", meter_.training_bytes()},
-      {"train_seconds", last ? total_seconds_ : train_seconds()},
+      {"train_seconds", trained},
       {"final", last}};
   if (in_.validation.size() > 0) {
     const Score held =
@@ -232,7 +235,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         ", ",
         human_bytes(static_cast<double>(meter_.training_bytes())),
         " sent, ",
-        human_seconds(last ? total_seconds_ : train_seconds()));
+        human_seconds(trained));
   }
   return test;
 }

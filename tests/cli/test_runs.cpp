@@ -112,6 +112,27 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_TRUE(content(folder.file("again/model.safetensors")) == model);
 }
 
+// The clock stands still in evaluations: one of 10,000 images takes far longer
+// than the single small step after it.
+TEST(CliRun, AnEvaluationIsNoTrainingTime) {
+  const TempFolder folder;
+  const Outcome trained = run(
+      small_run(folder, "--set evaluate.every=7 --set method.name=ddp"),
+      Stream::Out);
+  ASSERT_EQ(trained.exit_code, 0);
+  std::ifstream metrics(folder.file("small/metrics.jsonl"));
+  std::vector<double> seconds;
+  for (std::string line; std::getline(metrics, line);) {
+    const json event = json::parse(line);
+    if (event["event"] == "evaluate") {
+      seconds.push_back(event["train_seconds"]);
+    }
+  }
+  ASSERT_EQ(seconds.size(), 2U);
+  EXPECT_GT(seconds[0], 0);
+  EXPECT_LE(seconds[0], seconds[1]);
+}
+
 struct BadRun {
   std::string name;
   const char* more;  // arguments; @ stands for the folder

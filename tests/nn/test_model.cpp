@@ -35,6 +35,14 @@ TEST(Models, ParameterCounts) {
   // LeNet-5 with fully connected feature maps: 61,706.
   EXPECT_EQ(
       make_model(named("lenet5"), kFashion)->dense_parameters(), 61706);
+  ModelOptions cnn = named("cnn");
+  cnn.channels = {8, 12, 20};
+  cnn.hidden = {30, 40};
+  // 28x28 halved three times is 3x3.
+  EXPECT_EQ(
+      make_model(cnn, kFashion)->dense_parameters(),
+      (9 + 1) * 8 + (9 * 8 + 1) * 12 + (9 * 12 + 1) * 20 +
+          (20 * 9 + 1) * 30 + 31 * 40 + 41 * 10);
   // VGG16's convolutions without biases (14,710,464), 13 batch norms, a head.
   EXPECT_EQ(
       make_model(named("vgg16-small"), kCifar)->dense_parameters(),
@@ -176,6 +184,8 @@ TEST(KeepDense, EachFamilyHasItsDefault) {
         << name;
     return layers_of(factorable_weights(*model, {"default"}));
   };
+  EXPECT_EQ(
+      factored("cnn"), (std::vector<std::string>{"conv2", "fc1", "fc2", "fc3"}));
   EXPECT_EQ(factored("vgg16").size(), 14U);
   EXPECT_EQ(factored("vgg16").back(), "pre_logits.fc2");
   EXPECT_EQ(factored("resnet18").front(), "layer1.0.conv1");
@@ -203,6 +213,20 @@ TEST(Models, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(
       make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
   EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
+  ModelOptions cnn = named("cnn");
+  cnn.channels = {4, 4, 4, 4};
+  EXPECT_NO_THROW(make_model(cnn, kFashion));
+  cnn.channels.push_back(4);
+  try {
+    make_model(cnn, kFashion);
+    FAIL() << "28x28 was halved five times";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        e.what(),
+        "model.channels: cnn halves the image after each convolution; expected "
+        "at most 4 of them for images of 28x28, got 5");
+  }
 }
 
 // Every kind of layer of every family: stride 2, 1x1, fused qkv, the head that
@@ -210,9 +234,10 @@ TEST(Models, ShapesThatDoNotFitAreRefused) {
 TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
   const at::NoGradGuard no_grad;
   for (const char* name :
-       {"vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"}) {
+       {"cnn", "vgg11", "vgg11-small", "resnet18", "resnet50", "vit-tiny"}) {
     ModelOptions options = named(name);
     options.width = 0.125;
+    options.hidden = {24};
     for (const std::int64_t side : {32, 64}) {
       const InputShape shape{3, side, side, 10};
       const auto dense = make_model(options, shape);

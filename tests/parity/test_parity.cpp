@@ -126,6 +126,7 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   nn::ModelOptions options;
   options.name = c.model;
   options.hidden = {24, 20};
+  options.channels = {6, 10};
   options.width = c.width;
   const auto model = nn::make_model(options, c.shape);
   model->initialise("kaiming", 11);
@@ -176,6 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"mlp_adamw", "mlp", 1, kFashion, "adamw", false, 1, 0.1, "dense", 3},
         Case{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
         Case{"lenet5_sgd", "lenet5", 1, kFashion, "sgd", true, 0, 0, "dense", 3},
+        Case{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
+        Case{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},
         Case{"vgg_adamw", "vgg16-small", 0.25, kCifar, "adamw", false, 1, 0.1,
              "dense", 1},
         Case{"vgg_A", "vgg16-small", 0.25, kCifar, "sgd", false, 1, 0.1, "A", 1},

@@ -56,7 +56,7 @@ TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
 // cast the floats to the same values, and nothing else sees them.
 TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
   for (const std::string name :
-       {"softmax", "mlp", "lenet5", "vgg11-small", "resnet18", "vit-tiny"}) {
+       {"softmax", "mlp", "lenet5", "cnn", "vgg11-small", "resnet18", "vit-tiny"}) {
     nn::ModelOptions options;
     options.name = name;
     options.width = 0.125;

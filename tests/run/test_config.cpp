@@ -256,6 +256,39 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
   EXPECT_GE(count, 16);
 }
 
+// What is compared has one network, data, length and schedule, and one optimizer
+// but where the method brings its own.
+TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
+  const std::string folder = std::string(ABTRAIN_SOURCE_DIR) + "/configs/compare";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    RunOptions o = read_config(entry.path().string());
+    EXPECT_EQ(o.name, entry.path().stem().string());
+    const bool on_gpu = o.name.starts_with("cifar10_");
+    RunOptions base =
+        read_config(folder + (on_gpu ? "/cifar10_base.yaml" : "/base.yaml"));
+    if (on_gpu) {
+      // Its scheme is that of the file without the prefix.
+      const std::string scheme = o.name.substr(std::string("cifar10_").size());
+      const RunOptions small = read_config(folder + "/" + scheme + ".yaml");
+      EXPECT_EQ(o.reducer.name, small.reducer.name) << o.name;
+      EXPECT_EQ(o.reducer.bits, small.reducer.bits) << o.name;
+      EXPECT_EQ(o.method.name, small.method.name) << o.name;
+      EXPECT_EQ(o.train.steps, 0) << o.name;
+    }
+    base.name = o.name;
+    base.reducer = o.reducer;
+    base.method = o.method;
+    if (o.method.name == "diloco") {
+      base.optimizer = o.optimizer;
+    }
+    EXPECT_EQ(to_yaml(o), to_yaml(base)) << o.name;
+    EXPECT_NE(plan_text(o).find("memory a worker"), std::string::npos);
+    ++count;
+  }
+  EXPECT_EQ(count, 40);
+}
+
 TEST(Configs, PublishedSchedulesInSteps) {
   struct Row {
     const char* config;

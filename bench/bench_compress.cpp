@@ -1,0 +1,336 @@
+// What encoding and decoding of each gradient compression costs, beside a
+// training step of the network that the gradients come from, both measured here
+// by turns:
+//   bench_compress [--model NAME] [--width X] [--batch N] [--members N]
+//                  [--threads N] [--rounds N] [--device cpu|cuda]
+//                  [--precision fp32|bf16] [--schemes fp32,thc,...] [--bucket
+//                  MB]
+//                  [--json]
+// Default: vgg16-small of 10 million parameters on CIFAR-10's shape, batch 128.
+// The step is one worker's forward and backward pass and SGD, on one random
+// batch.
+//
+// A scheme averages that batch's gradients over a group of `members`, of which
+// only this one is real: the others are taken to send what it sends. So its
+// collectives are copies in memory; they are timed apart and not counted.
+// Medians over the rounds, of which the first (residuals begin at zero) is left
+// out. "bits" is the payload a coordinate, "sent" what a worker sends for it;
+// GB/s are bytes of fp32 gradients over encoding and decoding together.
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "compress/gradient_exchange.h"
+#include "compress_schemes.h"
+#include "device/devices.h"
+#include "device/memory.h"
+#include "device/stream.h"
+#include "device/tune.h"
+#include "loopback.h"
+#include "methods/average.h"
+#include "methods/gradient_reduction.h"
+#include "nn/model.h"
+#include "optim/optimizer.h"
+#include "run/autocast.h"
+
+namespace {
+
+using namespace abtrain;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string model = "vgg16-small";
+  double width = 0.825;
+  std::int64_t batch = 128;
+  int members = 4;
+  int threads = 1;
+  int rounds = 6;
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::vector<std::string> schemes;
+  double bucket_mb = 25;
+  bool json = false;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+// The network, its gradients and its step.
+class Training {
+ public:
+  Training(const Arguments& a, at::Device device)
+      : arguments_(a), device_(device) {
+    const nn::InputShape shape{3, 32, 32, 10};
+    nn::ModelOptions options;
+    options.name = a.model;
+    options.width = a.width;
+    model_ = nn::make_model(options, shape);
+    model_->initialise("kaiming", 1);
+    model_->to(device);
+    optim::OptimizerOptions sgd;
+    sgd.name = "sgd";
+    sgd.weight_decay = 0;
+    optimizer_ = optim::make_optimizer(sgd);
+    block_ = optim::ParameterBlock(
+        methods::dense_parameters(*model_), true, optimizer_->moments());
+    images_ = at::randn({a.batch, 3, 32, 32})
+                  .to(device)
+                  .contiguous(at::MemoryFormat::ChannelsLast);
+    labels_ = at::randint(10, {a.batch}, at::kLong).to(device);
+    rates_.set(1e-3, 1);
+  }
+
+  optim::ParameterBlock& block() {
+    return block_;
+  }
+  double milliseconds() {
+    const auto begin = Clock::now();
+    block_.zero_gradients();
+    at::Tensor loss;
+    {
+      const run::Autocast autocast(arguments_.precision, device_.type());
+      loss = at::cross_entropy_loss(model_->forward(images_, true), labels_);
+    }
+    loss.backward();
+    optimizer_->step(block_, rates_, {});
+    device::synchronize(device_);
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin)
+        .count();
+  }
+
+ private:
+  const Arguments& arguments_;
+  at::Device device_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::ParameterBlock block_;
+  optim::Rates rates_{device_};
+  at::Tensor images_, labels_;
+};
+
+// One scheme with what it keeps, and its times.
+class Measured {
+ public:
+  Measured(
+      const bench::Scheme& scheme,
+      const Arguments& a,
+      std::vector<compress::Slot> slots,
+      at::Tensor gradients,
+      comm::Communicator& group)
+      : name_(scheme.name),
+        options_(scheme.options),
+        slots_(std::move(slots)),
+        gradients_(gradients),
+        group_(group) {
+    options_.bucket_mb = a.bucket_mb;
+    exchange_.emplace(options_, /*seed=*/1);
+    exchange_->bind(slots_, gradients_, group_);
+  }
+
+  // `exact` is copied to where the estimate will stand.
+  void step(std::int64_t t, const at::Tensor& exact) {
+    const at::NoGradGuard no_grad;
+    gradients_.copy_(exact);
+    const compress::Costs before = exchange_->costs();
+    exchange_->finish(t);
+    const compress::Costs& after = exchange_->costs();
+    if (t > 0) {
+      encode_.push_back(1e3 * (after.encode - before.encode));
+      decode_.push_back(1e3 * (after.decode - before.decode));
+    }
+  }
+
+  nlohmann::ordered_json row(double step_ms) const {
+    const auto numel = static_cast<double>(gradients_.numel());
+    const double encode = median(encode_);
+    const double decode = median(decode_);
+    const auto reducer = compress::make_reducer(options_, 1);
+    const auto buckets = compress::make_buckets(slots_, options_.bucket_mb);
+    reducer->bind(buckets);
+    double payload = 0;
+    double sent = 0;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      payload += static_cast<double>(
+          reducer->payload_bits(b, group_.size(), /*step=*/1));
+      sent += 8.0 * static_cast<double>(reducer->bytes(
+                        b, group_.size(), group_.rank(), /*step=*/1));
+    }
+    const double seconds = 1e-3 * (encode + decode);
+    return {
+        {"scheme", name_},
+        {"encode_ms", encode},
+        {"decode_ms", decode},
+        {"share_of_step", (encode + decode) / step_ms},
+        {"payload_bits", payload / numel},
+        {"sent_bits", sent / numel},
+        {"gigabytes_per_second", seconds > 0 ? 4e-9 * numel / seconds : 0}};
+  }
+
+ private:
+  std::string name_;
+  compress::ReducerOptions options_;
+  std::vector<compress::Slot> slots_;
+  at::Tensor gradients_;
+  comm::Communicator& group_;
+  std::optional<compress::GradientExchange> exchange_;
+  std::vector<double> encode_, decode_;
+};
+
+int usage(const std::string& what) {
+  std::fprintf(
+      stderr,
+      "bench_compress: %s\nusage: bench_compress [--model NAME] [--width X] "
+      "[--batch N] [--members N] [--threads N] [--rounds N] [--device "
+      "cpu|cuda] [--precision fp32|bf16] [--schemes NAME,NAME] [--bucket MB] "
+      "[--json]\n",
+      what.c_str());
+  return 2;
+}
+
+// "" where all was understood.
+std::string read_arguments(int argc, char** argv, Arguments& a) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--json") {
+      a.json = true;
+      continue;
+    }
+    if (i + 1 == argc) {
+      return name + ": no such option, or its value is missing";
+    }
+    const std::string value = argv[++i];
+    if (name == "--model") {
+      a.model = value;
+    } else if (name == "--width") {
+      a.width = std::atof(value.c_str());
+    } else if (name == "--batch") {
+      a.batch = std::atoll(value.c_str());
+    } else if (name == "--members") {
+      a.members = std::atoi(value.c_str());
+    } else if (name == "--threads") {
+      a.threads = std::atoi(value.c_str());
+    } else if (name == "--rounds") {
+      a.rounds = std::atoi(value.c_str());
+    } else if (name == "--device") {
+      a.device = value;
+    } else if (name == "--precision") {
+      a.precision = value;
+    } else if (name == "--schemes") {
+      a.schemes = split_text(value, ',');
+    } else if (name == "--bucket") {
+      a.bucket_mb = std::atof(value.c_str());
+    } else {
+      return name + ": no such option";
+    }
+  }
+  const bool fits = a.width > 0 && a.batch > 0 && a.members > 1 &&
+                    a.threads > 0 && a.rounds > 1 && a.bucket_mb >= 0;
+  return fits ? "" : "a number is out of range";
+}
+
+void measure(const Arguments& a) {
+  const at::Device device = device::pick_device(a.device);
+  device::tune(device);
+  at::set_num_threads(a.threads);
+  Training training(a, device);
+  training.milliseconds();  // workspaces, choices of algorithms
+  const at::Tensor exact = training.block().gradients().detach().clone();
+  const at::Tensor gradients = exact.clone();
+  const auto slots = methods::slots_of(training.block());
+  bench::Loopback group(a.members);
+
+  std::deque<Measured> schemes;
+  for (const bench::Scheme& scheme : bench::all_schemes()) {
+    if (a.schemes.empty() ||
+        std::ranges::find(a.schemes, scheme.name) != a.schemes.end()) {
+      schemes.emplace_back(scheme, a, slots, gradients, group);
+    }
+  }
+  std::vector<double> steps;
+  for (int round = 0; round <= a.rounds; ++round) {
+    steps.push_back(training.milliseconds());
+    for (Measured& scheme : schemes) {
+      scheme.step(round, exact);
+    }
+  }
+  const double step_ms = median(steps);
+  std::vector<nlohmann::ordered_json> rows;
+  for (const Measured& scheme : schemes) {
+    rows.push_back(scheme.row(step_ms));
+  }
+  if (a.json) {
+    std::printf(
+        "%s\n",
+        nlohmann::ordered_json({{"model", a.model},
+                                {"parameters", exact.numel()},
+                                {"batch", a.batch},
+                                {"members", a.members},
+                                {"threads", a.threads},
+                                {"device", a.device},
+                                {"precision", a.precision},
+                                {"step_ms", step_ms},
+                                {"schemes", rows}})
+            .dump(1)
+            .c_str());
+    return;
+  }
+  std::printf(
+      "%s, %s parameters, batch %lld, %s, %s, %d threads: a step %.1f ms; %d "
+      "members\n\n| scheme | encode, ms | decode, ms | share of a step | bits "
+      "| "
+      "sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      a.model.c_str(),
+      with_commas(exact.numel()).c_str(),
+      static_cast<long long>(a.batch),
+      a.device.c_str(),
+      a.precision.c_str(),
+      a.threads,
+      step_ms,
+      a.members);
+  for (const auto& row : rows) {
+    std::printf(
+        "| %s | %.2f | %.2f | %.1f %% | %.2f | %.2f | %.2f |\n",
+        row["scheme"].get<std::string>().c_str(),
+        row["encode_ms"].get<double>(),
+        row["decode_ms"].get<double>(),
+        100 * row["share_of_step"].get<double>(),
+        row["payload_bits"].get<double>(),
+        row["sent_bits"].get<double>(),
+        row["gigabytes_per_second"].get<double>());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  const std::string wrong = read_arguments(argc, argv, arguments);
+  if (!wrong.empty()) {
+    return usage(wrong);
+  }
+  device::keep_freed_memory();
+  try {
+    measure(arguments);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_compress: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

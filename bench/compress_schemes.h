@@ -1,0 +1,46 @@
+// The gradient compressions that benchmarks compare, by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compress/reducer_options.h"
+
+namespace abtrain::bench {
+
+struct Scheme {
+  std::string name;
+  compress::ReducerOptions options;
+};
+
+inline std::vector<Scheme> all_schemes() {
+  std::vector<Scheme> list;
+  const auto add = [&](const char* name, const char* reducer) {
+    list.push_back({name, {}});
+    list.back().options.name = reducer;
+    return &list.back().options;
+  };
+  add("fp32", "plain")->dtype = "fp32";
+  add("fp16", "plain")->dtype = "fp16";
+  add("bf16", "plain")->dtype = "bf16";
+  add("topk b=.5", "topk")->bits = 0.5;
+  add("topk b=2", "topk")->bits = 2;
+  add("topk b=8", "topk")->bits = 8;
+  add("topk-chunked b=.5", "topk-chunked")->bits = 0.5;
+  add("topk-chunked b=2", "topk-chunked")->bits = 2;
+  add("topk-chunked b=8", "topk-chunked")->bits = 8;
+  add("powersgd r=1", "powersgd")->rank = 1;
+  add("powersgd r=4", "powersgd")->rank = 4;
+  add("thc", "thc");
+  add("thc full", "thc")->rotation = "full";
+  add("thc none", "thc")->rotation = "none";
+  add("thc-saturated", "thc-saturated");
+  add("onebit", "onebit");
+  add("twobit", "twobit");
+  add("hylo int8", "hylo");
+  add("hylo a2a", "hylo")->transport = "a2a";
+  add("hylo gather", "hylo")->transport = "gather";
+  return list;
+}
+
+}  // namespace abtrain::bench

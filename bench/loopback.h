@@ -1,0 +1,93 @@
+// A group of which only one member is real: the others are taken to hold and
+// send what it does, so that every collective is a copy in memory. For timing
+// what stands before and after collectives, in one thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace abtrain::bench {
+
+class Loopback : public comm::Communicator {
+ public:
+  explicit Loopback(int members) : members_(members) {}
+
+  int rank() const override {
+    return 0;
+  }
+  int size() const override {
+    return members_;
+  }
+  std::unique_ptr<Communicator> split(int, int) override {
+    throw std::logic_error("a loop-back group cannot be split");
+  }
+  comm::Pending all_reduce(at::Tensor buffer, comm::ReduceOp op, comm::Purpose)
+      override {
+    if (op == comm::ReduceOp::Sum) {
+      buffer.mul_(members_);
+    }
+    return {};
+  }
+  comm::Pending all_gather(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
+      comm::Purpose) override {
+    repeat(out, in, counts);
+    return {};
+  }
+  comm::Pending reduce_scatter(
+      at::Tensor out,
+      at::Tensor in,
+      comm::ReduceOp op,
+      comm::Purpose) override {
+    out.copy_(in.narrow(0, 0, out.numel()));
+    if (op == comm::ReduceOp::Sum) {
+      out.mul_(members_);
+    }
+    return {};
+  }
+  comm::Pending all_to_all(
+      at::Tensor out,
+      at::Tensor in,
+      const std::vector<std::int64_t>& counts,
+      comm::Purpose) override {
+    repeat(
+        out,
+        in.narrow(0, 0, counts[0]),
+        std::vector<std::int64_t>(counts.size(), counts[0]));
+    return {};
+  }
+  comm::Pending broadcast(at::Tensor, int, comm::Purpose) override {
+    return {};
+  }
+  void barrier() override {}
+  void check_peers() override {}
+
+ private:
+  // The others' pieces may be shorter or longer than this member's.
+  static void repeat(
+      const at::Tensor& out,
+      const at::Tensor& in,
+      const std::vector<std::int64_t>& counts) {
+    std::int64_t at = 0;
+    for (const std::int64_t count : counts) {
+      const std::int64_t same = std::min(count, in.numel());
+      out.narrow(0, at, same).copy_(in.narrow(0, 0, same));
+      if (count > same) {
+        out.narrow(0, at + same, count - same).zero_();
+      }
+      at += count;
+    }
+  }
+
+  int members_;
+};
+
+}  // namespace abtrain::bench

@@ -1,0 +1,75 @@
+// abtrain report on run folders made by hand.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+#include "run_folders.h"
+
+namespace abtrain {
+namespace {
+
+using testing::add_run;
+
+TEST(CliReport, PrintsATableOrJson) {
+  const TempFolder folder;
+  const std::string slow = add_run(
+      folder, {.name = "slow", .reducer = "topk", .accuracies = {0.1, 0.9}});
+  const std::string fast = add_run(folder, {.name = "fast"});
+  const std::string runs = "'" + slow + "' '" + fast + "'";
+  const Outcome table = run("report " + runs + " --target 0.5", Stream::Out);
+  ASSERT_EQ(table.exit_code, 0);
+  EXPECT_LT(table.text.find("fast"), table.text.find("slow")) << table.text;
+  EXPECT_TRUE(contains(table.text, "to 50.00 %")) << table.text;
+  const Outcome json =
+      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out);
+  ASSERT_EQ(json.exit_code, 0);
+  const auto parsed = nlohmann::json::parse(json.text);
+  EXPECT_EQ(parsed["settings"][0]["name"], "fast");
+  EXPECT_EQ(parsed["settings"][1]["to_target"]["seconds"], 2.0);
+}
+
+struct BadReport {
+  const char* name;
+  const char* arguments;  // @ stands for the run's folder
+  const char* metrics;
+  int exit_code;
+  const char* says;
+};
+
+class CliBadReport : public ::testing::TestWithParam<BadReport> {};
+
+TEST_P(CliBadReport, EndsWithItsCodeAndSaysWhy) {
+  const TempFolder folder;
+  const std::string place = add_run(folder, {.name = "a"});
+  if (*GetParam().metrics != '\0') {
+    folder.add("a/metrics.jsonl", GetParam().metrics);
+  }
+  std::string arguments = GetParam().arguments;
+  for (std::size_t at; (at = arguments.find('@')) != std::string::npos;) {
+    arguments.replace(at, 1, place);
+  }
+  const Outcome outcome = run("report " + arguments, Stream::Error);
+  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
+  EXPECT_FALSE(contains(outcome.text, "internal error")) << outcome.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CliBadReport,
+    ::testing::Values(
+        BadReport{"Nothing", "", "", 2, "run is required"},
+        BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
+        BadReport{"Percent", "'@' --target 86", "", 2, "--target"},
+        BadReport{"Damage", "'@'", "{}\n{\n", 65, "a/metrics.jsonl:1: error"},
+        BadReport{
+            "CutLine",
+            "'@'",
+            "{\"event\": \"step\"}\n{\n",
+            65,
+            "a/metrics.jsonl:2: error"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain

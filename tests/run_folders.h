@@ -1,0 +1,66 @@
+// Run folders made by hand, as small as `abtrain report` takes them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "temp_folder.h"
+
+namespace abtrain::testing {
+
+struct RunFolder {
+  std::string name = "run_1";
+  int seed = 1;
+  std::string reducer = "plain";
+  // Accuracies after 10, 20, ... steps; a step takes 0.1 s and sends 1000
+  // bytes.
+  std::vector<double> accuracies = {0.5, 0.8, 0.9};
+  double accuracy = 0.9;
+  bool finished = true;
+  double encode_seconds = -1;  // none: no such key
+};
+
+// Returns the run's folder.
+inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
+  const std::string place = run.name + "/";
+  folder.add(
+      place + "config.yaml",
+      "name: " + run.name + "\nseed: " + std::to_string(run.seed) +
+          "\nworkers: 4\nmethod: {name: ddp}\nreducer: {name: " + run.reducer +
+          "}\n");
+  std::string lines;
+  double step = 0;
+  for (const double accuracy : run.accuracies) {
+    step += 10;
+    lines += nlohmann::json({{"event", "evaluate"},
+                             {"step", step},
+                             {"seconds", 99},
+                             {"accuracy", accuracy},
+                             {"loss", 1},
+                             {"bytes_per_worker", 1000 * step},
+                             {"train_seconds", 0.1 * step}})
+                 .dump() +
+             "\n";
+  }
+  folder.add(place + "metrics.jsonl", lines);
+  if (run.finished) {
+    nlohmann::json summary = {
+        {"accuracy", run.accuracy},
+        {"steps", step},
+        {"parameters", {{"dense", 500}}},
+        {"traffic", {{"bytes_per_worker", 1000 * step}}},
+        {"seconds", {{"train", 0.1 * step}, {"communication", 0.02 * step}}}};
+    if (run.encode_seconds >= 0) {
+      summary["reducer"] = {
+          {"name", run.reducer},
+          {"encode_seconds", run.encode_seconds},
+          {"collective_seconds", 0.02 * step},
+          {"decode_seconds", run.encode_seconds / 2}};
+    }
+    folder.add(place + "summary.json", summary.dump(2));
+  }
+  return folder.file(run.name);
+}
+
+}  // namespace abtrain::testing
