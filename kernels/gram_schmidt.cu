@@ -1,5 +1,7 @@
 #include "kernels/gram_schmidt.h"
 
+#include <cuda_runtime.h>
+
 #include "kernels/gram_schmidt_rows.h"
 #include "kernels/launch.cuh"
 
