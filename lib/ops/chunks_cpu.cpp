@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/error.h"
 #include "kernels/chunk_norm.h"
@@ -119,6 +120,12 @@ class Walk {
   // padding), `at` from the tile's begin, `place` in u.
   template <class Run>
   void tile(std::int64_t size, const Run& run) {
+    if (chunk_ == 1) {
+      for (std::int64_t at = 0; at < size; ++at) {
+        run(at, index_[j_++], std::integral_constant<std::int64_t, 1>(), 0);
+      }
+      return;
+    }
     for (std::int64_t at = 0; at < size;) {
       const std::int64_t place = index_[j_] * chunk_ + inside_;
       const std::int64_t length = std::min(chunk_ - inside_, size - at);

@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -24,17 +25,14 @@ std::uint32_t key_of(c10::BFloat16 x) {
   return x.x & 0x7FFFu;
 }
 
-// The k-th largest key and how many that equal it belong to the k.
-struct Threshold {
-  std::uint32_t key = 0;
-  std::int64_t equal = 0;
-};
+constexpr int kHighBits = 15;
+template <class T>
+constexpr int kLowBits = std::is_same_v<T, float> ? 16 : 0;
 
-// The bucket of counts (counted from the top) in which the k-th lies; k becomes
-// its place there.
-std::uint32_t bucket_of(
-    const std::vector<std::int64_t>& counts,
-    std::int64_t& k) {
+using Counts = std::vector<std::uint32_t>;
+
+// Where, from the top, the k-th lies; k becomes its place there.
+std::uint32_t bucket_of(const Counts& counts, std::int64_t& k) {
   auto bucket = static_cast<std::uint32_t>(counts.size() - 1);
   while (counts[bucket] < k) {
     k -= counts[bucket];
@@ -43,48 +41,45 @@ std::uint32_t bucket_of(
   return bucket;
 }
 
-constexpr int kBits = 15;  // of a bucket's number
-
-Threshold
-threshold_of(const c10::BFloat16* values, std::int64_t count, std::int64_t k) {
-  std::vector<std::int64_t> counts(1 << kBits);
-  for (std::int64_t i = 0; i < count; ++i) {
-    ++counts[key_of(values[i])];
-  }
-  const std::uint32_t key = bucket_of(counts, k);
-  return {key, k};
-}
-
-Threshold
-threshold_of(const float* values, std::int64_t count, std::int64_t k) {
-  constexpr int kLow = 31 - kBits;
-  std::vector<std::int64_t> counts(1 << kBits);
-  for (std::int64_t i = 0; i < count; ++i) {
-    ++counts[key_of(values[i]) >> kLow];
-  }
-  const std::uint32_t high = bucket_of(counts, k);
-  counts.assign(1 << kLow, 0);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint32_t key = key_of(values[i]);
-    if (key >> kLow == high) {
-      ++counts[key & ((1u << kLow) - 1)];
-    }
-  }
-  const std::uint32_t low = bucket_of(counts, k);
-  return {high << kLow | low, k};
-}
-
+// The k-th largest key is found by its high bits among all, then by its low
+// bits among those that have the same high ones.
 template <class T>
 at::Tensor select(const at::Tensor& values, std::int64_t k) {
   const auto* in = values.const_data_ptr<T>();
   const std::int64_t count = values.numel();
   const at::Tensor result = at::empty({k}, values.options().dtype(at::kInt));
   auto* out = result.template mutable_data_ptr<std::int32_t>();
-  auto [key, equal] = threshold_of(in, count, k);
+
+  Counts counts(1 << kHighBits);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::uint32_t own = key_of(in[i]);
-    if (own >= key && (own > key || equal-- > 0)) {
-      *out++ = static_cast<std::int32_t>(i);
+    ++counts[key_of(in[i]) >> kLowBits<T>];
+  }
+  std::int64_t left = k;
+  const std::uint32_t high = bucket_of(counts, left);
+  // All that may be taken; written without a branch, so one place more.
+  const auto candidates = static_cast<std::size_t>(k - left + counts[high]);
+  std::vector<std::int32_t> places(candidates + 1);
+  std::size_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    places[found] = static_cast<std::int32_t>(i);
+    found += key_of(in[i]) >> kLowBits<T> >= high;
+  }
+  places.resize(candidates);
+
+  std::uint32_t key = high;
+  if constexpr (kLowBits < T >> 0) {
+    constexpr std::uint32_t kMask = (1u << kLowBits<T>)-1;
+    counts.assign(1 << kLowBits<T>, 0);
+    for (const std::int32_t place : places) {
+      const std::uint32_t own = key_of(in[place]);
+      counts[own & kMask] += own >> kLowBits<T> == high;
+    }
+    key = high << kLowBits<T> | bucket_of(counts, left);
+  }
+  for (const std::int32_t place : places) {
+    const std::uint32_t own = key_of(in[place]);
+    if (own >= key && (own > key || left-- > 0)) {
+      *out++ = place;
     }
   }
   return result;

@@ -10,9 +10,9 @@
 namespace abtrain::ops {
 
 // values: flat, fp32 or bf16, fewer than 2^31. Their indices, ascending, int32;
-// 0 <= k <= numel. On the CPU two passes that count the bits (one for bf16) and
-// one that collects. On CUDA queued on this thread's current stream: the host
-// waits for nothing.
+// 0 <= k <= numel. On the CPU a pass that counts the keys' high bits and one
+// that collects what may be among the k. On CUDA queued on this thread's
+// current stream: the host waits for nothing.
 at::Tensor select_largest(const at::Tensor& values, std::int64_t k);
 
 // The form for CUDA, out of LibTorch's operators; on any device.
