@@ -193,6 +193,46 @@ TEST(PowerSgd, SixteenBitsHoldSmallGradients) {
   }
 }
 
+// The next step of what was saved and loaded has the bits of the next step.
+class KeptState : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(
+    Schemes,
+    KeptState,
+    ::testing::Values("topk", "topk-chunked", "powersgd"),
+    [](const auto& test) { return std::to_string(test.index); });
+
+TEST_P(KeptState, GoesOnFromWhereItWas) {
+  const std::vector<Slot> slots = {
+      {"a", 0, {30, 40}, 0}, {"b", 1200, {50, 24}, 1}};
+  ReducerOptions options = scheme(GetParam());
+  options.bucket_mb = 1e-6;  // two buckets
+  comm::run_workers(2, 20, [&](comm::Communicator& world) {
+    const auto gradient_of = normal_gradients(2400);
+    const at::Tensor flat = at::zeros({2400});
+    GradientExchange first(options, 5), second(options, 6);
+    first.bind(slots, flat, world);
+    for (std::int64_t t = 0; t < 3; ++t) {
+      flat.copy_(gradient_of(world.rank(), t));
+      first.finish(t);
+    }
+    state::State state;
+    auto saving = state::Archive::saving(state);
+    first.archive(saving, "r.");
+    for (auto& [name, tensor] : state.own) {
+      tensor = tensor.clone();
+    }
+    flat.copy_(gradient_of(world.rank(), 3));
+    first.finish(3);
+    const at::Tensor wanted = flat.clone();
+    second.bind(slots, flat, world);
+    auto loading = state::Archive::loading(state);
+    second.archive(loading, "r.");
+    flat.copy_(gradient_of(world.rank(), 3));
+    second.finish(3);
+    EXPECT_TRUE(flat.equal(wanted));
+  });
+}
+
 TEST(PowerSgd, ShowsWhatIsNotFinite) {
   comm::run_workers(2, 20, [&](comm::Communicator& world) {
     const at::Tensor flat = normal({1600}, 3).to(at::kFloat);
