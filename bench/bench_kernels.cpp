@@ -25,8 +25,10 @@
 #include "data/batch.h"
 #include "device/devices.h"
 #include "ops/augment_images.h"
+#include "ops/chunks.h"
 #include "ops/reduce_buffers.h"
 #include "ops/scale_cast.h"
+#include "ops/select_largest.h"
 
 namespace {
 
@@ -254,6 +256,40 @@ void scale_cast_rows(const Bench& bench, std::int64_t numel) {
   }
 }
 
+// Of reducers that send the largest numbers, at 2 bits a number.
+void sparse_rows(const Bench& bench, std::int64_t numel) {
+  constexpr std::int64_t kChunk = 64;
+  const auto options = at::TensorOptions(bench.device);
+  const std::int64_t chunks = ops::chunk_count(numel, kChunk);
+  const std::int64_t taken = chunks * 7 / 64;
+  const int sets = bench.rotation(numel * 4);
+  std::vector<at::Tensor> u, g, norms, wires;
+  for (int i = 0; i < sets; ++i) {
+    u.push_back(at::randn({numel}, options));
+    g.push_back(at::randn({numel}, options));
+    norms.push_back(at::empty({chunks}, options));
+    wires.push_back(at::empty({taken * kChunk}, options.dtype(at::kHalf)));
+  }
+  const auto k = [&](int i) { return static_cast<std::size_t>(i % sets); };
+  const std::string size = str(numel, " / ", kChunk);
+  bench.row(
+      "add_with_norms", "fp32", size, numel * 12 + chunks * 4, [&](int i) {
+        ops::add_with_norms(u[k(i)], g[k(i)], true, kChunk, norms[k(i)]);
+      });
+  const at::Tensor indices = ops::select_largest(norms[0], taken);
+  const std::string part = str(taken, " of ", chunks);
+  bench.row("take_chunks", "fp32>fp16", part, taken * kChunk * 10, [&](int i) {
+    ops::take_chunks(u[k(i)], indices, kChunk, 4, wires[k(i)]);
+  });
+  bench.row("put_chunks", "fp16>fp32", part, taken * kChunk * 6, [&](int i) {
+    ops::put_chunks(wires[k(i)], indices, kChunk, u[k(i)], ops::Put::Set);
+  });
+  // As if one read of the numbers were all.
+  bench.row("select_largest", "fp32", str(numel), numel * 4, [&](int i) {
+    ops::select_largest(g[k(i)], numel / 24);
+  });
+}
+
 std::string option(int argc, char** argv, const char* name, const char* else_) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], name) == 0) {
@@ -298,6 +334,7 @@ int main(int argc, char** argv) {
     reduce_rows(bench, numel);
     scale_cast_rows(bench, numel);
     code_rows(bench, numel);
+    sparse_rows(bench, numel);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_kernels: %s\n", e.what());
     return 1;

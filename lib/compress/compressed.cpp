@@ -50,6 +50,23 @@ std::vector<Slot> CompressedReducer::plain_slots(
                         : state.packed.rest;
 }
 
+void CompressedReducer::accumulate(
+    const Packed& packed,
+    const at::Tensor& residual,
+    const at::Tensor& gradients) {
+  std::int64_t at = 0;
+  for (const Range& range : packed.ranges) {
+    at::Tensor part = residual.narrow(0, at, range.size);
+    const at::Tensor from = gradients.narrow(0, range.begin, range.size);
+    if (options_.error_feedback) {
+      part.add_(from);
+    } else {
+      part.copy_(from);
+    }
+    at += range.size;
+  }
+}
+
 Rounds CompressedReducer::reduce(Job job) {
   comm::Communicator& group = *job.group;
   if (group.size() == 1) {
@@ -81,18 +98,9 @@ Rounds CompressedReducer::reduce(Job job) {
     if (!state.residual.defined()) {
       state.residual = at::zeros({packed.numel}, options);
     }
-    at = 0;
-    for (const Range& range : packed.ranges) {
-      at::Tensor part = state.residual.narrow(0, at, range.size);
-      const at::Tensor from =
-          job.gradients.narrow(0, range.begin, range.size);
-      if (options_.error_feedback) {
-        part.add_(from);
-      } else {
-        part.copy_(from);
-      }
-      at += range.size;
-    }
+    // From a checkpoint it comes on the CPU.
+    state.residual = state.residual.to(job.gradients.device());
+    accumulate(packed, state.residual, job.gradients);
     // Where the tensors are neighbours the estimate is written in their place.
     const bool in_place = packed.ranges.size() == 1;
     const at::Tensor estimate = in_place

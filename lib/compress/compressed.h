@@ -55,6 +55,13 @@ class CompressedReducer : public Reducer {
     std::int64_t step = 0;
   };
 
+  // Makes u in `residual`: the gradients are added to it, or without error
+  // feedback replace it. Just before exchange(), for a scheme that gathers
+  // something of u in the same pass.
+  virtual void accumulate(
+      const Packed& packed,
+      const at::Tensor& residual,
+      const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
   // Bytes that member `rank` sends in exchange(), and their payload.
   virtual std::int64_t exchange_bytes(

@@ -1,11 +1,214 @@
-#include "base/error.h"
+// The gradient as a product of rank r by one step of power iteration a training
+// step (Vogels et al., "PowerSGD", NeurIPS 2019, algorithm 1).
+//
+// A tensor is M of n x m, n its rows. All matrices of a bucket travel together.
+// P and Q are kept transposed, r x n and r x m, so that their columns are rows
+// in memory.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "comm/traffic.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/gram_schmidt.h"
+#include "ops/low_rank.h"
+#include "ops/scale_cast.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+// One tensor, and where its factors lie in the flat ones.
+struct Matrix {
+  std::int64_t offset, n, m, rank;
+  std::int64_t p_offset, q_offset;
+};
+
+struct Matrices {
+  std::vector<Matrix> all;
+  std::int64_t p_numel = 0;
+  std::int64_t q_numel = 0;
+};
+
+at::Tensor part(
+    const at::Tensor& flat,
+    std::int64_t offset,
+    std::int64_t rows,
+    std::int64_t columns) {
+  return flat.narrow(0, offset, rows * columns).view({rows, columns});
+}
+
+class PowerSgd : public CompressedReducer {
+ public:
+  using CompressedReducer::CompressedReducer;
+
+ protected:
+  bool compresses(const Slot& slot) const override {
+    if (slot.sizes.size() < 2 || !CompressedReducer::compresses(slot)) {
+      return false;
+    }
+    const std::int64_t n = slot.rows();
+    const std::int64_t m = slot.numel() / n;
+    return (n + m) * rank_of(n, m) * 2 < n * m;
+  }
+
+  Rounds exchange(Task task) override {
+    const Matrices matrices = matrices_of(*task.packed);
+    at::Tensor& q = warm(*task.packed, matrices, task.u.device());
+    // What M Q spans does not change, but all its columns then have the size of
+    // the gradient: a small one is not lost in 16 bits, nor in its neighbours'
+    // rounding errors.
+    ops::gram_schmidt(q, q_sets(matrices));
+    at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
+    for (const Matrix& each : matrices.all) {
+      at::Tensor product = part(p, each.p_offset, each.rank, each.n);
+      at::mm_out(
+          product,
+          part(q, each.q_offset, each.rank, each.m),
+          part(task.u, each.offset, each.n, each.m).t());
+    }
+    at::Tensor sent = on_wire(p, task.group->size());
+    co_yield task.group->all_reduce(sent, op(), task.purpose);
+    ops::scale_cast(sent, 1.0f, p);
+    ops::gram_schmidt(p, p_sets(matrices));
+
+    for (const Matrix& each : matrices.all) {
+      at::Tensor product = part(q, each.q_offset, each.rank, each.m);
+      at::mm_out(
+          product,
+          part(p, each.p_offset, each.rank, each.n),
+          part(task.u, each.offset, each.n, each.m));
+    }
+    sent = on_wire(q, task.group->size());
+    comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
+    // While the sum travels: what this worker has sent leaves its own gradient,
+    // not the mean of all.
+    for (const Matrix& each : matrices.all) {
+      ops::subtract_low_rank_product(
+          part(p, each.p_offset, each.rank, each.n),
+          part(q, each.q_offset, each.rank, each.m),
+          part(task.u, each.offset, each.n, each.m));
+    }
+    co_yield std::move(pending);
+    ops::scale_cast(sent, 1.0f, q);
+    for (const Matrix& each : matrices.all) {
+      ops::low_rank_product(
+          part(p, each.p_offset, each.rank, each.n),
+          part(q, each.q_offset, each.rank, each.m),
+          part(task.estimate, each.offset, each.n, each.m));
+    }
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    const Matrices matrices = matrices_of(packed);
+    const auto size =
+        static_cast<std::int64_t>(c10::elementSize(plain_dtype()));
+    return comm::all_reduce_bytes(matrices.p_numel, size, members, rank) +
+           comm::all_reduce_bytes(matrices.q_numel, size, members, rank);
+  }
+  std::int64_t exchange_bits(const Packed& packed, int) const override {
+    const Matrices matrices = matrices_of(packed);
+    return (matrices.p_numel + matrices.q_numel) *
+           static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype()));
+  }
+  void forget() override {
+    warm_.clear();
+  }
+  // "q.<bucket>"
+  void archive_more(
+      state::Archive& archive,
+      const std::string& prefix,
+      const Packed& packed) override {
+    archive.tensor(
+        str(prefix, "q.", packed.bucket),
+        warm_[packed.bucket],
+        state::Share::Own);
+  }
+
+ private:
+  std::int64_t rank_of(std::int64_t n, std::int64_t m) const {
+    return std::min({options_.rank, n, m});
+  }
+
+  Matrices matrices_of(const Packed& packed) const {
+    Matrices result;
+    for (const Slot& slot : packed.slots) {
+      const std::int64_t n = slot.rows();
+      const std::int64_t m = slot.numel() / n;
+      const std::int64_t rank = rank_of(n, m);
+      result.all.push_back(
+          {slot.offset, n, m, rank, result.p_numel, result.q_numel});
+      result.p_numel += n * rank;
+      result.q_numel += m * rank;
+    }
+    return result;
+  }
+  static std::vector<ops::RowSet> p_sets(const Matrices& matrices) {
+    std::vector<ops::RowSet> sets;
+    for (const Matrix& each : matrices.all) {
+      sets.push_back({each.p_offset, each.rank, each.n});
+    }
+    return sets;
+  }
+  static std::vector<ops::RowSet> q_sets(const Matrices& matrices) {
+    std::vector<ops::RowSet> sets;
+    for (const Matrix& each : matrices.all) {
+      sets.push_back({each.q_offset, each.rank, each.m});
+    }
+    return sets;
+  }
+
+  // Q of the last step; at first random, the same on all workers.
+  at::Tensor&
+  warm(const Packed& packed, const Matrices& matrices, at::Device device) {
+    at::Tensor& q = warm_[packed.bucket];
+    if (!q.defined()) {
+      q = at::empty({matrices.q_numel}, at::kFloat);
+      Random random(
+          seed_,
+          RandomPurpose::Sketch,
+          static_cast<std::uint32_t>(packed.bucket));
+      auto* numbers = q.mutable_data_ptr<float>();
+      std::generate_n(
+          numbers, matrices.q_numel, [&] { return 2 * random.uniform() - 1; });
+    }
+    q = q.to(device);  // from a checkpoint it comes on the CPU
+    return q;
+  }
+
+  // A mean of sums in fp32; 16 bits are divided before the cast.
+  comm::ReduceOp op() const {
+    return plain_dtype() == at::kFloat ? comm::ReduceOp::Mean
+                                       : comm::ReduceOp::Sum;
+  }
+  // `numbers` as they are sent; they become what this worker has sent of them.
+  at::Tensor on_wire(const at::Tensor& numbers, int members) const {
+    if (plain_dtype() == at::kFloat) {
+      return numbers.clone();
+    }
+    const at::Tensor wire =
+        at::empty({numbers.numel()}, numbers.options().dtype(plain_dtype()));
+    const auto n = static_cast<float>(members);
+    ops::scale_cast(numbers, 1 / n, wire);
+    ops::scale_cast(wire, n, numbers);
+    return wire;
+  }
+
+  std::map<std::size_t, at::Tensor> warm_;
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_powersgd(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: powersgd is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<PowerSgd>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -1,11 +1,148 @@
+// Top-k by chunks of neighbouring numbers, chosen by all workers together (Han
+// et al., arXiv 2407.01378, "TopKC"): the squared norms of the chunks are added
+// up, all workers take the chunks of largest sums, and these are all-reduced.
+// No places are sent, and nothing grows with the number of workers.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
 #include "base/error.h"
+#include "comm/traffic.h"
+#include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/chunks.h"
+#include "ops/scale_cast.h"
+#include "ops/select_largest.h"
 
 namespace abtrain::compress {
 
+namespace {
+
+std::int64_t chunk_of(const ReducerOptions& options) {
+  if (options.chunk == "auto") {
+    return options.bits < 1 ? 128 : 64;
+  }
+  std::int64_t chunk = 0;
+  std::from_chars(
+      options.chunk.data(), options.chunk.data() + options.chunk.size(), chunk);
+  return chunk;
+}
+
+class TopkChunked : public CompressedReducer {
+ public:
+  TopkChunked(const ReducerOptions& options, std::uint64_t seed)
+      : CompressedReducer(options, seed), chunk_(chunk_of(options)) {
+    ABT_CHECK(
+        chunk_ >= 2,
+        Config,
+        "reducer.chunk: expected auto or 2 and more, got '",
+        options.chunk,
+        "'");
+    ABT_CHECK(
+        options.bits > norm_bits(),
+        Config,
+        "reducer.bits: expected more than ",
+        norm_bits(),
+        ", which the norms of chunks of ",
+        chunk_,
+        " alone take (16 bits a chunk, reducer.chunk); got ",
+        options.bits);
+  }
+
+ protected:
+  // The norms are added up on the way.
+  void accumulate(
+      const Packed& packed,
+      const at::Tensor& residual,
+      const at::Tensor& gradients) override {
+    norms_ = at::empty({chunks(packed)}, residual.options());
+    std::int64_t at = 0;
+    const bool aligned =
+        std::ranges::all_of(packed.ranges, [&](const Range& r) {
+          at += r.size;
+          return at % chunk_ == 0 || at == packed.numel;
+        });
+    if (!aligned) {
+      // A chunk of numbers from two ranges.
+      CompressedReducer::accumulate(packed, residual, gradients);
+      ops::add_with_norms(residual, residual, false, chunk_, norms_);
+      return;
+    }
+    at = 0;
+    for (const Range& range : packed.ranges) {
+      ops::add_with_norms(
+          residual.narrow(0, at, range.size),
+          gradients.narrow(0, range.begin, range.size),
+          options_.error_feedback,
+          chunk_,
+          norms_.narrow(0, at / chunk_, ops::chunk_count(range.size, chunk_)));
+      at += range.size;
+    }
+  }
+
+  Rounds exchange(Task task) override {
+    const std::int64_t count = chunks(*task.packed);
+    const std::int64_t taken = chosen(*task.packed);
+    const auto half = task.u.options().dtype(at::kHalf);
+    // bf16: squares of small gradients are below what fp16 can hold.
+    const at::Tensor norms =
+        at::empty({count}, task.u.options().dtype(at::kBFloat16));
+    ops::scale_cast(norms_, 1.0f, norms);
+    norms_.reset();
+    co_yield task.group->all_reduce(norms, comm::ReduceOp::Sum, task.purpose);
+
+    const at::Tensor indices = ops::select_largest(norms, taken);
+    const at::Tensor wire = at::empty({taken * chunk_}, half);
+    ops::take_chunks(task.u, indices, chunk_, task.group->size(), wire);
+    co_yield task.group->all_reduce(wire, comm::ReduceOp::Sum, task.purpose);
+
+    task.estimate.zero_();
+    ops::put_chunks(wire, indices, chunk_, task.estimate, ops::Put::Set);
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    return comm::all_reduce_bytes(chunks(packed), 2, members, rank) +
+           comm::all_reduce_bytes(chosen(packed) * chunk_, 2, members, rank);
+  }
+  std::int64_t exchange_bits(const Packed& packed, int) const override {
+    return 16 * (chunks(packed) + chosen(packed) * chunk_);
+  }
+  void forget() override {
+    norms_.reset();
+  }
+
+ private:
+  // Bits a number that the norms take.
+  double norm_bits() const {
+    return 16.0 / static_cast<double>(chunk_);
+  }
+  // The last chunk travels filled up with zeros.
+  std::int64_t chunks(const Packed& packed) const {
+    return ops::chunk_count(packed.numel, chunk_);
+  }
+  // Chunks that the rest of the bits is enough for.
+  std::int64_t chosen(const Packed& packed) const {
+    const double j = std::floor(
+        (options_.bits - norm_bits()) * static_cast<double>(packed.numel) /
+        (16 * static_cast<double>(chunk_)));
+    return static_cast<std::int64_t>(
+        std::clamp(j, 1.0, static_cast<double>(chunks(packed))));
+  }
+
+  const std::int64_t chunk_;
+  at::Tensor norms_;  // from accumulate() to exchange()
+};
+
+}  // namespace
+
 std::unique_ptr<Reducer> make_topk_chunked(
-    const ReducerOptions&, std::uint64_t /*seed*/) {
-  throw Error(ErrorKind::Config, "reducer.name: topk_chunked is not there yet");
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<TopkChunked>(options, seed);
 }
 
 }  // namespace abtrain::compress

@@ -22,7 +22,7 @@ namespace abtrain::compress {
 inline ReducerOptions scheme(const std::string& name) {
   ReducerOptions options;
   options.name = name;
-  options.min_numel = "1";  // everything is compressed
+  options.min_numel = std::to_string(1);  // everything is compressed
   return options;
 }
 

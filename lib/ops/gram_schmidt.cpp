@@ -1,0 +1,38 @@
+#include "ops/gram_schmidt.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "ops/gram_schmidt_backends.h"
+
+namespace abtrain::ops {
+
+void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
+  ABT_ASSERT(
+      flat.dim() == 1 && flat.is_contiguous() &&
+          flat.scalar_type() == at::kFloat,
+      "gram_schmidt: expected a flat fp32 tensor, got ",
+      flat.scalar_type(),
+      flat.sizes());
+  for (const RowSet& set : sets) {
+    ABT_ASSERT(
+        set.rows >= 0 && set.rows <= set.length && set.offset >= 0 &&
+            set.length <= std::numeric_limits<std::int32_t>::max() &&
+            set.offset + set.rows * set.length <= flat.numel(),
+        "gram_schmidt: ",
+        set.rows,
+        " rows of ",
+        set.length,
+        " from ",
+        set.offset,
+        " on in ",
+        flat.sizes());
+  }
+  if (flat.is_cuda()) {
+    gram_schmidt_cuda(flat, sets);
+  } else {
+    gram_schmidt_cpu(flat, sets);
+  }
+}
+
+}  // namespace abtrain::ops

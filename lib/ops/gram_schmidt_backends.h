@@ -1,0 +1,11 @@
+// The two forms of gram_schmidt behind its dispatch; arguments are checked.
+#pragma once
+
+#include "ops/gram_schmidt.h"
+
+namespace abtrain::ops {
+
+void gram_schmidt_cpu(const at::Tensor& flat, const std::vector<RowSet>& sets);
+void gram_schmidt_cuda(const at::Tensor& flat, const std::vector<RowSet>& sets);
+
+}  // namespace abtrain::ops

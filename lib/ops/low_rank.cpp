@@ -1,0 +1,152 @@
+#include "ops/low_rank.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+struct Shape {
+  std::int64_t rank, n, m;
+};
+
+// Adds kRanks ranks from `first` on, times sign, to the rows of `out`; or
+// begins with them. Rank by rank, so that it does not matter how ranks are
+// grouped.
+template <int kRanks>
+[[gnu::always_inline]] inline void add_ranks(
+    const float* p,
+    const float* q,
+    float* __restrict row,
+    const Shape& shape,
+    std::int64_t i,
+    std::int64_t first,
+    float sign,
+    bool begin) {
+  float factor[kRanks];
+  for (int k = 0; k < kRanks; ++k) {
+    factor[k] = sign * p[(first + k) * shape.n + i];
+  }
+  const float* __restrict from = q + first * shape.m;
+  for (std::int64_t j = 0; j < shape.m; ++j) {
+    float sum = begin ? 0.0f : row[j];
+    for (int k = 0; k < kRanks; ++k) {
+      sum = __builtin_fmaf(factor[k], from[k * shape.m + j], sum);
+    }
+    row[j] = sum;
+  }
+}
+
+[[gnu::always_inline]] inline void add_product(
+    const float* p,
+    const float* q,
+    float* out,
+    const Shape& shape,
+    float sign,
+    bool fresh) {
+  constexpr int kBlock = 4;
+  for (std::int64_t i = 0; i < shape.n; ++i) {
+    float* row = out + i * shape.m;
+    std::int64_t k = 0;
+    for (; k + kBlock <= shape.rank; k += kBlock) {
+      add_ranks<kBlock>(p, q, row, shape, i, k, sign, fresh && k == 0);
+    }
+    for (; k < shape.rank; ++k) {
+      add_ranks<1>(p, q, row, shape, i, k, sign, fresh && k == 0);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void add_product_avx2(
+    const float* p,
+    const float* q,
+    float* out,
+    const Shape& shape,
+    float sign,
+    bool fresh) {
+  add_product(p, q, out, shape, sign, fresh);
+}
+bool has_fma() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+void add_product_avx2(
+    const float*,
+    const float*,
+    float*,
+    const Shape&,
+    float,
+    bool) {}
+bool has_fma() {
+  return false;
+}
+#endif
+
+bool is_matrix(const at::Tensor& t, const at::Tensor& like) {
+  return t.dim() == 2 && t.is_contiguous() && t.scalar_type() == at::kFloat &&
+         t.device() == like.device();
+}
+
+void check(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
+  ABT_ASSERT(
+      is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) &&
+          p.size(0) == q.size(0) && p.size(0) >= 1 &&
+          out.size(0) == p.size(1) && out.size(1) == q.size(1),
+      "low_rank_product: ",
+      p.sizes(),
+      " and ",
+      q.sizes(),
+      " do not make ",
+      out.sizes());
+}
+
+void add_on_cpu(
+    const at::Tensor& p,
+    const at::Tensor& q,
+    const at::Tensor& out,
+    float sign,
+    bool fresh) {
+  (has_fma() ? add_product_avx2 : add_product)(
+      p.const_data_ptr<float>(),
+      q.const_data_ptr<float>(),
+      out.mutable_data_ptr<float>(),
+      {p.size(0), p.size(1), q.size(1)},
+      sign,
+      fresh);
+}
+
+}  // namespace
+
+void low_rank_product(
+    const at::Tensor& p,
+    const at::Tensor& q,
+    const at::Tensor& out) {
+  check(p, q, out);
+  if (out.is_cuda()) {
+    at::Tensor result = out;
+    at::mm_out(result, p.t(), q);
+    return;
+  }
+  add_on_cpu(p, q, out, 1, true);
+}
+
+void subtract_low_rank_product(
+    const at::Tensor& p,
+    const at::Tensor& q,
+    const at::Tensor& out) {
+  check(p, q, out);
+  if (out.is_cuda()) {
+    at::Tensor result = out;
+    at::addmm_out(result, out, p.t(), q, 1, -1);
+    return;
+  }
+  add_on_cpu(p, q, out, -1, false);
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,131 @@
+#include "ops/gram_schmidt.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "device/devices.h"
+
+namespace abtrain::ops {
+namespace {
+
+at::Tensor normal(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  return at::randn(
+      {rows, columns}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+at::Tensor orthonormal(const at::Tensor& rows) {
+  const at::Tensor flat = rows.contiguous().clone().reshape({-1});
+  gram_schmidt(flat, {{0, rows.size(0), rows.size(1)}});
+  return flat.view(rows.sizes());
+}
+
+void check_orthonormal(const at::Tensor& rows) {
+  const at::Tensor wide = rows.to(at::kDouble);
+  const at::Tensor gram = at::matmul(wide, wide.t());
+  EXPECT_LT(
+      gram.sub(at::eye(rows.size(0), at::kDouble)).abs().max().item<double>(),
+      1e-6)
+      << rows.sizes();
+}
+
+TEST(GramSchmidt, SpansWhatTheRowsDid) {
+  for (const auto& [rows, length] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1},
+        {1, 300},
+        {4, 4},
+        {3, 127},
+        {4, 128},
+        {7, 1001}}) {
+    const at::Tensor in = normal(rows, length, 1);
+    const at::Tensor out = orthonormal(in);
+    check_orthonormal(out);
+    // Row k lies in the span of the first k + 1, on the side of row k.
+    for (std::int64_t k = 0; k < rows; ++k) {
+      const at::Tensor span = out.narrow(0, 0, k + 1).to(at::kDouble);
+      const at::Tensor row = in[k].to(at::kDouble);
+      const at::Tensor inside = at::matmul(span.t(), at::matmul(span, row));
+      EXPECT_LT(
+          row.sub(inside).norm().item<double>(),
+          1e-5 * row.norm().item<double>());
+      EXPECT_GT(at::matmul(span[k], row).item<double>(), 0);
+    }
+  }
+}
+
+TEST(GramSchmidt, HoldsWhereRowsAreNearlyDependent) {
+  at::Tensor in = normal(1, 500, 1).expand({4, 500}).contiguous();
+  in.add_(normal(4, 500, 2), 1e-3);
+  check_orthonormal(orthonormal(in));
+  in = normal(1, 500, 1).expand({4, 500}).contiguous();
+  in.add_(normal(4, 500, 2), 1e-5);
+  check_orthonormal(orthonormal(in));
+}
+
+TEST(GramSchmidt, FindsADirectionForRowsThatDepend) {
+  check_orthonormal(orthonormal(at::zeros({3, 40})));
+  EXPECT_TRUE(orthonormal(at::zeros({3, 3})).equal(at::eye(3)));
+  const at::Tensor row = normal(1, 40, 3);
+  check_orthonormal(orthonormal(at::cat({row, row, row.mul(-2)})));
+  check_orthonormal(orthonormal(at::full({8, 8}, 1.0f)));
+  // A row among zeros stays the direction that it is.
+  const at::Tensor mixed = orthonormal(at::cat({at::zeros({1, 40}), row}));
+  check_orthonormal(mixed);
+  at::Tensor odd = normal(3, 40, 4);
+  odd[1][7] = std::numeric_limits<float>::quiet_NaN();
+  odd[2][0] = std::numeric_limits<float>::infinity();
+  check_orthonormal(orthonormal(odd));
+}
+
+TEST(GramSchmidt, DoesNotDependOnTheSizeOfTheNumbers) {
+  const at::Tensor in = normal(4, 200, 5);
+  // A power of two: the very bits.
+  EXPECT_TRUE(orthonormal(in.mul(0x1p-60f)).equal(orthonormal(in)));
+  EXPECT_TRUE(orthonormal(in.mul(0x1p60f)).equal(orthonormal(in)));
+}
+
+TEST(GramSchmidt, TouchesOnlyItsMatrices) {
+  const at::Tensor flat = normal(1, 1000, 6).reshape({-1});
+  const at::Tensor before = flat.clone();
+  gram_schmidt(flat, {{10, 2, 100}, {500, 3, 50}, {700, 0, 50}});
+  check_orthonormal(flat.narrow(0, 10, 200).view({2, 100}));
+  check_orthonormal(flat.narrow(0, 500, 150).view({3, 50}));
+  EXPECT_TRUE(flat.narrow(0, 10, 200)
+                  .equal(orthonormal(before.narrow(0, 10, 200).view({2, 100}))
+                             .reshape({-1})));
+  EXPECT_TRUE(flat.narrow(0, 0, 10).equal(before.narrow(0, 0, 10)));
+  EXPECT_TRUE(flat.narrow(0, 210, 290).equal(before.narrow(0, 210, 290)));
+  EXPECT_TRUE(flat.narrow(0, 650, 350).equal(before.narrow(0, 650, 350)));
+}
+
+TEST(GramSchmidtErrors, RefuseMoreRowsThanFit) {
+  const at::Tensor flat = at::zeros({100});
+  EXPECT_THROW(gram_schmidt(flat, {{0, 6, 5}}), std::logic_error);
+  EXPECT_THROW(gram_schmidt(flat, {{60, 2, 25}}), std::logic_error);
+}
+
+TEST(GpuGramSchmidt, EqualsTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  // More matrices than a launch takes.
+  std::vector<RowSet> sets;
+  for (std::int64_t i = 0; i < 200; ++i) {
+    sets.push_back({i * 800, 1 + i % 4, 4 + i});
+  }
+  const at::Tensor flat = normal(1, 160000, 7).reshape({-1});
+  flat.narrow(0, 8000, 2000).zero_();
+  const at::Tensor gpu = flat.to(at::Device(at::kCUDA, 0));
+  gram_schmidt(flat, sets);
+  gram_schmidt(gpu, sets);
+  EXPECT_TRUE(gpu.cpu().equal(flat));
+}
+
+}  // namespace
+}  // namespace abtrain::ops
