@@ -1,6 +1,7 @@
 #include "run/config_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "comm/groups.h"
 #include "data/dataset.h"
+#include "methods/local_plan.h"
 
 namespace abtrain::run {
 namespace {
@@ -81,6 +83,35 @@ void check_ab(const RunOptions& o, Conflicts& out) {
       o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);
 }
 
+void check_local(const RunOptions& o, Conflicts& out) {
+  const methods::MethodOptions& m = o.method;
+  check_warmup(
+      o, m.warmup_steps, "method.warmup_steps", false, "local step", out);
+  if (m.name != "diloco" || m.sync_every.unit != Duration::Unit::Steps) {
+    return;
+  }
+  const double interval = std::max(1.0, std::round(m.sync_every.value));
+  if (static_cast<double>(m.fragments) > interval) {
+    out.push_back(
+        {{"method.fragments", "method.sync_every", "method.name"},
+         str("expected at most method.sync_every (",
+             print_duration(m.sync_every),
+             "), got ",
+             m.fragments)});
+  } else if (static_cast<double>(m.delay * m.fragments) >= interval) {
+    out.push_back(
+        {{"method.delay",
+          "method.fragments",
+          "method.sync_every",
+          "method.name"},
+         str("expected less than method.sync_every / method.fragments (",
+             print_duration(m.sync_every),
+             m.fragments > 1 ? str(" / ", m.fragments) : std::string(),
+             "), got ",
+             m.delay)});
+  }
+}
+
 void check_schedule(const RunOptions& o, Conflicts& out) {
   const std::vector<double>& shares = o.schedule.milestones;
   if (std::adjacent_find(
@@ -152,6 +183,8 @@ std::vector<Conflict> check(const RunOptions& options) {
   check_data(options, out);
   if (options.method.name == "ab") {
     check_ab(options, out);
+  } else if (methods::has_local_steps(options.method)) {
+    check_local(options, out);
   }
   check_schedule(options, out);
   if (options.model.weights == "none" && !options.model.fresh.empty()) {
