@@ -33,6 +33,7 @@ void LocalTraining::archive(state::Archive& archive) {
     velocity_ = local_ && sgd_.momentum > 0 ? at::empty_like(x_) : at::Tensor();
     flight_.reset();
     bind();
+    moved();
   }
   if (!local_) {
     reduction_.archive(archive, "reducer.");

@@ -38,6 +38,7 @@ void LocalTraining::make_block() {
 
 void LocalTraining::start() {
   make_block();
+  moved();
   local_ = plan_.warmup == 0;
   if (local_) {
     begin_local(0);
@@ -59,7 +60,6 @@ void LocalTraining::bind() {
   reduction_.release();
   fragments_.clear();
   exchanges_.clear();
-  moved();
   if (!local_) {
     reduction_.bind(block_, context_.world);
     return;
