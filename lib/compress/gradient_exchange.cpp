@@ -85,22 +85,28 @@ void GradientExchange::start(std::int64_t t) {
     return;  // evaluated: in finish()
   }
   while (started_ < buckets_) {
-    start_bucket();
+    open_bucket();  // and waits for none
   }
 }
 
-void GradientExchange::start_bucket() {
+void GradientExchange::step_on(std::optional<Open>& open) {
+  if (open && !advance(*open)) {
+    open.reset();
+  }
+}
+
+void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
   open_.emplace_back(Open{
       reducer_->reduce({started_, gradients_, group_, purpose_, step_}), {}});
   ++started_;
-  // The new one first: its collective then travels while others are waited for.
-  const auto step_on = [this](std::optional<Open>& open) {
-    if (open && !advance(*open)) {
-      open.reset();
-    }
-  };
   step_on(open_.back());
+}
+
+void GradientExchange::start_bucket() {
+  const at::NoGradGuard no_grad;
+  // The new one first: its collective then travels while others are waited for.
+  open_bucket();
   for (std::size_t b = 0; b + 1 < open_.size(); ++b) {
     step_on(open_[b]);
   }

@@ -62,7 +62,8 @@ class GradientExchange {
   // Something in steps that are evaluated. A step that was begun must be
   // finished, or the exchange dropped.
   std::optional<Evaluation> finish(std::int64_t t);
-  // Starts all buckets of step t, to be finished by finish(t) later.
+  // Starts all buckets of step t, to be finished by finish(t) later: each goes
+  // as far as its first collective, and none is waited for.
   void start(std::int64_t t);
 
   const Costs& costs();
@@ -78,7 +79,9 @@ class GradientExchange {
     std::optional<device::Span> last;  // the work since the last collective
   };
 
+  void open_bucket();
   void start_bucket();
+  void step_on(std::optional<Open>& open);
   // Moves an open bucket on by a round; false when it is through.
   bool advance(Open& open);
   void count(Part part, device::Span span);

@@ -55,6 +55,9 @@ class AbTraining : public Method {
   bool replicas_agree(std::int64_t t) const override {
     return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
   }
+  bool one_state(std::int64_t) const override {
+    return phase_ == Phase::Ab || !local_steps();
+  }
 
  protected:
   std::vector<at::Tensor> replicated_state() override;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "methods/ab.h"
 #include "methods/ddp.h"
+#include "methods/local_training.h"
 
 namespace abtrain::methods {
 
@@ -52,9 +53,12 @@ std::unique_ptr<Method> make_method(const MethodContext& context) {
   if (context.options.name == "ddp") {
     return std::make_unique<DataParallel>(context);
   }
+  if (has_local_steps(context.options)) {
+    return std::make_unique<LocalTraining>(context);
+  }
   throw Error(
       ErrorKind::Config,
-      str("method.name: expected ab or ddp; got '",
+      str("method.name: expected ab, ddp, local-sgd or diloco; got '",
           context.options.name,
           "'"));
 }

@@ -93,7 +93,7 @@ class Method {
   virtual std::string role() const {
     return "";
   }
-  // "full" or "ab": what a step trains now.
+  // "full", "ab" or "local": how a step trains now.
   virtual std::string phase_name() const {
     return "full";
   }
@@ -105,6 +105,9 @@ class Method {
   virtual compress::Costs costs() {
     return {};
   }
+  // Ends what is under way between workers, so that archive() can save; the run
+  // goes on to the same bits. Collective.
+  virtual void settle() {}
   // Everything that a bit-exact resume needs. Loading: instead of start(), into
   // a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
@@ -122,8 +125,13 @@ class Method {
     return false;
   }
   // False after a step that each replica took on its own.
-  virtual bool replicas_agree(std::int64_t) const {
+  virtual bool replicas_agree(std::int64_t /*t*/) const {
     return true;
+  }
+  // Whether one of replicas() can save for all of them after t steps: no part of
+  // their states is their own.
+  virtual bool one_state(std::int64_t t) const {
+    return replicas_agree(t);
   }
   // Throws where replicas that should agree after t steps differ in a bit of
   // parameters or moments.

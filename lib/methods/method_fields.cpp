@@ -29,7 +29,7 @@ linalg::SvdRoute svd_route(const std::string& svd) {
 
 Fields fields_of(MethodOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"ab", "ddp"}, "training method");
+  f.choice("name", o.name, {"ab", "ddp", "local-sgd", "diloco"}, "training method");
   f.auto_or_integer(
       "group_size",
       o.group_size,
@@ -49,9 +49,13 @@ Fields fields_of(MethodOptions& o) {
       "warmup_steps",
       o.warmup_steps,
       at_least(0),
-      "ab: dense training before the first decomposition");
+      "ab: dense training before the first decomposition; local-sgd, diloco: data "
+      "parallel training before the first local step");
   f.duration(
-      "sync_every", o.sync_every, above(0), "ab: interval of synchronisation");
+      "sync_every",
+      o.sync_every,
+      above(0),
+      "ab, local-sgd, diloco: interval of synchronisation");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
@@ -93,6 +97,39 @@ Fields fields_of(MethodOptions& o) {
       "rule needs (by a range finder that proves its rank), or auto: the latter "
       "from a short side of 2048 on");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
+  f.choice(
+      "average",
+      o.average,
+      {"params", "params+moments"},
+      "local-sgd: what is averaged, beside running statistics");
+  f.number(
+      "outer_lr",
+      o.outer_lr,
+      above(0),
+      "diloco: rate of the outer step; 1: with no momentum it is the average");
+  f.number(
+      "outer_momentum",
+      o.outer_momentum,
+      from_to_below(0, 1),
+      "diloco: Nesterov momentum of the outer step");
+  f.integer(
+      "fragments",
+      o.fragments,
+      at_least(1),
+      "diloco: parts of the model that are synchronised in turn, each every "
+      "sync_every steps");
+  f.integer(
+      "delay",
+      o.delay,
+      at_least(0),
+      "diloco: steps in which a synchronisation travels before its result is "
+      "used; less than sync_every / fragments");
+  f.number(
+      "mixing",
+      o.mixing,
+      above_to(0, 1),
+      "diloco: share of the synchronised parameters in what a worker goes on "
+      "with; the rest is its own");
   return f;
 }
 

@@ -31,7 +31,7 @@ struct FullPhaseOptions {
 };
 
 struct MethodOptions {
-  std::string name = "ab";            // ab | ddp
+  std::string name = "ab";            // ab | ddp | local-sgd | diloco
   std::string group_size = "auto";    // auto | 1, 2, ...
   std::string sync = "only-learned";  // only-learned | with-stale | full | only-b
   std::string sync_dtype = "fp32";    // fp32 | bf16
@@ -48,6 +48,12 @@ struct MethodOptions {
   linalg::RankRule rank;
   std::string svd = "auto";           // auto | exact | randomized
   FullPhaseOptions full_phase;
+  std::string average = "params";     // local-sgd: params | params+moments
+  double outer_lr = 0.7;              // diloco
+  double outer_momentum = 0.9;
+  std::int64_t fragments = 1;
+  std::int64_t delay = 0;             // steps
+  double mixing = 1;                  // share of the synchronised fragment
 };
 
 // Of `svd`.

@@ -8,6 +8,7 @@
 #include "linalg/svd.h"
 #include "methods/decompose.h"
 #include "methods/gather_layers.h"
+#include "methods/local_plan.h"
 #include "methods/phase.h"
 #include "methods/synchronise.h"
 
@@ -235,6 +236,9 @@ TrafficPlan plan_traffic(
     int workers,
     int rank,
     const RunLength& run) {
+  if (has_local_steps(options)) {
+    return plan_local_traffic(options, reducer, sizes, workers, rank, run);
+  }
   Planner planner(options, reducer, sizes, workers, rank);
   if (options.name == "ab") {
     return planner.ab(run);

@@ -23,6 +23,7 @@ struct ModelSizes {
   std::vector<Layer> layers;     // that AB-training may factor
   // Of a block's gradients: dense, and in the AB phase of each role.
   std::vector<compress::Slot> dense, a, b;
+  std::int64_t weights = 0;      // of `dense`, the first ones
   std::int64_t parameters = 0;   // of the dense model
   std::int64_t buffers = 0;      // running statistics
   int moments = 0;               // optimizer buffers a parameter
@@ -33,13 +34,24 @@ struct TrafficPlan {
   // A step's gradients, past reducer.dense_steps.
   std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
-  std::int64_t sync = 0;       // factors, dense parameters, moments, statistics
+  // Factors, dense parameters, moments, statistics; of diloco all fragments of a
+  // round.
+  std::int64_t sync = 0;
   std::int64_t decompose = 0;  // of dense weights
   std::int64_t total = 0;      // the whole run
 };
 
-// ab or ddp; worker `rank` of `workers`.
+// Worker `rank` of `workers`.
 TrafficPlan plan_traffic(
+    const MethodOptions& options,
+    const compress::ReducerOptions& reducer,
+    const ModelSizes& sizes,
+    int workers,
+    int rank,
+    const RunLength& run);
+
+// Of local-sgd and diloco, what plan_traffic gives.
+TrafficPlan plan_local_traffic(
     const MethodOptions& options,
     const compress::ReducerOptions& reducer,
     const ModelSizes& sizes,

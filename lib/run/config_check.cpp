@@ -1,6 +1,7 @@
 #include "run/config_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "comm/groups.h"
 #include "compress/reducer_check.h"
 #include "data/dataset.h"
+#include "methods/local_plan.h"
 
 namespace abtrain::run {
 namespace {
@@ -80,6 +82,35 @@ void check_ab(const RunOptions& o, Conflicts& out) {
   }
   check_warmup(
       o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);
+}
+
+void check_local(const RunOptions& o, Conflicts& out) {
+  const methods::MethodOptions& m = o.method;
+  check_warmup(
+      o, m.warmup_steps, "method.warmup_steps", false, "local step", out);
+  if (m.name != "diloco" || m.sync_every.unit != Duration::Unit::Steps) {
+    return;
+  }
+  const double interval = std::max(1.0, std::round(m.sync_every.value));
+  if (static_cast<double>(m.fragments) > interval) {
+    out.push_back(
+        {{"method.fragments", "method.sync_every", "method.name"},
+         str("expected at most method.sync_every (",
+             print_duration(m.sync_every),
+             "), got ",
+             m.fragments)});
+  } else if (static_cast<double>(m.delay * m.fragments) >= interval) {
+    out.push_back(
+        {{"method.delay",
+          "method.fragments",
+          "method.sync_every",
+          "method.name"},
+         str("expected less than method.sync_every / method.fragments (",
+             print_duration(m.sync_every),
+             m.fragments > 1 ? str(" / ", m.fragments) : std::string(),
+             "), got ",
+             m.delay)});
+  }
 }
 
 void check_schedule(const RunOptions& o, Conflicts& out) {
@@ -190,6 +221,8 @@ std::vector<Conflict> check(const RunOptions& options) {
   if (options.method.name == "ab") {
     check_ab(options, out);
     check_full_phase(options, out);
+  } else if (methods::has_local_steps(options.method)) {
+    check_local(options, out);
   }
   check_reducer(options.reducer, "reducer", options.workers, out);
   check_schedule(options, out);

@@ -8,7 +8,9 @@
 #include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/decompose.h"
+#include "methods/fragment.h"
 #include "methods/gradient_reduction.h"
+#include "methods/local_plan.h"
 #include "methods/method.h"
 #include "methods/phase.h"
 #include "optim/optimizer.h"
@@ -50,7 +52,8 @@ std::int64_t buffer_numel(const nn::Model& model) {
 // activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
-  return 4.0 * static_cast<double>(parameters) * (2 + moments);
+  const double copies = 2 + moments + methods::local_copies(options.method);
+  return 4.0 * static_cast<double>(parameters) * copies;
 }
 
 std::string groups_text(const RunOptions& options) {
@@ -143,7 +146,15 @@ std::string traffic_text(
     return human_bytes(static_cast<double>(bytes) / workers);
   };
   std::string out = "\ntraffic (bytes sent a worker, mean)\n";
-  out += row("dense step", mean(sum.full_step));
+  if (methods::has_local_steps(options.method)) {
+    if (options.method.warmup_steps.in_steps(length) > 0) {
+      out += row("warm-up step", mean(sum.full_step));
+    }
+    out += row("local step", "none");
+    out += row("synchronisation", mean(sum.sync));
+  } else {
+    out += row("dense step", mean(sum.full_step));
+  }
   if (options.method.name == "ab") {
     out += row("AB step", mean(sum.ab_step));
     out += row("synchronisation", mean(sum.sync));
@@ -174,6 +185,7 @@ std::optional<PlannedSizes> model_sizes(
   sizes.buffers = buffer_numel(*model);
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
   sizes.dense = methods::dense_slots(*model);
+  sizes.weights = static_cast<std::int64_t>(model->weights().size());
   if (options.method.name != "ab") {
     return PlannedSizes{sizes, false};
   }
@@ -264,7 +276,13 @@ RunLength check_run(
     const nn::InputShape& shape,
     std::int64_t train_images) {
   const RunLength length = run_length(options, train_images);
-  model_sizes(options, shape);
+  const auto planned = model_sizes(options, shape);
+  if (methods::has_local_steps(options.method)) {
+    const methods::LocalPlan local =
+        methods::make_local_plan(options.method, length);
+    methods::cut_fragments(
+        planned->sizes.dense, planned->sizes.weights, local.fragments);
+  }
   if (options.method.name == "ab") {
     const methods::PhasePlan phases =
         methods::make_phase_plan(options.method, length);
@@ -329,6 +347,11 @@ std::string plan_text(const RunOptions& options) {
                 ? ""
                 : "; the first AB phase is uncut and sends more than an AB "
                   "step below"));
+  }
+  if (methods::has_local_steps(options.method)) {
+    out += row(
+        "phases",
+        methods::describe(methods::make_local_plan(options.method, length)));
   }
   out += row("parameters", with_commas(dense));
   if (options.method.name == "ab" && planned) {

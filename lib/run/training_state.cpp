@@ -203,7 +203,8 @@ bool Trainer::save(std::int64_t t) {
   }
   Stopwatch watch;
   meter_.settle(true);
-  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  const double seconds_before = meter_.seconds();
+  count_switch([&] { method_->settle(); });
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   if (validation_) {
@@ -211,7 +212,7 @@ bool Trainer::save(std::int64_t t) {
   }
   // The lowest of those that hold the same bits stores them.
   int lead = world_->rank();
-  if (method_->replicas_agree(t)) {
+  if (method_->one_state(t)) {
     at::Tensor rank = at::empty({1}, at::kLong);
     *rank.data_ptr<std::int64_t>() = lead;
     method_->replicas().broadcast(rank, 0, comm::Purpose::Metrics).wait();
@@ -238,8 +239,7 @@ bool Trainer::save(std::int64_t t) {
   meter_.settle(true);
   checkpoint_seconds_ += watch.seconds();
   event_seconds_ += watch.seconds();
-  metrics_seconds_ +=
-      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
+  metrics_seconds_ += meter_.seconds() - seconds_before;
   return saved;
 }
 

@@ -25,7 +25,9 @@ class Hosts(Runs):
                  "method.sync_dtype=bf16", "method.full_rank_steps=0"),
                 ("fp16", "workers=3", "method.name=ddp", "reducer.dtype=fp16"),
                 ("local_steps", "workers=4", "method.full_phase.sync_every=2",
-                 "method.sync=full", "optimizer={name: sgd, momentum: 0.9}")]:
+                 "method.sync=full", "optimizer={name: sgd, momentum: 0.9}"),
+                ("streaming", "workers=3", "method.name=diloco",
+                 "method.fragments=2", "method.delay=3", "method.mixing=0.5")]:
             workers = int(sets[0][-1])
             self.run_it(name, *sets)
             self.run_it(name + "_mpi", *sets, processes=workers)
@@ -66,6 +68,12 @@ class Hosts(Runs):
                 ("alone", "method.full_phase.sync_every=3", "method.sync=full",
                  "method.warmup_steps=14"),
                 ("budget", "method.rank={rule: budget, ratio: 4}"),
+                ("local_sgd", "method.name=local-sgd", "workers=3",
+                 "method.average=params+moments", "reducer.dtype=bf16"),
+                # Each save finds a fragment under way.
+                ("diloco", "method.name=diloco", "method.sync_every=10",
+                 "method.fragments=2", "method.delay=4",
+                 "method.warmup_steps=3"),
                 ("lenet", "model.name=lenet5", "train.steps=30"),
                 ("resnet", "model.name=resnet18", "model.width=0.1",
                  "train.steps=22", "data.augment=crop-flip"),
@@ -74,11 +82,15 @@ class Hosts(Runs):
         ]:
             self.run_it(name, *sets)
             # As if killed at the save: all that came later is gone.
-            before = self.model(name)
+            before, whole = self.model(name), self.summary(name)["traffic"]
             self.path(name, "summary.json").unlink()
             self.path(name, "model.safetensors").unlink()
             self.resumed(name, *sets)
             self.assertEqual(before, self.model(name), name)
+            parts = self.summary(name)["traffic"]
+            for traffic in (whole, parts):
+                del traffic["by_purpose"]["metrics"]  # saves send some too
+            self.assertEqual(whole, parts, name)
             self.assertEqual(len(self.events(name, "resume")), 1)
 
     def test_every_reducer_has_the_same_bits_everywhere(self):
@@ -111,6 +123,9 @@ class Hosts(Runs):
                 ("doubled", 2, 4, []),
                 ("alone", 4, 1, ["method.sync=only-b"]),
                 ("ddp", 3, 2, ["method.name=ddp"]),
+                ("local_sgd", 3, 2, ["method.name=local-sgd"]),
+                ("diloco", 2, 4, ["method.name=diloco", "method.fragments=2",
+                                  "method.delay=3"]),
                 ("local_steps", 2, 4, ["method.full_phase.sync_every=2",
                                        "method.warmup_steps=24"])]:
             sets = [*sets, "train.steps=0", "train.epochs=0.5", "data.batch_size=64"]

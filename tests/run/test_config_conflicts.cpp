@@ -97,6 +97,26 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:2:10: error: method.warmup_steps: a warm-up of 100 % leaves no "
       "factored phase in a run of 50 steps"}},
+    {"local_steps_after_the_run",
+     "train: {epochs: 3}\nmethod: {name: local-sgd, warmup_steps: 3 epochs}\n",
+     {},
+     {"c.yaml:2:27: error: method.warmup_steps: a warm-up of 3 epochs leaves no "
+      "local step in a run of 3 epochs"}},
+    {"more_fragments_than_steps",
+     "method:\n  name: diloco\n  sync_every: 4\n  fragments: 5\n",
+     {},
+     {"c.yaml:4:3: error: method.fragments: expected at most method.sync_every "
+      "(4 steps), got 5"}},
+    {"delay_beyond_the_next_fragment",
+     "method:\n  name: diloco\n  sync_every: 10\n  fragments: 3\n",
+     {"method.delay=4"},
+     {"--set method.delay=4: error: method.delay: expected less than "
+      "method.sync_every / method.fragments (10 steps / 3), got 4"}},
+    {"delay_of_a_round",
+     "method: {name: diloco, sync_every: 10, delay: 10}\n",
+     {},
+     {"c.yaml:1:40: error: method.delay: expected less than method.sync_every / "
+      "method.fragments (10 steps), got 10"}},
     {"fresh_without_weights",
      "model: {fresh: [fc1]}\n",
      {},

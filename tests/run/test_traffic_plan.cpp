@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <string>
+
 #include "comm/run_workers.h"
 #include "run/plan.h"
 #include "run/trainer.h"
@@ -23,6 +26,29 @@ struct Case {
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
   const char* svd = "auto";
 };
+
+// Trains, and compares what each worker sent with what was planned.
+void expect_plan_is_meter(const RunOptions& o, const data::Dataset& dataset) {
+  const auto workers = static_cast<int>(o.workers);
+  std::vector<WorkerFigures> figures;
+  std::mutex mutex;
+  comm::run_workers(workers, 60, [&](comm::Communicator& world) {
+    TrainResult result = train_worker(world, {o, dataset, {}, at::kCPU});
+    const std::lock_guard lock(mutex);
+    figures = result.workers;
+  });
+
+  const RunLength length = run_length(o, dataset.train.size());
+  const methods::ModelSizes sizes =
+      model_sizes(o, input_shape(dataset))->sizes;
+  for (int r = 0; r < workers; ++r) {
+    const methods::TrafficPlan plan = methods::plan_traffic(
+        o.method, o.reducer, sizes, workers, r, length);
+    const TrafficSplit& seen = figures[static_cast<std::size_t>(r)].traffic;
+    EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
+    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
+  }
+}
 
 class Traffic : public ::testing::TestWithParam<Case> {};
 
@@ -49,27 +75,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.train.steps = c.steps;
   o.train.threads = 1;
   o.evaluate.every = Duration::steps(0);
-  const data::Dataset dataset = testing::toy_dataset(256);
-
-  std::vector<WorkerFigures> figures;
-  std::mutex mutex;
-  comm::run_workers(c.workers, 60, [&](comm::Communicator& world) {
-    TrainResult result =
-        train_worker(world, {o, dataset, {}, at::kCPU});
-    const std::lock_guard lock(mutex);
-    figures = result.workers;
-  });
-
-  const RunLength length = run_length(o, dataset.train.size());
-  const methods::ModelSizes sizes =
-      model_sizes(o, input_shape(dataset))->sizes;
-  for (int r = 0; r < c.workers; ++r) {
-    const methods::TrafficPlan plan = methods::plan_traffic(
-        o.method, o.reducer, sizes, c.workers, r, length);
-    const TrafficSplit& seen = figures[static_cast<std::size_t>(r)].traffic;
-    EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
-    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
-  }
+  expect_plan_is_meter(o, testing::toy_dataset(256));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -106,6 +112,121 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             18,
             "randomized"}));
+
+struct LocalCase {
+  const char* name;
+  const char* method;
+  int workers;
+  int warmup, interval, fragments, delay, steps;
+  const char* dtype;
+  const char* average = "params";
+  const char* optimizer = "adamw";
+  const char* model = "mlp";
+};
+
+class LocalTraffic : public ::testing::TestWithParam<LocalCase> {};
+
+TEST_P(LocalTraffic, PlanEqualsMeter) {
+  const LocalCase c = GetParam();
+  RunOptions o;
+  o.workers = c.workers;
+  o.data.batch_size = 4;
+  o.model.name = c.model;
+  o.model.hidden = {24, 20, 18};
+  o.model.width = 0.1;
+  o.method.name = c.method;
+  o.method.warmup_steps = Duration::steps(c.warmup);
+  o.method.sync_every = Duration::steps(c.interval);
+  o.method.fragments = c.fragments;
+  o.method.delay = c.delay;
+  o.method.average = c.average;
+  o.optimizer.name = c.optimizer;
+  o.optimizer.lr = 1e-3;
+  o.reducer.dtype = c.dtype;
+  o.reducer.bucket_mb = 0.002;
+  o.train.steps = c.steps;
+  o.train.threads = 1;
+  o.evaluate.every = Duration::steps(0);
+  const bool image = std::string(c.model) != "mlp";
+  expect_plan_is_meter(
+      o,
+      image ? testing::toy_dataset(64, 1, 16) : testing::toy_dataset(256));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    LocalTraffic,
+    ::testing::Values(
+        LocalCase{"average", "local-sgd", 3, 0, 4, 1, 0, 13, "fp32"},
+        LocalCase{"ends_with_a_meeting", "local-sgd", 4, 0, 4, 1, 0, 12, "fp32"},
+        LocalCase{"warm_up_fp16", "local-sgd", 4, 5, 3, 1, 0, 16, "fp16"},
+        LocalCase{"no_meeting", "local-sgd", 2, 3, 50, 1, 0, 9, "bf16"},
+        LocalCase{
+            "moments",
+            "local-sgd",
+            4,
+            2,
+            3,
+            1,
+            0,
+            11,
+            "fp32",
+            "params+moments"},
+        LocalCase{
+            "moments_fp16",
+            "local-sgd",
+            3,
+            0,
+            5,
+            7,  // not its key
+            0,
+            11,
+            "fp16",
+            "params+moments"},
+        LocalCase{
+            "moment_bf16",
+            "local-sgd",
+            2,
+            0,
+            2,
+            1,
+            0,
+            7,
+            "bf16",
+            "params+moments",
+            "sgd"},
+        LocalCase{"alone", "diloco", 1, 2, 3, 2, 1, 9, "fp32"},
+        LocalCase{"outer", "diloco", 4, 3, 4, 1, 0, 17, "bf16"},
+        LocalCase{"delayed", "diloco", 3, 0, 5, 1, 4, 16, "fp32"},
+        LocalCase{"fragments", "diloco", 4, 1, 7, 3, 0, 23, "fp32"},
+        LocalCase{"streaming", "diloco", 4, 2, 9, 4, 2, 31, "fp16"},
+        LocalCase{
+            "statistics",
+            "diloco",
+            2,
+            1,
+            4,
+            2,
+            1,
+            8,
+            "fp32",
+            "params",
+            "sgd",
+            "resnet18"},
+        LocalCase{
+            "statistics_moments",
+            "local-sgd",
+            2,
+            1,
+            3,
+            1,
+            0,
+            6,
+            "bf16",
+            "params+moments",
+            "sgd",
+            "resnet18"}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace abtrain::run

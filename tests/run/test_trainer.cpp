@@ -207,7 +207,7 @@ TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp"));
+INSTANTIATE_TEST_SUITE_P(Methods, NonFinite, ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
 
 TEST(Trainer, TooSmallATrainingSetIsNamed) {
   RunOptions o = toy_options(4, "2");

@@ -1,0 +1,61 @@
+#include "comm/traffic.h"
+#include "compress/average.h"
+#include "compress/gradient_exchange.h"
+#include "methods/fragment.h"
+#include "methods/local_plan.h"
+#include "methods/traffic_plan.h"
+
+namespace abtrain::methods {
+
+TrafficPlan plan_local_traffic(
+    const MethodOptions& options,
+    const compress::ReducerOptions& reducer,
+    const ModelSizes& sizes,
+    int workers,
+    int rank,
+    const RunLength& run) {
+  const LocalPlan plan = make_local_plan(options, run);
+  const auto all_reduce = [&](std::int64_t numel, std::int64_t size) {
+    return comm::all_reduce_bytes(numel, size, workers, rank);
+  };
+  TrafficPlan result;
+
+  const compress::ExchangePlan gradients(reducer, sizes.dense);
+  const std::int64_t first = gradients.bytes(workers, rank, 0);
+  result.full_step = gradients.bytes(workers, rank, reducer.dense_steps);
+  for (std::int64_t t = 0; t < plan.warmup; ++t) {
+    result.total += t < reducer.dense_steps ? first : result.full_step;
+  }
+
+  const auto wire = static_cast<std::int64_t>(
+      c10::elementSize(compress::plain_dtype(reducer)));
+  const bool half = compress::plain_dtype(reducer) == at::kHalf;
+  const bool with_moments =
+      options.name == "local-sgd" && options.average == "params+moments";
+  const std::int64_t buffers = all_reduce(sizes.buffers, 4);
+  // What goes with the last fragment of a round.
+  const std::int64_t rest =
+      buffers +
+      (with_moments
+           ? all_reduce(sizes.moments * sizes.parameters, half ? 4 : wire)
+           : 0);
+  std::vector<compress::ExchangePlan> exchanges;
+  result.sync = rest;
+  for (Fragment& fragment :
+       cut_fragments(sizes.dense, sizes.weights, plan.fragments)) {
+    exchanges.emplace_back(reducer, std::move(fragment.slots));
+    result.sync += exchanges.back().bytes(workers, rank, reducer.dense_steps);
+  }
+  for (std::int64_t t = 1; t < plan.steps; ++t) {
+    if (const auto f = plan.begins_after(t)) {
+      result.total +=
+          exchanges[static_cast<std::size_t>(*f)].bytes(workers, rank, t) +
+          (plan.ends_round(*f) ? rest : 0);
+    }
+  }
+  // The end.
+  result.total += all_reduce(sizes.parameters, wire) + buffers;
+  return result;
+}
+
+}  // namespace abtrain::methods

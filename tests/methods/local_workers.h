@@ -1,0 +1,175 @@
+// Workers of a method with local steps, without data: a step adds small random
+// numbers to what a worker trains, its own in each step.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randn.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "comm/meter.h"
+#include "comm/run_workers.h"
+#include "methods/local_training.h"
+
+namespace abtrain::testing {
+
+class QuietObserver : public methods::Observer {
+ public:
+  void decomposed(std::int64_t, const std::vector<methods::LayerRank>&, double)
+      override {}
+  void synchronised(std::int64_t step, const std::string& mode, double)
+      override {
+    events.emplace_back(step, mode);
+  }
+  void compressed(std::int64_t step, const compress::Evaluation&) override {
+    evaluated.push_back(step);
+  }
+  void add_svd_seconds(double) override {}
+
+  std::vector<std::pair<std::int64_t, std::string>> events;
+  std::vector<std::int64_t> evaluated;
+};
+
+struct LocalRun {
+  methods::MethodOptions method;
+  compress::ReducerOptions reducer;
+  optim::OptimizerOptions optimizer;
+  std::int64_t steps = 30;
+  std::string model = "mlp";
+};
+
+class LocalWorker {
+ public:
+  LocalWorker(const LocalRun& run, comm::Communicator& world)
+      : run_(run),
+        world_(comm::metered(world, "world", meter)),
+        model(nn::make_model(model_options(), shape())),
+        optimizer_(optim::make_optimizer(run.optimizer)),
+        length_{run.steps, run.steps},
+        schedule_(optim::ScheduleOptions{}, 0.1, length_) {
+    model->initialise("kaiming", 5);
+    method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
+        *model,
+        *world_,
+        *optimizer_,
+        schedule_,
+        run_.method,
+        run_.reducer,
+        length_,
+        11,
+        observer});
+  }
+
+  // Steps [from, to): each changes values, moments and running statistics.
+  void go(std::int64_t from, std::int64_t to) {
+    const at::NoGradGuard no_grad;
+    for (std::int64_t t = from; t < to; ++t) {
+      method->block().zero_gradients();
+      method->reduce_gradients(t);
+      auto& block = method->block();
+      // In the warm-up all take the same step.
+      const int rank = method->phase_name() == "full" ? 99 : world_->rank();
+      block.values().add_(noise(rank, t, 0, block.numel()));
+      block.moments().add_(noise(rank, t, 1, block.moments().numel()));
+      for (const nn::NamedBuffer& b : model->buffers()) {
+        b.tensor->add_(noise(world_->rank(), t, 2, b.tensor->numel())
+                           .view(b.tensor->sizes()));
+      }
+      method->after_step(t + 1);
+    }
+  }
+
+  static at::Tensor
+  noise(int rank, std::int64_t t, int what, std::int64_t numel) {
+    return at::randn(
+               {numel},
+               at::detail::createCPUGenerator(
+                   static_cast<std::uint64_t>((rank * 1000 + t) * 3 + what)),
+               at::kFloat)
+        .mul_(0.01);
+  }
+
+  // Everything that training goes on from.
+  std::vector<at::Tensor> all() {
+    std::vector<at::Tensor> tensors = {
+        method->block().values().clone(), method->block().moments().clone()};
+    for (const nn::NamedBuffer& b : model->buffers()) {
+      tensors.push_back(b.tensor->clone());
+    }
+    return tensors;
+  }
+
+  // A copy: the state's tensors are those of the method.
+  state::State save() {
+    method->settle();
+    state::State state;
+    state::Archive archive = state::Archive::saving(state);
+    for (const nn::NamedBuffer& b : model->buffers()) {
+      archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+    }
+    method->archive(archive);
+    for (auto* tensors : {&state.own, &state.replicas}) {
+      for (auto& [name, tensor] : *tensors) {
+        tensor = tensor.clone();
+      }
+    }
+    return state;
+  }
+  void load(state::State& state) {
+    state::Archive archive = state::Archive::loading(state);
+    for (const nn::NamedBuffer& b : model->buffers()) {
+      archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+    }
+    method->archive(archive);
+  }
+
+  static nn::InputShape shape() {
+    return {1, 8, 8, 4};
+  }
+  nn::ModelOptions model_options() const {
+    nn::ModelOptions options;
+    options.name = run_.model;
+    options.hidden = {24, 20, 10};
+    options.width = 0.1;
+    return options;
+  }
+
+ private:
+  const LocalRun run_;
+
+ public:
+  comm::TrafficMeter meter;
+
+ private:
+  std::unique_ptr<comm::Communicator> world_;
+
+ public:
+  std::unique_ptr<nn::Model> model;
+  QuietObserver observer;
+
+ private:
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  RunLength length_;
+  optim::Schedule schedule_;
+
+ public:
+  std::unique_ptr<methods::LocalTraining> method;
+};
+
+inline void with_workers(
+    int n,
+    const LocalRun& run,
+    const std::function<void(LocalWorker&, int)>& body) {
+  comm::run_workers(n, 30, [&](comm::Communicator& world) {
+    LocalWorker worker(run, world);
+    body(worker, world.rank());
+  });
+}
+
+}  // namespace abtrain::testing

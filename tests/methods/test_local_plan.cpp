@@ -1,0 +1,212 @@
+// When and what methods of local steps synchronise.
+#include "methods/local_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "methods/fragment.h"
+
+namespace abtrain::methods {
+namespace {
+
+// Step -> fragment, written down round by round.
+std::map<std::int64_t, std::int64_t> timeline(const LocalPlan& plan) {
+  std::map<std::int64_t, std::int64_t> events;
+  for (std::int64_t round = 0; round < 40; ++round) {
+    for (std::int64_t f = 0; f < plan.fragments; ++f) {
+      const std::int64_t t = plan.warmup + round * plan.interval +
+                             (f + 1) * plan.interval / plan.fragments;
+      if (t + plan.delay < plan.steps) {
+        EXPECT_EQ(events.count(t), 0U);
+        events[t] = f;
+      }
+    }
+  }
+  return events;
+}
+
+TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
+  for (std::int64_t w = 0; w <= 5; ++w) {
+    for (std::int64_t h = 1; h <= 9; ++h) {
+      for (std::int64_t f = 1; f <= h; ++f) {
+        for (std::int64_t d = 0; d * f < h; ++d) {
+          const LocalPlan plan{w, h, f, d, 31};
+          const auto expected = timeline(plan);
+          std::int64_t free = 0;  // when the last one was applied
+          for (std::int64_t t = 0; t <= 31; ++t) {
+            const auto now = plan.begins_after(t);
+            const auto found = expected.find(t);
+            ASSERT_EQ(now.has_value(), found != expected.end())
+                << "W " << w << " H " << h << " F " << f << " D " << d << " t "
+                << t;
+            if (now) {
+              EXPECT_EQ(*now, found->second);
+              EXPECT_GE(t, free);  // one under way
+              free = t + d;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+MethodOptions diloco(double interval, std::int64_t fragments, int delay) {
+  MethodOptions o;
+  o.name = "diloco";
+  o.warmup_steps = Duration::percent(10);
+  o.sync_every = Duration::steps(interval);
+  o.fragments = fragments;
+  o.delay = delay;
+  return o;
+}
+
+std::string error_of(const MethodOptions& options) {
+  try {
+    make_local_plan(options, {100, 200});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LocalPlan, ReadsTheOptions) {
+  const LocalPlan plan = make_local_plan(diloco(12, 3, 3), {100, 200});
+  EXPECT_EQ(plan.warmup, 20);
+  EXPECT_EQ(plan.interval, 12);
+  EXPECT_EQ(plan.fragments, 3);
+  EXPECT_EQ(plan.delay, 3);
+  EXPECT_EQ(plan.steps, 200);
+  MethodOptions local = diloco(12, 3, 3);
+  local.name = "local-sgd";  // whose models are never cut
+  EXPECT_EQ(make_local_plan(local, {100, 200}).fragments, 1);
+  EXPECT_EQ(make_local_plan(local, {100, 200}).delay, 0);
+}
+
+TEST(LocalPlan, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(
+      error_of(diloco(4, 5, 0)),
+      "method.fragments: expected at most method.sync_every (4 steps), got 5");
+  EXPECT_EQ(error_of(diloco(10, 3, 3)), "");
+  EXPECT_EQ(
+      error_of(diloco(10, 3, 4)),
+      "method.delay: expected less than method.sync_every / method.fragments "
+      "(10 / 3 steps), got 4");
+  EXPECT_EQ(
+      error_of(diloco(10, 1, 10)),
+      "method.delay: expected less than method.sync_every / method.fragments "
+      "(10 / 1 steps), got 10");
+  MethodOptions late = diloco(10, 1, 0);
+  late.warmup_steps = Duration::epochs(2);
+  EXPECT_EQ(
+      error_of(late),
+      "method.warmup_steps: a warm-up of 200 steps leaves no local step in a "
+      "run of 200");
+}
+
+// Layers of these sizes, each a weight and (but the first) a bias of 3; the
+// first parameter stands before all weights. Weights come first in the buffer.
+std::vector<compress::Slot> slots_of(const std::vector<std::int64_t>& sizes) {
+  std::vector<compress::Slot> slots;
+  std::int64_t offset = 0;
+  const auto add = [&](std::string name, std::int64_t numel, int position) {
+    slots.push_back({std::move(name), offset, {numel}, position});
+    offset += numel;
+  };
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    add(str("w", i), sizes[i], i == 0 ? 1 : static_cast<int>(2 * i));
+  }
+  add("first", 3, 0);
+  for (std::size_t i = 1; i < sizes.size(); ++i) {
+    add(str("b", i), 3, static_cast<int>(2 * i + 1));
+  }
+  return slots;
+}
+
+// The smallest largest part, by trying all cuts.
+std::int64_t
+best(const std::vector<std::int64_t>& sizes, std::size_t from, int parts) {
+  std::int64_t sum = 0;
+  std::int64_t least = std::int64_t{1} << 40;
+  for (std::size_t i = from; i < sizes.size(); ++i) {
+    sum += sizes[i] + 3;
+    if (parts == 1) {
+      least = sum;
+    } else if (i + 1 < sizes.size()) {
+      least = std::min(least, std::max(sum, best(sizes, i + 1, parts - 1)));
+    }
+  }
+  return parts == 1 ? sum : least;
+}
+
+TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
+  const std::vector<std::vector<std::int64_t>> models = {
+      {5},
+      {1, 1},
+      {7, 1, 1, 1, 9},
+      {100, 3, 3, 3, 3, 3, 3, 80, 2, 2},
+      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
+  for (const auto& sizes : models) {
+    const auto slots = slots_of(sizes);
+    const auto layers = static_cast<std::int64_t>(sizes.size());
+    for (std::int64_t count = 1; count <= layers; ++count) {
+      const auto fragments = cut_fragments(slots, layers, count);
+      ASSERT_EQ(static_cast<std::int64_t>(fragments.size()), count);
+      std::int64_t largest = 0;
+      int last = -1;  // position
+      std::size_t tensors = 0;
+      for (const Fragment& fragment : fragments) {
+        largest = std::max(largest, fragment.numel);
+        std::int64_t numel = 0;
+        std::vector<int> positions;
+        for (const compress::Slot& slot : fragment.slots) {
+          EXPECT_EQ(slot.offset, numel);
+          numel += slot.numel();
+          positions.push_back(slot.position);
+        }
+        EXPECT_EQ(numel, fragment.numel);
+        std::ranges::sort(positions);
+        ASSERT_FALSE(positions.empty());
+        EXPECT_EQ(positions.front(), last + 1);  // neighbours
+        EXPECT_EQ(positions.front() % 2, 0);  // a weight, or the first of all
+        last = positions.back();
+        tensors += fragment.slots.size();
+        // The ranges are the slots' places in the buffer, in their order.
+        std::vector<std::int64_t> places, wanted;
+        for (const compress::Range& range : fragment.ranges) {
+          for (std::int64_t k = 0; k < range.size; ++k) {
+            places.push_back(range.begin + k);
+          }
+        }
+        for (const compress::Slot& slot : fragment.slots) {
+          const auto original =
+              std::ranges::find(slots, slot.name, &compress::Slot::name);
+          for (std::int64_t k = 0; k < slot.numel(); ++k) {
+            wanted.push_back(original->offset + k);
+          }
+        }
+        EXPECT_EQ(places, wanted);
+      }
+      EXPECT_EQ(tensors, slots.size());
+      EXPECT_EQ(largest, best(sizes, 0, static_cast<int>(count)));
+    }
+  }
+}
+
+TEST(Fragments, MoreThanLayersAreRefused) {
+  try {
+    cut_fragments(slots_of({4, 4, 4}), 3, 4);
+    FAIL() << "it was cut";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        error.what(),
+        "method.fragments: expected at most the 3 layers of the model, got 4");
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::methods

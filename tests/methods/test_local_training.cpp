@@ -1,0 +1,516 @@
+// Training with local steps against a re-computation in float64, and its state.
+#include "methods/local_training.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "local_workers.h"
+
+namespace abtrain::methods {
+namespace {
+
+using testing::LocalRun;
+using testing::LocalWorker;
+using testing::with_workers;
+
+// torch.optim.SGD(nesterov=True), from PyTorch's Python.
+TEST(OuterStep, HasPyTorchsValues) {
+  const std::array<std::array<float, 4>, 3> gradients = {
+      {{0.1F, -0.2F, 0.3F, 0},
+       {0.05F, 0.4F, -0.3F, 0},
+       {-0.6F, 0.1F, 0.2F, 1}}};
+  struct Case {
+    OuterSgd sgd;
+    std::array<std::array<float, 4>, 3> wanted;
+  };
+  const std::vector<Case> cases = {
+      {{0.7, 0.9},
+       {{{0.866999984F, -1.733999968F, 0.101000011F, 0},
+         {0.743799984F, -2.152600050F, 0.329900026F, 0},
+         {1.462419987F, -2.410340071F, 0.080910020F, -1.329999924F}}}},
+      {{0.5, 0.25},
+       {{{0.9375F, -1.875F, 0.3125F, 0},
+         {0.903124988F, -2.118750095F, 0.490625024F, 0},
+         {1.275781274F, -2.192187548F, 0.372656286F, -0.625F}}}}};
+  for (const Case& c : cases) {
+    at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F, 0.0F});
+    at::Tensor velocity = at::zeros({4});
+    for (std::size_t k = 0; k < 3; ++k) {
+      const at::Tensor change =
+          at::tensor(at::ArrayRef<float>(gradients[k].data(), 4)).neg();
+      outer_step(c.sgd, x, change, velocity);
+      const at::Tensor wanted =
+          at::tensor(at::ArrayRef<float>(c.wanted[k].data(), 4));
+      EXPECT_TRUE(at::allclose(x, wanted, 0, 3e-7)) << x << wanted;
+    }
+  }
+}
+
+TEST(OuterStep, WithoutMomentumAndRateOneIsTheMean) {
+  at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F});
+  outer_step({1, 0}, x, at::tensor({0.25F, 1.0F, -4.0F}), at::Tensor());
+  EXPECT_TRUE(at::equal(x, at::tensor({1.25F, -1.0F, -3.5F})));
+}
+
+LocalRun local_sgd(std::int64_t warmup, double interval) {
+  LocalRun run;
+  run.method.name = "local-sgd";
+  run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+  run.method.sync_every = Duration::steps(interval);
+  return run;
+}
+
+LocalRun diloco(
+    std::int64_t warmup,
+    double interval,
+    std::int64_t fragments = 1,
+    std::int64_t delay = 0,
+    double mixing = 1) {
+  LocalRun run = local_sgd(warmup, interval);
+  run.method.name = "diloco";
+  run.method.fragments = fragments;
+  run.method.delay = delay;
+  run.method.mixing = mixing;
+  return run;
+}
+
+LocalRun with_dtype(LocalRun run, const std::string& dtype) {
+  run.reducer.dtype = dtype;
+  return run;
+}
+
+// All workers at once, in float64, a number at a time where it differs.
+class Reference {
+ public:
+  Reference(const LocalRun& run, int n, LocalWorker& like) : run_(run), n_(n) {
+    auto& block = like.method->block();
+    x_ = block.values().to(at::kDouble);
+    v_ = at::zeros_like(x_);
+    locals_.assign(static_cast<std::size_t>(n), x_);
+    for (at::Tensor& local : locals_) {
+      local = local.clone();
+    }
+    // Layer of each number, by name; its fragment by the layer.
+    const bool diloco = run.method.name == "diloco";
+    fragments_ = diloco ? run.method.fragments : 1;
+    for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+      const std::string& name = block.parameters()[i].name;
+      const std::string layer = name.substr(0, name.find('.'));
+      if (std::ranges::find(layers_, layer) == layers_.end()) {
+        layers_.push_back(layer);
+      }
+      place_.push_back(
+          {layer, block.offset(i), block.offset(i + 1) - block.offset(i)});
+    }
+  }
+  // fc1 holds most numbers of the network, so each cut leaves it alone.
+  std::int64_t fragment_of(const std::string& layer) const {
+    const auto i = std::ranges::find(layers_, layer) - layers_.begin();
+    if (fragments_ == 1) {
+      return 0;
+    }
+    return std::min<std::int64_t>(i, fragments_ - 1);
+  }
+  void step(std::int64_t t) {
+    const auto& m = run_.method;
+    const auto warmup = std::llround(m.warmup_steps.value);
+    for (int r = 0; r < n_; ++r) {
+      auto& local = locals_[static_cast<std::size_t>(r)];
+      local.add_(LocalWorker::noise(t < warmup ? 99 : r, t, 0, local.numel()));
+    }
+    const std::int64_t done = t + 1;
+    if (done == warmup) {
+      x_ = locals_[0].clone();
+    }
+    const auto h = std::llround(m.sync_every.value);
+    const std::int64_t delay = m.name == "diloco" ? m.delay : 0;
+    const auto begins = [&](std::int64_t f, std::int64_t s) {
+      const std::int64_t local = s - warmup - (f + 1) * h / fragments_;
+      return s > warmup && s + delay < run_.steps && local >= 0 &&
+             local % h == 0;
+    };
+    for (std::int64_t f = 0; f < fragments_; ++f) {
+      if (begins(f, done) && delay == 0) {
+        sent_ = mean() - x_;
+      }
+      if (begins(f, done - delay)) {
+        apply(f);
+      }
+    }
+    for (std::int64_t f = 0; f < fragments_; ++f) {
+      if (begins(f, done)) {
+        sent_ = mean() - x_;
+      }
+    }
+  }
+  void apply(std::int64_t f) {
+    const auto& m = run_.method;
+    const bool diloco = m.name == "diloco";
+    const double lr = diloco ? m.outer_lr : 1;
+    const double momentum = diloco ? m.outer_momentum : 0;
+    const double alpha = diloco ? m.mixing : 1;
+    for (const Place& p : place_) {
+      if (fragment_of(p.layer) != f) {
+        continue;
+      }
+      const auto part = [&](const at::Tensor& flat) {
+        return flat.narrow(0, p.offset, p.numel);
+      };
+      const at::Tensor g = -part(sent_);
+      part(v_).copy_(momentum * part(v_) + g);
+      part(x_).sub_(lr * (g + momentum * part(v_)));
+      for (const at::Tensor& local : locals_) {
+        part(local).copy_(alpha * part(x_) + (1 - alpha) * part(local));
+      }
+    }
+  }
+  at::Tensor mean() const {
+    at::Tensor sum = at::zeros_like(x_);
+    for (const at::Tensor& local : locals_) {
+      sum += local;
+    }
+    return sum / n_;
+  }
+  const at::Tensor& local(int rank) const {
+    return locals_[static_cast<std::size_t>(rank)];
+  }
+
+ private:
+  struct Place {
+    std::string layer;
+    std::int64_t offset, numel;
+  };
+  const LocalRun& run_;
+  int n_;
+  std::int64_t fragments_ = 1;
+  at::Tensor x_, v_, sent_;
+  std::vector<at::Tensor> locals_;
+  std::vector<std::string> layers_;
+  std::vector<Place> place_;
+};
+
+struct Case {
+  std::string name;
+  int workers;
+  LocalRun run;
+  double tolerance = 2e-6;
+};
+
+class LocalSteps : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LocalSteps, FollowTheRecomputationInFloat64) {
+  const Case& c = GetParam();
+  const bool whole = c.run.method.fragments == 1 && c.run.method.mixing == 1;
+  std::mutex mutex;
+  std::vector<at::Tensor> ends(static_cast<std::size_t>(c.workers));
+  with_workers(c.workers, c.run, [&](LocalWorker& w, int rank) {
+    w.method->start();
+    Reference reference(c.run, c.workers, w);
+    std::size_t meetings = 0;
+    for (std::int64_t t = 0; t < c.run.steps; ++t) {
+      w.go(t, t + 1);
+      reference.step(t);
+      ASSERT_TRUE(at::allclose(
+          w.method->block().values().to(at::kDouble),
+          reference.local(rank),
+          0,
+          c.tolerance))
+          << "step " << t + 1;
+      // Equal wherever that is claimed: it throws where they are not.
+      w.method->check_replicas(t + 1);
+      const bool met = w.observer.events.size() > meetings;
+      meetings = w.observer.events.size();
+      const double warmup = c.run.method.warmup_steps.value;
+      EXPECT_EQ(
+          w.method->replicas_agree(t + 1),
+          static_cast<double>(t + 1) <= warmup || (met && whole));
+    }
+    EXPECT_GT(meetings, 0U);
+    w.method->finish(c.run.steps);
+    EXPECT_TRUE(at::allclose(
+        w.method->block().values().to(at::kDouble),
+        reference.mean(),
+        0,
+        c.tolerance));
+    EXPECT_TRUE(w.method->replicas_agree(c.run.steps));
+    w.method->check_replicas(c.run.steps);
+    const std::lock_guard lock(mutex);
+    ends[static_cast<std::size_t>(rank)] = w.method->block().values().clone();
+  });
+  for (const at::Tensor& end : ends) {
+    EXPECT_TRUE(at::equal(end, ends[0]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    LocalSteps,
+    ::testing::Values(
+        Case{"local_sgd", 3, local_sgd(0, 5)},
+        Case{"local_sgd_after_a_warm_up", 2, local_sgd(7, 4)},
+        Case{"local_sgd_each_step", 4, local_sgd(2, 1)},
+        Case{"local_sgd_alone", 1, local_sgd(3, 4)},
+        Case{"local_sgd_fp16", 4, with_dtype(local_sgd(3, 4), "fp16"), 2e-4},
+        Case{"local_sgd_bf16", 2, with_dtype(local_sgd(3, 4), "bf16"), 1e-3},
+        Case{"diloco", 4, diloco(0, 6)},
+        Case{"diloco_after_a_warm_up", 3, diloco(4, 5)},
+        Case{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
+        Case{"diloco_mixed", 2, diloco(0, 5, 1, 0, 0.25)},
+        Case{"two_fragments", 2, diloco(1, 7, 2)},
+        Case{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
+        Case{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),
+    [](const auto& test) { return test.param.name; });
+
+// What is saved anywhere on the way, a fragment under way or not, goes on to
+// the bits of a run that never saved.
+class LocalState : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LocalState, GoesOnToTheSameBits) {
+  const Case& c = GetParam();
+  with_workers(c.workers, c.run, [&](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, c.run.steps);
+    w.method->finish(c.run.steps);
+    const auto wanted = w.all();
+    const auto expect_wanted = [&](LocalWorker& other, std::int64_t t) {
+      const auto seen = other.all();
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_TRUE(at::equal(seen[i], wanted[i]))
+            << "saved after " << t << " steps: tensor " << i;
+      }
+    };
+    // The same communicator carries the other runs, one after another.
+    auto& world = w.method->replicas();
+    LocalWorker saving(c.run, world);
+    saving.method->start();
+    for (std::int64_t t = 0; t < c.run.steps; ++t) {
+      saving.go(t, t + 1);
+      state::State state = saving.save();
+      LocalWorker resumed(c.run, world);
+      resumed.load(state);
+      const auto now = saving.all();
+      const auto loaded = resumed.all();
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        EXPECT_TRUE(at::equal(loaded[i], now[i]));
+      }
+      EXPECT_EQ(
+          resumed.method->replicas_agree(t + 1),
+          saving.method->replicas_agree(t + 1));
+      resumed.go(t + 1, c.run.steps);
+      resumed.method->finish(c.run.steps);
+      expect_wanted(resumed, t + 1);
+    }
+    saving.method->finish(c.run.steps);
+    expect_wanted(saving, -1);
+  });
+}
+
+Case with_statistics(std::string name, LocalRun run) {
+  run.model = "resnet18";
+  run.steps = 12;
+  return {std::move(name), 2, run};
+}
+
+LocalRun with_moments(LocalRun run) {
+  run.method.average = "params+moments";
+  return run;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    LocalState,
+    ::testing::Values(
+        Case{"local_sgd", 2, with_moments(local_sgd(3, 4))},
+        Case{"diloco_fp16", 2, with_dtype(diloco(2, 5, 1, 3), "fp16")},
+        Case{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
+        with_statistics("statistics_under_way", diloco(1, 4, 2, 1))),
+    [](const auto& test) { return test.param.name; });
+
+// Moments travel in fp32 or bf16, statistics in fp32.
+TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
+  for (const bool moments : {false, true}) {
+    for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
+      LocalRun run = with_dtype(local_sgd(0, 3), dtype);
+      run.model = "resnet18";
+      run.method.average = moments ? "params+moments" : "params";
+      with_workers(2, run, [&](LocalWorker& w, int rank) {
+        w.method->start();
+        w.method->block().moments().fill_(1e-9 * (1 + rank));
+        at::Tensor& mean = *w.model->buffers()[0].tensor;
+        mean.fill_(rank == 0 ? 1.0 : 2.0);
+        w.method->after_step(3);
+        const double wanted = moments ? 1.5e-9 : 1e-9 * (1 + rank);
+        const at::Tensor seen = w.method->block().moments().to(at::kDouble);
+        EXPECT_LT(
+            (seen - wanted).abs().max().item<double>(),
+            (dtype == "bf16" && moments ? 1e-2 : 1e-6) * wanted)
+            << dtype;
+        EXPECT_EQ(mean[0].item<float>(), 1.5F);
+        EXPECT_EQ(
+            w.observer.events.back(),
+            (std::pair<std::int64_t, std::string>{
+                3, moments ? "params+moments" : "params"}));
+      });
+    }
+  }
+}
+
+// With fragments the statistics go with the last one of a round.
+TEST(Diloco, AveragesStatisticsOnceARound) {
+  LocalRun run = diloco(0, 4, 2);
+  run.model = "resnet18";
+  with_workers(2, run, [&](LocalWorker& w, int rank) {
+    w.method->start();
+    at::Tensor& mean = *w.model->buffers()[0].tensor;
+    mean.fill_(rank);
+    w.method->after_step(2);
+    EXPECT_EQ(mean[0].item<float>(), static_cast<float>(rank));
+    w.method->after_step(4);
+    EXPECT_EQ(mean[0].item<float>(), 0.5F);
+    EXPECT_EQ(w.observer.events[0].second, "outer, fragment 0");
+    EXPECT_EQ(w.observer.events[1].second, "outer, fragment 1");
+  });
+}
+
+// An evaluation gives what an end would give now, and changes nothing.
+TEST(LocalTraining, MergedIsWhatTheEndGives) {
+  for (const LocalRun& run : {local_sgd(2, 5), diloco(2, 8, 2, 3, 0.5)}) {
+    with_workers(3, run, [&](LocalWorker& w, int) {
+      auto& world = w.method->replicas();
+      w.method->start();
+      for (std::int64_t t = 0; t < run.steps; ++t) {
+        w.go(t, t + 1);
+        const auto before = w.all();
+        const auto sent = w.meter.training_bytes();
+        const auto merged =
+            nn::make_model(w.model_options(), LocalWorker::shape());
+        w.method->merge_into(*merged);
+        EXPECT_EQ(w.meter.training_bytes(), sent);
+        const auto after = w.all();
+        for (std::size_t i = 0; i < before.size(); ++i) {
+          EXPECT_TRUE(at::equal(before[i], after[i]));
+        }
+        at::Tensor mean = w.method->block().values().clone();
+        world.all_reduce(mean, comm::ReduceOp::Mean, comm::Purpose::Metrics)
+            .wait();
+        std::size_t i = 0;
+        for (const nn::NamedWeight& weight : merged->weights()) {
+          EXPECT_TRUE(at::allclose(
+              weight.weight->dense.reshape({-1}),
+              mean.narrow(
+                  0, w.method->block().offset(i), weight.weight->dense.numel()),
+              0,
+              1e-6));
+          ++i;
+        }
+      }
+    });
+  }
+}
+
+// Four workers' state for two: the mean of parameters and moments, and the
+// outer state as it was.
+TEST(LocalTraining, GoesOnWithFewerWorkers) {
+  struct Regroup {
+    LocalRun run;
+    std::int64_t at;
+  };
+  for (const Regroup& c :
+       {Regroup{local_sgd(2, 5), 9},
+        Regroup{diloco(2, 6), 10},
+        Regroup{diloco(2, 6, 2, 2), 10},  // nothing under way
+        Regroup{diloco(2, 6, 2, 2), 12},  // a fragment
+        Regroup{diloco(20, 6), 10}}) {    // in the warm-up
+    std::vector<state::State> states(4);
+    std::vector<std::vector<at::Tensor>> old(4);
+    std::vector<at::Tensor> x(4), velocity(4);
+    with_workers(4, c.run, [&](LocalWorker& w, int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      w.method->start();
+      w.go(0, c.at);
+      states[r] = w.save();
+      // Where a fragment travels: as its end leaves it.
+      old[r] = w.all();
+    });
+    at::Tensor values = at::zeros_like(old[0][0]).to(at::kDouble);
+    at::Tensor moments = at::zeros_like(old[0][1]).to(at::kDouble);
+    for (const auto& tensors : old) {
+      values += tensors[0] / 4.0;
+      moments += tensors[1] / 4.0;
+    }
+    const bool warm =
+        static_cast<double>(c.at) < c.run.method.warmup_steps.value;
+    EXPECT_EQ(states[0].replicas.count("x"), warm ? 0U : 1U);
+    const bool flies = !warm && states[0].values->at("local.fragment") >= 0;
+    const at::Tensor start = warm ? at::Tensor() : states[0].replicas["x"];
+    const at::Tensor moving =
+        warm ? at::Tensor() : states[0].replicas["velocity"];
+    with_workers(2, c.run, [&](LocalWorker& w, int rank) {
+      std::vector<state::State> mine;
+      for (const state::State& s : states) {
+        state::State copy;
+        copy.own = s.own;
+        copy.replicas = s.replicas;
+        *copy.values = *s.values;
+        for (auto* tensors : {&copy.own, &copy.replicas}) {
+          for (auto& [name, tensor] : *tensors) {
+            tensor = tensor.clone();
+          }
+        }
+        mine.push_back(std::move(copy));
+      }
+      w.method->regroup(mine, c.at);
+      EXPECT_EQ(w.method->phase_name(), warm ? "full" : "local");
+      w.method->check_replicas(c.at);
+      EXPECT_TRUE(w.method->replicas_agree(c.at));
+      const at::Tensor now = w.method->block().values();
+      if (!flies) {
+        EXPECT_TRUE(at::allclose(now.to(at::kDouble), values, 0, 1e-6));
+      } else {
+        EXPECT_FALSE(at::allclose(now.to(at::kDouble), values, 0, 1e-6));
+      }
+      EXPECT_TRUE(at::allclose(
+          w.method->block().moments().to(at::kDouble), moments, 0, 1e-6));
+      if (warm) {
+        return;
+      }
+      state::State after = w.save();
+      EXPECT_EQ(after.values->at("local.fragment"), -1);
+      if (!flies) {
+        EXPECT_TRUE(at::equal(after.replicas["x"], start));
+        if (moving.numel() > 0) {
+          EXPECT_TRUE(at::equal(after.replicas["velocity"], moving));
+        }
+      } else {
+        EXPECT_FALSE(at::equal(after.replicas["x"], start));
+      }
+      w.go(c.at, c.run.steps);
+      w.method->finish(c.run.steps);
+      w.method->check_replicas(c.run.steps);
+      EXPECT_GE(rank, 0);
+    });
+  }
+}
+
+// A meeting after t steps is the reducer's step t.
+TEST(LocalTraining, MeetingsAreEvaluatedByTheirStep) {
+  LocalRun run = local_sgd(4, 3);
+  run.reducer.evaluate_every = 5;
+  with_workers(2, run, [](LocalWorker& w, int) {
+    w.method->start();
+    w.go(0, 30);
+    // Step 0 of the warm-up; then those of 7, 10, ... that 5 divides.
+    EXPECT_EQ(w.observer.evaluated, (std::vector<std::int64_t>{1, 10, 25}));
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::methods
