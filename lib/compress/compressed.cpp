@@ -94,6 +94,11 @@ Rounds CompressedReducer::reduce(Job job) {
     plain = group.all_reduce(wire, comm::ReduceOp::Sum, job.purpose);
   }
 
+  std::optional<Rounds> rounds;
+  at::Tensor estimate;
+  // Where the tensors are neighbours the estimate is written in their place.
+  const bool in_place = packed.ranges.size() == 1;
+  bool more = false;
   if (!is_dense(job.step) && packed.numel > 0) {
     if (!state.residual.defined()) {
       state.residual = at::zeros({packed.numel}, options);
@@ -101,26 +106,15 @@ Rounds CompressedReducer::reduce(Job job) {
     // From a checkpoint it comes on the CPU.
     state.residual = state.residual.to(job.gradients.device());
     accumulate(packed, state.residual, job.gradients);
-    // Where the tensors are neighbours the estimate is written in their place.
-    const bool in_place = packed.ranges.size() == 1;
-    const at::Tensor estimate = in_place
+    estimate = in_place
         ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
         : at::empty({packed.numel}, options);
-    Rounds rounds = exchange(
-        {&packed, state.residual, estimate, &group, job.purpose, job.step});
-    while (rounds.resume()) {
-      co_yield rounds.take_pending();
-    }
-    at = 0;
-    for (const Range& range : packed.ranges) {
-      if (!in_place) {
-        at::Tensor to = job.gradients.narrow(0, range.begin, range.size);
-        to.copy_(estimate.narrow(0, at, range.size));
-      }
-      at += range.size;
-    }
+    rounds.emplace(exchange(
+        {&packed, state.residual, estimate, &group, job.purpose, job.step}));
+    more = rounds->resume();
   }
 
+  // Sent first, there first.
   co_yield std::move(plain);
   at = 0;
   for (const Range& range : rest) {
@@ -128,6 +122,19 @@ Rounds CompressedReducer::reduce(Job job) {
         wire.narrow(0, at, range.size),
         1.0f,
         job.gradients.narrow(0, range.begin, range.size));
+    at += range.size;
+  }
+
+  while (more) {
+    co_yield rounds->take_pending();
+    more = rounds->resume();
+  }
+  at = 0;
+  for (const Range& range : packed.ranges) {
+    if (rounds && !in_place) {
+      at::Tensor to = job.gradients.narrow(0, range.begin, range.size);
+      to.copy_(estimate.narrow(0, at, range.size));
+    }
     at += range.size;
   }
 }

@@ -236,7 +236,7 @@ void GradientExchange::archive(
 
 ExchangePlan::ExchangePlan(
     const ReducerOptions& options, std::vector<Slot> slots)
-    : reducer_(make_reducer(options, 0)) {
+    : dense_steps_(options.dense_steps), reducer_(make_reducer(options, 0)) {
   std::vector<Bucket> buckets =
       make_buckets(std::move(slots), options.bucket_mb);
   buckets_ = buckets.size();
@@ -245,11 +245,25 @@ ExchangePlan::ExchangePlan(
 
 std::int64_t ExchangePlan::bytes(
     int members, int rank, std::int64_t step) const {
-  std::int64_t total = 0;
-  for (std::size_t b = 0; b < buckets_; ++b) {
-    total += reducer_->bytes(b, members, rank, step);
+  const std::int64_t place = step < dense_steps_
+      ? -1
+      : (step - dense_steps_) % reducer_->period();
+  const auto [known, is_new] =
+      known_.try_emplace({members, rank, place}, std::int64_t{0});
+  if (is_new) {
+    for (std::size_t b = 0; b < buckets_; ++b) {
+      known->second += reducer_->bytes(b, members, rank, step);
+    }
   }
-  return total;
+  return known->second;
+}
+
+std::int64_t ExchangePlan::usual_bytes(int members, int rank) const {
+  std::int64_t total = 0;
+  for (std::int64_t k = 0; k < reducer_->period(); ++k) {
+    total += bytes(members, rank, dense_steps_ + k);
+  }
+  return total / reducer_->period();
 }
 
 }  // namespace abtrain::compress

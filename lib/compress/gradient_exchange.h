@@ -11,9 +11,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -111,10 +114,15 @@ class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
   std::int64_t bytes(int members, int rank, std::int64_t step) const;
+  // The mean of the steps past `dense_steps`.
+  std::int64_t usual_bytes(int members, int rank) const;
 
  private:
+  std::int64_t dense_steps_;
   std::unique_ptr<Reducer> reducer_;
   std::size_t buckets_;
+  // What was worked out, by (members, rank, place in the period; -1: dense).
+  mutable std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
 };
 
 }  // namespace abtrain::compress

@@ -1,6 +1,7 @@
 // Signs with a scale, error feedback on both sides (1-bit Adam's communication,
 // Tang et al., 2021, algorithm 1, here of gradients). docs/methods/onebit.md.
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <map>
@@ -73,6 +74,9 @@ class OneBit : public CompressedReducer {
     return !is_fresh(step) ? 0 : bits_of(packed, true) - bits_of(packed, false);
   }
 
+  std::int64_t period() const override {
+    return kMaskEvery;
+  }
   void forget() override {
     states_.clear();
   }
@@ -124,15 +128,26 @@ class OneBit : public CompressedReducer {
     return state;
   }
 
-  // Nothing is alive until the first mask: what comes before it waits in the
-  // residual. What a group of another size has left is of no use.
+  // Until the first mask, in the middle of a run, all numbers may be alive.
+  static at::Tensor all_alive(const ops::CodeBlocks& blocks) {
+    const at::Tensor alive = at::full({blocks.groups()}, -1, at::kInt);
+    auto* words = reinterpret_cast<std::uint32_t*>(alive.data_ptr<int>());
+    for (std::int64_t b = 0; b < blocks.size(); ++b) {
+      if (const auto rest = blocks.host()[b].count % kernels::kGroup) {
+        words[blocks.groups_before(b + 1) - 1] = (1u << rest) - 1;
+      }
+    }
+    return alive;
+  }
+
+  // What a group of another size has left is of no use.
   static void
   prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
     if (!state.server.defined() || state.server.numel() != span) {
       state.server = at::zeros({span}, options);
     }
     if (!state.alive.defined()) {
-      state.alive = at::zeros({state.blocks.groups()}, options.dtype(at::kInt));
+      state.alive = all_alive(state.blocks);
     }
     state.server = state.server.to(options.device());
     state.alive = state.alive.to(options.device());

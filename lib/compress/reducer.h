@@ -45,6 +45,10 @@ class Reducer {
   // say, whatever the collective makes of it.
   virtual std::int64_t payload_bits(
       std::size_t bucket, int members, std::int64_t step) const = 0;
+  // Past `dense_steps` bytes and payload come back after so many steps.
+  virtual std::int64_t period() const {
+    return 1;
+  }
   // For reports: "plain bf16".
   virtual std::string name() const = 0;
   // What it keeps from step to step, after bind().

@@ -49,11 +49,11 @@ class Planner {
   }
 
   TrafficPlan ddp(std::int64_t steps) const {
-    const StepBytes step = step_bytes(reducer_, sizes_.dense, workers_, rank_);
+    const compress::ExchangePlan gradients(reducer_, sizes_.dense);
     TrafficPlan plan;
-    plan.full_step = step.of(reducer_.dense_steps);
+    plan.full_step = gradients.usual_bytes(workers_, rank_);
     for (std::int64_t t = 0; t < steps; ++t) {
-      plan.total += step.of(t);
+      plan.total += gradients.bytes(workers_, rank_, t);
     }
     plan.total += buffers();
     return plan;
@@ -68,16 +68,14 @@ class Planner {
     const PhasePlan phases = make_phase_plan(options_, run);
     const std::int64_t local = options_.full_phase.sync_every;
     TrafficPlan plan;
-    const StepBytes full_step = local > 1
-        ? StepBytes{}
-        : step_bytes(full_reducer_, sizes_.dense, workers_, rank_);
-    const StepBytes ab_step = step_bytes(
-        reducer_,
-        groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b,
-        groups.group_size,
-        rank_ % groups.group_size);
-    plan.full_step = full_step.of(full_reducer_.dense_steps);
-    plan.ab_step = ab_step.of(reducer_.dense_steps);
+    const compress::ExchangePlan full(
+        full_reducer_,
+        local > 1 ? std::vector<compress::Slot>() : sizes_.dense);
+    const compress::ExchangePlan inside(
+        reducer_, groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b);
+    const int place = rank_ % groups.group_size;
+    plan.full_step = full.usual_bytes(workers_, rank_);
+    plan.ab_step = inside.usual_bytes(groups.group_size, place);
     plan.sync =
         FactorExchange::bytes_sent(groups, rank_, a_, b_, sync_element_) +
         all_reduce(dense_ * (1 + sizes_.moments), sync_element_) + buffers();
@@ -87,7 +85,9 @@ class Planner {
     std::int64_t switched_at = -1;
     for (std::int64_t t = 0; t <= run.steps; ++t) {
       if (t > 0) {
-        plan.total += (phase == Phase::Ab ? ab_step : full_step).of(t - 1);
+        plan.total += phase == Phase::Ab
+            ? inside.bytes(groups.group_size, place, t - 1)
+            : full.bytes(workers_, rank_, t - 1);
       }
       const Switch now = switch_after(phases, t, phase);
       if (t > 0 && phase == Phase::Full && local > 1) {
@@ -124,26 +124,6 @@ class Planner {
   }
 
  private:
-  // Of a step's gradients: in the first steps, and then.
-  struct StepBytes {
-    std::int64_t dense = 0;
-    std::int64_t later = 0;
-    std::int64_t dense_steps = 0;
-    std::int64_t of(std::int64_t t) const {
-      return t < dense_steps ? dense : later;
-    }
-  };
-  static StepBytes step_bytes(
-      const compress::ReducerOptions& reducer,
-      const std::vector<compress::Slot>& slots,
-      int members,
-      int rank) {
-    const compress::ExchangePlan plan(reducer, slots);
-    return {
-        plan.bytes(members, rank, 0),
-        plan.bytes(members, rank, reducer.dense_steps),
-        reducer.dense_steps};
-  }
   static std::int64_t element(const std::string& dtype) {
     return dtype == "fp32" ? 4 : 2;
   }

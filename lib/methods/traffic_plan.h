@@ -31,7 +31,7 @@ struct ModelSizes {
 
 // Per event, sent by one worker; metrics not counted.
 struct TrafficPlan {
-  // A step's gradients, past reducer.dense_steps.
+  // A step's gradients: the mean past reducer.dense_steps.
   std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
   // Factors, dense parameters, moments, statistics; of diloco all fragments of a

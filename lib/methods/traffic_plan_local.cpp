@@ -21,10 +21,9 @@ TrafficPlan plan_local_traffic(
   TrafficPlan result;
 
   const compress::ExchangePlan gradients(reducer, sizes.dense);
-  const std::int64_t first = gradients.bytes(workers, rank, 0);
-  result.full_step = gradients.bytes(workers, rank, reducer.dense_steps);
+  result.full_step = gradients.usual_bytes(workers, rank);
   for (std::int64_t t = 0; t < plan.warmup; ++t) {
-    result.total += t < reducer.dense_steps ? first : result.full_step;
+    result.total += gradients.bytes(workers, rank, t);
   }
 
   const auto wire = static_cast<std::int64_t>(
@@ -44,7 +43,7 @@ TrafficPlan plan_local_traffic(
   for (Fragment& fragment :
        cut_fragments(sizes.dense, sizes.weights, plan.fragments)) {
     exchanges.emplace_back(reducer, std::move(fragment.slots));
-    result.sync += exchanges.back().bytes(workers, rank, reducer.dense_steps);
+    result.sync += exchanges.back().usual_bytes(workers, rank);
   }
   for (std::int64_t t = 1; t < plan.steps; ++t) {
     if (const auto f = plan.begins_after(t)) {

@@ -48,11 +48,13 @@ std::int64_t buffer_numel(const nn::Model& model) {
   return total;
 }
 
-// fp32 parameters, gradients and moments of one worker in a dense step;
-// activations come on top.
+// fp32 parameters, gradients, moments and residuals of one worker in a dense
+// step; activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
-  const double copies = 2 + moments + methods::local_copies(options.method);
+  const int residuals = options.reducer.name == "plain" ? 0 : 1;
+  const double copies =
+      2 + moments + residuals + methods::local_copies(options.method);
   return 4.0 * static_cast<double>(parameters) * copies;
 }
 
@@ -260,7 +262,7 @@ void check_memory(
       sharing,
       " workers need ",
       human_bytes(all),
-      " for parameters, gradients and moments in a dense step",
+      " for parameters, gradients, moments and residuals in a dense step",
       image_bytes > 0 ? str(" and ", human_bytes(images), " of images") : "",
       ", but this machine's ",
       device.is_cuda() ? "GPU has " : "memory is ",

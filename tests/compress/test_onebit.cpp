@@ -182,12 +182,17 @@ TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
       });
 }
 
-TEST(OneBit, ABucketBoundInTheMiddleWaitsForTheMask) {
-  const auto gradients = {at::ones({40}), at::ones({40})};
-  EXPECT_TRUE(estimates_of(kOptions, one_slot({40}), gradients, 7)[0].equal(
-      at::zeros({40})));
-  EXPECT_TRUE(estimates_of(kOptions, one_slot({40}), gradients, 8)[0].equal(
-      at::ones({40})));
+TEST(OneBit, InABucketBoundBetweenTwoMasksAllIsAlive) {
+  for (const std::int64_t numel : {1, 32, 40, 4100}) {
+    at::Tensor values = at::ones({numel});
+    const auto gradients = {values, values};
+    for (const std::int64_t step : {7, 8}) {
+      EXPECT_TRUE(
+          estimates_of(kOptions, one_slot({numel}), gradients, step)[0].equal(
+              at::ones({numel})))
+          << numel << " step " << step;
+    }
+  }
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ class ReducerRun : public ::testing::TestWithParam<Case> {};
 RunOptions options_of(const Case& c) {
   RunOptions o = testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
   o.method.name = c.method;
+  o.method.sync_every = Duration::steps(40);  // which forgets the residuals
+  o.train.steps = o.method.name == "ab" ? 160 : 60;
   o.reducer.name = c.reducer;
   o.reducer.min_numel = "64";    // all but the biases and the classifier
   o.reducer.bucket_mb = 0.001;   // several buckets
@@ -36,7 +38,7 @@ RunOptions options_of(const Case& c) {
   // Signs of Adam's first steps say little about the gradients.
   o.optimizer.name = "sgd";
   o.optimizer.momentum = 0.9;
-  o.optimizer.lr = 0.02;
+  o.optimizer.lr = 0.1;
   o.optimizer.weight_decay = 0;
   return o;
 }
