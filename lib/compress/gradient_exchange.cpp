@@ -244,7 +244,7 @@ ExchangePlan::ExchangePlan(
 }
 
 std::int64_t ExchangePlan::bytes(
-    int members, int rank, std::int64_t step) const {
+    int members, int rank, std::int64_t step) {
   const std::int64_t place = step < dense_steps_
       ? -1
       : (step - dense_steps_) % reducer_->period();
@@ -258,7 +258,7 @@ std::int64_t ExchangePlan::bytes(
   return known->second;
 }
 
-std::int64_t ExchangePlan::usual_bytes(int members, int rank) const {
+std::int64_t ExchangePlan::usual_bytes(int members, int rank) {
   std::int64_t total = 0;
   for (std::int64_t k = 0; k < reducer_->period(); ++k) {
     total += bytes(members, rank, dense_steps_ + k);

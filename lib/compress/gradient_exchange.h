@@ -109,20 +109,21 @@ class GradientExchange {
   std::deque<std::pair<Part, device::Span>> spans_;
 };
 
-// Bytes that member `rank` of `members` sends in step t: for `plan`.
+// Bytes that member `rank` of `members` sends in step t: for `plan`. Not for
+// several threads at once: it keeps what it worked out.
 class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
-  std::int64_t bytes(int members, int rank, std::int64_t step) const;
+  std::int64_t bytes(int members, int rank, std::int64_t step);
   // The mean of the steps past `dense_steps`.
-  std::int64_t usual_bytes(int members, int rank) const;
+  std::int64_t usual_bytes(int members, int rank);
 
  private:
   std::int64_t dense_steps_;
   std::unique_ptr<Reducer> reducer_;
   std::size_t buckets_;
   // What was worked out, by (members, rank, place in the period; -1: dense).
-  mutable std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
+  std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
 };
 
 }  // namespace abtrain::compress

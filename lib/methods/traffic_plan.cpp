@@ -48,8 +48,8 @@ class Planner {
     fixed_ += sizes_.parameters;
   }
 
-  TrafficPlan ddp(std::int64_t steps) const {
-    const compress::ExchangePlan gradients(reducer_, sizes_.dense);
+  TrafficPlan ddp(std::int64_t steps) {
+    compress::ExchangePlan gradients(reducer_, sizes_.dense);
     TrafficPlan plan;
     plan.full_step = gradients.usual_bytes(workers_, rank_);
     for (std::int64_t t = 0; t < steps; ++t) {
@@ -68,10 +68,10 @@ class Planner {
     const PhasePlan phases = make_phase_plan(options_, run);
     const std::int64_t local = options_.full_phase.sync_every;
     TrafficPlan plan;
-    const compress::ExchangePlan full(
+    compress::ExchangePlan full(
         full_reducer_,
         local > 1 ? std::vector<compress::Slot>() : sizes_.dense);
-    const compress::ExchangePlan inside(
+    compress::ExchangePlan inside(
         reducer_, groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b);
     const int place = rank_ % groups.group_size;
     plan.full_step = full.usual_bytes(workers_, rank_);

@@ -20,7 +20,7 @@ TrafficPlan plan_local_traffic(
   };
   TrafficPlan result;
 
-  const compress::ExchangePlan gradients(reducer, sizes.dense);
+  compress::ExchangePlan gradients(reducer, sizes.dense);
   result.full_step = gradients.usual_bytes(workers, rank);
   for (std::int64_t t = 0; t < plan.warmup; ++t) {
     result.total += gradients.bytes(workers, rank, t);

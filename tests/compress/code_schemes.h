@@ -55,7 +55,7 @@ inline double mean_bytes(
     const std::vector<Slot>& slots,
     int n,
     std::int64_t step = 0) {
-  const ExchangePlan plan(options, slots);
+  ExchangePlan plan(options, slots);
   double sum = 0;
   for (int i = 0; i < n; ++i) {
     sum += static_cast<double>(plan.bytes(n, i, step));

@@ -80,7 +80,6 @@ inline void run_steps(
     std::int64_t steps,
     const GradientOf& gradient_of,
     const std::function<void(std::int64_t, const Step&)>& look = {}) {
-  const ExchangePlan plan(options, slots);
   const auto size = static_cast<std::size_t>(n);
   Step step;
   step.gradients.resize(size);
@@ -93,6 +92,7 @@ inline void run_steps(
     const auto rank = static_cast<std::size_t>(world->rank());
     const at::Tensor flat = at::zeros({numel_of(slots)});
     GradientExchange exchange(options, 5);
+    ExchangePlan plan(options, slots);
     exchange.bind(slots, flat, *world);
     for (std::int64_t t = 0; t < steps; ++t) {
       const auto before = meter.of(comm::Purpose::Gradient).bytes;

@@ -55,7 +55,7 @@ TEST_P(ThcRotations, ResidualsStayBounded) {
 TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   for (const int n : {17, 18}) {
     check_conservation(thc(), slots(1300), n);
-    const ExchangePlan plan(thc(), slots(1300));
+    ExchangePlan plan(thc(), slots(1300));
     // Two blocks of 1,024: a byte a number, or two numbers in 32 bits.
     std::int64_t all = 0;
     for (int rank = 0; rank < n; ++rank) {
@@ -318,7 +318,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
 TEST(Thc, BytesFollowTheFormula) {
   for (const std::string rotation : {"block", "none", "full"}) {
     for (const std::int64_t numel : {1, 1024, 70001}) {
-      const ExchangePlan plan(thc(rotation), slots(numel));
+      ExchangePlan plan(thc(rotation), slots(numel));
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
       const std::int64_t ranges = rotation != "full" ? padded / 1024

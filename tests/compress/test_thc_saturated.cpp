@@ -120,7 +120,7 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
     }
   }
   // 8 blocks over 4 workers: two each, of 512 bytes, and a tail of 16.
-  const ExchangePlan plan(scheme("thc-saturated"), slots(8192));
+  ExchangePlan plan(scheme("thc-saturated"), slots(8192));
   EXPECT_EQ(plan.bytes(4, 1, 0), 2 * 3 * 2 * 4 + 3 * 1024 + 3 * (1024 + 16));
   const auto reducer = make_reducer(scheme("thc-saturated"), 1);
   reducer->bind({{slots(8192)}});
