@@ -1,0 +1,26 @@
+# Read by ctest, with `program` and `name` set: cmake/Suites.cmake.
+if(NOT EXISTS ${program})
+  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
+  return()
+endif()
+execute_process(COMMAND ${program} --gtest_list_tests
+  OUTPUT_VARIABLE lines RESULT_VARIABLE code TIMEOUT 60)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "${program} --gtest_list_tests: ${code}")
+endif()
+string(REPLACE ";" "," lines "${lines}")
+string(REPLACE "\n" ";" lines "${lines}")
+foreach(line IN LISTS lines)
+  # "Suite." or "Suite.  # TypeParam = int"; its tests follow, indented.
+  if(NOT line MATCHES "^([A-Za-z_0-9/]+)\\.( |$)")
+    continue()
+  endif()
+  set(suite ${CMAKE_MATCH_1})
+  add_test(${name}.${suite} ${program} --gtest_filter=${suite}.*)
+  set_tests_properties(${name}.${suite} PROPERTIES SKIP_REGULAR_EXPRESSION
+    "  PASSED  . 0 tests\\.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)+$")
+  if(suite MATCHES "(^|/)(Gpu|Slow)")
+    string(TOLOWER ${CMAKE_MATCH_2} label)
+    set_tests_properties(${name}.${suite} PROPERTIES LABELS ${label})
+  endif()
+endforeach()

@@ -1,0 +1,13 @@
+# Hands the suites of GoogleTest programs to ctest, one ctest test a suite: a
+# process a test would load LibTorch 1,500 times.
+#
+# abtrain_suites(TARGET NAME): suite S of the target becomes NAME.S. One whose
+# name begins with Gpu or Slow gets that label; one whose tests were all skipped
+# counts as skipped. The program is asked for its suites when ctest starts.
+function(abtrain_suites target name)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT
+    "set(program [==[$<TARGET_FILE:${target}>]==])\nset(name [==[${name}]==])\n\
+include([==[${CMAKE_SOURCE_DIR}/cmake/AddSuites.cmake]==])\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
