@@ -27,13 +27,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.data.substr(0, 5); });
 
 double error_of(
-    const std::string& name,
-    double bits,
+    ReducerOptions options,
     const std::vector<Slot>& slots,
     const std::vector<at::Tensor>& gradients) {
-  ReducerOptions options = scheme(name);
-  options.bits = bits;
-  options.min_numel = std::to_string(4096);
+  options.min_numel = "4096";
   return vnmse(
       options,
       slots,
@@ -59,17 +56,36 @@ TEST_P(RealGradients, HaveTheirLargeNumbersTogether) {
     permuted.push_back(gradient.index_select(0, order));
   }
   for (const double bits : {0.5, 2.0}) {
-    const double single = error_of("topk", bits, real->slots, real->of_worker);
-    const double chunked =
-        error_of("topk-chunked", bits, real->slots, real->of_worker);
-    const double scattered =
-        error_of("topk-chunked", bits, one_slot({numel}), permuted);
+    ReducerOptions topk = scheme("topk");
+    ReducerOptions by_chunks = scheme("topk-chunked");
+    topk.bits = by_chunks.bits = bits;
+    const double single = error_of(topk, real->slots, real->of_worker);
+    const double chunked = error_of(by_chunks, real->slots, real->of_worker);
+    const double scattered = error_of(by_chunks, one_slot({numel}), permuted);
     const bool low = bits < 1;
     EXPECT_LT(
         chunked, (low ? GetParam().low_bits : GetParam().high_bits) * single)
         << bits;
     EXPECT_GT(scattered, (low ? GetParam().permuted : 1.5) * chunked) << bits;
   }
+}
+
+// A rotation of blocks of 1,024 numbers spreads what is large almost as well as
+// one of the whole.
+TEST_P(RealGradients, AreSpreadAlmostAsWellByBlocks) {
+  const auto real = testing::real_gradients(4, 10, GetParam().data);
+  if (!real) {
+    GTEST_SKIP() << "no " << GetParam().data << " here";
+  }
+  const auto error = [&](const std::string& rotation) {
+    ReducerOptions options = scheme("thc");
+    options.rotation = rotation;
+    return error_of(options, real->slots, real->of_worker);
+  };
+  const double full = error("full");
+  const double block = error("block");
+  RecordProperty("block_to_full", std::to_string(block / full));
+  EXPECT_LT(block, 2 * full);
 }
 
 }  // namespace
