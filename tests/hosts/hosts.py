@@ -27,7 +27,9 @@ class Hosts(Runs):
                 ("local_steps", "workers=4", "method.full_phase.sync_every=2",
                  "method.sync=full", "optimizer={name: sgd, momentum: 0.9}"),
                 ("streaming", "workers=3", "method.name=diloco",
-                 "method.fragments=2", "method.delay=3", "method.mixing=0.5")]:
+                 "method.fragments=2", "method.delay=3", "method.mixing=0.5"),
+                ("compressed", "workers=3", "method.name=diloco",
+                 "method.sync_every=5", "reducer={name: hylo, min_numel: 64}")]:
             workers = int(sets[0][-1])
             self.run_it(name, *sets)
             self.run_it(name + "_mpi", *sets, processes=workers)
@@ -74,6 +76,11 @@ class Hosts(Runs):
                 ("diloco", "method.name=diloco", "method.sync_every=10",
                  "method.fragments=2", "method.delay=4",
                  "method.warmup_steps=3"),
+                ("sparse", "method.name=local-sgd", "workers=3",
+                 "method.sync_every=3", "reducer={name: topk, min_numel: 64}"),
+                ("compressed", "method.name=diloco", "method.sync_every=10",
+                 "method.fragments=2", "method.delay=4",
+                 "reducer={name: thc, min_numel: 64, dense_steps: 12}"),
                 ("lenet", "model.name=lenet5", "train.steps=30"),
                 ("resnet", "model.name=resnet18", "model.width=0.1",
                  "train.steps=22", "data.augment=crop-flip"),

@@ -44,6 +44,41 @@ struct LocalRun {
   std::string model = "mlp";
 };
 
+inline LocalRun local_sgd(std::int64_t warmup, double interval) {
+  LocalRun run;
+  run.method.name = "local-sgd";
+  run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
+  run.method.sync_every = Duration::steps(interval);
+  return run;
+}
+
+inline LocalRun diloco(
+    std::int64_t warmup,
+    double interval,
+    std::int64_t fragments = 1,
+    std::int64_t delay = 0,
+    double mixing = 1) {
+  LocalRun run = local_sgd(warmup, interval);
+  run.method.name = "diloco";
+  run.method.fragments = fragments;
+  run.method.delay = delay;
+  run.method.mixing = mixing;
+  return run;
+}
+
+inline LocalRun with_dtype(LocalRun run, const std::string& dtype) {
+  run.reducer.dtype = dtype;
+  return run;
+}
+
+// A parameter of a test.
+struct LocalCase {
+  std::string name;
+  int workers;
+  LocalRun run;
+  double tolerance = 2e-6;
+};
+
 class LocalWorker {
  public:
   LocalWorker(const LocalRun& run, comm::Communicator& world)

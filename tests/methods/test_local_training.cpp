@@ -1,4 +1,4 @@
-// Training with local steps against a re-computation in float64, and its state.
+// Training with local steps against a re-computation in float64.
 #include "methods/local_training.h"
 
 #include <ATen/ops/allclose.h>
@@ -17,8 +17,12 @@
 namespace abtrain::methods {
 namespace {
 
+using testing::diloco;
+using testing::local_sgd;
+using testing::LocalCase;
 using testing::LocalRun;
 using testing::LocalWorker;
+using testing::with_dtype;
 using testing::with_workers;
 
 // torch.optim.SGD(nesterov=True), from PyTorch's Python.
@@ -58,33 +62,6 @@ TEST(OuterStep, WithoutMomentumAndRateOneIsTheMean) {
   at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F});
   outer_step({1, 0}, x, at::tensor({0.25F, 1.0F, -4.0F}), at::Tensor());
   EXPECT_TRUE(at::equal(x, at::tensor({1.25F, -1.0F, -3.5F})));
-}
-
-LocalRun local_sgd(std::int64_t warmup, double interval) {
-  LocalRun run;
-  run.method.name = "local-sgd";
-  run.method.warmup_steps = Duration::steps(static_cast<double>(warmup));
-  run.method.sync_every = Duration::steps(interval);
-  return run;
-}
-
-LocalRun diloco(
-    std::int64_t warmup,
-    double interval,
-    std::int64_t fragments = 1,
-    std::int64_t delay = 0,
-    double mixing = 1) {
-  LocalRun run = local_sgd(warmup, interval);
-  run.method.name = "diloco";
-  run.method.fragments = fragments;
-  run.method.delay = delay;
-  run.method.mixing = mixing;
-  return run;
-}
-
-LocalRun with_dtype(LocalRun run, const std::string& dtype) {
-  run.reducer.dtype = dtype;
-  return run;
 }
 
 // All workers at once, in float64, a number at a time where it differs.
@@ -197,17 +174,10 @@ class Reference {
   std::vector<Place> place_;
 };
 
-struct Case {
-  std::string name;
-  int workers;
-  LocalRun run;
-  double tolerance = 2e-6;
-};
-
-class LocalSteps : public ::testing::TestWithParam<Case> {};
+class LocalSteps : public ::testing::TestWithParam<LocalCase> {};
 
 TEST_P(LocalSteps, FollowTheRecomputationInFloat64) {
-  const Case& c = GetParam();
+  const LocalCase& c = GetParam();
   const bool whole = c.run.method.fragments == 1 && c.run.method.mixing == 1;
   std::mutex mutex;
   std::vector<at::Tensor> ends(static_cast<std::size_t>(c.workers));
@@ -254,84 +224,19 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     LocalSteps,
     ::testing::Values(
-        Case{"local_sgd", 3, local_sgd(0, 5)},
-        Case{"local_sgd_after_a_warm_up", 2, local_sgd(7, 4)},
-        Case{"local_sgd_each_step", 4, local_sgd(2, 1)},
-        Case{"local_sgd_alone", 1, local_sgd(3, 4)},
-        Case{"local_sgd_fp16", 4, with_dtype(local_sgd(3, 4), "fp16"), 2e-4},
-        Case{"local_sgd_bf16", 2, with_dtype(local_sgd(3, 4), "bf16"), 1e-3},
-        Case{"diloco", 4, diloco(0, 6)},
-        Case{"diloco_after_a_warm_up", 3, diloco(4, 5)},
-        Case{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
-        Case{"diloco_mixed", 2, diloco(0, 5, 1, 0, 0.25)},
-        Case{"two_fragments", 2, diloco(1, 7, 2)},
-        Case{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
-        Case{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),
-    [](const auto& test) { return test.param.name; });
-
-// What is saved anywhere on the way, a fragment under way or not, goes on to
-// the bits of a run that never saved.
-class LocalState : public ::testing::TestWithParam<Case> {};
-
-TEST_P(LocalState, GoesOnToTheSameBits) {
-  const Case& c = GetParam();
-  with_workers(c.workers, c.run, [&](LocalWorker& w, int) {
-    w.method->start();
-    w.go(0, c.run.steps);
-    w.method->finish(c.run.steps);
-    const auto wanted = w.all();
-    const auto expect_wanted = [&](LocalWorker& other, std::int64_t t) {
-      const auto seen = other.all();
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_TRUE(at::equal(seen[i], wanted[i]))
-            << "saved after " << t << " steps: tensor " << i;
-      }
-    };
-    // The same communicator carries the other runs, one after another.
-    auto& world = w.method->replicas();
-    LocalWorker saving(c.run, world);
-    saving.method->start();
-    for (std::int64_t t = 0; t < c.run.steps; ++t) {
-      saving.go(t, t + 1);
-      state::State state = saving.save();
-      LocalWorker resumed(c.run, world);
-      resumed.load(state);
-      const auto now = saving.all();
-      const auto loaded = resumed.all();
-      for (std::size_t i = 0; i < now.size(); ++i) {
-        EXPECT_TRUE(at::equal(loaded[i], now[i]));
-      }
-      EXPECT_EQ(
-          resumed.method->replicas_agree(t + 1),
-          saving.method->replicas_agree(t + 1));
-      resumed.go(t + 1, c.run.steps);
-      resumed.method->finish(c.run.steps);
-      expect_wanted(resumed, t + 1);
-    }
-    saving.method->finish(c.run.steps);
-    expect_wanted(saving, -1);
-  });
-}
-
-Case with_statistics(std::string name, LocalRun run) {
-  run.model = "resnet18";
-  run.steps = 12;
-  return {std::move(name), 2, run};
-}
-
-LocalRun with_moments(LocalRun run) {
-  run.method.average = "params+moments";
-  return run;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All,
-    LocalState,
-    ::testing::Values(
-        Case{"local_sgd", 2, with_moments(local_sgd(3, 4))},
-        Case{"diloco_fp16", 2, with_dtype(diloco(2, 5, 1, 3), "fp16")},
-        Case{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
-        with_statistics("statistics_under_way", diloco(1, 4, 2, 1))),
+        LocalCase{"local_sgd", 3, local_sgd(0, 5)},
+        LocalCase{"local_sgd_after_a_warm_up", 2, local_sgd(7, 4)},
+        LocalCase{"local_sgd_each_step", 4, local_sgd(2, 1)},
+        LocalCase{"local_sgd_alone", 1, local_sgd(3, 4)},
+        LocalCase{"local_sgd_fp16", 4, with_dtype(local_sgd(3, 4), "fp16"), 2e-4},
+        LocalCase{"local_sgd_bf16", 2, with_dtype(local_sgd(3, 4), "bf16"), 1e-3},
+        LocalCase{"diloco", 4, diloco(0, 6)},
+        LocalCase{"diloco_after_a_warm_up", 3, diloco(4, 5)},
+        LocalCase{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
+        LocalCase{"diloco_mixed", 2, diloco(0, 5, 1, 0, 0.25)},
+        LocalCase{"two_fragments", 2, diloco(1, 7, 2)},
+        LocalCase{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
+        LocalCase{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),
     [](const auto& test) { return test.param.name; });
 
 // Moments travel in fp32 or bf16, statistics in fp32.
@@ -412,90 +317,6 @@ TEST(LocalTraining, MergedIsWhatTheEndGives) {
           ++i;
         }
       }
-    });
-  }
-}
-
-// Four workers' state for two: the mean of parameters and moments, and the
-// outer state as it was.
-TEST(LocalTraining, GoesOnWithFewerWorkers) {
-  struct Regroup {
-    LocalRun run;
-    std::int64_t at;
-  };
-  for (const Regroup& c :
-       {Regroup{local_sgd(2, 5), 9},
-        Regroup{diloco(2, 6), 10},
-        Regroup{diloco(2, 6, 2, 2), 10},  // nothing under way
-        Regroup{diloco(2, 6, 2, 2), 12},  // a fragment
-        Regroup{diloco(20, 6), 10}}) {    // in the warm-up
-    std::vector<state::State> states(4);
-    std::vector<std::vector<at::Tensor>> old(4);
-    std::vector<at::Tensor> x(4), velocity(4);
-    with_workers(4, c.run, [&](LocalWorker& w, int rank) {
-      const auto r = static_cast<std::size_t>(rank);
-      w.method->start();
-      w.go(0, c.at);
-      states[r] = w.save();
-      // Where a fragment travels: as its end leaves it.
-      old[r] = w.all();
-    });
-    at::Tensor values = at::zeros_like(old[0][0]).to(at::kDouble);
-    at::Tensor moments = at::zeros_like(old[0][1]).to(at::kDouble);
-    for (const auto& tensors : old) {
-      values += tensors[0] / 4.0;
-      moments += tensors[1] / 4.0;
-    }
-    const bool warm =
-        static_cast<double>(c.at) < c.run.method.warmup_steps.value;
-    EXPECT_EQ(states[0].replicas.count("x"), warm ? 0U : 1U);
-    const bool flies = !warm && states[0].values->at("local.fragment") >= 0;
-    const at::Tensor start = warm ? at::Tensor() : states[0].replicas["x"];
-    const at::Tensor moving =
-        warm ? at::Tensor() : states[0].replicas["velocity"];
-    with_workers(2, c.run, [&](LocalWorker& w, int rank) {
-      std::vector<state::State> mine;
-      for (const state::State& s : states) {
-        state::State copy;
-        copy.own = s.own;
-        copy.replicas = s.replicas;
-        *copy.values = *s.values;
-        for (auto* tensors : {&copy.own, &copy.replicas}) {
-          for (auto& [name, tensor] : *tensors) {
-            tensor = tensor.clone();
-          }
-        }
-        mine.push_back(std::move(copy));
-      }
-      w.method->regroup(mine, c.at);
-      EXPECT_EQ(w.method->phase_name(), warm ? "full" : "local");
-      w.method->check_replicas(c.at);
-      EXPECT_TRUE(w.method->replicas_agree(c.at));
-      const at::Tensor now = w.method->block().values();
-      if (!flies) {
-        EXPECT_TRUE(at::allclose(now.to(at::kDouble), values, 0, 1e-6));
-      } else {
-        EXPECT_FALSE(at::allclose(now.to(at::kDouble), values, 0, 1e-6));
-      }
-      EXPECT_TRUE(at::allclose(
-          w.method->block().moments().to(at::kDouble), moments, 0, 1e-6));
-      if (warm) {
-        return;
-      }
-      state::State after = w.save();
-      EXPECT_EQ(after.values->at("local.fragment"), -1);
-      if (!flies) {
-        EXPECT_TRUE(at::equal(after.replicas["x"], start));
-        if (moving.numel() > 0) {
-          EXPECT_TRUE(at::equal(after.replicas["velocity"], moving));
-        }
-      } else {
-        EXPECT_FALSE(at::equal(after.replicas["x"], start));
-      }
-      w.go(c.at, c.run.steps);
-      w.method->finish(c.run.steps);
-      w.method->check_replicas(c.run.steps);
-      EXPECT_GE(rank, 0);
     });
   }
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 
@@ -122,7 +123,13 @@ struct LocalCase {
   const char* average = "params";
   const char* optimizer = "adamw";
   const char* model = "mlp";
+  const char* reducer = "plain";
 };
+
+LocalCase with_reducer(const char* reducer, LocalCase c) {
+  c.name = c.reducer = reducer;
+  return c;
+}
 
 class LocalTraffic : public ::testing::TestWithParam<LocalCase> {};
 
@@ -142,8 +149,13 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   o.method.average = c.average;
   o.optimizer.name = c.optimizer;
   o.optimizer.lr = 1e-3;
+  o.reducer.name = c.reducer;
   o.reducer.dtype = c.dtype;
   o.reducer.bucket_mb = 0.002;
+  o.reducer.min_numel = "64";
+  o.reducer.block = 64;
+  o.reducer.bits = 4;
+  o.reducer.dense_steps = 6;
   o.train.steps = c.steps;
   o.train.threads = 1;
   o.evaluate.every = Duration::steps(0);
@@ -213,6 +225,14 @@ INSTANTIATE_TEST_SUITE_P(
             "params",
             "sgd",
             "resnet18"},
+        with_reducer("topk", {"", "local-sgd", 3, 2, 3, 1, 0, 20, "auto"}),
+        with_reducer("topk-chunked", {"", "diloco", 2, 0, 4, 1, 0, 17, "auto"}),
+        with_reducer("thc", {"", "diloco", 4, 1, 7, 3, 0, 23, "auto"}),
+        with_reducer("thc-saturated", {"", "local-sgd", 3, 0, 2, 1, 0, 19, "auto"}),
+        with_reducer("powersgd", {"", "diloco", 3, 2, 4, 2, 1, 21, "auto"}),
+        with_reducer("onebit", {"", "diloco", 2, 3, 3, 1, 0, 33, "auto"}),
+        with_reducer("twobit", {"", "local-sgd", 4, 0, 4, 1, 0, 18, "auto"}),
+        with_reducer("hylo", {"", "diloco", 4, 2, 9, 4, 2, 31, "auto"}),
         LocalCase{
             "statistics_moments",
             "local-sgd",
@@ -226,7 +246,11 @@ INSTANTIATE_TEST_SUITE_P(
             "params+moments",
             "sgd",
             "resnet18"}),
-    [](const auto& test) { return std::string(test.param.name); });
+    [](const auto& test) {
+      std::string name = test.param.name;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace abtrain::run
