@@ -29,6 +29,7 @@
 #include "ops/reduce_buffers.h"
 #include "ops/scale_cast.h"
 #include "ops/select_largest.h"
+#include "thc_rows.h"
 
 namespace {
 
@@ -333,6 +334,9 @@ int main(int argc, char** argv) {
     const std::int64_t numel = gpu ? 1LL << 25 : 1LL << 21;
     reduce_rows(bench, numel);
     scale_cast_rows(bench, numel);
+    thc_rows(bench, numel, 1024);
+    thc_rows(bench, numel, 1 << 20);
+    shard_row(bench, numel);
     code_rows(bench, numel);
     sparse_rows(bench, numel);
   } catch (const std::exception& e) {

@@ -91,6 +91,14 @@ def augment(f):
             share >= 0.7 and batch >= 8192)
 
 
+def packing(f):
+    shares = f["kernels"]["packing_shares"]
+    if not shares:
+        raise KeyError("packing_shares")
+    name, share = min(shares.items(), key=lambda item: item[1])
+    return f"at least {100 * share:.0f} % ({name})", share >= 0.6
+
+
 GATES = [
     Gate("tests labelled gpu", "all pass", tests),
     Gate("memcheck of the kernels", "clean", clean("memcheck")),
@@ -114,5 +122,6 @@ GATES = [
     Gate("ResNet-50 decomposition", "under 0.3 s", svd_seconds("resnet50", 0.3)),
     Gate("ResNet-50 decomposition, torch.linalg.svd / abtrain", "at least 5",
          svd_ratio("resnet50")),
+    Gate("Hadamard and packing kernels", "at least 60 % of a copy's bandwidth", packing),
     Gate("augmentation kernel", "at least 70 % of a copy's bandwidth, large batches", augment),
 ]

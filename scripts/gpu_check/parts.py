@@ -159,14 +159,35 @@ def kernels(context):
     if context.rehearse:
         command += ["--images", 256, "--repeats", 3]
     output = context.runner.check(command, limit=180, show=True).output
-    rows = re.findall(r"^augment(, erase)? +\S+ +(\d+) x .*? ([0-9.]+) %$", output, re.M)
-    if not rows:
+    rows = re.findall(r"^(\w+(?:, [\w ]+?)?) +(\S+|4 bits) +(\d+)( (?:x|/|of) \S+)? +[0-9.]+ "
+                      r"+\d+ +[0-9.]+ +([0-9.]+) %$", output, re.M)
+    batches = [int(batch) for name, _, batch, *_ in rows if name == "augment"]
+    if not batches:
         raise PartFailed("bench_kernels printed no row 'augment TYPE N x SIZE ... S %'")
-    largest = max(int(batch) for _, batch, _ in rows)
-    worst = lambda form: min((float(share) / 100 for erase, batch, share in rows
-                              if int(batch) == largest and erase == form), default=None)
-    return {"batch": largest, "augment_share": worst(""),
-            "augment_erase_share": worst(", erase"), "table": output}
+    worst = lambda form: min((float(share) / 100 for name, _, batch, _, share in rows
+                              if int(batch) == max(batches) and name == form), default=None)
+    # The passes over all numbers that transform, pack and unpack.
+    packing = {f"{name} {batch}{rest}": float(share) / 100 for name, _, batch, rest, share in rows
+               if re.fullmatch("hadamard|(thc|signs|codes|bytes|sums), (encode|decode|mean of 4)",
+                               name)}
+    return {"batch": max(batches), "augment_share": worst("augment"),
+            "augment_erase_share": worst("augment, erase"), "packing_shares": packing,
+            "table": output}
+
+
+def compress(context):
+    """What encoding and decoding cost, as a share of the training step."""
+    command = [context.needs("bench_compress"), "--device", context.device, "--json"]
+    command += (["--width", 0.1, "--batch", 4, "--rounds", 1] if context.rehearse
+                else ["--precision", "bf16", "--batch", 512])
+    output = context.runner.check(command, limit=180, show=True).output
+    try:
+        found = json.loads(output[output.index("{"):])
+        return {"step_ms": found["step_ms"], "parameters": found["parameters"],
+                **{row["scheme"]: {key: row[key] for key in (
+                    "encode_ms", "decode_ms", "share_of_step")} for row in found["schemes"]}}
+    except (ValueError, KeyError, TypeError) as error:
+        raise PartFailed(f"bench_compress printed no JSON of schemes: {error!r}") from error
 
 
 def svd(context):
@@ -279,6 +300,7 @@ PARTS = [
          "training steps of VGG16 beside PyTorch's"),
     Part("svd", 30, svd, "decompositions beside torch.linalg.svd"),
     Part("kernels", 15, kernels, "kernels beside a copy"),
+    Part("compress", 20, compress, "encoding and decoding beside a step"),
     Part("sanitizer", 40, sanitizer, "memcheck and racecheck of the kernels' tests"),
     Part("quickstart", 20, quickstart, "Fashion-MNIST, AB and data parallel"),
     Part("vgg16_ab", 240, cifar_part("vgg16_ab", "vgg16_cifar10"),
@@ -297,5 +319,8 @@ PARTS = [
          "resnet18_cifar10_gpu.yaml"),
     Part("resnet18_ddp", 90, cifar_part("resnet18_ddp", "resnet18_cifar10_gpu",
                                         ["method.name=ddp"]), "the same, data parallel"),
+    *(Part(f"compare_{name}", 90, cifar_part(f"compare_{name}", f"compare/cifar10_{name}"),
+           f"compare/cifar10_{name}.yaml")
+      for name in ("fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")),
     Part("nccl", 30, nccl, "a worker a GPU, where there are several"),
 ]

@@ -92,8 +92,16 @@ KERNELS = PYTHON + """
 print("Card X, median of 9\\nkernel  type  size  ms  bytes moved  GB/s  of copy")
 for kernel, size, share in (("augment", "256 x 3x32x32", 21), ("augment", "8192 x 3x32x32", 90.5),
                             ("augment, erase", "8192 x 3x32x32", 61),
-                            ("augment", "8192 x 1x28x28", 70.0), ("reduce", "2 x 33", 5)):
+                            ("augment", "8192 x 1x28x28", 70.0), ("reduce", "2 x 33", 5),
+                            ("hadamard", "64 x 1024", 75), ("thc, encode", "64 x 1024", 60.0),
+                            ("thc, norms", "64 x 1024", 9), ("codes, mean of 4", "65536", 80.5)):
     print(f"{kernel:16} fp32       {size:22} 0.1 99 4.5 {share:6.1f} %")
+"""
+
+COMPRESS = PYTHON + """
+import json
+print(json.dumps({"step_ms": 20.0, "parameters": 9, "schemes": [
+    {"scheme": "thc", "encode_ms": 1.0, "decode_ms": 0.5, "share_of_step": 0.075, "x": 1}]}))
 """
 
 # One that knows no --kernel-name; `hazards` says what it finds.
@@ -109,7 +117,9 @@ print("========= RACECHECK SUMMARY: %d hazards displayed" % found if "racecheck"
 GOOD = {"vgg16_ab": (0.930, 44.6, 0.351, 15000), "vgg16_ddp": (0.934, 1.0, 1.0, 15000),
         "vgg16_frugal": (0.928, 44.2, 0.157, 15000), "small_ab": (0.93, 10, 0.3, 8000),
         "small_ddp": (0.93, 1, 1, 8000), "resnet18_ab": (0.93, 10, 0.3, 8000),
-        "resnet18_ddp": (0.93, 1, 1, 8000)}
+        "resnet18_ddp": (0.93, 1, 1, 8000),
+        **{f"compare_{name}": (0.93, 1, 0.5, 2900) for name in (
+            "fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")}}
 
 
 class GpuCheck(unittest.TestCase):
@@ -123,6 +133,7 @@ class GpuCheck(unittest.TestCase):
         self.write("build/bin/bench_step", PYTHON)
         self.write("build/bin/bench_svd", BENCH_SVD)
         self.write("build/bin/bench_kernels", KERNELS)
+        self.write("build/bin/bench_compress", COMPRESS)
         self.write("build/bench/step_vs_torch.py", STEPS)
         self.write("build/bench/svd_vs_torch.py", SVD)
         self.write("build/REVISION", "abc123\n")
@@ -207,6 +218,23 @@ class GpuCheck(unittest.TestCase):
         code, results, _ = self.check("--parts", "kernels")
         self.assertEqual((code, self.gates(results)["augmentation kernel"]), (1, "no"))
         self.assertEqual(results["parts"]["kernels"]["figures"]["augment_erase_share"], 0.61)
+
+    def test_the_worst_of_the_packing_kernels_counts(self):
+        code, results, _ = self.check("--parts", "kernels")
+        figures = results["parts"]["kernels"]["figures"]["packing_shares"]
+        self.assertEqual(figures, {"hadamard 64 x 1024": 0.75, "thc, encode 64 x 1024": 0.6,
+                                   "codes, mean of 4 65536": 0.805})
+        self.write("build/bin/bench_kernels", KERNELS.replace("60.0", "59.9"))
+        code, results, _ = self.check("--parts", "kernels")
+        self.assertEqual((code, self.gates(results)["Hadamard and packing kernels"]), (1, "no"))
+
+    def test_the_cost_of_compression(self):
+        code, results, _ = self.check("--parts", "compress")
+        self.assertEqual(code, 0)
+        self.assertEqual(results["parts"]["compress"]["figures"]["thc"]["share_of_step"], 0.075)
+        self.write("build/bin/bench_compress", PYTHON + "print('{}')\n")
+        code, results, _ = self.check("--parts", "compress")
+        self.assertEqual((code, results["parts"]["compress"]["state"]), (1, "failed"))
 
     def test_a_shorter_run_decides_nothing(self):
         self.runs(vgg16_ab=(0.99, 50, 0.1, 1500))
