@@ -32,12 +32,12 @@ import os
 import pathlib
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import time
 
 import netns
+from network_table import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH = pathlib.Path.home() / ".cache/abtrain/torch-2.11.0/bin/python"
@@ -237,42 +237,6 @@ def train_torch(network, arguments, rival, seed):
         {"link_bytes": b, "payload_bytes": b - netns.HEADERS * p}
         for b, p in zip(result["link_bytes"], result["link_packets"])])
     return row
-
-
-COLUMNS = [  # title, key, what it is divided by, digits
-    ("steps", "steps", 1, 0), ("ms a step", "ms_per_step", 1, 0),
-    ("communicating", "communication_ms", 1, 0),
-    ("metered, MB", "metered", 1e6, 1), ("links, MB", "link_mean", 1e6, 1),
-    ("largest", "link_max", 1e6, 1), ("links / metered", "link_ratio", 1, 4),
-    ("without headers", "payload_ratio", 1, 4),
-    ("accuracy, %", "accuracy", 0.01, 2),
-    ("s to target", "target_seconds", 1, 1),
-    ("MB to target", "target_bytes", 1e6, 1)]
-
-
-def table(rows):
-    """Markdown, a row for each run and rate, medians over the repeats."""
-    titles = ["run", "hosts", "repeats", *(c[0] for c in COLUMNS)]
-    lines = [titles, ["---", "---"] + ["---:"] * (len(titles) - 2)]
-    groups = {}
-    for row in rows:
-        groups.setdefault(
-            (row["name"], f"{row['hosts']} x {row['rate']}"), []).append(row)
-    for (name, hosts), group in groups.items():
-        good = [r for r in group if r["status"] in ("done", "stopped")]
-        if any(r["status"] == "stopped" for r in good):
-            name += " (stopped)"
-        line = [name, hosts, f"{len(good)} of {len(group)}"]
-        for _, key, unit, digits in COLUMNS:
-            values = [r[key] / unit for r in good if r.get(key) is not None]
-            # A target that some repeats missed has no median.
-            whole = values and len(values) == len(good)
-            late = [r["gave_up"] for r in good if "gave_up" in r]
-            line.append(f"{statistics.median(values):,.{digits}f}" if whole
-                        else f"> {min(late):,.0f}"
-                        if late and key == "target_seconds" else "-")
-        lines.append(line)
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def report(rows, arguments):
