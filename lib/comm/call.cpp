@@ -49,6 +49,35 @@ void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
       in.device());
 }
 
+// Of an all-gather `out` holds counts[i] elements of each member i, of an
+// all-to-all `in` as many for each.
+void check_counts(
+    const Communicator& group,
+    const std::vector<std::int64_t>& counts,
+    const at::Tensor& out,
+    const at::Tensor& in,
+    Call::Kind kind) {
+  const bool gathers = kind == Call::Kind::AllGather;
+  const auto total =
+      std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  ABT_CHECK(
+      static_cast<int>(counts.size()) == group.size() &&
+          (gathers ? out : in).numel() == total &&
+          (gathers ? in : out).numel() ==
+              counts[group.rank()] * (gathers ? 1 : group.size()),
+      Config,
+      gathers ? "all_gather: " : "all_to_all: ",
+      counts.size(),
+      " counts of ",
+      total,
+      " elements in all, for ",
+      group.size(),
+      " members, out of ",
+      out.numel(),
+      " and in of ",
+      in.numel());
+}
+
 void check_op(const at::Tensor& t, ReduceOp op, const char* call) {
   ABT_CHECK(
       op != ReduceOp::Mean || t.is_floating_point(),
@@ -111,22 +140,7 @@ Pending CheckedCommunicator::all_gather(
     const std::vector<std::int64_t>& counts,
     Purpose) {
   check_pair(out, in, "all_gather");
-  const auto total =
-      std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  ABT_CHECK(
-      static_cast<int>(counts.size()) == size() && out.numel() == total &&
-          in.numel() == counts[rank()],
-      Config,
-      "all_gather: ",
-      counts.size(),
-      " counts of ",
-      total,
-      " elements in all, for ",
-      size(),
-      " members, out of ",
-      out.numel(),
-      " and in of ",
-      in.numel());
+  check_counts(*this, counts, out, in, Call::Kind::AllGather);
   return start(
       {.kind = Call::Kind::AllGather, .out = out, .in = in, .counts = counts});
 }
@@ -160,22 +174,7 @@ Pending CheckedCommunicator::all_to_all(
     const std::vector<std::int64_t>& counts,
     Purpose) {
   check_pair(out, in, "all_to_all");
-  const auto total =
-      std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  ABT_CHECK(
-      static_cast<int>(counts.size()) == size() && in.numel() == total &&
-          out.numel() == counts[rank()] * size(),
-      Config,
-      "all_to_all: ",
-      counts.size(),
-      " counts of ",
-      total,
-      " elements in all, for ",
-      size(),
-      " members, out of ",
-      out.numel(),
-      " and in of ",
-      in.numel());
+  check_counts(*this, counts, out, in, Call::Kind::AllToAll);
   return start(
       {.kind = Call::Kind::AllToAll, .out = out, .in = in, .counts = counts});
 }

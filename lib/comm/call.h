@@ -32,6 +32,13 @@ struct Call {
   device::Event ready = {};  // the end of what its owner had queued before
 };
 
+// The buffer that is equally long on all members.
+inline const at::Tensor& common_buffer(const Call& call) {
+  const bool by_input = call.kind == Call::Kind::ReduceScatter ||
+      call.kind == Call::Kind::AllToAll;
+  return by_input ? call.in : call.out;
+}
+
 // "all_reduce of 100 Float on cpu, sum"
 std::string describe(const Call& call);
 

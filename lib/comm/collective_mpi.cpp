@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include "base/error.h"
@@ -25,11 +26,7 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 
 // What all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
-  const at::Tensor& sized =
-      call.kind == Call::Kind::ReduceScatter ||
-              call.kind == Call::Kind::AllToAll
-          ? call.in
-          : call.out;
+  const at::Tensor& sized = common_buffer(call);
   std::string text = abtrain::str(
       static_cast<int>(call.kind),
       ' ',
@@ -161,71 +158,59 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   }
 }
 
-void MpiCollective::gather() {
+// One stream each way with every other member, free to go.
+void MpiCollective::exchange_results(
+    const std::function<Bytes(int)>& to,
+    const std::function<Bytes(int)>& from) {
   const int n = group_.size();
-  std::vector<std::int64_t> begins(static_cast<std::size_t>(n) + 1, 0);
-  for (std::size_t i = 0; i < call_.counts.size(); ++i) {
-    begins[i + 1] = begins[i] + call_.counts[i];
-  }
+  const auto add = [&](auto& streams, Way way, int peer, Bytes bytes) {
+    streams.emplace_back(
+        way, group_.comm, peer, tag(0), bytes.begin, bytes.count);
+    streams.back().allow_all();
+  };
   for (int k = 1; k < n; ++k) {
     const int peer = (group_.rank + k) % n;
-    const auto p = static_cast<std::size_t>(peer);
-    results_out_.emplace_back(
-        Way::Send,
-        group_.comm,
-        peer,
-        tag(0),
-        bytes_at(call_.in, 0),
-        call_.in.numel() * width_);
-    results_out_.back().allow_all();
-    results_in_.emplace_back(
-        Way::Receive,
-        group_.comm,
-        peer,
-        tag(0),
-        bytes_at(call_.out, begins[p]),
-        call_.counts[p] * width_);
-    results_in_.back().allow_all();
+    add(results_out_, Way::Send, peer, to(peer));
+    add(results_in_, Way::Receive, peer, from(peer));
   }
-  char* own =
-      bytes_at(call_.out, begins[static_cast<std::size_t>(group_.rank)]);
-  copy_bytes(own, bytes_at(call_.in, 0), call_.in.nbytes());
+}
+
+// Where each member's elements begin in the buffer that holds those of all.
+std::vector<std::int64_t> MpiCollective::begins() const {
+  std::vector<std::int64_t> result(call_.counts.size());
+  std::exclusive_scan(
+      call_.counts.begin(), call_.counts.end(), result.begin(), 0L);
+  return result;
+}
+
+void MpiCollective::gather() {
+  const std::vector<std::int64_t> at = begins();
+  const auto own = static_cast<std::int64_t>(call_.in.nbytes());
+  const auto part_of = [&](int member) {
+    const auto m = static_cast<std::size_t>(member);
+    return Bytes{bytes_at(call_.out, at[m]), call_.counts[m] * width_};
+  };
+  exchange_results(
+      [&](int) { return Bytes{bytes_at(call_.in, 0), own}; }, part_of);
+  copy_bytes(
+      part_of(group_.rank).begin, bytes_at(call_.in, 0), call_.in.nbytes());
 }
 
 void MpiCollective::all_to_all() {
-  const int n = group_.size();
+  const std::vector<std::int64_t> at = begins();
   const std::int64_t count =
       call_.counts[static_cast<std::size_t>(group_.rank)];
-  std::int64_t begin = 0;
-  std::vector<std::int64_t> begins;
-  for (const std::int64_t c : call_.counts) {
-    begins.push_back(begin);
-    begin += c;
-  }
-  for (int k = 1; k < n; ++k) {
-    const int peer = (group_.rank + k) % n;
-    const auto p = static_cast<std::size_t>(peer);
-    results_out_.emplace_back(
-        Way::Send,
-        group_.comm,
-        peer,
-        tag(0),
-        bytes_at(call_.in, begins[p]),
-        call_.counts[p] * width_);
-    results_out_.back().allow_all();
-    results_in_.emplace_back(
-        Way::Receive,
-        group_.comm,
-        peer,
-        tag(0),
-        bytes_at(call_.out, peer * count),
-        count * width_);
-    results_in_.back().allow_all();
-  }
-  const auto own = static_cast<std::size_t>(group_.rank);
+  const auto for_member = [&](int member) {
+    const auto m = static_cast<std::size_t>(member);
+    return Bytes{bytes_at(call_.in, at[m]), call_.counts[m] * width_};
+  };
+  const auto of_member = [&](int member) {
+    return Bytes{bytes_at(call_.out, member * count), count * width_};
+  };
+  exchange_results(for_member, of_member);
   copy_bytes(
-      bytes_at(call_.out, group_.rank * count),
-      bytes_at(call_.in, begins[own]),
+      of_member(group_.rank).begin,
+      for_member(group_.rank).begin,
       static_cast<std::size_t>(count * width_));
 }
 
@@ -248,21 +233,12 @@ void MpiCollective::broadcast() {
 }
 
 void MpiCollective::meet() {
-  const int n = group_.size();
-  tokens_.resize(static_cast<std::size_t>(n));
-  for (int k = 1; k < n; ++k) {
-    const int peer = (group_.rank + k) % n;
-    results_out_.emplace_back(Way::Send, group_.comm, peer, tag(0), &token_, 1);
-    results_out_.back().allow_all();
-    results_in_.emplace_back(
-        Way::Receive,
-        group_.comm,
-        peer,
-        tag(0),
-        &tokens_[static_cast<std::size_t>(peer)],
-        1);
-    results_in_.back().allow_all();
-  }
+  tokens_.resize(static_cast<std::size_t>(group_.size()));
+  exchange_results(
+      [&](int) { return Bytes{&token_, 1}; },
+      [&](int peer) {
+        return Bytes{&tokens_[static_cast<std::size_t>(peer)], 1};
+      });
 }
 
 // Adds up the piece that begins at this byte of the own chunk; its end.

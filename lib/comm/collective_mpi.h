@@ -39,8 +39,16 @@ class MpiCollective {
 
  private:
   using Way = MpiStream::Way;
+  struct Bytes {
+    char* begin;
+    std::int64_t count;
+  };
   bool take_arrivals();
   void exchange(const at::Tensor& in, bool in_place);
+  void exchange_results(
+      const std::function<Bytes(int)>& to,
+      const std::function<Bytes(int)>& from);
+  std::vector<std::int64_t> begins() const;
   void gather();
   void all_to_all();
   void broadcast();

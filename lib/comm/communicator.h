@@ -5,8 +5,9 @@
 // same order. Sums are taken in rank order, in fp32 (fp64; integers modulo
 // 2^bits) whatever the buffer holds, divided by n for a mean, and rounded once:
 // the result has the same bits on every member and in every back end. A group of
-// one is the identity. A call throws Error(PeerLost) when another worker has failed or the
-// time-out has passed, Error(Config) when members call different things.
+// one is the identity. A call throws Error(PeerLost) when another worker has
+// failed or the time-out has passed, Error(Config) when members call different
+// things.
 //
 // Bytes sent, for a payload of P bytes over n members (what the meter counts):
 // all_reduce 2(n-1)/n*P (reduce-scatter + all-gather), all_gather (n-1)*P_own,
@@ -74,6 +75,12 @@ class Communicator {
       at::Tensor in,
       const std::vector<std::int64_t>& counts,
       Purpose purpose) = 0;
+  // The same of equally many elements from each.
+  Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
+    const std::vector<std::int64_t> counts(
+        static_cast<std::size_t>(size()), in.numel());
+    return all_gather(out, in, counts, purpose);
+  }
   // Member i gets the i-th of size() chunks; chunk i begins at
   // numel * i / size().
   virtual Pending reduce_scatter(

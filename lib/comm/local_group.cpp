@@ -35,10 +35,7 @@ bool alike(const Call& a, const Call& b) {
             (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
   };
   const auto numel = [](const Call& call) {
-    // Of a reduce-scatter the inputs are equally long, not the outputs.
-    const bool by_input =
-        call.kind == Kind::ReduceScatter || call.kind == Kind::AllToAll;
-    const auto& t = by_input ? call.in : call.out;
+    const at::Tensor& t = common_buffer(call);
     return t.defined() ? t.numel() : 0;
   };
   return a.kind == b.kind && a.op == b.op && a.root == b.root &&

@@ -26,13 +26,7 @@ void Method::check_replicas(std::int64_t t) {
   *mine.data_ptr<std::int64_t>() =
       static_cast<std::int64_t>(XXH3_64bits_digest(&state));
   at::Tensor all = at::empty({group.size()}, at::kLong);
-  group
-      .all_gather(
-          all,
-          mine,
-          std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), 1),
-          comm::Purpose::Metrics)
-      .wait();
+  group.all_gather(all, mine, comm::Purpose::Metrics).wait();
   const auto* hashes = all.const_data_ptr<std::int64_t>();
   for (int r = 1; r < group.size(); ++r) {
     ABT_CHECK(

@@ -149,14 +149,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     at::Tensor in = at::empty({k}, at::kLong);
     std::copy(mine.begin(), mine.end(), in.data_ptr<std::int64_t>());
     at::Tensor out = at::empty({k * world_.size()}, at::kLong);
-    world_
-        .all_gather(
-            out,
-            in,
-            std::vector<std::int64_t>(
-                static_cast<std::size_t>(world_.size()), k),
-            comm::Purpose::Metrics)
-        .wait();
+    world_.all_gather(out, in, comm::Purpose::Metrics).wait();
     const auto* data = out.const_data_ptr<std::int64_t>();
     return std::vector<std::int64_t>(data, data + out.numel());
   };

@@ -120,13 +120,7 @@ Scores evaluate(
   values[1] = own.loss;
   values[2] = own.images;
   at::Tensor all = at::empty({3 * world.size()}, at::kDouble);
-  world
-      .all_gather(
-          all,
-          mine,
-          std::vector<std::int64_t>(static_cast<std::size_t>(world.size()), 3),
-          comm::Purpose::Metrics)
-      .wait();
+  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
   const auto* gathered = all.const_data_ptr<double>();
   Tally total;
   std::vector<Tally> groups(

@@ -14,14 +14,7 @@ std::vector<WorkerFigures> gather_figures(
   at::Tensor mine = at::empty({kNumbers}, at::kDouble);
   std::memcpy(mine.data_ptr(), &own, sizeof(own));
   at::Tensor all = at::empty({kNumbers * world.size()}, at::kDouble);
-  world
-      .all_gather(
-          all,
-          mine,
-          std::vector<std::int64_t>(
-              static_cast<std::size_t>(world.size()), kNumbers),
-          comm::Purpose::Metrics)
-      .wait();
+  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
   std::vector<WorkerFigures> result(static_cast<std::size_t>(world.size()));
   std::memcpy(
       result.data(),
