@@ -69,6 +69,40 @@ __device__ float scale_of(
   return all == 0 ? sum * 0.0f : ::sqrtf(divide(sum, static_cast<float>(all)));
 }
 
+// The block's record; what it does not say of x remains in `rest`.
+__device__ void write_record(
+    const CodeBlock& block,
+    bool fresh,
+    float (&x)[kRounds][kEight],
+    const unsigned (&alive)[kRounds],
+    std::uint32_t* record,
+    float* rest) {
+  const auto groups = static_cast<int>(groups_of(block));
+  const bool wide = is_wide(rest);
+  const float scale = scale_of(x, alive);
+  if (threadIdx.x == 0) {
+    record[0] = bits_of(scale);
+  }
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const int byte = r * kThreads + static_cast<int>(threadIdx.x);
+    const int i = byte * kEight;
+    if (byte >= 4 * groups) {
+      continue;
+    }
+    const unsigned signs = signs_of(x[r]);
+    store_byte(record + 1, byte, signs);
+    if (fresh) {
+      store_byte(record + 1 + groups, byte, alive[r]);
+    }
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      x[r][k] -= value_of(scale, signs, alive[r], k);
+    }
+    store_eight(rest + i, block.count - i, wide, x[r]);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     encode_kernel(const EncodeSigns job) {
   const CodeBlock block = job.blocks[blockIdx.x];
@@ -91,28 +125,7 @@ __global__ void __launch_bounds__(kThreads)
       alive[r] = job.fresh ? nonzero_of(x[r]) : byte_of(known, byte);
     }
   }
-  const float scale = scale_of(x, alive);
-  if (threadIdx.x == 0) {
-    record[0] = bits_of(scale);
-  }
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int byte = r * kThreads + static_cast<int>(threadIdx.x);
-    const int i = byte * kEight;
-    if (byte >= 4 * groups) {
-      continue;
-    }
-    const unsigned signs = signs_of(x[r]);
-    store_byte(record + 1, byte, signs);
-    if (job.fresh) {
-      store_byte(record + 1 + groups, byte, alive[r]);
-    }
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      x[r][k] -= value_of(scale, signs, alive[r], k);
-    }
-    store_eight(u + i, block.count - i, wide, x[r]);
-  }
+  write_record(block, job.fresh, x, alive, record, u);
 }
 
 __global__ void __launch_bounds__(kThreads) serve_kernel(const ServeSigns job) {
@@ -156,28 +169,7 @@ __global__ void __launch_bounds__(kThreads) serve_kernel(const ServeSigns job) {
       x[r][k] = i + k < block.count ? ::fmaf(sum[k], share, x[r][k]) : 0.0f;
     }
   }
-  const float scale = scale_of(x, alive);
-  if (threadIdx.x == 0) {
-    record[0] = bits_of(scale);
-  }
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int byte = r * kThreads + static_cast<int>(threadIdx.x);
-    const int i = byte * kEight;
-    if (byte >= 4 * groups) {
-      continue;
-    }
-    const unsigned signs = signs_of(x[r]);
-    store_byte(record + 1, byte, signs);
-    if (job.fresh) {
-      store_byte(record + 1 + groups, byte, alive[r]);
-    }
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      x[r][k] -= value_of(scale, signs, alive[r], k);
-    }
-    store_eight(residual + i, block.count - i, wide, x[r]);
-  }
+  write_record(block, job.fresh, x, alive, record, residual);
 }
 
 __global__ void __launch_bounds__(kThreads)

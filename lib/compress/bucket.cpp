@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/scale_cast.h"
+
 namespace abtrain::compress {
 
 std::int64_t Bucket::numel() const {
@@ -32,6 +34,43 @@ std::vector<Range> ranges_of(const std::vector<Slot>& slots) {
     }
   }
   return joined;
+}
+
+std::int64_t numel_of(const std::vector<Range>& ranges) {
+  std::int64_t total = 0;
+  for (const Range& range : ranges) {
+    total += range.size;
+  }
+  return total;
+}
+
+void pack(
+    const at::Tensor& buffer,
+    const std::vector<Range>& ranges,
+    float scale,
+    const at::Tensor& packed) {
+  std::int64_t at = 0;
+  for (const Range& range : ranges) {
+    ops::scale_cast(
+        buffer.narrow(0, range.begin, range.size),
+        scale,
+        packed.narrow(0, at, range.size));
+    at += range.size;
+  }
+}
+
+void unpack(
+    const at::Tensor& packed,
+    const std::vector<Range>& ranges,
+    const at::Tensor& buffer) {
+  std::int64_t at = 0;
+  for (const Range& range : ranges) {
+    ops::scale_cast(
+        packed.narrow(0, at, range.size),
+        1.0f,
+        buffer.narrow(0, range.begin, range.size));
+    at += range.size;
+  }
 }
 
 std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes) {

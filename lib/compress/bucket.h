@@ -1,6 +1,8 @@
 // Tensors in a flat gradient buffer, and the buckets in which they are sent.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -39,6 +41,20 @@ struct Bucket {
   std::vector<Range> ranges() const;
 };
 std::vector<Range> ranges_of(const std::vector<Slot>& slots);
+std::int64_t numel_of(const std::vector<Range>& ranges);
+
+// packed = scale * the ranges of a flat buffer, one after the other; each of fp32,
+// fp16, bf16.
+void pack(
+    const at::Tensor& buffer,
+    const std::vector<Range>& ranges,
+    float scale,
+    const at::Tensor& packed);
+// And back, into the ranges.
+void unpack(
+    const at::Tensor& packed,
+    const std::vector<Range>& ranges,
+    const at::Tensor& buffer);
 
 // Cuts the slots into buckets, those that the backward pass reaches first in the
 // first one. As PyTorch's DistributedDataParallel does: a bucket is full when it

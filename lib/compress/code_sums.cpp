@@ -51,6 +51,14 @@ std::int64_t bytes_of_all(const ops::CodeBlocks& blocks, CodeForm form) {
 
 }  // namespace
 
+ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
+  std::vector<ops::CodeBlocks::Tensor> tensors;
+  for (const Slot& slot : slots) {
+    tensors.push_back({slot.offset, slot.numel()});
+  }
+  return ops::CodeBlocks(tensors);
+}
+
 CodeTransport code_transport(std::string_view name) {
   if (name == "int8") {
     return CodeTransport::Int8;
@@ -94,9 +102,8 @@ Rounds average_by_codes(CodeSums task) {
   const at::Tensor codes = at::empty({all}, bytes);
   encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::TwoBits);
   if (task.transport == CodeTransport::Gather) {
-    const std::vector<std::int64_t> counts(static_cast<std::size_t>(n), all);
     const at::Tensor received = at::empty({n * all}, bytes);
-    co_yield group.all_gather(received, codes, counts, task.purpose);
+    co_yield group.all_gather(received, codes, task.purpose);
     average_codes(received, n, blocks, task.thresholds, task.estimate);
     co_return;
   }

@@ -10,12 +10,17 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "compress/bucket.h"
 #include "compress/rounds.h"
 #include "ops/threshold_codes.h"
 
 namespace abtrain::compress {
+
+// The blocks of these tensors, in a buffer in which they have their offsets.
+ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 
 enum class CodeTransport { Int8, AllToAll, Gather };
 

@@ -7,21 +7,8 @@
 
 #include "base/error.h"
 #include "comm/traffic.h"
-#include "ops/scale_cast.h"
 
 namespace abtrain::compress {
-
-namespace {
-
-std::int64_t numel_of(const std::vector<Range>& ranges) {
-  std::int64_t total = 0;
-  for (const Range& range : ranges) {
-    total += range.size;
-  }
-  return total;
-}
-
-}  // namespace
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {
   buckets_ = std::move(buckets);
@@ -81,14 +68,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const at::Tensor wire =
       at::empty({numel_of(rest)}, options.dtype(plain_dtype()));
   const auto scale = static_cast<float>(1.0 / group.size());
-  std::int64_t at = 0;
-  for (const Range& range : rest) {
-    ops::scale_cast(
-        job.gradients.narrow(0, range.begin, range.size),
-        scale,
-        wire.narrow(0, at, range.size));
-    at += range.size;
-  }
+  pack(job.gradients, rest, scale, wire);
   comm::Pending plain;
   if (!rest.empty()) {
     plain = group.all_reduce(wire, comm::ReduceOp::Sum, job.purpose);
@@ -116,26 +96,14 @@ Rounds CompressedReducer::reduce(Job job) {
 
   // Sent first, there first.
   co_yield std::move(plain);
-  at = 0;
-  for (const Range& range : rest) {
-    ops::scale_cast(
-        wire.narrow(0, at, range.size),
-        1.0f,
-        job.gradients.narrow(0, range.begin, range.size));
-    at += range.size;
-  }
+  unpack(wire, rest, job.gradients);
 
   while (more) {
     co_yield rounds->take_pending();
     more = rounds->resume();
   }
-  at = 0;
-  for (const Range& range : packed.ranges) {
-    if (rounds && !in_place) {
-      at::Tensor to = job.gradients.narrow(0, range.begin, range.size);
-      to.copy_(estimate.narrow(0, at, range.size));
-    }
-    at += range.size;
+  if (rounds && !in_place) {
+    unpack(estimate, packed.ranges, job.gradients);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -60,11 +61,15 @@ bool GradientExchange::is_evaluated(std::int64_t t) const {
 void GradientExchange::begin(std::int64_t t) {
   ABT_ASSERT(step_ < 0, "step ", step_ + 1, " is not finished");
   if (!is_evaluated(t)) {
-    step_ = t;
-    started_ = 0;
-    missing_ = sizes_;
-    open_.clear();
+    open_step(t);
   }
+}
+
+void GradientExchange::open_step(std::int64_t t) {
+  step_ = t;
+  started_ = 0;
+  missing_ = sizes_;
+  open_.clear();
 }
 
 void GradientExchange::ready(std::size_t index) {
@@ -142,9 +147,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
     exact = gradients_.clone();
     group_->all_reduce(exact, comm::ReduceOp::Mean, comm::Purpose::Metrics)
         .wait();
-    step_ = t;
-    started_ = 0;
-    open_.clear();
+    open_step(t);
   } else if (step_ < 0) {
     begin(t);
   }
@@ -152,18 +155,11 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   while (started_ < buckets_) {
     start_bucket();
   }
-  for (bool more = true; more;) {
-    more = false;
-    for (std::optional<Open>& open : open_) {
-      if (!open) {
-        continue;
-      }
-      if (advance(*open)) {
-        more = true;
-      } else {
-        open.reset();
-      }
-    }
+  const auto is_open = [](const std::optional<Open>& open) {
+    return open.has_value();
+  };
+  while (std::ranges::any_of(open_, is_open)) {
+    std::ranges::for_each(open_, [&](auto& open) { step_on(open); });
   }
   open_.clear();
   step_ = -1;
@@ -178,10 +174,7 @@ Evaluation GradientExchange::evaluate(
     const at::Tensor& exact, const Costs& before, std::int64_t t) {
   settle(true);
   Evaluation result;
-  result.costs = {
-      costs_.encode - before.encode,
-      costs_.collective - before.collective,
-      costs_.decode - before.decode};
+  result.costs = costs_ - before;
   const auto norm = at::dot(exact, exact).item<double>();
   exact.sub_(gradients_);
   result.vnmse =

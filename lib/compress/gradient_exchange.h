@@ -30,6 +30,20 @@ struct Costs {
   double encode = 0;      // up to the last collective of a bucket
   double collective = 0;  // waiting for collectives
   double decode = 0;      // from there on
+
+  Costs& operator+=(const Costs& other) {
+    encode += other.encode;
+    collective += other.collective;
+    decode += other.decode;
+    return *this;
+  }
+  friend Costs operator+(Costs a, const Costs& b) {
+    return a += b;
+  }
+  friend Costs operator-(const Costs& a, const Costs& b) {
+    return {
+        a.encode - b.encode, a.collective - b.collective, a.decode - b.decode};
+  }
 };
 
 // The estimate of one step against the true mean.
@@ -82,6 +96,7 @@ class GradientExchange {
     std::optional<device::Span> last;  // the work since the last collective
   };
 
+  void open_step(std::int64_t t);
   void open_bucket();
   void start_bucket();
   void step_on(std::optional<Open>& open);

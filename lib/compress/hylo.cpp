@@ -228,8 +228,7 @@ class Hylo : public CompressedReducer {
     ops::choose_rows(norms, table, chosen_in(own));
     ops::send_rows(task.u, table, chosen_in(own), n, values_in(own));
     const at::Tensor all = at::empty({n * record}, bytes);
-    const std::vector<std::int64_t> counts(static_cast<std::size_t>(n), record);
-    co_yield task.group->all_gather(all, own, counts, task.purpose);
+    co_yield task.group->all_gather(all, own, task.purpose);
     clear(layers, task.estimate);
     for (int i = 0; i < n; ++i) {
       const at::Tensor from = all.narrow(0, i * record, record);

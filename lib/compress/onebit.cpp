@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "comm/traffic.h"
+#include "compress/code_sums.h"
 #include "compress/compressed.h"
 #include "compress/schemes.h"
 #include "ops/sign_codes.h"
@@ -112,18 +113,10 @@ class OneBit : public CompressedReducer {
     return (step - options_.dense_steps) % kMaskEvery == 0;
   }
 
-  static ops::CodeBlocks blocks_of(const Packed& packed) {
-    std::vector<ops::CodeBlocks::Tensor> tensors;
-    for (const Slot& slot : packed.slots) {
-      tensors.push_back({slot.offset, slot.numel()});
-    }
-    return ops::CodeBlocks(tensors);
-  }
-
   State& state_of(const Packed& packed) {
     State& state = states_[packed.bucket];
     if (state.blocks.size() == 0) {
-      state.blocks = blocks_of(packed);
+      state.blocks = blocks_of(packed.slots);
     }
     return state;
   }
@@ -165,7 +158,7 @@ class OneBit : public CompressedReducer {
 
   static std::int64_t
   bytes_of(const Packed& packed, int members, int rank, bool fresh) {
-    const ops::CodeBlocks blocks = blocks_of(packed);
+    const ops::CodeBlocks blocks = blocks_of(packed.slots);
     const std::int64_t own =
         ops::sign_words(blocks, blocks.share(members, rank), fresh);
     const std::int64_t all = ops::sign_words(blocks, blocks.all(), fresh);
@@ -174,7 +167,7 @@ class OneBit : public CompressedReducer {
   }
   // To the servers and back.
   static std::int64_t bits_of(const Packed& packed, bool fresh) {
-    const ops::CodeBlocks blocks = blocks_of(packed);
+    const ops::CodeBlocks blocks = blocks_of(packed.slots);
     return 2 * 32 * ops::sign_words(blocks, blocks.all(), fresh);
   }
 

@@ -4,7 +4,6 @@
 
 #include "comm/traffic.h"
 #include "compress/average.h"
-#include "ops/scale_cast.h"
 
 namespace abtrain::compress {
 
@@ -49,26 +48,12 @@ class Plain : public Reducer {
     const bool before = wire_ == at::kHalf;
     const float scale =
         before ? 1.0f / static_cast<float>(group.size()) : 1.0f;
-    std::int64_t at = 0;
-    for (const Range& range : bucket.ranges) {
-      ops::scale_cast(
-          job.gradients.narrow(0, range.begin, range.size),
-          scale,
-          wire.narrow(0, at, range.size));
-      at += range.size;
-    }
+    pack(job.gradients, bucket.ranges, scale, wire);
     co_yield group.all_reduce(
         wire,
         before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean,
         job.purpose);
-    at = 0;
-    for (const Range& range : bucket.ranges) {
-      ops::scale_cast(
-          wire.narrow(0, at, range.size),
-          1.0f,
-          job.gradients.narrow(0, range.begin, range.size));
-      at += range.size;
-    }
+    unpack(wire, bucket.ranges, job.gradients);
   }
 
   std::int64_t bytes(

@@ -33,9 +33,7 @@ class Topk : public CompressedReducer {
     ops::take_chunks(task.u, places(own, k), 1, members, values(own, k));
 
     const at::Tensor all = at::empty({members * list_bytes(k)}, wire_options);
-    const std::vector<std::int64_t> counts(
-        static_cast<std::size_t>(members), list_bytes(k));
-    co_yield task.group->all_gather(all, own, counts, task.purpose);
+    co_yield task.group->all_gather(all, own, task.purpose);
 
     // In rank order, so that all members get the same bits.
     task.estimate.zero_();

@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -21,20 +20,10 @@ namespace abtrain::compress {
 
 namespace {
 
-std::int64_t chunk_of(const ReducerOptions& options) {
-  if (options.chunk == "auto") {
-    return options.bits < 1 ? 128 : 64;
-  }
-  std::int64_t chunk = 0;
-  std::from_chars(
-      options.chunk.data(), options.chunk.data() + options.chunk.size(), chunk);
-  return chunk;
-}
-
 class TopkChunked : public CompressedReducer {
  public:
   TopkChunked(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed), chunk_(chunk_of(options)) {
+      : CompressedReducer(options, seed), chunk_(chunk_size(options)) {
     ABT_CHECK(
         chunk_ >= 2,
         Config,

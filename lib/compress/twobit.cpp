@@ -20,7 +20,7 @@ class TwoBit : public CompressedReducer {
   Rounds exchange(Task task) override {
     ops::CodeBlocks& blocks = blocks_[task.packed->bucket];
     if (blocks.size() == 0) {
-      blocks = blocks_of(*task.packed);
+      blocks = blocks_of(task.packed->slots);
     }
     return average_by_codes(
         {&blocks,
@@ -34,25 +34,17 @@ class TwoBit : public CompressedReducer {
   std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
       const override {
     return code_sums_bytes(
-        blocks_of(packed), cheaper_transport(members), members, rank);
+        blocks_of(packed.slots), cheaper_transport(members), members, rank);
   }
   std::int64_t exchange_bits(const Packed& packed, int members) const override {
     return code_sums_bits(
-        blocks_of(packed), cheaper_transport(members), members);
+        blocks_of(packed.slots), cheaper_transport(members), members);
   }
   void forget() override {
     blocks_.clear();
   }
 
  private:
-  static ops::CodeBlocks blocks_of(const Packed& packed) {
-    std::vector<ops::CodeBlocks::Tensor> tensors;
-    for (const Slot& slot : packed.slots) {
-      tensors.push_back({slot.offset, slot.numel()});
-    }
-    return ops::CodeBlocks(tensors);
-  }
-
   std::map<std::size_t, ops::CodeBlocks> blocks_;  // by bucket
 };
 

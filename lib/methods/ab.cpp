@@ -101,10 +101,7 @@ void AbTraining::reduce_gradients(std::int64_t t) {
 }
 
 compress::Costs AbTraining::costs() {
-  const compress::Costs& a = group_reduction_.costs();
-  const compress::Costs& b = full_reduction_.costs();
-  return {
-      a.encode + b.encode, a.collective + b.collective, a.decode + b.decode};
+  return group_reduction_.costs() + full_reduction_.costs();
 }
 
 void AbTraining::after_step(std::int64_t t) {
@@ -162,33 +159,22 @@ void AbTraining::merge_into(nn::Model& target) {
       averaged_buffers(
           context_.model, context_.world, comm::Purpose::Metrics),
       target);
-  if (phase_ == Phase::Full) {
-    if (local_steps()) {
-      share_mean_dense(target);
-    }
+  if (phase_ == Phase::Full && !local_steps()) {
     return;
   }
-  const Products products = merged_products(comm::Purpose::Metrics);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < target.weights().size(); ++i) {
-    if (!context_.model.weights()[i].weight->is_factored()) {
-      continue;
+  if (phase_ == Phase::Ab) {
+    const Products products = merged_products(comm::Purpose::Metrics);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < target.weights().size(); ++i) {
+      if (context_.model.weights()[i].weight->is_factored()) {
+        target.weights()[i].weight->set_factors(products[next++]);
+      }
     }
-    target.weights()[i].weight->set_factors(products[next++]);
   }
-  share_mean_dense(target);
-}
-
-void AbTraining::share_mean_dense(nn::Model& target) {
-  at::Tensor dense = trained_.values()
-                         .narrow(0, own_numel_, trained_.numel() - own_numel_)
-                         .clone();
-  average({dense}, context_.world, comm::Purpose::Metrics);
-  std::int64_t offset = 0;
-  for (const optim::ParameterRef& ref : dense_parameters(target)) {
-    *ref.tensor = nn::view_at(dense, offset, ref.tensor->sizes().vec());
-    offset += ref.tensor->numel();
-  }
+  set_mean_dense(
+      trained_.values().narrow(0, own_numel_, trained_.numel() - own_numel_),
+      context_.world,
+      target);
 }
 
 std::vector<at::Tensor> AbTraining::replicated_state() {

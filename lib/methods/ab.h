@@ -75,8 +75,6 @@ class AbTraining : public Method {
   // FULL phase with local steps: averages the parameters over the world; at
   // the end of the phase also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
-  // Gives `target` the world's mean of the dense parameters.
-  void share_mean_dense(nn::Model& target);
 
   // AB -> FULL weights, or -> merged products.
   Products synchronise(std::int64_t t);

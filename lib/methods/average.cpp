@@ -84,4 +84,15 @@ void share_dense(
   }
 }
 
+void set_mean_dense(
+    const at::Tensor& own, comm::Communicator& world, nn::Model& target) {
+  const at::Tensor mean = own.clone();
+  average({mean}, world, comm::Purpose::Metrics);
+  std::int64_t offset = 0;
+  for (const optim::ParameterRef& ref : dense_parameters(target)) {
+    *ref.tensor = nn::view_at(mean, offset, ref.tensor->sizes().vec());
+    offset += ref.tensor->numel();
+  }
+}
+
 }  // namespace abtrain::methods

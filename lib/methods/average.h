@@ -38,4 +38,9 @@ void share_dense(
     const std::vector<at::Tensor>& buffers,
     nn::Model& target);
 
+// What is dense in `target` becomes the mean over `world` of `own`: flat, in the
+// order of dense_parameters().
+void set_mean_dense(
+    const at::Tensor& own, comm::Communicator& world, nn::Model& target);
+
 }  // namespace abtrain::methods

@@ -101,10 +101,7 @@ void LocalTraining::reduce_gradients(std::int64_t t) {
 compress::Costs LocalTraining::costs() {
   compress::Costs sum = reduction_.costs();
   for (const auto& exchange : exchanges_) {
-    const compress::Costs& own = exchange->costs();
-    sum.encode += own.encode;
-    sum.collective += own.collective;
-    sum.decode += own.decode;
+    sum += exchange->costs();
   }
   return sum;
 }
@@ -251,15 +248,8 @@ void LocalTraining::merge_into(nn::Model& target) {
       context_.model,
       averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
       target);
-  if (!local_) {
-    return;
-  }
-  const at::Tensor mean = block_.values().clone();
-  average({mean}, context_.world, comm::Purpose::Metrics);
-  std::int64_t offset = 0;
-  for (const optim::ParameterRef& ref : dense_parameters(target)) {
-    *ref.tensor = nn::view_at(mean, offset, ref.tensor->sizes().vec());
-    offset += ref.tensor->numel();
+  if (local_) {
+    set_mean_dense(block_.values(), context_.world, target);
   }
 }
 

@@ -2,17 +2,12 @@
 
 #include <limits>
 
-#include "base/error.h"
 #include "ops/chunks_backends.h"
+#include "ops/flat_check.h"
 
 namespace abtrain::ops {
 
 namespace {
-
-bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
-  return t.dim() == 1 && t.is_contiguous() && t.scalar_type() == type &&
-         t.device() == like.device();
-}
 
 void check_chunks(
     const char* name,
@@ -20,33 +15,23 @@ void check_chunks(
     const at::Tensor& indices,
     std::int64_t chunk,
     const at::Tensor& wire) {
+  const c10::Device device = numbers.device();
+  check_flat(numbers, at::kFloat, 0, device, name);
+  check_flat(indices, at::kInt, 0, device, name);
+  check_flat(wire, at::kHalf, 0, device, name);
   ABT_ASSERT(
-      chunk >= 1 && is_flat(numbers, at::kFloat, numbers) &&
-          is_flat(indices, at::kInt, numbers) &&
-          is_flat(wire, at::kHalf, numbers) &&
-          wire.numel() == indices.numel() * chunk,
-      name,
-      ": ",
-      indices.scalar_type(),
-      indices.sizes(),
-      " chunks of ",
-      chunk,
-      " of ",
-      numbers.scalar_type(),
-      numbers.sizes(),
-      " do not make ",
-      wire.scalar_type(),
-      wire.sizes());
-  ABT_ASSERT(
-      wire.numel() <= std::numeric_limits<std::int32_t>::max() / 2 &&
+      chunk >= 1 && wire.numel() == indices.numel() * chunk &&
+          wire.numel() <= std::numeric_limits<std::int32_t>::max() / 2 &&
           indices.numel() <= chunk_count(numbers.numel(), chunk),
       name,
       ": ",
       indices.numel(),
       " chunks of ",
       chunk,
-      " are too many for ",
-      numbers.sizes());
+      " of ",
+      numbers.numel(),
+      " numbers do not make ",
+      wire.numel());
 }
 
 }  // namespace
@@ -57,18 +42,20 @@ void add_with_norms(
     bool add,
     std::int64_t chunk,
     const at::Tensor& norms) {
+  check_flat(u, at::kFloat, 0, u.device(), "add_with_norms: u");
+  check_flat(g, at::kFloat, 0, u.device(), "add_with_norms: g");
+  check_flat(norms, at::kFloat, 0, u.device(), "add_with_norms: norms");
   ABT_ASSERT(
-      chunk >= 1 && is_flat(u, at::kFloat, u) && is_flat(g, at::kFloat, u) &&
-          is_flat(norms, at::kFloat, u) && u.numel() == g.numel() &&
+      chunk >= 1 && u.numel() == g.numel() &&
           norms.numel() == chunk_count(u.numel(), chunk),
       "add_with_norms: ",
-      u.sizes(),
+      u.numel(),
       " and ",
-      g.sizes(),
-      " in chunks of ",
+      g.numel(),
+      " numbers in chunks of ",
       chunk,
       " do not make ",
-      norms.sizes(),
+      norms.numel(),
       " norms");
   if (u.numel() == 0) {
     return;

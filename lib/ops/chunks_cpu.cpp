@@ -6,6 +6,7 @@
 #include "kernels/chunk_norm.h"
 #include "ops/chunks_backends.h"
 #include "ops/convert_cpu.h"
+#include "ops/simd_cpu.h"
 
 namespace abtrain::ops {
 
@@ -74,9 +75,6 @@ __attribute__((target("avx2,fma"))) void subtract_avx2(
   subtract(u, rounded, members, count);
 }
 
-bool has_fma() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 void norms_avx2(
     float*,
@@ -86,9 +84,6 @@ void norms_avx2(
     std::int64_t,
     float*) {}
 void subtract_avx2(float*, const float*, float, std::int64_t) {}
-bool has_fma() {
-  return false;
-}
 #endif
 
 constexpr std::int64_t kTile = 2048;  // numbers of the wire at a time
@@ -158,7 +153,7 @@ void add_with_norms_cpu(
     bool add,
     std::int64_t chunk,
     const at::Tensor& norms) {
-  (has_fma() ? norms_avx2 : norms_of_chunks)(
+  (best_simd() == Simd::Avx2 ? norms_avx2 : norms_of_chunks)(
       u.mutable_data_ptr<float>(),
       g.const_data_ptr<float>(),
       add,
@@ -176,7 +171,7 @@ void take_chunks_cpu(
   auto* numbers = u.mutable_data_ptr<float>();
   auto* out = wire.mutable_data_ptr<c10::Half>();
   const float scale = 1.0f / static_cast<float>(members);
-  const auto subtract_run = has_fma() ? subtract_avx2 : subtract;
+  const auto subtract_run = best_simd() == Simd::Avx2 ? subtract_avx2 : subtract;
   std::array<float, kTile> room, scaled;
   Walk walk(indices, chunk, u.numel());
   for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {

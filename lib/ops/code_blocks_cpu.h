@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/code_blocks.h"
+#include "ops/simd_cpu.h"
 
 // Inlined into each form of a function that is compiled for more than one
 // processor.
@@ -20,14 +21,6 @@ using kernels::CodeBlock;
 using kernels::kBlock;
 using kernels::kGroup;
 using kernels::kLanes;
-
-inline bool has_avx2_and_fma() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
 
 ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
@@ -91,7 +84,7 @@ void for_blocks_wide(std::int64_t count, const Work& work) {
 
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work) {
-  if (has_avx2_and_fma()) {
+  if (best_simd() == Simd::Avx2) {
     for_blocks_wide(count, work);
     return;
   }

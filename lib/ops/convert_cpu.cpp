@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "ops/simd_cpu.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -50,9 +52,6 @@ round_to_bf16_avx2(const float* in, c10::BFloat16* out, std::int64_t count) {
   round_to_bf16(in, out, count);
 }
 
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2");
-}
 bool has_f16c() {
   return __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
 }
@@ -64,9 +63,6 @@ std::int64_t from_float_f16c(const float*, c10::Half*, std::int64_t) {
   return 0;
 }
 void round_to_bf16_avx2(const float*, c10::BFloat16*, std::int64_t) {}
-bool has_avx2() {
-  return false;
-}
 bool has_f16c() {
   return false;
 }
@@ -95,7 +91,7 @@ void to_float(const c10::BFloat16* in, float* out, std::int64_t count) {
 }
 
 void from_float(const float* in, c10::BFloat16* out, std::int64_t count) {
-  if (has_avx2()) {
+  if (best_simd() == Simd::Avx2) {
     round_to_bf16_avx2(in, out, count);
   } else {
     round_to_bf16(in, out, count);

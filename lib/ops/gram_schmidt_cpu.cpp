@@ -2,6 +2,7 @@
 
 #include "kernels/gram_schmidt_rows.h"
 #include "ops/gram_schmidt_backends.h"
+#include "ops/simd_cpu.h"
 
 namespace abtrain::ops {
 
@@ -45,17 +46,11 @@ __attribute__((target("avx2,fma"))) void
 add_avx2(float* a, double factor, const float* b, std::int64_t length) {
   add_row(a, factor, b, length);
 }
-bool has_fma() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 double dot_avx2(const float*, const float*, std::int64_t) {
   return 0;
 }
 void add_avx2(float*, double, const float*, std::int64_t) {}
-bool has_fma() {
-  return false;
-}
 #endif
 
 // All lanes in one thread.
@@ -94,7 +89,7 @@ class HostTeam {
 
  private:
   std::int64_t length_;
-  bool fast_ = has_fma();
+  bool fast_ = best_simd() == Simd::Avx2;
 };
 
 }  // namespace

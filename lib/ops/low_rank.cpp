@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/simd_cpu.h"
 
 namespace abtrain::ops {
 
@@ -72,9 +73,6 @@ __attribute__((target("avx2,fma"))) void add_product_avx2(
     bool fresh) {
   add_product(p, q, out, shape, sign, fresh);
 }
-bool has_fma() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 void add_product_avx2(
     const float*,
@@ -83,9 +81,6 @@ void add_product_avx2(
     const Shape&,
     float,
     bool) {}
-bool has_fma() {
-  return false;
-}
 #endif
 
 bool is_matrix(const at::Tensor& t, const at::Tensor& like) {
@@ -112,7 +107,7 @@ void add_on_cpu(
     const at::Tensor& out,
     float sign,
     bool fresh) {
-  (has_fma() ? add_product_avx2 : add_product)(
+  (best_simd() == Simd::Avx2 ? add_product_avx2 : add_product)(
       p.const_data_ptr<float>(),
       q.const_data_ptr<float>(),
       out.mutable_data_ptr<float>(),

@@ -236,7 +236,7 @@ class Unit {
         std::fill_n(u, count, 0.0f);
         return;
       }
-      signed_run(at, count, [&](const std::uint32_t* signs) {
+      signed_run(at, [&](const std::uint32_t* signs) {
         subtract_signed(simd_, x() + at, signs, value, count, u);
       });
     });
@@ -255,7 +255,7 @@ class Unit {
       const float value = kernels::code_value(
           range, c_.limit, c_.log_size, c_.rotate, job.members);
       float* const out = job.out + begin_ + at;
-      signed_run(at, count, [&](const std::uint32_t* signs) {
+      signed_run(at, [&](const std::uint32_t* signs) {
         apply_signs(simd_, x() + at, signs, value, count, out);
       });
     });
@@ -327,13 +327,12 @@ class Unit {
 
   // Calls f(signs) with the signs of numbers `at` on from the first bit on.
   template <class F>
-  void signed_run(std::int64_t at, std::int64_t count, const F& f) {
+  void signed_run(std::int64_t at, const F& f) {
     if (at % 32 == 0) {
       f(signs_.data() + at / 32);
       return;
     }
     // Blocks below 32 numbers do not cross a word.
-    static_cast<void>(count);
     const std::uint32_t word =
         signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
     f(&word);

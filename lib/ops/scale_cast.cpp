@@ -66,6 +66,10 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
       " to ",
       out.scalar_type(),
       out.sizes());
+  if (scale == 1 && in.scalar_type() == out.scalar_type()) {
+    out.copy_(in);
+    return;
+  }
   if (in.is_cuda()) {
     // One kernel: it scales in fp32 and casts as it stores.
     at::Tensor result = out;

@@ -67,7 +67,7 @@ at::Tensor select(const at::Tensor& values, std::int64_t k) {
   places.resize(candidates);
 
   std::uint32_t key = high;
-  if constexpr (kLowBits < T >> 0) {
+  if constexpr (std::is_same_v<T, float>) {
     constexpr std::uint32_t kMask = (1u << kLowBits<T>)-1;
     counts.assign(1 << kLowBits<T>, 0);
     for (const std::int32_t place : places) {

@@ -292,11 +292,7 @@ TrainResult Trainer::run() {
 }
 
 compress::Costs Trainer::reducer_costs() const {
-  const compress::Costs now = method_->costs();
-  return {
-      costs_before_.encode + now.encode,
-      costs_before_.collective + now.collective,
-      costs_before_.decode + now.decode};
+  return costs_before_ + method_->costs();
 }
 
 WorkerFigures Trainer::figures() const {
