@@ -286,7 +286,7 @@ TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
     EXPECT_NE(plan_text(o).find("memory a worker"), std::string::npos);
     ++count;
   }
-  EXPECT_EQ(count, 40);
+  EXPECT_EQ(count, 42);
 }
 
 TEST(Configs, PublishedSchedulesInSteps) {
