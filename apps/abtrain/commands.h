@@ -30,6 +30,7 @@ struct PlanArgs {
 
 struct EvaluateArgs {
   std::string run;                // a run folder
+  std::string model;              // a file in it, or a path; "": its model
   std::vector<std::string> sets;  // "a.b=value", over the run's config.yaml
 };
 

@@ -19,7 +19,10 @@ int run_evaluate(const EvaluateArgs& args) {
       ": expected a run folder with config.yaml and model.safetensors");
   Log log;
   std::cout << run::evaluate_run(
-                   run::read_config(config, args.sets), args.run, log)
+                   run::read_config(config, args.sets),
+                   args.run,
+                   args.model,
+                   log)
             << std::flush;
   return 0;
 }

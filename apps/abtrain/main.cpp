@@ -152,6 +152,12 @@ int run(int argc, char** argv) {
       ->type_name("RUN");
   evaluate
       .add_option(
+          "--model",
+          evaluate_args.model,
+          "a file of the run or a path (default model.safetensors)")
+      ->type_name("FILE");
+  evaluate
+      .add_option(
           "--set", evaluate_args.sets, "override one key of the run's config")
       ->type_name("a.b=VALUE")
       ->allow_extra_args(false)

@@ -45,7 +45,7 @@ void CompressedReducer::accumulate(
   for (const Range& range : packed.ranges) {
     at::Tensor part = residual.narrow(0, at, range.size);
     const at::Tensor from = gradients.narrow(0, range.begin, range.size);
-    if (options_.error_feedback) {
+    if (keeps_residual_) {
       part.add_(from);
     } else {
       part.copy_(from);
@@ -80,17 +80,21 @@ Rounds CompressedReducer::reduce(Job job) {
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
   if (!is_dense(job.step) && packed.numel > 0) {
-    if (!state.residual.defined()) {
-      state.residual = at::zeros({packed.numel}, options);
-    }
-    // From a checkpoint it comes on the CPU.
-    state.residual = state.residual.to(job.gradients.device());
-    accumulate(packed, state.residual, job.gradients);
     estimate = in_place
         ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
         : at::empty({packed.numel}, options);
-    rounds.emplace(exchange(
-        {&packed, state.residual, estimate, &group, job.purpose, job.step}));
+    at::Tensor u = estimate;
+    if (!in_place || keeps_residual_ || !works_in_place()) {
+      if (!state.residual.defined()) {
+        state.residual = at::zeros({packed.numel}, options);
+      }
+      // From a checkpoint it comes on the CPU.
+      state.residual = state.residual.to(job.gradients.device());
+      accumulate(packed, state.residual, job.gradients);
+      u = state.residual;
+    }
+    rounds.emplace(
+        exchange({&packed, u, estimate, &group, job.purpose, job.step}));
     more = rounds->resume();
   }
 
@@ -151,7 +155,7 @@ void CompressedReducer::archive(
 std::vector<at::Tensor> CompressedReducer::residual_squares() const {
   std::vector<at::Tensor> squares;
   for (const State& state : states_) {
-    if (state.residual.defined() && options_.error_feedback) {
+    if (state.residual.defined() && keeps_residual_) {
       squares.push_back(at::dot(state.residual, state.residual));
     }
   }

@@ -16,10 +16,20 @@
 
 namespace abtrain::compress {
 
+// A worker's own stream of roundings of a bucket, for what is not the same on all
+// members.
+inline std::uint32_t rounding_stream(
+    const comm::Communicator& group, std::size_t bucket) {
+  return static_cast<std::uint32_t>(group.rank()) << 16 ^
+      static_cast<std::uint32_t>(bucket);
+}
+
 class CompressedReducer : public Reducer {
  public:
   CompressedReducer(const ReducerOptions& options, std::uint64_t seed)
-      : options_(options), seed_(seed) {}
+      : options_(options),
+        keeps_residual_(has_error_feedback(options)),
+        seed_(seed) {}
 
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
@@ -91,7 +101,14 @@ class CompressedReducer : public Reducer {
     return compress::plain_dtype(options_);
   }
 
+  // Whether, without a residual, exchange() may find u where it writes the
+  // estimate: it has read all of u before it writes.
+  virtual bool works_in_place() const {
+    return false;
+  }
+
   const ReducerOptions options_;
+  const bool keeps_residual_;
   const std::uint64_t seed_;
 
  private:

@@ -45,7 +45,8 @@ class Hylo : public CompressedReducer {
   Hylo(const ReducerOptions& options, std::uint64_t seed)
       : CompressedReducer(options, seed),
         consensus_(options.select == "consensus"),
-        transport_(code_transport(options.transport)) {
+        transport_(code_transport(
+            options.transport == "auto" ? "int8" : options.transport)) {
     ABT_CHECK(
         consensus_ || options.select == "local",
         Config,

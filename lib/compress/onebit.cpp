@@ -43,7 +43,7 @@ class OneBit : public CompressedReducer {
     const at::Tensor received = at::empty({n * own}, words);
     co_yield group.all_to_all(received, wire, counts, task.purpose);
 
-    if (!options_.error_feedback) {
+    if (!keeps_residual_) {
       state.server.zero_();
     }
     const at::Tensor answer = at::empty({own}, words);

@@ -22,6 +22,8 @@ constexpr Scheme kSchemes[] = {
     {"powersgd", make_powersgd},
     {"onebit", make_onebit},
     {"twobit", make_twobit},
+    {"threshold", make_threshold},
+    {"ternary", make_ternary},
     {"hylo", make_hylo},
 };
 

@@ -9,7 +9,7 @@ namespace abtrain::compress {
 std::vector<ReducerConflict> check(
     const ReducerOptions& o, std::int64_t members) {
   std::vector<ReducerConflict> out;
-  if ((o.name == "onebit" || o.name == "twobit") && !o.error_feedback) {
+  if ((o.name == "onebit" || o.name == "twobit") && !has_error_feedback(o)) {
     out.push_back(
         {{"error_feedback", "name"},
          str(o.name,
@@ -41,12 +41,27 @@ std::vector<ReducerConflict> check(
     out.push_back(
         {{"block", "name"}, str("expected a power of two, got ", o.block)});
   }
-  if (o.name == "hylo" && o.transport == "int8" && members > 127) {
+  if (o.name == "ternary" && has_error_feedback(o)) {
+    out.push_back(
+        {{"error_feedback", "name"},
+         "ternary's random error is larger than what it codes, so residuals "
+         "would grow without bound; expected auto or false"});
+  }
+  const bool has_levels = o.name == "threshold" || o.name == "ternary";
+  if (has_levels && o.transport == "a2a") {
+    out.push_back(
+        {{"transport", "name"},
+         str(o.name, " knows auto, gather and int8, got a2a")});
+  }
+  const bool int8 = o.transport == "int8" ||
+      (o.name == "hylo" && o.transport == "auto");
+  if ((o.name == "hylo" || has_levels) && int8 && members > 127) {
     out.push_back(
         {{"transport", "name"},
          str("int8 holds the sum of at most 127 workers' codes, but a group has ",
              members,
-             "; expected a2a or gather")});
+             has_levels ? "; expected auto or gather"
+                        : "; expected a2a or gather")});
   }
   return out;
 }

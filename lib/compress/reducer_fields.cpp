@@ -14,6 +14,10 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
+bool has_levels(const ReducerOptions& options) {
+  return options.name == "threshold" || options.name == "ternary";
+}
+
 }  // namespace
 
 std::vector<std::string> reducer_names() {
@@ -26,14 +30,21 @@ std::vector<std::string> reducer_names() {
       "powersgd",
       "onebit",
       "twobit",
-      "hylo"};
+      "hylo",
+      "threshold",
+      "ternary"};
 }
 
 std::int64_t min_numel(const ReducerOptions& options) {
   if (options.min_numel == "auto") {
-    return options.name == "hylo" ? 16384 : 4096;
+    return options.name == "hylo" ? 16384 : has_levels(options) ? 1 : 4096;
   }
   return number(options.min_numel);
+}
+
+bool has_error_feedback(const ReducerOptions& options) {
+  return options.error_feedback == "auto" ? !has_levels(options)
+                                          : options.error_feedback == "true";
 }
 
 std::int64_t chunk_size(const ReducerOptions& options) {
@@ -61,15 +72,17 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       at_least(0),
       "MiB of gradients in a bucket, sent while the backward pass goes on; 0: "
       "all in one");
-  f.flag(
+  f.choice(
       "error_feedback",
       o.error_feedback,
-      "what was not sent is added to the next gradient");
+      {"auto", "true", "false"},
+      "what was not sent is added to the next gradient; auto: not for threshold "
+      "and ternary");
   f.auto_or_integer(
       "min_numel",
       o.min_numel,
       at_least(1),
-      "smaller tensors are sent plainly; auto: 4096, hylo 16384");
+      "smaller tensors are sent plainly; auto: 4096, hylo 16384, threshold and ternary 1");
   f.integer(
       "dense_steps",
       o.dense_steps,
@@ -101,6 +114,11 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       o.threshold,
       above(0),
       "twobit: what is sent once a gradient and its residual reach it");
+  f.number(
+      "c",
+      o.c,
+      above(0),
+      "threshold: what is sent is larger than c times its tensor's mean size");
   f.choice(
       "select",
       o.select,
@@ -109,8 +127,9 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
   f.choice(
       "transport",
       o.transport,
-      {"int8", "a2a", "gather"},
-      "hylo: how the codes of linear layers travel");
+      {"auto", "int8", "a2a", "gather"},
+      "how codes travel: hylo's of linear layers (auto: int8), those of "
+      "threshold and ternary (not a2a; auto: what sends less)");
   f.integer(
       "evaluate_every",
       o.evaluate_every,

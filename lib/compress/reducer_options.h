@@ -16,7 +16,8 @@ struct ReducerOptions {
   // Of plain numbers on the wire; auto: fp32 for plain and powersgd, else fp16.
   std::string dtype = "auto";  // auto | fp32 | fp16 | bf16
   double bucket_mb = 25;       // a bucket's fp32 gradients; 0: one bucket
-  bool error_feedback = true;
+  // auto: none for threshold and ternary, else there is.
+  std::string error_feedback = "auto";  // auto | true | false
   std::string min_numel = "auto";  // smaller tensors are sent plainly
   std::int64_t dense_steps = 0;    // first steps of the run, sent plainly
   double bits = 2;                 // topk, topk-chunked: payload a coordinate
@@ -26,7 +27,10 @@ struct ReducerOptions {
   std::int64_t rank = 4;           // powersgd
   double threshold = 1e-3;         // twobit: of the mean gradient
   std::string select = "consensus";  // hylo: consensus | local
-  std::string transport = "int8";    // hylo: int8 | a2a | gather
+  double c = 1.5;                    // threshold: of the mean size
+  // hylo: int8 | a2a | gather, auto is int8; threshold, ternary: int8 | gather,
+  // auto is what sends less.
+  std::string transport = "auto";
   std::int64_t evaluate_every = 0;   // steps between evaluations; 0: none
 };
 
@@ -35,8 +39,11 @@ std::vector<std::string> reducer_names();
 
 // `chunk` as a number.
 std::int64_t chunk_size(const ReducerOptions& options);
-// `min_numel` as a number; auto: 16384 for hylo, 4096 for the others.
+// `min_numel` as a number; auto: 16384 for hylo, 1 for threshold and ternary, 4096
+// for the others.
 std::int64_t min_numel(const ReducerOptions& options);
+// What `error_feedback` means for the scheme.
+bool has_error_feedback(const ReducerOptions& options);
 
 // The table of its keys, ranges and help (base/options.h). `extra`: a name that
 // stands for another section's reducer, "" for none.

@@ -15,6 +15,10 @@ std::unique_ptr<Reducer> make_powersgd(
     const ReducerOptions&, std::uint64_t seed);
 std::unique_ptr<Reducer> make_onebit(const ReducerOptions&, std::uint64_t seed);
 std::unique_ptr<Reducer> make_twobit(const ReducerOptions&, std::uint64_t seed);
+std::unique_ptr<Reducer> make_threshold(
+    const ReducerOptions&, std::uint64_t seed);
+std::unique_ptr<Reducer> make_ternary(
+    const ReducerOptions&, std::uint64_t seed);
 std::unique_ptr<Reducer> make_hylo(const ReducerOptions&, std::uint64_t seed);
 
 }  // namespace abtrain::compress

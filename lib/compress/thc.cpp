@@ -80,7 +80,7 @@ class Thc : public CompressedReducer {
           task.u.narrow(0, part.begin, part.present),
           part.ranges,
           part.coding,
-          options_.error_feedback,
+          keeps_residual_,
           part.codes);
     });
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);

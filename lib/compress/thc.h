@@ -26,12 +26,4 @@ inline void check_block(const ReducerOptions& options) {
       options.block);
 }
 
-// A worker's own stream of roundings of a bucket; the signs' is the bucket's.
-inline std::uint32_t rounding_stream(
-    const comm::Communicator& group,
-    std::size_t bucket) {
-  return static_cast<std::uint32_t>(group.rank()) << 16 ^
-         static_cast<std::uint32_t>(bucket);
-}
-
 }  // namespace abtrain::compress

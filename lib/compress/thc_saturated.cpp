@@ -65,7 +65,7 @@ class ThcSaturated : public CompressedReducer {
     coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
     coding.rounding = rounding_stream(group, task.packed->bucket);
     ops::quantize_blocks(
-        task.u, ranges, coding, options_.error_feedback, codes);
+        task.u, ranges, coding, keeps_residual_, codes);
 
     std::vector<std::int64_t> counts;
     for (int i = 0; i < n; ++i) {

@@ -65,7 +65,7 @@ class TopkChunked : public CompressedReducer {
       ops::add_with_norms(
           residual.narrow(0, at, range.size),
           gradients.narrow(0, range.begin, range.size),
-          options_.error_feedback,
+          keeps_residual_,
           chunk_,
           norms_.narrow(0, at / chunk_, ops::chunk_count(range.size, chunk_)));
       at += range.size;

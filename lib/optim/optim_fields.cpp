@@ -5,15 +5,27 @@ namespace abtrain::optim {
 
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"sgd", "adamw"}, "optimizer");
+  f.choice("name", o.name, {"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"}, "optimizer");
   f.number("lr", o.lr, above(0), "learning rate after the warm-up");
-  f.number("weight_decay", o.weight_decay, at_least(0), "weight decay");
+  f.number("weight_decay", o.weight_decay, at_least(0), "sgd, adamw: weight decay");
   f.flag("decay_all", o.decay_all, "decay biases and norm layers too");
   f.number("beta1", o.beta1, from_to_below(0, 1), "adamw: first moment");
   f.number("beta2", o.beta2, from_to_below(0, 1), "adamw: second moment");
   f.number("eps", o.eps, above(0), "adamw: added to the denominator");
   f.number("momentum", o.momentum, from_to_below(0, 1), "sgd: momentum");
   f.flag("nesterov", o.nesterov, "sgd: Nesterov's form of the momentum");
+  f.number(
+      "l1", o.l1, at_least(0), "adagrad: weight of the l1 norm of the weights");
+  f.number(
+      "delta",
+      o.delta,
+      above(0),
+      "adagrad: added to the root of the sum of squares");
+  f.choice(
+      "center",
+      o.center,
+      {"init", "zero"},
+      "qrda-adagrad: the weights that the sum of gradients starts from");
   return f;
 }
 

@@ -13,7 +13,8 @@ class Fields;
 namespace abtrain::optim {
 
 struct OptimizerOptions {
-  std::string name = "adamw";  // sgd | adamw
+  // sgd | adamw | qcmd-adagrad | qrda-adagrad
+  std::string name = "adamw";
   double lr = 1e-3;
   double weight_decay = 0.05;
   bool decay_all = false;  // decay biases and norms too
@@ -22,6 +23,10 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double momentum = 0.9;
   bool nesterov = false;
+  // adagrad: x of weights is made sparse by l1 |x|.
+  double l1 = 0;
+  double delta = 1e-3;          // added to the root of the squares' sum
+  std::string center = "init";  // qrda: init | zero, where x is pulled to
 };
 
 struct ScheduleOptions {
@@ -32,6 +37,11 @@ struct ScheduleOptions {
   double step_factor = 0.1;     // step: factor at each milestone
   std::vector<double> milestones = {0.5, 0.75};  // step: shares of the run
 };
+
+// Whether weights become exactly 0.
+inline bool makes_sparse(const OptimizerOptions& options) {
+  return options.name.ends_with("-adagrad") && options.l1 > 0;
+}
 
 // The table of their keys, ranges and help (base/options.h).
 Fields fields_of(OptimizerOptions& options);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "optim/adagrad.h"
 
 namespace abtrain::optim {
 
@@ -112,9 +113,15 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.name == "sgd") {
     return std::make_unique<Sgd>(options);
   }
+  if (options.name == "qcmd-adagrad" || options.name == "qrda-adagrad") {
+    return make_adagrad(options);
+  }
   throw Error(
       ErrorKind::Config,
-      str("optimizer.name: expected sgd or adamw; got '", options.name, "'"));
+      str("optimizer.name: expected sgd, adamw, qcmd-adagrad or qrda-adagrad; "
+          "got '",
+          options.name,
+          "'"));
 }
 
 namespace {

@@ -21,6 +21,9 @@ class Rates {
   const at::Tensor& of(const Slice& slice) const {
     return slice.is_factor ? factors_ : dense_;
   }
+  const at::Tensor& dense() const {
+    return dense_;
+  }
 
  private:
   at::Tensor dense_, factors_;
@@ -40,6 +43,7 @@ class Optimizer {
 
 // sgd: PyTorch's SGD with momentum and Nesterov, decay added to the gradient.
 // adamw: Loshchilov and Hutter 2019, decoupled decay.
+// qcmd-adagrad, qrda-adagrad: optim/adagrad.h.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
 // Global-norm clipping, torch.nn.utils.clip_grad_norm_'s rule.

@@ -213,6 +213,30 @@ void check_full_phase(const RunOptions& o, Conflicts& out) {
   }
 }
 
+void check_adagrad(const RunOptions& o, Conflicts& out) {
+  const std::string& name = o.optimizer.name;
+  if (name != "qcmd-adagrad" && name != "qrda-adagrad") {
+    return;
+  }
+  if (o.method.name != "ddp") {
+    out.push_back(
+        {{"optimizer.name", "method.name"},
+         str(name,
+             "'s sums of gradients stand for weights that nothing else changes, "
+             "but ",
+             o.method.name,
+             " averages or decomposes them; expected method.name ddp")});
+  }
+  if (name == "qrda-adagrad" && o.schedule.name != "constant") {
+    out.push_back(
+        {{"schedule.name", "optimizer.name"},
+         str("qrda-adagrad scales the sum of all gradients with the present "
+             "rate: a rate that falls to 0 takes the weights back to where "
+             "they began; expected constant, got ",
+             o.schedule.name)});
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> check(const RunOptions& options) {
@@ -226,6 +250,7 @@ std::vector<Conflict> check(const RunOptions& options) {
   }
   check_reducer(options.reducer, "reducer", options.workers, out);
   check_schedule(options, out);
+  check_adagrad(options, out);
   if (options.model.weights == "none" && !options.model.fresh.empty()) {
     out.push_back(
         {{"model.fresh", "model.weights"},

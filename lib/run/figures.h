@@ -29,10 +29,12 @@ struct TrafficSplit {
   }
 };
 
-// Seconds of averaging gradients; encode and decode are part of `compute`,
-// collective of `communication`.
+// Averaging gradients: seconds, of which encode and decode are part of `compute`,
+// collective of `communication`; errors.
 struct ReducerSplit {
   double encode = 0, collective = 0, decode = 0;
+  // Of the evaluations of the averaged gradient, and how many there were.
+  double vnmse_sum = 0, vnmse_count = 0;
 };
 
 struct WorkerFigures {

@@ -1,8 +1,11 @@
 #include "run/model_file.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -75,20 +78,25 @@ class Patterns {
 class Reader {
  public:
   Reader(const std::string& path, const nn::Model& model)
-      : file_(path), model_(model) {}
+      : path_(path), file_(path), model_(model) {}
 
   void weight(const std::string& own_name, nn::Weight& w) {
     const nn::TorchvisionName name = name_in_file(own_name);
     for (const char* ending : {"", ".A", ".B"}) {
       known_.insert(name.name + ending);
     }
+    for (const char* ending : {".indices", ".values"}) {
+      known_.insert(name.name + ending);
+    }
+    if (file_.has(name.name + ".indices")) {
+      set_dense(w, sparse(name.name, w.sizes()));
+      return;
+    }
     if (!file_.has(name.name + ".A")) {
       const at::Tensor dense =
           file_.read(name.name, name.flat ? flat_sizes(w) : w.sizes())
               .view(w.sizes());
-      w.set_dense(
-          w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
-                      : dense);
+      set_dense(w, dense);
       return;
     }
     const std::int64_t rank = file_.columns(name.name + ".A");
@@ -125,17 +133,64 @@ class Reader {
   }
 
  private:
+  bool has(const std::string& name) const {
+    return file_.has(name) || file_.has(name + ".A") ||
+        file_.has(name + ".indices");
+  }
   nn::TorchvisionName name_in_file(const std::string& own) const {
-    if (file_.has(own) || file_.has(own + ".A")) {
+    if (has(own)) {
       return {own};
     }
     const nn::TorchvisionName other = model_.torchvision_name(own);
     // Where neither is there, the error names the model's own.
-    return file_.has(other.name) || file_.has(other.name + ".A")
-        ? other
-        : nn::TorchvisionName{own};
+    return has(other.name) ? other : nn::TorchvisionName{own};
+  }
+  static void set_dense(nn::Weight& w, const at::Tensor& dense) {
+    w.set_dense(
+        w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
+                    : dense);
+  }
+  // A weight that is stored by its numbers that are not 0.
+  at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
+    const std::string shape = file_.metadata("shape:" + name);
+    ABT_CHECK(
+        shape == shape_text(sizes) ||
+            shape == shape_text({sizes[0], c10::multiply_integers(sizes) /
+                                               std::max<std::int64_t>(
+                                                   sizes[0], 1)}),
+        DamagedData,
+        path_,
+        " does not fit the model: tensor '",
+        name,
+        "' has shape ",
+        shape,
+        ", expected ",
+        shape_text(sizes));
+    const Sizes count = file_.shape(name + ".indices");
+    const at::Tensor places =
+        file_.read_integers(name + ".indices", count).to(at::kLong);
+    const at::Tensor values = file_.read(name + ".values", count);
+    const at::Tensor dense = at::zeros(sizes);
+    const std::int64_t numel = dense.numel();
+    const auto* const place = places.const_data_ptr<std::int64_t>();
+    bool ascends = places.dim() == 1;
+    for (std::int64_t i = 0; ascends && i < places.numel(); ++i) {
+      ascends = place[i] < numel && place[i] > (i == 0 ? -1 : place[i - 1]);
+    }
+    ABT_CHECK(
+        ascends,
+        DamagedData,
+        path_,
+        ": damaged model file: '",
+        name,
+        ".indices' are not ascending places among ",
+        numel,
+        " numbers");
+    dense.view({-1}).index_copy_(0, places, values);
+    return dense;
   }
 
+  const std::string path_;
   SafetensorsFile file_;
   const nn::Model& model_;
   std::set<std::string> known_;
@@ -143,10 +198,29 @@ class Reader {
 
 }  // namespace
 
-void save_model(
+namespace {
+
+// A weight's numbers that are not 0 and their places, where that is smaller.
+bool add_sparse(
+    const std::string& name,
+    const at::Tensor& dense,
+    std::vector<NamedTensor>& tensors) {
+  const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
+  const at::Tensor places = at::nonzero(flat).view({-1});
+  if (2 * places.numel() >= flat.numel() ||
+      flat.numel() > std::numeric_limits<std::int32_t>::max()) {
+    return false;
+  }
+  tensors.push_back({name + ".indices", places.to(at::kInt)});
+  tensors.push_back({name + ".values", flat.index_select(0, places)});
+  return true;
+}
+
+void save(
     const std::string& path,
     const nn::Model& model,
-    const std::string& names) {
+    const std::string& names,
+    bool sparse) {
   const auto renamed = [&](const std::string& name) {
     return names == "torchvision" ? model.torchvision_name(name)
                                   : nn::TorchvisionName{name};
@@ -163,8 +237,13 @@ void save_model(
           shape_text(name.flat ? flat_sizes(*w.weight) : w.weight->sizes());
     } else {
       const at::Tensor& dense = w.weight->dense;
-      tensors.push_back(
-          {name.name, name.flat ? dense.contiguous().flatten(1) : dense});
+      const at::Tensor stored =
+          name.flat ? dense.contiguous().flatten(1) : dense;
+      if (sparse && add_sparse(name.name, stored, tensors)) {
+        metadata["shape:" + name.name] = shape_text(stored.sizes().vec());
+      } else {
+        tensors.push_back({name.name, stored});
+      }
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
@@ -174,6 +253,22 @@ void save_model(
     tensors.push_back({renamed(b.name).name, *b.tensor});
   }
   write_safetensors(path, tensors, metadata);
+}
+
+}  // namespace
+
+void save_model(
+    const std::string& path,
+    const nn::Model& model,
+    const std::string& names) {
+  save(path, model, names, false);
+}
+
+void save_sparse_model(
+    const std::string& path,
+    const nn::Model& model,
+    const std::string& names) {
+  save(path, model, names, true);
 }
 
 void load_model(

@@ -5,6 +5,10 @@
 // NAME.B (r x n), with "shape:NAME" (its dense shape, "O,I" or "O,I,kh,kw") in
 // the metadata: A @ B is the O x (I*kh*kw) matrix, or its transpose where
 // O < I*kh*kw.
+//
+// In a sparse file a weight NAME that takes less room so is stored as NAME.indices
+// (int32: places of what is not 0 in the dense tensor, row by row, ascending) and
+// NAME.values, with "shape:NAME" in the metadata.
 #pragma once
 
 #include <string>
@@ -16,6 +20,12 @@ namespace abtrain::run {
 
 // names: timm | torchvision. Throws Error(Io).
 void save_model(
+    const std::string& path,
+    const nn::Model& model,
+    const std::string& names = "timm");
+
+// The same with the weights that are mostly zeros stored as such.
+void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
     const std::string& names = "timm");

@@ -49,6 +49,8 @@ void Recorder::synchronised(
 
 void Recorder::compressed(
     std::int64_t step, const compress::Evaluation& e) {
+  vnmse_sum_ += e.vnmse;
+  vnmse_count_ += 1;
   if (log_ != nullptr) {
     log_->event(
         "compression",

@@ -24,10 +24,19 @@ class Recorder : public methods::Observer {
   double svd() const {
     return svd_;
   }
+  // Of the evaluations so far.
+  double vnmse_sum() const {
+    return vnmse_sum_;
+  }
+  double vnmse_count() const {
+    return vnmse_count_;
+  }
 
  private:
   RunLog* log_;
   double svd_ = 0;
+  double vnmse_sum_ = 0;
+  double vnmse_count_ = 0;
 };
 
 // [{"name", "m", "n", "rank", "energy"}, ...], for metrics and summary.

@@ -123,7 +123,11 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
        {{"name", reducer_name(options)},
         {"encode_seconds", reducer(&ReducerSplit::encode)},
         {"collective_seconds", reducer(&ReducerSplit::collective)},
-        {"decode_seconds", reducer(&ReducerSplit::decode)}}},
+        {"decode_seconds", reducer(&ReducerSplit::decode)},
+        {"vnmse",
+         share(
+             reducer(&ReducerSplit::vnmse_sum),
+             reducer(&ReducerSplit::vnmse_count))}}},
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", layers_json(result.layers)}};
@@ -220,7 +224,11 @@ std::string report_table(
             human_seconds(coding),
             " (",
             percent(share(coding, time["train"].get<double>()), 1),
-            " of the training), of the compute"));
+            " of the training), of the compute",
+            reducer["vnmse"].is_null()
+                ? std::string()
+                : str("; error of the mean gradient ",
+                      percent(reducer["vnmse"], 2))));
   }
   if (!s["layers"].empty()) {
     out += "  layer                     m       n    rank  energy kept: first cut   last\n";
@@ -237,6 +245,24 @@ std::string report_table(
           pad(rank > 0 ? std::to_string(rank) : "dense", 8) +
           pad(percent(l["first_energy"], 1), 24) +
           pad(percent(l["energy"], 1), 9) + "\n";
+    }
+  }
+  const ordered_json sparsity = s.value("sparsity", ordered_json());
+  if (!sparsity.is_null()) {
+    row("sparsity",
+        str(percent(sparsity["zeros"], 2),
+            " of the weights are 0; ",
+            with_commas(sparsity["nonzero_parameters"].get<std::int64_t>()),
+            " parameters are not, in ",
+            bytes(sparsity["sparse_bytes"]),
+            " (dense ",
+            bytes(sparsity["dense_bytes"]),
+            ")"));
+    for (const ordered_json& l : sparsity["layers"]) {
+      row("  " + l["name"].get<std::string>(),
+          str(percent(l["zeros"], 2),
+              " of ",
+              with_commas(l["numel"].get<std::int64_t>())));
     }
   }
   const ordered_json damaged = s.value("damaged_images", ordered_json());

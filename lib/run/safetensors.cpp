@@ -26,9 +26,15 @@ constexpr std::array<Dtype, 4> kDtypes = {
      {"F16", at::kHalf},
      {"BF16", at::kBFloat16}}};
 
+constexpr Dtype kInteger = {"I32", at::kInt};
+
 std::string_view bytes_of(const at::Tensor& tensor) {
   return {
       static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+bool is_integer(const at::Tensor& tensor) {
+  return tensor.scalar_type() == kInteger.type;
 }
 
 }  // namespace
@@ -51,7 +57,7 @@ void write_safetensors(
   for (const NamedTensor& entry : tensors) {
     const auto bytes = static_cast<std::uint64_t>(entry.tensor.numel()) * 4;
     header[entry.name] = {
-        {"dtype", "F32"},
+        {"dtype", is_integer(entry.tensor) ? kInteger.name : "F32"},
         {"shape", entry.tensor.sizes().vec()},
         {"data_offsets", {begin, begin + bytes}}};
     begin += bytes;
@@ -71,8 +77,9 @@ void write_safetensors(
     write(length_bytes);
     write(text);
     for (const NamedTensor& entry : tensors) {
-      write(bytes_of(
-          entry.tensor.detach().to(at::kCPU, at::kFloat).contiguous()));
+      const at::ScalarType type =
+          is_integer(entry.tensor) ? kInteger.type : at::kFloat;
+      write(bytes_of(entry.tensor.detach().to(at::kCPU, type).contiguous()));
     }
   });
 }
@@ -142,6 +149,18 @@ std::vector<std::string> SafetensorsFile::names() const {
 
 at::Tensor SafetensorsFile::read(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
+  return load(name, sizes, false).to(at::kFloat);
+}
+
+at::Tensor SafetensorsFile::read_integers(
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
+  return load(name, sizes, true);
+}
+
+at::Tensor SafetensorsFile::load(
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes,
+    bool integers) const {
   const State& s = *state_;
   s.check_fit(has(name), str("tensor '", name, "' is missing"));
   const ordered_json& entry = s.header[name];
@@ -157,10 +176,16 @@ at::Tensor SafetensorsFile::read(
   } catch (const nlohmann::json::exception&) {
     s.check(false, str("the header entry of '", name, "' is malformed"));
   }
-  const auto* type = std::find_if(
+  const Dtype* type = std::find_if(
       kDtypes.begin(), kDtypes.end(), [&](const Dtype& known) {
         return dtype == known.name;
       });
+  if (integers) {
+    s.check(
+        dtype == kInteger.name,
+        str("tensor '", name, "' is ", dtype, ", not ", kInteger.name));
+    type = &kInteger;
+  }
   s.check(
       type != kDtypes.end(),
       str("tensor '", name, "' is ", dtype, ", not F32, F64, F16 or BF16"));
@@ -191,7 +216,7 @@ at::Tensor SafetensorsFile::read(
   const at::Tensor tensor = at::empty(sizes, type->type);
   std::memcpy(
       tensor.data_ptr(), s.content.data() + s.begin + begin, tensor.nbytes());
-  return tensor.to(at::kFloat);
+  return tensor;
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(

@@ -19,7 +19,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// As F32, in this order; written beside its place and renamed. `watch` is shown
+// Integers as I32, others as F32, in this order; written beside its place and renamed. `watch` is shown
 // every piece of the file in turn. Throws Error(Io).
 void write_safetensors(
     const std::string& path,
@@ -40,6 +40,9 @@ class SafetensorsFile {
   // fp32 on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(
       const std::string& name, const std::vector<std::int64_t>& sizes) const;
+  // I32, int32 on the CPU.
+  at::Tensor read_integers(
+      const std::string& name, const std::vector<std::int64_t>& sizes) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata, "" where there is none.
   std::string metadata(const std::string& key) const;
@@ -48,6 +51,10 @@ class SafetensorsFile {
 
  private:
   struct State;
+  at::Tensor load(
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes,
+      bool integers) const;
   std::unique_ptr<State> state_;
 };
 

@@ -25,6 +25,7 @@
 #include "run/report.h"
 #include "run/resume.h"
 #include "run/setup.h"
+#include "run/sparsity.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -216,10 +217,24 @@ SessionResult train_as(
   }
   save_model(folder + "/model.safetensors", *result.model, options.model.names);
   nlohmann::ordered_json summary = summarise(options, result);
+  if (optim::makes_sparse(options.optimizer)) {
+    save_sparse_model(
+        folder + "/model.sparse.safetensors",
+        *result.model,
+        options.model.names);
+    summary["sparsity"] = sparsity_json(*result.model, folder);
+  }
   summary["damaged_images"] = damaged_images(setup.dataset);
   const std::string text = summary.dump(2) + "\n";
   atomic_write(folder + "/summary.json", text);
   return report(options, folder, summary, text);
+}
+
+// A file of the run, or any other; "": the run's model.
+std::string model_path(const std::string& folder, const std::string& file) {
+  const std::string in_folder =
+      folder + "/" + (file.empty() ? "model.safetensors" : file);
+  return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }
 
 }  // namespace
@@ -246,16 +261,18 @@ train(const RunOptions& options, const SessionOptions& session, Log& log) {
 std::string evaluate_run(
     const RunOptions& configured,
     const std::string& folder,
+    const std::string& model_file,
     Log& log) {
   device::keep_freed_memory();
+  const std::string path = model_path(folder, model_file);
   const RunOptions options = with_decode_threads(configured, 1);
   const at::Device device = device::pick_device(options.device);
   const data::Dataset dataset = data::load_dataset(options.data, &log);
   std::unique_ptr<nn::Model> model =
       nn::make_model(options.model, input_shape(dataset));
-  load_model(folder + "/model.safetensors", *model);
+  load_model(path, *model);
   model->to(device);
-  log.info("evaluating ", folder, "/model.safetensors on ", dataset.found_in);
+  log.info("evaluating ", path, " on ", dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
@@ -280,7 +297,7 @@ std::string evaluate_run(
       {"compression_ratio",
        static_cast<double>(model->dense_parameters()) /
            static_cast<double>(model->stored_parameters())},
-      {"model", folder + "/model.safetensors"}};
+      {"model", path}};
   return result.dump(2) + "\n";
 }
 

@@ -32,9 +32,13 @@ struct SessionOptions {
 SessionResult train(
     const RunOptions& options, const SessionOptions& session, Log& log);
 
-// Scores <folder>/model.safetensors on the test set: JSON with accuracy, loss,
+// Scores a model of the run (`model`: a file in its folder or a path, "" for
+// model.safetensors) on the test set: JSON with accuracy, loss,
 // images, compression_ratio. `options` come from the folder's config.yaml.
 std::string evaluate_run(
-    const RunOptions& options, const std::string& folder, Log& log);
+    const RunOptions& options,
+    const std::string& folder,
+    const std::string& model,
+    Log& log);
 
 }  // namespace abtrain::run

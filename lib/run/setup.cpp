@@ -135,6 +135,14 @@ void prepare(
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const nn::InputShape shape = input_shape(s.dataset);
   s.length = check_run(options, shape, s.dataset.train.size());
+  if (options.optimizer.name == "qrda-adagrad" &&
+      options.optimizer.center == "zero" &&
+      model_sizes(options, shape)->sizes.weights > 1) {
+    log.warning(
+        "optimizer.center: zero pulls all weights to 0: a hidden layer that gets "
+        "there has no gradient any more, nor has any other layer; init starts "
+        "from the first weights");
+  }
   if (lies_on_device(options, s.dataset, s.validation, s.device)) {
     s.device_copies =
         std::make_unique<data::DeviceCopies>(s.dataset, s.validation);
@@ -160,7 +168,10 @@ void open_folder(
   }
   std::error_code ignored;
   for (const char* result :
-       {"/summary.json", "/model.safetensors", "/failure.json"}) {
+       {"/summary.json",
+        "/model.safetensors",
+        "/model.sparse.safetensors",
+        "/failure.json"}) {
     std::filesystem::remove(folder + result, ignored);
   }
   atomic_write(folder + "/config.yaml", to_yaml(options));

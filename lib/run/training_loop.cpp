@@ -314,7 +314,12 @@ WorkerFigures Trainer::figures() const {
   f.seconds.compute = f.seconds.train - f.seconds.communication -
                       f.seconds.svd - f.seconds.data;
   const compress::Costs costs = reducer_costs();
-  f.reducer = {costs.encode, costs.collective, costs.decode};
+  f.reducer = {
+      costs.encode,
+      costs.collective,
+      costs.decode,
+      vnmse_before_[0] + recorder_.vnmse_sum(),
+      vnmse_before_[1] + recorder_.vnmse_count()};
   f.trained_parameters = static_cast<double>(method_->block().numel());
   return f;
 }

@@ -2,6 +2,7 @@
 // run/trainer.cpp and the parts of the loop.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -88,6 +89,7 @@ class Trainer {
   double svd_before_ = 0;    // before a resume, as is the next
   double waited_before_ = 0;
   compress::Costs costs_before_;
+  std::array<double, 2> vnmse_before_{};  // sum and number
   double metrics_seconds_ = 0;
   double total_seconds_ = 0;
   TrafficSplit by_phase_;    // full_phase, ab_phase, switches only

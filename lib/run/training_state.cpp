@@ -66,6 +66,10 @@ void Trainer::archive_figures(state::Archive& archive) {
   archive.value("svd_seconds", svd);
   archive.value("data_seconds", waited);
   archive.value("reducer_seconds", costs);
+  std::vector<double> vnmse = {
+      vnmse_before_[0] + recorder_.vnmse_sum(),
+      vnmse_before_[1] + recorder_.vnmse_count()};
+  archive.value("vnmse", vnmse);
   archive.value("traffic", traffic);
   archive.value("traffic_by_phase", phases);
   archive.value("last_loss", last_loss_);
@@ -90,7 +94,14 @@ void Trainer::archive_figures(state::Archive& archive) {
       "the checkpoint's reducer_seconds has ",
       costs.size(),
       " values, expected 3");
+  ABT_CHECK(
+      vnmse.size() == 2,
+      DamagedData,
+      "the checkpoint's vnmse has ",
+      vnmse.size(),
+      " values, expected 2");
   costs_before_ = {costs[0], costs[1], costs[2]};
+  vnmse_before_ = {vnmse[0], vnmse[1]};
   svd_before_ = svd;
   waited_before_ = waited;
   watch_ = Stopwatch(seconds);

@@ -122,7 +122,7 @@ TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
   }
   for (const bool feedback : {true, false}) {
     ReducerOptions options = kOptions;
-    options.error_feedback = feedback;
+    options.error_feedback = feedback ? "true" : "false";
     run_steps(
         options,
         one_slot({numel}),
@@ -166,7 +166,7 @@ TEST(OneBit, GoesOnFromACheckpoint) {
 
 TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
   ReducerOptions options = kOptions;
-  options.error_feedback = false;
+  options.error_feedback = "false";
   at::Tensor first;
   run_steps(
       options,

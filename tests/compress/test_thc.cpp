@@ -164,7 +164,7 @@ TEST(Thc, MembersRoundIndependentlyOfEachOther) {
 
 TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
   ReducerOptions options = thc();
-  options.error_feedback = false;
+  options.error_feedback = "false";
   const std::int64_t numel = 4096;
   const auto same = [&](int worker, std::int64_t) {
     return normal_gradients(numel)(worker, 0);

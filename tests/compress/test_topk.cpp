@@ -89,7 +89,7 @@ TEST_P(Sparse, ResidualsStopGrowing) {
 
 TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
   ReducerOptions one = options(2);
-  one.error_feedback = false;
+  one.error_feedback = "false";
   const auto gradient_of = normal_gradients(2000);
   at::Tensor second, alone;
   run_steps(

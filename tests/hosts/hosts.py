@@ -81,6 +81,11 @@ class Hosts(Runs):
                 ("compressed", "method.name=diloco", "method.sync_every=10",
                  "method.fragments=2", "method.delay=4",
                  "reducer={name: thc, min_numel: 64, dense_steps: 12}"),
+                ("mirror", "method.name=ddp", "reducer.name=threshold",
+                 "optimizer={name: qcmd-adagrad, l1: 1e-3, lr: 0.02}"),
+                ("dual", "method.name=ddp", "reducer.name=ternary", "workers=3",
+                 "optimizer={name: qrda-adagrad, l1: 1e-3, lr: 0.02}",
+                 "schedule.name=constant"),
                 ("lenet", "model.name=lenet5", "train.steps=30"),
                 ("resnet", "model.name=resnet18", "model.width=0.1",
                  "train.steps=22", "data.augment=crop-flip"),
@@ -108,6 +113,8 @@ class Hosts(Runs):
         for name, *sets in [
                 ("topk",), ("topk-chunked",), ("thc",), ("thc-saturated",),
                 ("powersgd",), ("onebit",), ("twobit",), ("hylo",),
+                ("threshold", "reducer.error_feedback=true"), ("ternary",),
+                ("threshold", "reducer.transport=int8"),
                 ("hylo", "reducer.transport=a2a", "reducer.select=local")]:
             sets = [*common, f"reducer.name={name}", *sets]
             self.run_it(name, *sets)

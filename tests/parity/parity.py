@@ -108,6 +108,8 @@ def groups_of(case, tensors):
 def optimizer_of(case, groups):
     if case["optimizer"] == "adamw":
         return torch.optim.AdamW(groups, eps=case["eps"])
+    if case["optimizer"] == "qcmd-adagrad":
+        return torch.optim.Adagrad([{**g, "weight_decay": 0} for g in groups], eps=case["eps"])
     return torch.optim.SGD(groups, lr=case["lr"], momentum=case["momentum"],
                            nesterov=case["nesterov"])
 

@@ -95,6 +95,7 @@ std::vector<double> train(
   options.name = c.optimizer;
   options.nesterov = c.nesterov;
   options.eps = kEps;
+  options.delta = kEps;
   const auto optimizer = optim::make_optimizer(options);
   optim::ParameterBlock block(
       trained(model, c.trains), true, optimizer->moments());
@@ -176,6 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"mlp_adamw", "mlp", 1, kFashion, "adamw", false, 1, 0.1, "dense", 3},
         Case{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
+        Case{"mlp_adagrad", "mlp", 1, kFashion, "qcmd-adagrad", false, 1, 0,
+             "dense", 3},
         Case{"lenet5_sgd", "lenet5", 1, kFashion, "sgd", true, 0, 0, "dense", 3},
         Case{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
         Case{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},

@@ -175,6 +175,30 @@ const Case kConflicts[] = {
      {"c.yaml:1:25: error: reducer.error_feedback: onebit says so little of "
       "each gradient that it only works with what it left out before: expected "
       "true"}},
+    {"ternary_with_feedback",
+     "reducer: {name: ternary, error_feedback: true}\n",
+     {},
+     {"c.yaml:1:26: error: reducer.error_feedback: ternary's random error is "
+      "larger than what it codes, so residuals would grow without bound; "
+      "expected auto or false"}},
+    {"levels_by_all_to_all",
+     "reducer: {name: threshold, transport: a2a}\n",
+     {},
+     {"c.yaml:1:28: error: reducer.transport: threshold knows auto, gather and "
+      "int8, got a2a"}},
+    {"adagrad_of_averaged_weights",
+     "method: {name: local-sgd}\noptimizer: {name: qcmd-adagrad}\n",
+     {},
+     {"c.yaml:2:13: error: optimizer.name: qcmd-adagrad's sums of gradients "
+      "stand for weights that nothing else changes, but local-sgd averages or "
+      "decomposes them; expected method.name ddp"}},
+    {"dual_averaging_with_a_falling_rate",
+     "method: {name: ddp}\noptimizer: {name: qrda-adagrad}\nschedule: {name: "
+     "linear}\n",
+     {},
+     {"c.yaml:3:12: error: schedule.name: qrda-adagrad scales the sum of all "
+      "gradients with the present rate: a rate that falls to 0 takes the "
+      "weights back to where they began; expected constant, got linear"}},
     {"bits_below_the_norms",
      "reducer: {name: topk-chunked, chunk: 16, bits: 1}\n",
      {},

@@ -66,7 +66,7 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
   EXPECT_GT(summary["accuracy"], 0.5);  // two quite different pictures
   Log log(LogLevel::Quiet);
   const json again =
-      json::parse(evaluate_run(options_, options_.output + "/images", log));
+      json::parse(evaluate_run(options_, options_.output + "/images", "", log));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["images"], 8);
   EXPECT_NE(
@@ -102,7 +102,7 @@ TEST_F(ImageRun, SurvivesAFewDamagedFiles) {
   EXPECT_NEAR(correct, std::round(correct), 1e-9);
   Log log(LogLevel::Quiet);
   const json again =
-      json::parse(evaluate_run(options_, options_.output + "/images", log));
+      json::parse(evaluate_run(options_, options_.output + "/images", "", log));
   EXPECT_EQ(again["images"], 7);
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
 }

@@ -1,0 +1,112 @@
+#include "compress/level_codes.h"
+
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+
+namespace abtrain::compress {
+
+namespace {
+
+// From so many members on an all-reduce of bytes is less than everybody's two
+// bits, up to as many as a byte can add up.
+constexpr int kFewestInt8 = 9;
+constexpr int kMostInt8 = 127;
+
+}  // namespace
+
+LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
+    : CompressedReducer(options, seed) {
+  ABT_CHECK(
+      options.transport == "auto" || options.transport == "gather" ||
+          options.transport == "int8",
+      Config,
+      "reducer.transport: ",
+      options.name,
+      " knows auto, gather and int8, got '",
+      options.transport,
+      "'");
+}
+
+bool LevelCodes::gathers(int members) const {
+  if (options_.transport != "auto") {
+    ABT_CHECK(
+        options_.transport == "gather" || members <= kMostInt8,
+        Config,
+        "reducer.transport: int8 adds codes of up to ",
+        kMostInt8,
+        " workers, got ",
+        members);
+    return options_.transport == "gather";
+  }
+  return members < kFewestInt8 || members > kMostInt8;
+}
+
+ops::LevelTable LevelCodes::table_of(const Packed& packed) {
+  std::vector<std::int64_t> numels;
+  for (const Slot& slot : packed.slots) {
+    numels.push_back(slot.numel());
+  }
+  return ops::LevelTable(numels);
+}
+
+Rounds LevelCodes::exchange(Task task) {
+  ops::LevelTable& table = tables_[task.packed->bucket];
+  if (table.tensors() == 0) {
+    table = table_of(*task.packed);
+  }
+  comm::Communicator& group = *task.group;
+  const int n = group.size();
+  const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
+
+  const Levels own = levels_of(task.u, table);
+  ops::LevelCoding coding;
+  coding.cuts = own.cuts;
+  coding.residual = keeps_residual_;
+  coding.seed = seed_;
+  coding.step = static_cast<std::uint32_t>(task.step);
+  coding.stream = rounding_stream(group, task.packed->bucket);
+
+  if (gathers(n)) {
+    const std::int64_t size = table.record_bytes();
+    const std::int64_t head = 4 * table.tensors();
+    const at::Tensor record = at::empty({size}, bytes);
+    at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
+    levels.copy_(level_of(own.numbers));
+    ops::encode_levels(
+        task.u, table, levels, coding, record.narrow(0, head, size - head));
+    const at::Tensor all = at::empty({n * size}, bytes);
+    co_yield group.all_gather(all, record, task.purpose);
+    ops::average_levels(all, n, table, task.estimate);
+    co_return;
+  }
+
+  co_yield group.all_reduce(own.numbers, joined_by(), task.purpose);
+  const at::Tensor levels = level_of(own.numbers);
+  const at::Tensor codes = at::empty({table.numel()}, bytes);
+  ops::encode_byte_levels(task.u, table, levels, coding, codes);
+  co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
+  ops::average_byte_levels(codes, n, table, levels, task.estimate);
+}
+
+std::int64_t LevelCodes::exchange_bytes(
+    const Packed& packed, int members, int rank) const {
+  const ops::LevelTable table = table_of(packed);
+  if (gathers(members)) {
+    return comm::all_gather_bytes(table.record_bytes(), 1, members);
+  }
+  return comm::all_reduce_bytes(
+             numbers_a_tensor() * table.tensors(), 4, members, rank) +
+      comm::all_reduce_bytes(table.numel(), 1, members, rank);
+}
+
+std::int64_t LevelCodes::exchange_bits(
+    const Packed& packed, int members) const {
+  const ops::LevelTable table = table_of(packed);
+  return gathers(members)
+      ? 8 * table.record_bytes()
+      : 32 * numbers_a_tensor() * table.tensors() + 8 * table.numel();
+}
+
+}  // namespace abtrain::compress

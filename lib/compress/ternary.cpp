@@ -1,0 +1,40 @@
+// ternary (TernGrad: Wen et al., NeurIPS 2017): a number is sent as its tensor's
+// largest one, with the probability that keeps the mean. docs/methods/adagrad.md.
+#include <ATen/ops/empty.h>
+
+#include "compress/level_codes.h"
+#include "compress/schemes.h"
+
+namespace abtrain::compress {
+
+namespace {
+
+class Ternary : public LevelCodes {
+ public:
+  using LevelCodes::LevelCodes;
+
+ protected:
+  Levels levels_of(const at::Tensor& u, ops::LevelTable& table) override {
+    const at::Tensor most = at::empty({table.tensors()}, u.options());
+    ops::largest(u, table, most);
+    return {most, {}};
+  }
+  at::Tensor level_of(const at::Tensor& numbers) const override {
+    return numbers;
+  }
+  comm::ReduceOp joined_by() const override {
+    return comm::ReduceOp::Max;
+  }
+  int numbers_a_tensor() const override {
+    return 1;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> make_ternary(
+    const ReducerOptions& options, std::uint64_t seed) {
+  return std::make_unique<Ternary>(options, seed);
+}
+
+}  // namespace abtrain::compress

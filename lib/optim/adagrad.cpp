@@ -1,0 +1,92 @@
+#include "optim/adagrad.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/tensor.h>
+
+#include "ops/adagrad.h"
+
+namespace abtrain::optim {
+
+namespace {
+
+class Adagrad : public Optimizer {
+ public:
+  explicit Adagrad(const OptimizerOptions& options)
+      : options_(options),
+        dual_(options.name == "qrda-adagrad"),
+        centred_(dual_ && options.center == "init") {}
+
+  // Sums of squares; of gradients; the first weights.
+  int moments() const override {
+    return centred_ ? 3 : dual_ ? 2 : 1;
+  }
+
+  void step(
+      ParameterBlock& block,
+      const Rates& rates,
+      const at::Tensor& divisor) override {
+    const at::NoGradGuard no_grad;
+    if (block.numel() == 0) {
+      return;
+    }
+    at::_foreach_add_(block.steps(), 1);
+    const Layout& layout = layout_of(block);
+    const auto moment = [&](int which) {
+      return block.moments().narrow(0, which * block.numel(), block.numel());
+    };
+    ops::adagrad_step(
+        {block.values(),
+         block.gradients(),
+         moment(0),
+         dual_ ? moment(1) : at::Tensor(),
+         centred_ ? moment(2) : at::Tensor()},
+        *layout.blocks,
+        layout.l1,
+        rates.dense(),
+        block.steps()[0],
+        divisor,
+        options_.delta);
+  }
+
+ private:
+  // Of one block, kept until another one comes.
+  struct Layout {
+    const void* values = nullptr;
+    std::int64_t numel = 0;
+    std::unique_ptr<ops::CodeBlocks> blocks;
+    at::Tensor l1;
+  };
+  const Layout& layout_of(ParameterBlock& block) {
+    const void* const values = block.values().const_data_ptr();
+    if (layout_.values != values || layout_.numel != block.numel()) {
+      std::vector<ops::CodeBlocks::Tensor> tensors;
+      std::vector<float> l1;
+      for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+        tensors.push_back(
+            {block.offset(i), block.offset(i + 1) - block.offset(i)});
+        const bool sparse = block.parameters()[i].decays || options_.decay_all;
+        l1.push_back(sparse ? static_cast<float>(options_.l1) : 0.0f);
+      }
+      layout_ = {
+          values,
+          block.numel(),
+          std::make_unique<ops::CodeBlocks>(tensors),
+          at::tensor(l1).to(block.values().device())};
+    }
+    return layout_;
+  }
+
+  const OptimizerOptions options_;
+  const bool dual_;
+  const bool centred_;
+  Layout layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adagrad(const OptimizerOptions& options) {
+  return std::make_unique<Adagrad>(options);
+}
+
+}  // namespace abtrain::optim

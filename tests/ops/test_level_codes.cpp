@@ -1,0 +1,335 @@
+#include "ops/level_codes.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "device/devices.h"
+
+namespace abtrain::ops {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+// Tensors that begin anywhere, several in one byte, one over many windows.
+std::vector<std::int64_t> odd_sizes() {
+  return {1, 2, 5, 4099, 1, 9001, 30};
+}
+
+// One number of `each` a tensor, repeated for its numbers.
+at::Tensor spread(
+    const at::Tensor& each, const std::vector<std::int64_t>& sizes) {
+  return each.repeat_interleave(at::tensor(sizes, at::kLong));
+}
+
+std::vector<int> unpacked(const at::Tensor& codes, std::int64_t numel) {
+  std::vector<int> result;
+  const auto* bytes = codes.const_data_ptr<std::uint8_t>();
+  for (std::int64_t i = 0; i < numel; ++i) {
+    const int code = bytes[i / 4] >> (2 * (i % 4)) & 3;
+    EXPECT_NE(code, 3);
+    result.push_back(code == 2 ? -1 : code);
+  }
+  return result;
+}
+
+// The specification's example of the threshold quantizer, c = 0.7.
+TEST(LevelCodes, AreThoseOfTheWorkedExample) {
+  LevelTable table({4});
+  const at::Tensor u = at::tensor({.1, -.2, .9, -1.2}, at::kFloat);
+  const at::Tensor cuts = at::full({1}, .7f * .6f);
+  const at::Tensor sums = at::empty({2});
+  survivors(u, table, cuts, sums);
+  EXPECT_FLOAT_EQ(sums[0].item<float>(), 2.1f);
+  EXPECT_EQ(sums[1].item<float>(), 2);
+  const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
+  ASSERT_EQ(record.numel(), 5);
+  record.narrow(0, 0, 4).view(at::kFloat).fill_(1.05f);
+  encode_levels(
+      u,
+      table,
+      record.narrow(0, 0, 4).view(at::kFloat),
+      {.cuts = cuts},
+      record.narrow(0, 4, 1));
+  EXPECT_EQ(record[4].item<int>(), 0b10'01'00'00);
+  const at::Tensor estimate = at::empty({4});
+  average_levels(record, 1, table, estimate);
+  EXPECT_TRUE(estimate.equal(at::tensor({0., 0., 1.05, -1.05}, at::kFloat)));
+  EXPECT_TRUE(u.equal(at::tensor({.1, -.2, .9, -1.2}, at::kFloat)));
+}
+
+TEST(LevelCodes, SumsAreThoseOfFloat64) {
+  const auto sizes = odd_sizes();
+  LevelTable table(sizes);
+  const at::Tensor u = randn(table.numel(), 3);
+  const auto count = static_cast<std::int64_t>(sizes.size());
+  const at::Tensor cuts = at::full({count}, 0.5f);
+  cuts[4].fill_(100);  // nothing is above
+  const at::Tensor sums = at::empty({2 * count});
+  const at::Tensor most = at::empty({count});
+  survivors(u, table, cuts, sums);
+  largest(u, table, most);
+  std::int64_t begin = 0;
+  for (std::int64_t t = 0; t < count; ++t) {
+    const at::Tensor part =
+        u.narrow(0, begin, sizes[static_cast<std::size_t>(t)])
+            .abs()
+            .to(at::kDouble);
+    const at::Tensor above = part.masked_select(part.gt(t == 4 ? 100 : 0.5));
+    const auto wanted = above.sum().item<double>();
+    EXPECT_NEAR(sums[2 * t].item<double>(), wanted, 1e-6 * wanted);
+    EXPECT_EQ(sums[2 * t + 1].item<double>(), above.numel());
+    EXPECT_EQ(most[t].item<double>(), part.max().item<double>());
+    begin += sizes[static_cast<std::size_t>(t)];
+  }
+}
+
+TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
+  const auto sizes = odd_sizes();
+  for (const bool bytes : {false, true}) {
+    for (const bool residual : {false, true}) {
+      LevelTable table(sizes);
+      const at::Tensor u = randn(table.numel(), 5);
+      const at::Tensor before = u.clone();
+      const at::Tensor cuts = randn(table.tensors(), 6).abs();
+      const at::Tensor levels = randn(table.tensors(), 7).abs().add(0.1);
+      const at::Tensor sent =
+          before.abs().gt(spread(cuts, sizes)).to(at::kInt) *
+          before.sign().to(at::kInt);
+      const at::Tensor codes = at::full(
+          {bytes ? table.numel() : kernels::packed_bytes(table.numel())},
+          255,
+          at::kByte);
+      const LevelCoding coding{.cuts = cuts, .residual = residual};
+      (bytes ? encode_byte_levels : encode_levels)(
+          u, table, levels, coding, codes);
+      if (bytes) {
+        EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
+      } else {
+        EXPECT_TRUE(at::tensor(unpacked(codes, table.numel()))
+                        .to(at::kInt)
+                        .equal(sent));
+      }
+      const at::Tensor rest =
+          before - sent.to(at::kFloat) * spread(levels, sizes);
+      EXPECT_TRUE(u.equal(residual ? rest : before));
+    }
+  }
+}
+
+// Strictly above: what equals the cut is not sent.
+TEST(LevelCodes, TheCutItselfIsNotSent) {
+  LevelTable table({3});
+  const at::Tensor codes = at::empty({1}, at::kByte);
+  encode_levels(
+      at::tensor({0.5, -0.5, 0.5000001}, at::kFloat),
+      table,
+      at::ones({1}),
+      {.cuts = at::full({1}, 0.5f)},
+      codes);
+  EXPECT_EQ(codes[0].item<int>(), 0b01'00'00);
+}
+
+TEST(LevelCodes, AreSentByChanceWithoutABias) {
+  // Every number 4,000 times.
+  const std::vector<double> values = {0, 1e-3, 0.1, -0.25, 0.7, -1};
+  constexpr std::int64_t kTimes = 4000;
+  LevelTable table({static_cast<std::int64_t>(values.size()) * kTimes});
+  const at::Tensor u =
+      at::tensor(values, at::kFloat).repeat_interleave(kTimes);
+  const at::Tensor codes =
+      at::empty({kernels::packed_bytes(u.numel())}, at::kByte);
+  const at::Tensor levels = at::ones({1});
+  encode_levels(u, table, levels, {.seed = 9, .step = 4}, codes);
+  const auto sent = unpacked(codes, u.numel());
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < kTimes; ++i) {
+      sum += sent[v * kTimes + static_cast<std::size_t>(i)];
+    }
+    const double p = std::abs(values[v]);
+    const double deviation = std::sqrt(kTimes * p * (1 - p));
+    EXPECT_NEAR(sum, kTimes * values[v], 4 * deviation) << values[v];
+  }
+  // Other steps and streams have other numbers, the same ones the same.
+  for (const LevelCoding& coding :
+       {LevelCoding{.seed = 9, .step = 5},
+        LevelCoding{.seed = 8, .step = 4},
+        LevelCoding{.seed = 9, .step = 4, .stream = 1},
+        LevelCoding{.seed = 9, .step = 4}}) {
+    const at::Tensor other = at::empty_like(codes);
+    encode_levels(u, table, levels, coding, other);
+    const bool same =
+        coding.seed == 9 && coding.step == 4 && coding.stream == 0;
+    EXPECT_EQ(other.equal(codes), same);
+  }
+}
+
+// Both ways to a mean, against float64.
+TEST(LevelCodes, MeansAreThoseOfFloat64) {
+  const auto sizes = odd_sizes();
+  LevelTable table(sizes);
+  for (const int n : {1, 2, 5, 127}) {
+    const at::Tensor shared = randn(table.tensors(), 70).abs();
+    const at::Tensor cuts = at::full({table.tensors()}, 0.4f);
+    std::vector<at::Tensor> records;
+    at::Tensor bytes = at::zeros({table.numel()}, at::kInt);
+    at::Tensor own_sum = at::zeros({table.numel()}, at::kDouble);
+    at::Tensor shared_sum = own_sum.clone();
+    const std::int64_t head = 4 * table.tensors();
+    for (int w = 0; w < n; ++w) {
+      const at::Tensor u = randn(table.numel(), 50 + w);
+      const at::Tensor own = randn(table.tensors(), 500 + w).abs();
+      const at::Tensor sign = u.sign() * u.abs().gt(0.4f);
+      own_sum.add_((sign * spread(own, sizes)).to(at::kDouble));
+      shared_sum.add_((sign * spread(shared, sizes)).to(at::kDouble));
+      const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
+      record.narrow(0, 0, head).copy_(own.view(at::kByte));
+      encode_levels(
+          u,
+          table,
+          own,
+          {.cuts = cuts},
+          record.narrow(0, head, record.numel() - head));
+      records.push_back(record);
+      const at::Tensor codes = at::empty({table.numel()}, at::kByte);
+      encode_byte_levels(u, table, shared, {.cuts = cuts}, codes);
+      bytes.add_(codes);
+    }
+    const at::Tensor estimate = at::empty({table.numel()});
+    average_levels(at::cat(records), n, table, estimate);
+    EXPECT_LT(
+        estimate.to(at::kDouble).sub(own_sum.div(n)).abs().max().item<double>(),
+        1e-6)
+        << n;
+    average_byte_levels(bytes.to(at::kByte), n, table, shared, estimate);
+    EXPECT_LT(
+        estimate.to(at::kDouble)
+            .sub(shared_sum.div(n))
+            .abs()
+            .max()
+            .item<double>(),
+        1e-6)
+        << n;
+  }
+}
+
+TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
+  const std::vector<std::int64_t> sizes = {5, 7};
+  for (const float bad : {std::nanf(""), kInfinity, -kInfinity}) {
+    LevelTable table(sizes);
+    const at::Tensor u = randn(12, 3);
+    u[6].fill_(bad);
+    const at::Tensor most = at::empty({2});
+    largest(u, table, most);
+    EXPECT_TRUE(std::isfinite(most[0].item<float>()));
+    EXPECT_EQ(most[1].item<float>(), kInfinity);
+    const at::Tensor sums = at::empty({4});
+    survivors(u, table, at::tensor({.1f, std::abs(bad)}), sums);
+    EXPECT_TRUE(std::isfinite(sums[0].item<float>()));
+    EXPECT_TRUE(std::isnan(sums[2].item<float>()));
+    const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
+    record.narrow(0, 0, 8).view(at::kFloat).copy_(most);
+    encode_levels(u, table, most, {}, record.narrow(0, 8, 3));
+    const at::Tensor estimate = at::empty({12});
+    average_levels(record, 1, table, estimate);
+    EXPECT_TRUE(estimate.narrow(0, 0, 5).isfinite().all().item<bool>());
+    EXPECT_FALSE(estimate.narrow(0, 5, 7).isfinite().any().item<bool>());
+  }
+}
+
+TEST(LevelCodes, ZerosStayZeros) {
+  LevelTable table({9});
+  const at::Tensor u = at::zeros({9});
+  const at::Tensor most = at::empty({1});
+  largest(u, table, most);
+  EXPECT_EQ(most[0].item<float>(), 0);
+  const at::Tensor record = at::full({table.record_bytes()}, 255, at::kByte);
+  record.narrow(0, 0, 4).view(at::kFloat).copy_(most);
+  encode_levels(u, table, most, {}, record.narrow(0, 4, 3));
+  EXPECT_FALSE(record.any().item<bool>());
+}
+
+TEST(LevelCodesErrors, RefuseWhatDoesNotFit) {
+  EXPECT_THROW(LevelTable({3, 0}), std::logic_error);
+  LevelTable table({8});
+  const at::Tensor u = at::zeros({8});
+  const at::Tensor levels = at::zeros({1});
+  EXPECT_THROW(
+      encode_levels(u, table, levels, {}, at::empty({1}, at::kByte)),
+      std::logic_error);
+  EXPECT_THROW(
+      encode_byte_levels(u, table, levels, {}, at::empty({7}, at::kByte)),
+      std::logic_error);
+  EXPECT_THROW(
+      average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u),
+      std::logic_error);
+}
+
+class GpuLevelCodes : public ::testing::Test {
+  void SetUp() override {
+    if (device::cuda_devices().empty()) {
+      GTEST_SKIP() << "no GPU";
+    }
+  }
+};
+
+TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
+  const auto sizes = odd_sizes();
+  for (const bool by_chance : {false, true}) {
+    std::vector<at::Tensor> results[2];
+    for (int i = 0; i < 2; ++i) {
+      const at::Device device = i == 0 ? at::kCPU : at::kCUDA;
+      LevelTable table(sizes);
+      const at::Tensor u = randn(table.numel(), 3).to(device);
+      const at::Tensor cuts = at::full({table.tensors()}, 0.3f).to(device);
+      const at::Tensor sums = at::empty({2 * table.tensors()}, u.options());
+      const at::Tensor most = at::empty({table.tensors()}, u.options());
+      survivors(u, table, cuts, sums);
+      largest(u, table, most);
+      const auto bytes = u.options().dtype(at::kByte);
+      const at::Tensor record = at::empty({table.record_bytes()}, bytes);
+      const std::int64_t head = 4 * table.tensors();
+      record.narrow(0, 0, head).view(at::kFloat).copy_(most);
+      LevelCoding coding{.residual = true, .seed = 3, .step = 5, .stream = 7};
+      if (!by_chance) {
+        coding.cuts = cuts;
+      }
+      encode_levels(
+          u,
+          table,
+          most,
+          coding,
+          record.narrow(0, head, record.numel() - head));
+      const at::Tensor codes = at::empty({table.numel()}, bytes);
+      encode_byte_levels(u, table, most, coding, codes);
+      const at::Tensor mean = at::empty_like(u);
+      average_levels(record.repeat({3}), 3, table, mean);
+      const at::Tensor other = at::empty_like(u);
+      average_byte_levels(codes, 1, table, most, other);
+      for (const at::Tensor& t : {u, sums, most, record, codes, mean, other}) {
+        results[i].push_back(t.cpu());
+      }
+    }
+    for (std::size_t k = 0; k < results[0].size(); ++k) {
+      EXPECT_TRUE(results[0][k].equal(results[1][k])) << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops
