@@ -40,6 +40,8 @@ inline std::vector<Scheme> all_schemes() {
   add("hylo int8", "hylo");
   add("hylo a2a", "hylo")->transport = "a2a";
   add("hylo gather", "hylo")->transport = "gather";
+  add("threshold", "threshold");
+  add("ternary", "ternary");
   return list;
 }
 

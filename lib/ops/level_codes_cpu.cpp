@@ -16,6 +16,14 @@ using kernels::LevelTensors;
 // Lanes that add up a tensor's blocks, as those of a block.
 constexpr int kTensorLanes = 256;
 
+ABT_INLINE std::uint32_t all_ones(bool condition) {
+  return 0u - std::uint32_t{condition};
+}
+// x, or 0.
+ABT_INLINE float where(std::uint32_t mask, float x) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & mask);
+}
+
 ABT_INLINE void work(const kernels::Survivors& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const float cut = job.cuts[block.slot];
@@ -28,9 +36,10 @@ ABT_INLINE void work(const kernels::Survivors& job, std::int64_t b) {
         std::clamp<std::int64_t>(block.count - half * kLanes, 0, kLanes));
     for (int i = 0; i < count; ++i) {
       const float magnitude = std::fabs(x[i]);
-      const bool survives = magnitude > cut;
-      sizes[i] += survives ? magnitude : 0.0f;
-      counts[i] += survives ? 1.0f : 0.0f;
+      // Without a branch, so that the compiler makes vectors of it.
+      const std::uint32_t survives = all_ones(magnitude > cut);
+      sizes[i] += where(survives, magnitude);
+      counts[i] += where(survives, 1.0f);
     }
   }
   job.parts[2 * b] = add_by_halves(sizes);
@@ -95,10 +104,6 @@ for_runs(const LevelTensors& table, std::int64_t window, const F& f) {
 std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
   return std::min<std::int64_t>(
       kBlock, table.ends[table.tensors - 1] - window * kBlock);
-}
-
-ABT_INLINE std::uint32_t all_ones(bool condition) {
-  return 0u - std::uint32_t{condition};
 }
 
 // One number's code, 1 for +a, 2 for -a, and what remains of it.
