@@ -92,21 +92,22 @@ Rounds LevelCodes::exchange(Task task) {
 
 std::int64_t LevelCodes::exchange_bytes(
     const Packed& packed, int members, int rank) const {
-  const ops::LevelTable table = table_of(packed);
+  const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   if (gathers(members)) {
-    return comm::all_gather_bytes(table.record_bytes(), 1, members);
+    return comm::all_gather_bytes(
+        ops::record_bytes(tensors, packed.numel), 1, members);
   }
   return comm::all_reduce_bytes(
-             numbers_a_tensor() * table.tensors(), 4, members, rank) +
-      comm::all_reduce_bytes(table.numel(), 1, members, rank);
+             numbers_a_tensor() * tensors, 4, members, rank) +
+      comm::all_reduce_bytes(packed.numel, 1, members, rank);
 }
 
 std::int64_t LevelCodes::exchange_bits(
     const Packed& packed, int members) const {
-  const ops::LevelTable table = table_of(packed);
+  const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(members)
-      ? 8 * table.record_bytes()
-      : 32 * numbers_a_tensor() * table.tensors() + 8 * table.numel();
+      ? 8 * ops::record_bytes(tensors, packed.numel)
+      : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
 }
 
 }  // namespace abtrain::compress

@@ -54,6 +54,29 @@ ABT_INLINE float sum_of_squares(const float* x) {
   return add_by_halves(lanes);
 }
 
+// Lanes that add up a tensor's blocks, as those of a block.
+constexpr int kTensorLanes = 256;
+
+// Of the pairs that blocks begin .. end - 1 have left, the first numbers' sum.
+inline float
+add_parts(const float* parts, std::int64_t begin, std::int64_t end) {
+  float lanes[kTensorLanes] = {};
+  for (std::int64_t b = begin; b < end; ++b) {
+    lanes[(b - begin) % kTensorLanes] += parts[2 * b];
+  }
+  for (int half = kTensorLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      lanes[i] += lanes[i + half];
+    }
+  }
+  return lanes[0];
+}
+
+// A mask for choices without a branch, which compilers make vectors of.
+ABT_INLINE std::uint32_t all_ones(bool condition) {
+  return 0u - std::uint32_t{condition};
+}
+
 // Bit k of word w: test(32 w + k).
 template <class Test>
 ABT_INLINE void

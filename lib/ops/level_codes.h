@@ -18,6 +18,11 @@
 
 namespace abtrain::ops {
 
+// Of a worker's record: levels, then codes of two bits.
+inline std::int64_t record_bytes(std::int64_t tensors, std::int64_t numel) {
+  return 4 * tensors + kernels::packed_bytes(numel);
+}
+
 class LevelTable {
  public:
   LevelTable() = default;
@@ -30,9 +35,8 @@ class LevelTable {
   std::int64_t numel() const {
     return ends_.empty() ? 0 : ends_.back();
   }
-  // Of a worker's record: levels, then codes of two bits.
   std::int64_t record_bytes() const {
-    return 4 * tensors() + kernels::packed_bytes(numel());
+    return ops::record_bytes(tensors(), numel());
   }
   // The tensors in blocks, for survivors() and largest().
   CodeBlocks& blocks() {

@@ -13,12 +13,6 @@ namespace {
 
 using kernels::LevelTensors;
 
-// Lanes that add up a tensor's blocks, as those of a block.
-constexpr int kTensorLanes = 256;
-
-ABT_INLINE std::uint32_t all_ones(bool condition) {
-  return 0u - std::uint32_t{condition};
-}
 // x, or 0.
 ABT_INLINE float where(std::uint32_t mask, float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & mask);
@@ -44,19 +38,6 @@ ABT_INLINE void work(const kernels::Survivors& job, std::int64_t b) {
   }
   job.parts[2 * b] = add_by_halves(sizes);
   job.parts[2 * b + 1] = add_by_halves(counts);
-}
-
-float add_parts(const float* parts, std::int64_t begin, std::int64_t end) {
-  float lanes[kTensorLanes] = {};
-  for (std::int64_t b = begin; b < end; ++b) {
-    lanes[(b - begin) % kTensorLanes] += parts[2 * b];
-  }
-  for (int half = kTensorLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lanes[i] += lanes[i + half];
-    }
-  }
-  return lanes[0];
 }
 
 // NaN where one of both is.

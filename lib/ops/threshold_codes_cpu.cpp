@@ -9,7 +9,6 @@ namespace abtrain::ops {
 
 namespace {
 
-using kernels::kMomentLanes;
 using kernels::kNotFinite;
 
 // Where number k of 16 has its code in a little-endian word.
@@ -21,10 +20,6 @@ constexpr std::array<unsigned, kSixteen> kShift = [] {
   }
   return shift;
 }();
-
-ABT_INLINE std::uint32_t all_ones(bool condition) {
-  return 0u - std::uint32_t{condition};
-}
 
 ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
@@ -38,19 +33,6 @@ ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
   }
   job.parts[2 * b] = sum_of_squares(x);
   job.parts[2 * b + 1] = add_by_halves(lanes);
-}
-
-float add_parts(const float* parts, std::int64_t begin, std::int64_t end) {
-  float lanes[kMomentLanes] = {};
-  for (std::int64_t b = begin; b < end; ++b) {
-    lanes[(b - begin) % kMomentLanes] += parts[2 * b];
-  }
-  for (int half = kMomentLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lanes[i] += lanes[i + half];
-    }
-  }
-  return lanes[0];
 }
 
 ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
