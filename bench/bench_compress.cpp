@@ -18,12 +18,8 @@
 // GB/s are bytes of fp32 gradients over encoding and decoding together.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -37,19 +33,14 @@
 #include "compress_schemes.h"
 #include "device/devices.h"
 #include "device/memory.h"
-#include "device/stream.h"
 #include "device/tune.h"
 #include "loopback.h"
-#include "methods/average.h"
 #include "methods/gradient_reduction.h"
-#include "nn/model.h"
-#include "optim/optimizer.h"
-#include "run/autocast.h"
+#include "training.h"
 
 namespace {
 
 using namespace abtrain;
-using Clock = std::chrono::steady_clock;
 
 struct Arguments {
   std::string model = "vgg16-small";
@@ -63,66 +54,6 @@ struct Arguments {
   std::vector<std::string> schemes;
   double bucket_mb = 25;
   bool json = false;
-};
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half]
-                                : (values[half - 1] + values[half]) / 2;
-}
-
-// The network, its gradients and its step.
-class Training {
- public:
-  Training(const Arguments& a, at::Device device)
-      : arguments_(a), device_(device) {
-    const nn::InputShape shape{3, 32, 32, 10};
-    nn::ModelOptions options;
-    options.name = a.model;
-    options.width = a.width;
-    model_ = nn::make_model(options, shape);
-    model_->initialise("kaiming", 1);
-    model_->to(device);
-    optim::OptimizerOptions sgd;
-    sgd.name = "sgd";
-    sgd.weight_decay = 0;
-    optimizer_ = optim::make_optimizer(sgd);
-    block_ = optim::ParameterBlock(
-        methods::dense_parameters(*model_), true, optimizer_->moments());
-    images_ = at::randn({a.batch, 3, 32, 32})
-                  .to(device)
-                  .contiguous(at::MemoryFormat::ChannelsLast);
-    labels_ = at::randint(10, {a.batch}, at::kLong).to(device);
-    rates_.set(1e-3, 1);
-  }
-
-  optim::ParameterBlock& block() {
-    return block_;
-  }
-  double milliseconds() {
-    const auto begin = Clock::now();
-    block_.zero_gradients();
-    at::Tensor loss;
-    {
-      const run::Autocast autocast(arguments_.precision, device_.type());
-      loss = at::cross_entropy_loss(model_->forward(images_, true), labels_);
-    }
-    loss.backward();
-    optimizer_->step(block_, rates_, {});
-    device::synchronize(device_);
-    return std::chrono::duration<double, std::milli>(Clock::now() - begin)
-        .count();
-  }
-
- private:
-  const Arguments& arguments_;
-  at::Device device_;
-  std::unique_ptr<nn::Model> model_;
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  optim::ParameterBlock block_;
-  optim::Rates rates_{device_};
-  at::Tensor images_, labels_;
 };
 
 // One scheme with what it keeps, and its times.
@@ -159,8 +90,8 @@ class Measured {
 
   nlohmann::ordered_json row(double step_ms) const {
     const auto numel = static_cast<double>(gradients_.numel());
-    const double encode = median(encode_);
-    const double decode = median(decode_);
+    const double encode = bench::median(encode_);
+    const double decode = bench::median(decode_);
     const auto reducer = compress::make_reducer(options_, 1);
     const auto buckets = compress::make_buckets(slots_, options_.bucket_mb);
     reducer->bind(buckets);
@@ -249,8 +180,16 @@ void measure(const Arguments& a) {
   const at::Device device = device::pick_device(a.device);
   device::tune(device);
   at::set_num_threads(a.threads);
-  Training training(a, device);
-  training.milliseconds();  // workspaces, choices of algorithms
+  nn::ModelOptions model;
+  model.name = a.model;
+  model.width = a.width;
+  optim::OptimizerOptions sgd;
+  sgd.name = "sgd";
+  sgd.weight_decay = 0;
+  bench::Training training(
+      model, {3, 32, 32, 10}, a.batch, sgd, a.precision, 1e-3, device);
+  const auto step = [&] { return training.gradients() + training.update(); };
+  step();  // workspaces, choices of algorithms
   const at::Tensor exact = training.block().gradients().detach().clone();
   const at::Tensor gradients = exact.clone();
   const auto slots = methods::slots_of(training.block());
@@ -265,12 +204,12 @@ void measure(const Arguments& a) {
   }
   std::vector<double> steps;
   for (int round = 0; round <= a.rounds; ++round) {
-    steps.push_back(training.milliseconds());
+    steps.push_back(step());
     for (Measured& scheme : schemes) {
       scheme.step(round, exact);
     }
   }
-  const double step_ms = median(steps);
+  const double step_ms = bench::median(steps);
   std::vector<nlohmann::ordered_json> rows;
   for (const Measured& scheme : schemes) {
     rows.push_back(scheme.row(step_ms));

@@ -1,4 +1,5 @@
-// Rows of bench_kernels: what onebit, twobit and hylo do between collectives.
+// Rows of bench_kernels: what onebit, twobit, hylo, threshold and ternary do
+// between collectives, and a step of Adagrad.
 // Bytes moved are those of a pass that reads and writes each number once.
 #pragma once
 
@@ -11,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/adagrad.h"
+#include "ops/level_codes.h"
 #include "ops/rows.h"
 #include "ops/sign_codes.h"
 #include "ops/threshold_codes.h"
@@ -154,10 +157,57 @@ void kernel_rows(const Bench& bench, std::int64_t numel) {
 }
 
 template <class Bench>
+void level_rows(const Bench& bench, std::int64_t numel) {
+  constexpr int kWorkers = 4;
+  ops::LevelTable table({numel});
+  const at::TensorOptions options(bench.device);
+  const at::Tensor sums = at::empty({2}, options);
+  const at::Tensor one = at::full({1}, 1.0f, options);
+  const std::int64_t codes = code_bytes(table, ops::LevelForm::TwoBits);
+  const auto sets = code_buffers(
+      bench,
+      numel,
+      at::zeros({kWorkers * table.record_bytes()}, options.dtype(at::kByte)));
+  const auto row = [&](const char* what,
+                       std::int64_t bytes,
+                       const std::function<void(const CodeBuffers&)>& body) {
+    bench.row(what, "fp32", std::to_string(numel), bytes, [&](int i) {
+      body(sets[static_cast<std::size_t>(i) % sets.size()]);
+    });
+  };
+  row("levels, sum", 4 * numel, [&](const CodeBuffers& set) {
+    ops::sum_of_sizes(set.u, table, sums);
+  });
+  row("levels, largest", 4 * numel, [&](const CodeBuffers& set) {
+    ops::largest(set.u, table, sums);
+  });
+  row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
+    ops::encode_above(
+        set.u, table, one, ops::LevelForm::TwoBits, set.wire, sums);
+  });
+  row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
+    ops::encode_by_chance(
+        set.u, table, one, {}, ops::LevelForm::TwoBits, set.wire);
+  });
+  row("levels, mean of 4",
+      4 * numel + kWorkers * codes,
+      [&](const CodeBuffers& set) {
+        ops::average_levels(set.wire, kWorkers, table, set.estimate);
+      });
+  ops::CodeBlocks blocks({{0, numel}});
+  const at::Tensor s = at::zeros({numel}, options);
+  row("adagrad step", 20 * numel, [&](const CodeBuffers& set) {
+    ops::adagrad_step(
+        {set.estimate, set.u, s, {}, {}}, blocks, one, one, one, {}, 1e-3);
+  });
+}
+
+template <class Bench>
 void code_rows(const Bench& bench, std::int64_t numel) {
   sign_rows(bench, numel);
   threshold_rows(bench, numel);
   kernel_rows(bench, numel);
+  level_rows(bench, numel);
 }
 
 }  // namespace abtrain

@@ -103,4 +103,23 @@ __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   }
 }
 
+// The sums of the pairs that blocks `first` .. `end` - 1 have left in `parts`,
+// by kTensorLanes threads with as many pairs of floats of shared memory: in the
+// first of `tree` and in the first of `tree + kTensorLanes`.
+__device__ inline void add_pairs(
+    const float* parts,
+    std::int64_t first,
+    std::int64_t end,
+    float* tree) {
+  const auto t = static_cast<int>(threadIdx.x);
+  float sums[2] = {};
+  for (std::int64_t b = first + t; b < end; b += kTensorLanes) {
+    sums[0] += parts[2 * b];
+    sums[1] += parts[2 * b + 1];
+  }
+  tree[t] = sums[0];
+  tree[kTensorLanes + t] = sums[1];
+  add_by_halves(tree, kTensorLanes, tree + kTensorLanes, kTensorLanes);
+}
+
 }  // namespace abtrain::kernels

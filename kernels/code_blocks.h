@@ -21,5 +21,8 @@ struct CodeBlock {
 // i and number i + kLanes, then the upper half of the lanes is added to the
 // lower one until one is left.
 constexpr int kLanes = kBlock / 2;
+// Lanes that add up a tensor's blocks in the same way: lane i has blocks i,
+// i + kTensorLanes, ...
+constexpr int kTensorLanes = 256;
 
 }  // namespace abtrain::kernels

@@ -7,69 +7,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-constexpr int kTensorLanes = 256;
 constexpr float kLargestFloat = 3.402823466e+38f;
-
-__global__ void __launch_bounds__(kThreads) block_survivors(const Survivors job) {
-  const CodeBlock block = job.blocks[blockIdx.x];
-  const float* const u = job.u + block.begin;
-  const bool wide = is_wide(u);
-  const float cut = job.cuts[block.slot];
-  const auto t = static_cast<int>(threadIdx.x);
-  float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int i = (r * kThreads + t) * kEight;
-    load_eight(u + i, block.count - i, wide, x[r]);
-  }
-  auto* const sizes = reinterpret_cast<float*>(shared_memory());
-  float* const counts = sizes + kLanes;
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    float size = 0;
-    float count = 0;
-#pragma unroll
-    for (int r = 0; r < kRounds; ++r) {
-      // A cut that is below zero does not count what is not there.
-      const bool there = (r * kThreads + t) * kEight + k < block.count;
-      const float magnitude = ::fabsf(x[r][k]);
-      const bool survives = there && magnitude > cut;
-      size += survives ? magnitude : 0.0f;
-      count += survives ? 1.0f : 0.0f;
-    }
-    sizes[kEight * t + k] = size;
-    counts[kEight * t + k] = count;
-  }
-  add_by_halves(sizes, kLanes, counts, kLanes);
-  if (t == 0) {
-    job.parts[2 * blockIdx.x] = sizes[0];
-    job.parts[2 * blockIdx.x + 1] = counts[0];
-  }
-}
-
-__global__ void __launch_bounds__(kTensorLanes)
-    tensor_survivors(const Survivors job) {
-  const auto t = static_cast<int>(threadIdx.x);
-  auto* const sizes = reinterpret_cast<float*>(shared_memory());
-  float* const counts = sizes + kTensorLanes;
-  float size = 0;
-  float count = 0;
-  for (std::int64_t b = job.firsts[blockIdx.x] + t;
-       b < job.firsts[blockIdx.x + 1];
-       b += kTensorLanes) {
-    size += job.parts[2 * b];
-    count += job.parts[2 * b + 1];
-  }
-  sizes[t] = size;
-  counts[t] = count;
-  add_by_halves(sizes, kTensorLanes, counts, kTensorLanes);
-  if (t == 0) {
-    // A cut that is not finite has no survivors, and must show.
-    job.sums[2 * blockIdx.x] =
-        counts[0] > 0 ? sizes[0] : job.cuts[blockIdx.x] * 0.0f;
-    job.sums[2 * blockIdx.x + 1] = counts[0];
-  }
-}
 
 __device__ float larger(float a, float b) {
   return b > a || b != b ? b : a;
@@ -87,51 +25,61 @@ __device__ void keep_largest(float* lanes, int count) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) block_largest(const Largest job) {
-  const CodeBlock block = job.blocks[blockIdx.x];
+// Room for kLanes floats.
+__global__ void __launch_bounds__(kThreads) block_sizes(const Sizes job) {
+  const CodeBlock block = job.table.blocks[blockIdx.x];
   const float* const u = job.u + block.begin;
   const bool wide = is_wide(u);
   const auto t = static_cast<int>(threadIdx.x);
-  float most = 0;
+  float x[kRounds][kEight];
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const int i = (r * kThreads + t) * kEight;
-    float x[kEight];
-    load_eight(u + i, block.count - i, wide, x);
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      most = larger(most, ::fabsf(x[k]));
-    }
+    load_eight(u + i, block.count - i, wide, x[r]);
   }
   auto* const lanes = reinterpret_cast<float*>(shared_memory());
-  lanes[t] = most;
-  keep_largest(lanes, kThreads);
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    const float low = ::fabsf(x[0][k]);
+    const float high = ::fabsf(x[1][k]);
+    lanes[kEight * t + k] = job.largest ? larger(low, high) : low + high;
+  }
+  if (job.largest) {
+    keep_largest(lanes, kLanes);
+  } else {
+    add_by_halves(lanes, kLanes, lanes, 0);
+  }
   if (t == 0) {
     job.parts[blockIdx.x] = lanes[0];
   }
 }
 
-__global__ void __launch_bounds__(kTensorLanes)
-    tensor_largest(const Largest job) {
+__global__ void __launch_bounds__(kTensorLanes) tensor_sizes(const Sizes job) {
+  const std::int64_t tensor = blockIdx.x;
   const auto t = static_cast<int>(threadIdx.x);
   auto* const lanes = reinterpret_cast<float*>(shared_memory());
-  float most = 0;
-  for (std::int64_t b = job.firsts[blockIdx.x] + t;
-       b < job.firsts[blockIdx.x + 1];
+  float size = 0;
+  for (std::int64_t b = job.table.tensors[tensor] + t;
+       b < job.table.tensors[tensor + 1];
        b += kTensorLanes) {
-    most = larger(most, job.parts[b]);
+    size = job.largest ? larger(size, job.parts[b]) : size + job.parts[b];
   }
-  lanes[t] = most;
-  keep_largest(lanes, kTensorLanes);
+  lanes[t] = size;
+  if (job.largest) {
+    keep_largest(lanes, kTensorLanes);
+  } else {
+    add_by_halves(lanes, kTensorLanes, lanes, 0);
+  }
   if (t == 0) {
-    job.largest[blockIdx.x] = lanes[0] <= kLargestFloat ? lanes[0]
-                                                        : float_of(0x7F800000u);
+    job.sizes[tensor] = !job.largest || lanes[0] <= kLargestFloat
+                            ? lanes[0]
+                            : float_of(0x7F800000u);
   }
 }
 
 using TwoBytes = Packet<std::uint8_t, 2>;
 
-// Eight neighbours of a window and the tensors that they are of.
+// Eight neighbours of a window.
 struct Eight {
   std::int64_t begin;  // in the buffer
   std::int64_t count;  // that are there, below 1: none
@@ -141,29 +89,179 @@ __device__ Eight eight_of(const LevelTensors& table, int round) {
   const std::int64_t begin =
       std::int64_t{blockIdx.x} * kBlock +
       (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
-  return {begin, table.ends[table.tensors - 1] - begin};
+  return {begin, table.numel - begin};
 }
 
 // Calls use(k, tensor) for each number of the eight that is there.
 template <class Use>
-__device__ void for_numbers(
-    const LevelTensors& table, const Eight& eight, const Use& use) {
-  std::int64_t tensor = table.firsts[blockIdx.x];
+__device__ void
+for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
+  const CodeBlock* block = table.blocks + table.windows[blockIdx.x];
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
     if (k < eight.count) {
-      while (eight.begin + k >= table.ends[tensor]) {
-        ++tensor;
+      while (eight.begin + k >= block->begin + block->count) {
+        ++block;
       }
-      use(k, tensor);
+      use(k, block->slot);
     }
   }
 }
 
+__device__ unsigned code_of(float x, bool sent) {
+  const bool negative = (bits_of(x) >> 31) != 0;
+  return !sent ? 0u : negative ? 2u : 1u;
+}
+
+__device__ void store_codes(
+    const unsigned (&codes)[kEight],
+    const Eight& eight,
+    std::int64_t numel,
+    bool bytes,
+    std::uint8_t* to) {
+  if (bytes) {
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      if (k < eight.count) {
+        to[eight.begin + k] = static_cast<std::uint8_t>(
+            codes[k] == 1   ? 2
+            : codes[k] == 2 ? 0
+                            : 1);
+      }
+    }
+    return;
+  }
+  TwoBytes bits = {};
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    bits.values[k / 4] = static_cast<std::uint8_t>(
+        bits.values[k / 4] | codes[k] << (2 * (k % 4)));
+  }
+  std::uint8_t* const at = to + eight.begin / 4;
+  at[0] = bits.values[0];
+  if (eight.begin / 4 + 1 < (numel + 3) / 4) {
+    at[1] = bits.values[1];
+  }
+}
+
+// Two bits a number of an eight, the first in the low ones.
+__device__ unsigned
+load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
+  const std::int64_t byte = eight.begin / 4;
+  return codes[byte] |
+         (byte + 1 < (numel + 3) / 4 ? unsigned{codes[byte + 1]} << 8 : 0u);
+}
+
+__device__ float sign_of(unsigned code) {
+  return static_cast<float>(
+      static_cast<int>(code & 1) - static_cast<int>(code >> 1));
+}
+
+// Room for 2 kLanes floats. Lane i of a block has numbers i and i + kLanes of
+// the window: blocks of one window take turns.
 __global__ void __launch_bounds__(kThreads)
-    encode_kernel(const EncodeLevels job) {
+    encode_above_kernel(const EncodeAbove job) {
   const bool wide = is_wide(job.u);
-  const std::int64_t numel = job.table.ends[job.table.tensors - 1];
+  const auto t = static_cast<int>(threadIdx.x);
+  float x[kRounds][kEight];
+  unsigned codes[kRounds][kEight] = {};
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const Eight eight = eight_of(job.table, r);
+    load_eight(job.u + eight.begin, eight.count, wide, x[r]);
+  }
+  auto* const sizes = reinterpret_cast<float*>(shared_memory());
+  float* const counts = sizes + kLanes;
+  for (std::int64_t b = job.table.windows[blockIdx.x];
+       b < job.table.windows[blockIdx.x + 1];
+       ++b) {
+    const CodeBlock block = job.table.blocks[b];
+    const std::int64_t begin = block.begin % kBlock;
+    const float cut = job.cuts[block.slot];
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      float size = 0;
+      float count = 0;
+#pragma unroll
+      for (int r = 0; r < kRounds; ++r) {
+        const int place = (r * kThreads + t) * kEight + k;
+        const float magnitude = ::fabsf(x[r][k]);
+        const bool survives =
+            place >= begin && place < begin + block.count && magnitude > cut;
+        size += survives ? magnitude : 0.0f;
+        count += survives ? 1.0f : 0.0f;
+        codes[r][k] |= code_of(x[r][k], survives);
+      }
+      sizes[kEight * t + k] = size;
+      counts[kEight * t + k] = count;
+    }
+    add_by_halves(sizes, kLanes, counts, kLanes);
+    if (t == 0) {
+      job.parts[2 * b] = sizes[0];
+      job.parts[2 * b + 1] = counts[0];
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const Eight eight = eight_of(job.table, r);
+    if (eight.count > 0) {
+      store_codes(codes[r], eight, job.table.numel, job.bytes, job.codes);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kTensorLanes)
+    tensor_survivors(const EncodeAbove job) {
+  const std::int64_t tensor = blockIdx.x;
+  auto* const tree = reinterpret_cast<float*>(shared_memory());
+  add_pairs(
+      job.parts,
+      job.table.tensors[tensor],
+      job.table.tensors[tensor + 1],
+      tree);
+  if (threadIdx.x == 0) {
+    const float count = tree[kTensorLanes];
+    // A cut that is not finite has no survivors, and must show.
+    job.sums[2 * tensor] = count > 0 ? tree[0] : job.cuts[tensor] * 0.0f;
+    job.sums[2 * tensor + 1] = count;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    encode_by_chance_kernel(const EncodeByChance job) {
+  const bool wide = is_wide(job.u);
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const Eight eight = eight_of(job.table, r);
+    if (eight.count <= 0) {
+      return;
+    }
+    float x[kEight];
+    load_eight(job.u + eight.begin, eight.count, wide, x);
+    std::uint32_t random[2][4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t index = eight.begin / 4 + half;
+      random[half][0] = static_cast<std::uint32_t>(index);
+      random[half][1] = static_cast<std::uint32_t>(index >> 32);
+      random[half][2] = job.step;
+      random[half][3] = job.random_stream;
+      philox(job.key, random[half]);
+    }
+    unsigned codes[kEight] = {};
+    for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
+      const float uniform =
+          static_cast<float>(random[k / 4][k % 4] >> 8) * 0x1.0p-24f;
+      codes[k] =
+          code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
+    });
+    store_codes(codes, eight, job.table.numel, job.bytes, job.codes);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    subtract_kernel(const SubtractLevels job) {
+  const bool wide = is_wide(job.u);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -173,55 +271,15 @@ __global__ void __launch_bounds__(kThreads)
     float* const u = job.u + eight.begin;
     float x[kEight];
     load_eight(u, eight.count, wide, x);
-    std::uint32_t random[2][4] = {};
-    if (job.cuts == nullptr) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const std::int64_t index = eight.begin / 4 + half;
-        random[half][0] = static_cast<std::uint32_t>(index);
-        random[half][1] = static_cast<std::uint32_t>(index >> 32);
-        random[half][2] = job.step;
-        random[half][3] = job.random_stream;
-        philox(job.key, random[half]);
-      }
-    }
-    unsigned codes[kEight] = {};
+    const unsigned codes =
+        job.bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
-      const float level = job.levels[tensor];
-      const float magnitude = ::fabsf(x[k]);
-      const bool sent =
-          job.cuts != nullptr
-              ? magnitude > job.cuts[tensor]
-              : static_cast<float>(random[k / 4][k % 4] >> 8) * 0x1.0p-24f <
-                    divide(magnitude, level);
-      const bool negative = (bits_of(x[k]) >> 31) != 0;
-      codes[k] = !sent ? 0u : negative ? 2u : 1u;
-      x[k] -= !sent ? 0.0f : negative ? -level : level;
+      const float sign =
+          job.bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
+                    : sign_of(codes >> (2 * k) & 3);
+      x[k] -= job.levels[tensor] * sign;
     });
-    if (job.residual) {
-      store_eight(u, eight.count, wide, x);
-    }
-    if (job.bytes) {
-#pragma unroll
-      for (int k = 0; k < kEight; ++k) {
-        if (k < eight.count) {
-          job.wire[eight.begin + k] = static_cast<std::uint8_t>(
-              codes[k] == 1 ? 2 : codes[k] == 2 ? 0 : 1);
-        }
-      }
-      continue;
-    }
-    TwoBytes bits = {};
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      bits.values[k / 4] = static_cast<std::uint8_t>(
-          bits.values[k / 4] | codes[k] << (2 * (k % 4)));
-    }
-    std::uint8_t* const to = job.wire + eight.begin / 4;
-    to[0] = bits.values[0];
-    if (eight.begin / 4 + 1 < (numel + 3) / 4) {
-      to[1] = bits.values[1];
-    }
+    store_eight(u, eight.count, wide, x);
   }
 }
 
@@ -235,9 +293,8 @@ __device__ float unaligned_float(const std::uint8_t* from) {
 __global__ void __launch_bounds__(kThreads)
     average_kernel(const AverageLevels job) {
   const bool wide = is_wide(job.estimate);
-  const std::int64_t numel = job.table.ends[job.table.tensors - 1];
-  const std::int64_t bytes = (numel + 3) / 4;
-  const std::int64_t levels = 4 * job.table.tensors;
+  const std::int64_t levels = 4 * job.table.tensor_count;
+  const std::int64_t stride = levels + (job.table.numel + 3) / 4;
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -246,15 +303,12 @@ __global__ void __launch_bounds__(kThreads)
     }
     float x[kEight] = {};
     for (int w = 0; w < job.workers; ++w) {
-      const std::uint8_t* const record = job.in + w * (levels + bytes);
-      const std::int64_t byte = eight.begin / 4;
+      const std::uint8_t* const record = job.in + w * stride;
       const unsigned codes =
-          record[levels + byte] |
-          (byte + 1 < bytes ? unsigned{record[levels + byte + 1]} << 8 : 0u);
+          load_codes(record + levels, eight, job.table.numel);
       for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
-        const unsigned code = codes >> (2 * k) & 3;
-        const int sign = static_cast<int>(code & 1) - static_cast<int>(code >> 1);
-        x[k] += unaligned_float(record + 4 * tensor) * static_cast<float>(sign);
+        x[k] += unaligned_float(record + 4 * tensor) *
+                sign_of(codes >> (2 * k) & 3);
       });
     }
 #pragma unroll
@@ -285,62 +339,73 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A launch over windows.
 template <class Job>
-int run(void (*kernel)(Job), const Job& job, void* stream) {
-  return job.table.windows == 0
-             ? 0
-             : launch(kernel, job.table.windows, kThreads, 0, stream, job);
-}
-
-// A launch over blocks, then one over tensors.
-template <class Job>
-int run_both(
-    void (*blocks)(Job),
-    std::size_t block_bytes,
-    void (*tensors)(Job),
-    std::size_t tensor_bytes,
+int run(
+    void (*kernel)(Job),
+    std::size_t shared_bytes,
     const Job& job,
     void* stream) {
-  if (job.tensors == 0) {
-    return 0;
-  }
-  int first = 0;
-  if (job.count > 0) {
-    first = launch(blocks, job.count, kThreads, block_bytes, stream, job);
-  }
-  const int rest =
-      launch(tensors, job.tensors, kTensorLanes, tensor_bytes, stream, job);
-  return first != 0 ? first : rest;
+  return job.table.window_count == 0 ? 0
+                                     : launch(
+                                           kernel,
+                                           job.table.window_count,
+                                           kThreads,
+                                           shared_bytes,
+                                           stream,
+                                           job);
+}
+
+// A launch over tensors.
+template <class Job>
+int run_tensors(
+    void (*kernel)(Job),
+    std::size_t lanes,
+    const Job& job,
+    void* stream) {
+  return job.table.tensor_count == 0 ? 0
+                                     : launch(
+                                           kernel,
+                                           job.table.tensor_count,
+                                           kTensorLanes,
+                                           lanes * sizeof(float),
+                                           stream,
+                                           job);
 }
 
 }  // namespace
 
-int survivors(const Survivors& job, void* stream) {
-  return run_both(
-      block_survivors,
-      2 * kLanes * sizeof(float),
-      tensor_survivors,
-      2 * kTensorLanes * sizeof(float),
-      job,
-      stream);
+int sizes(const Sizes& job, void* stream) {
+  int first = 0;
+  if (job.table.block_count > 0) {
+    first = launch(
+        block_sizes,
+        job.table.block_count,
+        kThreads,
+        kLanes * sizeof(float),
+        stream,
+        job);
+  }
+  const int rest = run_tensors(tensor_sizes, kTensorLanes, job, stream);
+  return first != 0 ? first : rest;
 }
-int largest(const Largest& job, void* stream) {
-  return run_both(
-      block_largest,
-      kThreads * sizeof(float),
-      tensor_largest,
-      kTensorLanes * sizeof(float),
-      job,
-      stream);
+int encode_above(const EncodeAbove& job, void* stream) {
+  const int first =
+      run(encode_above_kernel, 2 * kLanes * sizeof(float), job, stream);
+  const int rest = run_tensors(tensor_survivors, 2 * kTensorLanes, job, stream);
+  return first != 0 ? first : rest;
 }
-int encode_levels(const EncodeLevels& job, void* stream) {
-  return run(encode_kernel, job, stream);
+int encode_by_chance(const EncodeByChance& job, void* stream) {
+  return run(encode_by_chance_kernel, 0, job, stream);
+}
+int subtract_levels(const SubtractLevels& job, void* stream) {
+  return run(subtract_kernel, 0, job, stream);
 }
 int average_levels(const AverageLevels& job, void* stream) {
-  return run(average_kernel, job, stream);
+  return run(average_kernel, 0, job, stream);
 }
 int average_byte_levels(const AverageByteLevels& job, void* stream) {
-  return run(average_bytes_kernel, job, stream);
+  return run(average_bytes_kernel, 0, job, stream);
 }
 
 }  // namespace abtrain::kernels

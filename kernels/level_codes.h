@@ -15,56 +15,63 @@
 
 namespace abtrain::kernels {
 
-// Tensor k has the numbers from ends[k - 1] (0 for the first) to ends[k]. A window
-// is kBlock numbers from a multiple of kBlock on, whatever tensors they are of.
+// A window is kBlock numbers from a multiple of kBlock on, whatever tensors they
+// are of; a block is what a window has of one tensor, at least a number.
 struct LevelTensors {
-  const std::int64_t* ends;
-  const std::int64_t* firsts;  // tensor of each window's first number
-  std::int64_t tensors;
-  std::int64_t windows;
+  const CodeBlock* blocks;
+  const std::int64_t* windows;  // first block of each, and at the end all blocks
+  const std::int64_t* tensors;  // the same
+  std::int64_t window_count;
+  std::int64_t tensor_count;
+  std::int64_t block_count;
+  std::int64_t numel;
 };
 
 inline std::int64_t packed_bytes(std::int64_t numel) {
   return (numel + 3) / 4;
 }
 
-// Of each tensor, in blocks that do not cross tensors.
-struct Survivors {
-  const CodeBlock* blocks;
-  std::int64_t count;
-  const std::int64_t* firsts;  // first block of each tensor; count at the end
-  std::int64_t tensors;
-  const float* u;
-  const float* cuts;  // one a tensor
-  float* parts;       // room for 2 a block
-  float* sums;        // of |u| above the cut, and how many those are
-};
-int survivors(const Survivors& job, void* stream);
-
-struct Largest {
-  const CodeBlock* blocks;
-  std::int64_t count;
-  const std::int64_t* firsts;
-  std::int64_t tensors;
-  const float* u;
-  float* parts;    // room for 1 a block
-  float* largest;  // |u|; infinite where one is not finite
-};
-int largest(const Largest& job, void* stream);
-
-struct EncodeLevels {
+struct Sizes {
   LevelTensors table;
-  float* u;  // becomes what was not sent, with `residual`
-  const float* levels;
-  const float* cuts;  // sent is what is above; null: with probability |u| / level
-  bool residual;
-  bool bytes;  // not two bits
+  const float* u;
+  bool largest;  // not the sum
+  float* parts;  // room for 1 a block
+  float* sizes;  // of |u|, one a tensor; the largest: infinite where one is not finite
+};
+int sizes(const Sizes& job, void* stream);
+
+struct EncodeAbove {
+  LevelTensors table;
+  const float* u;
+  const float* cuts;  // one a tensor, 0 or more: |u| above it is sent
+  bool bytes;         // not two bits
+  std::uint8_t* codes;
+  float* parts;  // room for 2 a block
+  float* sums;   // 2 a tensor: of |u| above the cut, and how many those are
+};
+int encode_above(const EncodeAbove& job, void* stream);
+
+struct EncodeByChance {
+  LevelTensors table;
+  const float* u;
+  const float* levels;  // sent with the probability |u| / level
+  bool bytes;
+  std::uint8_t* codes;
   std::uint32_t key[2];  // of the random numbers
   std::uint32_t step;
   std::uint32_t random_stream;
-  std::uint8_t* wire;
 };
-int encode_levels(const EncodeLevels& job, void* stream);
+int encode_by_chance(const EncodeByChance& job, void* stream);
+
+// u becomes what was not sent.
+struct SubtractLevels {
+  LevelTensors table;
+  float* u;
+  const float* levels;
+  bool bytes;
+  const std::uint8_t* codes;
+};
+int subtract_levels(const SubtractLevels& job, void* stream);
 
 // Records of workers, one after another, to the mean.
 struct AverageLevels {

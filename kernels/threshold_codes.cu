@@ -33,25 +33,14 @@ __global__ void __launch_bounds__(kThreads) block_moments(const Moments job) {
   }
 }
 
-__global__ void __launch_bounds__(kMomentLanes)
+__global__ void __launch_bounds__(kTensorLanes)
     tensor_moments(const Moments job) {
-  const auto t = static_cast<int>(threadIdx.x);
-  auto* const squares = reinterpret_cast<float*>(shared_memory());
-  float* const sizes = squares + kMomentLanes;
-  float square = 0;
-  float size = 0;
-  for (std::int64_t b = job.firsts[blockIdx.x] + t;
-       b < job.firsts[blockIdx.x + 1];
-       b += kMomentLanes) {
-    square += job.parts[2 * b];
-    size += job.parts[2 * b + 1];
-  }
-  squares[t] = square;
-  sizes[t] = size;
-  add_by_halves(squares, kMomentLanes, sizes, kMomentLanes);
-  if (t == 0) {
-    job.sums[2 * blockIdx.x] = squares[0];
-    job.sums[2 * blockIdx.x + 1] = sizes[0];
+  const std::int64_t tensor = blockIdx.x;
+  auto* const tree = reinterpret_cast<float*>(shared_memory());
+  add_pairs(job.parts, job.firsts[tensor], job.firsts[tensor + 1], tree);
+  if (threadIdx.x == 0) {
+    job.sums[2 * tensor] = tree[0];
+    job.sums[2 * tensor + 1] = tree[kTensorLanes];
   }
 }
 
@@ -235,8 +224,8 @@ int moments(const Moments& job, void* stream) {
   const int rest = launch(
       tensor_moments,
       job.tensors,
-      kMomentLanes,
-      2 * kMomentLanes * sizeof(float),
+      kTensorLanes,
+      2 * kTensorLanes * sizeof(float),
       stream,
       job);
   return first != 0 ? first : rest;

@@ -26,8 +26,6 @@ struct Moments {
   float* sums;   // of squares and of absolute values of each tensor
 };
 int moments(const Moments& job, void* stream);
-// Lanes that add up a tensor's blocks as those of a block.
-constexpr int kMomentLanes = 256;
 
 struct EncodeThreshold {
   const CodeBlock* blocks;

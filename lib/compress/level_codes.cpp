@@ -51,6 +51,13 @@ ops::LevelTable LevelCodes::table_of(const Packed& packed) {
   return ops::LevelTable(numels);
 }
 
+void LevelCodes::encode(const Codes& out, const at::Tensor& levels) {
+  write_codes(out, levels);
+  if (keeps_residual_) {
+    ops::subtract_levels(out.task.u, out.table, levels, out.form, out.codes);
+  }
+}
+
 Rounds LevelCodes::exchange(Task task) {
   ops::LevelTable& table = tables_[task.packed->bucket];
   if (table.tensors() == 0) {
@@ -60,38 +67,33 @@ Rounds LevelCodes::exchange(Task task) {
   const int n = group.size();
   const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
 
-  const Levels own = levels_of(task.u, table);
-  ops::LevelCoding coding;
-  coding.cuts = own.cuts;
-  coding.residual = keeps_residual_;
-  coding.seed = seed_;
-  coding.step = static_cast<std::uint32_t>(task.step);
-  coding.stream = rounding_stream(group, task.packed->bucket);
-
   if (gathers(n)) {
     const std::int64_t size = table.record_bytes();
     const std::int64_t head = 4 * table.tensors();
     const at::Tensor record = at::empty({size}, bytes);
-    at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
-    levels.copy_(level_of(own.numbers));
-    ops::encode_levels(
-        task.u, table, levels, coding, record.narrow(0, head, size - head));
+    const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
+    const at::Tensor rest = record.narrow(0, head, size - head);
+    const Codes codes{task, table, ops::LevelForm::TwoBits, rest};
+    levels.copy_(level_of(numbers_of(codes)));
+    encode(codes, levels);
     const at::Tensor all = at::empty({n * size}, bytes);
     co_yield group.all_gather(all, record, task.purpose);
     ops::average_levels(all, n, table, task.estimate);
     co_return;
   }
 
-  co_yield group.all_reduce(own.numbers, joined_by(), task.purpose);
-  const at::Tensor levels = level_of(own.numbers);
-  const at::Tensor codes = at::empty({table.numel()}, bytes);
-  ops::encode_byte_levels(task.u, table, levels, coding, codes);
-  co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
-  ops::average_byte_levels(codes, n, table, levels, task.estimate);
+  const at::Tensor sums = at::empty({table.numel()}, bytes);
+  const Codes codes{task, table, ops::LevelForm::Bytes, sums};
+  const at::Tensor numbers = numbers_of(codes);
+  co_yield group.all_reduce(numbers, joined_by(), task.purpose);
+  const at::Tensor levels = level_of(numbers);
+  encode(codes, levels);
+  co_yield group.all_reduce(sums, comm::ReduceOp::Sum, task.purpose);
+  ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-std::int64_t LevelCodes::exchange_bytes(
-    const Packed& packed, int members, int rank) const {
+std::int64_t
+LevelCodes::exchange_bytes(const Packed& packed, int members, int rank) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   if (gathers(members)) {
     return comm::all_gather_bytes(
@@ -99,15 +101,15 @@ std::int64_t LevelCodes::exchange_bytes(
   }
   return comm::all_reduce_bytes(
              numbers_a_tensor() * tensors, 4, members, rank) +
-      comm::all_reduce_bytes(packed.numel, 1, members, rank);
+         comm::all_reduce_bytes(packed.numel, 1, members, rank);
 }
 
-std::int64_t LevelCodes::exchange_bits(
-    const Packed& packed, int members) const {
+std::int64_t LevelCodes::exchange_bits(const Packed& packed, int members)
+    const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(members)
-      ? 8 * ops::record_bytes(tensors, packed.numel)
-      : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
+             ? 8 * ops::record_bytes(tensors, packed.numel)
+             : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
 }
 
 }  // namespace abtrain::compress

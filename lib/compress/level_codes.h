@@ -1,8 +1,9 @@
-// What the reducers threshold and ternary have in common: every number is sent as
-// -a, 0 or +a with a level a of its tensor (the quantizers of QCMD and QRDA
+// What the reducers threshold and ternary have in common: every number is sent
+// as -a, 0 or +a with a level a of its tensor (the quantizers of QCMD and QRDA
 // Adagrad, after Xu et al., arXiv 2208.05631). docs/methods/adagrad.md.
 //
-// - gather: two bits a number and the levels go to everybody, all tensors in one
+// - gather: two bits a number and the levels go to everybody, all tensors in
+// one
 //   buffer; each member has levels of its own.
 // - int8: levels are agreed on first, then codes of a byte are added up.
 #pragma once
@@ -20,8 +21,8 @@ class LevelCodes : public CompressedReducer {
 
  protected:
   Rounds exchange(Task task) override;
-  std::int64_t exchange_bytes(
-      const Packed& packed, int members, int rank) const override;
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override;
   std::int64_t exchange_bits(const Packed& packed, int members) const override;
   bool works_in_place() const override {
     return true;
@@ -30,19 +31,25 @@ class LevelCodes : public CompressedReducer {
     tables_.clear();
   }
 
-  // Where a member's levels come from: numbers that can be added up, or of which
-  // the largest counts, over members.
-  struct Levels {
-    at::Tensor numbers;  // fp32
-    at::Tensor cuts;     // undefined: sent by chance
+  struct Codes {
+    const Task& task;
+    ops::LevelTable& table;
+    ops::LevelForm form;
+    const at::Tensor& codes;
   };
-  virtual Levels levels_of(const at::Tensor& u, ops::LevelTable& table) = 0;
-  // One level a tensor, of one member's numbers or of all members'.
+  // Numbers (fp32) that levels come from, one member's or all members' joined.
+  // Codes that do not depend on levels may be written here, others by
+  // write_codes().
+  virtual at::Tensor numbers_of(const Codes& out) = 0;
+  virtual void write_codes(const Codes& /*out*/, const at::Tensor& /*levels*/) {
+  }
+  // One level a tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;
   virtual int numbers_a_tensor() const = 0;
 
  private:
+  void encode(const Codes& out, const at::Tensor& levels);
   static ops::LevelTable table_of(const Packed& packed);
   bool gathers(int members) const;
 

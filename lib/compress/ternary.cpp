@@ -1,5 +1,6 @@
-// ternary (TernGrad: Wen et al., NeurIPS 2017): a number is sent as its tensor's
-// largest one, with the probability that keeps the mean. docs/methods/adagrad.md.
+// ternary (TernGrad: Wen et al., NeurIPS 2017): a number is sent as its
+// tensor's largest one, with the probability that keeps the mean.
+// docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
 #include "compress/level_codes.h"
@@ -14,10 +15,19 @@ class Ternary : public LevelCodes {
   using LevelCodes::LevelCodes;
 
  protected:
-  Levels levels_of(const at::Tensor& u, ops::LevelTable& table) override {
-    const at::Tensor most = at::empty({table.tensors()}, u.options());
-    ops::largest(u, table, most);
-    return {most, {}};
+  at::Tensor numbers_of(const Codes& out) override {
+    const at::Tensor most =
+        at::empty({out.table.tensors()}, out.task.u.options());
+    ops::largest(out.task.u, out.table, most);
+    return most;
+  }
+  void write_codes(const Codes& out, const at::Tensor& levels) override {
+    const ops::Chance chance{
+        seed_,
+        static_cast<std::uint32_t>(out.task.step),
+        rounding_stream(*out.task.group, out.task.packed->bucket)};
+    ops::encode_by_chance(
+        out.task.u, out.table, levels, chance, out.form, out.codes);
   }
   at::Tensor level_of(const at::Tensor& numbers) const override {
     return numbers;
@@ -33,7 +43,8 @@ class Ternary : public LevelCodes {
 }  // namespace
 
 std::unique_ptr<Reducer> make_ternary(
-    const ReducerOptions& options, std::uint64_t seed) {
+    const ReducerOptions& options,
+    std::uint64_t seed) {
   return std::make_unique<Ternary>(options, seed);
 }
 

@@ -1,11 +1,10 @@
-// threshold: numbers above c times their tensor's mean size are sent, as the mean
-// size of those; deterministic and biased. docs/methods/adagrad.md.
+// threshold: numbers above c times their tensor's mean size are sent, as the
+// mean size of those; deterministic and biased. docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
 #include "compress/level_codes.h"
 #include "compress/schemes.h"
-#include "ops/threshold_codes.h"
 
 namespace abtrain::compress {
 
@@ -23,17 +22,15 @@ class Threshold : public LevelCodes {
   }
 
  protected:
-  Levels levels_of(const at::Tensor& u, ops::LevelTable& table) override {
-    const std::int64_t tensors = table.tensors();
-    const at::Tensor sums = at::empty({2 * tensors}, u.options());
-    ops::moments(u, table.blocks(), sums);
-    const at::Tensor cuts = sums.view({tensors, 2})
-                                .select(1, 1)
-                                .mul(options_.c)
-                                .div_(table.sizes_on(u.device()));
-    const at::Tensor numbers = at::empty({2 * tensors}, u.options());
-    ops::survivors(u, table, cuts, numbers);
-    return {numbers, cuts};
+  at::Tensor numbers_of(const Codes& out) override {
+    const at::Tensor& u = out.task.u;
+    const at::Tensor cuts = at::empty({out.table.tensors()}, u.options());
+    ops::sum_of_sizes(u, out.table, cuts);
+    cuts.mul_(options_.c).div_(out.table.sizes_on(u.device()));
+    const at::Tensor numbers =
+        at::empty({2 * out.table.tensors()}, u.options());
+    ops::encode_above(u, out.table, cuts, out.form, out.codes, numbers);
+    return numbers;
   }
   at::Tensor level_of(const at::Tensor& numbers) const override {
     const at::Tensor each = numbers.view({-1, 2});
@@ -50,7 +47,8 @@ class Threshold : public LevelCodes {
 }  // namespace
 
 std::unique_ptr<Reducer> make_threshold(
-    const ReducerOptions& options, std::uint64_t seed) {
+    const ReducerOptions& options,
+    std::uint64_t seed) {
   return std::make_unique<Threshold>(options, seed);
 }
 

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
+
 #include "compress/average.h"
 
 namespace abtrain::methods {
@@ -62,6 +64,8 @@ std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model) {
   for (const nn::NamedParameter& p : model.parameters()) {
     refs.push_back({p.name, p.tensor, p.decays, false, p.position});
   }
+  // In the order of the layers, so that a bucket is a run of the buffer.
+  std::ranges::sort(refs, {}, &optim::ParameterRef::position);
   return refs;
 }
 

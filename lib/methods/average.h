@@ -27,8 +27,8 @@ void average_buffers(
 std::vector<at::Tensor> averaged_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
 
-// Everything that is dense in a model, as references for a ParameterBlock: all
-// weights that are dense now, then biases, norms and the like.
+// Everything that is dense in a model now, weights, biases, norms and the like, as
+// references for a ParameterBlock, in the order of the layers.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
 // Lets `target` share the dense weights and parameters of `source`, without

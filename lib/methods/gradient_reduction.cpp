@@ -1,5 +1,7 @@
 #include "methods/gradient_reduction.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "methods/method.h"
@@ -56,27 +58,26 @@ std::vector<compress::Slot> factor_slots(
     const std::vector<std::int64_t>& ranks,
     nn::Factor which) {
   std::vector<compress::Slot> slots;
-  std::int64_t offset = 0;
-  const auto add = [&](const std::string& name,
-                       std::vector<std::int64_t> sizes,
-                       int position) {
-    slots.push_back({name, offset, std::move(sizes), position});
-    offset += slots.back().numel();
-  };
+  std::vector<compress::Slot> dense;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const nn::NamedWeight& w = model.weights()[i];
     if (ranks[i] > 0) {
-      add(w.name, w.weight->stored_sizes(which, ranks[i]), w.position);
-    }
-  }
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const nn::NamedWeight& w = model.weights()[i];
-    if (ranks[i] == 0) {
-      add(w.name, w.weight->sizes(), w.position);
+      slots.push_back(
+          {w.name, 0, w.weight->stored_sizes(which, ranks[i]), w.position});
+    } else {
+      dense.push_back({w.name, 0, w.weight->sizes(), w.position});
     }
   }
   for (const nn::NamedParameter& p : model.parameters()) {
-    add(p.name, p.tensor->sizes().vec(), p.position);
+    dense.push_back({p.name, 0, p.tensor->sizes().vec(), p.position});
+  }
+  // As dense_parameters() has them.
+  std::ranges::sort(dense, {}, &compress::Slot::position);
+  std::ranges::move(dense, std::back_inserter(slots));
+  std::int64_t offset = 0;
+  for (compress::Slot& slot : slots) {
+    slot.offset = offset;
+    offset += slot.numel();
   }
   return slots;
 }

@@ -1,5 +1,3 @@
-#include <ATen/Parallel.h>
-
 #include "ops/adagrad_backends.h"
 #include "ops/code_blocks_cpu.h"
 
@@ -20,8 +18,7 @@ ABT_INLINE void step_numbers(
   const float rate = *job.rate;
   const float divisor = kDivide ? *job.divisor : 1.0f;
   // What is taken off, times H.
-  const float shrink =
-      (kDual ? rate * *job.steps : rate) * job.l1[block.slot];
+  const float shrink = (kDual ? rate * *job.steps : rate) * job.l1[block.slot];
   for (std::int64_t i = 0; i < block.count; ++i) {
     const float gradient = kDivide ? g[i] / divisor : g[i];
     s[i] += kernels::product(gradient, gradient);
@@ -71,13 +68,7 @@ ABT_INLINE void work(const kernels::AdagradStep& job, std::int64_t b) {
 }  // namespace
 
 void adagrad_step_cpu(const kernels::AdagradStep& job) {
-  constexpr std::int64_t kGrain = 16;
-  at::parallel_for(
-      0, job.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-        for_blocks(end - begin, [&](std::int64_t b) ABT_INLINED {
-          work(job, begin + b);
-        });
-      });
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 
 }  // namespace abtrain::ops

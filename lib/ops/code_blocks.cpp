@@ -13,7 +13,7 @@ using kernels::CodeBlock;
 
 constexpr std::int64_t kLongs = sizeof(CodeBlock) / sizeof(std::int64_t);
 
-CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors) {
+CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
   for (const Tensor& tensor : tensors) {
     ABT_ASSERT(
         tensor.begin >= end() && tensor.numel >= 0,
@@ -25,11 +25,15 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors) {
         end());
     firsts_.push_back(size());
     const auto slot = static_cast<std::int64_t>(firsts_.size()) - 1;
-    for (std::int64_t i = 0; i < tensor.numel; i += kernels::kBlock) {
-      const auto count =
-          std::min<std::int64_t>(kernels::kBlock, tensor.numel - i);
-      blocks_.push_back({tensor.begin + i, groups_, count, slot});
+    std::int64_t begin = tensor.begin;
+    const std::int64_t stop = begin + tensor.numel;
+    while (begin < stop) {
+      const std::int64_t room =
+          kernels::kBlock - (in_windows ? begin % kernels::kBlock : 0);
+      const std::int64_t count = std::min(room, stop - begin);
+      blocks_.push_back({begin, groups_, count, slot});
       groups_ += (count + kernels::kGroup - 1) / kernels::kGroup;
+      begin += count;
     }
   }
   firsts_.push_back(size());

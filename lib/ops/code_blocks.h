@@ -26,8 +26,11 @@ class CodeBlocks {
   };
 
   CodeBlocks() = default;
-  // In ascending order, without overlap.
-  explicit CodeBlocks(const std::vector<Tensor>& tensors);
+  // In ascending order, without overlap. in_windows: blocks end at multiples of
+  // 4,096 in the buffer too.
+  explicit CodeBlocks(
+      const std::vector<Tensor>& tensors,
+      bool in_windows = false);
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(blocks_.size());

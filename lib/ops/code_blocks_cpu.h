@@ -2,6 +2,8 @@
 // order of sums of kernels/code_blocks.h.
 #pragma once
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -21,6 +23,7 @@ using kernels::CodeBlock;
 using kernels::kBlock;
 using kernels::kGroup;
 using kernels::kLanes;
+using kernels::kTensorLanes;
 
 ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
@@ -54,15 +57,52 @@ ABT_INLINE float sum_of_squares(const float* x) {
   return add_by_halves(lanes);
 }
 
-// Lanes that add up a tensor's blocks, as those of a block.
-constexpr int kTensorLanes = 256;
+// Of a block that is full. The lanes' first four halvings are done in
+// registers, while the next block of the buffer comes from memory.
+ABT_INLINE float sum_of_sizes(const float* x) {
+  constexpr int kWidth = 8;
+  constexpr int kRows = 16;
+  constexpr int kColumns = kBlock / kRows;
+  constexpr int kLine = 16;  // numbers
+  float lanes[kColumns];
+  for (int i = 0; i < kColumns; i += kWidth) {
+    for (int k = 0; k < kRows * kWidth; k += kLine) {
+      __builtin_prefetch(x + kBlock + kRows * i + k);
+    }
+    float rows[kRows][kWidth];
+    for (int row = 0; row < kRows; ++row) {
+      for (int k = 0; k < kWidth; ++k) {
+        rows[row][k] = std::fabs(x[row * kColumns + i + k]);
+      }
+    }
+    for (int half = kRows / 2; half > 0; half /= 2) {
+      for (int row = 0; row < half; ++row) {
+        for (int k = 0; k < kWidth; ++k) {
+          rows[row][k] += rows[row + half][k];
+        }
+      }
+    }
+    for (int k = 0; k < kWidth; ++k) {
+      lanes[i + k] = rows[0][k];
+    }
+  }
+  for (int half = kColumns / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      lanes[i] += lanes[i + half];
+    }
+  }
+  return lanes[0];
+}
 
-// Of the pairs that blocks begin .. end - 1 have left, the first numbers' sum.
-inline float
-add_parts(const float* parts, std::int64_t begin, std::int64_t end) {
+// The sum of what blocks begin .. end - 1 have left, every `stride` floats.
+inline float add_parts(
+    const float* parts,
+    int stride,
+    std::int64_t begin,
+    std::int64_t end) {
   float lanes[kTensorLanes] = {};
   for (std::int64_t b = begin; b < end; ++b) {
-    lanes[(b - begin) % kTensorLanes] += parts[2 * b];
+    lanes[(b - begin) % kTensorLanes] += parts[stride * b];
   }
   for (int half = kTensorLanes / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) {
@@ -90,8 +130,8 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
   }
 }
 
-// Calls work(b) for b < count, compiled for the processor at hand. `work` is a
-// lambda that is inlined always (ABT_INLINED).
+// Calls work(b) for b < count, compiled for the processor at hand, on as many
+// threads as ATen has. `work` is a lambda that is inlined always (ABT_INLINED).
 #define ABT_INLINED __attribute__((always_inline))
 
 template <class Work>
@@ -99,21 +139,25 @@ template <class Work>
 // The same loops, with instructions that the baseline lacks.
 __attribute__((target("avx2,fma")))
 #endif
-void for_blocks_wide(std::int64_t count, const Work& work) {
-  for (std::int64_t b = 0; b < count; ++b) {
+void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
+  for (std::int64_t b = begin; b < end; ++b) {
     work(b);
   }
 }
 
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work) {
-  if (best_simd() == Simd::Avx2) {
-    for_blocks_wide(count, work);
-    return;
-  }
-  for (std::int64_t b = 0; b < count; ++b) {
-    work(b);
-  }
+  constexpr std::int64_t kGrain = 16;
+  const bool wide = best_simd() == Simd::Avx2;
+  at::parallel_for(0, count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (wide) {
+      for_blocks_wide(begin, end, work);
+      return;
+    }
+    for (std::int64_t b = begin; b < end; ++b) {
+      work(b);
+    }
+  });
 }
 
 }  // namespace abtrain::ops

@@ -13,8 +13,7 @@ namespace abtrain::ops {
 
 namespace {
 
-std::vector<CodeBlocks::Tensor> one_after_another(
-    const std::vector<std::int64_t>& numels) {
+CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
   std::vector<CodeBlocks::Tensor> tensors;
   std::int64_t begin = 0;
   for (const std::int64_t numel : numels) {
@@ -22,74 +21,65 @@ std::vector<CodeBlocks::Tensor> one_after_another(
     tensors.push_back({begin, numel});
     begin += numel;
   }
-  return tensors;
+  return CodeBlocks(tensors, /*in_windows=*/true);
 }
 
-void encode(
+void check_codes(
+    const at::Tensor& codes,
+    const LevelTable& table,
+    LevelForm form,
+    c10::Device device) {
+  check_flat(
+      codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
+}
+
+void find_sizes(
     const at::Tensor& u,
     LevelTable& table,
-    const at::Tensor& levels,
-    const LevelCoding& coding,
-    bool bytes,
-    const at::Tensor& codes) {
+    bool largest,
+    const at::Tensor& sizes) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "encode_levels: u");
-  check_flat(
-      levels, at::kFloat, table.tensors(), device, "encode_levels: levels");
-  check_flat(
-      codes,
-      at::kByte,
-      bytes ? table.numel() : kernels::packed_bytes(table.numel()),
-      device,
-      "encode_levels: codes");
-  if (coding.cuts.defined()) {
-    check_flat(
-        coding.cuts, at::kFloat, table.tensors(), device, "encode_levels: cuts");
-  }
-  const auto key = random_key(coding.seed, RandomPurpose::Rounding);
-  const kernels::EncodeLevels job{
+  check_flat(u, at::kFloat, table.numel(), device, "level codes: u");
+  check_flat(sizes, at::kFloat, table.tensors(), device, "level codes: sizes");
+  const at::Tensor parts = at::empty({table.blocks()}, u.options());
+  const kernels::Sizes job{
       table.on(device),
-      u.mutable_data_ptr<float>(),
-      levels.const_data_ptr<float>(),
-      coding.cuts.defined() ? coding.cuts.const_data_ptr<float>() : nullptr,
-      coding.residual,
-      bytes,
-      {key[0], key[1]},
-      coding.step,
-      coding.stream,
-      codes.mutable_data_ptr<std::uint8_t>()};
-  device.is_cuda() ? encode_levels_cuda(job, device) : encode_levels_cpu(job);
+      u.const_data_ptr<float>(),
+      largest,
+      parts.mutable_data_ptr<float>(),
+      sizes.mutable_data_ptr<float>()};
+  device.is_cuda() ? sizes_cuda(job, device) : sizes_cpu(job);
 }
 
 }  // namespace
 
 LevelTable::LevelTable(const std::vector<std::int64_t>& numels)
-    : blocks_(one_after_another(numels)),
+    : blocks_(blocks_of(numels)),
       sizes_(at::tensor(numels, at::kLong).to(at::kFloat)) {
-  std::int64_t end = 0;
-  for (const std::int64_t numel : numels) {
-    end += numel;
-    ends_.push_back(end);
+  for (std::int64_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_.host()[b].begin % kernels::kBlock == 0) {
+      windows_.push_back(b);
+    }
   }
-  for (std::int64_t begin = 0; begin < end; begin += kernels::kBlock) {
-    firsts_.push_back(
-        std::ranges::upper_bound(ends_, begin) - ends_.begin());
-  }
+  windows_.push_back(blocks_.size());
 }
 
 kernels::LevelTensors LevelTable::on(c10::Device device) {
-  const auto windows = static_cast<std::int64_t>(firsts_.size());
-  if (device.is_cpu() || ends_.empty()) {
-    return {ends_.data(), firsts_.data(), tensors(), windows};
+  const std::int64_t* windows = windows_.data();
+  if (!device.is_cpu()) {
+    if (!copy_.defined() || copy_.device() != device) {
+      copy_ = at::tensor(windows_, at::kLong).to(device);
+    }
+    windows = copy_.const_data_ptr<std::int64_t>();
   }
-  if (!copy_.defined() || copy_.device() != device) {
-    const at::Tensor both = at::empty({tensors() + windows}, at::kLong);
-    auto* to = both.mutable_data_ptr<std::int64_t>();
-    std::ranges::copy(firsts_, std::ranges::copy(ends_, to).out);
-    copy_ = both.to(device);
-  }
-  const auto* const at = copy_.const_data_ptr<std::int64_t>();
-  return {at, at + tensors(), tensors(), windows};
+  return {
+      blocks_.on(device),
+      windows,
+      blocks_.firsts_on(device),
+      static_cast<std::int64_t>(windows_.size()) - 1,
+      tensors(),
+      blocks(),
+      numel()};
 }
 
 const at::Tensor& LevelTable::sizes_on(c10::Device device) {
@@ -99,61 +89,88 @@ const at::Tensor& LevelTable::sizes_on(c10::Device device) {
   return sizes_;
 }
 
-void survivors(
+void sum_of_sizes(
     const at::Tensor& u,
     LevelTable& table,
-    const at::Tensor& cuts,
-    const at::Tensor& sums) {
-  const c10::Device device = u.device();
-  CodeBlocks& blocks = table.blocks();
-  check_flat(u, at::kFloat, table.numel(), device, "survivors: u");
-  check_flat(cuts, at::kFloat, table.tensors(), device, "survivors: cuts");
-  check_flat(sums, at::kFloat, 2 * table.tensors(), device, "survivors: sums");
-  const at::Tensor parts = at::empty({2 * blocks.size()}, u.options());
-  const kernels::Survivors job{
-      blocks.on(device),
-      blocks.size(),
-      blocks.firsts_on(device),
-      table.tensors(),
-      u.const_data_ptr<float>(),
-      cuts.const_data_ptr<float>(),
-      parts.mutable_data_ptr<float>(),
-      sums.mutable_data_ptr<float>()};
-  device.is_cuda() ? survivors_cuda(job, device) : survivors_cpu(job);
+    const at::Tensor& sum) {
+  find_sizes(u, table, false, sum);
 }
 
 void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most) {
-  const c10::Device device = u.device();
-  CodeBlocks& blocks = table.blocks();
-  check_flat(u, at::kFloat, table.numel(), device, "largest: u");
-  check_flat(most, at::kFloat, table.tensors(), device, "largest: most");
-  const at::Tensor parts = at::empty({blocks.size()}, u.options());
-  const kernels::Largest job{
-      blocks.on(device),
-      blocks.size(),
-      blocks.firsts_on(device),
-      table.tensors(),
-      u.const_data_ptr<float>(),
-      parts.mutable_data_ptr<float>(),
-      most.mutable_data_ptr<float>()};
-  device.is_cuda() ? largest_cuda(job, device) : largest_cpu(job);
+  find_sizes(u, table, true, most);
 }
 
-void encode_levels(
+void encode_above(
     const at::Tensor& u,
     LevelTable& table,
-    const at::Tensor& levels,
-    const LevelCoding& coding,
-    const at::Tensor& codes) {
-  encode(u, table, levels, coding, false, codes);
+    const at::Tensor& cuts,
+    LevelForm form,
+    const at::Tensor& codes,
+    const at::Tensor& sums) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, table.numel(), device, "encode_above: u");
+  check_flat(cuts, at::kFloat, table.tensors(), device, "encode_above: cuts");
+  check_flat(
+      sums, at::kFloat, 2 * table.tensors(), device, "encode_above: sums");
+  check_codes(codes, table, form, device);
+  const at::Tensor parts = at::empty({2 * table.blocks()}, u.options());
+  const kernels::EncodeAbove job{
+      table.on(device),
+      u.const_data_ptr<float>(),
+      cuts.const_data_ptr<float>(),
+      form == LevelForm::Bytes,
+      codes.mutable_data_ptr<std::uint8_t>(),
+      parts.mutable_data_ptr<float>(),
+      sums.mutable_data_ptr<float>()};
+  device.is_cuda() ? encode_above_cuda(job, device)
+                   : encode_above_cpu(job, best_simd());
 }
-void encode_byte_levels(
+
+void encode_by_chance(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& levels,
-    const LevelCoding& coding,
+    const Chance& chance,
+    LevelForm form,
     const at::Tensor& codes) {
-  encode(u, table, levels, coding, true, codes);
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, table.numel(), device, "encode_by_chance: u");
+  check_flat(
+      levels, at::kFloat, table.tensors(), device, "encode_by_chance: levels");
+  check_codes(codes, table, form, device);
+  const auto key = random_key(chance.seed, RandomPurpose::Rounding);
+  const kernels::EncodeByChance job{
+      table.on(device),
+      u.const_data_ptr<float>(),
+      levels.const_data_ptr<float>(),
+      form == LevelForm::Bytes,
+      codes.mutable_data_ptr<std::uint8_t>(),
+      {key[0], key[1]},
+      chance.step,
+      chance.stream};
+  device.is_cuda() ? encode_by_chance_cuda(job, device)
+                   : encode_by_chance_cpu(job);
+}
+
+void subtract_levels(
+    const at::Tensor& u,
+    LevelTable& table,
+    const at::Tensor& levels,
+    LevelForm form,
+    const at::Tensor& codes) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, table.numel(), device, "subtract_levels: u");
+  check_flat(
+      levels, at::kFloat, table.tensors(), device, "subtract_levels: levels");
+  check_codes(codes, table, form, device);
+  const kernels::SubtractLevels job{
+      table.on(device),
+      u.mutable_data_ptr<float>(),
+      levels.const_data_ptr<float>(),
+      form == LevelForm::Bytes,
+      codes.const_data_ptr<std::uint8_t>()};
+  device.is_cuda() ? subtract_levels_cuda(job, device)
+                   : subtract_levels_cpu(job);
 }
 
 void average_levels(
@@ -176,7 +193,8 @@ void average_levels(
       in.const_data_ptr<std::uint8_t>(),
       workers,
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? average_levels_cuda(job, device) : average_levels_cpu(job);
+  device.is_cuda() ? average_levels_cuda(job, device)
+                   : average_levels_cpu(job, best_simd());
 }
 
 void average_byte_levels(

@@ -6,34 +6,41 @@
 
 namespace abtrain::ops {
 
-void survivors_cuda(const kernels::Survivors& job, c10::Device device) {
+namespace {
+
+template <class Job>
+void run(int (*kernel)(const Job&, void*), const Job& job, c10::Device device) {
   const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(
-      kernels::survivors(job, c10::cuda::getCurrentCUDAStream().stream()));
+  ABT_CUDA_CHECK(kernel(job, c10::cuda::getCurrentCUDAStream().stream()));
 }
 
-void largest_cuda(const kernels::Largest& job, c10::Device device) {
-  const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(
-      kernels::largest(job, c10::cuda::getCurrentCUDAStream().stream()));
-}
+}  // namespace
 
-void encode_levels_cuda(const kernels::EncodeLevels& job, c10::Device device) {
-  const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(
-      kernels::encode_levels(job, c10::cuda::getCurrentCUDAStream().stream()));
+void sizes_cuda(const kernels::Sizes& job, c10::Device device) {
+  run(kernels::sizes, job, device);
 }
-
-void average_levels_cuda(const kernels::AverageLevels& job, c10::Device device) {
-  const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(
-      kernels::average_levels(job, c10::cuda::getCurrentCUDAStream().stream()));
+void encode_above_cuda(const kernels::EncodeAbove& job, c10::Device device) {
+  run(kernels::encode_above, job, device);
 }
-
-void average_byte_levels_cuda(const kernels::AverageByteLevels& job, c10::Device device) {
-  const c10::cuda::CUDAGuard guard(device);
-  ABT_CUDA_CHECK(
-      kernels::average_byte_levels(job, c10::cuda::getCurrentCUDAStream().stream()));
+void encode_by_chance_cuda(
+    const kernels::EncodeByChance& job,
+    c10::Device device) {
+  run(kernels::encode_by_chance, job, device);
+}
+void subtract_levels_cuda(
+    const kernels::SubtractLevels& job,
+    c10::Device device) {
+  run(kernels::subtract_levels, job, device);
+}
+void average_levels_cuda(
+    const kernels::AverageLevels& job,
+    c10::Device device) {
+  run(kernels::average_levels, job, device);
+}
+void average_byte_levels_cuda(
+    const kernels::AverageByteLevels& job,
+    c10::Device device) {
+  run(kernels::average_byte_levels, job, device);
 }
 
 }  // namespace abtrain::ops

@@ -13,13 +13,16 @@ namespace {
 
 }  // namespace
 
-void survivors_cuda(const kernels::Survivors&, c10::Device) {
+void sizes_cuda(const kernels::Sizes&, c10::Device) {
   refuse();
 }
-void largest_cuda(const kernels::Largest&, c10::Device) {
+void encode_above_cuda(const kernels::EncodeAbove&, c10::Device) {
   refuse();
 }
-void encode_levels_cuda(const kernels::EncodeLevels&, c10::Device) {
+void encode_by_chance_cuda(const kernels::EncodeByChance&, c10::Device) {
+  refuse();
+}
+void subtract_levels_cuda(const kernels::SubtractLevels&, c10::Device) {
   refuse();
 }
 void average_levels_cuda(const kernels::AverageLevels&, c10::Device) {

@@ -3,7 +3,7 @@
 
 namespace abtrain::ops {
 
-enum class Simd { Plain, Avx2 };  // Avx2: with FMA
+enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 
 Simd best_simd();
 

@@ -27,12 +27,8 @@ ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
   // Only read where the block is full.
   const float* const x =
       whole_block(const_cast<float*>(job.u) + block.begin, block.count, room);
-  float lanes[kLanes];
-  for (int i = 0; i < kLanes; ++i) {
-    lanes[i] = std::fabs(x[i]) + std::fabs(x[i + kLanes]);
-  }
   job.parts[2 * b] = sum_of_squares(x);
-  job.parts[2 * b + 1] = add_by_halves(lanes);
+  job.parts[2 * b + 1] = sum_of_sizes(x);
 }
 
 ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
@@ -190,7 +186,7 @@ void moments_cpu(const kernels::Moments& job) {
   for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
     for (int which = 0; which < 2; ++which) {
       job.sums[2 * tensor + which] = add_parts(
-          job.parts + which, job.firsts[tensor], job.firsts[tensor + 1]);
+          job.parts + which, 2, job.firsts[tensor], job.firsts[tensor + 1]);
     }
   }
 }

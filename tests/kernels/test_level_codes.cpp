@@ -24,144 +24,183 @@ at::Tensor some_numbers(std::int64_t numel) {
   return u;
 }
 
-TEST(LevelKernel, AddsUpAsTheCpuToTheBit) {
-  for (const auto& sizes : size_sets()) {
-    for (const float cut : {0.6f, 1e9f, NAN, -1.0f}) {
-      ops::LevelTable table(sizes);
-      const at::Tensor u = random_floats(table.numel(), 3);
-      const at::Tensor cuts = at::full({table.tensors()}, cut);
-      const at::Tensor wanted = at::empty({2 * table.tensors()});
-      const at::Tensor got = at::full({2 * table.tensors()}, -1.0f);
-      const ops::CodeBlocks& blocks = table.blocks();
-      const at::Tensor parts = at::empty({2 * blocks.size()});
-      ops::survivors(u, table, cuts, wanted);
-      const Survivors job{
-          blocks.host(),
-          blocks.size(),
-          blocks.firsts().data(),
-          table.tensors(),
-          u.const_data_ptr<float>(),
-          cuts.const_data_ptr<float>(),
-          parts.mutable_data_ptr<float>(),
-          got.mutable_data_ptr<float>()};
-      ASSERT_EQ(survivors(job, nullptr), 0);
-      EXPECT_TRUE(same_bits(got, wanted)) << cut;
-    }
-  }
+at::Tensor codes_of(const ops::LevelTable& table, bool bytes, int filled) {
+  return at::full(
+      {bytes ? table.numel() : packed_bytes(table.numel())}, filled, at::kByte);
 }
 
-TEST(LevelKernel, FindsTheLargestAsTheCpu) {
+TEST(LevelKernel, FindsSizesAsTheCpuToTheBit) {
   for (const bool finite : {true, false}) {
-    for (const auto& sizes : size_sets()) {
-      ops::LevelTable table(sizes);
-      const at::Tensor u = finite ? random_floats(table.numel(), 4)
-                                  : some_numbers(table.numel());
-      const at::Tensor wanted = at::empty({table.tensors()});
-      const at::Tensor got = at::full({table.tensors()}, -1.0f);
-      const ops::CodeBlocks& blocks = table.blocks();
-      const at::Tensor parts = at::empty({blocks.size()});
-      ops::largest(u, table, wanted);
-      const Largest job{
-          blocks.host(),
-          blocks.size(),
-          blocks.firsts().data(),
-          table.tensors(),
-          u.const_data_ptr<float>(),
-          parts.mutable_data_ptr<float>(),
-          got.mutable_data_ptr<float>()};
-      ASSERT_EQ(largest(job, nullptr), 0);
-      EXPECT_TRUE(same_bits(got, wanted));
+    for (const bool largest : {true, false}) {
+      for (const auto& numels : size_sets()) {
+        ops::LevelTable table(numels);
+        const at::Tensor u = finite ? random_floats(table.numel(), 4)
+                                    : some_numbers(table.numel());
+        const at::Tensor wanted = at::empty({table.tensors()});
+        const at::Tensor got = at::full({table.tensors()}, -1.0f);
+        const at::Tensor parts = at::empty({table.blocks()});
+        (largest ? ops::largest : ops::sum_of_sizes)(u, table, wanted);
+        const Sizes job{
+            table.on(at::kCPU),
+            u.const_data_ptr<float>(),
+            largest,
+            parts.mutable_data_ptr<float>(),
+            got.mutable_data_ptr<float>()};
+        ASSERT_EQ(sizes(job, nullptr), 0);
+        EXPECT_TRUE(same_bits(got, wanted)) << finite << largest;
+      }
     }
   }
 }
 
-TEST(LevelKernel, EncodesAsTheCpuToTheBit) {
+TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
-    for (const bool bytes : {false, true}) {
-      for (const bool by_chance : {false, true}) {
-        for (const bool residual : {false, true}) {
-          ops::LevelTable table(sizes);
-          const at::Tensor cuts = at::full({table.tensors()}, 0.6f);
-          const at::Tensor levels =
-              random_floats(table.tensors(), 8).abs_().add_(0.1);
-          levels[0].fill_(by_chance ? NAN : 0.0f);
-          const auto key = random_key(5, RandomPurpose::Rounding);
-          at::Tensor u[2];
-          at::Tensor wire[2];
-          for (int i = 0; i < 2; ++i) {
-            u[i] = some_numbers(table.numel());
-            wire[i] = at::full(
-                {bytes ? table.numel() : packed_bytes(table.numel())},
-                7 * i,
-                at::kByte);
-            const EncodeLevels job{
-                table.on(at::kCPU),
-                u[i].mutable_data_ptr<float>(),
-                levels.const_data_ptr<float>(),
-                by_chance ? nullptr : cuts.const_data_ptr<float>(),
-                residual,
-                bytes,
-                {key[0], key[1]},
-                11,
-                3,
-                wire[i].mutable_data_ptr<std::uint8_t>()};
-            i == 0 ? ops::encode_levels_cpu(job)
-                   : static_cast<void>(encode_levels(job, nullptr));
-          }
-          EXPECT_TRUE(same_bits(u[0], u[1]));
-          EXPECT_TRUE(same_bits(wire[0], wire[1]))
-              << bytes << by_chance << residual;
+    for (const float cut : {0.6f, 0.0f, 1e9f, NAN}) {
+      for (const bool bytes : {false, true}) {
+        ops::LevelTable table(sizes);
+        const at::Tensor u = some_numbers(table.numel());
+        const at::Tensor cuts = at::full({table.tensors()}, cut);
+        std::vector<at::Tensor> sums, wires;
+        const auto run = [&](const auto& encode) {
+          const at::Tensor parts = at::empty({2 * table.blocks()});
+          sums.push_back(at::full({2 * table.tensors()}, -1.0f));
+          wires.push_back(
+              codes_of(table, bytes, static_cast<int>(wires.size())));
+          encode(EncodeAbove{
+              table.on(at::kCPU),
+              u.const_data_ptr<float>(),
+              cuts.const_data_ptr<float>(),
+              bytes,
+              wires.back().mutable_data_ptr<std::uint8_t>(),
+              parts.mutable_data_ptr<float>(),
+              sums.back().mutable_data_ptr<float>()});
+        };
+        run([](const EncodeAbove& job) {
+          ASSERT_EQ(encode_above(job, nullptr), 0);
+        });
+        for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
+          run([&](const EncodeAbove& job) {
+            ops::encode_above_cpu(job, simd);
+          });
+          EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
+          EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut << bytes;
         }
       }
     }
   }
 }
 
-TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
-  constexpr int kWorkers = 3;
+TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
-    ops::LevelTable table(sizes);
-    const at::Tensor in = at::randint(
-        256,
-        {kWorkers * table.record_bytes()},
-        at::detail::createCPUGenerator(2),
-        at::kByte);
-    for (int w = 0; w < kWorkers; ++w) {
-      in.narrow(0, w * table.record_bytes(), 4 * table.tensors())
-          .copy_(random_floats(table.tensors(), 20 + w).view(at::kByte));
-    }
-    const at::Tensor sums = at::randint(
-        2 * kWorkers + 1,
-        {table.numel()},
-        at::detail::createCPUGenerator(4),
-        at::kByte);
-    const at::Tensor levels = random_floats(table.tensors(), 9);
-    at::Tensor mean[2];
-    at::Tensor other[2];
-    for (int i = 0; i < 2; ++i) {
-      mean[i] = at::full({table.numel()}, static_cast<float>(i));
-      other[i] = mean[i].clone();
-      const AverageLevels job{
-          table.on(at::kCPU),
-          in.const_data_ptr<std::uint8_t>(),
-          kWorkers,
-          mean[i].mutable_data_ptr<float>()};
-      const AverageByteLevels byte_job{
-          table.on(at::kCPU),
-          sums.const_data_ptr<std::uint8_t>(),
-          kWorkers,
-          levels.const_data_ptr<float>(),
-          other[i].mutable_data_ptr<float>()};
-      if (i == 0) {
-        ops::average_levels_cpu(job);
-        ops::average_byte_levels_cpu(byte_job);
-      } else {
-        ASSERT_EQ(average_levels(job, nullptr), 0);
-        ASSERT_EQ(average_byte_levels(byte_job, nullptr), 0);
+    for (const bool bytes : {false, true}) {
+      ops::LevelTable table(sizes);
+      const at::Tensor levels =
+          random_floats(table.tensors(), 8).abs_().add_(0.1);
+      levels[0].fill_(NAN);
+      const auto key = random_key(5, RandomPurpose::Rounding);
+      const at::Tensor u = some_numbers(table.numel());
+      at::Tensor wire[2];
+      for (int i = 0; i < 2; ++i) {
+        wire[i] = codes_of(table, bytes, 7 * i);
+        const EncodeByChance job{
+            table.on(at::kCPU),
+            u.const_data_ptr<float>(),
+            levels.const_data_ptr<float>(),
+            bytes,
+            wire[i].mutable_data_ptr<std::uint8_t>(),
+            {key[0], key[1]},
+            11,
+            3};
+        i == 0 ? ops::encode_by_chance_cpu(job)
+               : static_cast<void>(encode_by_chance(job, nullptr));
       }
+      EXPECT_TRUE(same_bits(wire[0], wire[1])) << bytes;
     }
-    EXPECT_TRUE(same_bits(mean[0], mean[1]));
-    EXPECT_TRUE(same_bits(other[0], other[1]));
+  }
+}
+
+TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
+  for (const auto& sizes : size_sets()) {
+    for (const bool bytes : {false, true}) {
+      ops::LevelTable table(sizes);
+      const at::Tensor levels = random_floats(table.tensors(), 8);
+      levels[0].fill_(NAN);
+      const at::Tensor codes = at::randint(
+          bytes ? 3 : 256,
+          {codes_of(table, bytes, 0).numel()},
+          at::detail::createCPUGenerator(6),
+          at::kByte);
+      at::Tensor u[2];
+      for (int i = 0; i < 2; ++i) {
+        u[i] = some_numbers(table.numel());
+        const SubtractLevels job{
+            table.on(at::kCPU),
+            u[i].mutable_data_ptr<float>(),
+            levels.const_data_ptr<float>(),
+            bytes,
+            codes.const_data_ptr<std::uint8_t>()};
+        i == 0 ? ops::subtract_levels_cpu(job)
+               : static_cast<void>(subtract_levels(job, nullptr));
+      }
+      if (table.numel() > 1) {
+        EXPECT_FALSE(same_bits(u[0], some_numbers(table.numel())));
+      }
+      EXPECT_TRUE(same_bits(u[0], u[1])) << bytes;
+    }
+  }
+}
+
+TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
+  for (const int workers : {1, 3, 4}) {
+    for (const auto& sizes : size_sets()) {
+      ops::LevelTable table(sizes);
+      const at::Tensor in = at::randint(
+          256,
+          {workers * table.record_bytes()},
+          at::detail::createCPUGenerator(2),
+          at::kByte);
+      for (int w = 0; w < workers; ++w) {
+        in.narrow(0, w * table.record_bytes(), 4 * table.tensors())
+            .copy_(random_floats(table.tensors(), 20 + w).view(at::kByte));
+      }
+      const at::Tensor sums = at::randint(
+          2 * workers + 1,
+          {table.numel()},
+          at::detail::createCPUGenerator(4),
+          at::kByte);
+      const at::Tensor levels = random_floats(table.tensors(), 9);
+      std::vector<at::Tensor> means;
+      const auto run = [&](const auto& average) {
+        means.push_back(at::full({table.numel()}, -1.0f));
+        average(AverageLevels{
+            table.on(at::kCPU),
+            in.const_data_ptr<std::uint8_t>(),
+            workers,
+            means.back().mutable_data_ptr<float>()});
+      };
+      run([](const AverageLevels& job) {
+        ASSERT_EQ(average_levels(job, nullptr), 0);
+      });
+      for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
+        run([&](const AverageLevels& job) {
+          ops::average_levels_cpu(job, simd);
+        });
+        EXPECT_TRUE(same_bits(means[0], means.back())) << workers;
+      }
+      at::Tensor other[2];
+      for (int i = 0; i < 2; ++i) {
+        other[i] = at::full({table.numel()}, static_cast<float>(i));
+        const AverageByteLevels job{
+            table.on(at::kCPU),
+            sums.const_data_ptr<std::uint8_t>(),
+            workers,
+            levels.const_data_ptr<float>(),
+            other[i].mutable_data_ptr<float>()};
+        i == 0 ? ops::average_byte_levels_cpu(job)
+               : static_cast<void>(average_byte_levels(job, nullptr));
+      }
+      EXPECT_TRUE(same_bits(other[0], other[1]));
+    }
   }
 }
 

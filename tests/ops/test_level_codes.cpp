@@ -32,7 +32,8 @@ std::vector<std::int64_t> odd_sizes() {
 
 // One number of `each` a tensor, repeated for its numbers.
 at::Tensor spread(
-    const at::Tensor& each, const std::vector<std::int64_t>& sizes) {
+    const at::Tensor& each,
+    const std::vector<std::int64_t>& sizes) {
   return each.repeat_interleave(at::tensor(sizes, at::kLong));
 }
 
@@ -52,24 +53,23 @@ TEST(LevelCodes, AreThoseOfTheWorkedExample) {
   LevelTable table({4});
   const at::Tensor u = at::tensor({.1, -.2, .9, -1.2}, at::kFloat);
   const at::Tensor cuts = at::full({1}, .7f * .6f);
-  const at::Tensor sums = at::empty({2});
-  survivors(u, table, cuts, sums);
-  EXPECT_FLOAT_EQ(sums[0].item<float>(), 2.1f);
-  EXPECT_EQ(sums[1].item<float>(), 2);
+  const at::Tensor sum = at::empty({1});
+  sum_of_sizes(u, table, sum);
+  EXPECT_FLOAT_EQ(sum.item<float>(), 2.4f);
   const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
   ASSERT_EQ(record.numel(), 5);
+  const at::Tensor sums = at::empty({2});
+  const at::Tensor codes = record.narrow(0, 4, 1);
+  encode_above(u, table, cuts, LevelForm::TwoBits, codes, sums);
+  EXPECT_FLOAT_EQ(sums[0].item<float>(), 2.1f);
+  EXPECT_EQ(sums[1].item<float>(), 2);
   record.narrow(0, 0, 4).view(at::kFloat).fill_(1.05f);
-  encode_levels(
-      u,
-      table,
-      record.narrow(0, 0, 4).view(at::kFloat),
-      {.cuts = cuts},
-      record.narrow(0, 4, 1));
   EXPECT_EQ(record[4].item<int>(), 0b10'01'00'00);
   const at::Tensor estimate = at::empty({4});
   average_levels(record, 1, table, estimate);
   EXPECT_TRUE(estimate.equal(at::tensor({0., 0., 1.05, -1.05}, at::kFloat)));
-  EXPECT_TRUE(u.equal(at::tensor({.1, -.2, .9, -1.2}, at::kFloat)));
+  subtract_levels(u, table, at::full({1}, 1.05f), LevelForm::TwoBits, codes);
+  EXPECT_TRUE(u.allclose(at::tensor({.1, -.2, -.15, -.15}, at::kFloat)));
 }
 
 TEST(LevelCodes, SumsAreThoseOfFloat64) {
@@ -80,8 +80,12 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
   const at::Tensor cuts = at::full({count}, 0.5f);
   cuts[4].fill_(100);  // nothing is above
   const at::Tensor sums = at::empty({2 * count});
+  const at::Tensor all = at::empty({count});
   const at::Tensor most = at::empty({count});
-  survivors(u, table, cuts, sums);
+  const at::Tensor codes =
+      at::empty({code_bytes(table, LevelForm::TwoBits)}, at::kByte);
+  encode_above(u, table, cuts, LevelForm::TwoBits, codes, sums);
+  sum_of_sizes(u, table, all);
   largest(u, table, most);
   std::int64_t begin = 0;
   for (std::int64_t t = 0; t < count; ++t) {
@@ -93,6 +97,8 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
     const auto wanted = above.sum().item<double>();
     EXPECT_NEAR(sums[2 * t].item<double>(), wanted, 1e-6 * wanted);
     EXPECT_EQ(sums[2 * t + 1].item<double>(), above.numel());
+    const auto whole = part.sum().item<double>();
+    EXPECT_NEAR(all[t].item<double>(), whole, 1e-6 * whole);
     EXPECT_EQ(most[t].item<double>(), part.max().item<double>());
     begin += sizes[static_cast<std::size_t>(t)];
   }
@@ -100,34 +106,27 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
 
 TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
   const auto sizes = odd_sizes();
-  for (const bool bytes : {false, true}) {
-    for (const bool residual : {false, true}) {
-      LevelTable table(sizes);
-      const at::Tensor u = randn(table.numel(), 5);
-      const at::Tensor before = u.clone();
-      const at::Tensor cuts = randn(table.tensors(), 6).abs();
-      const at::Tensor levels = randn(table.tensors(), 7).abs().add(0.1);
-      const at::Tensor sent =
-          before.abs().gt(spread(cuts, sizes)).to(at::kInt) *
-          before.sign().to(at::kInt);
-      const at::Tensor codes = at::full(
-          {bytes ? table.numel() : kernels::packed_bytes(table.numel())},
-          255,
-          at::kByte);
-      const LevelCoding coding{.cuts = cuts, .residual = residual};
-      (bytes ? encode_byte_levels : encode_levels)(
-          u, table, levels, coding, codes);
-      if (bytes) {
-        EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
-      } else {
-        EXPECT_TRUE(at::tensor(unpacked(codes, table.numel()))
-                        .to(at::kInt)
-                        .equal(sent));
-      }
-      const at::Tensor rest =
-          before - sent.to(at::kFloat) * spread(levels, sizes);
-      EXPECT_TRUE(u.equal(residual ? rest : before));
+  for (const LevelForm form : {LevelForm::Bytes, LevelForm::TwoBits}) {
+    LevelTable table(sizes);
+    const at::Tensor u = randn(table.numel(), 5);
+    const at::Tensor before = u.clone();
+    const at::Tensor cuts = randn(table.tensors(), 6).abs();
+    const at::Tensor levels = randn(table.tensors(), 7).abs().add(0.1);
+    const at::Tensor sent = before.abs().gt(spread(cuts, sizes)).to(at::kInt) *
+                            before.sign().to(at::kInt);
+    const at::Tensor codes =
+        at::full({code_bytes(table, form)}, 255, at::kByte);
+    const at::Tensor sums = at::empty({2 * table.tensors()});
+    encode_above(u, table, cuts, form, codes, sums);
+    EXPECT_TRUE(u.equal(before));
+    if (form == LevelForm::Bytes) {
+      EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
+    } else {
+      EXPECT_TRUE(
+          at::tensor(unpacked(codes, table.numel())).to(at::kInt).equal(sent));
     }
+    subtract_levels(u, table, levels, form, codes);
+    EXPECT_TRUE(u.equal(before - sent.to(at::kFloat) * spread(levels, sizes)));
   }
 }
 
@@ -135,12 +134,13 @@ TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
 TEST(LevelCodes, TheCutItselfIsNotSent) {
   LevelTable table({3});
   const at::Tensor codes = at::empty({1}, at::kByte);
-  encode_levels(
+  encode_above(
       at::tensor({0.5, -0.5, 0.5000001}, at::kFloat),
       table,
-      at::ones({1}),
-      {.cuts = at::full({1}, 0.5f)},
-      codes);
+      at::full({1}, 0.5f),
+      LevelForm::TwoBits,
+      codes,
+      at::empty({2}));
   EXPECT_EQ(codes[0].item<int>(), 0b01'00'00);
 }
 
@@ -149,12 +149,14 @@ TEST(LevelCodes, AreSentByChanceWithoutABias) {
   const std::vector<double> values = {0, 1e-3, 0.1, -0.25, 0.7, -1};
   constexpr std::int64_t kTimes = 4000;
   LevelTable table({static_cast<std::int64_t>(values.size()) * kTimes});
-  const at::Tensor u =
-      at::tensor(values, at::kFloat).repeat_interleave(kTimes);
+  const at::Tensor u = at::tensor(values, at::kFloat).repeat_interleave(kTimes);
   const at::Tensor codes =
       at::empty({kernels::packed_bytes(u.numel())}, at::kByte);
   const at::Tensor levels = at::ones({1});
-  encode_levels(u, table, levels, {.seed = 9, .step = 4}, codes);
+  const auto encode = [&](const Chance& chance, const at::Tensor& to) {
+    encode_by_chance(u, table, levels, chance, LevelForm::TwoBits, to);
+  };
+  encode({.seed = 9, .step = 4}, codes);
   const auto sent = unpacked(codes, u.numel());
   for (std::size_t v = 0; v < values.size(); ++v) {
     double sum = 0;
@@ -166,15 +168,15 @@ TEST(LevelCodes, AreSentByChanceWithoutABias) {
     EXPECT_NEAR(sum, kTimes * values[v], 4 * deviation) << values[v];
   }
   // Other steps and streams have other numbers, the same ones the same.
-  for (const LevelCoding& coding :
-       {LevelCoding{.seed = 9, .step = 5},
-        LevelCoding{.seed = 8, .step = 4},
-        LevelCoding{.seed = 9, .step = 4, .stream = 1},
-        LevelCoding{.seed = 9, .step = 4}}) {
+  for (const Chance& chance :
+       {Chance{.seed = 9, .step = 5},
+        Chance{.seed = 8, .step = 4},
+        Chance{.seed = 9, .step = 4, .stream = 1},
+        Chance{.seed = 9, .step = 4}}) {
     const at::Tensor other = at::empty_like(codes);
-    encode_levels(u, table, levels, coding, other);
+    encode(chance, other);
     const bool same =
-        coding.seed == 9 && coding.step == 4 && coding.stream == 0;
+        chance.seed == 9 && chance.step == 4 && chance.stream == 0;
     EXPECT_EQ(other.equal(codes), same);
   }
 }
@@ -199,15 +201,17 @@ TEST(LevelCodes, MeansAreThoseOfFloat64) {
       shared_sum.add_((sign * spread(shared, sizes)).to(at::kDouble));
       const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
       record.narrow(0, 0, head).copy_(own.view(at::kByte));
-      encode_levels(
+      const at::Tensor sums = at::empty({2 * table.tensors()});
+      encode_above(
           u,
           table,
-          own,
-          {.cuts = cuts},
-          record.narrow(0, head, record.numel() - head));
+          cuts,
+          LevelForm::TwoBits,
+          record.narrow(0, head, record.numel() - head),
+          sums);
       records.push_back(record);
       const at::Tensor codes = at::empty({table.numel()}, at::kByte);
-      encode_byte_levels(u, table, shared, {.cuts = cuts}, codes);
+      encode_above(u, table, cuts, LevelForm::Bytes, codes, sums);
       bytes.add_(codes);
     }
     const at::Tensor estimate = at::empty({table.numel()});
@@ -239,12 +243,19 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
     EXPECT_TRUE(std::isfinite(most[0].item<float>()));
     EXPECT_EQ(most[1].item<float>(), kInfinity);
     const at::Tensor sums = at::empty({4});
-    survivors(u, table, at::tensor({.1f, std::abs(bad)}), sums);
+    encode_above(
+        u,
+        table,
+        at::tensor({.1f, std::abs(bad)}),
+        LevelForm::TwoBits,
+        at::empty({3}, at::kByte),
+        sums);
     EXPECT_TRUE(std::isfinite(sums[0].item<float>()));
     EXPECT_TRUE(std::isnan(sums[2].item<float>()));
     const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
     record.narrow(0, 0, 8).view(at::kFloat).copy_(most);
-    encode_levels(u, table, most, {}, record.narrow(0, 8, 3));
+    encode_by_chance(
+        u, table, most, {}, LevelForm::TwoBits, record.narrow(0, 8, 3));
     const at::Tensor estimate = at::empty({12});
     average_levels(record, 1, table, estimate);
     EXPECT_TRUE(estimate.narrow(0, 0, 5).isfinite().all().item<bool>());
@@ -260,7 +271,8 @@ TEST(LevelCodes, ZerosStayZeros) {
   EXPECT_EQ(most[0].item<float>(), 0);
   const at::Tensor record = at::full({table.record_bytes()}, 255, at::kByte);
   record.narrow(0, 0, 4).view(at::kFloat).copy_(most);
-  encode_levels(u, table, most, {}, record.narrow(0, 4, 3));
+  encode_by_chance(
+      u, table, most, {}, LevelForm::TwoBits, record.narrow(0, 4, 3));
   EXPECT_FALSE(record.any().item<bool>());
 }
 
@@ -269,11 +281,22 @@ TEST(LevelCodesErrors, RefuseWhatDoesNotFit) {
   LevelTable table({8});
   const at::Tensor u = at::zeros({8});
   const at::Tensor levels = at::zeros({1});
+  const at::Tensor one = at::empty({1}, at::kByte);
+  const at::Tensor seven = at::empty({7}, at::kByte);
   EXPECT_THROW(
-      encode_levels(u, table, levels, {}, at::empty({1}, at::kByte)),
+      encode_by_chance(u, table, levels, {}, LevelForm::TwoBits, one),
       std::logic_error);
   EXPECT_THROW(
-      encode_byte_levels(u, table, levels, {}, at::empty({7}, at::kByte)),
+      encode_above(u, table, levels, LevelForm::Bytes, seven, at::empty({2})),
+      std::logic_error);
+  EXPECT_THROW(
+      encode_above(
+          u,
+          table,
+          levels,
+          LevelForm::Bytes,
+          at::empty({8}, at::kByte),
+          levels),
       std::logic_error);
   EXPECT_THROW(
       average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u),
@@ -290,7 +313,7 @@ class GpuLevelCodes : public ::testing::Test {
 
 TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
   const auto sizes = odd_sizes();
-  for (const bool by_chance : {false, true}) {
+  for (const LevelForm form : {LevelForm::TwoBits, LevelForm::Bytes}) {
     std::vector<at::Tensor> results[2];
     for (int i = 0; i < 2; ++i) {
       const at::Device device = i == 0 ? at::kCPU : at::kCUDA;
@@ -298,30 +321,25 @@ TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
       const at::Tensor u = randn(table.numel(), 3).to(device);
       const at::Tensor cuts = at::full({table.tensors()}, 0.3f).to(device);
       const at::Tensor sums = at::empty({2 * table.tensors()}, u.options());
-      const at::Tensor most = at::empty({table.tensors()}, u.options());
-      survivors(u, table, cuts, sums);
+      const at::Tensor all = at::empty({table.tensors()}, u.options());
+      const at::Tensor most = at::empty_like(all);
+      sum_of_sizes(u, table, all);
       largest(u, table, most);
       const auto bytes = u.options().dtype(at::kByte);
-      const at::Tensor record = at::empty({table.record_bytes()}, bytes);
-      const std::int64_t head = 4 * table.tensors();
-      record.narrow(0, 0, head).view(at::kFloat).copy_(most);
-      LevelCoding coding{.residual = true, .seed = 3, .step = 5, .stream = 7};
-      if (!by_chance) {
-        coding.cuts = cuts;
-      }
-      encode_levels(
-          u,
-          table,
-          most,
-          coding,
-          record.narrow(0, head, record.numel() - head));
-      const at::Tensor codes = at::empty({table.numel()}, bytes);
-      encode_byte_levels(u, table, most, coding, codes);
+      const at::Tensor sent = at::empty({code_bytes(table, form)}, bytes);
+      const at::Tensor chosen = at::empty_like(sent);
+      encode_above(u, table, cuts, form, sent, sums);
+      encode_by_chance(
+          u, table, most, {.seed = 3, .step = 5, .stream = 7}, form, chosen);
+      subtract_levels(u, table, most, form, sent);
       const at::Tensor mean = at::empty_like(u);
-      average_levels(record.repeat({3}), 3, table, mean);
-      const at::Tensor other = at::empty_like(u);
-      average_byte_levels(codes, 1, table, most, other);
-      for (const at::Tensor& t : {u, sums, most, record, codes, mean, other}) {
+      if (form == LevelForm::Bytes) {
+        average_byte_levels(sent, 1, table, most, mean);
+      } else {
+        const at::Tensor record = at::cat({most.view(at::kByte), sent});
+        average_levels(record.repeat({3}), 3, table, mean);
+      }
+      for (const at::Tensor& t : {u, sums, all, most, sent, chosen, mean}) {
         results[i].push_back(t.cpu());
       }
     }

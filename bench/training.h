@@ -1,0 +1,93 @@
+// A worker's training step on one random batch, timed: the network that
+// benchmarks of gradient exchange take their gradients from.
+#pragma once
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/stream.h"
+#include "methods/average.h"
+#include "nn/model.h"
+#include "optim/optimizer.h"
+#include "run/autocast.h"
+
+namespace abtrain::bench {
+
+inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+class Training {
+ public:
+  Training(
+      const nn::ModelOptions& model,
+      const nn::InputShape& shape,
+      std::int64_t batch,
+      const optim::OptimizerOptions& optimizer,
+      std::string precision,
+      double lr,
+      at::Device device)
+      : device_(device),
+        precision_(std::move(precision)),
+        model_(nn::make_model(model, shape)),
+        optimizer_(optim::make_optimizer(optimizer)) {
+    model_->initialise("kaiming", 1);
+    model_->to(device);
+    block_ = optim::ParameterBlock(
+        methods::dense_parameters(*model_), true, optimizer_->moments());
+    images_ = at::randn({batch, shape.channels, shape.height, shape.width})
+                  .to(device)
+                  .contiguous(at::MemoryFormat::ChannelsLast);
+    labels_ = at::randint(shape.classes, {batch}, at::kLong).to(device);
+    rates_.set(lr, 1);
+  }
+
+  optim::ParameterBlock& block() {
+    return block_;
+  }
+  // Milliseconds of forward and backward pass, and of the optimizer's step.
+  double gradients() {
+    return milliseconds([&] {
+      block_.zero_gradients();
+      at::Tensor loss;
+      {
+        const run::Autocast autocast(precision_, device_.type());
+        loss = at::cross_entropy_loss(model_->forward(images_, true), labels_);
+      }
+      loss.backward();
+    });
+  }
+  double update() {
+    return milliseconds([&] { optimizer_->step(block_, rates_, {}); });
+  }
+  template <class Work>
+  double milliseconds(const Work& work) const {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    device::synchronize(device_);
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now() - begin)
+        .count();
+  }
+
+ private:
+  at::Device device_;
+  std::string precision_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::ParameterBlock block_;
+  optim::Rates rates_{device_};
+  at::Tensor images_, labels_;
+};
+
+}  // namespace abtrain::bench
