@@ -27,8 +27,11 @@ def run(arguments, quantizer, l1, seed):
     if not summary.exists():
         command = [arguments.program, "--config", CONFIGS[arguments.model], "--name", name,
                    "--output", arguments.output, "--resume", "none"]
-        for value in [f"seed={seed}", f"optimizer.l1={l1:g}", f"reducer.name={quantizer}",
-                      "reducer.evaluate_every=50", *arguments.set]:
+        values = [f"seed={seed}", f"optimizer.l1={l1:g}", f"reducer.name={quantizer}",
+                  "reducer.evaluate_every=50"]
+        if quantizer != "threshold":  # the configuration's is threshold's
+            values.append("reducer.error_feedback=auto")
+        for value in values + arguments.set:
             command += ["--set", value]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True)

@@ -61,3 +61,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(abtrain_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread>")
 endif()
+# at::parallel_for runs in the calling thread alone where OpenMP is off. Only
+# ThreadSanitizer goes without: it does not see the barriers of GCC's library.
+if(NOT ABTRAIN_SANITIZE MATCHES "thread")
+  target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp>")
+  target_link_options(abtrain_flags INTERFACE "$<$<LINK_LANGUAGE:CXX>:-fopenmp>")
+endif()

@@ -47,20 +47,19 @@ std::vector<ReducerConflict> check(
          "ternary's random error is larger than what it codes, so residuals "
          "would grow without bound; expected auto or false"});
   }
-  const bool has_levels = o.name == "threshold" || o.name == "ternary";
-  if (has_levels && o.transport == "a2a") {
+  if (has_levels(o) && o.transport == "a2a") {
     out.push_back(
         {{"transport", "name"},
          str(o.name, " knows auto, gather and int8, got a2a")});
   }
   const bool int8 = o.transport == "int8" ||
       (o.name == "hylo" && o.transport == "auto");
-  if ((o.name == "hylo" || has_levels) && int8 && members > 127) {
+  if ((o.name == "hylo" || has_levels(o)) && int8 && members > 127) {
     out.push_back(
         {{"transport", "name"},
          str("int8 holds the sum of at most 127 workers' codes, but a group has ",
              members,
-             has_levels ? "; expected auto or gather"
+             has_levels(o) ? "; expected auto or gather"
                         : "; expected a2a or gather")});
   }
   return out;

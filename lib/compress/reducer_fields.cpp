@@ -14,10 +14,6 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
-bool has_levels(const ReducerOptions& options) {
-  return options.name == "threshold" || options.name == "ternary";
-}
-
 }  // namespace
 
 std::vector<std::string> reducer_names() {
@@ -33,6 +29,10 @@ std::vector<std::string> reducer_names() {
       "hylo",
       "threshold",
       "ternary"};
+}
+
+bool has_levels(const ReducerOptions& options) {
+  return options.name == "threshold" || options.name == "ternary";
 }
 
 std::int64_t min_numel(const ReducerOptions& options) {

@@ -36,6 +36,8 @@ struct ReducerOptions {
 
 // Of all reducers, "plain" first.
 std::vector<std::string> reducer_names();
+// threshold and ternary: numbers as -a, 0 or +a (compress/level_codes.h).
+bool has_levels(const ReducerOptions& options);
 
 // `chunk` as a number.
 std::int64_t chunk_size(const ReducerOptions& options);

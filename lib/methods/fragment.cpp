@@ -50,8 +50,9 @@ std::vector<std::size_t> balanced_cut(
 
 std::vector<Fragment> cut_fragments(
     const std::vector<compress::Slot>& slots,
-    std::int64_t layers,
+    const std::vector<int>& weights,
     std::int64_t count) {
+  const auto layers = static_cast<std::int64_t>(weights.size());
   ABT_CHECK(
       count == 1 || count <= layers,
       Config,
@@ -59,18 +60,13 @@ std::vector<Fragment> cut_fragments(
       layers,
       " layers of the model, got ",
       count);
-  std::vector<int> starts;  // position of each layer's weight
-  for (std::int64_t i = 0; i < layers; ++i) {
-    starts.push_back(slots[static_cast<std::size_t>(i)].position);
-  }
-  std::ranges::sort(starts);
   // What comes before the first weight goes with it.
   const auto layer_of = [&](const compress::Slot& slot) {
-    const auto next = std::ranges::upper_bound(starts, slot.position);
+    const auto next = std::ranges::upper_bound(weights, slot.position);
     return static_cast<std::size_t>(
-        std::max<std::ptrdiff_t>(next - starts.begin() - 1, 0));
+        std::max<std::ptrdiff_t>(next - weights.begin() - 1, 0));
   };
-  std::vector<std::int64_t> sizes(std::max<std::size_t>(starts.size(), 1), 0);
+  std::vector<std::int64_t> sizes(std::max<std::size_t>(weights.size(), 1), 0);
   for (const compress::Slot& slot : slots) {
     sizes[layer_of(slot)] += slot.numel();
   }

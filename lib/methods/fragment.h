@@ -18,12 +18,12 @@ struct Fragment {
 
 // Cuts a model where the largest fragment is the smallest that it can be.
 // Layers stay whole and neighbours stay together: so the sizes can be balanced,
-// and a fragment is few runs of memory. `slots`: the `layers` weights first; a
-// layer is a weight and the parameters up to the next one, by position.
+// and a fragment is few runs of memory. `weights`: the positions of the layers'
+// weights, ascending; a layer is a weight and the parameters up to the next one.
 // Throws Error(Config) for more fragments than layers.
 std::vector<Fragment> cut_fragments(
     const std::vector<compress::Slot>& slots,
-    std::int64_t layers,
+    const std::vector<int>& weights,
     std::int64_t count);
 
 }  // namespace abtrain::methods

@@ -66,7 +66,7 @@ void LocalTraining::bind() {
   }
   fragments_ = cut_fragments(
       slots_of(block_),
-      static_cast<std::int64_t>(context_.model.weights().size()),
+      nn::weight_positions(context_.model),
       plan_.fragments);
   std::int64_t largest = 0;
   for (const Fragment& fragment : fragments_) {

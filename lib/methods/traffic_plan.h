@@ -23,7 +23,7 @@ struct ModelSizes {
   std::vector<Layer> layers;     // that AB-training may factor
   // Of a block's gradients: dense, and in the AB phase of each role.
   std::vector<compress::Slot> dense, a, b;
-  std::int64_t weights = 0;      // of `dense`, the first ones
+  std::vector<int> weights;      // their positions, ascending
   std::int64_t parameters = 0;   // of the dense model
   std::int64_t buffers = 0;      // running statistics
   int moments = 0;               // optimizer buffers a parameter

@@ -193,6 +193,14 @@ std::unique_ptr<Model> make_model(
   return std::make_unique<Model>(build(options, shape));
 }
 
+std::vector<int> weight_positions(const Model& model) {
+  std::vector<int> positions;
+  for (const NamedWeight& w : model.weights()) {
+    positions.push_back(w.position);
+  }
+  return positions;
+}
+
 std::vector<NamedWeight> factorable_weights(
     const Model& model, const std::vector<std::string>& keep_dense) {
   std::vector<std::string> patterns;

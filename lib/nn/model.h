@@ -105,6 +105,9 @@ class Model {
 std::unique_ptr<Model> make_model(
     const ModelOptions& options, const InputShape& shape);
 
+// Where the weights stand among all parameters, ascending.
+std::vector<int> weight_positions(const Model& model);
+
 // Weights to factorise: all but those that match a name or glob of
 // `keep_dense` ("default" stands for the model's own list) and those fixed.
 // Throws Error(Config) for a pattern that matches no layer.

@@ -73,20 +73,23 @@ keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
   return _mm256_and_ps(magnitude, mask);
 }
 
-// Bit k at bit 2 k. (PDEP does it too, but takes up to 300 cycles on Zen 2.)
-ABT_AVX2 inline std::uint64_t spread(std::uint64_t bits) {
-  bits = (bits | bits << 16) & 0x0000FFFF0000FFFFu;
-  bits = (bits | bits << 8) & 0x00FF00FF00FF00FFu;
-  bits = (bits | bits << 4) & 0x0F0F0F0F0F0F0F0Fu;
-  bits = (bits | bits << 2) & 0x3333333333333333u;
-  return (bits | bits << 1) & 0x5555555555555555u;
-}
-
-// Two bits a number: the low one of what is +a, the high one of -a.
+// Two bits a number: the low one of what is +a, the high one of -a. A table has
+// the bits of four numbers apart. (PDEP does the same, but slowly on Zen 2.)
 ABT_AVX2 inline void store_codes(const Bits& bits, std::uint8_t* codes) {
-  const std::uint64_t both = spread(bits.sent & ~bits.negative) |
-                             spread(bits.sent & bits.negative) << 1;
-  std::memcpy(codes, &both, sizeof(both));
+  const __m128i table =
+      _mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85);
+  const __m128i four = _mm_set1_epi8(15);
+  const __m128i both = _mm_set_epi32(
+      0,
+      0,
+      static_cast<int>(bits.sent & bits.negative),
+      static_cast<int>(bits.sent & ~bits.negative));
+  const __m128i fours = _mm_unpacklo_epi8(
+      _mm_and_si128(both, four), _mm_and_si128(_mm_srli_epi16(both, 4), four));
+  const __m128i apart = _mm_shuffle_epi8(table, fours);
+  const __m128i minus = _mm_slli_epi64(_mm_srli_si128(apart, 8), 1);
+  _mm_storel_epi64(
+      reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, minus));
 }
 
 // One half of a window: its sizes go to the lanes, or are added to them.

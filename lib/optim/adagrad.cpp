@@ -14,7 +14,7 @@ class Adagrad : public Optimizer {
  public:
   explicit Adagrad(const OptimizerOptions& options)
       : options_(options),
-        dual_(options.name == "qrda-adagrad"),
+        dual_(is_dual_averaging(options)),
         centred_(dual_ && options.center == "init") {}
 
   // Sums of squares; of gradients; the first weights.

@@ -38,9 +38,15 @@ struct ScheduleOptions {
   std::vector<double> milestones = {0.5, 0.75};  // step: shares of the run
 };
 
+inline bool is_dual_averaging(const OptimizerOptions& options) {
+  return options.name == "qrda-adagrad";
+}
+inline bool is_adagrad(const OptimizerOptions& options) {
+  return options.name == "qcmd-adagrad" || is_dual_averaging(options);
+}
 // Whether weights become exactly 0.
 inline bool makes_sparse(const OptimizerOptions& options) {
-  return options.name.ends_with("-adagrad") && options.l1 > 0;
+  return is_adagrad(options) && options.l1 > 0;
 }
 
 // The table of their keys, ranges and help (base/options.h).

@@ -113,7 +113,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   if (options.name == "sgd") {
     return std::make_unique<Sgd>(options);
   }
-  if (options.name == "qcmd-adagrad" || options.name == "qrda-adagrad") {
+  if (is_adagrad(options)) {
     return make_adagrad(options);
   }
   throw Error(

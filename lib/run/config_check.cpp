@@ -215,7 +215,7 @@ void check_full_phase(const RunOptions& o, Conflicts& out) {
 
 void check_adagrad(const RunOptions& o, Conflicts& out) {
   const std::string& name = o.optimizer.name;
-  if (name != "qcmd-adagrad" && name != "qrda-adagrad") {
+  if (!optim::is_adagrad(o.optimizer)) {
     return;
   }
   if (o.method.name != "ddp") {
@@ -227,7 +227,7 @@ void check_adagrad(const RunOptions& o, Conflicts& out) {
              o.method.name,
              " averages or decomposes them; expected method.name ddp")});
   }
-  if (name == "qrda-adagrad" && o.schedule.name != "constant") {
+  if (optim::is_dual_averaging(o.optimizer) && o.schedule.name != "constant") {
     out.push_back(
         {{"schedule.name", "optimizer.name"},
          str("qrda-adagrad scales the sum of all gradients with the present "

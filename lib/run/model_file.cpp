@@ -88,15 +88,12 @@ class Reader {
     for (const char* ending : {".indices", ".values"}) {
       known_.insert(name.name + ending);
     }
-    if (file_.has(name.name + ".indices")) {
-      set_dense(w, sparse(name.name, w.sizes()));
-      return;
-    }
     if (!file_.has(name.name + ".A")) {
-      const at::Tensor dense =
-          file_.read(name.name, name.flat ? flat_sizes(w) : w.sizes())
-              .view(w.sizes());
-      set_dense(w, dense);
+      const Sizes sizes = name.flat ? flat_sizes(w) : w.sizes();
+      const at::Tensor stored = file_.has(name.name + ".indices")
+                                    ? sparse(name.name, sizes)
+                                    : file_.read(name.name, sizes);
+      set_dense(w, stored.view(w.sizes()));
       return;
     }
     const std::int64_t rank = file_.columns(name.name + ".A");
@@ -154,10 +151,7 @@ class Reader {
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
-        shape == shape_text(sizes) ||
-            shape == shape_text({sizes[0], c10::multiply_integers(sizes) /
-                                               std::max<std::int64_t>(
-                                                   sizes[0], 1)}),
+        shape == shape_text(sizes),
         DamagedData,
         path_,
         " does not fit the model: tensor '",

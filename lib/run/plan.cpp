@@ -187,7 +187,7 @@ std::optional<PlannedSizes> model_sizes(
   sizes.buffers = buffer_numel(*model);
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
   sizes.dense = methods::dense_slots(*model);
-  sizes.weights = static_cast<std::int64_t>(model->weights().size());
+  sizes.weights = nn::weight_positions(*model);
   if (options.method.name != "ab") {
     return PlannedSizes{sizes, false};
   }

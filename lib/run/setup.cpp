@@ -135,9 +135,9 @@ void prepare(
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const nn::InputShape shape = input_shape(s.dataset);
   s.length = check_run(options, shape, s.dataset.train.size());
-  if (options.optimizer.name == "qrda-adagrad" &&
+  if (optim::is_dual_averaging(options.optimizer) &&
       options.optimizer.center == "zero" &&
-      model_sizes(options, shape)->sizes.weights > 1) {
+      model_sizes(options, shape)->sizes.weights.size() > 1) {
     log.warning(
         "optimizer.center: zero pulls all weights to 0: a hidden layer that gets "
         "there has no gradient any more, nor has any other layer; init starts "

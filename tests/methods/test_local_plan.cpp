@@ -126,6 +126,14 @@ std::vector<compress::Slot> slots_of(const std::vector<std::int64_t>& sizes) {
   return slots;
 }
 
+std::vector<int> weights_of(std::size_t layers) {
+  std::vector<int> positions;
+  for (std::size_t i = 0; i < layers; ++i) {
+    positions.push_back(i == 0 ? 1 : static_cast<int>(2 * i));
+  }
+  return positions;
+}
+
 // The smallest largest part, by trying all cuts.
 std::int64_t
 best(const std::vector<std::int64_t>& sizes, std::size_t from, int parts) {
@@ -153,7 +161,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
     const auto slots = slots_of(sizes);
     const auto layers = static_cast<std::int64_t>(sizes.size());
     for (std::int64_t count = 1; count <= layers; ++count) {
-      const auto fragments = cut_fragments(slots, layers, count);
+      const auto fragments = cut_fragments(slots, weights_of(sizes.size()), count);
       ASSERT_EQ(static_cast<std::int64_t>(fragments.size()), count);
       std::int64_t largest = 0;
       int last = -1;  // position
@@ -198,7 +206,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
 
 TEST(Fragments, MoreThanLayersAreRefused) {
   try {
-    cut_fragments(slots_of({4, 4, 4}), 3, 4);
+    cut_fragments(slots_of({4, 4, 4}), weights_of(3), 4);
     FAIL() << "it was cut";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);

@@ -306,15 +306,14 @@ TEST(LocalTraining, MergedIsWhatTheEndGives) {
         at::Tensor mean = w.method->block().values().clone();
         world.all_reduce(mean, comm::ReduceOp::Mean, comm::Purpose::Metrics)
             .wait();
-        std::size_t i = 0;
         for (const nn::NamedWeight& weight : merged->weights()) {
-          EXPECT_TRUE(at::allclose(
+          const auto i = static_cast<std::size_t>(weight.position);
+          ASSERT_TRUE(at::allclose(
               weight.weight->dense.reshape({-1}),
               mean.narrow(
                   0, w.method->block().offset(i), weight.weight->dense.numel()),
               0,
               1e-6));
-          ++i;
         }
       }
     });

@@ -105,6 +105,8 @@ TEST(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
             {"optimizer.name=" + optimizer,
              "optimizer.l1=" + l1,
              "reducer.name=" + quantizer,
+             quantizer == "ternary" ? "reducer.error_feedback=auto"
+                                    : "reducer.error_feedback=true",
              "schedule.name=constant"});
         EXPECT_EQ(s.contains("sparsity"), l1 != "0");
         if (l1 != "0") {
