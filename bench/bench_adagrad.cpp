@@ -8,9 +8,9 @@
 // collectives are copies and not counted. Medians over the rounds; "share" is
 // that of the whole step: passes, encoding, decoding and update.
 //
-// Beside them PyTorch's fused Adagrad on as many numbers, and a pass over the
-// same memory that does nothing but x += g, s += g: what an update costs at
-// least.
+// Beside them PyTorch's fused Adagrad on as many numbers (on the CPU), and a
+// pass over the same memory that does nothing but x += g, s += g: what an
+// update costs at least.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adagrad.h>
@@ -141,7 +141,8 @@ void measure(int argc, char** argv) {
         times.encode.push_back(1e3 * spent.encode);
         times.decode.push_back(1e3 * spent.decode);
         times.update.push_back(update);
-        torch.push_back(rivals.torch(training, gradients));
+        torch.push_back(
+            device.is_cpu() ? rivals.torch(training, gradients) : 0);
         additions.push_back(rivals.additions(training, gradients));
       }
     }

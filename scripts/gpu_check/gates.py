@@ -99,6 +99,11 @@ def packing(f):
     return f"at least {100 * share:.0f} % ({name})", share >= 0.6
 
 
+def adagrad(f):
+    share = f["adagrad"]["threshold"]["share_of_step"]
+    return f"{100 * share:.1f} %", share <= 0.15
+
+
 GATES = [
     Gate("tests labelled gpu", "all pass", tests),
     Gate("memcheck of the kernels", "clean", clean("memcheck")),
@@ -122,6 +127,7 @@ GATES = [
     Gate("ResNet-50 decomposition", "under 0.3 s", svd_seconds("resnet50", 0.3)),
     Gate("ResNet-50 decomposition, torch.linalg.svd / abtrain", "at least 5",
          svd_ratio("resnet50")),
+    Gate("quantized Adagrad's own work", "at most 15 % of the MLP's step", adagrad),
     Gate("Hadamard and packing kernels", "at least 60 % of a copy's bandwidth", packing),
     Gate("augmentation kernel", "at least 70 % of a copy's bandwidth, large batches", augment),
 ]

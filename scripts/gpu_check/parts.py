@@ -190,6 +190,20 @@ def compress(context):
         raise PartFailed(f"bench_compress printed no JSON of schemes: {error!r}") from error
 
 
+def adagrad(context):
+    """What quantized Adagrad adds to a step of the MLP at 64 images."""
+    command = [context.needs("bench_adagrad"), "--device", context.device,
+               "--rounds", 2 if context.rehearse else 100, "--json"]
+    output = context.runner.check(command, limit=120, show=True).output
+    try:
+        found = json.loads(output[output.index("{"):])
+        return {row["quantizer"]: {key: row[key] for key in (
+            "passes_ms", "encode_ms", "decode_ms", "update_ms", "share_of_step")}
+            for row in found["quantizers"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise PartFailed(f"bench_adagrad printed no JSON of quantizers: {error!r}") from error
+
+
 def svd(context):
     """Our times first, alone; then the rival's, which takes minutes for VGG16."""
     program = context.needs("bench_svd")
@@ -301,6 +315,7 @@ PARTS = [
     Part("svd", 30, svd, "decompositions beside torch.linalg.svd"),
     Part("kernels", 15, kernels, "kernels beside a copy"),
     Part("compress", 20, compress, "encoding and decoding beside a step"),
+    Part("adagrad", 10, adagrad, "quantized Adagrad beside the MLP's step"),
     Part("sanitizer", 40, sanitizer, "memcheck and racecheck of the kernels' tests"),
     Part("quickstart", 20, quickstart, "Fashion-MNIST, AB and data parallel"),
     Part("vgg16_ab", 240, cifar_part("vgg16_ab", "vgg16_cifar10"),

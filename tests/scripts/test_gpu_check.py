@@ -104,6 +104,13 @@ print(json.dumps({"step_ms": 20.0, "parameters": 9, "schemes": [
     {"scheme": "thc", "encode_ms": 1.0, "decode_ms": 0.5, "share_of_step": 0.075, "x": 1}]}))
 """
 
+ADAGRAD = PYTHON + """
+import json
+print(json.dumps({"quantizers": [
+    {"quantizer": "threshold", "passes_ms": 1.0, "encode_ms": 0.05, "decode_ms": 0.05,
+     "update_ms": 0.05, "share_of_step": 0.13}]}))
+"""
+
 # One that knows no --kernel-name; `hazards` says what it finds.
 SANITIZER = PYTHON + """
 import pathlib, sys
@@ -134,6 +141,7 @@ class GpuCheck(unittest.TestCase):
         self.write("build/bin/bench_svd", BENCH_SVD)
         self.write("build/bin/bench_kernels", KERNELS)
         self.write("build/bin/bench_compress", COMPRESS)
+        self.write("build/bin/bench_adagrad", ADAGRAD)
         self.write("build/bench/step_vs_torch.py", STEPS)
         self.write("build/bench/svd_vs_torch.py", SVD)
         self.write("build/REVISION", "abc123\n")
@@ -235,6 +243,16 @@ class GpuCheck(unittest.TestCase):
         self.write("build/bin/bench_compress", PYTHON + "print('{}')\n")
         code, results, _ = self.check("--parts", "compress")
         self.assertEqual((code, results["parts"]["compress"]["state"]), (1, "failed"))
+
+    def test_the_cost_of_quantized_adagrad(self):
+        code, results, _ = self.check("--parts", "adagrad")
+        self.assertEqual((code, self.gates(results)["quantized Adagrad's own work"]), (0, "yes"))
+        self.write("build/bin/bench_adagrad", ADAGRAD.replace("0.13", "0.16"))
+        code, results, _ = self.check("--parts", "adagrad")
+        self.assertEqual((code, self.gates(results)["quantized Adagrad's own work"]), (1, "no"))
+        self.write("build/bin/bench_adagrad", PYTHON + "print('nothing')\n")
+        code, results, _ = self.check("--parts", "adagrad")
+        self.assertEqual((code, results["parts"]["adagrad"]["state"]), (1, "failed"))
 
     def test_a_shorter_run_decides_nothing(self):
         self.runs(vgg16_ab=(0.99, 50, 0.1, 1500))
