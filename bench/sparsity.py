@@ -7,7 +7,8 @@
 mlp: fashion_mnist_mlp_qcmd.yaml; softmax: fashion_mnist_softmax_qrda.yaml. Each
 point is a whole run, kept in --output and not made again. Prints a table of means
 over the seeds; --plot FILE draws it (with matplotlib, Debian's python3-matplotlib),
---json FILE keeps the figures.
+--json FILE keeps the figures. The configuration's error feedback is that of
+threshold; the others have none.
 """
 import argparse
 import json
@@ -75,7 +76,8 @@ def plot(points, arguments):
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
-    for quantizer, marker in zip(QUANTIZERS, "os^"):
+    places = [(4, 5), (-8, -12), (-34, -3)]  # of labels, beside the points
+    for quantizer, marker, place in zip(QUANTIZERS, "os^", places):
         own = [p for p in points if p["quantizer"] == quantizer]
         x = [100 * p["zeros"] for p in own]
         y = [100 * statistics.mean(p["accuracy"]) for p in own]
@@ -83,7 +85,7 @@ def plot(points, arguments):
                 [100 * max(p["accuracy"]) - v for v, p in zip(y, own)]]
         axes.errorbar(x, y, yerr=ends, marker=marker, capsize=3, label=quantizer)
         for p, a, b in zip(own, x, y):
-            axes.annotate(f"{p['l1']:g}", (a, b), textcoords="offset points", xytext=(4, 4),
+            axes.annotate(f"{p['l1']:g}", (a, b), textcoords="offset points", xytext=place,
                           fontsize=7)
     axes.set_xlabel("weights that are exactly 0, %")
     axes.set_ylabel("test accuracy, %")
