@@ -109,7 +109,7 @@ void measure(int argc, char** argv) {
   model.name = "mlp";
   optim::OptimizerOptions adagrad;
   adagrad.name = "qcmd-adagrad";
-  adagrad.l1 = number(argc, argv, "--l1", 5e-5);
+  adagrad.l1 = number(argc, argv, "--l1", 6e-5);
   bench::Training training(
       model, {1, 28, 28, 10}, batch, adagrad, "fp32", 0.01, device);
   at::Tensor gradients = training.block().gradients();
