@@ -339,73 +339,58 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A launch over windows.
+// kThreads for a window or block each, kTensorLanes for a tensor each, and so many
+// shared floats; nothing for none of them.
 template <class Job>
 int run(
     void (*kernel)(Job),
-    std::size_t shared_bytes,
+    std::int64_t count,
+    int threads,
+    int shared_floats,
     const Job& job,
     void* stream) {
-  return job.table.window_count == 0 ? 0
-                                     : launch(
-                                           kernel,
-                                           job.table.window_count,
-                                           kThreads,
-                                           shared_bytes,
-                                           stream,
-                                           job);
+  const std::size_t bytes = shared_floats * sizeof(float);
+  return count == 0 ? 0 : launch(kernel, count, threads, bytes, stream, job);
 }
-
-// A launch over tensors.
 template <class Job>
-int run_tensors(
-    void (*kernel)(Job),
-    std::size_t lanes,
-    const Job& job,
-    void* stream) {
-  return job.table.tensor_count == 0 ? 0
-                                     : launch(
-                                           kernel,
-                                           job.table.tensor_count,
-                                           kTensorLanes,
-                                           lanes * sizeof(float),
-                                           stream,
-                                           job);
+int run_windows(void (*kernel)(Job), const Job& job, void* stream) {
+  return run(kernel, job.table.window_count, kThreads, 0, job, stream);
 }
 
 }  // namespace
 
 int sizes(const Sizes& job, void* stream) {
-  int first = 0;
-  if (job.table.block_count > 0) {
-    first = launch(
-        block_sizes,
-        job.table.block_count,
-        kThreads,
-        kLanes * sizeof(float),
-        stream,
-        job);
-  }
-  const int rest = run_tensors(tensor_sizes, kTensorLanes, job, stream);
+  const LevelTensors& t = job.table;
+  const int first =
+      run(block_sizes, t.block_count, kThreads, kLanes, job, stream);
+  const int rest = run(
+      tensor_sizes, t.tensor_count, kTensorLanes, kTensorLanes, job, stream);
   return first != 0 ? first : rest;
 }
 int encode_above(const EncodeAbove& job, void* stream) {
-  const int first =
-      run(encode_above_kernel, 2 * kLanes * sizeof(float), job, stream);
-  const int rest = run_tensors(tensor_survivors, 2 * kTensorLanes, job, stream);
+  const LevelTensors& t = job.table;
+  const int first = run(
+      encode_above_kernel, t.window_count, kThreads, 2 * kLanes, job, stream);
+  const int rest = run(
+      tensor_survivors,
+      t.tensor_count,
+      kTensorLanes,
+      2 * kTensorLanes,
+      job,
+      stream);
   return first != 0 ? first : rest;
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {
-  return run(encode_by_chance_kernel, 0, job, stream);
+  return run_windows(encode_by_chance_kernel, job, stream);
 }
 int subtract_levels(const SubtractLevels& job, void* stream) {
-  return run(subtract_kernel, 0, job, stream);
+  return run_windows(subtract_kernel, job, stream);
 }
 int average_levels(const AverageLevels& job, void* stream) {
-  return run(average_kernel, 0, job, stream);
+  return run_windows(average_kernel, job, stream);
 }
 int average_byte_levels(const AverageByteLevels& job, void* stream) {
-  return run(average_bytes_kernel, 0, job, stream);
+  return run_windows(average_bytes_kernel, job, stream);
 }
 
 }  // namespace abtrain::kernels

@@ -2,8 +2,7 @@
 // as -a, 0 or +a with a level a of its tensor (the quantizers of QCMD and QRDA
 // Adagrad, after Xu et al., arXiv 2208.05631). docs/methods/adagrad.md.
 //
-// - gather: two bits a number and the levels go to everybody, all tensors in
-// one
+// - gather: two bits a number and the levels go to everybody, all tensors in one
 //   buffer; each member has levels of its own.
 // - int8: levels are agreed on first, then codes of a byte are added up.
 #pragma once

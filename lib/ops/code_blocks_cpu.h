@@ -40,8 +40,9 @@ ABT_INLINE float* whole_block(float* from, std::int64_t count, float* room) {
   return room;
 }
 
-ABT_INLINE float add_by_halves(float* lanes) {
-  for (int half = kLanes / 2; half > 0; half /= 2) {
+template <class T>
+ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
+  for (int half = count / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) {
       lanes[i] += lanes[i + half];
     }
@@ -86,30 +87,18 @@ ABT_INLINE float sum_of_sizes(const float* x) {
       lanes[i + k] = rows[0][k];
     }
   }
-  for (int half = kColumns / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lanes[i] += lanes[i + half];
-    }
-  }
-  return lanes[0];
+  return add_by_halves(lanes, kColumns);
 }
 
 // The sum of what blocks begin .. end - 1 have left, every `stride` floats.
-inline float add_parts(
-    const float* parts,
-    int stride,
-    std::int64_t begin,
-    std::int64_t end) {
-  float lanes[kTensorLanes] = {};
+template <class Sum = float>
+Sum add_parts(
+    const float* parts, int stride, std::int64_t begin, std::int64_t end) {
+  Sum lanes[kTensorLanes] = {};
   for (std::int64_t b = begin; b < end; ++b) {
-    lanes[(b - begin) % kTensorLanes] += parts[stride * b];
+    lanes[(b - begin) % kTensorLanes] += Sum{parts[stride * b]};
   }
-  for (int half = kTensorLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lanes[i] += lanes[i + half];
-    }
-  }
-  return lanes[0];
+  return add_by_halves(lanes, kTensorLanes);
 }
 
 // A mask for choices without a branch, which compilers make vectors of.

@@ -33,19 +33,6 @@ work(const kernels::PairBalance& job, int j, std::int64_t block) {
   job.parts[block] = add_by_halves(lanes);
 }
 
-double total(const float* parts, std::int64_t blocks) {
-  double lanes[kTensorLanes] = {};
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    lanes[b % kTensorLanes] += static_cast<double>(parts[b]);
-  }
-  for (int half = kTensorLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      lanes[i] += lanes[i + half];
-    }
-  }
-  return lanes[0];
-}
-
 }  // namespace
 
 void pair_balance_cpu(const kernels::PairBalance& job) {
@@ -53,8 +40,8 @@ void pair_balance_cpu(const kernels::PairBalance& job) {
   for (int j = 0; j <= job.workers; ++j) {
     for_blocks(blocks, [&](std::int64_t b) ABT_INLINED { work(job, j, b); });
     if (j < job.workers) {
-      job.signs[j] =
-          total(job.parts, blocks) <= 0 ? std::int8_t{1} : std::int8_t{-1};
+      const double product = add_parts<double>(job.parts, 1, 0, blocks);
+      job.signs[j] = product <= 0 ? std::int8_t{1} : std::int8_t{-1};
     }
   }
 }
