@@ -20,6 +20,7 @@ enum class RandomPurpose : std::uint32_t {
   Sketch = 7,
   Signs = 8,
   Rounding = 9,
+  Orders = 10,
 };
 
 // One block: four independent 32-bit words.

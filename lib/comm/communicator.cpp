@@ -10,6 +10,8 @@ const char* name_of(Purpose purpose) {
       return "sync";
     case Purpose::Factors:
       return "factors";
+    case Purpose::Orders:
+      return "orders";
     case Purpose::Metrics:
       return "metrics";
   }

@@ -27,8 +27,8 @@ namespace abtrain::comm {
 using ops::ReduceOp;  // Sum | Mean | Max
 
 // What a transfer is for; traffic is reported by purpose.
-enum class Purpose { Gradient, Sync, Factors, Metrics };
-constexpr int kPurposes = 4;
+enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
+constexpr int kPurposes = 5;
 const char* name_of(Purpose purpose);
 
 // A collective under way. wait() returns when the buffer holds the result;

@@ -29,8 +29,10 @@ void GradientExchange::bind(
   buckets_ = buckets.size();
   std::unordered_map<std::string, std::size_t> bucket_of;
   sizes_.clear();
+  ranges_.clear();
   for (std::size_t b = 0; b < buckets_; ++b) {
     sizes_.push_back(buckets[b].slots.size());
+    ranges_.push_back(buckets[b].ranges());
     for (const Slot& slot : buckets[b].slots) {
       bucket_of.emplace(slot.name, b);
     }
@@ -102,6 +104,11 @@ void GradientExchange::step_on(std::optional<Open>& open) {
 
 void GradientExchange::open_bucket() {
   const at::NoGradGuard no_grad;
+  if (watch_) {
+    for (const Range& range : ranges_[started_]) {
+      watch_(gradients_, range.begin, range.size);
+    }
+  }
   open_.emplace_back(Open{
       reducer_->reduce({started_, gradients_, group_, purpose_, step_}), {}});
   ++started_;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,6 +56,12 @@ struct Evaluation {
   Costs costs;               // of this step
 };
 
+// Sees a run of a member's own gradients, numbers begin .. begin + count - 1 of
+// the flat buffer, just before they are averaged in place. Each step shows every
+// number once.
+using GradientWatch = std::function<void(
+    const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
+
 class GradientExchange {
  public:
   GradientExchange(const ReducerOptions& options, std::uint64_t seed);
@@ -66,6 +73,10 @@ class GradientExchange {
       at::Tensor gradients,
       comm::Communicator& group,
       comm::Purpose purpose = comm::Purpose::Gradient);
+  // Empty: nobody watches.
+  void watch(GradientWatch watch) {
+    watch_ = std::move(watch);
+  }
   // Lets go of buffers and residuals until the next bind().
   void release();
 
@@ -113,7 +124,9 @@ class GradientExchange {
   at::Tensor gradients_;
   comm::Communicator* group_ = nullptr;
   comm::Purpose purpose_ = comm::Purpose::Gradient;
+  GradientWatch watch_;
   std::size_t buckets_ = 0;
+  std::vector<std::vector<Range>> ranges_;  // of each bucket
   std::vector<std::size_t> bucket_of_;  // of each slot
   std::vector<std::size_t> sizes_;      // slots of each bucket
   std::vector<std::size_t> missing_;    // of them not ready yet

@@ -22,14 +22,18 @@ class Ahead {
   // Hands a thing over, waiting for room; false: nothing more is wanted.
   using Put = std::function<bool(T)>;
 
-  // `produce` runs on a thread of its own until it returns or `put` says false.
-  // What it throws comes out of take(), behind what was made before.
-  Ahead(std::size_t room, std::function<void(const Put& put)> produce)
+  // `produce` runs on a thread of its own until it returns or `put` says false;
+  // what else it waits for ends with `stop`. What it throws comes out of take(),
+  // behind what was made before.
+  using Produce =
+      std::function<void(const Put& put, const std::stop_token& stop)>;
+  Ahead(std::size_t room, Produce produce)
       : room_(room),
         thread_(
             [this, produce = std::move(produce)](const std::stop_token& stop) {
               try {
-                produce([&](T thing) { return put(stop, std::move(thing)); });
+                produce(
+                    [&](T thing) { return put(stop, std::move(thing)); }, stop);
               } catch (...) {
                 const std::lock_guard lock(mutex_);
                 error_ = std::current_exception();

@@ -85,8 +85,34 @@ Fields fields_of(DataOptions& o) {
 
 Fields fields_of(OrderOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"shuffle", "sequential"}, "order of the examples");
+  f.choice(
+      "name",
+      o.name,
+      {"shuffle", "sequential", "grab", "id-grab", "cd-grab"},
+      "order of the examples; grab, id-grab and cd-grab: each epoch's by the "
+      "gradients of the one before (docs/methods/orders.md)");
+  f.choice(
+      "unit",
+      o.unit,
+      {"microbatch", "example"},
+      "what gradients put in order: a worker's images of a step, which then "
+      "stay together, or each image by its own gradient");
+  f.choice(
+      "wire",
+      o.wire,
+      {"fp32", "int8", "sketch"},
+      "how cd-grab sends differences of gradients");
+  f.integer(
+      "sketch",
+      o.sketch,
+      between(1, 1 << 24),
+      "numbers that a difference has on the wire `sketch`");
   return f;
+}
+
+bool is_balanced(const OrderOptions& options) {
+  return options.name == "grab" || options.name == "id-grab" ||
+      options.name == "cd-grab";
 }
 
 }  // namespace abtrain::data

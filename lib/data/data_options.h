@@ -32,8 +32,16 @@ struct DataOptions {
 };
 
 struct OrderOptions {
-  std::string name = "shuffle";  // shuffle | sequential
+  // shuffle | sequential | grab | id-grab | cd-grab
+  std::string name = "shuffle";
+  // The rest is of the orders that gradients decide on.
+  std::string unit = "microbatch";  // microbatch | example
+  std::string wire = "fp32";        // of cd-grab: fp32 | int8 | sketch
+  std::int64_t sketch = 128;        // numbers of a sketch
 };
+
+// Whether gradients decide on it.
+bool is_balanced(const OrderOptions& options);
 
 // The table of their keys, ranges and help (base/options.h).
 Fields fields_of(DataOptions& options);

@@ -25,17 +25,20 @@ struct DeviceLoader::State {
         type(wanted),
         epoch(first / steps),
         step(first % steps),
-        orders(1, [this, next = epoch](const auto& put) mutable {
-          while (put(examples_of(next))) {
-            ++next;
-          }
-        }) {
+        orders(
+            1,
+            [this, next = epoch](const auto& put, const auto& stop) mutable {
+              while (put(examples_of(next, stop))) {
+                ++next;
+              }
+            }) {
     ABT_ASSERT(first >= 0, "first step ", first);
   }
 
   // The epoch's examples in the host's memory, page-locked for a GPU.
-  at::Tensor examples_of(std::int64_t which) const {
-    const std::vector<std::int64_t> examples = order.epoch(which);
+  at::Tensor
+  examples_of(std::int64_t which, const std::stop_token& stop) const {
+    const std::vector<std::int64_t> examples = order.wait_for(which, stop);
     for (const std::int64_t index : examples) {
       ABT_ASSERT(
           index >= 0 && index < images.size(),

@@ -12,8 +12,8 @@
 namespace abtrain::data {
 
 // The same examples in the same order with the same pixels as Loader. An
-// epoch's order is made a whole epoch ahead by one thread and sent once an
-// epoch; a batch is then one kernel. Not thread-safe: one consumer. Throws from
+// epoch's order is made a whole epoch ahead by one thread, or when it becomes
+// known, and sent once an epoch; a batch is then one kernel. Not thread-safe: one consumer. Throws from
 // next() what its thread threw.
 class DeviceLoader : public BatchSource {
  public:

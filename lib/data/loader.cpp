@@ -34,8 +34,8 @@ struct Loader::State {
         batch_size(size),
         steps(full_batches(which, size)),
         device(target),
-        batches(room(prefetch), [this, first](const auto& put) {
-          produce(first, put);
+        batches(room(prefetch), [this, first](const auto& put, const auto& stop) {
+          produce(first, put, stop);
         }) {
     ABT_ASSERT(first >= 0, "first step ", first);
   }
@@ -49,11 +49,17 @@ struct Loader::State {
     return static_cast<std::size_t>(prefetch);
   }
 
-  void produce(std::int64_t first, const Ahead<Batch>::Put& put) const {
+  void produce(
+      std::int64_t first,
+      const Ahead<Batch>::Put& put,
+      const std::stop_token& stop) const {
     const auto size = static_cast<std::size_t>(batch_size);
     std::int64_t step = first % steps;
     for (std::int64_t epoch = first / steps;; ++epoch, step = 0) {
-      const std::vector<std::int64_t> examples = order.epoch(epoch);
+      const std::vector<std::int64_t> examples = order.wait_for(epoch, stop);
+      if (stop.stop_requested()) {
+        return;
+      }
       for (; step < steps; ++step) {
         if (!put(augment.training(
                 images,

@@ -19,7 +19,7 @@ class Loader : public BatchSource {
   // Batches of `batch_size` examples of the worker's share, epoch after epoch,
   // without end; an incomplete last batch of an epoch is dropped. `first_step`
   // starts in the middle. The references must outlive the loader;
-  // order.epoch(e) is called by the loader's thread, up to `prefetch` batches
+  // order.wait_for(e) is called by the loader's thread, up to `prefetch` batches
   // before the first batch of epoch e is taken. For a GPU they are made in
   // page-locked memory, and copied when they are taken. Throws Config where an
   // epoch has no full batch.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/published_order.h"
 
 namespace abtrain::data {
 namespace {
@@ -65,6 +66,20 @@ class Sequential : public ExampleOrder {
   Share share_;
 };
 
+Share share_of(const OrderSetting& setting) {
+  ABT_ASSERT(
+      setting.workers >= 1 && setting.worker >= 0 &&
+          setting.worker < setting.workers && setting.examples >= 0,
+      "worker ",
+      setting.worker,
+      " of ",
+      setting.workers,
+      ", ",
+      setting.examples,
+      " examples");
+  return {setting.examples, setting.worker, setting.workers};
+}
+
 }  // namespace
 
 std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
@@ -95,23 +110,10 @@ std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
 }
 
 std::unique_ptr<ExampleOrder> make_order(
-    const OrderOptions& options,
-    std::int64_t examples,
-    int worker,
-    int workers,
-    std::uint64_t seed) {
-  ABT_ASSERT(
-      workers >= 1 && worker >= 0 && worker < workers && examples >= 0,
-      "worker ",
-      worker,
-      " of ",
-      workers,
-      ", ",
-      examples,
-      " examples");
-  const Share share{examples, worker, workers};
+    const OrderOptions& options, const OrderSetting& setting) {
+  const Share share = share_of(setting);
   if (options.name == "shuffle") {
-    return std::make_unique<Shuffle>(share, seed);
+    return std::make_unique<Shuffle>(share, setting.seed);
   }
   if (options.name == "sequential") {
     return std::make_unique<Sequential>(share);
@@ -121,6 +123,16 @@ std::unique_ptr<ExampleOrder> make_order(
       str("order.name: expected shuffle or sequential; got '",
           options.name,
           "'"));
+}
+
+std::unique_ptr<PublishedOrder> make_published_order(
+    const OrderSetting& setting, std::int64_t unit, std::int64_t step) {
+  ABT_ASSERT(
+      unit >= 1 && step % unit == 0, "units of ", unit, ", steps of ", step);
+  const Share share = share_of(setting);
+  std::vector<std::int64_t> examples = Shuffle(share, setting.seed).epoch(0);
+  examples.resize(static_cast<std::size_t>(share.size() / step * step));
+  return std::make_unique<PublishedOrder>(std::move(examples), unit);
 }
 
 }  // namespace abtrain::data

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "base/random.h"
 #include "data/data_options.h"
 
 namespace abtrain::data {
+
+class PublishedOrder;
 
 class ExampleOrder {
  public:
@@ -17,7 +20,21 @@ class ExampleOrder {
   // epoch the workers' shares are disjoint and of one size (the up to
   // workers-1 left-over examples differ from epoch to epoch).
   virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
+  // The same, from a thread of its own, as soon as it is known; empty where it
+  // is no longer wanted by then.
+  virtual std::vector<std::int64_t>
+  wait_for(std::int64_t epoch, const std::stop_token& /*stop*/) const {
+    return this->epoch(epoch);
+  }
   virtual std::int64_t examples_per_epoch() const = 0;
+};
+
+// One worker of several, who share the training images out.
+struct OrderSetting {
+  std::int64_t examples = 0;  // of all
+  int worker = 0;
+  int workers = 1;
+  std::uint64_t seed = 0;
 };
 
 // shuffle: one seeded permutation of all examples an epoch, the same on every
@@ -25,11 +42,13 @@ class ExampleOrder {
 // permutation; an epoch goes on where the one before stopped. Throws Config for
 // another name.
 std::unique_ptr<ExampleOrder> make_order(
-    const OrderOptions& options,
-    std::int64_t examples,
-    int worker,
-    int workers,
-    std::uint64_t seed);
+    const OrderOptions& options, const OrderSetting& setting);
+
+// Where gradients decide on the order (is_balanced()): the worker keeps the
+// examples of shuffle's first epoch, as many whole units of `unit` as a step
+// count of `step` examples each allows. Publish epochs to it.
+std::unique_ptr<PublishedOrder> make_published_order(
+    const OrderSetting& setting, std::int64_t unit, std::int64_t step);
 
 // Batches of `batch_size` that an epoch fills; a rest is dropped. Throws Config
 // where it fills none.

@@ -33,6 +33,13 @@ class AbTraining : public Method {
   void before_backward(std::int64_t t) override;
   bool sends_early() const override;
   void reduce_gradients(std::int64_t t) override;
+  comm::Communicator* gradient_group() override {
+    return reduction() == nullptr ? nullptr : &replicas();
+  }
+  void watch_gradients(compress::GradientWatch watch) override {
+    group_reduction_.watch(watch);
+    full_reduction_.watch(std::move(watch));
+  }
   compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;

@@ -26,6 +26,12 @@ class DataParallel : public Method {
   void reduce_gradients(std::int64_t t) override {
     reduction_.reduce(t);
   }
+  comm::Communicator* gradient_group() override {
+    return &context_.world;
+  }
+  void watch_gradients(compress::GradientWatch watch) override {
+    reduction_.watch(std::move(watch));
+  }
   compress::Costs costs() override {
     return reduction_.costs();
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "compress/gradient_exchange.h"
 #include "nn/model.h"
@@ -27,6 +28,9 @@ class GradientReduction {
   // Forgets residuals.
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
+  void watch(compress::GradientWatch watch) {
+    exchange_.watch(std::move(watch));
+  }
 
   // Before the last backward pass of step t: sends gradients as they come.
   void before_backward(std::int64_t t) {

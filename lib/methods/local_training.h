@@ -39,6 +39,12 @@ class LocalTraining : public Method {
   }
   void before_backward(std::int64_t t) override;
   void reduce_gradients(std::int64_t t) override;
+  comm::Communicator* gradient_group() override {
+    return local_ ? nullptr : &context_.world;
+  }
+  void watch_gradients(compress::GradientWatch watch) override {
+    reduction_.watch(std::move(watch));
+  }
   compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;

@@ -80,6 +80,13 @@ class Method {
   }
   // After it: averages block().gradients().
   virtual void reduce_gradients(std::int64_t t) = 0;
+  // The workers whose gradients the next step averages; null: none, each goes on
+  // alone.
+  virtual comm::Communicator* gradient_group() {
+    return nullptr;
+  }
+  // From now on `watch` sees the gradients that are averaged, before they are.
+  virtual void watch_gradients(compress::GradientWatch watch) = 0;
   // After t steps are done.
   virtual void after_step(std::int64_t t) = 0;
   // After the last step: leaves one model, the same on every worker.

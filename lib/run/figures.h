@@ -21,11 +21,11 @@ struct TimeSplit {
 
 // Bytes sent by a worker, metrics not counted but in `metrics`.
 struct TrafficSplit {
-  double gradient = 0, sync = 0, factors = 0, metrics = 0;
+  double gradient = 0, sync = 0, factors = 0, orders = 0, metrics = 0;
   double inside_groups = 0, between_groups = 0;
   double full_phase = 0, ab_phase = 0, switches = 0;
   double total() const {
-    return gradient + sync + factors;
+    return gradient + sync + factors + orders;
   }
 };
 

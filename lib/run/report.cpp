@@ -104,6 +104,7 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
          {{"gradient", traffic(&TrafficSplit::gradient)},
           {"sync", traffic(&TrafficSplit::sync)},
           {"factors", traffic(&TrafficSplit::factors)},
+          {"orders", traffic(&TrafficSplit::orders)},
           {"metrics", traffic(&TrafficSplit::metrics)}}},
         {"by_phase",
          {{"full", traffic(&TrafficSplit::full_phase)},
@@ -192,6 +193,9 @@ std::string report_table(
             bytes(traffic["by_purpose"]["sync"]),
             ", factors ",
             bytes(traffic["by_purpose"]["factors"]),
+            options.order.name == "cd-grab"
+                ? ", orders " + bytes(traffic["by_purpose"]["orders"])
+                : std::string(),
             "; metrics apart: ",
             bytes(traffic["by_purpose"]["metrics"])));
     row("  by phase",

@@ -34,6 +34,26 @@ std::int64_t interval(const Duration& every, const RunLength& length) {
                          : 0;
 }
 
+// Sets `balancer` where gradients decide on the order.
+std::unique_ptr<data::ExampleOrder> make_order(
+    const RunOptions& options,
+    const data::OrderSetting& setting,
+    std::optional<orders::Balancer>& balancer) {
+  if (!data::is_balanced(options.order)) {
+    return data::make_order(options.order, setting);
+  }
+  const std::int64_t step = options.data.batch_size * options.train.accumulate;
+  const bool examples = options.order.unit == "example";
+  auto order =
+      data::make_published_order(setting, examples ? 1 : step, step);
+  balancer.emplace(
+      options.order,
+      setting.seed,
+      examples && step > 1 ? options.data.batch_size : 1,
+      *order);
+  return order;
+}
+
 }  // namespace
 
 Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
@@ -47,12 +67,13 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       schedule_(options_.schedule, options_.optimizer.lr, length_),
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
-      order_(data::make_order(
-          options_.order,
-          in_.dataset.train.size(),
-          world_->rank(),
-          world_->size(),
-          options_.seed)),
+      order_(make_order(
+          options_,
+          {in_.dataset.train.size(),
+           world_->rank(),
+           world_->size(),
+           options_.seed},
+          balancer_)),
       batches_(make_batches(
           in_,
           augment_,
@@ -83,6 +104,12 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
        length_,
        options_.seed,
        recorder_});
+  if (balancer_ && !balancer_->takes_examples()) {
+    method_->watch_gradients(
+        [this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
+          balancer_->see(all, begin, count);
+        });
+  }
   step_.emplace(TrainingStep::Parts{
       in_,
       length_.steps,
@@ -114,6 +141,9 @@ void Trainer::step(std::int64_t t) {
   const double before = sent();  // the backward pass sends already
   take_loss(loss_.exchange(t, step_->forward_backward(t)));
   method_->reduce_gradients(t);
+  if (balancer_ && !balancer_->takes_examples()) {
+    balancer_->step(method_->block().gradients());
+  }
   const double reduced = sent();
   (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
       reduced - before;
@@ -125,6 +155,7 @@ void Trainer::step(std::int64_t t) {
     step_->release();
   }
   method_->after_step(t + 1);
+  bind_order();
   by_phase_.switches += sent() - reduced;
   if (in_.log != nullptr) {
     log_step(t, phase);
@@ -134,6 +165,32 @@ void Trainer::step(std::int64_t t) {
   if (every > 0 && (t + 1) % every == 0) {
     method_->check_replicas(t + 1);
   }
+}
+
+// A fresh order, from step t on.
+void Trainer::start_order(std::int64_t t) {
+  if (!balancer_) {
+    return;
+  }
+  const std::int64_t place = t % length_.steps_per_epoch;
+  balancer_->start(
+      t / length_.steps_per_epoch,
+      options_.order.unit == "example"
+          ? place * options_.data.batch_size * options_.train.accumulate
+          : place);
+  bind_order();
+}
+
+// Where other parameters are trained, or averaged over others.
+void Trainer::bind_order() {
+  comm::Communicator* const group = method_->gradient_group();
+  if (!balancer_ ||
+      (order_layout_ == method_->layout() && order_group_ == group)) {
+    return;
+  }
+  order_layout_ = method_->layout();
+  order_group_ = group;
+  balancer_->bind(method_->block().numel(), in_.device, group);
 }
 
 void Trainer::log_step(std::int64_t t, const std::string& phase) {
@@ -249,6 +306,7 @@ TrainResult Trainer::run() {
     t = resume(*in_.resume);
   } else {
     count_switch([&] { method_->start(); });
+    start_order(0);
   }
   metrics_seconds_ += barrier_seconds;
   for (; t < length_.steps; ++t) {
@@ -304,8 +362,10 @@ WorkerFigures Trainer::figures() const {
   f.traffic.gradient = bytes(comm::Purpose::Gradient);
   f.traffic.sync = bytes(comm::Purpose::Sync);
   f.traffic.factors = bytes(comm::Purpose::Factors);
-  f.traffic.inside_groups =
-      static_cast<double>(meter_.of("group", comm::Purpose::Gradient).bytes);
+  f.traffic.orders = bytes(comm::Purpose::Orders);
+  f.traffic.inside_groups = static_cast<double>(
+      meter_.of("group", comm::Purpose::Gradient).bytes +
+      meter_.of("group", comm::Purpose::Orders).bytes);
   f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
   f.seconds.train = total_seconds_;
   f.seconds.communication = meter_.seconds() - metrics_seconds_;

@@ -13,6 +13,7 @@
 #include "data/batch_source.h"
 #include "data/order.h"
 #include "optim/optimizer.h"
+#include "orders/balancer.h"
 #include "optim/schedule.h"
 #include "run/checkpoint.h"
 #include "run/divergence.h"
@@ -36,6 +37,8 @@ class Trainer {
       const char* what, const std::optional<Readback::Reading>& reading) const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
+  void start_order(std::int64_t t);
+  void bind_order();
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   compress::Costs reducer_costs() const;
@@ -74,6 +77,9 @@ class Trainer {
   std::unique_ptr<methods::Method> method_;
   data::Augment augment_;
   std::unique_ptr<data::ExampleOrder> order_;
+  std::optional<orders::Balancer> balancer_;  // where gradients decide on it
+  std::int64_t order_layout_ = -1;  // of the method, that it is bound to
+  comm::Communicator* order_group_ = nullptr;
   std::unique_ptr<data::BatchSource> batches_;
   std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;

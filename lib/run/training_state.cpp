@@ -117,6 +117,10 @@ void Trainer::archive(state::Archive& archive) {
     archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
   }
   method_->archive(archive);
+  if (balancer_) {
+    bind_order();
+    balancer_->archive(archive);
+  }
 }
 
 std::int64_t Trainer::resume(const Checkpoint& from) {
@@ -198,6 +202,7 @@ void Trainer::regroup(const Checkpoint& from, std::int64_t t) {
     }
   }
   count_switch([&] { method_->regroup(leads, t); });
+  start_order(t);
 }
 
 bool Trainer::saves_after(std::int64_t t) const {
@@ -216,6 +221,9 @@ bool Trainer::save(std::int64_t t) {
   meter_.settle(true);
   const double seconds_before = meter_.seconds();
   count_switch([&] { method_->settle(); });
+  if (balancer_) {
+    balancer_->settle();
+  }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   if (validation_) {

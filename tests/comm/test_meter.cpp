@@ -189,6 +189,7 @@ TEST(Purposes, HaveNames) {
   EXPECT_STREQ(name_of(Purpose::Gradient), "gradient");
   EXPECT_STREQ(name_of(Purpose::Sync), "sync");
   EXPECT_STREQ(name_of(Purpose::Factors), "factors");
+  EXPECT_STREQ(name_of(Purpose::Orders), "orders");
   EXPECT_STREQ(name_of(Purpose::Metrics), "metrics");
 }
 

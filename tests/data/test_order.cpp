@@ -15,7 +15,7 @@ class Order : public testing::TestWithParam<std::string> {
  protected:
   std::unique_ptr<ExampleOrder>
   make(std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
-    return make_order({GetParam()}, examples, worker, workers, seed);
+    return make_order({GetParam()}, {examples, worker, workers, seed});
   }
 };
 
@@ -58,9 +58,9 @@ TEST_P(Order, SameCallSameAnswer) {
 INSTANTIATE_TEST_SUITE_P(All, Order, testing::Values("shuffle", "sequential"));
 
 TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
-  const Indices all = make_order({"shuffle"}, 24, 0, 1, 9)->epoch(2);
+  const Indices all = make_order({"shuffle"}, {24, 0, 1, 9})->epoch(2);
   for (int worker = 0; worker < 3; ++worker) {
-    const Indices mine = make_order({"shuffle"}, 24, worker, 3, 9)->epoch(2);
+    const Indices mine = make_order({"shuffle"}, {24, worker, 3, 9})->epoch(2);
     for (std::size_t i = 0; i < mine.size(); ++i) {
       EXPECT_EQ(mine[i], all[worker + 3 * i]);
     }
@@ -69,7 +69,7 @@ TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
 
 TEST(Shuffle, EpochsAndSeedsDiffer) {
   const auto epoch = [](std::uint64_t seed, std::int64_t at) {
-    return make_order({"shuffle"}, 100, 0, 1, seed)->epoch(at);
+    return make_order({"shuffle"}, {100, 0, 1, seed})->epoch(at);
   };
   EXPECT_NE(epoch(1, 0), epoch(1, 1));
   EXPECT_NE(epoch(1, 0), epoch(2, 0));
@@ -93,16 +93,16 @@ TEST(Shuffle, PermutationsAreEquallyLikely) {
 
 TEST(Sequential, FirstEpochIsInOrderAndTheNextGoesOn) {
   EXPECT_EQ(
-      make_order({"sequential"}, 6, 1, 2, 1)->epoch(0), (Indices{1, 3, 5}));
+      make_order({"sequential"}, {6, 1, 2, 1})->epoch(0), (Indices{1, 3, 5}));
   EXPECT_EQ(
-      make_order({"sequential"}, 6, 1, 2, 1)->epoch(3), (Indices{1, 3, 5}));
+      make_order({"sequential"}, {6, 1, 2, 1})->epoch(3), (Indices{1, 3, 5}));
   EXPECT_EQ(
-      make_order({"sequential"}, 7, 0, 2, 1)->epoch(1), (Indices{6, 1, 3}));
+      make_order({"sequential"}, {7, 0, 2, 1})->epoch(1), (Indices{6, 1, 3}));
 }
 
 TEST(MakeOrder, UnknownName) {
   expect_error(
-      [] { make_order({"random"}, 6, 0, 1, 1); },
+      [] { make_order({"random"}, {6, 0, 1, 1}); },
       ErrorKind::Config,
       {"order.name", "expected shuffle or sequential", "'random'"});
 }

@@ -2,14 +2,14 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "device/cuda_check.h"
-#include "ops/pair_balance_backends.h"
+#include "ops/count_sketch_backends.h"
 
 namespace abtrain::ops {
 
-void pair_balance_cuda(const kernels::PairBalance& job, c10::Device device) {
+void count_sketch_cuda(const kernels::CountSketch& job, c10::Device device) {
   const c10::cuda::CUDAGuard guard(device);
   ABT_CUDA_CHECK(
-      kernels::pair_balance(job, c10::cuda::getCurrentCUDAStream().stream()));
+      kernels::count_sketch(job, c10::cuda::getCurrentCUDAStream().stream()));
 }
 
 }  // namespace abtrain::ops

@@ -1,0 +1,21 @@
+// The signs of PairBalance (Cooper et al., arXiv 2302.00845) from scalar
+// products (ops/pair_signs.h has the meaning). Pointers are device pointers;
+// launches are asynchronous on `stream` (a cudaStream_t) and return a
+// cudaError_t as int.
+#pragma once
+
+#include <cstdint>
+
+namespace abtrain::kernels {
+
+constexpr int kMaxPairRows = 1024;
+
+// Row j of a lower triangle begins at element j (j + 1) / 2.
+struct PairSigns {
+  const float* triangle;
+  int rows;  // 1 .. kMaxPairRows
+  std::int8_t* signs;
+};
+int pair_signs(const PairSigns& job, void* stream);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,106 @@
+#include "data/balanced_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::data {
+
+namespace {
+
+std::int64_t size_of(const std::vector<std::int64_t>& units) {
+  return static_cast<std::int64_t>(units.size());
+}
+
+}  // namespace
+
+BalancedOrder::BalancedOrder(std::vector<std::int64_t> first)
+    : order_(std::move(first)), next_(order_.size()) {}
+
+void BalancedOrder::put(bool early) {
+  const std::int64_t late = decided_ - early_;
+  const std::int64_t place = early ? early_++ : size_of(next_) - 1 - late;
+  next_[static_cast<std::size_t>(place)] =
+      order_[static_cast<std::size_t>(decided_++)];
+}
+
+void BalancedOrder::decide_pair(int sign) {
+  ABT_ASSERT(sign == 1 || sign == -1, "a sign of ", sign);
+  ABT_ASSERT(
+      decided_ + 2 <= size_of(order_),
+      decided_,
+      " of ",
+      order_.size(),
+      " units are decided");
+  put(sign > 0);
+  put(sign < 0);
+}
+
+void BalancedOrder::decide_unit(int sign) {
+  ABT_ASSERT(sign == 1 || sign == -1, "a sign of ", sign);
+  ABT_ASSERT(decided_ < size_of(order_), "all units are decided");
+  put(sign > 0);
+}
+
+void BalancedOrder::end_epoch() {
+  ABT_ASSERT(
+      decided_ + 1 >= size_of(order_),
+      decided_,
+      " of ",
+      order_.size(),
+      " units are decided");
+  if (decided_ < size_of(order_)) {
+    put(true);
+  }
+  order_.swap(next_);
+  decided_ = 0;
+  early_ = 0;
+}
+
+std::vector<std::int64_t> BalancedOrder::save() const {
+  std::vector<std::int64_t> saved = {decided_, early_};
+  saved.insert(saved.end(), order_.begin(), order_.end());
+  // Places that are still empty hold leftovers.
+  const auto late = static_cast<std::ptrdiff_t>(decided_ - early_);
+  saved.insert(saved.end(), next_.begin(), next_.begin() + early_);
+  saved.insert(saved.end(), next_.end() - late, next_.end());
+  return saved;
+}
+
+bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
+  const std::int64_t units = size_of(order_);
+  if (saved.size() < 2) {
+    return false;
+  }
+  const std::int64_t decided = saved[0];
+  const std::int64_t early = saved[1];
+  if (early < 0 || decided < early || decided > units ||
+      size_of(saved) != 2 + units + decided) {
+    return false;
+  }
+  const auto begin = saved.begin() + 2;
+  std::vector<std::int64_t> order(begin, begin + units);
+  std::vector<std::int64_t> done(begin + units, saved.end());
+  // What is decided are the first units of the order.
+  std::vector<std::int64_t> sorted = order;
+  std::vector<std::int64_t> first(order.begin(), order.begin() + decided);
+  std::vector<std::int64_t> placed = done;
+  std::ranges::sort(sorted);
+  std::ranges::sort(first);
+  std::ranges::sort(placed);
+  std::vector<std::int64_t> all(order.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all || first != placed) {
+    return false;
+  }
+  order_ = std::move(order);
+  std::copy(done.begin(), done.begin() + early, next_.begin());
+  std::copy(done.begin() + early, done.end(), next_.end() - (decided - early));
+  decided_ = decided;
+  early_ = early;
+  return true;
+}
+
+}  // namespace abtrain::data

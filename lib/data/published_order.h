@@ -1,0 +1,41 @@
+// An order that becomes known while the training runs: one thread publishes an
+// epoch's, loaders wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "data/order.h"
+
+namespace abtrain::data {
+
+// Of units of a fixed number of examples each, drawn once.
+class PublishedOrder : public ExampleOrder {
+ public:
+  // `examples`: of unit 0, of unit 1, ..., `unit` each.
+  PublishedOrder(std::vector<std::int64_t> examples, std::int64_t unit);
+
+  std::int64_t units() const {
+    return examples_per_epoch() / unit_;
+  }
+  // The order of an epoch's units, a permutation; epochs ascend.
+  void publish(std::int64_t epoch, const std::vector<std::int64_t>& units);
+
+  // Of the epoch that was published last.
+  std::vector<std::int64_t> epoch(std::int64_t epoch) const override;
+  std::vector<std::int64_t>
+  wait_for(std::int64_t epoch, const std::stop_token& stop) const override;
+  std::int64_t examples_per_epoch() const override {
+    return static_cast<std::int64_t>(examples_.size());
+  }
+
+ private:
+  const std::vector<std::int64_t> examples_;
+  const std::int64_t unit_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any published_;
+  std::int64_t epoch_ = -1;
+  std::vector<std::int64_t> order_;  // its examples
+};
+
+}  // namespace abtrain::data

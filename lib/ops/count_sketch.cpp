@@ -1,0 +1,38 @@
+#include "ops/count_sketch.h"
+
+#include <ATen/ops/empty.h>
+
+#include "ops/count_sketch_backends.h"
+#include "ops/flat_check.h"
+
+namespace abtrain::ops {
+
+void count_sketch(
+    const at::Tensor& first,
+    const at::Tensor& second,
+    std::uint32_t seed,
+    const at::Tensor& sketch) {
+  const c10::Device device = first.device();
+  const std::int64_t numel = first.numel();
+  const std::int64_t buckets = sketch.numel();
+  ABT_ASSERT(buckets >= 1, "count_sketch: no bucket");
+  check_flat(first, at::kFloat, numel, device, "count_sketch: first");
+  if (second.defined()) {
+    check_flat(second, at::kFloat, numel, device, "count_sketch: second");
+  }
+  check_flat(sketch, at::kFloat, buckets, device, "count_sketch: sketch");
+  kernels::CountSketch job{
+      first.const_data_ptr<float>(),
+      second.defined() ? second.const_data_ptr<float>() : nullptr,
+      numel,
+      buckets,
+      seed,
+      nullptr,
+      sketch.mutable_data_ptr<float>()};
+  const at::Tensor parts =
+      at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
+  job.parts = parts.mutable_data_ptr<float>();
+  device.is_cuda() ? count_sketch_cuda(job, device) : count_sketch_cpu(job);
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,52 @@
+#include "ops/difference_codes.h"
+
+#include "ops/difference_codes_backends.h"
+#include "ops/flat_check.h"
+
+namespace abtrain::ops {
+
+void encode_difference(
+    const at::Tensor& first,
+    const at::Tensor& second,
+    const at::Tensor& records) {
+  const c10::Device device = first.device();
+  const std::int64_t numel = first.numel();
+  check_flat(first, at::kFloat, numel, device, "encode_difference: first");
+  if (second.defined()) {
+    check_flat(second, at::kFloat, numel, device, "encode_difference: second");
+  }
+  check_flat(
+      records,
+      at::kByte,
+      records_of(numel) * kRecordBytes,
+      device,
+      "encode_difference: records");
+  const kernels::EncodeDifference job{
+      first.const_data_ptr<float>(),
+      second.defined() ? second.const_data_ptr<float>() : nullptr,
+      numel,
+      records.mutable_data_ptr<std::uint8_t>()};
+  device.is_cuda() ? encode_difference_cuda(job, device)
+                   : encode_difference_cpu(job);
+}
+
+void decode_differences(const at::Tensor& records, const at::Tensor& out) {
+  const c10::Device device = records.device();
+  const std::int64_t count = records.numel() / kRecordBytes;
+  check_flat(
+      records,
+      at::kByte,
+      count * kRecordBytes,
+      device,
+      "decode_differences: records");
+  check_flat(
+      out, at::kFloat, count * kRecordNumbers, device, "decode_differences: out");
+  const kernels::DecodeDifferences job{
+      records.const_data_ptr<std::uint8_t>(),
+      count,
+      out.mutable_data_ptr<float>()};
+  device.is_cuda() ? decode_differences_cuda(job, device)
+                   : decode_differences_cpu(job);
+}
+
+}  // namespace abtrain::ops

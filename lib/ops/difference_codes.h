@@ -1,0 +1,32 @@
+// Differences of gradients as 8-bit codes, for decisions that need only the
+// signs of scalar products: 256 numbers and their scale, a 127th of the largest
+// one, are a record of 260 bytes; a number is rounded to the nearest code. The
+// same bits on CPU and GPU; on CUDA queued on this thread's current stream.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "kernels/difference_codes.h"
+
+namespace abtrain::ops {
+
+using kernels::kRecordBytes;
+using kernels::kRecordNumbers;
+
+inline std::int64_t records_of(std::int64_t numel) {
+  return (numel + kRecordNumbers - 1) / kRecordNumbers;
+}
+
+// records (uint8, kRecordBytes each, records_of(numel) of them) of first -
+// second, flat fp32; second undefined: of first.
+void encode_difference(
+    const at::Tensor& first,
+    const at::Tensor& second,
+    const at::Tensor& records);
+
+// out: flat fp32, kRecordNumbers a record.
+void decode_differences(const at::Tensor& records, const at::Tensor& out);
+
+}  // namespace abtrain::ops

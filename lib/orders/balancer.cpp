@@ -1,0 +1,246 @@
+#include "orders/balancer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "ops/pair_signs.h"
+
+namespace abtrain::orders {
+
+Balancer::Balancer(
+    const data::OrderOptions& options,
+    std::uint64_t seed,
+    std::int64_t batch,
+    data::PublishedOrder& order)
+    : options_(options), seed_(seed), batch_(batch), published_(order) {}
+
+void Balancer::start(std::int64_t epoch, std::int64_t place) {
+  std::vector<std::int64_t> units(
+      static_cast<std::size_t>(published_.units()));
+  std::iota(units.begin(), units.end(), 0);
+  order_ = data::BalancedOrder(std::move(units));
+  epoch_ = epoch;
+  place_ = place;
+  broken_ = decides_pairs() && place % 2 == 1;
+  for (std::int64_t k = 0; k < place; ++k) {
+    if (!decides_pairs()) {
+      order_.decide_unit(1);
+    } else if (k % 2 == 1) {
+      order_.decide_pair(1);
+    }
+  }
+  published_.publish(epoch, order_.order());
+}
+
+void Balancer::bind(
+    std::int64_t numel, c10::Device device, comm::Communicator* group) {
+  const at::NoGradGuard no_grad;
+  settle();
+  broken_ = decides_pairs() && place_ % 2 == 1;
+  seen_ = 0;
+  numel_ = numel;
+  group_ = options_.name == "cd-grab" ? group : nullptr;
+  const at::TensorOptions on(device);
+  coordination_.reset();
+  sum_ = at::Tensor();
+  if (takes_examples() && is_alone()) {
+    sum_ = at::zeros({numel}, on);
+  } else {
+    coordination_.emplace(
+        options_,
+        numel,
+        takes_examples() ? batch_ / 2 : 1,
+        seed_,
+        device,
+        group_);
+  }
+  gradient_ = takes_examples() ? at::Tensor() : at::empty({numel}, on);
+  if (!decides_pairs()) {
+    mean_ = at::zeros({numel}, on);
+    total_ = at::zeros({numel}, on);
+    counted_ = 0;
+  }
+}
+
+at::Tensor& Balancer::sum() {
+  return coordination_ ? coordination_->sum() : sum_;
+}
+
+void Balancer::see(
+    const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
+  const at::NoGradGuard no_grad;
+  seen_ += count;
+  const at::Tensor kept = gradient_.narrow(0, begin, count);
+  const at::Tensor part = gradients.narrow(0, begin, count);
+  if (decides_pairs() && place_ % 2 == 1) {
+    kept.sub_(part);
+  } else {
+    kept.copy_(part);
+  }
+}
+
+void Balancer::step(const at::Tensor& gradients) {
+  const at::NoGradGuard no_grad;
+  if (seen_ == 0) {
+    see(gradients, 0, numel_);
+  }
+  ABT_ASSERT(
+      seen_ == numel_, seen_, " of ", numel_, " numbers of a gradient were seen");
+  seen_ = 0;
+  end_unit();
+  advance(1);
+}
+
+void Balancer::end_unit() {
+  coordination_->advance();
+  take_signs(false);
+  if (!decides_pairs()) {
+    total_.add_(gradient_);
+    ++counted_;
+    coordination_->send(gradient_, mean_);
+  } else if (place_ % 2 == 1) {
+    if (broken_) {
+      order_.decide_pair(1);
+      broken_ = false;
+    } else {
+      coordination_->send(gradient_, {});
+    }
+  }
+}
+
+void Balancer::step(const UnitGradients& units) {
+  const at::NoGradGuard no_grad;
+  ABT_ASSERT(units.size() == batch_, units.size(), " units, not ", batch_);
+  if (is_alone()) {
+    balance_alone(units);
+  } else {
+    coordination_->finish();
+    const at::Tensor rows =
+        at::empty({batch_ / 2, numel_}, coordination_->sum().options());
+    units.differences(rows);
+    coordination_->send(rows);
+  }
+  take_signs(false);
+  advance(batch_);
+}
+
+void Balancer::balance_alone(const UnitGradients& units) {
+  at::Tensor all = units.products();
+  at::Tensor with_sum = units.products(sum_);
+  const std::int64_t n = decides_pairs() ? batch_ / 2 : batch_;
+  if (decides_pairs()) {
+    // <g_2k - g_2k+1, g_2l - g_2l+1>
+    const at::Tensor rows = all.reshape({n, 2, 2 * n});
+    const at::Tensor first =
+        (rows.select(1, 0) - rows.select(1, 1)).view({n, n, 2});
+    all = first.select(2, 0) - first.select(2, 1);
+    const at::Tensor pairs = with_sum.view({n, 2});
+    with_sum = pairs.select(1, 0) - pairs.select(1, 1);
+  } else {
+    // <g_i - mean, g_j - mean>
+    const at::Tensor with_mean = units.products(mean_);
+    all = all - with_mean.unsqueeze(0) - with_mean.unsqueeze(1) +
+        at::dot(mean_, mean_);
+    with_sum = with_sum - at::dot(sum_, mean_);
+  }
+  const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));
+  ops::pair_signs(product_triangle(all, with_sum), signs);
+  const at::Tensor factors = signs.to(at::kFloat);
+  if (decides_pairs()) {
+    units.add(sum_, at::stack({factors, -factors}, 1).view({-1}));
+  } else {
+    units.add(sum_, factors);
+    sum_.addcmul_(mean_, factors.sum(), -1);
+    units.add(total_, at::ones({n}, factors.options()));
+    counted_ += n;
+  }
+  signs_.push(signs);
+}
+
+void Balancer::take_signs(bool wait) {
+  if (coordination_) {
+    const std::int64_t workers = is_alone() ? 1 : group_->size();
+    const std::int64_t own = is_alone() ? 0 : group_->rank();
+    coordination_->signs().take(wait, [&](const std::vector<int>& signs) {
+      if (watch_signs) {
+        watch_signs(signs);
+      }
+      for (std::size_t k = static_cast<std::size_t>(own); k < signs.size();
+           k += static_cast<std::size_t>(workers)) {
+        decides_pairs() ? order_.decide_pair(signs[k])
+                        : order_.decide_unit(signs[k]);
+      }
+    });
+    return;
+  }
+  signs_.take(wait, [&](const std::vector<int>& signs) {
+    for (const int sign : signs) {
+      decides_pairs() ? order_.decide_pair(sign) : order_.decide_unit(sign);
+    }
+  });
+}
+
+void Balancer::advance(std::int64_t units) {
+  place_ += units;
+  if (place_ == published_.units()) {
+    end_epoch();
+  }
+}
+
+void Balancer::end_epoch() {
+  settle();
+  order_.end_epoch();
+  sum().zero_();
+  if (!decides_pairs()) {
+    mean_.copy_(total_ / static_cast<double>(counted_));
+    total_.zero_();
+    counted_ = 0;
+  }
+  place_ = 0;
+  published_.publish(++epoch_, order_.order());
+}
+
+void Balancer::settle() {
+  if (coordination_) {
+    coordination_->finish();
+  }
+  take_signs(true);
+}
+
+void Balancer::archive(state::Archive& archive) {
+  std::vector<std::int64_t> units = order_.save();
+  archive.value("order.epoch", epoch_);
+  archive.value("order.place", place_);
+  archive.value("order.broken", broken_);
+  archive.value("order.units", units);
+  archive.value("order.counted", counted_);
+  archive.tensor("order.sum", sum(), state::Share::Own);
+  // Of a pair's first unit, where there is one.
+  at::Tensor waiting = place_ % 2 == 1 ? gradient_ : at::Tensor();
+  archive.tensor("order.gradient", waiting, state::Share::Own);
+  archive.tensor("order.mean", mean_, state::Share::Own);
+  archive.tensor("order.total", total_, state::Share::Own);
+  if (!archive.is_loading()) {
+    return;
+  }
+  order_ = data::BalancedOrder(
+      std::vector<std::int64_t>(static_cast<std::size_t>(published_.units())));
+  ABT_CHECK(
+      order_.restore(units) && place_ >= 0 && place_ < published_.units(),
+      DamagedData,
+      "the checkpoint's order of examples is none of ",
+      published_.units(),
+      " units");
+  published_.publish(epoch_, order_.order());
+}
+
+}  // namespace abtrain::orders

@@ -1,0 +1,96 @@
+// The order server of CD-GraB (Cooper et al., arXiv 2302.00845, algorithm 2),
+// shared out: the workers of a group decide on the signs of all their
+// differences of gradients, worker after worker, pair after pair, each holding
+// only its share of the coordinates of the running sum S.
+//
+// A worker's differences D travel to whom their coordinates belong (all-to-all,
+// in the form of a DifferenceWire). There the products of all rows with one
+// another and with S are taken; summed up over the workers (all-reduce), they
+// give every worker all signs (ops/pair_signs.h), from the same bits. So a pair
+// costs a worker (n - 1) / n of one message, where a gather to one server would
+// bring that one n - 1 of them, and the sums are shared out as well. Both steps
+// travel while training goes on: send() and advance() wait for nothing that has
+// just been started.
+//
+// Alone, without a group, nothing travels, and differences are fp32.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "orders/difference_wire.h"
+#include "orders/sign_queue.h"
+
+namespace abtrain::orders {
+
+// Rows whose products are taken at once; more are taken run by run.
+constexpr std::int64_t kProductRows = 128;
+
+// Of a matrix of all products <D_j, D_i> and a vector of <S, D_j> what
+// pair_signs() wants.
+at::Tensor product_triangle(const at::Tensor& all, const at::Tensor& with_sum);
+
+class Coordination {
+ public:
+  // Differences of `numel` numbers, `pairs` at a time. `group`: null for one
+  // alone; it outlives this.
+  Coordination(
+      const data::OrderOptions& options,
+      std::int64_t numel,
+      std::int64_t pairs,
+      std::uint64_t seed,
+      c10::Device device,
+      comm::Communicator* group);
+
+  // The epoch's first difference comes next: S = 0. Nothing is under way.
+  void reset();
+  // Collective. The pair D = first - second; second undefined: D = first. What
+  // is under way is finished. Both may be overwritten afterwards.
+  void send(const at::Tensor& first, const at::Tensor& second);
+  // The rows of `differences`, pairs x numel, one after another.
+  void send(const at::Tensor& differences);
+  // Collective. Goes on with what is under way by one step.
+  void advance();
+  // Collective. Until nothing is under way.
+  void finish();
+  // All workers' signs: pair 0 of each, pair 1 of each, ...
+  SignQueue& signs() {
+    return decided_;
+  }
+  // This worker's share of S.
+  at::Tensor& sum() {
+    return sum_;
+  }
+
+ private:
+  enum class Stage { Idle, Differences, Products };
+
+  void exchange();
+  void receive();
+  void begin_products();
+  void end_products();
+
+  comm::Communicator* group_;
+  int workers_;
+  int worker_;
+  std::int64_t pairs_;
+  std::unique_ptr<DifferenceWire> wire_;
+  std::vector<std::int64_t> counts_;  // elements for each worker
+  at::Tensor messages_;  // a worker's own, pairs x elements
+  at::Tensor outbox_;    // the same, worker after worker
+  at::Tensor inbox_;
+  at::Tensor rows_;      // pairs x workers rows, this worker's share of each
+  at::Tensor sum_;
+  at::Tensor triangle_;  // of the run of rows in work
+  at::Tensor signs_;     // of all rows
+  std::int64_t row_ = 0;  // the first one of that run
+  Stage stage_ = Stage::Idle;
+  comm::Pending pending_;
+  SignQueue decided_;
+};
+
+}  // namespace abtrain::orders

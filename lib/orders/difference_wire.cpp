@@ -1,0 +1,125 @@
+#include "orders/difference_wire.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sub.h>
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "ops/count_sketch.h"
+#include "ops/difference_codes.h"
+#include "orders/coordination.h"
+
+namespace abtrain::orders {
+
+namespace {
+
+class Exact : public DifferenceWire {
+ public:
+  explicit Exact(std::int64_t numel) : DifferenceWire({at::kFloat, numel}) {}
+  void encode(
+      const at::Tensor& first,
+      const at::Tensor& second,
+      const at::Tensor& message) const override {
+    if (second.defined()) {
+      at::Tensor out = message;
+      at::sub_out(out, first, second);
+    } else {
+      message.copy_(first);
+    }
+  }
+  at::Tensor decode(const at::Tensor& items) const override {
+    return items;
+  }
+};
+
+class Codes : public DifferenceWire {
+ public:
+  explicit Codes(std::int64_t numel)
+      : DifferenceWire(
+            {at::kByte,
+             ops::records_of(numel),
+             ops::kRecordBytes,
+             ops::kRecordNumbers}) {}
+  void encode(
+      const at::Tensor& first,
+      const at::Tensor& second,
+      const at::Tensor& message) const override {
+    ops::encode_difference(first, second, message);
+  }
+  at::Tensor decode(const at::Tensor& items) const override {
+    const at::Tensor out = at::empty(
+        {items.numel() / ops::kRecordBytes * ops::kRecordNumbers},
+        items.options().dtype(at::kFloat));
+    ops::decode_differences(items, out);
+    return out;
+  }
+};
+
+class Sketch : public DifferenceWire {
+ public:
+  Sketch(std::int64_t buckets, std::uint64_t seed)
+      : DifferenceWire({at::kFloat, buckets}),
+        seed_(Random(seed, RandomPurpose::Orders).next()) {}
+  void encode(
+      const at::Tensor& first,
+      const at::Tensor& second,
+      const at::Tensor& message) const override {
+    ops::count_sketch(first, second, seed_, message);
+  }
+  at::Tensor decode(const at::Tensor& items) const override {
+    return items;
+  }
+
+ private:
+  std::uint32_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<DifferenceWire> make_wire(
+    const data::OrderOptions& options,
+    std::int64_t numel,
+    std::uint64_t seed) {
+  if (options.wire == "fp32") {
+    return std::make_unique<Exact>(numel);
+  }
+  if (options.wire == "int8") {
+    return std::make_unique<Codes>(numel);
+  }
+  ABT_CHECK(
+      options.wire == "sketch",
+      Config,
+      "order.wire: expected fp32, int8 or sketch; got '",
+      options.wire,
+      "'");
+  return std::make_unique<Sketch>(options.sketch, seed);
+}
+
+std::int64_t difference_bytes(
+    const data::OrderOptions& options,
+    std::int64_t numel,
+    std::int64_t pairs,
+    int workers,
+    int worker) {
+  if (workers == 1) {
+    return 0;
+  }
+  const auto wire = make_wire(options, numel, 0);
+  const DifferenceWire::Format& format = wire->format();
+  const std::int64_t item_bytes =
+      format.elements *
+      static_cast<std::int64_t>(c10::elementSize(format.type));
+  std::int64_t bytes = pairs * item_bytes *
+      (format.items - wire->share(workers, worker).size());
+  // An all-reduce of fp32 numbers each.
+  for (std::int64_t rows = pairs * workers; rows > 0; rows -= kProductRows) {
+    const std::int64_t n = std::min(rows, kProductRows);
+    bytes += 2 * (workers - 1) * (n * (n + 1) / 2) * 4 / workers;
+  }
+  return bytes;
+}
+
+}  // namespace abtrain::orders

@@ -1,0 +1,79 @@
+// How differences of gradients travel between the workers of `order: cd-grab`:
+// as they are, as 8-bit codes (ops/difference_codes.h), or as a count sketch
+// (ops/count_sketch.h).
+//
+// A message is a row of items; what is shared out among n workers are whole
+// items: worker i gets items floor(items i / n) .. floor(items (i + 1) / n) - 1
+// of every message.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "data/data_options.h"
+
+namespace abtrain::orders {
+
+class DifferenceWire {
+ public:
+  struct Format {
+    at::ScalarType type = at::kFloat;  // of a message's elements
+    std::int64_t items = 0;
+    std::int64_t elements = 1;  // an item
+    std::int64_t numbers = 1;   // that an item stands for
+  };
+  struct Share {
+    std::int64_t begin = 0;  // items
+    std::int64_t end = 0;
+    std::int64_t size() const {
+      return end - begin;
+    }
+  };
+
+  explicit DifferenceWire(const Format& format) : format_(format) {}
+  virtual ~DifferenceWire() = default;
+
+  const Format& format() const {
+    return format_;
+  }
+  // Elements of a message.
+  std::int64_t elements() const {
+    return format_.items * format_.elements;
+  }
+  Share share(int workers, int worker) const {
+    return {
+        format_.items * worker / workers,
+        format_.items * (worker + 1) / workers};
+  }
+
+  // The message of first - second, flat fp32; second undefined: of first.
+  virtual void encode(
+      const at::Tensor& first,
+      const at::Tensor& second,
+      const at::Tensor& message) const = 0;
+  // The numbers (flat fp32) of any number of items, one after another.
+  virtual at::Tensor decode(const at::Tensor& items) const = 0;
+
+ private:
+  Format format_;
+};
+
+// For vectors of `numel` numbers; `seed`: of the sketch, the same on all workers.
+std::unique_ptr<DifferenceWire> make_wire(
+    const data::OrderOptions& options,
+    std::int64_t numel,
+    std::uint64_t seed);
+
+// Bytes that worker `worker` of `workers` sends when each has `pairs`
+// differences of `numel` numbers: its messages but its own share of them, and
+// the scalar products.
+std::int64_t difference_bytes(
+    const data::OrderOptions& options,
+    std::int64_t numel,
+    std::int64_t pairs,
+    int workers,
+    int worker);
+
+}  // namespace abtrain::orders

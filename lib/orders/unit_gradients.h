@@ -1,0 +1,44 @@
+// The gradients of a batch's single examples, as units of an order.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace abtrain::orders {
+
+// Vectors are flat fp32, as the block of trained parameters.
+class UnitGradients {
+ public:
+  virtual ~UnitGradients() = default;
+  virtual std::int64_t size() const = 0;
+  // <g_i, g_j>, size x size.
+  virtual at::Tensor products() const = 0;
+  // <vector, g_i>.
+  virtual at::Tensor products(const at::Tensor& vector) const = 0;
+  // vector += sum_i coefficients_i g_i.
+  virtual void
+  add(const at::Tensor& vector, const at::Tensor& coefficients) const = 0;
+  // Row k of size/2 x numbers becomes g_{2k} - g_{2k+1}.
+  virtual void differences(const at::Tensor& rows) const = 0;
+};
+
+// Built one by one: rows of a matrix.
+class BuiltGradients : public UnitGradients {
+ public:
+  explicit BuiltGradients(at::Tensor rows) : rows_(std::move(rows)) {}
+  std::int64_t size() const override {
+    return rows_.size(0);
+  }
+  at::Tensor products() const override;
+  at::Tensor products(const at::Tensor& vector) const override;
+  void add(const at::Tensor& vector, const at::Tensor& coefficients)
+      const override;
+  void differences(const at::Tensor& rows) const override;
+
+ private:
+  at::Tensor rows_;
+};
+
+}  // namespace abtrain::orders

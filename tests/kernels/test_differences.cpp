@@ -1,0 +1,73 @@
+// Kernels on differences of gradients: codes and sketches.
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "code_buffers.h"
+#include "kernels/count_sketch.h"
+#include "kernels/difference_codes.h"
+#include "ops/count_sketch_backends.h"
+#include "ops/difference_codes_backends.h"
+
+namespace abtrain::kernels {
+namespace {
+
+TEST(DifferenceCodesKernel, EqualTheCpuToTheBit) {
+  for (const std::int64_t numel : {1, 256, 600}) {
+    const at::Tensor first = random_floats(numel, 1);
+    const at::Tensor second = random_floats(numel, 2);
+    const std::int64_t count = (numel + kRecordNumbers - 1) / kRecordNumbers;
+    at::Tensor records[2];
+    at::Tensor numbers[2];
+    for (int i = 0; i < 2; ++i) {
+      records[i] = at::zeros({count * kRecordBytes}, at::kByte);
+      numbers[i] = at::zeros({count * kRecordNumbers});
+      const EncodeDifference encode{
+          first.const_data_ptr<float>(),
+          numel == 1 ? nullptr : second.const_data_ptr<float>(),
+          numel,
+          records[i].mutable_data_ptr<std::uint8_t>()};
+      const DecodeDifferences decode{
+          records[i].const_data_ptr<std::uint8_t>(),
+          count,
+          numbers[i].mutable_data_ptr<float>()};
+      if (i == 0) {
+        ops::encode_difference_cpu(encode);
+        ops::decode_differences_cpu(decode);
+      } else {
+        encode_difference(encode, nullptr);
+        decode_differences(decode, nullptr);
+      }
+    }
+    EXPECT_TRUE(same_bits(records[0], records[1])) << numel;
+    EXPECT_TRUE(same_bits(numbers[0], numbers[1])) << numel;
+  }
+}
+
+TEST(CountSketchKernel, EqualsTheCpuToTheBit) {
+  for (const std::int64_t numel : {1, 100, 5000}) {
+    for (const std::int64_t buckets : {1, 12, 300}) {
+      const at::Tensor first = random_floats(numel, 1);
+      const at::Tensor second = random_floats(numel, 2);
+      at::Tensor out[2];
+      for (int i = 0; i < 2; ++i) {
+        out[i] = at::zeros({buckets});
+        CountSketch job{
+            first.const_data_ptr<float>(),
+            numel == 100 ? nullptr : second.const_data_ptr<float>(),
+            numel,
+            buckets,
+            7,
+            nullptr,
+            out[i].mutable_data_ptr<float>()};
+        const at::Tensor parts = at::zeros({sketch_parts(job) * buckets});
+        job.parts = parts.mutable_data_ptr<float>();
+        i == 0 ? ops::count_sketch_cpu(job)
+               : static_cast<void>(count_sketch(job, nullptr));
+      }
+      EXPECT_TRUE(same_bits(out[0], out[1])) << numel << " " << buckets;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::kernels
