@@ -53,7 +53,10 @@ bool lies_on_device(
         Config,
         "data.on_device: the images of ",
         options.data.name,
-        " are files that the host decodes; expected auto or false");
+        dataset.train.values.defined()
+            ? " are no bytes any more (data.pool, data.standardise)"
+            : " are files that the host decodes",
+        "; expected auto or false");
     return true;
   }
   if (wanted == "false" || !device.is_cuda() || bytes == 0) {
