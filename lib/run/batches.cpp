@@ -96,6 +96,10 @@ std::unique_ptr<data::BatchSource> make_batches(
       inputs.device);
 }
 
+HeldOut training_images(const TrainInputs& inputs) {
+  return held_out(inputs, inputs.dataset.train, &data::DeviceDataset::train);
+}
+
 HeldOut test_images(const TrainInputs& inputs) {
   return held_out(inputs, inputs.dataset.test, &data::DeviceDataset::test);
 }
