@@ -4,9 +4,11 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "data/file_batches.h"
+#include "data/float_images.h"
 
 namespace abtrain::data {
 namespace {
@@ -43,7 +45,8 @@ void check_images(const Images& images, std::int64_t channels) {
         "image files lack places or labels");
     return;
   }
-  const at::Tensor& pixels = images.pixels;
+  const at::Tensor& pixels =
+      images.values.defined() ? images.values : images.pixels;
   ABT_ASSERT(
       pixels.defined() && images.labels.defined() && pixels.dim() == 4 &&
           pixels.size(0) == images.size() && pixels.size(1) == channels &&
@@ -74,7 +77,8 @@ Augment::Augment(
       seed_(seed),
       crop_(options.augment == "crop" || options.augment == "crop-flip"),
       flip_(options.augment == "flip" || options.augment == "crop-flip"),
-      channels_(static_cast<std::int64_t>(dataset.mean.size())) {
+      channels_(static_cast<std::int64_t>(dataset.mean.size())),
+      norm_(dataset.norm) {
   ABT_CHECK(
       crop_ || flip_ || options.augment == "none",
       Config,
@@ -186,6 +190,10 @@ Batch Augment::training(
                ? Batch{batch.images.pin_memory(), batch.labels.pin_memory()}
                : batch;
   }
+  if (images.values.defined()) {
+    return augment_values(
+        images, norm_, indices, augmentation(epoch), page_locked);
+  }
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels,
@@ -203,6 +211,11 @@ Batch Augment::evaluation(
     std::int64_t end) const {
   check_images(images, channels_);
   check_range(begin, end, images.size());
+  if (images.values.defined()) {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
+    std::iota(indices.begin(), indices.end(), begin);
+    return augment_values(images, norm_, indices, {}, /*page_locked=*/false);
+  }
   return images.files ? files_->evaluation(images, begin, end)
                       : evaluation(
                             DeviceImages{images.pixels, images.labels, table_},

@@ -80,6 +80,7 @@ class Augment {
   bool flip_ = false;
   std::int64_t channels_ = 0;
   at::Tensor table_;                          // of normalised_bytes()
+  Norm norm_;                                 // of images that are values
   std::shared_ptr<const FileBatches> files_;  // of a set of files
 };
 

@@ -24,6 +24,26 @@ Fields fields_of(DataOptions& o) {
   f.number(
       "erase", o.erase, between(0, 1), "probability of erasing a rectangle");
   f.integer(
+      "subset",
+      o.subset,
+      at_least(0),
+      "only the first training images, in the order of the files; 0: all; not "
+      "of image-folder");
+  f.integer(
+      "pool",
+      o.pool,
+      at_least(0),
+      "means over equal blocks make images of this side, not rounded to bytes, "
+      "before data.augment; it divides height and width; 0: as they are; not "
+      "of "
+      "image-folder");
+  f.flag(
+      "standardise",
+      o.standardise,
+      "each pixel of a channel by itself: less its mean over the training "
+      "images (of data.subset, with the held-out ones), over its deviation + "
+      "1e-3; one that never differs is 0; not of image-folder");
+  f.integer(
       "validation",
       o.validation,
       at_least(0),
@@ -39,7 +59,8 @@ Fields fields_of(DataOptions& o) {
       {"auto", "true", "false"},
       "whether the images lie in the GPU's memory as bytes and batches are "
       "made there, the same as on the host; auto: on a GPU, where they take at "
-      "most a tenth of its memory; never of image-folder");
+      "most a tenth of its memory; never of image-folder, nor of pooled or "
+      "standardised images");
   f.numbers(
       "mean",
       o.mean,

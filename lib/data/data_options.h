@@ -18,6 +18,9 @@ struct DataOptions {
   std::string augment = "none";        // none | flip | crop | crop-flip
   std::int64_t pad = 4;                // of the random crop, pixels
   double erase = 0;                    // probability of random erasing
+  std::int64_t subset = 0;             // the first training images; 0: all
+  std::int64_t pool = 0;               // mean-pooled to this side; 0: not
+  bool standardise = false;            // a pixel, instead of mean and std
   std::int64_t validation = 0;         // training images held out
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::string on_device = "auto";      // auto | true | false

@@ -1,16 +1,12 @@
 #include "data/dataset.h"
 
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
-
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/float_images.h"
 #include "data/formats.h"
 #include "data/image_folder.h"
-#include "data/order.h"
 
 namespace abtrain::data {
 namespace {
@@ -245,6 +241,52 @@ std::string folder_of(const Set& set, const std::string& root) {
           "\nThen name its folder in data.root or ABTRAIN_DATA."));
 }
 
+// As the options cut and pool the set (not image-folder).
+DatasetShape shape_of(const Set& set, const DataOptions& options) {
+  DatasetShape shape = set.shape;
+  ABT_CHECK(
+      options.subset >= 0 && options.subset <= shape.train,
+      Config,
+      "data.subset: expected 0 .. ",
+      shape.train,
+      ", all training images of ",
+      set.name,
+      ", got ",
+      options.subset);
+  const std::int64_t side = options.pool;
+  ABT_CHECK(
+      side == 0 ||
+          (side > 0 && shape.height % side == 0 && shape.width % side == 0),
+      Config,
+      "data.pool: expected a divisor of the ",
+      shape.height,
+      " x ",
+      shape.width,
+      " pixels of ",
+      set.name,
+      ", got ",
+      side);
+  if (options.subset > 0) {
+    shape.train = options.subset;
+  }
+  if (side > 0) {
+    shape.height = shape.width = side;
+  }
+  return shape;
+}
+
+void keep_first(Images& images, std::int64_t count) {
+  if (count < images.size()) {
+    images.pixels = images.pixels.narrow(0, 0, count).clone();
+    images.labels = images.labels.narrow(0, 0, count).clone();
+  }
+}
+
+void make_values(Images& images, std::int64_t side) {
+  images.values = pooled(images.pixels, side);
+  images.pixels.reset();
+}
+
 // The set's own values, or those of `key`.
 std::vector<float> a_channel(
     const char* key,
@@ -284,7 +326,7 @@ std::int64_t dataset_channels(const std::string& name) {
 DatasetShape dataset_shape(const DataOptions& options) {
   const Set set = find_set(options.name);
   if (set.read != nullptr) {
-    return set.shape;
+    return shape_of(set, options);
   }
   const Dataset found =
       open_image_folder(options, folder_of(set, options.root), nullptr);
@@ -316,6 +358,8 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   const Set set = find_set(options.name);
   std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
   std::vector<float> std = a_channel("data.std", set.std, options.std);
+  const DatasetShape shape =
+      set.read == nullptr ? set.shape : shape_of(set, options);
   const std::string folder = folder_of(set, options.root);
   Dataset out;
   if (set.read == nullptr) {
@@ -323,53 +367,26 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   } else {
     out.name = set.name;
     out.found_in = folder;
-    out.channels = set.shape.channels;
-    out.height = set.shape.height;
-    out.width = set.shape.width;
-    out.classes = set.shape.classes;
+    out.channels = shape.channels;
+    out.height = shape.height;
+    out.width = shape.width;
+    out.classes = shape.classes;
     out.train = read_part(set, folder, set.train_files, set.shape.train);
     out.test = read_part(set, folder, set.test_files, set.shape.test);
   }
   out.mean = std::move(mean);
   out.std = std::move(std);
   out.flips = set.flips;
-  return out;
-}
-
-Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
-  const std::int64_t size = train.size();
-  ABT_CHECK(
-      count == 0 || (count > 0 && count < size),
-      Config,
-      "data.validation: expected 0 .. ",
-      size - 1,
-      " of the ",
-      with_commas(size),
-      " training images, got ",
-      with_commas(count));
-  std::vector<std::int64_t> order =
-      permutation(size, Random(seed, RandomPurpose::Validation));
-  const auto cut = order.end() - count;
-  // Ascending, so that each part is in the order of the files.
-  std::sort(order.begin(), cut);
-  std::sort(cut, order.end());
-  const auto take = [&](auto begin, auto end) {
-    const at::Tensor indices =
-        at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
-    const auto select = [&](const at::Tensor& all) {
-      return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
-    };
-    return Images{
-        select(train.pixels),
-        select(train.labels),
-        train.files,
-        select(train.places)};
-  };
-  Images held = take(cut, order.end());
-  if (count > 0) {
-    train = take(order.begin(), cut);
+  if (set.read != nullptr) {
+    keep_first(out.train, shape.train);
+    if (options.pool > 0 || options.standardise) {
+      make_values(out.train, options.pool);
+      make_values(out.test, options.pool);
+      out.norm = options.standardise ? standard_norm(out.train.values)
+                                     : channel_norm(out);
+    }
   }
-  return held;
+  return out;
 }
 
 }  // namespace abtrain::data

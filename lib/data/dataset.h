@@ -1,5 +1,5 @@
-// An image classification data set: bytes in memory, or JPEG files that are
-// decoded when they are wanted.
+// An image classification data set: bytes or, pooled or standardised, floats in
+// memory, or JPEG files that are decoded when they are wanted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,15 +19,21 @@ namespace abtrain::data {
 
 class ImageFiles;
 
-// Labelled images, by `pixels` or by `files` and `places`.
+// Labelled images, by `pixels`, by `values` or by `files` and `places`.
 struct Images {
   at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
   at::Tensor labels = {};  // N, int64, CPU
   std::shared_ptr<ImageFiles> files = {};
   at::Tensor places = {};  // N, int64: which of the files
+  at::Tensor values = {};  // as pixels, but fp32: of pixel / 255
   std::int64_t size() const {
     return labels.defined() ? labels.size(0) : 0;
   }
+};
+
+// What each pixel of `values` is normalised by: C x H x W each, fp32.
+struct Norm {
+  at::Tensor mean = {}, std = {};
 };
 
 struct Dataset {
@@ -38,13 +44,14 @@ struct Dataset {
   std::int64_t classes = 0;
   std::vector<float> mean;  // a channel, of pixel / 255
   std::vector<float> std;
+  Norm norm = {};      // where images are values, instead of mean and std
   bool flips = false;  // a horizontal flip keeps the label
   Images train;
   Images test;
 };
 
-// Shape of a named set without opening it (for `plan`); of image-folder the
-// files are listed.
+// Shape of a named set as `options` cut it, without opening it (for `plan`); of
+// image-folder the files are listed. Throws as load_dataset() does.
 struct DatasetShape {
   std::int64_t channels, height, width, classes, train, test;
 };
@@ -57,7 +64,8 @@ std::int64_t dataset_channels(const std::string& name);
 // ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for fashion-mnist Debian's
 // /usr/share/datasets/fashion-mnist). Throws MissingInput naming every place
 // looked at and where to get the set; DamagedData naming file, what was
-// expected and what came. `log`, which must outlive the set, gets what is
+// expected and what came; Config where the set cannot be cut to data.subset or
+// pooled to data.pool. `log`, which must outlive the set, gets what is
 // worth telling and a warning for each damaged file.
 Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
 

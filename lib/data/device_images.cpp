@@ -47,7 +47,7 @@ DeviceCopies::DeviceCopies(const Dataset& dataset, const Images& validation)
     ABT_ASSERT(
         images->size() == 0 || images->pixels.defined(),
         dataset.name,
-        " is a set of files");
+        " is a set of files, or its images are no bytes");
   }
 }
 

@@ -49,7 +49,7 @@ class DeviceCopies {
   std::list<DeviceDataset> copies_;
 };
 
-// What a copy takes; 0 for a set of files.
+// What a copy takes; 0 for a set of files, and for images that are no bytes.
 std::int64_t device_bytes(const Dataset& dataset, const Images& validation);
 
 }  // namespace abtrain::data

@@ -53,7 +53,10 @@ bool lies_on_device(
         Config,
         "data.on_device: the images of ",
         options.data.name,
-        " are files that the host decodes; expected auto or false");
+        dataset.train.values.defined()
+            ? " are no bytes any more (data.pool, data.standardise)"
+            : " are files that the host decodes",
+        "; expected auto or false");
     return true;
   }
   if (wanted == "false" || !device.is_cuda() || bytes == 0) {
@@ -91,6 +94,10 @@ std::unique_ptr<data::BatchSource> make_batches(
       options.prefetch,
       first_batch,
       inputs.device);
+}
+
+HeldOut training_images(const TrainInputs& inputs) {
+  return held_out(inputs, inputs.dataset.train, &data::DeviceDataset::train);
 }
 
 HeldOut test_images(const TrainInputs& inputs) {

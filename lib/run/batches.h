@@ -28,6 +28,8 @@ std::unique_ptr<data::BatchSource> make_batches(
     const data::ExampleOrder& order,
     std::int64_t first_batch);
 
+// All of them, as they are: not augmented.
+HeldOut training_images(const TrainInputs& inputs);
 HeldOut test_images(const TrainInputs& inputs);
 HeldOut validation_images(const TrainInputs& inputs);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/scalars.h"
@@ -129,6 +130,73 @@ void check_schedule(const RunOptions& o, Conflicts& out) {
       out);
 }
 
+// data.subset, data.pool and data.standardise, of a set that is there as bytes.
+void check_images(const data::DataOptions& o, Conflicts& out) {
+  try {
+    data::dataset_shape(o);
+  } catch (const Error& error) {
+    // The message begins with its key.
+    const std::string message = error.what();
+    const std::size_t colon = message.find(": ");
+    out.push_back(
+        {{message.substr(0, colon), "data.name"}, message.substr(colon + 2)});
+  }
+  if (o.subset > 0 && o.validation >= o.subset) {
+    out.push_back(
+        {{"data.validation", "data.subset"},
+         str("expected less than data.subset (",
+             o.subset,
+             "), got ",
+             o.validation)});
+  }
+  const char* const floats = o.standardise ? "data.standardise" : "data.pool";
+  if (o.on_device == "true" && (o.standardise || o.pool > 0)) {
+    out.push_back(
+        {{"data.on_device", floats},
+         str("images lie on a GPU as bytes, but ",
+             o.standardise ? "standardised" : "pooled",
+             " ones are none; expected auto or false")});
+  }
+  for (const auto& [key, values] :
+       {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
+    if (o.standardise && !values->empty()) {
+      out.push_back(
+          {{key, "data.standardise"},
+           "standardised images take each pixel's own mean and deviation; "
+           "expected none"});
+    }
+  }
+}
+
+// What does not go with files.
+void check_image_folder(const data::DataOptions& o, Conflicts& out) {
+  const auto refuse = [&](bool given, const char* key, const char* message) {
+    if (given) {
+      out.push_back({{key, "data.name"}, message});
+    }
+  };
+  refuse(
+      o.subset > 0,
+      "data.subset",
+      "image-folder lists its files class after class, so the first of them are "
+      "of few classes; expected 0");
+  refuse(
+      o.pool > 0,
+      "data.pool",
+      "image-folder's images are decoded and cut for each batch, to "
+      "data.image_size; expected 0");
+  refuse(
+      o.standardise,
+      "data.standardise",
+      "image-folder's images are decoded and cut for each batch, so no pixel has "
+      "a mean of its own; expected false");
+  refuse(
+      o.on_device == "true",
+      "data.on_device",
+      "image-folder's images are files that the host decodes; expected auto "
+      "or false");
+}
+
 void check_data(const RunOptions& run, Conflicts& out) {
   const data::DataOptions& o = run.data;
   const auto channels =
@@ -154,14 +222,10 @@ void check_data(const RunOptions& run, Conflicts& out) {
          "false"});
   }
   if (o.name != "image-folder") {
+    check_images(o, out);
     return;
   }
-  if (o.on_device == "true") {
-    out.push_back(
-        {{"data.on_device", "data.name"},
-         "image-folder's images are files that the host decodes; expected auto "
-         "or false"});
-  }
+  check_image_folder(o, out);
   if (o.resize < o.image_size) {
     out.push_back(
         {{"data.resize", "data.image_size", "data.name"},

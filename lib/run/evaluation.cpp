@@ -1,5 +1,6 @@
 #include "run/evaluation.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 
 namespace abtrain::run {
@@ -88,7 +90,8 @@ Scores evaluate(
     std::int64_t batch_size,
     int group_size,
     const at::Device& device,
-    comm::Communicator& world) {
+    comm::Communicator& world,
+    double label_smoothing) {
   const at::NoGradGuard no_grad;
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t begin = images.images.size() * member / group_size;
@@ -106,9 +109,10 @@ Scores evaluate(
     }
     const at::Tensor labels = batch.labels.to(device);
     const at::Tensor logits =
-        model.forward(batch.images.to(device), false).to(at::kFloat);
+        model.forward(batch.images.to(device), false).to(at::kDouble);
     correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
-    loss.add_(at::cross_entropy_loss(logits, labels, {}, kSum));
+    loss.add_(at::cross_entropy_loss(
+        logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
     own.images += static_cast<double>(labels.size(0));
   }
   sums = sums.cpu();
@@ -136,6 +140,36 @@ Scores evaluate(
     scores.groups.push_back(tally.score());
   }
   return scores;
+}
+
+double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
+  const at::NoGradGuard no_grad;
+  std::function<at::Tensor(const at::Tensor&)> of;
+  double factor = 0;
+  if (options.name == "sgd") {
+    factor = options.weight_decay / 2;
+    of = [](const at::Tensor& x) { return x.square(); };
+  } else if (optim::is_adagrad(options)) {
+    factor = options.l1;
+    of = [](const at::Tensor& x) { return x.abs(); };
+  }
+  if (factor == 0) {
+    return 0;
+  }
+  at::Tensor sum;  // where the model is
+  const auto add = [&](const at::Tensor& tensor) {
+    const at::Tensor own = of(tensor.to(at::kDouble)).sum();
+    sum = sum.defined() ? sum + own : own;
+  };
+  for (const nn::NamedWeight& w : model.weights()) {
+    add(w.weight->merged());
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    if (p.decays || options.decay_all) {
+      add(*p.tensor);
+    }
+  }
+  return sum.defined() ? factor * sum.item<double>() : 0;
 }
 
 }  // namespace abtrain::run

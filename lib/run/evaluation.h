@@ -8,12 +8,13 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "nn/model.h"
+#include "optim/optim_options.h"
 
 namespace abtrain::run {
 
 struct Score {
   double accuracy = 0;  // 0..1
-  double loss = 0;      // mean cross-entropy
+  double loss = 0;      // mean cross-entropy, summed in double
 };
 
 struct Scores {
@@ -32,7 +33,7 @@ struct HeldOut {
 // Each group of `group_size` consecutive workers holds one model and shares
 // all of `images` out among its members; group_size == world.size() scores one
 // model. The same result on all workers; the host reads the device once.
-// Traffic: metrics.
+// `label_smoothing`: of the loss. Traffic: metrics.
 Scores evaluate(
     nn::Model& model,
     const HeldOut& images,
@@ -40,6 +41,13 @@ Scores evaluate(
     std::int64_t batch_size,
     int group_size,
     const at::Device& device,
-    comm::Communicator& world);
+    comm::Communicator& world,
+    double label_smoothing = 0);
+
+// What the optimizer adds to the mean loss that it minimises, over the weights
+// that decay: sgd weight_decay / 2 times the sum of their squares, the adagrads
+// l1 times that of their sizes, adamw nothing (its decay is decoupled). A
+// factored weight counts as the product of its factors.
+double penalty(const nn::Model& model, const optim::OptimizerOptions& options);
 
 }  // namespace abtrain::run

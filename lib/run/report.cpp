@@ -75,7 +75,7 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
     bytes_max = std::max(bytes_max, w.traffic.total());
     trained_max = std::max(trained_max, w.trained_parameters);
   }
-  return {
+  ordered_json summary = {
       {"name", options.name},
       {"method", options.method.name},
       {"model", options.model.name},
@@ -132,6 +132,10 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
       {"steps", result.steps},
       {"workers", options.workers},
       {"layers", layers_json(result.layers)}};
+  if (result.train_loss) {
+    summary["train_loss"] = *result.train_loss;
+  }
+  return summary;
 }
 
 std::string report_table(

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may differ: where and how fast a run is done, not what is learned.
-constexpr std::array<std::string_view, 18> kFree{
+constexpr std::array<std::string_view, 19> kFree{
     "name",
     "output",
     "workers",
@@ -38,7 +38,8 @@ constexpr std::array<std::string_view, 18> kFree{
     "checkpoint.every",
     "checkpoint.keep",
     "evaluate.every",
-    "evaluate.batch_size"};
+    "evaluate.batch_size",
+    "evaluate.train"};
 
 // With another number of workers groups and batches may change as well.
 constexpr std::array<std::string_view, 3> kFreeWithWorkers{

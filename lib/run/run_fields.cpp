@@ -63,6 +63,11 @@ Fields fields_of(EvaluateOptions& o) {
   f.duration(
       "every", o.every, at_least(0), "interval; 0: only when the run ends");
   f.integer("batch_size", o.batch_size, at_least(1), "images at a time");
+  f.flag(
+      "train",
+      o.train,
+      "train_loss too: the objective over all training images, weight decay of "
+      "sgd or l1 of the adagrads included (docs/report.md)");
   return f;
 }
 

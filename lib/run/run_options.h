@@ -39,6 +39,7 @@ struct CheckpointOptions {
 struct EvaluateOptions {
   Duration every = Duration::epochs(1);  // 0: only at the end
   std::int64_t batch_size = 500;
+  bool train = false;  // also the objective over the training images
 };
 
 struct RunOptions {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ namespace abtrain::run {
 struct TrainResult {
   std::unique_ptr<nn::Model> model;  // final; the same on every worker
   Score test;
+  std::optional<double> train_loss;  // with evaluate.train
   std::int64_t steps = 0;    // done
   bool stopped = false;      // on request: nothing else is set then
   bool saved = false;        // and a checkpoint holds all

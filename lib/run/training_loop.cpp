@@ -235,18 +235,21 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const double trained = last ? total_seconds_ : train_seconds();
   const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
   method_->merge_into(*merged_);
-  const auto score =
-      [&](nn::Model& model, const HeldOut& images, int group_size) {
-        const Autocast autocast(options_.train.precision, in_.device.type());
-        return evaluate(
-            model,
-            images,
-            augment_,
-            options_.evaluate.batch_size,
-            group_size,
-            in_.device,
-            *world_);
-      };
+  const auto score = [&](nn::Model& model,
+                         const HeldOut& images,
+                         int group_size,
+                         double label_smoothing = 0) {
+    const Autocast autocast(options_.train.precision, in_.device.type());
+    return evaluate(
+        model,
+        images,
+        augment_,
+        options_.evaluate.batch_size,
+        group_size,
+        in_.device,
+        *world_,
+        label_smoothing);
+  };
   const Score test = score(*merged_, test_images(in_), world_->size()).all;
   ordered_json fields = {
       {"accuracy", test.accuracy},
@@ -254,6 +257,16 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
       {"bytes_per_worker", meter_.training_bytes()},
       {"train_seconds", trained},
       {"final", last}};
+  if (options_.evaluate.train) {
+    const Score train = score(
+                            *merged_,
+                            training_images(in_),
+                            world_->size(),
+                            options_.train.label_smoothing)
+                            .all;
+    train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
+    fields["train_loss"] = *train_loss_;
+  }
   if (in_.validation.size() > 0) {
     const Score held =
         score(*merged_, validation_images(in_), world_->size()).all;
@@ -289,6 +302,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         fixed(100 * test.accuracy, 2),
         " %, loss ",
         fixed(test.loss, 4),
+        train_loss_ ? str(", train loss ", fixed(*train_loss_, 6))
+                    : std::string(),
         ", ",
         human_bytes(static_cast<double>(meter_.training_bytes())),
         " sent, ",
@@ -337,6 +352,7 @@ TrainResult Trainer::run() {
   TrainResult result;
   const WorkerFigures own_before = figures();
   result.test = evaluate_now(length_.steps, true);
+  result.train_loss = train_loss_;
   WorkerFigures own = own_before;
   own.seconds.evaluate = evaluate_seconds_;
   own.seconds.checkpoint = checkpoint_seconds_;

@@ -87,6 +87,7 @@ class Trainer {
   std::optional<CheckpointWriter> writer_;
   std::int64_t saved_at_ = -1;       // steps done at the last save or resume
   std::optional<double> validation_;  // accuracy of the last evaluation
+  std::optional<double> train_loss_;  // of the last evaluation
   double best_ = -1;                  // and the best one so far
 
   Stopwatch watch_;          // since the loop began

@@ -6,7 +6,9 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/std.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <set>
 
@@ -267,6 +269,78 @@ TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
   // The first images: an ankle boot (9) in both.
   EXPECT_EQ(set.train.labels[0].item<std::int64_t>(), 9);
   EXPECT_EQ(set.test.labels[0].item<std::int64_t>(), 9);
+}
+
+// Of image i all pixels are i + 1, of the first twenty; the label is i % 10.
+void write_steps(const std::string& folder, const std::string& part) {
+  std::fstream images(folder + "/" + part + "-images-idx3-ubyte");
+  std::fstream labels(folder + "/" + part + "-labels-idx1-ubyte");
+  images.seekp(16);
+  labels.seekp(8);
+  for (int i = 0; i < 20; ++i) {
+    images << std::string(784, static_cast<char>(i + 1));
+    labels.put(static_cast<char>(i % 10));
+  }
+}
+
+TEST(Dataset, SubsetPoolAndStandardise) {
+  const TempFolder root;
+  write_fashion(root.path());
+  write_steps(root.path(), "train");
+  write_steps(root.path(), "t10k");
+  DataOptions options{.name = "fashion-mnist", .root = root.path()};
+  options.subset = 12;
+  Dataset set = load_dataset(options);
+  EXPECT_EQ(
+      set.train.pixels.sizes(), (std::vector<std::int64_t>{12, 1, 28, 28}));
+  EXPECT_EQ(set.train.size(), 12);
+  EXPECT_EQ(set.train.pixels[11].min().item<int>(), 12);
+  EXPECT_EQ(set.train.labels[11].item<int>(), 1);
+  EXPECT_EQ(set.test.size(), 10'000);
+
+  options.pool = 7;
+  options.standardise = true;
+  set = load_dataset(options);
+  const DatasetShape shape = dataset_shape(options);
+  EXPECT_EQ(shape.train, 12);
+  EXPECT_EQ(shape.height, 7);
+  EXPECT_EQ(shape.width, 7);
+  EXPECT_EQ(set.height, 7);
+  EXPECT_EQ(set.width, 7);
+  EXPECT_FALSE(set.train.pixels.defined());
+  EXPECT_EQ(set.train.values.sizes(), (std::vector<std::int64_t>{12, 1, 7, 7}));
+  EXPECT_EQ(set.test.values[19].min().item<float>(), 20 / 255.0F);
+  // Of 1 .. 12 the mean is 6.5 and the variance (144 - 1) / 12; not of 1 .. 20.
+  EXPECT_NEAR(set.norm.mean.max().item<double>(), 6.5 / 255, 1e-8);
+  EXPECT_NEAR(
+      set.norm.std.min().item<double>(),
+      std::sqrt(143.0 / 12) / 255 + 1e-3,
+      1e-8);
+  const Images held = hold_out(set.train, 4, 1);
+  EXPECT_EQ(held.values.size(0), 4);
+  EXPECT_EQ(set.train.values.size(0), 8);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    // Pixels i + 1 have the label i % 10.
+    EXPECT_EQ(
+        std::lround(held.values[i].max().item<double>() * 255 - 1) % 10,
+        held.labels[i].item<std::int64_t>());
+  }
+}
+
+TEST(Dataset, RefusesASubsetOrAPoolThatDoesNotFit) {
+  for (const auto& wrong : std::vector<std::pair<DataOptions, std::string>>{
+           {{.subset = 60'001},
+            "data.subset: expected 0 .. 60000, all training "
+            "images of fashion-mnist, got 60001"},
+           {{.pool = 8},
+            "data.pool: expected a divisor of the 28 x 28 pixels of "
+            "fashion-mnist, got 8"},
+           {{.pool = 56}, "got 56"}}) {
+    expect_error(
+        [&] { dataset_shape(wrong.first); }, ErrorKind::Config, {wrong.second});
+    expect_error(
+        [&] { load_dataset(wrong.first); }, ErrorKind::Config, {wrong.second});
+  }
 }
 
 // Images whose label says which one they were.

@@ -150,6 +150,42 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:1:28: error: data.on_device: image-folder's images are files that "
       "the host decodes; expected auto or false"}},
+    {"subset_beyond_the_set",
+     "data: {name: cifar10, subset: 50001, validation: 50002}\n",
+     {},
+     {"c.yaml:1:23: error: data.subset: expected 0 .. 50000, all training images "
+      "of cifar10, got 50001",
+      "c.yaml:1:38: error: data.validation: expected less than data.subset "
+      "(50001), got 50002"}},
+    {"pool_that_divides_nothing",
+     "data: {pool: 7}\n",
+     {"data.name=cifar10"},
+     {"--set data.name=cifar10: error: data.pool: expected a divisor of the 32 x "
+      "32 pixels of cifar10, got 7"}},
+    {"pooled_on_device",
+     "data: {pool: 7, on_device: true}\n",
+     {},
+     {"c.yaml:1:17: error: data.on_device: images lie on a GPU as bytes, but "
+      "pooled ones are none; expected auto or false"}},
+    {"standardised_otherwise",
+     "data: {standardise: true, on_device: true, mean: [0.5], std: [1]}\n",
+     {},
+     {"c.yaml:1:27: error: data.on_device: images lie on a GPU as bytes, but "
+      "standardised ones are none; expected auto or false",
+      "c.yaml:1:44: error: data.mean: standardised images take each pixel's own "
+      "mean and deviation; expected none",
+      "c.yaml:1:57: error: data.std: standardised images take each pixel's own "
+      "mean and deviation; expected none"}},
+    {"files_cut_and_pooled",
+     "data: {name: image-folder, subset: 9, pool: 7, standardise: true}\n",
+     {},
+     {"c.yaml:1:28: error: data.subset: image-folder lists its files class after "
+      "class, so the first of them are of few classes; expected 0",
+      "c.yaml:1:39: error: data.pool: image-folder's images are decoded and cut "
+      "for each batch, to data.image_size; expected 0",
+      "c.yaml:1:48: error: data.standardise: image-folder's images are decoded "
+      "and cut for each batch, so no pixel has a mean of its own; expected "
+      "false"}},
     {"crop_scale_that_falls",
      "data: {name: image-folder, crop_scale: [0.9, 0.5]}\n",
      {},

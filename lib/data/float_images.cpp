@@ -1,0 +1,205 @@
+#include "data/float_images.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/random_box.h"
+
+namespace abtrain::data {
+namespace {
+
+constexpr double added_to_deviation = 1e-3;
+
+// Sizes of one image, in pixels.
+struct Size {
+  std::int64_t channels, height, width;
+  std::int64_t area() const {
+    return height * width;
+  }
+};
+
+// Out pixel (y, x) is source pixel (y + down, x + right), or its mirror
+// image's.
+struct Placement {
+  std::int64_t down = 0;
+  std::int64_t right = 0;
+  bool mirrored = false;
+};
+
+Placement draw_placement(Random& random, const ops::Augmentation& how) {
+  Placement place;
+  if (how.crop) {
+    const auto shift = [&] {
+      const auto shifts = static_cast<std::uint32_t>(2 * how.pad + 1);
+      return std::int64_t{random.below(shifts)} - how.pad;
+    };
+    place.down = shift();
+    place.right = shift();
+  }
+  place.mirrored = how.flip && random.coin();
+  return place;
+}
+
+// C x H x W to H x W x C.
+void write_image(
+    const float* from,
+    const float* mean,
+    const float* std,
+    const Size& size,
+    const Placement& place,
+    float* to) {
+  for (std::int64_t y = 0; y < size.height; ++y) {
+    const std::int64_t source_y = y + place.down;
+    const bool has_row = source_y >= 0 && source_y < size.height;
+    for (std::int64_t x = 0; x < size.width; ++x) {
+      const std::int64_t source_x =
+          (place.mirrored ? size.width - 1 - x : x) + place.right;
+      const bool has_pixel = has_row && source_x >= 0 && source_x < size.width;
+      const std::int64_t source = source_y * size.width + source_x;
+      const std::int64_t out = y * size.width + x;
+      for (std::int64_t c = 0; c < size.channels; ++c) {
+        const std::int64_t channel = c * size.area();
+        const float value = has_pixel ? from[channel + source] : 0.0f;
+        *to++ = (value - mean[channel + out]) / std[channel + out];
+      }
+    }
+  }
+}
+
+void erase_box(float* image, const Size& size, const Box& box) {
+  for (std::int64_t y = box.top; y < box.top + box.height; ++y) {
+    std::fill_n(
+        image + (y * size.width + box.left) * size.channels,
+        box.width * size.channels,
+        0.0f);
+  }
+}
+
+}  // namespace
+
+at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
+  const std::int64_t rows = side > 0 ? pixels.size(2) / side : 1;
+  const std::int64_t columns = side > 0 ? pixels.size(3) / side : 1;
+  const std::int64_t height = pixels.size(2) / rows;
+  const std::int64_t width = pixels.size(3) / columns;
+  const std::int64_t planes = pixels.size(0) * pixels.size(1);
+  at::Tensor values =
+      at::empty({pixels.size(0), pixels.size(1), height, width}, at::kFloat);
+  const auto* from = pixels.const_data_ptr<std::uint8_t>();
+  auto* to = values.mutable_data_ptr<float>();
+  // A whole number over another: rounded once.
+  const auto whole = static_cast<float>(255 * rows * columns);
+  std::vector<std::uint32_t> sums(static_cast<std::size_t>(width));
+  for (std::int64_t row = 0; row < planes * height; ++row) {
+    std::ranges::fill(sums, 0U);
+    for (std::int64_t y = 0; y < rows; ++y) {
+      for (std::uint32_t& sum : sums) {
+        for (std::int64_t x = 0; x < columns; ++x) {
+          sum += *from++;
+        }
+      }
+    }
+    for (const std::uint32_t sum : sums) {
+      *to++ = static_cast<float>(sum) / whole;
+    }
+  }
+  return values;
+}
+
+Norm standard_norm(const at::Tensor& values) {
+  constexpr std::int64_t piece = 1024;  // a copy in double, at a time
+  const auto count = static_cast<double>(values.size(0));
+  const auto mean_of = [&](const auto& term) {
+    at::Tensor sum =
+        at::zeros(values.sizes().slice(1), values.options().dtype(at::kDouble));
+    for (const at::Tensor& part : values.split(piece)) {
+      sum += term(part.to(at::kDouble)).sum(0);
+    }
+    return sum / count;
+  };
+  const at::Tensor mean = mean_of([](const at::Tensor& x) { return x; });
+  const at::Tensor variance =
+      mean_of([&](const at::Tensor& x) { return (x - mean).square(); });
+  at::Tensor std = variance.sqrt() + added_to_deviation;
+  std.masked_fill_(
+      at::amin(values, 0) == at::amax(values, 0),
+      std::numeric_limits<double>::infinity());
+  return {mean.to(at::kFloat), std.to(at::kFloat)};
+}
+
+Norm channel_norm(const Dataset& dataset) {
+  const auto of = [&](std::vector<float> values) {
+    const auto channels = static_cast<std::int64_t>(values.size());
+    return at::from_blob(values.data(), {channels, 1, 1}, at::kFloat)
+        .expand({channels, dataset.height, dataset.width})
+        .clone(at::MemoryFormat::Contiguous);
+  };
+  return {of(dataset.mean), of(dataset.std)};
+}
+
+Batch augment_values(
+    const Images& images,
+    const Norm& norm,
+    std::span<const std::int64_t> indices,
+    const ops::Augmentation& how,
+    bool page_locked) {
+  const at::Tensor& values = images.values;
+  const Size size{values.size(1), values.size(2), values.size(3)};
+  const std::int64_t numel = size.channels * size.area();
+  ABT_ASSERT(
+      norm.mean.defined() && norm.mean.sizes() == values.sizes().slice(1) &&
+          norm.std.sizes() == norm.mean.sizes(),
+      "images of ",
+      values.sizes(),
+      " have no mean and deviation for each pixel");
+  Batch batch = empty_batch(
+      static_cast<std::int64_t>(indices.size()),
+      size.channels,
+      size.height,
+      size.width,
+      at::TensorOptions(at::kFloat).pinned_memory(page_locked));
+  const auto* from = values.const_data_ptr<float>();
+  const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
+  const auto* mean = norm.mean.const_data_ptr<float>();
+  const auto* std = norm.std.const_data_ptr<float>();
+  auto* image = batch.images.mutable_data_ptr<float>();
+  auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
+  for (const std::int64_t index : indices) {
+    ABT_ASSERT(
+        index >= 0 && index < images.size(),
+        "example ",
+        index,
+        " of ",
+        images.size());
+    Random random(
+        how.seed,
+        RandomPurpose::Augment,
+        static_cast<std::uint32_t>(how.epoch),
+        static_cast<std::uint32_t>(index));
+    write_image(
+        from + index * numel,
+        mean,
+        std,
+        size,
+        draw_placement(random, how),
+        image);
+    if (how.erase > 0 && random.uniform() < how.erase) {
+      erase_box(image, size, draw_erased(random, size.height, size.width));
+    }
+    *label++ = from_labels[index];
+    image += numel;
+  }
+  return batch;
+}
+
+}  // namespace abtrain::data

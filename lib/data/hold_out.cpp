@@ -1,0 +1,49 @@
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "data/order.h"
+
+namespace abtrain::data {
+
+Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
+  const std::int64_t size = train.size();
+  ABT_CHECK(
+      count == 0 || (count > 0 && count < size),
+      Config,
+      "data.validation: expected 0 .. ",
+      size - 1,
+      " of the ",
+      with_commas(size),
+      " training images, got ",
+      with_commas(count));
+  std::vector<std::int64_t> order =
+      permutation(size, Random(seed, RandomPurpose::Validation));
+  const auto cut = order.end() - count;
+  // Ascending, so that each part is in the order of the files.
+  std::sort(order.begin(), cut);
+  std::sort(cut, order.end());
+  const auto take = [&](auto begin, auto end) {
+    const at::Tensor indices =
+        at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
+    const auto select = [&](const at::Tensor& all) {
+      return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
+    };
+    return Images{
+        select(train.pixels),
+        select(train.labels),
+        train.files,
+        select(train.places),
+        select(train.values)};
+  };
+  Images held = take(cut, order.end());
+  if (count > 0) {
+    train = take(order.begin(), cut);
+  }
+  return held;
+}
+
+}  // namespace abtrain::data
