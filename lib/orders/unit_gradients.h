@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "nn/example_gradients.h"
+
 namespace abtrain::orders {
 
 // Vectors are flat fp32, as the block of trained parameters.
@@ -22,6 +24,32 @@ class UnitGradients {
   add(const at::Tensor& vector, const at::Tensor& coefficients) const = 0;
   // Row k of size/2 x numbers becomes g_{2k} - g_{2k+1}.
   virtual void differences(const at::Tensor& rows) const = 0;
+};
+
+// Of a pass that was recorded; the gradients are not built.
+class RecordedGradients : public UnitGradients {
+ public:
+  explicit RecordedGradients(const nn::ExampleGradients& examples)
+      : examples_(examples) {}
+  std::int64_t size() const override {
+    return examples_.examples();
+  }
+  at::Tensor products() const override {
+    return examples_.products();
+  }
+  at::Tensor products(const at::Tensor& vector) const override {
+    return examples_.products(vector);
+  }
+  void add(const at::Tensor& vector, const at::Tensor& coefficients)
+      const override {
+    examples_.add(vector, coefficients);
+  }
+  void differences(const at::Tensor& rows) const override {
+    examples_.differences(rows);
+  }
+
+ private:
+  const nn::ExampleGradients& examples_;
 };
 
 // Built one by one: rows of a matrix.

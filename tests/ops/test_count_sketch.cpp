@@ -95,7 +95,7 @@ TEST(CountSketch, KeepsProductsInTheMean) {
 TEST(CountSketchErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(sketch_of(at::zeros({5}), 0), std::logic_error);
   EXPECT_THROW(
-      count_sketch(at::zeros({5}), at::zeros({6}), 1, at::zeros({2})),
+      count_sketch(at::zeros({5}), at::zeros({4}), 1, at::zeros({2})),
       std::logic_error);
 }
 

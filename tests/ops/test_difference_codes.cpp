@@ -83,7 +83,7 @@ TEST(DifferenceCodesErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(
       encode_difference(at::zeros({257}), {}, records), std::logic_error);
   EXPECT_THROW(
-      encode_difference(at::zeros({5}), at::zeros({6}), records),
+      encode_difference(at::zeros({5}), at::zeros({4}), records),
       std::logic_error);
   EXPECT_THROW(decode_differences(records, at::zeros({255})), std::logic_error);
 }

@@ -61,7 +61,7 @@ TEST(PairSigns, TiesTakePlusAndNaNMinus) {
 
 TEST(PairSignsErrors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(
-      pair_signs(at::zeros({4}), at::empty({2}, at::kChar)), std::logic_error);
+      pair_signs(at::zeros({2}), at::empty({2}, at::kChar)), std::logic_error);
   EXPECT_THROW(
       pair_signs(at::zeros({0}), at::empty({0}, at::kChar)), std::logic_error);
 }

@@ -1,0 +1,156 @@
+#include "orders/coordination.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "comm/meter.h"
+#include "comm/run_workers.h"
+
+namespace abtrain::orders {
+namespace {
+
+constexpr std::uint64_t kSeed = 3;
+
+at::Tensor randn(at::IntArrayRef sizes, std::uint64_t seed) {
+  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+// What a message of the row stands for, in the space of the wire.
+at::Tensor through(const DifferenceWire& wire, const at::Tensor& row) {
+  const at::Tensor message = at::empty(
+      {wire.elements()}, at::TensorOptions(wire.format().type));
+  wire.encode(row, {}, message);
+  return wire.decode(message).to(at::kDouble);
+}
+
+struct Case {
+  const char* wire;
+  int workers;
+  std::int64_t numel;
+  std::int64_t pairs;
+};
+
+class Decisions : public ::testing::TestWithParam<Case> {};
+
+// Against the sequential rule in float64 on all workers' differences; all
+// workers get the same signs, and the meter counts what difference_bytes() says.
+TEST_P(Decisions, AreThoseOfOneServer) {
+  const auto [name, workers, numel, pairs] = GetParam();
+  constexpr int kRounds = 5;
+  data::OrderOptions options;
+  options.name = "cd-grab";
+  options.wire = name;
+  options.sketch = 40;
+  const auto wire = make_wire(options, numel, kSeed);
+  std::vector<at::Tensor> rounds;
+  for (std::uint64_t r = 0; r < kRounds; ++r) {
+    rounds.push_back(randn({pairs, workers, numel}, r));
+  }
+  std::vector<int> exact;
+  at::Tensor sum;
+  for (const at::Tensor& round : rounds) {
+    const at::Tensor rows = round.view({-1, numel});
+    for (std::int64_t i = 0; i < rows.size(0); ++i) {
+      const at::Tensor row = through(*wire, rows[i]);
+      sum = sum.defined() ? sum : at::zeros_like(row);
+      exact.push_back(at::dot(sum, row).item<double>() <= 0 ? 1 : -1);
+      sum.add_(row, exact.back());
+    }
+  }
+  std::vector<std::vector<int>> signs(static_cast<std::size_t>(workers));
+  std::vector<at::Tensor> shares(static_cast<std::size_t>(workers));
+  comm::run_workers(workers, 60, [&](comm::Communicator& world) {
+    comm::TrafficMeter meter;
+    const auto group = comm::metered(world, "world", meter);
+    const auto own = static_cast<std::size_t>(world.rank());
+    Coordination coordination(
+        options, numel, pairs, kSeed, at::kCPU, group.get());
+    for (const at::Tensor& round : rounds) {
+      // The worker's buffer is used again for each round.
+      at::Tensor mine = round.select(1, world.rank()).clone();
+      if (pairs == 1) {
+        const at::Tensor other = at::ones_like(mine[0]);
+        coordination.send(mine[0] + other, other);
+      } else {
+        coordination.send(mine);
+      }
+      mine.zero_();
+      coordination.advance();
+    }
+    coordination.finish();
+    coordination.signs().take(true, [&](const std::vector<int>& some) {
+      signs[own].insert(signs[own].end(), some.begin(), some.end());
+    });
+    shares[own] = coordination.sum().clone();
+    EXPECT_EQ(
+        meter.of(comm::Purpose::Orders).bytes,
+        kRounds *
+            difference_bytes(options, numel, pairs, workers, world.rank()));
+    EXPECT_EQ(meter.training_bytes(), meter.of(comm::Purpose::Orders).bytes);
+  });
+  for (const auto& each : signs) {
+    EXPECT_EQ(each, exact);
+  }
+  const at::Tensor together = at::cat(shares).to(at::kDouble);
+  EXPECT_LT((together - sum).abs().max().item<double>(), 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfWires,
+    Decisions,
+    ::testing::Values(
+        Case{"fp32", 1, 50, 1},
+        Case{"fp32", 2, 2, 1},
+        Case{"fp32", 3, 1000, 1},
+        Case{"fp32", 5, 999, 40},  // two runs of rows
+        Case{"int8", 2, 100, 1},   // one worker has no share
+        Case{"int8", 4, 5000, 1},
+        Case{"int8", 3, 3000, 4},
+        Case{"sketch", 4, 5000, 1},
+        Case{"sketch", 3, 3000, 2}),
+    [](const auto& test) {
+      return str(
+          test.param.wire, "_", test.param.workers, "_", test.param.numel, "_",
+          test.param.pairs);
+    });
+
+TEST(DifferenceBytes, AreAMessageLessTheOwnShareAndTheProducts) {
+  data::OrderOptions options;
+  // A quarter stays; 10 products in an all-reduce of chunks of 2, 3, 2, 3.
+  EXPECT_EQ(difference_bytes(options, 1000, 1, 4, 0), 3000 + (8 + 6) * 4);
+  EXPECT_EQ(difference_bytes(options, 1000, 1, 4, 1), 3000 + (7 + 9) * 4);
+  options.wire = "int8";
+  EXPECT_EQ(difference_bytes(options, 1024, 1, 4, 0), 3 * 260 + 56);
+  options.wire = "sketch";
+  options.sketch = 128;
+  EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 4, 0), 3 * 128 + 56);
+  EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 1, 0), 0);
+}
+
+TEST(Coordination, BeginsAnewAfterReset) {
+  Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr);
+  const at::Tensor row = at::ones({4});
+  one.send(row, {});
+  one.send(row, {});
+  one.reset();
+  EXPECT_EQ(one.sum().abs().sum().item<double>(), 0);
+  one.send(row, {});
+  std::vector<int> signs;
+  one.signs().take(true, [&](const std::vector<int>& some) {
+    signs.insert(signs.end(), some.begin(), some.end());
+  });
+  EXPECT_EQ(signs, (std::vector<int>{1, -1, 1}));
+}
+
+}  // namespace
+}  // namespace abtrain::orders
