@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/example_map.h"
 #include "nn/model.h"
 #include "nn/tape.h"
 
@@ -28,16 +29,14 @@ class ExampleGradients {
  public:
   static constexpr std::int64_t kScratch = std::int64_t{64} << 20;
 
-  // After the backward pass. `trained`: the parameters that count. Works in
-  // pieces of `scratch` bytes, or of one pair of examples or one channel. Throws
-  // std::logic_error where a parameter is not on the tape exactly once.
+  // After the backward pass. `trained`: the parameters that count. Keeps up to
+  // `scratch` bytes of built gradients and works in pieces of as many, or of
+  // one pair of examples or one channel. Throws std::logic_error where a
+  // parameter is not on the tape exactly once.
   ExampleGradients(
       const Tape& tape,
       const std::vector<Placed>& trained,
       std::int64_t scratch = kScratch);
-  ~ExampleGradients();
-  ExampleGradients(const ExampleGradients&) = delete;
-  ExampleGradients& operator=(const ExampleGradients&) = delete;
 
   std::int64_t examples() const {
     return examples_;
@@ -46,19 +45,14 @@ class ExampleGradients {
   at::Tensor products() const;
   // <vector, g_i>, B.
   at::Tensor products(const at::Tensor& vector) const;
-  // vector += sum_i coefficients_i g_i.
+  // vector += sum_i coefficients_i g_i; of the same type.
   void add(const at::Tensor& vector, const at::Tensor& coefficients) const;
   // Row k of B/2 x numbers becomes g_{2k} - g_{2k+1}; B is even.
   void differences(const at::Tensor& rows) const;
 
  private:
-  class Map;
-
-  at::Tensor zeros(at::IntArrayRef sizes) const;
-
-  std::int64_t scratch_;
   std::int64_t examples_ = 0;
-  std::vector<Map> maps_;
+  std::vector<ExampleMap> maps_;
 };
 
 // True if all parameters of the model are weights and biases of Linear and

@@ -38,9 +38,9 @@ class Tape {
   void clear() {
     maps_.clear();
   }
-  // Of `map` the weight, bias, input, stride and padding. `output` is what the map
-  // computed, not a view: of a view that is then written in place a hook would
-  // never be called.
+  // Of `map` the weight, bias, input, stride and padding. `output` is what the
+  // map computed, not a view: of a view that is then written in place a hook
+  // would never be called.
   void record(LinearMap map, const at::Tensor& output);
 
  private:

@@ -3,114 +3,30 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/equal.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mv.h>
-#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "base/text.h"
+#include "examples.h"
 #include "factored_model.h"
 #include "nn/linear.h"
-#include "nn/norm.h"
 
 namespace abtrain::nn {
 namespace {
 
-// The model's tensors that require gradients, one after another.
-std::vector<Placed> placed(Model& model) {
-  std::vector<Placed> result;
-  std::int64_t offset = 5;  // numbers of nobody's
-  const auto place = [&](const at::Tensor& tensor) {
-    if (tensor.defined() && tensor.requires_grad()) {
-      result.push_back({tensor, offset});
-      offset += tensor.numel() + 3;
-    }
-  };
-  for (const NamedWeight& w : model.weights()) {
-    place(w.weight->dense);
-    place(w.weight->inner);
-    place(w.weight->outer);
-  }
-  for (const NamedParameter& p : model.parameters()) {
-    place(*p.tensor);
-  }
-  return result;
-}
-
-std::int64_t numel(const std::vector<Placed>& trained) {
-  return trained.back().offset + trained.back().tensor.numel() + 2;
-}
-
-enum class Trained { Inner, Outer };
-
-// In `type`, trained: of factored weights one factor.
-void prepare(Model& model, at::ScalarType type, Trained factor) {
-  const auto set = [&](at::Tensor& tensor, bool trained) {
-    if (tensor.defined()) {
-      tensor = tensor.detach().to(type).set_requires_grad(trained);
-    }
-  };
-  for (const NamedWeight& w : model.weights()) {
-    set(w.weight->dense, true);
-    set(w.weight->inner, factor == Trained::Inner);
-    set(w.weight->outer, factor == Trained::Outer);
-  }
-  for (const NamedParameter& p : model.parameters()) {
-    set(*p.tensor, true);
-    // Fresh biases are zero.
-    p.tensor->detach().copy_(at::randn(p.tensor->sizes()) * 0.1);
-  }
-}
-
-at::Tensor loss_of(
-    Model& model,
-    const at::Tensor& images,
-    const at::Tensor& labels,
-    Tape* tape = nullptr) {
-  const at::Tensor logits = model.forward(images, true, tape);
-  return at::cross_entropy_loss(
-      logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits,
-      labels);
-}
-
-// Row i: example i's gradient of the mean loss, by a pass of its own.
-at::Tensor reference(
-    Model& model,
-    const std::vector<Placed>& trained,
-    const at::Tensor& images,
-    const at::Tensor& labels) {
-  const std::int64_t batch = images.size(0);
-  const at::Tensor rows = at::zeros(
-      {batch, numel(trained)},
-      trained.front().tensor.options().requires_grad(false));
-  for (std::int64_t i = 0; i < batch; ++i) {
-    for (const Placed& p : trained) {
-      p.tensor.mutable_grad().reset();
-    }
-    (loss_of(model, images.narrow(0, i, 1), labels.narrow(0, i, 1)) /
-     static_cast<double>(batch))
-        .backward();
-    for (const Placed& p : trained) {
-      const at::Tensor row = rows[i];
-      row.as_strided(
-             p.tensor.sizes(),
-             p.tensor.strides(),
-             row.storage_offset() + p.offset)
-          .copy_(p.tensor.grad());
-    }
-  }
-  return rows;
-}
+using testing::family;
+using testing::Layers;
+using testing::loss_of;
+using testing::numel;
+using testing::of_layers;
+using testing::placed;
+using testing::prepare;
+using testing::reference;
+using testing::Trained;
 
 double error(const at::Tensor& got, const at::Tensor& want) {
   EXPECT_EQ(got.sizes(), want.sizes());
@@ -183,36 +99,11 @@ void check(
   }
 }
 
-std::unique_ptr<Model> family(
-    const std::string& name, const InputShape& shape, double width = 1) {
-  ModelOptions options;
-  options.name = name;
-  options.width = width;
-  options.hidden = {9, 7};
-  options.channels = {4, 6};
-  auto model = make_model(options, shape);
-  model->initialise("kaiming", 1);
-  return model;
-}
-
 void factor(Model& model, std::int64_t rank) {
   for (const NamedWeight& w : factorable_weights(model, {"default"})) {
     testing::factor_weight(w, std::min(rank, w.weight->n()));
   }
 }
-
-std::unique_ptr<Model> of_layers(
-    std::vector<std::pair<std::string, std::unique_ptr<Layer>>> layers) {
-  auto all = std::make_unique<Sequential>();
-  for (auto& [name, layer] : layers) {
-    all->add(name, std::move(layer));
-  }
-  auto model = std::make_unique<Model>(Architecture{std::move(all), {}});
-  model->initialise("kaiming", 1);
-  return model;
-}
-
-using Layers = std::vector<std::pair<std::string, std::unique_ptr<Layer>>>;
 
 // Linear layers with in-place ReLUs on B x T x 6, then the mean of the tokens.
 std::unique_ptr<Model> token_model() {
@@ -222,8 +113,9 @@ std::unique_ptr<Model> token_model() {
   layers.emplace_back("fc2", std::make_unique<Linear>(8, 5, false));
   layers.emplace_back("relu2", relu());
   layers.emplace_back(
-      "mean",
-      std::make_unique<Function>([](const at::Tensor& x) { return x.mean(1); }));
+      "mean", std::make_unique<Function>([](const at::Tensor& x) {
+        return x.mean(1);
+      }));
   layers.emplace_back("fc3", std::make_unique<Linear>(5, 3));
   return of_layers(std::move(layers));
 }
@@ -398,105 +290,6 @@ TEST(ExampleGradients, WantEachParameterOnce) {
   tape.clear();
   loss_of(*model, images, labels, &tape).backward();
   EXPECT_EQ(ExampleGradients(tape, trained).examples(), 2);
-}
-
-// A hook on an output must see the gradient before what is done to it in place.
-TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
-  const auto check_layer = [](Layer& layer, const at::Tensor& x) {
-    Tape tape;
-    at::Tensor y = layer.forward(x, {true, {}, &tape});
-    const at::Tensor before = y.detach().clone();
-    const at::Tensor factors = at::randn(y.sizes());
-    (at::relu_(y) * factors).sum().backward();
-    const at::Tensor want = factors * before.gt(0);
-    const at::Tensor got = *tape.maps().back().gradient;
-    if (before.dim() == 4 && got.dim() == 2) {
-      EXPECT_TRUE(at::equal(
-          got, want.permute({0, 2, 3, 1}).reshape(got.sizes())));
-    } else {
-      EXPECT_TRUE(at::equal(got, want.reshape(got.sizes())));
-    }
-  };
-  class Train : public Visitor {
-   public:
-    explicit Train(std::int64_t rank) : rank_(rank) {}
-    void weight(
-        const std::string&, Weight& w, const Init&) override {
-      if (rank_ > 0) {
-        w.set_factors({at::randn({w.m(), rank_}), at::randn({rank_, w.n()})});
-        w.inner.requires_grad_();
-        w.outer.requires_grad_();
-      } else {
-        w.set_dense(at::randn(w.sizes()).requires_grad_());
-      }
-    }
-    void parameter(
-        const std::string&, at::Tensor& tensor, bool, const Init&) override {
-      tensor.requires_grad_();
-    }
-    void buffer(const std::string&, at::Tensor&) override {}
-
-   private:
-    std::int64_t rank_;
-  };
-  for (const std::int64_t rank : {0, 2}) {
-    for (const bool bias : {false, true}) {
-      Train train(rank);
-      Linear linear(6, 4, bias);
-      linear.visit("", train);
-      check_layer(linear, at::randn({3, 6}));
-      check_layer(linear, at::randn({3, 5, 6}));
-      Conv2d conv(2, 4, {.bias = bias});
-      conv.visit("", train);
-      check_layer(conv, at::randn({3, 2, 5, 5}));
-      Conv2d head(
-          2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
-      head.visit("", train);
-      check_layer(head, at::randn({3, 2, 1, 1}));
-      check_layer(head, at::randn({3, 2, 2, 2}));
-    }
-  }
-}
-
-// With a tape a dense model does what it does without; and a pass in which
-// nothing is trained leaves nothing behind.
-TEST(Tapes, ChangeNothing) {
-  for (const char* name : {"mlp", "lenet5", "vgg11"}) {
-    const auto model = family(name, {3, 32, 32, 3}, 0.05);
-    prepare(*model, at::kFloat, Trained::Inner);
-    const at::Tensor images = at::randn({4, 3, 32, 32});
-    Tape tape;
-    const at::Tensor taped = model->forward(images, true, &tape);
-    EXPECT_FALSE(tape.maps().empty());
-    EXPECT_TRUE(at::equal(taped, model->forward(images, true)));
-    tape.clear();
-    const at::NoGradGuard no_grad;
-    EXPECT_TRUE(at::equal(taped, model->forward(images, true, &tape)));
-    EXPECT_TRUE(tape.maps().empty());
-  }
-}
-
-TEST(Models, HaveExampleGradientsOrMixExamples) {
-  const auto has = [](const char* name) {
-    return has_example_gradients(*family(name, {3, 32, 32, 3}, 0.05));
-  };
-  const auto mixes = [](const char* name) {
-    return mixes_examples(*family(name, {3, 32, 32, 3}, 0.05));
-  };
-  for (const char* name : {"softmax", "mlp", "lenet5", "cnn", "vgg11"}) {
-    EXPECT_TRUE(has(name)) << name;
-    EXPECT_FALSE(mixes(name)) << name;
-  }
-  EXPECT_FALSE(has("vit-tiny"));
-  EXPECT_FALSE(mixes("vit-tiny"));
-  for (const char* name : {"vgg11-small", "resnet18"}) {
-    EXPECT_FALSE(has(name)) << name;
-    EXPECT_TRUE(mixes(name)) << name;
-  }
-  Layers grouped;
-  grouped.emplace_back(
-      "conv", std::make_unique<Conv2d>(4, 4, ConvOptions{.groups = 2}));
-  EXPECT_FALSE(has_example_gradients(*of_layers(std::move(grouped))));
 }
 
 }  // namespace
