@@ -18,6 +18,8 @@
 
 namespace abtrain::nn {
 
+class Tape;
+
 // What a layer shows of itself. Names are PyTorch's ("features.0.weight").
 class Visitor {
  public:
@@ -39,6 +41,7 @@ class Visitor {
 struct Pass {
   bool training = false;
   at::Generator random;  // of dropout; only needed where something is dropped
+  Tape* tape = nullptr;  // where Linear and conv layers leave what they did
 };
 
 class Layer {

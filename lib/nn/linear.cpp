@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "nn/tape.h"
+
 namespace abtrain::nn {
 
 Linear::Linear(
@@ -20,14 +22,19 @@ Linear::Linear(
   }
 }
 
-at::Tensor Linear::forward(const at::Tensor& input, const Pass&) {
+at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
   if (!weight_.is_factored()) {
-    return at::linear(input, weight_.dense, bias_);
+    return linear(input, weight_.dense, bias_, pass.tape);
   }
-  if (weight_.product_is_cheaper(input.numel() / input.size(-1))) {
+  if (pass.tape == nullptr &&
+      weight_.product_is_cheaper(input.numel() / input.size(-1))) {
     return at::linear(input, weight_.merged(), bias_);
   }
-  return at::linear(at::linear(input, weight_.inner), weight_.outer, bias_);
+  return linear(
+      linear(input, weight_.inner, {}, pass.tape),
+      weight_.outer,
+      bias_,
+      pass.tape);
 }
 
 void Linear::visit(const std::string& prefix, Visitor& visitor) {
@@ -59,7 +66,8 @@ std::int64_t Conv2d::output_side(std::int64_t side) const {
 at::Tensor Conv2d::convolve(
     const at::Tensor& input,
     const at::Tensor& weight,
-    const at::Tensor& bias) const {
+    const at::Tensor& bias,
+    Tape* tape) const {
   at::Tensor x = input;
   if (options_.grows_input) {
     const std::int64_t height = input.size(2);
@@ -67,9 +75,12 @@ at::Tensor Conv2d::convolve(
     if (height == 1 && width == 1) {
       // Every pixel of the grown image is the one there is: the kernel's sum
       // does it, with 1/49 of the work for a kernel of 7 x 7.
-      return at::linear(input.flatten(1), weight.sum({2, 3}), bias)
-          .unsqueeze(2)
-          .unsqueeze(3);
+      const at::Tensor pixels = input.flatten(1);
+      const at::Tensor output = at::linear(pixels, weight.sum({2, 3}), bias);
+      if (tape != nullptr) {
+        tape->record({.weight = weight, .bias = bias, .input = pixels}, output);
+      }
+      return output.unsqueeze(2).unsqueeze(3);
     }
     if (height < options_.kernel || width < options_.kernel) {
       x = at::adaptive_avg_pool2d(
@@ -78,7 +89,7 @@ at::Tensor Conv2d::convolve(
            std::max(width, options_.kernel)});
     }
   }
-  return at::conv2d(
+  const at::Tensor output = at::conv2d(
       x,
       weight,
       bias,
@@ -86,22 +97,32 @@ at::Tensor Conv2d::convolve(
       at::IntArrayRef({options_.padding, options_.padding}),
       at::IntArrayRef({1, 1}),
       options_.groups);
+  if (tape != nullptr && options_.groups == 1) {
+    tape->record(
+        {.weight = weight,
+         .bias = bias,
+         .input = x,
+         .stride = options_.stride,
+         .padding = options_.padding},
+        output);
+  }
+  return output;
 }
 
-at::Tensor Conv2d::forward(const at::Tensor& input, const Pass&) {
+at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
   if (!weight_.is_factored()) {
-    return convolve(input, weight_.dense, bias_);
+    return convolve(input, weight_.dense, bias_, pass.tape);
   }
   const std::int64_t pixels = input.size(0) * output_side(input.size(2)) *
       output_side(input.size(3));
-  if (weight_.product_is_cheaper(pixels)) {
-    return convolve(input, weight_.merged(), bias_);
+  if (pass.tape == nullptr && weight_.product_is_cheaper(pixels)) {
+    return convolve(input, weight_.merged(), bias_, nullptr);
   }
   // The outer factor is a 1x1 convolution: in channels-last memory that is a
   // matrix product over the channels.
   const at::Tensor inner =
-      convolve(input, weight_.inner, {}).permute({0, 2, 3, 1});
-  return at::linear(inner, weight_.outer, bias_).permute({0, 3, 1, 2});
+      convolve(input, weight_.inner, {}, pass.tape).permute({0, 2, 3, 1});
+  return linear(inner, weight_.outer, bias_, pass.tape).permute({0, 3, 1, 2});
 }
 
 void Conv2d::visit(const std::string& prefix, Visitor& visitor) {

@@ -48,7 +48,8 @@ class Conv2d : public Layer {
   at::Tensor convolve(
       const at::Tensor& input,
       const at::Tensor& weight,
-      const at::Tensor& bias) const;
+      const at::Tensor& bias,
+      Tape* tape) const;
 
   ConvOptions options_;
   Weight weight_;

@@ -43,9 +43,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   // Logits, B x classes. A model that drops anything in training needs
-  // seed_dropout first.
-  at::Tensor forward(const at::Tensor& images, bool training) {
-    return layers_->forward(images, {training, generator_});
+  // seed_dropout first. A tape records the pass (nn/tape.h).
+  at::Tensor forward(
+      const at::Tensor& images, bool training, Tape* tape = nullptr) {
+    return layers_->forward(images, {training, generator_, tape});
   }
   // What is dropped from now on follows from this number, on the device where
   // the model is.

@@ -1,0 +1,147 @@
+#include "nn/example_gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+// Finds the places of parameters, each once.
+class Places {
+ public:
+  explicit Places(const std::vector<Placed>& trained)
+      : trained_(trained), found_(trained.size(), false) {}
+
+  std::optional<Place> find(const at::Tensor& tensor) {
+    for (std::size_t i = 0; i < trained_.size(); ++i) {
+      const Placed& placed = trained_[i];
+      if (tensor.defined() && placed.tensor.is_same(tensor)) {
+        ABT_ASSERT(!found_[i], "parameter ", i, " is used twice in a pass");
+        found_[i] = true;
+        return Place{
+            tensor.sizes().vec(), tensor.strides().vec(), placed.offset};
+      }
+    }
+    return {};
+  }
+  void expect_all_found() const {
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      ABT_ASSERT(found_[i], "parameter ", i, " is not on the tape");
+    }
+  }
+
+ private:
+  const std::vector<Placed>& trained_;
+  std::vector<bool> found_;
+};
+
+void expect_flat(const at::Tensor& vector) {
+  ABT_ASSERT(
+      vector.dim() == 1 && vector.is_contiguous(),
+      "not a flat vector: ",
+      vector.sizes());
+}
+
+}  // namespace
+
+ExampleGradients::ExampleGradients(
+    const Tape& tape,
+    const std::vector<Placed>& trained,
+    std::int64_t scratch) {
+  const at::NoGradGuard no_grad;
+  Places places(trained);
+  std::int64_t budget = scratch;
+  for (const LinearMap& map : tape.maps()) {
+    auto weight = places.find(map.weight);
+    auto bias = places.find(map.bias);
+    if (weight || bias) {
+      ABT_ASSERT(
+          maps_.empty() || map.examples == examples_,
+          "maps of ",
+          examples_,
+          " and ",
+          map.examples,
+          " examples on a tape");
+      examples_ = map.examples;
+      maps_.emplace_back(
+          map, std::move(weight), std::move(bias), scratch, budget);
+    }
+  }
+  places.expect_all_found();
+  ABT_ASSERT(!maps_.empty(), "gradients of no parameters");
+}
+
+at::Tensor ExampleGradients::products() const {
+  const at::NoGradGuard no_grad;
+  at::Tensor sums = at::zeros({examples_, examples_}, maps_.front().options());
+  for (const ExampleMap& map : maps_) {
+    map.add_products(sums);
+  }
+  return sums;
+}
+
+at::Tensor ExampleGradients::products(const at::Tensor& vector) const {
+  const at::NoGradGuard no_grad;
+  expect_flat(vector);
+  at::Tensor sums = at::zeros({examples_}, maps_.front().options());
+  for (const ExampleMap& map : maps_) {
+    map.add_products(sums, vector);
+  }
+  return sums;
+}
+
+void ExampleGradients::add(
+    const at::Tensor& vector, const at::Tensor& coefficients) const {
+  const at::NoGradGuard no_grad;
+  expect_flat(vector);
+  ABT_ASSERT(
+      coefficients.numel() == examples_,
+      coefficients.numel(),
+      " coefficients for ",
+      examples_,
+      " examples");
+  for (const ExampleMap& map : maps_) {
+    map.add(vector, coefficients);
+  }
+}
+
+void ExampleGradients::differences(const at::Tensor& rows) const {
+  const at::NoGradGuard no_grad;
+  ABT_ASSERT(
+      examples_ % 2 == 0 && rows.dim() == 2 && rows.size(0) == examples_ / 2 &&
+          rows.stride(1) == 1,
+      "differences of ",
+      examples_,
+      " examples as ",
+      rows.sizes());
+  for (const ExampleMap& map : maps_) {
+    map.differences(rows);
+  }
+}
+
+bool has_example_gradients(const Model& model) {
+  std::set<std::string> biases;
+  for (const NamedWeight& w : model.weights()) {
+    if (w.weight->is_fixed()) {
+      return false;
+    }
+    biases.insert(w.layer + ".bias");
+  }
+  return std::ranges::all_of(
+      model.parameters(),
+      [&](const NamedParameter& p) { return biases.contains(p.name); });
+}
+
+bool mixes_examples(const Model& model) {
+  return !model.buffers().empty();
+}
+
+}  // namespace abtrain::nn

@@ -1,0 +1,94 @@
+// One linear map of a tape, and what it adds to the inner products and sums of
+// its examples' gradients (nn/example_gradients.h, whose methods have the same
+// names).
+//
+// At each of an example's T positions outputs = W inputs + b, W: O x K. The K
+// of a convolution are its channels and their kernels' pixels, its positions
+// the output's pixels; tokens are positions too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nn/tape.h"
+
+namespace abtrain::nn {
+
+// A trained tensor in flat vectors.
+struct Place {
+  std::vector<std::int64_t> sizes, strides;
+  std::int64_t offset = 0;
+
+  at::Tensor in(const at::Tensor& vector) const;
+  // In `count` rows from `first` on.
+  at::Tensor in(
+      const at::Tensor& rows, std::int64_t first, std::int64_t count) const;
+};
+
+class ExampleMap {
+ public:
+  // Works in pieces of `scratch` bytes; takes from `budget` what it keeps.
+  ExampleMap(
+      const LinearMap& map,
+      std::optional<Place> weight,
+      std::optional<Place> bias,
+      std::int64_t scratch,
+      std::int64_t& budget);
+
+  at::TensorOptions options() const {
+    return gradient_.options();
+  }
+  void add_products(const at::Tensor& sums) const;
+  void add_products(const at::Tensor& sums, const at::Tensor& vector) const;
+  void add(const at::Tensor& vector, const at::Tensor& coefficients) const;
+  void differences(const at::Tensor& rows) const;
+
+ private:
+  // How the weight's gradients are multiplied with each other: by the inner
+  // products of all positions' inputs and output gradients, built and kept, or
+  // built a few channels at a time.
+  enum class Way { Positions, Kept, Channels };
+  Way choose(std::int64_t budget) const;
+
+  std::int64_t examples() const {
+    return gradient_.size(0);
+  }
+  std::int64_t positions() const {
+    return gradient_.size(1);
+  }
+  std::int64_t outputs() const {
+    return gradient_.size(2);
+  }
+  std::int64_t pixels() const;  // of the kernel
+  std::int64_t input_width() const;  // K
+  std::int64_t bytes_to_keep() const;
+  double element_size() const;
+  // How many of so many numbers each make up the scratch; at least one.
+  std::int64_t pieces(std::int64_t numbers) const;
+
+  at::Tensor unfolded(const at::Tensor& input) const;
+  at::Tensor as_weight(const at::Tensor& matrix) const;
+  at::Tensor built() const;
+  at::Tensor weight_products_by_positions() const;
+  void add_weight_products_by_channels(const at::Tensor& sums) const;
+  at::Tensor outputs_of(const at::Tensor& weight) const;
+  void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const;
+
+  std::optional<Place> weight_, bias_;
+  at::Tensor input_;     // B x T x K; of a convolution B x I x H x W
+  at::Tensor gradient_;  // of the outputs, B x T x O
+  bool is_conv_ = false;
+  // A convolution of images of one colour each: W, O x I, is the sum of the
+  // kernel's pixels, which have equal gradients.
+  bool has_equal_pixels_ = false;
+  std::int64_t stride_, padding_;
+  std::vector<std::int64_t> output_sides_;  // of a convolution
+  std::int64_t scratch_;
+  Way way_ = Way::Positions;
+  at::Tensor kept_;  // the weight's gradients, B x O x K
+};
+
+}  // namespace abtrain::nn

@@ -1,0 +1,58 @@
+#include "nn/tape.h"
+
+#include <ATen/ops/linear.h>
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::nn {
+
+void Tape::record(LinearMap map, const at::Tensor& output) {
+  const auto is_trained = [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.requires_grad();
+  };
+  map.examples = map.input.size(0);
+  if (is_trained(map.weight)) {
+    ABT_ASSERT(map.weight.is_leaf(), "a tape takes parameters, not products");
+    map.input = map.input.detach();
+  } else {
+    map.weight.reset();
+    map.input.reset();
+  }
+  if (!is_trained(map.bias)) {
+    map.bias.reset();
+  }
+  if (!output.requires_grad() ||
+      !(map.weight.defined() || map.bias.defined())) {
+    return;
+  }
+  ABT_ASSERT(!output.is_view(), "a tape cannot follow a view");
+  map.gradient = std::make_shared<at::Tensor>();
+  output.register_hook([gradient = map.gradient](const at::Tensor& found) {
+    *gradient = found.detach();
+  });
+  maps_.push_back(std::move(map));
+}
+
+at::Tensor linear(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const at::Tensor& bias,
+    Tape* tape) {
+  if (tape == nullptr) {
+    return at::linear(input, weight, bias);
+  }
+  // Of more dimensions its result could be a view.
+  const at::Tensor rows = input.flatten(0, -2);
+  const at::Tensor output = at::linear(rows, weight, bias);
+  tape->record({.weight = weight, .bias = bias, .input = input}, output);
+  if (input.dim() == 2) {
+    return output;
+  }
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.back() = output.size(1);
+  return output.view(sizes);
+}
+
+}  // namespace abtrain::nn

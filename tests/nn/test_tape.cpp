@@ -1,0 +1,123 @@
+// What a tape sees of a pass.
+#include "nn/tape.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <gtest/gtest.h>
+
+#include "examples.h"
+#include "nn/linear.h"
+
+namespace abtrain::nn {
+namespace {
+
+using testing::family;
+using testing::Layers;
+using testing::of_layers;
+using testing::prepare;
+using testing::Trained;
+
+// A hook on an output must see the gradient before what is done to it in place.
+TEST(Tapes, SeeGradientsBeforeAReluInPlace) {
+  const auto check_layer = [](Layer& layer, const at::Tensor& x) {
+    Tape tape;
+    at::Tensor y = layer.forward(x, {true, {}, &tape});
+    const at::Tensor before = y.detach().clone();
+    const at::Tensor factors = at::randn(y.sizes());
+    (at::relu_(y) * factors).sum().backward();
+    const at::Tensor want = factors * before.gt(0);
+    const at::Tensor got = *tape.maps().back().gradient;
+    if (before.dim() == 4 && got.dim() == 2) {
+      EXPECT_TRUE(at::equal(
+          got, want.permute({0, 2, 3, 1}).reshape(got.sizes())));
+    } else {
+      EXPECT_TRUE(at::equal(got, want.reshape(got.sizes())));
+    }
+  };
+  class Train : public Visitor {
+   public:
+    explicit Train(std::int64_t rank) : rank_(rank) {}
+    void weight(
+        const std::string&, Weight& w, const Init&) override {
+      if (rank_ > 0) {
+        w.set_factors({at::randn({w.m(), rank_}), at::randn({rank_, w.n()})});
+        w.inner.requires_grad_();
+        w.outer.requires_grad_();
+      } else {
+        w.set_dense(at::randn(w.sizes()).requires_grad_());
+      }
+    }
+    void parameter(
+        const std::string&, at::Tensor& tensor, bool, const Init&) override {
+      tensor.requires_grad_();
+    }
+    void buffer(const std::string&, at::Tensor&) override {}
+
+   private:
+    std::int64_t rank_;
+  };
+  for (const std::int64_t rank : {0, 2}) {
+    for (const bool bias : {false, true}) {
+      Train train(rank);
+      Linear linear(6, 4, bias);
+      linear.visit("", train);
+      check_layer(linear, at::randn({3, 6}));
+      check_layer(linear, at::randn({3, 5, 6}));
+      Conv2d conv(2, 4, {.bias = bias});
+      conv.visit("", train);
+      check_layer(conv, at::randn({3, 2, 5, 5}));
+      Conv2d head(
+          2, 4, {.kernel = 3, .padding = 0, .bias = bias, .grows_input = true});
+      head.visit("", train);
+      check_layer(head, at::randn({3, 2, 1, 1}));
+      check_layer(head, at::randn({3, 2, 2, 2}));
+    }
+  }
+}
+
+// With a tape a dense model does what it does without; and a pass in which
+// nothing is trained leaves nothing behind.
+TEST(Tapes, ChangeNothing) {
+  for (const char* name : {"mlp", "lenet5", "vgg11"}) {
+    const auto model = family(name, {3, 32, 32, 3}, 0.05);
+    prepare(*model, at::kFloat, Trained::Inner);
+    const at::Tensor images = at::randn({4, 3, 32, 32});
+    Tape tape;
+    const at::Tensor taped = model->forward(images, true, &tape);
+    EXPECT_FALSE(tape.maps().empty());
+    EXPECT_TRUE(at::equal(taped, model->forward(images, true)));
+    tape.clear();
+    const at::NoGradGuard no_grad;
+    EXPECT_TRUE(at::equal(taped, model->forward(images, true, &tape)));
+    EXPECT_TRUE(tape.maps().empty());
+  }
+}
+
+TEST(Models, HaveExampleGradientsOrMixExamples) {
+  const auto has = [](const char* name) {
+    return has_example_gradients(*family(name, {3, 32, 32, 3}, 0.05));
+  };
+  const auto mixes = [](const char* name) {
+    return mixes_examples(*family(name, {3, 32, 32, 3}, 0.05));
+  };
+  for (const char* name : {"softmax", "mlp", "lenet5", "cnn", "vgg11"}) {
+    EXPECT_TRUE(has(name)) << name;
+    EXPECT_FALSE(mixes(name)) << name;
+  }
+  EXPECT_FALSE(has("vit-tiny"));
+  EXPECT_FALSE(mixes("vit-tiny"));
+  for (const char* name : {"vgg11-small", "resnet18"}) {
+    EXPECT_FALSE(has(name)) << name;
+    EXPECT_TRUE(mixes(name)) << name;
+  }
+  Layers grouped;
+  grouped.emplace_back(
+      "conv", std::make_unique<Conv2d>(4, 4, ConvOptions{.groups = 2}));
+  EXPECT_FALSE(has_example_gradients(*of_layers(std::move(grouped))));
+}
+
+}  // namespace
+}  // namespace abtrain::nn
