@@ -28,6 +28,27 @@ void copy(const at::Tensor& to, const at::Tensor& from) {
   }
 }
 
+// `count` elements of flat buffers, without views of them where many members
+// exchange little.
+void copy_run(
+    const at::Tensor& to,
+    std::int64_t to_begin,
+    const at::Tensor& from,
+    std::int64_t from_begin,
+    std::int64_t count) {
+  if (to.is_cuda()) {
+    copy(to.narrow(0, to_begin, count), from.narrow(0, from_begin, count));
+    return;
+  }
+  const auto size = static_cast<std::int64_t>(to.element_size());
+  if (count > 0) {
+    std::memmove(
+        static_cast<char*>(to.mutable_data_ptr()) + to_begin * size,
+        static_cast<const char*>(from.const_data_ptr()) + from_begin * size,
+        static_cast<std::size_t>(count * size));
+  }
+}
+
 bool alike(const Call& a, const Call& b) {
   const auto same_buffer = [](const at::Tensor& x, const at::Tensor& y) {
     return x.defined() == y.defined() &&
@@ -278,9 +299,8 @@ void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
       }
       const std::int64_t count = mine.counts[rank];
       for (int i = 0; i < n; ++i) {
-        copy(
-            mine.out.narrow(0, i * count, count),
-            operation.calls[i].in.narrow(0, begin, count));
+        copy_run(
+            mine.out, i * count, operation.calls[i].in, begin, count);
       }
       break;
     }

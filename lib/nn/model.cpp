@@ -110,15 +110,19 @@ std::int64_t Model::stored_parameters() const {
 
 void Model::initialise(const std::string& init, std::uint64_t seed) {
   std::uint32_t place = 0;
+  const auto fresh = [&](at::Tensor& tensor, const Init& drawn) {
+    if (init == "zeros") {
+      tensor.zero_();
+    } else {
+      fill(tensor, drawn, Random(seed, RandomPurpose::Initialise, place++));
+    }
+  };
   // A layer's parameters follow its weight.
   const auto parameters = [&](const std::string& layer) {
     for (const NamedParameter& p : parameters_) {
       if (p.init.kind != Init::Kind::Kept &&
           p.name.substr(0, p.name.rfind('.')) == layer) {
-        fill(
-            *p.tensor,
-            p.init,
-            Random(seed, RandomPurpose::Initialise, place++));
+        fresh(*p.tensor, p.init);
       }
     }
   };
@@ -126,10 +130,7 @@ void Model::initialise(const std::string& init, std::uint64_t seed) {
     Weight& w = *named.weight;
     // Filled in the order O, I, kh, kw, whatever the layout in memory.
     at::Tensor values = at::empty(w.sizes());
-    fill(
-        values,
-        named.init,
-        Random(seed, RandomPurpose::Initialise, place++));
+    fresh(values, named.init);
     at::Tensor rows = values.flatten(1);
     if (init == "orthogonal") {
       rows = linalg::orthogonal_basis(rows);

@@ -81,8 +81,8 @@ class Model {
   }
 
   // Fills every weight from (seed, its place in the model). init: kaiming (as
-  // its layer says: torchvision's for resnet, timm's for vgg and vit, nn/init.h) or
-  // orthogonal (the same, then U V^T of every weight matrix).
+  // its layer says: torchvision's for resnet, timm's for vgg and vit, nn/init.h),
+  // orthogonal (the same, then U V^T of every weight matrix) or zeros.
   void initialise(const std::string& init, std::uint64_t seed);
   // Takes copies of another's tensors: a model of the same architecture.
   void copy_from(const Model& other);

@@ -42,7 +42,10 @@ Fields fields_of(ModelOptions& o) {
       from_to_below(0, 1),
       "vit: stochastic depth, rising from 0 to this at the last block");
   f.choice(
-      "init", o.init, {"kaiming", "orthogonal"}, "how weights are initialised");
+      "init",
+      o.init,
+      {"kaiming", "orthogonal", "zeros"},
+      "how weights are initialised; zeros: of a model of one layer");
   f.text(
       "weights",
       o.weights,

@@ -21,7 +21,7 @@ struct ModelOptions {
   bool qkv_bias = true;             // vit
   double drop_rate = 0;             // dropout before the classifier
   double drop_path = 0;             // vit: stochastic depth, of the last block
-  std::string init = "kaiming";     // kaiming | orthogonal
+  std::string init = "kaiming";     // kaiming | orthogonal | zeros
   std::string weights = "none";     // safetensors file to start from
   std::vector<std::string> fresh;   // layers that `weights` does not fill
   std::string names = "timm";       // timm | torchvision: of saved tensors

@@ -14,6 +14,8 @@
 
 namespace abtrain::ops {
 
+using kernels::kMaxPairRows;
+
 // triangle: fp32, n (n + 1) / 2 numbers, n = 1 .. kMaxPairRows; at place
 // j (j + 1) / 2 + i it has <D_j, D_i> for i < j, and <S, D_j> for i = j. signs:
 // int8, n. Sums are taken in the order of i, so that CPU and GPU decide alike;

@@ -153,7 +153,7 @@ void Balancer::balance_alone(const UnitGradients& units) {
     with_sum = with_sum - at::dot(sum_, mean_);
   }
   const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));
-  ops::pair_signs(product_triangle(all, with_sum), signs);
+  ops::pair_signs(packer_.pack(all, with_sum), signs);
   const at::Tensor factors = signs.to(at::kFloat);
   if (decides_pairs()) {
     units.add(sum_, at::stack({factors, -factors}, 1).view({-1}));

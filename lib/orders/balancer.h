@@ -99,6 +99,7 @@ class Balancer {
   // Of examples, alone:
   at::Tensor sum_;
   SignQueue signs_;
+  ProductTriangle packer_;
   // grab:
   at::Tensor mean_;   // of the last epoch; zeros at first
   at::Tensor total_;  // of this epoch so far

@@ -15,25 +15,17 @@
 
 namespace abtrain::orders {
 
-namespace {
-
-at::Tensor products(const at::Tensor& sum, const at::Tensor& rows) {
-  const at::Tensor with_sum = at::mv(rows, sum);
-  return rows.size(0) == 1
-      ? with_sum
-      : product_triangle(at::mm(rows, rows.t()), with_sum);
-}
-
-}  // namespace
-
 at::Tensor
-product_triangle(const at::Tensor& all, const at::Tensor& with_sum) {
+ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_sum) {
   const std::int64_t n = with_sum.numel();
+  if (!places_.defined() || places_.numel() != n * (n + 1) / 2) {
+    const at::Tensor places =
+        at::tril_indices(n, n, 0, all.options().dtype(at::kLong));
+    places_ = places[0] * n + places[1];
+  }
   const at::Tensor square = all.contiguous();
   square.diagonal().copy_(with_sum);
-  const at::Tensor places =
-      at::tril_indices(n, n, 0, square.options().dtype(at::kLong));
-  return square.view({-1}).index_select(0, places[0] * n + places[1]);
+  return square.view({-1}).index_select(0, places_);
 }
 
 Coordination::Coordination(
@@ -135,8 +127,17 @@ void Coordination::receive() {
 void Coordination::begin_products() {
   row_ = 0;
   stage_ = Stage::Products;
-  const std::int64_t count = std::min(kProductRows, rows_.size(0));
-  triangle_ = products(sum_, rows_.narrow(0, 0, count));
+  start_run();
+}
+
+// Of rows row_, row_ + 1, ...: <S, D_j>, and <D_j, D_i> before.
+void Coordination::start_run() {
+  const std::int64_t count = std::min(kProductRows, rows_.size(0) - row_);
+  const at::Tensor rows = rows_.narrow(0, row_, count);
+  triangle_ = at::mv(rows, sum_);
+  if (count > 1) {
+    triangle_ = packer_.pack(at::mm(rows, rows.t()), triangle_);
+  }
   if (workers_ > 1) {
     pending_ = group_->all_reduce(
         triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);
@@ -147,21 +148,14 @@ void Coordination::end_products() {
   for (;;) {
     pending_.wait();
     const std::int64_t count = std::min(kProductRows, rows_.size(0) - row_);
-    const at::Tensor rows = rows_.narrow(0, row_, count);
     const at::Tensor signs = signs_.narrow(0, row_, count);
     ops::pair_signs(triangle_, signs);
-    sum_.addmv_(rows.t(), signs.to(at::kFloat));
+    sum_.addmv_(rows_.narrow(0, row_, count).t(), signs.to(at::kFloat));
     row_ += count;
     if (row_ == rows_.size(0)) {
       break;
     }
-    triangle_ = products(
-        sum_,
-        rows_.narrow(0, row_, std::min(kProductRows, rows_.size(0) - row_)));
-    if (workers_ > 1) {
-      pending_ = group_->all_reduce(
-          triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);
-    }
+    start_run();
   }
   stage_ = Stage::Idle;
   decided_.push(signs_);

@@ -30,9 +30,16 @@ namespace abtrain::orders {
 // Rows whose products are taken at once; more are taken run by run.
 constexpr std::int64_t kProductRows = 128;
 
-// Of a matrix of all products <D_j, D_i> and a vector of <S, D_j> what
-// pair_signs() wants.
-at::Tensor product_triangle(const at::Tensor& all, const at::Tensor& with_sum);
+// Products as pair_signs() wants them.
+class ProductTriangle {
+ public:
+  // Of a matrix of all <D_j, D_i>, which may be overwritten, and a vector of
+  // <S, D_j>.
+  at::Tensor pack(const at::Tensor& all, const at::Tensor& with_sum);
+
+ private:
+  at::Tensor places_;  // in the matrix, of the last size
+};
 
 class Coordination {
  public:
@@ -72,6 +79,7 @@ class Coordination {
   void exchange();
   void receive();
   void begin_products();
+  void start_run();
   void end_products();
 
   comm::Communicator* group_;
@@ -85,6 +93,7 @@ class Coordination {
   at::Tensor inbox_;
   at::Tensor rows_;      // pairs x workers rows, this worker's share of each
   at::Tensor sum_;
+  ProductTriangle packer_;
   at::Tensor triangle_;  // of the run of rows in work
   at::Tensor signs_;     // of all rows
   std::int64_t row_ = 0;  // the first one of that run

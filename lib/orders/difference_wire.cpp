@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "comm/traffic.h"
 #include "ops/count_sketch.h"
 #include "ops/difference_codes.h"
 #include "orders/coordination.h"
@@ -112,12 +113,13 @@ std::int64_t difference_bytes(
   const std::int64_t item_bytes =
       format.elements *
       static_cast<std::int64_t>(c10::elementSize(format.type));
-  std::int64_t bytes = pairs * item_bytes *
-      (format.items - wire->share(workers, worker).size());
-  // An all-reduce of fp32 numbers each.
+  std::int64_t bytes = comm::all_to_all_bytes(
+      pairs * format.items,
+      pairs * wire->share(workers, worker).size(),
+      item_bytes);
   for (std::int64_t rows = pairs * workers; rows > 0; rows -= kProductRows) {
     const std::int64_t n = std::min(rows, kProductRows);
-    bytes += 2 * (workers - 1) * (n * (n + 1) / 2) * 4 / workers;
+    bytes += comm::all_reduce_bytes(n * (n + 1) / 2, 4, workers, worker);
   }
   return bytes;
 }

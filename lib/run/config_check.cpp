@@ -12,6 +12,7 @@
 #include "compress/reducer_check.h"
 #include "data/dataset.h"
 #include "methods/local_plan.h"
+#include "ops/pair_signs.h"
 
 namespace abtrain::run {
 namespace {
@@ -301,6 +302,30 @@ void check_adagrad(const RunOptions& o, Conflicts& out) {
   }
 }
 
+void check_order(const RunOptions& o, Conflicts& out) {
+  const std::int64_t batch = o.data.batch_size;
+  if (!data::is_balanced(o.order) || o.order.unit != "example" ||
+      batch * o.train.accumulate == 1) {
+    return;
+  }
+  if (batch > ops::kMaxPairRows) {
+    out.push_back(
+        {{"data.batch_size", "order.unit", "order.name"},
+         str("the products of all pairs of a batch's gradients are taken: "
+             "expected at most ",
+             ops::kMaxPairRows,
+             ", got ",
+             batch)});
+  }
+  if (o.order.name != "grab" && batch % 2 == 1) {
+    out.push_back(
+        {{"data.batch_size", "order.unit", "order.name"},
+         str("neighbours are balanced in pairs of one batch: expected an even "
+             "number, got ",
+             batch)});
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> check(const RunOptions& options) {
@@ -315,6 +340,7 @@ std::vector<Conflict> check(const RunOptions& options) {
   check_reducer(options.reducer, "reducer", options.workers, out);
   check_schedule(options, out);
   check_adagrad(options, out);
+  check_order(options, out);
   if (options.model.weights == "none" && !options.model.fresh.empty()) {
     out.push_back(
         {{"model.fresh", "model.weights"},

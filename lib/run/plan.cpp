@@ -13,6 +13,7 @@
 #include "methods/local_plan.h"
 #include "methods/method.h"
 #include "methods/phase.h"
+#include "nn/example_gradients.h"
 #include "optim/optimizer.h"
 #include "run/config.h"
 #include "run/report.h"
@@ -278,6 +279,22 @@ RunLength check_run(
     const nn::InputShape& shape,
     std::int64_t train_images) {
   const RunLength length = run_length(options, train_images);
+  ABT_CHECK(
+      !data::is_balanced(options.order) || options.order.unit != "example" ||
+          !nn::mixes_examples(*nn::make_model(options.model, shape)),
+      Config,
+      "order.unit: example needs the gradient of each example, but ",
+      options.model.name,
+      " has batch norm, which mixes the examples of a batch; expected "
+      "microbatch");
+  ABT_CHECK(
+      options.model.init != "zeros" ||
+          nn::make_model(options.model, shape)->weights().size() == 1,
+      Config,
+      "model.init: zeros, but ",
+      options.model.name,
+      " has hidden layers, which get no gradient from zeros; expected kaiming or "
+      "orthogonal");
   const auto planned = model_sizes(options, shape);
   if (methods::has_local_steps(options.method)) {
     const methods::LocalPlan local =

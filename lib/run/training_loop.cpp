@@ -34,26 +34,6 @@ std::int64_t interval(const Duration& every, const RunLength& length) {
                          : 0;
 }
 
-// Sets `balancer` where gradients decide on the order.
-std::unique_ptr<data::ExampleOrder> make_order(
-    const RunOptions& options,
-    const data::OrderSetting& setting,
-    std::optional<orders::Balancer>& balancer) {
-  if (!data::is_balanced(options.order)) {
-    return data::make_order(options.order, setting);
-  }
-  const std::int64_t step = options.data.batch_size * options.train.accumulate;
-  const bool examples = options.order.unit == "example";
-  auto order =
-      data::make_published_order(setting, examples ? 1 : step, step);
-  balancer.emplace(
-      options.order,
-      setting.seed,
-      examples && step > 1 ? options.data.batch_size : 1,
-      *order);
-  return order;
-}
-
 }  // namespace
 
 Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
@@ -67,7 +47,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       schedule_(options_.schedule, options_.optimizer.lr, length_),
       recorder_(in_.log),
       augment_(options_.data, in_.dataset, options_.seed),
-      order_(make_order(
+      order_(make_order_of_run(
           options_,
           {in_.dataset.train.size(),
            world_->rank(),
@@ -104,12 +84,7 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
        length_,
        options_.seed,
        recorder_});
-  if (balancer_ && !balancer_->takes_examples()) {
-    method_->watch_gradients(
-        [this](const at::Tensor& all, std::int64_t begin, std::int64_t count) {
-          balancer_->see(all, begin, count);
-        });
-  }
+  watch_order();
   step_.emplace(TrainingStep::Parts{
       in_,
       length_.steps,
@@ -117,7 +92,8 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
       *model_,
       *method_,
       *optimizer_,
-      *batches_});
+      *batches_,
+      balancer_ && balancer_->takes_examples() ? &*balancer_ : nullptr});
 }
 
 void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
@@ -165,32 +141,6 @@ void Trainer::step(std::int64_t t) {
   if (every > 0 && (t + 1) % every == 0) {
     method_->check_replicas(t + 1);
   }
-}
-
-// A fresh order, from step t on.
-void Trainer::start_order(std::int64_t t) {
-  if (!balancer_) {
-    return;
-  }
-  const std::int64_t place = t % length_.steps_per_epoch;
-  balancer_->start(
-      t / length_.steps_per_epoch,
-      options_.order.unit == "example"
-          ? place * options_.data.batch_size * options_.train.accumulate
-          : place);
-  bind_order();
-}
-
-// Where other parameters are trained, or averaged over others.
-void Trainer::bind_order() {
-  comm::Communicator* const group = method_->gradient_group();
-  if (!balancer_ ||
-      (order_layout_ == method_->layout() && order_group_ == group)) {
-    return;
-  }
-  order_layout_ = method_->layout();
-  order_group_ = group;
-  balancer_->bind(method_->block().numel(), in_.device, group);
 }
 
 void Trainer::log_step(std::int64_t t, const std::string& phase) {

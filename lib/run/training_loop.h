@@ -37,8 +37,11 @@ class Trainer {
       const char* what, const std::optional<Readback::Reading>& reading) const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
+  // training_order.cpp
+  void watch_order();
   void start_order(std::int64_t t);
   void bind_order();
+
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
   compress::Costs reducer_costs() const;
@@ -76,8 +79,8 @@ class Trainer {
   Recorder recorder_;
   std::unique_ptr<methods::Method> method_;
   data::Augment augment_;
-  std::unique_ptr<data::ExampleOrder> order_;
-  std::optional<orders::Balancer> balancer_;  // where gradients decide on it
+  std::optional<orders::Balancer> balancer_;  // where gradients decide on it;
+  std::unique_ptr<data::ExampleOrder> order_;  // made with this
   std::int64_t order_layout_ = -1;  // of the method, that it is bound to
   comm::Communicator* order_group_ = nullptr;
   std::unique_ptr<data::BatchSource> batches_;
@@ -109,6 +112,12 @@ class Trainer {
   std::int64_t event_step_ = 0;
   double event_seconds_ = 0;
 };
+
+// Sets `balancer` where gradients decide on the order.
+std::unique_ptr<data::ExampleOrder> make_order_of_run(
+    const RunOptions& options,
+    const data::OrderSetting& setting,
+    std::optional<orders::Balancer>& balancer);
 
 // Steps done before the first one: by the checkpoint, if there is one.
 std::int64_t first_step(const TrainInputs& inputs);

@@ -3,13 +3,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "nn/example_gradients.h"
+#include "orders/unit_gradients.h"
 #include "run/autocast.h"
 
 namespace abtrain::run {
@@ -20,6 +24,9 @@ TrainingStep::TrainingStep(const Parts& parts)
       captures_(
           parts.inputs.device.is_cuda() ? options_.cuda_graphs != "off"
                                         : parts.inputs.hooks.capture_on_cpu),
+      one_by_one_(
+          parts.examples != nullptr &&
+          !nn::has_example_gradients(parts.model)),
       turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
       loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
       norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
@@ -95,18 +102,26 @@ void TrainingStep::take_batch() {
   }
 }
 
+at::Tensor TrainingStep::loss_of(
+    const at::Tensor& images, const at::Tensor& labels, nn::Tape* tape) {
+  const Autocast autocast(options_.precision, in_.inputs.device.type());
+  return at::cross_entropy_loss(
+      in_.model.forward(images, true, tape).to(at::kFloat),
+      labels,
+      {},
+      1,
+      -100,
+      options_.label_smoothing);
+}
+
 void TrainingStep::pass(std::int64_t sends) {
-  at::Tensor loss;
-  {
-    const Autocast autocast(options_.precision, in_.inputs.device.type());
-    loss = at::cross_entropy_loss(
-        in_.model.forward(batch_.images, true).to(at::kFloat),
-        batch_.labels,
-        {},
-        1,
-        -100,
-        options_.label_smoothing);
+  if (one_by_one_) {
+    pass_one_by_one();
+    return;
   }
+  nn::Tape tape;
+  const at::Tensor loss = loss_of(
+      batch_.images, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
   // Where the host knows at once that a loss is not finite, nothing is sent: the
   // worker itself tells the others.
   if (sends >= 0 &&
@@ -121,6 +136,42 @@ void TrainingStep::pass(std::int64_t sends) {
         {}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
   }
   loss_.add_(loss.detach());
+  if (in_.examples != nullptr) {
+    record_examples(tape);
+  }
+}
+
+void TrainingStep::record_examples(const nn::Tape& tape) {
+  const at::NoGradGuard no_grad;
+  optim::ParameterBlock& block = in_.method.block();
+  std::vector<nn::Placed> trained;
+  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+    trained.push_back({*block.parameters()[i].tensor, block.offset(i)});
+  }
+  const nn::ExampleGradients gradients(tape, trained);
+  in_.examples->step(orders::RecordedGradients(gradients));
+}
+
+void TrainingStep::pass_one_by_one() {
+  optim::ParameterBlock& block = in_.method.block();
+  const std::int64_t count = batch_.labels.size(0);
+  const at::Tensor before = block.gradients().clone();
+  const at::Tensor rows =
+      at::empty({count, block.numel()}, block.gradients().options());
+  for (std::int64_t i = 0; i < count; ++i) {
+    block.zero_gradients();
+    const at::Tensor loss = loss_of(
+        batch_.images.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
+    loss.backward(at::full(
+        {},
+        1.0 / static_cast<double>(count * options_.accumulate),
+        loss.options()));
+    rows[i].copy_(block.gradients());
+    loss_.add_(loss.detach(), 1.0 / static_cast<double>(count));
+  }
+  const at::NoGradGuard no_grad;
+  block.gradients().copy_(before).add_(rows.sum(0));
+  in_.examples->step(orders::BuiltGradients(rows));
 }
 
 void TrainingStep::optimize(
@@ -182,7 +233,7 @@ bool TrainingStep::is_worth_capturing(std::int64_t t) const {
   const bool overlaps = options_.cuda_graphs == "auto" &&
       in_.inputs.device.is_cuda() && may_overlap() &&
       in_.method.sends_early();
-  return !overlaps && lasts(t);
+  return !overlaps && in_.examples == nullptr && lasts(t);
 }
 
 bool TrainingStep::lasts(std::int64_t t) const {

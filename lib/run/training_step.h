@@ -5,7 +5,8 @@
 // On a GPU both are captured (device/graph.h), apart: after each change of the
 // method's layout the first kEagerSteps run operator by operator, then the
 // passes are captured and replayed until the tensors move again. A phase that
-// is over within kWorthSteps of that is not captured. Nor, with `auto`, are
+// is over within kWorthSteps of that is not captured, nor are passes whose
+// examples are looked at one by one. Nor, with `auto`, are
 // passes that send gradients on their way from a GPU of one worker alone: there
 // the network is what a step waits for. Where a capture fails,
 // the worker goes on operator by operator (`train.cuda_graphs: on`:
@@ -22,6 +23,8 @@
 #include "data/batch_source.h"
 #include "device/graph.h"
 #include "methods/method.h"
+#include "nn/tape.h"
+#include "orders/balancer.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -43,6 +46,8 @@ class TrainingStep {
     methods::Method& method;
     optim::Optimizer& optimizer;
     data::BatchSource& batches;
+    // Gets the gradients of single examples; null: nobody does.
+    orders::Balancer* examples = nullptr;
   };
   // All references outlive it.
   explicit TrainingStep(const Parts& parts);
@@ -69,6 +74,11 @@ class TrainingStep {
   void take_batch();
   // `sends`: the step whose gradients may be sent on the way, or -1.
   void pass(std::int64_t sends);
+  // The mean of these images' losses.
+  at::Tensor
+  loss_of(const at::Tensor& images, const at::Tensor& labels, nn::Tape* tape);
+  void record_examples(const nn::Tape& tape);
+  void pass_one_by_one();
   at::Tensor clip(bool fixed);
   void update(const at::Tensor& divisor);
 
@@ -76,6 +86,7 @@ class TrainingStep {
   const TrainOptions& options_;
   bool captures_;        // this run, as all workers know
   bool failed_ = false;  // here
+  bool one_by_one_;      // an example's gradient takes a pass of its own
   std::int64_t layout_ = -1;
   std::int64_t steps_ = 0;        // with this layout
   device::CaptureTurn own_turn_;  // where none is handed in
