@@ -56,13 +56,13 @@ class Training {
     return block_;
   }
   // Milliseconds of forward and backward pass, and of the optimizer's step.
-  double gradients() {
+  double gradients(nn::Tape* tape = nullptr) {
     return milliseconds([&] {
       block_.zero_gradients();
       at::Tensor loss;
       {
         const run::Autocast autocast(precision_, device_.type());
-        loss = at::cross_entropy_loss(model_->forward(images_, true), labels_);
+        loss = at::cross_entropy_loss(model_->forward(images_, true, tape), labels_);
       }
       loss.backward();
     });

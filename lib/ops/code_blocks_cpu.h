@@ -134,11 +134,12 @@ void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
   }
 }
 
+// `grain`: so many at least are worth a thread.
 template <class Work>
-void for_blocks(std::int64_t count, const Work& work) {
-  constexpr std::int64_t kGrain = 16;
+void for_blocks(
+    std::int64_t count, const Work& work, std::int64_t grain = 16) {
   const bool wide = best_simd() == Simd::Avx2;
-  at::parallel_for(0, count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
     if (wide) {
       for_blocks_wide(begin, end, work);
       return;

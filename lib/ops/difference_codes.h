@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "kernels/difference_codes.h"
 
@@ -28,5 +29,23 @@ void encode_difference(
 
 // out: flat fp32, kRecordNumbers a record.
 void decode_differences(const at::Tensor& records, const at::Tensor& out);
+
+// The rest is of the CPU: products without decoding, from whole numbers. Rows of
+// records are rows `places` of `records` (uint8, rows x bytes); `sum`: flat
+// fp32, kRecordNumbers for each record of a row.
+//
+// triangle (fp32, n (n + 1) / 2): <D_j, D_i> at place j (j + 1) / 2 + i for
+// i < j, <sum, D_j> for i = j. The same bits on any number of threads.
+void record_products(
+    const at::Tensor& records,
+    const std::vector<std::int64_t>& places,
+    const at::Tensor& sum,
+    const at::Tensor& triangle);
+// sum += signs_j D_j, in the order of j; signs: int8.
+void add_records(
+    const at::Tensor& records,
+    const std::vector<std::int64_t>& places,
+    const at::Tensor& signs,
+    const at::Tensor& sum);
 
 }  // namespace abtrain::ops

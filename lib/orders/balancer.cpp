@@ -63,7 +63,8 @@ void Balancer::bind(
         device,
         group_);
   }
-  gradient_ = takes_examples() ? at::Tensor() : at::empty({numel}, on);
+  gradient_ = takes_examples() || !decides_pairs() ? at::Tensor()
+                                                   : at::empty({numel}, on);
   if (!decides_pairs()) {
     mean_ = at::zeros({numel}, on);
     total_ = at::zeros({numel}, on);
@@ -79,12 +80,14 @@ void Balancer::see(
     const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   seen_ += count;
-  const at::Tensor kept = gradient_.narrow(0, begin, count);
-  const at::Tensor part = gradients.narrow(0, begin, count);
-  if (decides_pairs() && place_ % 2 == 1) {
-    kept.sub_(part);
-  } else {
-    kept.copy_(part);
+  if (!decides_pairs()) {
+    total_.narrow(0, begin, count).add_(gradients.narrow(0, begin, count));
+    coordination_->encode(gradients, mean_, begin, count);
+  } else if (place_ % 2 == 0) {
+    gradient_.narrow(0, begin, count)
+        .copy_(gradients.narrow(0, begin, count));
+  } else if (!broken_) {
+    coordination_->encode(gradient_, gradients, begin, count);
   }
 }
 
@@ -104,15 +107,14 @@ void Balancer::end_unit() {
   coordination_->advance();
   take_signs(false);
   if (!decides_pairs()) {
-    total_.add_(gradient_);
     ++counted_;
-    coordination_->send(gradient_, mean_);
+    coordination_->send(gradient_);
   } else if (place_ % 2 == 1) {
     if (broken_) {
       order_.decide_pair(1);
       broken_ = false;
     } else {
-      coordination_->send(gradient_, {});
+      coordination_->send(gradient_);
     }
   }
 }
@@ -127,7 +129,7 @@ void Balancer::step(const UnitGradients& units) {
     const at::Tensor rows =
         at::empty({batch_ / 2, numel_}, coordination_->sum().options());
     units.differences(rows);
-    coordination_->send(rows);
+    coordination_->send_rows(rows);
   }
   take_signs(false);
   advance(batch_);
@@ -225,7 +227,8 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.counted", counted_);
   archive.tensor("order.sum", sum(), state::Share::Own);
   // Of a pair's first unit, where there is one.
-  at::Tensor waiting = place_ % 2 == 1 ? gradient_ : at::Tensor();
+  at::Tensor waiting =
+      place_ % 2 == 1 && decides_pairs() ? gradient_ : at::Tensor();
   archive.tensor("order.gradient", waiting, state::Share::Own);
   archive.tensor("order.mean", mean_, state::Share::Own);
   archive.tensor("order.total", total_, state::Share::Own);

@@ -3,30 +3,15 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/mv.h>
-#include <ATen/ops/tril_indices.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/pair_signs.h"
 
 namespace abtrain::orders {
-
-at::Tensor
-ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_sum) {
-  const std::int64_t n = with_sum.numel();
-  if (!places_.defined() || places_.numel() != n * (n + 1) / 2) {
-    const at::Tensor places =
-        at::tril_indices(n, n, 0, all.options().dtype(at::kLong));
-    places_ = places[0] * n + places[1];
-  }
-  const at::Tensor square = all.contiguous();
-  square.diagonal().copy_(with_sum);
-  return square.view({-1}).index_select(0, places_);
-}
 
 Coordination::Coordination(
     const data::OrderOptions& options,
@@ -38,7 +23,8 @@ Coordination::Coordination(
     : group_(group),
       workers_(group == nullptr ? 1 : group->size()),
       worker_(group == nullptr ? 0 : group->rank()),
-      pairs_(pairs) {
+      pairs_(pairs),
+      numel_(numel) {
   data::OrderOptions wire = options;
   if (workers_ == 1) {
     wire.wire = "fp32";
@@ -68,15 +54,75 @@ void Coordination::reset() {
   sum_.zero_();
 }
 
-void Coordination::send(const at::Tensor& first, const at::Tensor& second) {
+void Coordination::encode(
+    const at::Tensor& first,
+    const at::Tensor& second,
+    std::int64_t begin,
+    std::int64_t count) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(pairs_ == 1, "one pair, expected ", pairs_);
+  ABT_ASSERT(
+      pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
+  const at::Tensor message = messages_.view({-1});
+  const std::int64_t end = begin + count;
+  if (count == numel_) {
+    wire_->encode(first, second, message);
+    return;
+  }
+  const auto subtract = [&](std::int64_t from, std::int64_t to) {
+    if (from < to) {
+      first.narrow(0, from, to - from).sub_(second.narrow(0, from, to - from));
+    }
+  };
+  if (!wire_->takes_parts()) {
+    subtract(begin, end);
+    whole_ = true;
+    return;
+  }
+  const DifferenceWire::Format& format = wire_->format();
+  const std::int64_t n = format.numbers;
+  const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
+  const std::int64_t rest =
+      std::max(inner, end == numel_ ? end : end / n * n);
+  if (inner < rest) {
+    const std::int64_t items = (rest - inner + n - 1) / n;
+    wire_->encode(
+        first.narrow(0, inner, rest - inner),
+        second.narrow(0, inner, rest - inner),
+        message.narrow(
+            0, inner / n * format.elements, items * format.elements));
+  }
+  subtract(begin, inner);
+  subtract(rest, end);
+  if (begin < inner) {
+    edges_.push_back(begin / n);
+  }
+  if (rest < end) {
+    edges_.push_back(rest / n);
+  }
+}
+
+void Coordination::send(const at::Tensor& first) {
+  const at::NoGradGuard no_grad;
   finish();
-  wire_->encode(first, second, messages_.view({-1}));
+  const at::Tensor message = messages_.view({-1});
+  if (std::exchange(whole_, false)) {
+    wire_->encode(first, {}, message);
+  }
+  const DifferenceWire::Format& format = wire_->format();
+  std::ranges::sort(edges_);
+  edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
+  for (const std::int64_t item : edges_) {
+    const std::int64_t begin = item * format.numbers;
+    wire_->encode(
+        first.narrow(0, begin, std::min(format.numbers, numel_ - begin)),
+        {},
+        message.narrow(0, item * format.elements, format.elements));
+  }
+  edges_.clear();
   exchange();
 }
 
-void Coordination::send(const at::Tensor& differences) {
+void Coordination::send_rows(const at::Tensor& differences) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(
       differences.size(0) == pairs_,
@@ -92,7 +138,7 @@ void Coordination::send(const at::Tensor& differences) {
 
 void Coordination::exchange() {
   if (workers_ == 1) {
-    rows_ = messages_;
+    rows_ = wire_->rows(messages_.view({-1}), 1, pairs_);
     begin_products();
     finish();
     return;
@@ -117,10 +163,7 @@ void Coordination::exchange() {
 
 void Coordination::receive() {
   pending_.wait();
-  const at::Tensor decoded =
-      wire_->decode(inbox_).view({workers_, pairs_, sum_.numel()});
-  // Pair after pair, of each the workers in their order.
-  rows_ = decoded.transpose(0, 1).reshape({pairs_ * workers_, sum_.numel()});
+  rows_ = wire_->rows(inbox_, workers_, pairs_);
   begin_products();
 }
 
@@ -132,12 +175,8 @@ void Coordination::begin_products() {
 
 // Of rows row_, row_ + 1, ...: <S, D_j>, and <D_j, D_i> before.
 void Coordination::start_run() {
-  const std::int64_t count = std::min(kProductRows, rows_.size(0) - row_);
-  const at::Tensor rows = rows_.narrow(0, row_, count);
-  triangle_ = at::mv(rows, sum_);
-  if (count > 1) {
-    triangle_ = packer_.pack(at::mm(rows, rows.t()), triangle_);
-  }
+  triangle_ = rows_->products(
+      row_, std::min(kProductRows, rows_->size() - row_), sum_);
   if (workers_ > 1) {
     pending_ = group_->all_reduce(
         triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);
@@ -147,12 +186,12 @@ void Coordination::start_run() {
 void Coordination::end_products() {
   for (;;) {
     pending_.wait();
-    const std::int64_t count = std::min(kProductRows, rows_.size(0) - row_);
+    const std::int64_t count = std::min(kProductRows, rows_->size() - row_);
     const at::Tensor signs = signs_.narrow(0, row_, count);
     ops::pair_signs(triangle_, signs);
-    sum_.addmv_(rows_.narrow(0, row_, count).t(), signs.to(at::kFloat));
+    rows_->add(row_, signs, sum_);
     row_ += count;
-    if (row_ == rows_.size(0)) {
+    if (row_ == rows_->size()) {
       break;
     }
     start_run();

@@ -30,17 +30,6 @@ namespace abtrain::orders {
 // Rows whose products are taken at once; more are taken run by run.
 constexpr std::int64_t kProductRows = 128;
 
-// Products as pair_signs() wants them.
-class ProductTriangle {
- public:
-  // Of a matrix of all <D_j, D_i>, which may be overwritten, and a vector of
-  // <S, D_j>.
-  at::Tensor pack(const at::Tensor& all, const at::Tensor& with_sum);
-
- private:
-  at::Tensor places_;  // in the matrix, of the last size
-};
-
 class Coordination {
  public:
   // Differences of `numel` numbers, `pairs` at a time. `group`: null for one
@@ -55,11 +44,20 @@ class Coordination {
 
   // The epoch's first difference comes next: S = 0. Nothing is under way.
   void reset();
-  // Collective. The pair D = first - second; second undefined: D = first. What
-  // is under way is finished. Both may be overwritten afterwards.
-  void send(const at::Tensor& first, const at::Tensor& second);
+  // Numbers begin .. begin + count - 1 of the next pair D = first - second, both
+  // flat and whole; `second` may be overwritten afterwards, `first` after
+  // send(): it is written to. Not between a send() and the advance() after it.
+  void encode(
+      const at::Tensor& first,
+      const at::Tensor& second,
+      std::int64_t begin,
+      std::int64_t count);
+  // Collective. The pair whose numbers have all been encoded; `first` may be
+  // undefined where they were encoded at once, or in parts on the wire fp32. What
+  // is under way is finished.
+  void send(const at::Tensor& first);
   // The rows of `differences`, pairs x numel, one after another.
-  void send(const at::Tensor& differences);
+  void send_rows(const at::Tensor& differences);
   // Collective. Goes on with what is under way by one step.
   void advance();
   // Collective. Until nothing is under way.
@@ -88,12 +86,14 @@ class Coordination {
   std::int64_t pairs_;
   std::unique_ptr<DifferenceWire> wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
+  std::int64_t numel_;
+  bool whole_ = false;               // `first` is the difference, not encoded
+  std::vector<std::int64_t> edges_;  // items of which this is true
   at::Tensor messages_;  // a worker's own, pairs x elements
   at::Tensor outbox_;    // the same, worker after worker
   at::Tensor inbox_;
-  at::Tensor rows_;      // pairs x workers rows, this worker's share of each
+  std::unique_ptr<DifferenceRows> rows_;  // this worker's share of each
   at::Tensor sum_;
-  ProductTriangle packer_;
   at::Tensor triangle_;  // of the run of rows in work
   at::Tensor signs_;     // of all rows
   std::int64_t row_ = 0;  // the first one of that run

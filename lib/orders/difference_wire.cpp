@@ -57,6 +57,15 @@ class Codes : public DifferenceWire {
     ops::decode_differences(items, out);
     return out;
   }
+  std::unique_ptr<DifferenceRows> rows(
+      const at::Tensor& items,
+      std::int64_t workers,
+      std::int64_t pairs) const override {
+    if (items.is_cpu()) {
+      return std::make_unique<CodeRows>(items, workers, pairs);
+    }
+    return DifferenceWire::rows(items, workers, pairs);
+  }
 };
 
 class Sketch : public DifferenceWire {
@@ -70,6 +79,9 @@ class Sketch : public DifferenceWire {
       const at::Tensor& message) const override {
     ops::count_sketch(first, second, seed_, message);
   }
+  bool takes_parts() const override {
+    return false;
+  }
   at::Tensor decode(const at::Tensor& items) const override {
     return items;
   }
@@ -79,6 +91,16 @@ class Sketch : public DifferenceWire {
 };
 
 }  // namespace
+
+std::unique_ptr<DifferenceRows> DifferenceWire::rows(
+    const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const {
+  const at::Tensor numbers = decode(items);
+  const std::int64_t width = numbers.numel() / (workers * pairs);
+  return std::make_unique<FloatRows>(
+      numbers.view({workers, pairs, width})
+          .transpose(0, 1)
+          .reshape({pairs * workers, width}));
+}
 
 std::unique_ptr<DifferenceWire> make_wire(
     const data::OrderOptions& options,

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "data/data_options.h"
+#include "orders/difference_rows.h"
 
 namespace abtrain::orders {
 
@@ -53,8 +54,15 @@ class DifferenceWire {
       const at::Tensor& first,
       const at::Tensor& second,
       const at::Tensor& message) const = 0;
+  // Whether whole items, but for a last one, may be encoded on their own.
+  virtual bool takes_parts() const {
+    return true;
+  }
   // The numbers (flat fp32) of any number of items, one after another.
   virtual at::Tensor decode(const at::Tensor& items) const = 0;
+  // Of workers x pairs rows of items the rows in the order of pairs x workers.
+  virtual std::unique_ptr<DifferenceRows> rows(
+      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
 
  private:
   Format format_;

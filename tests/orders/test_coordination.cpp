@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
@@ -79,10 +80,17 @@ TEST_P(Decisions, AreThoseOfOneServer) {
       // The worker's buffer is used again for each round.
       at::Tensor mine = round.select(1, world.rank()).clone();
       if (pairs == 1) {
-        const at::Tensor other = at::ones_like(mine[0]);
-        coordination.send(mine[0] + other, other);
+        // In three parts, the last one first, as a backward pass has them.
+        at::Tensor other = at::ones_like(mine[0]);
+        at::Tensor first = mine[0] + other;
+        const std::int64_t cuts[] = {numel, numel / 2, numel / 3, 0};
+        for (int k = 0; k < 3; ++k) {
+          coordination.encode(first, other, cuts[k + 1], cuts[k] - cuts[k + 1]);
+          other.narrow(0, cuts[k + 1], cuts[k] - cuts[k + 1]).zero_();
+        }
+        coordination.send(first);
       } else {
-        coordination.send(mine);
+        coordination.send_rows(mine);
       }
       mine.zero_();
       coordination.advance();
@@ -140,11 +148,15 @@ TEST(DifferenceBytes, AreAMessageLessTheOwnShareAndTheProducts) {
 TEST(Coordination, BeginsAnewAfterReset) {
   Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr);
   const at::Tensor row = at::ones({4});
-  one.send(row, {});
-  one.send(row, {});
+  const auto send = [&] {
+    one.encode(row, at::zeros({4}), 0, 4);
+    one.send(row);
+  };
+  send();
+  send();
   one.reset();
   EXPECT_EQ(one.sum().abs().sum().item<double>(), 0);
-  one.send(row, {});
+  send();
   std::vector<int> signs;
   one.signs().take(true, [&](const std::vector<int>& some) {
     signs.insert(signs.end(), some.begin(), some.end());

@@ -1,0 +1,246 @@
+// What orders that gradients decide on add to a data parallel step: workers on
+// threads that talk, each order's steps by turns with those of `shuffle`, which
+// does nothing.
+//   bench_orders [--workers N] [--batch N] [--threads N] [--rounds N]
+//                [--only order,wire,unit] [--json]
+// Default: the quickstart's mlp (3 x 1024 on 28 x 28 pixels), 4 workers of 64
+// images, a thread each. Milliseconds of a step of all workers, medians over the
+// rounds of ten steps each; "more" is the median of the rounds' ratios.
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "comm/meter.h"
+#include "comm/run_workers.h"
+#include "device/memory.h"
+#include "methods/gradient_reduction.h"
+#include "nn/example_gradients.h"
+#include "optim/gradient_hooks.h"
+#include "orders/balancer.h"
+#include "training.h"
+
+namespace {
+
+using namespace abtrain;
+
+std::int64_t
+number(int argc, char** argv, const char* name, std::int64_t otherwise) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], name) == 0) {
+      return std::atoll(argv[i + 1]);
+    }
+  }
+  return otherwise;
+}
+
+std::string
+word(int argc, char** argv, const char* name, const char* otherwise) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], name) == 0) {
+      return argv[i + 1];
+    }
+  }
+  return otherwise;
+}
+
+constexpr int kSteps = 10;  // a round
+
+struct Kind {
+  const char* order;
+  const char* wire;
+  const char* unit;
+};
+constexpr Kind kKinds[] = {
+    {"grab", "-", "microbatch"},
+    {"id-grab", "-", "microbatch"},
+    {"cd-grab", "fp32", "microbatch"},
+    {"cd-grab", "int8", "microbatch"},
+    {"cd-grab", "sketch", "microbatch"},
+    {"id-grab", "-", "example"},
+    {"grab", "-", "example"},
+    {"cd-grab", "sketch", "example"}};
+
+// One worker's training with one order.
+class Worker {
+ public:
+  Worker(
+      const Kind& kind,
+      bench::Training& training,
+      std::int64_t batch,
+      comm::Communicator& group)
+      : training_(training),
+        examples_(std::strcmp(kind.unit, "example") == 0),
+        published_(units(batch), 1),
+        balancer_(options_of(kind), 1, examples_ ? batch : 1, published_) {
+    exchange_.bind(
+        methods::slots_of(training.block()),
+        training.block().gradients(),
+        group);
+    balancer_.start(0, 0);
+    balancer_.bind(training.block().numel(), at::kCPU, &group);
+  }
+  // With or without the order.
+  void step(std::int64_t t, bool ordered) {
+    exchange_.watch({});
+    if (ordered && !examples_) {
+      exchange_.watch([this](
+                          const at::Tensor& all,
+                          std::int64_t begin,
+                          std::int64_t count) {
+        balancer_.see(all, begin, count);
+      });
+    }
+    nn::Tape tape;
+    exchange_.begin(t);
+    training_.gradients(ordered && examples_ ? &tape : nullptr);
+    if (ordered && examples_) {
+      const at::NoGradGuard no_grad;
+      std::vector<nn::Placed> trained;
+      const auto& block = training_.block();
+      for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+        trained.push_back({*block.parameters()[i].tensor, block.offset(i)});
+      }
+      const nn::ExampleGradients gradients(tape, trained);
+      balancer_.step(orders::RecordedGradients(gradients));
+    }
+    exchange_.finish(t);
+    if (ordered && !examples_) {
+      balancer_.step(training_.block().gradients());
+    }
+    training_.update();
+  }
+
+ private:
+  static data::OrderOptions options_of(const Kind& kind) {
+    data::OrderOptions options;
+    options.name = kind.order;
+    options.wire = kind.wire[0] == '-' ? "fp32" : kind.wire;
+    options.unit = kind.unit;
+    return options;
+  }
+  // More than the bench has.
+  static std::vector<std::int64_t> units(std::int64_t batch) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(4000 * batch));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  bench::Training& training_;
+  bool examples_;
+  data::PublishedOrder published_;
+  orders::Balancer balancer_;
+  compress::GradientExchange exchange_{{}, /*seed=*/1};
+  // As in a run: a bucket leaves as soon as its gradients are there.
+  optim::GradientHooks hooks_{
+      training_.block(), [this](std::size_t index) { exchange_.ready(index); }};
+};
+
+nlohmann::ordered_json measure(
+    const Kind& kind,
+    int workers,
+    std::int64_t batch,
+    int threads,
+    std::int64_t rounds) {
+  std::vector<double> plain, ordered, ratios;
+  std::atomic<std::int64_t> bytes = 0;
+  comm::run_workers(workers, 600, [&](comm::Communicator& world) {
+    at::set_num_threads(threads);
+    nn::ModelOptions model;
+    model.name = "mlp";
+    bench::Training training(
+        model, {1, 28, 28, 10}, batch, {}, "fp32", 0.01, at::kCPU);
+    comm::TrafficMeter meter;
+    const auto group = comm::metered(world, "world", meter);
+    Worker worker(kind, training, batch, *group);
+    std::int64_t t = 0;
+    const auto steps = [&](bool with_order) {
+      world.barrier();
+      return training.milliseconds([&] {
+               for (int k = 0; k < kSteps; ++k) {
+                 worker.step(t++, with_order);
+               }
+               world.barrier();
+             }) /
+          kSteps;
+    };
+    for (std::int64_t round = -1; round < rounds; ++round) {
+      const double without = steps(false);
+      const double with = steps(true);
+      if (round >= 0 && world.rank() == 0) {  // the first finds its pages
+        plain.push_back(without);
+        ordered.push_back(with);
+        ratios.push_back(with / without);
+      }
+    }
+    bytes += meter.of(comm::Purpose::Orders).bytes;
+  });
+  return {
+      {"order", kind.order},
+      {"wire", kind.wire},
+      {"unit", kind.unit},
+      {"shuffle_ms", bench::median(plain)},
+      {"step_ms", bench::median(ordered)},
+      {"more", bench::median(ratios) - 1},
+      {"bytes_a_step",
+       static_cast<double>(bytes) /
+           static_cast<double>((rounds + 1) * kSteps * workers)}};
+}
+
+void print(int argc, char** argv) {
+  const auto workers = static_cast<int>(number(argc, argv, "--workers", 4));
+  const std::int64_t batch = number(argc, argv, "--batch", 64);
+  const auto threads = static_cast<int>(number(argc, argv, "--threads", 1));
+  const std::int64_t rounds = number(argc, argv, "--rounds", 9);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const std::string only = word(argc, argv, "--only", "");
+  for (const Kind& kind : kKinds) {
+    if (!only.empty() && only != str(kind.order, ",", kind.wire, ",", kind.unit)) {
+      continue;
+    }
+    rows.push_back(measure(kind, workers, batch, threads, rounds));
+  }
+  if (argc > 1 && std::strcmp(argv[argc - 1], "--json") == 0) {
+    const nlohmann::ordered_json all = {
+        {"workers", workers}, {"batch", batch}, {"orders", rows}};
+    std::printf("%s\n", all.dump(1).c_str());
+    return;
+  }
+  std::printf(
+      "mlp, batch %lld, %d workers\n\n"
+      "| order | wire | unit | shuffle, ms a step | with the order | more | "
+      "sent a worker and step |\n"
+      "| --- | --- | --- | ---: | ---: | ---: | ---: |\n",
+      static_cast<long long>(batch),
+      workers);
+  for (const auto& row : rows) {
+    std::printf(
+        "| %s | %s | %s | %.2f | %.2f | %.1f %% | %s |\n",
+        row["order"].get<std::string>().c_str(),
+        row["wire"].get<std::string>().c_str(),
+        row["unit"].get<std::string>().c_str(),
+        row["shuffle_ms"].get<double>(),
+        row["step_ms"].get<double>(),
+        100 * row["more"].get<double>(),
+        human_bytes(row["bytes_a_step"].get<double>()).c_str());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  device::keep_freed_memory();
+  try {
+    print(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_orders: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
