@@ -48,12 +48,15 @@ class Planner {
     fixed_ += sizes_.parameters;
   }
 
-  TrafficPlan ddp(std::int64_t steps) {
+  TrafficPlan ddp(std::int64_t steps, const StepTraffic& beside) {
     compress::ExchangePlan gradients(reducer_, sizes_.dense);
     TrafficPlan plan;
     plan.full_step = gradients.usual_bytes(workers_, rank_);
     for (std::int64_t t = 0; t < steps; ++t) {
       plan.total += gradients.bytes(workers_, rank_, t);
+      if (beside) {
+        plan.total += beside(t, 0, sizes_.parameters, workers_, rank_);
+      }
     }
     plan.total += buffers();
     return plan;
@@ -62,7 +65,7 @@ class Planner {
     return all_reduce(sizes_.buffers, 4);
   }
 
-  TrafficPlan ab(const RunLength& run) {
+  TrafficPlan ab(const RunLength& run, const StepTraffic& beside) {
     const comm::Groups groups = comm::make_groups(
         workers_, options_.group_size, options_.sync == "only-b");
     const PhasePlan phases = make_phase_plan(options_, run);
@@ -74,6 +77,8 @@ class Planner {
     compress::ExchangePlan inside(
         reducer_, groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b);
     const int place = rank_ % groups.group_size;
+    const std::int64_t inside_numel =
+        dense_ + (groups.role_of(rank_) == comm::Role::A ? a_ : b_);
     plan.full_step = full.usual_bytes(workers_, rank_);
     plan.ab_step = inside.usual_bytes(groups.group_size, place);
     plan.sync =
@@ -88,6 +93,16 @@ class Planner {
         plan.total += phase == Phase::Ab
             ? inside.bytes(groups.group_size, place, t - 1)
             : full.bytes(workers_, rank_, t - 1);
+      }
+      if (t > 0 && beside) {
+        const std::int64_t since = std::max<std::int64_t>(switched_at, 0);
+        if (phase == Phase::Ab) {
+          plan.total += beside(
+              t - 1, since, inside_numel, groups.group_size, place);
+        } else if (local == 1) {
+          plan.total +=
+              beside(t - 1, since, sizes_.parameters, workers_, rank_);
+        }
       }
       const Switch now = switch_after(phases, t, phase);
       if (t > 0 && phase == Phase::Full && local > 1) {
@@ -215,15 +230,17 @@ TrafficPlan plan_traffic(
     const ModelSizes& sizes,
     int workers,
     int rank,
-    const RunLength& run) {
+    const RunLength& run,
+    const StepTraffic& beside) {
   if (has_local_steps(options)) {
-    return plan_local_traffic(options, reducer, sizes, workers, rank, run);
+    return plan_local_traffic(
+        options, reducer, sizes, workers, rank, run, beside);
   }
   Planner planner(options, reducer, sizes, workers, rank);
   if (options.name == "ab") {
-    return planner.ab(run);
+    return planner.ab(run, beside);
   }
-  return planner.ddp(run.steps);
+  return planner.ddp(run.steps, beside);
 }
 
 }  // namespace abtrain::methods

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "comm/groups.h"
@@ -41,6 +42,16 @@ struct TrafficPlan {
   std::int64_t total = 0;      // the whole run
 };
 
+// What member `member` of `members` workers sends beside the gradients that they
+// average in step t, of `numel` parameters that they have trained since step
+// `since`.
+using StepTraffic = std::function<std::int64_t(
+    std::int64_t t,
+    std::int64_t since,
+    std::int64_t numel,
+    int members,
+    int member)>;
+
 // Worker `rank` of `workers`.
 TrafficPlan plan_traffic(
     const MethodOptions& options,
@@ -48,7 +59,8 @@ TrafficPlan plan_traffic(
     const ModelSizes& sizes,
     int workers,
     int rank,
-    const RunLength& run);
+    const RunLength& run,
+    const StepTraffic& beside = {});
 
 // Of local-sgd and diloco, what plan_traffic gives.
 TrafficPlan plan_local_traffic(
@@ -57,6 +69,7 @@ TrafficPlan plan_local_traffic(
     const ModelSizes& sizes,
     int workers,
     int rank,
-    const RunLength& run);
+    const RunLength& run,
+    const StepTraffic& beside = {});
 
 }  // namespace abtrain::methods

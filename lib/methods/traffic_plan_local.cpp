@@ -13,7 +13,8 @@ TrafficPlan plan_local_traffic(
     const ModelSizes& sizes,
     int workers,
     int rank,
-    const RunLength& run) {
+    const RunLength& run,
+    const StepTraffic& beside) {
   const LocalPlan plan = make_local_plan(options, run);
   const auto all_reduce = [&](std::int64_t numel, std::int64_t size) {
     return comm::all_reduce_bytes(numel, size, workers, rank);
@@ -24,6 +25,9 @@ TrafficPlan plan_local_traffic(
   result.full_step = gradients.usual_bytes(workers, rank);
   for (std::int64_t t = 0; t < plan.warmup; ++t) {
     result.total += gradients.bytes(workers, rank, t);
+    if (beside) {
+      result.total += beside(t, 0, sizes.parameters, workers, rank);
+    }
   }
 
   const auto wire = static_cast<std::int64_t>(

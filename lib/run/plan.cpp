@@ -1,6 +1,8 @@
 #include "run/plan.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "base/error.h"
 #include "comm/groups.h"
@@ -15,6 +17,7 @@
 #include "methods/phase.h"
 #include "nn/example_gradients.h"
 #include "optim/optimizer.h"
+#include "orders/difference_wire.h"
 #include "run/config.h"
 #include "run/report.h"
 #include "run/trainer.h"
@@ -125,6 +128,25 @@ std::string layers_text(
   return out;
 }
 
+// Of a dense step.
+std::string order_text(const RunOptions& options, std::int64_t parameters) {
+  const auto workers = static_cast<int>(options.workers);
+  const bool examples =
+      options.order.unit == "example" && options.data.batch_size > 1;
+  const std::int64_t pairs = examples ? options.data.batch_size / 2 : 1;
+  std::int64_t sum = 0;
+  for (int r = 0; r < workers; ++r) {
+    sum += orders::difference_bytes(
+        options.order, parameters, pairs, workers, r);
+  }
+  return str(
+      human_bytes(static_cast<double>(sum) / workers),
+      examples ? " a batch" : " every second step",
+      " (",
+      options.order.wire,
+      ")");
+}
+
 std::string traffic_text(
     const RunOptions& options,
     const methods::ModelSizes& sizes,
@@ -138,7 +160,8 @@ std::string traffic_text(
         sizes,
         workers,
         r,
-        length);
+        length,
+        order_traffic(options, length));
     sum.full_step += p.full_step;
     sum.ab_step += p.ab_step;
     sum.sync += p.sync;
@@ -163,6 +186,9 @@ std::string traffic_text(
     out += row("synchronisation", mean(sum.sync));
     out += row("decomposition", mean(sum.decompose));
   }
+  if (options.order.name == "cd-grab") {
+    out += row("example order", order_text(options, sizes.parameters));
+  }
   const double baseline =
       data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
   out += row(
@@ -179,6 +205,39 @@ std::string traffic_text(
 }
 
 }  // namespace
+
+methods::StepTraffic
+order_traffic(const RunOptions& options, const RunLength& length) {
+  if (options.order.name != "cd-grab") {
+    return {};
+  }
+  const std::int64_t batch = options.data.batch_size;
+  const std::int64_t accumulate = options.train.accumulate;
+  const bool examples =
+      options.order.unit == "example" && batch * accumulate > 1;
+  // Of a step with differences, by parameters, members and member.
+  std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
+  return [=, order = options.order](
+             std::int64_t t,
+             std::int64_t since,
+             std::int64_t numel,
+             int members,
+             int member) mutable -> std::int64_t {
+    const bool second = t % length.steps_per_epoch % 2 == 1 && t > since;
+    if (!examples && !second) {
+      return 0;
+    }
+    const auto [place, is_new] = known.try_emplace({numel, members, member}, 0);
+    if (is_new) {
+      place->second = examples
+          ? accumulate *
+              orders::difference_bytes(
+                  order, numel, batch / 2, members, member)
+          : orders::difference_bytes(order, numel, 1, members, member);
+    }
+    return place->second;
+  };
+}
 
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape) {

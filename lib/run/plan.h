@@ -21,6 +21,10 @@ struct PlannedSizes {
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options, const nn::InputShape& shape);
 
+// What `order: cd-grab` sends (methods/traffic_plan.h); empty for other orders.
+methods::StepTraffic
+order_traffic(const RunOptions& options, const RunLength& length);
+
 // Everything that can be wrong with a configuration on data of this shape, found
 // without reading it or touching a file. Throws Error(Config).
 RunLength check_run(

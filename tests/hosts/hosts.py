@@ -29,7 +29,9 @@ class Hosts(Runs):
                 ("streaming", "workers=3", "method.name=diloco",
                  "method.fragments=2", "method.delay=3", "method.mixing=0.5"),
                 ("compressed", "workers=3", "method.name=diloco",
-                 "method.sync_every=5", "reducer={name: hylo, min_numel: 64}")]:
+                 "method.sync_every=5", "reducer={name: hylo, min_numel: 64}"),
+                ("ordered", "workers=4", "method.group_size=2",
+                 "data.subset=416", "order={name: cd-grab, wire: int8}")]:
             workers = int(sets[0][-1])
             self.run_it(name, *sets)
             self.run_it(name + "_mpi", *sets, processes=workers)
@@ -86,6 +88,17 @@ class Hosts(Runs):
                 ("dual", "method.name=ddp", "reducer.name=ternary", "workers=3",
                  "optimizer={name: qrda-adagrad, l1: 1e-3, lr: 0.02}",
                  "schedule.name=constant"),
+                # 13 units an epoch: the save after step 50 is within a pair.
+                ("coordinated", "method.name=ddp", "workers=3",
+                 "data.subset=312", "order={name: cd-grab, wire: int8}"),
+                ("ordered_groups", "workers=4", "method.group_size=2",
+                 "data.subset=416", "order={name: cd-grab, wire: sketch}"),
+                ("centred", "method.name=local-sgd", "data.subset=208",
+                 "order.name=grab"),
+                ("examples", "method.name=ddp", "data.subset=208",
+                 "order={name: cd-grab, unit: example}"),
+                ("examples_alone", "data.subset=208", "train.accumulate=2",
+                 "order={name: id-grab, unit: example}"),
                 ("lenet", "model.name=lenet5", "train.steps=30"),
                 ("resnet", "model.name=resnet18", "model.width=0.1",
                  "train.steps=22", "data.augment=crop-flip"),
@@ -137,6 +150,7 @@ class Hosts(Runs):
                 ("doubled", 2, 4, []),
                 ("alone", 4, 1, ["method.sync=only-b"]),
                 ("ddp", 3, 2, ["method.name=ddp"]),
+                ("ordered", 3, 2, ["method.name=ddp", "order.name=cd-grab"]),
                 ("local_sgd", 3, 2, ["method.name=local-sgd"]),
                 ("diloco", 2, 4, ["method.name=diloco", "method.fragments=2",
                                   "method.delay=3"]),

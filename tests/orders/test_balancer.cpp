@@ -213,6 +213,32 @@ TEST(Balancer, StartsInTheMiddleOfAnEpoch) {
   EXPECT_EQ(worker.published.epoch(1), (Order{0, 2, 4, 5, 3, 1}));
 }
 
+// Gradients of a batch at once give the orders of single units.
+TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
+  const at::Tensor gradients = at::randn(
+      {2, 24, 7}, at::detail::createCPUGenerator(8), at::kFloat);
+  for (const char* name : {"grab", "id-grab", "cd-grab"}) {
+    comm::run_workers(2, 60, [&](comm::Communicator& world) {
+      const at::Tensor own = gradients[world.rank()];
+      Worker single(options_of(name), own, &world);
+      data::PublishedOrder published(ascending(24), 1);
+      Balancer batches(options_of(name), 1, 8, published);
+      batches.start(0, 0);
+      batches.bind(7, at::kCPU, &world);
+      for (int epoch = 0; epoch < 3; ++epoch) {
+        const Order now = published.epoch(epoch);
+        EXPECT_EQ(now, single.published.epoch(epoch)) << name;
+        for (std::int64_t k = 0; k < 24; k += 8) {
+          batches.step(BuiltGradients(own.index_select(
+              0, at::tensor(now, at::kLong).narrow(0, k, 8))));
+        }
+        single.run_epoch();
+      }
+      EXPECT_EQ(published.epoch(3), single.published.epoch(3)) << name;
+    });
+  }
+}
+
 constexpr std::int64_t kWorkers = 64;
 constexpr std::int64_t kUnits = 250;
 constexpr std::int64_t kNumel = 16;

@@ -191,6 +191,16 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:1:28: error: data.crop_scale: expected two shares, the smaller "
       "one first"}},
+    {"odd_batch_of_examples",
+     "order: {name: cd-grab, unit: example}\ndata: {batch_size: 33}\n",
+     {},
+     {"c.yaml:2:8: error: data.batch_size: neighbours are balanced in pairs of "
+      "one batch: expected an even number, got 33"}},
+    {"large_batch_of_examples",
+     "order: {name: grab, unit: example}\ndata: {batch_size: 1025}\n",
+     {},
+     {"c.yaml:2:8: error: data.batch_size: the products of all pairs of a "
+      "batch's gradients are taken: expected at most 1024, got 1025"}},
     {"milestones_that_fall",
      "schedule: {milestones: [0.75, 0.5]}\n",
      {},
