@@ -24,6 +24,7 @@ import re
 import statistics
 import subprocess
 import sys
+import zlib
 
 OPTIMUM = 0.7398529  # of fashion_mnist_softmax_cdgrab, whatever the workers
 DIVERGED = 70  # exit code: a loss of NaN
@@ -31,7 +32,6 @@ WIRES = ("fp32", "int8", "sketch")
 ORDERS = {name: [f"order.name={name}"] for name in ("shuffle", "grab", "id-grab")}
 ORDERS |= {f"cd-grab-{w}": ["order.name=cd-grab", f"order.wire={w}"] for w in WIRES}
 COLORS = dict(zip(ORDERS, ("#555555", "#E69F00", "#009E73", "#0072B2", "#D55E00", "#CC79A7")))
-ROUNDS = (0, 1, 2, 3, 5, 10)  # columns of herding's table
 
 
 def call(arguments, name, words, values):
@@ -39,10 +39,7 @@ def call(arguments, name, words, values):
     command = [arguments.program, *words, "--config", arguments.config]
     for value in [*values, *arguments.set]:
         command += ["--set", value]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=arguments.limit)
-    except subprocess.TimeoutExpired:
-        sys.exit(f"orders.py: {name}: stopped after {arguments.limit:g} s, --limit")
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == DIVERGED:
         return None
     if done.returncode:
@@ -67,18 +64,20 @@ def complete(arguments):
 
 def train(arguments, order, rate, seed):
     """One run's summary with its evaluations; None where it has diverged."""
-    name = "_".join([pathlib.Path(arguments.config).stem, order, f"{rate:g}",
-                     f"{arguments.workers}w", str(seed), *arguments.set])
-    folder = arguments.output / re.sub(r"[^\w.=-]+", "-", name)
+    name = (f"{pathlib.Path(arguments.config).stem}_{order}_{rate:g}_"
+            f"{arguments.workers}w_{seed}")
+    if arguments.set:  # no run is taken for one of other settings
+        name += f"_{zlib.crc32(json.dumps(arguments.set).encode()):08x}"
+    folder = arguments.output / name
     summary, metrics, diverged = (
         folder / file for file in ("summary.json", "metrics.jsonl", "diverged"))
     if not summary.exists() and not diverged.exists():
         metrics.unlink(missing_ok=True)
         values = [f"seed={seed}", f"optimizer.lr={rate:g}", *settings(arguments), *ORDERS[order]]
-        words = ["train", "--name", folder.name, "--output", arguments.output, "--resume", "none"]
-        if call(arguments, folder.name, words, values) is None:
+        words = ["train", "--name", name, "--output", arguments.output, "--resume", "none"]
+        if call(arguments, name, words, values) is None:
             diverged.touch()
-        print(f"orders.py: {folder.name}", file=sys.stderr, flush=True)
+        print(f"orders.py: {name}", file=sys.stderr, flush=True)
     if diverged.exists():
         return None
     events = map(json.loads, metrics.read_text().splitlines())
@@ -105,6 +104,9 @@ def sweep(arguments):
                  "value": statistics.mean(e["train_loss"] for e in same) - arguments.optimum,
                  "accuracy": statistics.mean(e["accuracy"] for e in same)}
                 for same in zip(*(run["evaluations"] for run in own))]
+            if any(e["value"] <= 0 for e in point["curve"]):
+                sys.exit(f"orders.py: {order} at {rate:g}: a loss below the optimum, "
+                         f"{arguments.optimum}; --optimum is wanted")
             points.append(point)
     return points
 
@@ -123,13 +125,12 @@ def best(points, order):
 def reached(curve, target):
     """(seconds, epochs) at the target, between evaluations by the log of the value;
     None: never. At the first evaluation where that is below the target already."""
-    log = lambda value: math.log(max(value, 1e-12))
     for i, e in enumerate(curve):
         if e["value"] <= target:
             if i == 0:
                 return e["seconds"], e["epoch"]
             b = curve[i - 1]
-            part = (log(b["value"]) - log(target)) / (log(b["value"]) - log(e["value"]))
+            part = math.log(b["value"] / target) / math.log(b["value"] / e["value"])
             return tuple(b[k] + part * (e[k] - b[k]) for k in ("seconds", "epoch"))
     return None
 
@@ -205,57 +206,45 @@ def pyplot():
         sys.exit("orders.py: --plot needs matplotlib (Debian: python3-matplotlib)")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plot
-    plot.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 9})
+    plot.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 10})
     return plot
 
 
-def spread(places, least):
-    """Sorted places, moved as little as keeps `least` between neighbours."""
-    groups = []  # [sum of where its first would be, count]; those that touch are one
-    for place in places:
-        groups.append([place, 1])
-        while len(groups) > 1 and (groups[-1][0] / groups[-1][1] - least * groups[-2][1]
-                                   < groups[-2][0] / groups[-2][1]):
-            total, count = groups.pop()
-            groups[-1][0] += total - least * groups[-1][1] * count
-            groups[-1][1] += count
-    return [total / count + least * i for total, count in groups for i in range(count)]
-
-
-def draw(axes, curves, x_label):
-    """Curves (order, label, x, y), labelled at the right beside their ends."""
+def draw(axes, curves, x_label, y_label):
+    """Curves (order, label, x, y), labelled beside their ends, at the right."""
     from matplotlib import ticker
-    for order, _, x, y in curves:
-        axes.plot(x, y, color=COLORS.get(order, "black"), linewidth=1.4)
     axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    if high / low < 30:  # too few powers of ten to read
-        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-        axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.set_xlim(left=0)
-    axes.set_xlabel(x_label)
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(alpha=0.25, linewidth=0.6)
-    height = lambda y: (math.log(y) - math.log(low)) / (math.log(high) - math.log(low))
-    axes.set_ylim(low, high)
-    curves = sorted(curves, key=lambda c: c[3][-1])
-    places = spread([height(c[3][-1]) for c in curves], 0.045)
-    for (order, label, x, y), place in zip(curves, places):
+    for order, _, x, y in curves:
         color = COLORS.get(order, "black")
-        axes.annotate(label, (x[-1], y[-1]), (1.05, place), textcoords="axes fraction",
+        axes.plot(x, y, color=color, linewidth=1.5, marker="o", markersize=3.5, markevery=[-1])
+    low, high = axes.get_ylim()
+    if high < 300 * low:  # too few powers of ten to read
+        steps = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 6, 8)
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=steps))
+        axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axes.set_xlim(left=0)
+    axes.set_ylim(low, high)
+    place = -math.inf  # as a part of the height
+    for order, label, x, y in sorted(curves, key=lambda curve: curve[3][-1]):
+        place = max(place + 0.055, math.log(y[-1] / low) / math.log(high / low))
+        color = COLORS.get(order, "black")
+        axes.annotate(label, (x[-1], y[-1]), (1.04, place), textcoords="axes fraction",
                       color=color, va="center", annotation_clip=False, arrowprops={
-                          "arrowstyle": "-", "color": color, "linewidth": 0.6, "alpha": 0.6,
-                          "shrinkA": 1, "shrinkB": 0})
+                          "arrowstyle": "-", "color": color, "linewidth": 0.7,
+                          "linestyle": (0, (1, 2)), "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3})
 
 
 def plot_curves(points, arguments):
-    figure, panels = pyplot().subplots(1, 2, figsize=(12, 4.6), sharey=True)
+    figure, panels = pyplot().subplots(1, 2, figsize=(12, 4.8))
     own = [p for p in (best(points, order) for order in arguments.orders) if p]
     for axes, x, x_label in zip(panels, ("epoch", "seconds"), ("epoch", "seconds of training")):
         draw(axes, [(p["order"], f"{p['order']}, lr {p['rate']:g}",
                      *([e[key] for e in p["curve"]] for key in (x, "value"))) for p in own],
-             x_label)
-    panels[0].set_ylabel(arguments.value)
+             x_label, arguments.value)
     figure.suptitle(f"{pathlib.Path(arguments.config).stem}, {arguments.workers} workers, "
                     f"each order at its best rate ({seeds(arguments)})")
     figure.tight_layout()
@@ -278,15 +267,15 @@ def compare(arguments):
 def herding(arguments):
     data = json.loads(arguments.file.read_text())
     bounds = {row["order"].replace(", ", "-"): row["bound"] for row in data["orders"]}
-    rounds = [r for r in ROUNDS if all(r < len(b) for b in bounds.values())]
+    rounds = [r for r in (0, 1, 2, 3, 5, 10) if all(r < len(b) for b in bounds.values())]
     title = (f"{data['workers']} workers, {data['units']} vectors of {data['numel']} each: "
              "largest component of a prefix sum")
     print(markdown(title + ", by round", ["order", *map(str, rounds)], [
         [order, *(f"{bound[r]:.2f}" for r in rounds)] for order, bound in bounds.items()]))
     if arguments.plot:
         figure, axes = pyplot().subplots(figsize=(7.5, 4.2))
-        draw(axes, [(o, o, range(len(b)), b) for o, b in bounds.items()], "round")
-        axes.set_ylabel("largest component of a prefix sum")
+        draw(axes, [(o, o, range(len(b)), b) for o, b in bounds.items()], "round",
+             "largest component of a prefix sum")
         axes.set_title(title.split(":")[0])
         figure.tight_layout()
         figure.savefig(arguments.plot, dpi=150)
@@ -313,10 +302,10 @@ def parse():
         add("--seeds", type=int, nargs="+", default=runs, metavar="SEED")
         add("--workers", type=int, help="default: the configuration's")
         add("--targets", type=float, nargs="+", default=targets, metavar="VALUE",
-            help="of the gap" if targets else "of the loss; default: where the first order ends")
+            help="default: " + (" ".join(f"{t:g}" for t in targets or [])
+                                or "the loss with which the first order ends"))
         add("--set", action="append", default=[], metavar="KEY=VALUE",
             help="of every run, may be repeated")
-        add("--limit", type=float, default=7200, metavar="SECONDS", help="that a run may take")
         add("--program", type=pathlib.Path, default="build/release/abtrain")
         add("--output", type=pathlib.Path, default="runs/orders", help="folder of the runs")
         add("--json", type=pathlib.Path, metavar="FILE", help="keeps the figures")

@@ -16,7 +16,14 @@ __global__ void __launch_bounds__(kRecordNumbers)
   const std::int64_t i = std::int64_t{blockIdx.x} * kRecordNumbers + t;
   float x = 0;
   if (i < job.numel) {
-    x = job.first[i] - (job.second != nullptr ? job.second[i] : 0.0f);
+    const std::uint8_t* const kept =
+        job.kept + std::int64_t{blockIdx.x} * kRecordBytes;
+    const float first = job.first != nullptr
+        ? job.first[i]
+        : from_code(
+              kept[t],
+              *reinterpret_cast<const float*>(kept + kRecordNumbers));
+    x = first - (job.second != nullptr ? job.second[i] : 0.0f);
   }
   sizes[t] = ::fabsf(x);
   __syncthreads();

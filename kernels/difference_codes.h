@@ -16,8 +16,9 @@ constexpr int kRecordNumbers = 256;
 constexpr int kRecordBytes = kRecordNumbers + 4;
 
 struct EncodeDifference {
-  const float* first;
-  const float* second;  // null: 0
+  const float* first;          // null: what these records stand for
+  const std::uint8_t* kept;    // whole ones
+  const float* second;         // null: 0
   std::int64_t numel;
   std::uint8_t* records;  // 4-byte aligned
 };
@@ -42,8 +43,10 @@ ABT_HOST_DEVICE inline std::uint8_t to_code(float x, float factor) {
   std::memcpy(&bits, &shifted, sizeof(bits));
   return static_cast<std::uint8_t>(bits);
 }
+// Rounded by itself, whatever is added to it.
 ABT_HOST_DEVICE inline float from_code(std::uint8_t code, float scale) {
-  return scale * static_cast<float>(static_cast<std::int8_t>(code));
+  return ::fmaf(
+      scale, static_cast<float>(static_cast<std::int8_t>(code)), -0.0f);
 }
 
 }  // namespace abtrain::kernels

@@ -23,7 +23,28 @@ void encode_difference(
       "encode_difference: records");
   const kernels::EncodeDifference job{
       first.const_data_ptr<float>(),
+      nullptr,
       second.defined() ? second.const_data_ptr<float>() : nullptr,
+      numel,
+      records.mutable_data_ptr<std::uint8_t>()};
+  device.is_cuda() ? encode_difference_cuda(job, device)
+                   : encode_difference_cpu(job);
+}
+
+void encode_difference_of_kept(
+    const at::Tensor& kept,
+    const at::Tensor& second,
+    const at::Tensor& records) {
+  const c10::Device device = second.device();
+  const std::int64_t numel = second.numel();
+  const std::int64_t bytes = records_of(numel) * kRecordBytes;
+  check_flat(second, at::kFloat, numel, device, "encode_difference: second");
+  check_flat(kept, at::kByte, bytes, device, "encode_difference: kept");
+  check_flat(records, at::kByte, bytes, device, "encode_difference: records");
+  const kernels::EncodeDifference job{
+      nullptr,
+      kept.const_data_ptr<std::uint8_t>(),
+      second.const_data_ptr<float>(),
       numel,
       records.mutable_data_ptr<std::uint8_t>()};
   device.is_cuda() ? encode_difference_cuda(job, device)

@@ -27,6 +27,12 @@ void encode_difference(
     const at::Tensor& second,
     const at::Tensor& records);
 
+// The same where the first numbers are known as records, `kept`.
+void encode_difference_of_kept(
+    const at::Tensor& kept,
+    const at::Tensor& second,
+    const at::Tensor& records);
+
 // out: flat fp32, kRecordNumbers a record.
 void decode_differences(const at::Tensor& records, const at::Tensor& out);
 

@@ -10,13 +10,28 @@ using kernels::kRecordNumbers;
 
 namespace {
 
+ABT_INLINE void
+decode(const std::uint8_t* record, std::int64_t count, float* out) {
+  float scale;
+  std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = kernels::from_code(record[i], scale);
+  }
+}
+
 // 0 where there is no second one.
 ABT_INLINE void subtract(
     const kernels::EncodeDifference& job,
     std::int64_t begin,
     std::int64_t count,
     float* difference) {
-  const float* const first = job.first + begin;
+  float room[kRecordNumbers];
+  const float* first = room;
+  if (job.first != nullptr) {
+    first = job.first + begin;
+  } else {
+    decode(job.kept + begin / kRecordNumbers * kRecordBytes, count, room);
+  }
   if (job.second == nullptr) {
     std::copy(first, first + count, difference);
   } else {
@@ -64,13 +79,10 @@ void encode_difference_cpu(const kernels::EncodeDifference& job) {
 
 void decode_differences_cpu(const kernels::DecodeDifferences& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED {
-    const std::uint8_t* const record = job.records + b * kRecordBytes;
-    float scale;
-    std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
-    float* const out = job.out + b * kRecordNumbers;
-    for (int i = 0; i < kRecordNumbers; ++i) {
-      out[i] = kernels::from_code(record[i], scale);
-    }
+    decode(
+        job.records + b * kRecordBytes,
+        kRecordNumbers,
+        job.out + b * kRecordNumbers);
   });
 }
 

@@ -63,8 +63,6 @@ void Balancer::bind(
         device,
         group_);
   }
-  gradient_ = takes_examples() || !decides_pairs() ? at::Tensor()
-                                                   : at::empty({numel}, on);
   if (!decides_pairs()) {
     mean_ = at::zeros({numel}, on);
     total_ = at::zeros({numel}, on);
@@ -82,12 +80,11 @@ void Balancer::see(
   seen_ += count;
   if (!decides_pairs()) {
     total_.narrow(0, begin, count).add_(gradients.narrow(0, begin, count));
-    coordination_->encode(gradients, mean_, begin, count);
+    coordination_->centre(gradients, mean_, begin, count);
   } else if (place_ % 2 == 0) {
-    gradient_.narrow(0, begin, count)
-        .copy_(gradients.narrow(0, begin, count));
+    coordination_->keep(gradients, begin, count);
   } else if (!broken_) {
-    coordination_->encode(gradient_, gradients, begin, count);
+    coordination_->subtract(gradients, begin, count);
   }
 }
 
@@ -108,13 +105,13 @@ void Balancer::end_unit() {
   take_signs(false);
   if (!decides_pairs()) {
     ++counted_;
-    coordination_->send(gradient_);
+    coordination_->send();
   } else if (place_ % 2 == 1) {
     if (broken_) {
       order_.decide_pair(1);
       broken_ = false;
     } else {
-      coordination_->send(gradient_);
+      coordination_->send();
     }
   }
 }
@@ -226,10 +223,9 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.units", units);
   archive.value("order.counted", counted_);
   archive.tensor("order.sum", sum(), state::Share::Own);
-  // Of a pair's first unit, where there is one.
-  at::Tensor waiting =
-      place_ % 2 == 1 && decides_pairs() ? gradient_ : at::Tensor();
-  archive.tensor("order.gradient", waiting, state::Share::Own);
+  if (place_ % 2 == 1 && decides_pairs()) {
+    coordination_->archive(archive, "order.");
+  }
   archive.tensor("order.mean", mean_, state::Share::Own);
   archive.tensor("order.total", total_, state::Share::Own);
   if (!archive.is_loading()) {

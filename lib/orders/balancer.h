@@ -94,7 +94,6 @@ class Balancer {
   comm::Communicator* group_ = nullptr;
   std::int64_t numel_ = 0;
   std::int64_t seen_ = 0;  // numbers of the next unit's gradient
-  at::Tensor gradient_;    // of a pair's first unit; then the difference
   std::optional<Coordination> coordination_;
   // Of examples, alone:
   at::Tensor sum_;

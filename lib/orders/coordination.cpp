@@ -37,6 +37,12 @@ Coordination::Coordination(
   }
   const auto elements = at::TensorOptions(device).dtype(format.type);
   messages_ = at::empty({pairs_, wire_->elements()}, elements);
+  if (pairs_ == 1) {
+    first_ = at::zeros({numel}, at::TensorOptions(device));
+  }
+  if (pairs_ == 1 && wire_->keeps_messages()) {
+    kept_ = at::zeros({wire_->elements()}, elements);
+  }
   if (workers_ > 1) {
     outbox_ = pairs_ == 1 ? messages_.view({-1})
                           : at::empty({messages_.numel()}, elements);
@@ -54,59 +60,103 @@ void Coordination::reset() {
   sum_.zero_();
 }
 
-void Coordination::encode(
-    const at::Tensor& first,
-    const at::Tensor& second,
-    std::int64_t begin,
-    std::int64_t count) {
+Coordination::Cut
+Coordination::cut(std::int64_t begin, std::int64_t count) const {
+  const std::int64_t n = wire_->format().numbers;
+  const std::int64_t end = begin + count;
+  const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
+  return {begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
+}
+
+at::Tensor
+Coordination::items(const at::Tensor& message, const Cut& cut) const {
+  const DifferenceWire::Format& format = wire_->format();
+  const std::int64_t count =
+      (cut.rest - cut.inner + format.numbers - 1) / format.numbers;
+  return message.narrow(
+      0,
+      cut.inner / format.numbers * format.elements,
+      count * format.elements);
+}
+
+void Coordination::keep(
+    const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
+  const at::NoGradGuard no_grad;
+  const auto copy = [&](std::int64_t from, std::int64_t to) {
+    if (from < to) {
+      first_.narrow(0, from, to - from)
+          .copy_(gradient.narrow(0, from, to - from));
+    }
+  };
+  if (!wire_->keeps_messages()) {
+    copy(begin, begin + count);
+    return;
+  }
+  const Cut c = cut(begin, count);
+  if (c.inner < c.rest) {
+    wire_->encode(
+        gradient.narrow(0, c.inner, c.rest - c.inner), {}, items(kept_, c));
+  }
+  copy(c.begin, c.inner);
+  copy(c.rest, c.end);
+}
+
+void Coordination::subtract(
+    const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(
       pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
   const at::Tensor message = messages_.view({-1});
-  const std::int64_t end = begin + count;
-  if (count == numel_) {
-    wire_->encode(first, second, message);
-    return;
-  }
-  const auto subtract = [&](std::int64_t from, std::int64_t to) {
-    if (from < to) {
-      first.narrow(0, from, to - from).sub_(second.narrow(0, from, to - from));
-    }
+  const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
+    return of.narrow(0, from, to - from);
   };
   if (!wire_->takes_parts()) {
-    subtract(begin, end);
+    if (count == numel_) {
+      wire_->encode(first_, gradient, message);
+      return;
+    }
+    part(first_, begin, begin + count).sub_(part(gradient, begin, begin + count));
     whole_ = true;
     return;
   }
-  const DifferenceWire::Format& format = wire_->format();
-  const std::int64_t n = format.numbers;
-  const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
-  const std::int64_t rest =
-      std::max(inner, end == numel_ ? end : end / n * n);
-  if (inner < rest) {
-    const std::int64_t items = (rest - inner + n - 1) / n;
-    wire_->encode(
-        first.narrow(0, inner, rest - inner),
-        second.narrow(0, inner, rest - inner),
-        message.narrow(
-            0, inner / n * format.elements, items * format.elements));
+  const Cut c = cut(begin, count);
+  if (c.inner < c.rest) {
+    const at::Tensor second = part(gradient, c.inner, c.rest);
+    if (wire_->keeps_messages()) {
+      wire_->encode_of_kept(items(kept_, c), second, items(message, c));
+    } else {
+      wire_->encode(part(first_, c.inner, c.rest), second, items(message, c));
+    }
   }
-  subtract(begin, inner);
-  subtract(rest, end);
-  if (begin < inner) {
-    edges_.push_back(begin / n);
-  }
-  if (rest < end) {
-    edges_.push_back(rest / n);
+  for (const auto& [from, to] :
+       {std::pair(c.begin, c.inner), std::pair(c.rest, c.end)}) {
+    if (from < to) {
+      part(first_, from, to).sub_(part(gradient, from, to));
+      edges_.push_back(from / wire_->format().numbers);
+    }
   }
 }
 
-void Coordination::send(const at::Tensor& first) {
+void Coordination::centre(
+    const at::Tensor& gradient,
+    const at::Tensor& mean,
+    std::int64_t begin,
+    std::int64_t count) {
+  const at::NoGradGuard no_grad;
+  ABT_ASSERT(workers_ == 1 && pairs_ == 1, "with others");
+  const Cut c = cut(begin, count);
+  wire_->encode(
+      gradient.narrow(0, begin, count),
+      mean.narrow(0, begin, count),
+      items(messages_.view({-1}), c));
+}
+
+void Coordination::send() {
   const at::NoGradGuard no_grad;
   finish();
   const at::Tensor message = messages_.view({-1});
   if (std::exchange(whole_, false)) {
-    wire_->encode(first, {}, message);
+    wire_->encode(first_, {}, message);
   }
   const DifferenceWire::Format& format = wire_->format();
   std::ranges::sort(edges_);
@@ -114,12 +164,20 @@ void Coordination::send(const at::Tensor& first) {
   for (const std::int64_t item : edges_) {
     const std::int64_t begin = item * format.numbers;
     wire_->encode(
-        first.narrow(0, begin, std::min(format.numbers, numel_ - begin)),
+        first_.narrow(0, begin, std::min(format.numbers, numel_ - begin)),
         {},
         message.narrow(0, item * format.elements, format.elements));
   }
   edges_.clear();
   exchange();
+}
+
+void Coordination::archive(
+    state::Archive& archive, const std::string& prefix) {
+  archive.tensor(prefix + "first", first_, state::Share::Own);
+  // Its bytes, as a checkpoint has fp32 numbers only.
+  at::Tensor bytes = kept_.defined() ? kept_.view(at::kFloat) : at::Tensor();
+  archive.tensor(prefix + "kept", bytes, state::Share::Own);
 }
 
 void Coordination::send_rows(const at::Tensor& differences) {

@@ -19,11 +19,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "orders/difference_wire.h"
 #include "orders/sign_queue.h"
+#include "state/archive.h"
 
 namespace abtrain::orders {
 
@@ -44,18 +46,22 @@ class Coordination {
 
   // The epoch's first difference comes next: S = 0. Nothing is under way.
   void reset();
-  // Numbers begin .. begin + count - 1 of the next pair D = first - second, both
-  // flat and whole; `second` may be overwritten afterwards, `first` after
-  // send(): it is written to. Not between a send() and the advance() after it.
-  void encode(
-      const at::Tensor& first,
-      const at::Tensor& second,
+  // Numbers begin .. begin + count - 1 of `gradient`, flat and whole, of the next
+  // pair's first unit, then of the second one: D = first - second. It may be
+  // overwritten afterwards. The second not between a send() and the advance()
+  // after it.
+  void keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
+  void subtract(
+      const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
+  // Alone: of D = gradient - mean.
+  void centre(
+      const at::Tensor& gradient,
+      const at::Tensor& mean,
       std::int64_t begin,
       std::int64_t count);
-  // Collective. The pair whose numbers have all been encoded; `first` may be
-  // undefined where they were encoded at once, or in parts on the wire fp32. What
-  // is under way is finished.
-  void send(const at::Tensor& first);
+  // Collective. The pair whose numbers are all there. What is under way is
+  // finished.
+  void send();
   // The rows of `differences`, pairs x numel, one after another.
   void send_rows(const at::Tensor& differences);
   // Collective. Goes on with what is under way by one step.
@@ -70,10 +76,20 @@ class Coordination {
   at::Tensor& sum() {
     return sum_;
   }
+  // The first unit's gradient that waits for the second one. Loading: there is
+  // one.
+  void archive(state::Archive& archive, const std::string& prefix);
 
  private:
   enum class Stage { Idle, Differences, Products };
 
+  // A run of numbers cut at the borders of items.
+  struct Cut {
+    std::int64_t begin, inner, rest, end;
+  };
+  Cut cut(std::int64_t begin, std::int64_t count) const;
+  // The items of inner .. rest in a message.
+  at::Tensor items(const at::Tensor& message, const Cut& cut) const;
   void exchange();
   void receive();
   void begin_products();
@@ -87,7 +103,9 @@ class Coordination {
   std::unique_ptr<DifferenceWire> wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
-  bool whole_ = false;               // `first` is the difference, not encoded
+  at::Tensor first_;  // of a pair's first unit; then the difference
+  at::Tensor kept_;   // the same as a message, where the wire has that
+  bool whole_ = false;               // the difference is not encoded yet
   std::vector<std::int64_t> edges_;  // items of which this is true
   at::Tensor messages_;  // a worker's own, pairs x elements
   at::Tensor outbox_;    // the same, worker after worker

@@ -50,6 +50,15 @@ class Codes : public DifferenceWire {
       const at::Tensor& message) const override {
     ops::encode_difference(first, second, message);
   }
+  bool keeps_messages() const override {
+    return true;
+  }
+  void encode_of_kept(
+      const at::Tensor& kept,
+      const at::Tensor& second,
+      const at::Tensor& message) const override {
+    ops::encode_difference_of_kept(kept, second, message);
+  }
   at::Tensor decode(const at::Tensor& items) const override {
     const at::Tensor out = at::empty(
         {items.numel() / ops::kRecordBytes * ops::kRecordNumbers},
@@ -91,6 +100,11 @@ class Sketch : public DifferenceWire {
 };
 
 }  // namespace
+
+void DifferenceWire::encode_of_kept(
+    const at::Tensor&, const at::Tensor&, const at::Tensor&) const {
+  ABT_ASSERT(false, "this wire keeps no messages");
+}
 
 std::unique_ptr<DifferenceRows> DifferenceWire::rows(
     const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const {

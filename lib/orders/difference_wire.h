@@ -58,6 +58,15 @@ class DifferenceWire {
   virtual bool takes_parts() const {
     return true;
   }
+  // Whether the first of two gradients may wait as the message of itself, which
+  // moves less memory; then that of the difference of `kept` and the second.
+  virtual bool keeps_messages() const {
+    return false;
+  }
+  virtual void encode_of_kept(
+      const at::Tensor& kept,
+      const at::Tensor& second,
+      const at::Tensor& message) const;
   // The numbers (flat fp32) of any number of items, one after another.
   virtual at::Tensor decode(const at::Tensor& items) const = 0;
   // Of workers x pairs rows of items the rows in the order of pairs x workers.

@@ -1,5 +1,6 @@
 // Kernels on differences of gradients: codes and sketches.
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
@@ -18,11 +19,14 @@ TEST(DifferenceCodesKernel, EqualTheCpuToTheBit) {
     const std::int64_t count = (numel + kRecordNumbers - 1) / kRecordNumbers;
     at::Tensor records[2];
     at::Tensor numbers[2];
+    at::Tensor more[2];
     for (int i = 0; i < 2; ++i) {
       records[i] = at::zeros({count * kRecordBytes}, at::kByte);
+      more[i] = at::zeros_like(records[i]);
       numbers[i] = at::zeros({count * kRecordNumbers});
       const EncodeDifference encode{
           first.const_data_ptr<float>(),
+          nullptr,
           numel == 1 ? nullptr : second.const_data_ptr<float>(),
           numel,
           records[i].mutable_data_ptr<std::uint8_t>()};
@@ -30,14 +34,23 @@ TEST(DifferenceCodesKernel, EqualTheCpuToTheBit) {
           records[i].const_data_ptr<std::uint8_t>(),
           count,
           numbers[i].mutable_data_ptr<float>()};
+      // Then the difference of what the records stand for and the second.
+      EncodeDifference again = encode;
+      again.first = nullptr;
+      again.kept = records[i].const_data_ptr<std::uint8_t>();
+      again.second = second.const_data_ptr<float>();
+      again.records = more[i].mutable_data_ptr<std::uint8_t>();
       if (i == 0) {
         ops::encode_difference_cpu(encode);
         ops::decode_differences_cpu(decode);
+        ops::encode_difference_cpu(again);
       } else {
         encode_difference(encode, nullptr);
         decode_differences(decode, nullptr);
+        encode_difference(again, nullptr);
       }
     }
+    EXPECT_TRUE(same_bits(more[0], more[1])) << numel;
     EXPECT_TRUE(same_bits(records[0], records[1])) << numel;
     EXPECT_TRUE(same_bits(numbers[0], numbers[1])) << numel;
   }

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -61,6 +62,17 @@ TEST(DifferenceCodes, RoundToTheNearestCode) {
     EXPECT_EQ(
         out.narrow(0, numel, out.numel() - numel).abs().sum().item<double>(),
         0);
+  }
+}
+
+TEST(DifferenceCodes, OfWhatIsKeptAsRecordsAreOfItsNumbers) {
+  for (const std::int64_t numel : {5, 256, 700}) {
+    const at::Tensor kept = coded(randn(numel, 4), {});
+    const at::Tensor second = randn(numel, 5);
+    const at::Tensor records = at::empty_like(kept);
+    encode_difference_of_kept(kept, second, records);
+    EXPECT_TRUE(records.equal(
+        coded(decoded(kept).narrow(0, 0, numel).contiguous(), second)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -32,6 +33,29 @@ at::Tensor through(const DifferenceWire& wire, const at::Tensor& row) {
       {wire.elements()}, at::TensorOptions(wire.format().type));
   wire.encode(row, {}, message);
   return wire.decode(message).to(at::kDouble);
+}
+
+// Sixths of the numbers, where parts of a gradient begin and end.
+constexpr std::int64_t kCuts[] = {6, 3, 2, 0};
+
+// Of x + 1 and 1, where the wire keeps the first one as whole items.
+at::Tensor difference_of_kept(const DifferenceWire& wire, const at::Tensor& x) {
+  if (!wire.keeps_messages()) {
+    return (x + 1) - 1;
+  }
+  const std::int64_t numel = x.numel();
+  const std::int64_t n = wire.format().numbers;
+  const at::Tensor kept =
+      through(wire, x + 1).narrow(0, 0, numel).to(at::kFloat).clone();
+  for (const std::int64_t sixth : kCuts) {
+    const std::int64_t begin = sixth * numel / 6 / n * n;
+    const std::int64_t end = std::min(numel, begin + n);
+    if (sixth * numel / 6 % n != 0 && sixth < 6) {  // it is in two parts
+      kept.narrow(0, begin, end - begin)
+          .copy_((x + 1).narrow(0, begin, end - begin));
+    }
+  }
+  return kept - 1;
 }
 
 struct Case {
@@ -62,7 +86,8 @@ TEST_P(Decisions, AreThoseOfOneServer) {
   for (const at::Tensor& round : rounds) {
     const at::Tensor rows = round.view({-1, numel});
     for (std::int64_t i = 0; i < rows.size(0); ++i) {
-      const at::Tensor row = through(*wire, rows[i]);
+      const at::Tensor row = through(
+          *wire, pairs == 1 ? difference_of_kept(*wire, rows[i]) : rows[i]);
       sum = sum.defined() ? sum : at::zeros_like(row);
       exact.push_back(at::dot(sum, row).item<double>() <= 0 ? 1 : -1);
       sum.add_(row, exact.back());
@@ -81,14 +106,19 @@ TEST_P(Decisions, AreThoseOfOneServer) {
       at::Tensor mine = round.select(1, world.rank()).clone();
       if (pairs == 1) {
         // In three parts, the last one first, as a backward pass has them.
-        at::Tensor other = at::ones_like(mine[0]);
-        at::Tensor first = mine[0] + other;
-        const std::int64_t cuts[] = {numel, numel / 2, numel / 3, 0};
-        for (int k = 0; k < 3; ++k) {
-          coordination.encode(first, other, cuts[k + 1], cuts[k] - cuts[k + 1]);
-          other.narrow(0, cuts[k + 1], cuts[k] - cuts[k + 1]).zero_();
+        at::Tensor first = mine[0] + 1;
+        at::Tensor second = at::ones_like(first);
+        for (const bool kept : {true, false}) {
+          at::Tensor& gradient = kept ? first : second;
+          for (int k = 0; k < 3; ++k) {
+            const std::int64_t begin = kCuts[k + 1] * numel / 6;
+            const std::int64_t count = kCuts[k] * numel / 6 - begin;
+            kept ? coordination.keep(gradient, begin, count)
+                 : coordination.subtract(gradient, begin, count);
+            gradient.narrow(0, begin, count).zero_();
+          }
         }
-        coordination.send(first);
+        coordination.send();
       } else {
         coordination.send_rows(mine);
       }
@@ -149,8 +179,9 @@ TEST(Coordination, BeginsAnewAfterReset) {
   Coordination one({}, 4, 1, kSeed, at::kCPU, nullptr);
   const at::Tensor row = at::ones({4});
   const auto send = [&] {
-    one.encode(row, at::zeros({4}), 0, 4);
-    one.send(row);
+    one.keep(row, 0, 4);
+    one.subtract(at::zeros({4}), 0, 4);
+    one.send();
   };
   send();
   send();
