@@ -46,8 +46,7 @@ struct Problem {
 
 // `orders`: a worker each.
 double bound(const at::Tensor& vectors, const std::vector<Order>& orders) {
-  at::Tensor sums =
-      at::zeros({vectors.size(1), vectors.size(2)}, at::kDouble);
+  at::Tensor sums = at::zeros({vectors.size(1), vectors.size(2)}, at::kDouble);
   for (std::size_t w = 0; w < orders.size(); ++w) {
     sums.add_(vectors[static_cast<std::int64_t>(w)]
                   .index_select(0, at::tensor(orders[w], at::kLong))
@@ -57,8 +56,9 @@ double bound(const at::Tensor& vectors, const std::vector<Order>& orders) {
   return sums.cumsum(0).abs().max().item<double>();
 }
 
-std::vector<double>
-balanced(const Problem& problem, const data::OrderOptions& options) {
+std::vector<double> balanced(
+    const Problem& problem,
+    const data::OrderOptions& options) {
   const std::int64_t units = problem.vectors.size(1);
   std::vector<std::vector<Order>> orders(
       static_cast<std::size_t>(problem.rounds + 1),

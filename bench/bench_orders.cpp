@@ -4,8 +4,8 @@
 //   bench_orders [--workers N] [--batch N] [--threads N] [--rounds N]
 //                [--only order,wire,unit] [--json]
 // Default: the quickstart's mlp (3 x 1024 on 28 x 28 pixels), 4 workers of 64
-// images, a thread each. Milliseconds of a step of all workers, medians over the
-// rounds of ten steps each; "more" is the median of the rounds' ratios.
+// images, a thread each. Milliseconds of a step of all workers, medians over
+// the rounds of ten steps each; "more" is the median of the rounds' ratios.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
@@ -90,12 +90,11 @@ class Worker {
   void step(std::int64_t t, bool ordered) {
     exchange_.watch({});
     if (ordered && !examples_) {
-      exchange_.watch([this](
-                          const at::Tensor& all,
-                          std::int64_t begin,
-                          std::int64_t count) {
-        balancer_.see(all, begin, count);
-      });
+      exchange_.watch(
+          [this](
+              const at::Tensor& all, std::int64_t begin, std::int64_t count) {
+            balancer_.see(all, begin, count);
+          });
     }
     nn::Tape tape;
     exchange_.begin(t);
@@ -138,8 +137,9 @@ class Worker {
   orders::Balancer balancer_;
   compress::GradientExchange exchange_{{}, /*seed=*/1};
   // As in a run: a bucket leaves as soon as its gradients are there.
-  optim::GradientHooks hooks_{
-      training_.block(), [this](std::size_t index) { exchange_.ready(index); }};
+  optim::GradientHooks hooks_{training_.block(), [this](std::size_t index) {
+                                exchange_.ready(index);
+                              }};
 };
 
 nlohmann::ordered_json measure(
@@ -163,12 +163,11 @@ nlohmann::ordered_json measure(
     const auto steps = [&](bool with_order) {
       world.barrier();
       return training.milliseconds([&] {
-               for (int k = 0; k < kSteps; ++k) {
-                 worker.step(t++, with_order);
-               }
-               world.barrier();
-             }) /
-          kSteps;
+        for (int k = 0; k < kSteps; ++k) {
+          worker.step(t++, with_order);
+        }
+        world.barrier();
+      }) / kSteps;
     };
     for (std::int64_t round = -1; round < rounds; ++round) {
       const double without = steps(false);
@@ -201,7 +200,8 @@ void print(int argc, char** argv) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const std::string only = word(argc, argv, "--only", "");
   for (const Kind& kind : kKinds) {
-    if (!only.empty() && only != str(kind.order, ",", kind.wire, ",", kind.unit)) {
+    if (!only.empty() &&
+        only != str(kind.order, ",", kind.wire, ",", kind.unit)) {
       continue;
     }
     rows.push_back(measure(kind, workers, batch, threads, rounds));

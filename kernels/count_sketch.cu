@@ -11,10 +11,11 @@ namespace {
 
 constexpr int kSketchThreads = 256;
 
-__device__ inline float
-signed_number(const CountSketch& job, std::int64_t index) {
-  float x = job.first[index] -
-      (job.second != nullptr ? job.second[index] : 0.0f);
+__device__ inline float signed_number(
+    const CountSketch& job,
+    std::int64_t index) {
+  float x =
+      job.first[index] - (job.second != nullptr ? job.second[index] : 0.0f);
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
   bits ^= sign_of(index, job.seed);
@@ -61,9 +62,9 @@ __global__ void __launch_bounds__(kSketchThreads)
 
 int count_sketch(const CountSketch& job, void* stream) {
   const std::int64_t parts = sketch_parts(job);
-  const int added = parts == 0
-      ? 0
-      : launch(add_chunks, parts, kSketchThreads, 0, stream, job);
+  const int added =
+      parts == 0 ? 0
+                 : launch(add_chunks, parts, kSketchThreads, 0, stream, job);
   const int summed = launch(
       add_parts,
       (job.buckets + kSketchThreads - 1) / kSketchThreads,

@@ -45,8 +45,9 @@ turn_of(std::int64_t chunk, std::int64_t buckets, std::uint32_t seed) {
       (std::uint64_t{hash} * static_cast<std::uint64_t>(buckets)) >> 32);
 }
 // 0 or the sign bit of a float.
-ABT_HOST_DEVICE inline std::uint32_t
-sign_of(std::int64_t index, std::uint32_t seed) {
+ABT_HOST_DEVICE inline std::uint32_t sign_of(
+    std::int64_t index,
+    std::uint32_t seed) {
   return mixed(static_cast<std::uint32_t>(index) + ~seed) & 0x80000000u;
 }
 

@@ -18,11 +18,12 @@ __global__ void __launch_bounds__(kRecordNumbers)
   if (i < job.numel) {
     const std::uint8_t* const kept =
         job.kept + std::int64_t{blockIdx.x} * kRecordBytes;
-    const float first = job.first != nullptr
-        ? job.first[i]
-        : from_code(
-              kept[t],
-              *reinterpret_cast<const float*>(kept + kRecordNumbers));
+    const float first =
+        job.first != nullptr
+            ? job.first[i]
+            : from_code(
+                  kept[t],
+                  *reinterpret_cast<const float*>(kept + kRecordNumbers));
     x = first - (job.second != nullptr ? job.second[i] : 0.0f);
   }
   sizes[t] = ::fabsf(x);
@@ -47,8 +48,7 @@ __global__ void __launch_bounds__(kRecordNumbers)
   const auto t = static_cast<int>(threadIdx.x);
   const std::uint8_t* const record =
       job.records + std::int64_t{blockIdx.x} * kRecordBytes;
-  const float scale =
-      *reinterpret_cast<const float*>(record + kRecordNumbers);
+  const float scale = *reinterpret_cast<const float*>(record + kRecordNumbers);
   job.out[std::int64_t{blockIdx.x} * kRecordNumbers + t] =
       from_code(record[t], scale);
 }
@@ -69,8 +69,8 @@ int encode_difference(const EncodeDifference& job, void* stream) {
 
 int decode_differences(const DecodeDifferences& job, void* stream) {
   return job.count == 0
-      ? 0
-      : launch(decode, job.count, kRecordNumbers, 0, stream, job);
+             ? 0
+             : launch(decode, job.count, kRecordNumbers, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

@@ -16,9 +16,9 @@ constexpr int kRecordNumbers = 256;
 constexpr int kRecordBytes = kRecordNumbers + 4;
 
 struct EncodeDifference {
-  const float* first;          // null: what these records stand for
-  const std::uint8_t* kept;    // whole ones
-  const float* second;         // null: 0
+  const float* first;        // null: what these records stand for
+  const std::uint8_t* kept;  // whole ones
+  const float* second;       // null: 0
   std::int64_t numel;
   std::uint8_t* records;  // 4-byte aligned
 };
@@ -32,7 +32,7 @@ struct DecodeDifferences {
 int decode_differences(const DecodeDifferences& job, void* stream);
 
 // What the numbers of a record are multiplied with before they are rounded:
-// `scale` is a 127th of the largest one; 0 where that is too small to divide by.
+// `scale` is a 127th of the largest one; 0 where nothing can be divided by it.
 ABT_HOST_DEVICE inline float codes_a_unit(float scale) {
   return scale > 1e-37f ? 1.0f / scale : 0.0f;
 }

@@ -7,7 +7,8 @@
 namespace abtrain::data {
 
 PublishedOrder::PublishedOrder(
-    std::vector<std::int64_t> examples, std::int64_t unit)
+    std::vector<std::int64_t> examples,
+    std::int64_t unit)
     : examples_(std::move(examples)), unit_(unit) {
   ABT_ASSERT(
       unit >= 1 && examples_per_epoch() % unit == 0,
@@ -17,7 +18,8 @@ PublishedOrder::PublishedOrder(
 }
 
 void PublishedOrder::publish(
-    std::int64_t epoch, const std::vector<std::int64_t>& order) {
+    std::int64_t epoch,
+    const std::vector<std::int64_t>& order) {
   ABT_ASSERT(
       static_cast<std::int64_t>(order.size()) == units(),
       order.size(),
@@ -48,7 +50,8 @@ std::vector<std::int64_t> PublishedOrder::epoch(std::int64_t epoch) const {
 }
 
 std::vector<std::int64_t> PublishedOrder::wait_for(
-    std::int64_t epoch, const std::stop_token& stop) const {
+    std::int64_t epoch,
+    const std::stop_token& stop) const {
   {
     std::unique_lock lock(mutex_);
     if (!published_.wait(lock, stop, [&] { return epoch_ >= epoch; })) {

@@ -61,7 +61,11 @@ void decode_differences(const at::Tensor& records, const at::Tensor& out) {
       device,
       "decode_differences: records");
   check_flat(
-      out, at::kFloat, count * kRecordNumbers, device, "decode_differences: out");
+      out,
+      at::kFloat,
+      count * kRecordNumbers,
+      device,
+      "decode_differences: out");
   const kernels::DecodeDifferences job{
       records.const_data_ptr<std::uint8_t>(),
       count,

@@ -36,8 +36,8 @@ void encode_difference_of_kept(
 // out: flat fp32, kRecordNumbers a record.
 void decode_differences(const at::Tensor& records, const at::Tensor& out);
 
-// The rest is of the CPU: products without decoding, from whole numbers. Rows of
-// records are rows `places` of `records` (uint8, rows x bytes); `sum`: flat
+// The rest is of the CPU: products without decoding, from whole numbers. Rows
+// of records are rows `places` of `records` (uint8, rows x bytes); `sum`: flat
 // fp32, kRecordNumbers for each record of a row.
 //
 // triangle (fp32, n (n + 1) / 2): <D_j, D_i> at place j (j + 1) / 2 + i for

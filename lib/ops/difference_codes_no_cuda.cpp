@@ -5,7 +5,8 @@ namespace abtrain::ops {
 
 void encode_difference_cuda(const kernels::EncodeDifference&, c10::Device) {
   ABT_ASSERT(
-      false, "encode_difference: CUDA tensors in a build with ABTRAIN_CUDA=OFF");
+      false,
+      "encode_difference: CUDA tensors in a build with ABTRAIN_CUDA=OFF");
 }
 
 void decode_differences_cuda(const kernels::DecodeDifferences&, c10::Device) {

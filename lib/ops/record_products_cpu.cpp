@@ -55,8 +55,9 @@ ABT_INLINE void widen(const std::uint8_t* record, std::int16_t* codes) {
 }
 
 // At most 256 * 127^2.
-ABT_INLINE std::int32_t
-whole_product(const std::int16_t* a, const std::int16_t* b) {
+ABT_INLINE std::int32_t whole_product(
+    const std::int16_t* a,
+    const std::int16_t* b) {
   std::int32_t sum = 0;
   for (int i = 0; i < kRecordNumbers; ++i) {
     sum += std::int32_t{a[i]} * std::int32_t{b[i]};
@@ -69,8 +70,7 @@ ABT_INLINE float product_with(const float* sum, const std::int16_t* codes) {
   float lanes[kWidth] = {};
   for (int i = 0; i < kRecordNumbers; i += kWidth) {
     for (int k = 0; k < kWidth; ++k) {
-      lanes[k] =
-          ::fmaf(sum[i + k], static_cast<float>(codes[i + k]), lanes[k]);
+      lanes[k] = ::fmaf(sum[i + k], static_cast<float>(codes[i + k]), lanes[k]);
     }
   }
   return add_by_halves(lanes, kWidth);
@@ -91,15 +91,13 @@ ABT_INLINE void multiply(
     widen(record, codes);
     scales[j] = scale_of(record);
     for (std::size_t i = 0; i < j; ++i) {
-      const auto whole = static_cast<float>(
-          whole_product(codes, room + i * kRecordNumbers));
+      const auto whole =
+          static_cast<float>(whole_product(codes, room + i * kRecordNumbers));
       *products = ::fmaf(scales[j] * scales[i], whole, *products);
       ++products;
     }
     *products = ::fmaf(
-        scales[j],
-        product_with(sum + b * kRecordNumbers, codes),
-        *products);
+        scales[j], product_with(sum + b * kRecordNumbers, codes), *products);
     ++products;
   }
 }
@@ -130,12 +128,7 @@ void record_products(
         const std::int64_t end = std::min(rows.records, (part + 1) * kPart);
         for (std::int64_t b = part * kPart; b < end; ++b) {
           multiply(
-              rows,
-              b,
-              s,
-              room.data(),
-              scales.data(),
-              all + part * products);
+              rows, b, s, room.data(), scales.data(), all + part * products);
         }
       },
       /*grain=*/1);

@@ -24,8 +24,7 @@ Balancer::Balancer(
     : options_(options), seed_(seed), batch_(batch), published_(order) {}
 
 void Balancer::start(std::int64_t epoch, std::int64_t place) {
-  std::vector<std::int64_t> units(
-      static_cast<std::size_t>(published_.units()));
+  std::vector<std::int64_t> units(static_cast<std::size_t>(published_.units()));
   std::iota(units.begin(), units.end(), 0);
   order_ = data::BalancedOrder(std::move(units));
   epoch_ = epoch;
@@ -42,7 +41,9 @@ void Balancer::start(std::int64_t epoch, std::int64_t place) {
 }
 
 void Balancer::bind(
-    std::int64_t numel, c10::Device device, comm::Communicator* group) {
+    std::int64_t numel,
+    c10::Device device,
+    comm::Communicator* group) {
   const at::NoGradGuard no_grad;
   settle();
   broken_ = decides_pairs() && place_ % 2 == 1;
@@ -75,7 +76,9 @@ at::Tensor& Balancer::sum() {
 }
 
 void Balancer::see(
-    const at::Tensor& gradients, std::int64_t begin, std::int64_t count) {
+    const at::Tensor& gradients,
+    std::int64_t begin,
+    std::int64_t count) {
   const at::NoGradGuard no_grad;
   seen_ += count;
   if (!decides_pairs()) {
@@ -94,7 +97,11 @@ void Balancer::step(const at::Tensor& gradients) {
     see(gradients, 0, numel_);
   }
   ABT_ASSERT(
-      seen_ == numel_, seen_, " of ", numel_, " numbers of a gradient were seen");
+      seen_ == numel_,
+      seen_,
+      " of ",
+      numel_,
+      " numbers of a gradient were seen");
   seen_ = 0;
   end_unit();
   advance(1);
@@ -148,7 +155,7 @@ void Balancer::balance_alone(const UnitGradients& units) {
     // <g_i - mean, g_j - mean>
     const at::Tensor with_mean = units.products(mean_);
     all = all - with_mean.unsqueeze(0) - with_mean.unsqueeze(1) +
-        at::dot(mean_, mean_);
+          at::dot(mean_, mean_);
     with_sum = with_sum - at::dot(sum_, mean_);
   }
   const at::Tensor signs = at::empty({n}, all.options().dtype(at::kChar));

@@ -1,13 +1,14 @@
-// A worker's part in an order that gradients decide on: it watches the gradients
-// of the units in the order of the epoch, and gives out the next epoch's order.
+// A worker's part in an order that gradients decide on: it watches the
+// gradients of the units in the order of the epoch, and gives out the next
+// epoch's order.
 //
 // - `grab` (Lu et al., arXiv 2205.10733, algorithm 4): of each unit's gradient
 //   less the mean of the epoch before, <S, g - mean> <= 0 puts the unit early,
 //   S += g - mean; else late, S -= g - mean. Each worker alone.
 // - `id-grab`: PairBalance (Cooper et al., arXiv 2302.00845, algorithm 2), each
 //   worker alone: no mean is kept.
-// - `cd-grab`: PairBalance with one sum S for all workers whose gradients a step
-//   averages (orders/coordination.h).
+// - `cd-grab`: PairBalance with one sum S for all workers whose gradients a
+//   step averages (orders/coordination.h).
 //
 // S is 0 when an epoch begins, and when other parameters are trained: then a
 // unit that waits for its neighbour is let go, and the pair keeps its order.
@@ -51,8 +52,8 @@ class Balancer {
   // before.
   void bind(std::int64_t numel, c10::Device device, comm::Communicator* group);
 
-  // A part of the next unit's gradient (`gradients` is all of it, flat) is there
-  // and will be overwritten. In any thread, one at a time.
+  // A part of the next unit's gradient (`gradients` is all of it, flat) is
+  // there and will be overwritten. In any thread, one at a time.
   void see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count);
   // The unit's step: what see() has not got is taken now. Collective over the
   // group.
@@ -100,8 +101,8 @@ class Balancer {
   SignQueue signs_;
   ProductTriangle packer_;
   // grab:
-  at::Tensor mean_;   // of the last epoch; zeros at first
-  at::Tensor total_;  // of this epoch so far
+  at::Tensor mean_;           // of the last epoch; zeros at first
+  at::Tensor total_;          // of this epoch so far
   std::int64_t counted_ = 0;  // gradients in it
 };
 

@@ -60,27 +60,28 @@ void Coordination::reset() {
   sum_.zero_();
 }
 
-Coordination::Cut
-Coordination::cut(std::int64_t begin, std::int64_t count) const {
+Coordination::Cut Coordination::cut(std::int64_t begin, std::int64_t count)
+    const {
   const std::int64_t n = wire_->format().numbers;
   const std::int64_t end = begin + count;
   const std::int64_t inner = std::min(end, (begin + n - 1) / n * n);
-  return {begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
+  return {
+      begin, inner, std::max(inner, end == numel_ ? end : end / n * n), end};
 }
 
-at::Tensor
-Coordination::items(const at::Tensor& message, const Cut& cut) const {
+at::Tensor Coordination::items(const at::Tensor& message, const Cut& cut)
+    const {
   const DifferenceWire::Format& format = wire_->format();
   const std::int64_t count =
       (cut.rest - cut.inner + format.numbers - 1) / format.numbers;
   return message.narrow(
-      0,
-      cut.inner / format.numbers * format.elements,
-      count * format.elements);
+      0, cut.inner / format.numbers * format.elements, count * format.elements);
 }
 
 void Coordination::keep(
-    const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
+    const at::Tensor& gradient,
+    std::int64_t begin,
+    std::int64_t count) {
   const at::NoGradGuard no_grad;
   const auto copy = [&](std::int64_t from, std::int64_t to) {
     if (from < to) {
@@ -102,20 +103,24 @@ void Coordination::keep(
 }
 
 void Coordination::subtract(
-    const at::Tensor& gradient, std::int64_t begin, std::int64_t count) {
+    const at::Tensor& gradient,
+    std::int64_t begin,
+    std::int64_t count) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(
       pairs_ == 1 && stage_ != Stage::Differences, "the message is in use");
   const at::Tensor message = messages_.view({-1});
-  const auto part = [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
-    return of.narrow(0, from, to - from);
-  };
+  const auto part =
+      [&](const at::Tensor& of, std::int64_t from, std::int64_t to) {
+        return of.narrow(0, from, to - from);
+      };
   if (!wire_->takes_parts()) {
     if (count == numel_) {
       wire_->encode(first_, gradient, message);
       return;
     }
-    part(first_, begin, begin + count).sub_(part(gradient, begin, begin + count));
+    part(first_, begin, begin + count)
+        .sub_(part(gradient, begin, begin + count));
     whole_ = true;
     return;
   }
@@ -172,8 +177,7 @@ void Coordination::send() {
   exchange();
 }
 
-void Coordination::archive(
-    state::Archive& archive, const std::string& prefix) {
+void Coordination::archive(state::Archive& archive, const std::string& prefix) {
   archive.tensor(prefix + "first", first_, state::Share::Own);
   // Its bytes, as a checkpoint has fp32 numbers only.
   at::Tensor bytes = kept_.defined() ? kept_.view(at::kFloat) : at::Tensor();
@@ -233,8 +237,8 @@ void Coordination::begin_products() {
 
 // Of rows row_, row_ + 1, ...: <S, D_j>, and <D_j, D_i> before.
 void Coordination::start_run() {
-  triangle_ = rows_->products(
-      row_, std::min(kProductRows, rows_->size() - row_), sum_);
+  triangle_ =
+      rows_->products(row_, std::min(kProductRows, rows_->size() - row_), sum_);
   if (workers_ > 1) {
     pending_ = group_->all_reduce(
         triangle_, comm::ReduceOp::Sum, comm::Purpose::Orders);

@@ -46,13 +46,13 @@ class Coordination {
 
   // The epoch's first difference comes next: S = 0. Nothing is under way.
   void reset();
-  // Numbers begin .. begin + count - 1 of `gradient`, flat and whole, of the next
-  // pair's first unit, then of the second one: D = first - second. It may be
-  // overwritten afterwards. The second not between a send() and the advance()
-  // after it.
+  // Numbers begin .. begin + count - 1 of `gradient`, flat and whole, of the
+  // next pair's first unit, then of the second one: D = first - second. It may
+  // be overwritten afterwards. The second not between a send() and the
+  // advance() after it.
   void keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
-  void subtract(
-      const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
+  void
+  subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   // Alone: of D = gradient - mean.
   void centre(
       const at::Tensor& gradient,
@@ -103,17 +103,17 @@ class Coordination {
   std::unique_ptr<DifferenceWire> wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
-  at::Tensor first_;  // of a pair's first unit; then the difference
-  at::Tensor kept_;   // the same as a message, where the wire has that
-  bool whole_ = false;               // the difference is not encoded yet
+  at::Tensor first_;    // of a pair's first unit; then the difference
+  at::Tensor kept_;     // the same as a message, where the wire has that
+  bool whole_ = false;  // the difference is not encoded yet
   std::vector<std::int64_t> edges_;  // items of which this is true
-  at::Tensor messages_;  // a worker's own, pairs x elements
-  at::Tensor outbox_;    // the same, worker after worker
+  at::Tensor messages_;              // a worker's own, pairs x elements
+  at::Tensor outbox_;                // the same, worker after worker
   at::Tensor inbox_;
   std::unique_ptr<DifferenceRows> rows_;  // this worker's share of each
   at::Tensor sum_;
-  at::Tensor triangle_;  // of the run of rows in work
-  at::Tensor signs_;     // of all rows
+  at::Tensor triangle_;   // of the run of rows in work
+  at::Tensor signs_;      // of all rows
   std::int64_t row_ = 0;  // the first one of that run
   Stage stage_ = Stage::Idle;
   comm::Pending pending_;

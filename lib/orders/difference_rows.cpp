@@ -10,8 +10,9 @@
 
 namespace abtrain::orders {
 
-at::Tensor
-ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_sum) {
+at::Tensor ProductTriangle::pack(
+    const at::Tensor& all,
+    const at::Tensor& with_sum) {
   const std::int64_t n = with_sum.numel();
   if (!places_.defined() || places_.numel() != n * (n + 1) / 2) {
     const at::Tensor places =
@@ -24,7 +25,9 @@ ProductTriangle::pack(const at::Tensor& all, const at::Tensor& with_sum) {
 }
 
 at::Tensor FloatRows::products(
-    std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
+    std::int64_t begin,
+    std::int64_t count,
+    const at::Tensor& sum) {
   const at::Tensor rows = rows_.narrow(0, begin, count);
   const at::Tensor with_sum = at::mv(rows, sum);
   return count == 1 ? with_sum
@@ -32,17 +35,18 @@ at::Tensor FloatRows::products(
 }
 
 void FloatRows::add(
-    std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) {
-  sum.addmv_(
-      rows_.narrow(0, begin, signs.numel()).t(), signs.to(at::kFloat));
+    std::int64_t begin,
+    const at::Tensor& signs,
+    const at::Tensor& sum) {
+  sum.addmv_(rows_.narrow(0, begin, signs.numel()).t(), signs.to(at::kFloat));
 }
 
-CodeRows::CodeRows(
-    at::Tensor records, std::int64_t workers, std::int64_t pairs)
+CodeRows::CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs)
     : records_(std::move(records)), workers_(workers), pairs_(pairs) {}
 
-std::vector<std::int64_t>
-CodeRows::places(std::int64_t begin, std::int64_t count) const {
+std::vector<std::int64_t> CodeRows::places(
+    std::int64_t begin,
+    std::int64_t count) const {
   std::vector<std::int64_t> places;
   for (std::int64_t row = begin; row < begin + count; ++row) {
     places.push_back(row % workers_ * pairs_ + row / workers_);
@@ -51,7 +55,9 @@ CodeRows::places(std::int64_t begin, std::int64_t count) const {
 }
 
 at::Tensor CodeRows::products(
-    std::int64_t begin, std::int64_t count, const at::Tensor& sum) {
+    std::int64_t begin,
+    std::int64_t count,
+    const at::Tensor& sum) {
   const at::Tensor out = at::empty({count * (count + 1) / 2}, sum.options());
   ops::record_products(
       records_.view({size(), -1}), places(begin, count), sum, out);
@@ -59,7 +65,9 @@ at::Tensor CodeRows::products(
 }
 
 void CodeRows::add(
-    std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) {
+    std::int64_t begin,
+    const at::Tensor& signs,
+    const at::Tensor& sum) {
   ops::add_records(
       records_.view({size(), -1}), places(begin, signs.numel()), signs, sum);
 }

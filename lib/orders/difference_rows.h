@@ -27,8 +27,8 @@ class DifferenceRows {
   virtual ~DifferenceRows() = default;
   virtual std::int64_t size() const = 0;
   // Of rows begin .. begin + count - 1, as ops::pair_signs() wants them.
-  virtual at::Tensor products(
-      std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
+  virtual at::Tensor
+  products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
   // sum += the rows from `begin` on, each with its sign (int8).
   virtual void
   add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) = 0;
@@ -42,11 +42,11 @@ class FloatRows : public DifferenceRows {
     return rows_.size(0);
   }
   at::Tensor products(
-      std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
-  void add(
       std::int64_t begin,
-      const at::Tensor& signs,
+      std::int64_t count,
       const at::Tensor& sum) override;
+  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum)
+      override;
 
  private:
   at::Tensor rows_;
@@ -54,7 +54,7 @@ class FloatRows : public DifferenceRows {
 };
 
 // Of records (ops/difference_codes.h) on the CPU, never decoded as a whole: the
-// rows that lie in `records` as workers x pairs, in the order of pairs x workers.
+// rows lie in `records` as workers x pairs, and count as pairs x workers.
 class CodeRows : public DifferenceRows {
  public:
   CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs);
@@ -62,16 +62,16 @@ class CodeRows : public DifferenceRows {
     return workers_ * pairs_;
   }
   at::Tensor products(
-      std::int64_t begin, std::int64_t count, const at::Tensor& sum) override;
-  void add(
       std::int64_t begin,
-      const at::Tensor& signs,
+      std::int64_t count,
       const at::Tensor& sum) override;
+  void add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum)
+      override;
 
  private:
   // Where rows begin .. begin + count - 1 begin, in rows of the tensor.
-  std::vector<std::int64_t>
-  places(std::int64_t begin, std::int64_t count) const;
+  std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count)
+      const;
 
   at::Tensor records_;
   std::int64_t workers_;

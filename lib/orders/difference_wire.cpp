@@ -102,18 +102,21 @@ class Sketch : public DifferenceWire {
 }  // namespace
 
 void DifferenceWire::encode_of_kept(
-    const at::Tensor&, const at::Tensor&, const at::Tensor&) const {
+    const at::Tensor&,
+    const at::Tensor&,
+    const at::Tensor&) const {
   ABT_ASSERT(false, "this wire keeps no messages");
 }
 
 std::unique_ptr<DifferenceRows> DifferenceWire::rows(
-    const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const {
+    const at::Tensor& items,
+    std::int64_t workers,
+    std::int64_t pairs) const {
   const at::Tensor numbers = decode(items);
   const std::int64_t width = numbers.numel() / (workers * pairs);
-  return std::make_unique<FloatRows>(
-      numbers.view({workers, pairs, width})
-          .transpose(0, 1)
-          .reshape({pairs * workers, width}));
+  return std::make_unique<FloatRows>(numbers.view({workers, pairs, width})
+                                         .transpose(0, 1)
+                                         .reshape({pairs * workers, width}));
 }
 
 std::unique_ptr<DifferenceWire> make_wire(

@@ -70,14 +70,14 @@ class DifferenceWire {
   // The numbers (flat fp32) of any number of items, one after another.
   virtual at::Tensor decode(const at::Tensor& items) const = 0;
   // Of workers x pairs rows of items the rows in the order of pairs x workers.
-  virtual std::unique_ptr<DifferenceRows> rows(
-      const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
+  virtual std::unique_ptr<DifferenceRows>
+  rows(const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
 
  private:
   Format format_;
 };
 
-// For vectors of `numel` numbers; `seed`: of the sketch, the same on all workers.
+// For vectors of `numel` numbers; all workers take the same `seed` (sketch).
 std::unique_ptr<DifferenceWire> make_wire(
     const data::OrderOptions& options,
     std::int64_t numel,

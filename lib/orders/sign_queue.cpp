@@ -15,7 +15,7 @@ void SignQueue::push(const at::Tensor& signs) {
 // What a GPU was given last may still be in work; those before it are done.
 bool SignQueue::empty(bool wait) const {
   return copies_.empty() ||
-      (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());
+         (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());
 }
 
 std::vector<int> SignQueue::pop() {

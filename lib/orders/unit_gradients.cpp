@@ -15,7 +15,8 @@ at::Tensor BuiltGradients::products(const at::Tensor& vector) const {
 }
 
 void BuiltGradients::add(
-    const at::Tensor& vector, const at::Tensor& coefficients) const {
+    const at::Tensor& vector,
+    const at::Tensor& coefficients) const {
   vector.addmv_(rows_.t(), coefficients);
 }
 

@@ -20,8 +20,8 @@ class UnitGradients {
   // <vector, g_i>.
   virtual at::Tensor products(const at::Tensor& vector) const = 0;
   // vector += sum_i coefficients_i g_i.
-  virtual void
-  add(const at::Tensor& vector, const at::Tensor& coefficients) const = 0;
+  virtual void add(const at::Tensor& vector, const at::Tensor& coefficients)
+      const = 0;
   // Row k of size/2 x numbers becomes g_{2k} - g_{2k+1}.
   virtual void differences(const at::Tensor& rows) const = 0;
 };

@@ -1,5 +1,5 @@
-// The order of the examples where gradients decide on it: what the training loop
-// has to do for that.
+// The order of the examples where gradients decide on it: what the training
+// loop has to do for that.
 #include "run/training_loop.h"
 
 namespace abtrain::run {

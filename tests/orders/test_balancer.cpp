@@ -21,7 +21,8 @@ namespace {
 using Order = std::vector<std::int64_t>;
 
 data::OrderOptions options_of(
-    const std::string& name, const std::string& wire = "fp32") {
+    const std::string& name,
+    const std::string& wire = "fp32") {
   data::OrderOptions options;
   options.name = name;
   options.wire = wire;
@@ -125,8 +126,8 @@ TEST(Balancer, AllWorkersUseTheSameSigns) {
 
 // GraB by hand: g - m with m = 0 in the first epoch, then the epoch's mean.
 TEST(Balancer, GrabBalancesAroundTheMeanOfTheEpochBefore) {
-  const at::Tensor gradients = at::randn(
-      {9, 4}, at::detail::createCPUGenerator(4), at::kFloat);
+  const at::Tensor gradients =
+      at::randn({9, 4}, at::detail::createCPUGenerator(4), at::kFloat);
   Worker worker(options_of("grab"), gradients, nullptr);
   Order order = ascending(9);
   at::Tensor mean = at::zeros({4}, at::kDouble);
@@ -169,8 +170,8 @@ TEST(Balancer, ForgetsWhereOtherParametersAreTrained) {
 
 TEST(Balancer, GoesOnFromACheckpointInTheMiddleOfAPair) {
   for (const char* name : {"grab", "id-grab", "cd-grab"}) {
-    const at::Tensor gradients = at::randn(
-        {2, 11, 5}, at::detail::createCPUGenerator(6), at::kFloat);
+    const at::Tensor gradients =
+        at::randn({2, 11, 5}, at::detail::createCPUGenerator(6), at::kFloat);
     for (const int stop : {4, 5, 11, 16}) {
       comm::run_workers(2, 60, [&](comm::Communicator& world) {
         const at::Tensor own = gradients[world.rank()];
@@ -215,8 +216,8 @@ TEST(Balancer, StartsInTheMiddleOfAnEpoch) {
 
 // Gradients of a batch at once give the orders of single units.
 TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
-  const at::Tensor gradients = at::randn(
-      {2, 24, 7}, at::detail::createCPUGenerator(8), at::kFloat);
+  const at::Tensor gradients =
+      at::randn({2, 24, 7}, at::detail::createCPUGenerator(8), at::kFloat);
   for (const char* name : {"grab", "id-grab", "cd-grab"}) {
     comm::run_workers(2, 60, [&](comm::Communicator& world) {
       const at::Tensor own = gradients[world.rank()];
@@ -229,8 +230,8 @@ TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
         const Order now = published.epoch(epoch);
         EXPECT_EQ(now, single.published.epoch(epoch)) << name;
         for (std::int64_t k = 0; k < 24; k += 8) {
-          batches.step(BuiltGradients(own.index_select(
-              0, at::tensor(now, at::kLong).narrow(0, k, 8))));
+          batches.step(BuiltGradients(
+              own.index_select(0, at::tensor(now, at::kLong).narrow(0, k, 8))));
         }
         single.run_epoch();
       }
@@ -269,8 +270,8 @@ double herding(const at::Tensor& vectors, const std::vector<Order>& orders) {
 // Of the orders after ten rounds. `stale`: what a unit's gradient is taken from
 // is overwritten before it is used, as by the mistake of keeping a reference to
 // a buffer that the next step writes to.
-double herding_of(
-    const data::OrderOptions& options, int rounds, bool stale = false) {
+double
+herding_of(const data::OrderOptions& options, int rounds, bool stale = false) {
   const at::Tensor vectors = unit_vectors();
   std::vector<Order> orders(kWorkers);
   comm::run_workers(kWorkers, 300, [&](comm::Communicator& world) {

@@ -29,8 +29,8 @@ at::Tensor randn(at::IntArrayRef sizes, std::uint64_t seed) {
 
 // What a message of the row stands for, in the space of the wire.
 at::Tensor through(const DifferenceWire& wire, const at::Tensor& row) {
-  const at::Tensor message = at::empty(
-      {wire.elements()}, at::TensorOptions(wire.format().type));
+  const at::Tensor message =
+      at::empty({wire.elements()}, at::TensorOptions(wire.format().type));
   wire.encode(row, {}, message);
   return wire.decode(message).to(at::kDouble);
 }
@@ -68,7 +68,7 @@ struct Case {
 class Decisions : public ::testing::TestWithParam<Case> {};
 
 // Against the sequential rule in float64 on all workers' differences; all
-// workers get the same signs, and the meter counts what difference_bytes() says.
+// workers get the same signs; the meter counts what difference_bytes() says.
 TEST_P(Decisions, AreThoseOfOneServer) {
   const auto [name, workers, numel, pairs] = GetParam();
   constexpr int kRounds = 5;
@@ -158,7 +158,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sketch", 3, 3000, 2}),
     [](const auto& test) {
       return str(
-          test.param.wire, "_", test.param.workers, "_", test.param.numel, "_",
+          test.param.wire,
+          "_",
+          test.param.workers,
+          "_",
+          test.param.numel,
+          "_",
           test.param.pairs);
     });
 

@@ -117,7 +117,8 @@ TEST(OrderRuns, RefuseExamplesThatBatchNormMixes) {
   o.model.name = "resnet18";
   EXPECT_EQ(
       error_of(o),
-      "order.unit: example needs the gradient of each example, but resnet18 has "
+      "order.unit: example needs the gradient of each example, but resnet18 "
+      "has "
       "batch norm, which mixes the examples of a batch; expected microbatch");
   o.order.unit = "microbatch";
   EXPECT_EQ(error_of(o), "");
@@ -131,7 +132,8 @@ TEST(OrderRuns, RefuseZerosForHiddenLayers) {
   o.model.init = "zeros";
   EXPECT_EQ(
       error_of(o),
-      "model.init: zeros, but mlp has hidden layers, which get no gradient from "
+      "model.init: zeros, but mlp has hidden layers, which get no gradient "
+      "from "
       "zeros; expected kaiming or orthogonal");
   o.model.name = "softmax";
   EXPECT_EQ(error_of(o), "");
