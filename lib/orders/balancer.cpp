@@ -16,6 +16,30 @@
 
 namespace abtrain::orders {
 
+double order_copies(
+    const data::OrderOptions& options,
+    std::int64_t batch,
+    int workers) {
+  if (!data::is_balanced(options)) {
+    return 0;
+  }
+  const bool examples = options.unit == "example" && batch > 1;
+  const bool alone = options.name != "cd-grab" || workers == 1;
+  if (alone) {
+    // S, means; of units one by one also what is balanced, and what waits.
+    return options.name == "grab" ? (examples ? 3 : 4) : (examples ? 1 : 3);
+  }
+  const double message = options.wire == "fp32"   ? 1
+                         : options.wire == "int8" ? 0.25
+                                                  : 0;
+  const auto pairs = static_cast<double>(examples ? batch / 2 : 1);
+  // One that is kept or, of examples, put in order for the others.
+  const bool has_third = examples || options.wire == "int8";
+  const double messages = (has_third ? 3 : 2) * pairs;
+  // What waits or is balanced, messages made and received, S.
+  return pairs + messages * message + 1.0 / workers;
+}
+
 Balancer::Balancer(
     const data::OrderOptions& options,
     std::uint64_t seed,

@@ -30,6 +30,13 @@
 
 namespace abtrain::orders {
 
+// How often as many numbers as are trained a worker keeps for that, in a group
+// of `workers`, with `batch` images at a time.
+double order_copies(
+    const data::OrderOptions& options,
+    std::int64_t batch,
+    int workers);
+
 class Balancer {
  public:
   // Of units of `batch` examples' gradients at a time (unit: example), or of

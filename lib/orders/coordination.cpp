@@ -37,9 +37,6 @@ Coordination::Coordination(
   }
   const auto elements = at::TensorOptions(device).dtype(format.type);
   messages_ = at::empty({pairs_, wire_->elements()}, elements);
-  if (pairs_ == 1) {
-    first_ = at::zeros({numel}, at::TensorOptions(device));
-  }
   if (pairs_ == 1 && wire_->keeps_messages()) {
     kept_ = at::zeros({wire_->elements()}, elements);
   }
@@ -83,6 +80,9 @@ void Coordination::keep(
     std::int64_t begin,
     std::int64_t count) {
   const at::NoGradGuard no_grad;
+  if (!first_.defined()) {
+    first_ = at::zeros({numel_}, gradient.options());
+  }
   const auto copy = [&](std::int64_t from, std::int64_t to) {
     if (from < to) {
       first_.narrow(0, from, to - from)
@@ -178,6 +178,9 @@ void Coordination::send() {
 }
 
 void Coordination::archive(state::Archive& archive, const std::string& prefix) {
+  if (archive.is_loading()) {
+    first_ = at::zeros({numel_}, sum_.options());
+  }
   archive.tensor(prefix + "first", first_, state::Share::Own);
   // Its bytes, as a checkpoint has fp32 numbers only.
   at::Tensor bytes = kept_.defined() ? kept_.view(at::kFloat) : at::Tensor();

@@ -17,6 +17,7 @@
 #include "methods/phase.h"
 #include "nn/example_gradients.h"
 #include "optim/optimizer.h"
+#include "orders/balancer.h"
 #include "orders/difference_wire.h"
 #include "run/config.h"
 #include "run/report.h"
@@ -52,13 +53,17 @@ std::int64_t buffer_numel(const nn::Model& model) {
   return total;
 }
 
-// fp32 parameters, gradients, moments and residuals of one worker in a dense
-// step; activations come on top.
+// fp32 parameters, gradients, moments, residuals and what an order keeps, of one
+// worker in a dense step; activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   const int residuals = options.reducer.name == "plain" ? 0 : 1;
   const double copies =
-      2 + moments + residuals + methods::local_copies(options.method);
+      2 + moments + residuals + methods::local_copies(options.method) +
+      orders::order_copies(
+          options.order,
+          options.data.batch_size,
+          static_cast<int>(options.workers));
   return 4.0 * static_cast<double>(parameters) * copies;
 }
 

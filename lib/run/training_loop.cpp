@@ -294,7 +294,10 @@ TrainResult Trainer::run() {
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   step_->release();
-  count_switch([&] { method_->finish(length_.steps); });
+  count_switch([&] {
+    settle_order();
+    method_->finish(length_.steps);
+  });
   device::synchronize(in_.device);
   meter_.settle(true);
   total_seconds_ = train_seconds();

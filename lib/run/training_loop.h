@@ -41,6 +41,7 @@ class Trainer {
   void watch_order();
   void start_order(std::int64_t t);
   void bind_order();
+  void settle_order();
 
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);

@@ -59,4 +59,11 @@ void Trainer::bind_order() {
   balancer_->bind(method_->block().numel(), in_.device, group);
 }
 
+// Decides on what is under way. Collective.
+void Trainer::settle_order() {
+  if (balancer_) {
+    balancer_->settle();
+  }
+}
+
 }  // namespace abtrain::run

@@ -220,10 +220,10 @@ bool Trainer::save(std::int64_t t) {
   Stopwatch watch;
   meter_.settle(true);
   const double seconds_before = meter_.seconds();
-  count_switch([&] { method_->settle(); });
-  if (balancer_) {
-    balancer_->settle();
-  }
+  count_switch([&] {
+    method_->settle();
+    settle_order();
+  });
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   if (validation_) {

@@ -33,6 +33,7 @@ RunOptions options_of(const Case& c) {
   o.order.wire = c.wire;
   o.order.sketch = 32;
   o.train.accumulate = c.accumulate;
+  o.train.steps = 57;  // of three workers the last one is a pair's second
   return o;
 }
 
