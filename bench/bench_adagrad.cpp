@@ -21,6 +21,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "arguments.h"
 #include "base/error.h"
 #include "compress/gradient_exchange.h"
 #include "device/devices.h"
@@ -34,25 +35,6 @@
 namespace {
 
 using namespace abtrain;
-
-double number(int argc, char** argv, const char* name, double otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return std::atof(argv[i + 1]);
-    }
-  }
-  return otherwise;
-}
-
-std::string
-word(int argc, char** argv, const char* name, const char* otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return argv[i + 1];
-    }
-  }
-  return otherwise;
-}
 
 struct Times {
   std::vector<double> passes, encode, decode, update;
@@ -97,19 +79,19 @@ class Rivals {
 
 void measure(int argc, char** argv) {
   const c10::Device device =
-      device::pick_device(word(argc, argv, "--device", "cpu"));
+      device::pick_device(bench::word(argc, argv, "--device", "cpu"));
   device::tune(device);
-  const auto threads = static_cast<int>(number(argc, argv, "--threads", 1));
-  const auto members = static_cast<int>(number(argc, argv, "--members", 4));
-  const auto rounds = static_cast<int>(number(argc, argv, "--rounds", 30));
+  const auto threads = static_cast<int>(bench::number(argc, argv, "--threads", 1));
+  const auto members = static_cast<int>(bench::number(argc, argv, "--members", 4));
+  const auto rounds = static_cast<int>(bench::number(argc, argv, "--rounds", 30));
   const auto batch =
-      static_cast<std::int64_t>(number(argc, argv, "--batch", 64));
+      static_cast<std::int64_t>(bench::number(argc, argv, "--batch", 64));
   at::set_num_threads(threads);
   nn::ModelOptions model;
   model.name = "mlp";
   optim::OptimizerOptions adagrad;
   adagrad.name = "qcmd-adagrad";
-  adagrad.l1 = number(argc, argv, "--l1", 6e-5);
+  adagrad.l1 = bench::number(argc, argv, "--l1", 6e-5);
   bench::Training training(
       model, {1, 28, 28, 10}, batch, adagrad, "fp32", 0.01, device);
   at::Tensor gradients = training.block().gradients();

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "comm/run_workers.h"
@@ -28,16 +29,6 @@ namespace {
 
 using namespace abtrain;
 using Order = std::vector<std::int64_t>;
-
-std::int64_t
-number(int argc, char** argv, const char* name, std::int64_t otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return std::atoll(argv[i + 1]);
-    }
-  }
-  return otherwise;
-}
 
 struct Problem {
   at::Tensor vectors;  // workers x units x numel
@@ -110,11 +101,11 @@ std::vector<double> shuffled(const Problem& problem) {
 }
 
 void measure(int argc, char** argv) {
-  const std::int64_t workers = number(argc, argv, "--workers", 64);
-  const std::int64_t units = number(argc, argv, "--units", 250);
-  const std::int64_t numel = number(argc, argv, "--numel", 16);
+  const std::int64_t workers = bench::integer(argc, argv, "--workers", 64);
+  const std::int64_t units = bench::integer(argc, argv, "--units", 250);
+  const std::int64_t numel = bench::integer(argc, argv, "--numel", 16);
   Problem problem;
-  problem.rounds = number(argc, argv, "--rounds", 10);
+  problem.rounds = bench::integer(argc, argv, "--rounds", 10);
   problem.vectors = at::randn(
       {workers, units, numel}, at::detail::createCPUGenerator(1), at::kFloat);
   problem.vectors.div_(problem.vectors.norm(2, {2}, true));

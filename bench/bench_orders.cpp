@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "arguments.h"
 #include "base/error.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
@@ -29,26 +30,6 @@
 namespace {
 
 using namespace abtrain;
-
-std::int64_t
-number(int argc, char** argv, const char* name, std::int64_t otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return std::atoll(argv[i + 1]);
-    }
-  }
-  return otherwise;
-}
-
-std::string
-word(int argc, char** argv, const char* name, const char* otherwise) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (std::strcmp(argv[i], name) == 0) {
-      return argv[i + 1];
-    }
-  }
-  return otherwise;
-}
 
 constexpr int kSteps = 10;  // a round
 
@@ -193,12 +174,14 @@ nlohmann::ordered_json measure(
 }
 
 void print(int argc, char** argv) {
-  const auto workers = static_cast<int>(number(argc, argv, "--workers", 4));
-  const std::int64_t batch = number(argc, argv, "--batch", 64);
-  const auto threads = static_cast<int>(number(argc, argv, "--threads", 1));
-  const std::int64_t rounds = number(argc, argv, "--rounds", 9);
+  const auto workers =
+      static_cast<int>(bench::integer(argc, argv, "--workers", 4));
+  const std::int64_t batch = bench::integer(argc, argv, "--batch", 64);
+  const auto threads =
+      static_cast<int>(bench::integer(argc, argv, "--threads", 1));
+  const std::int64_t rounds = bench::integer(argc, argv, "--rounds", 9);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  const std::string only = word(argc, argv, "--only", "");
+  const std::string only = bench::word(argc, argv, "--only", "");
   for (const Kind& kind : kKinds) {
     if (!only.empty() &&
         only != str(kind.order, ",", kind.wire, ",", kind.unit)) {
