@@ -62,7 +62,7 @@ std::vector<double> balanced(
         Order examples(static_cast<std::size_t>(units));
         std::iota(examples.begin(), examples.end(), 0);
         data::PublishedOrder published(examples, 1);
-        orders::Balancer balancer(options, 1, 1, published);
+        orders::Balancer balancer(options, 1, 0, published);
         balancer.start(0, 0);
         balancer.bind(own.size(1), at::kCPU, &world);
         for (std::int64_t round = 0; round <= problem.rounds; ++round) {

@@ -59,7 +59,7 @@ class Worker {
       : training_(training),
         examples_(std::strcmp(kind.unit, "example") == 0),
         published_(units(batch), 1),
-        balancer_(options_of(kind), 1, examples_ ? batch : 1, published_) {
+        balancer_(options_of(kind), 1, examples_ ? batch : 0, published_) {
     exchange_.bind(
         methods::slots_of(training.block()),
         training.block().gradients(),

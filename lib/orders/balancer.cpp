@@ -23,7 +23,7 @@ double order_copies(
   if (!data::is_balanced(options)) {
     return 0;
   }
-  const bool examples = options.unit == "example" && batch > 1;
+  const bool examples = batch > 0;
   const bool alone = options.name != "cd-grab" || workers == 1;
   if (alone) {
     // S, means; of units one by one also what is balanced, and what waits.

@@ -31,7 +31,7 @@
 namespace abtrain::orders {
 
 // How often as many numbers as are trained a worker keeps for that, in a group
-// of `workers`, with `batch` images at a time.
+// of `workers`, by `batch` examples (0: by units).
 double order_copies(
     const data::OrderOptions& options,
     std::int64_t batch,
@@ -39,8 +39,8 @@ double order_copies(
 
 class Balancer {
  public:
-  // Of units of `batch` examples' gradients at a time (unit: example), or of
-  // single units (unit: microbatch, batch 1). `order` outlives this.
+  // `batch`: of so many examples the gradients come at a time; 0: those of single
+  // units, by see() and step(). `order` outlives this.
   Balancer(
       const data::OrderOptions& options,
       std::uint64_t seed,
@@ -48,7 +48,7 @@ class Balancer {
       data::PublishedOrder& order);
 
   bool takes_examples() const {
-    return batch_ > 1;
+    return batch_ > 0;
   }
 
   // The units' own order for this epoch, from unit `place` on: units before it

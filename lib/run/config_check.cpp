@@ -304,8 +304,7 @@ void check_adagrad(const RunOptions& o, Conflicts& out) {
 
 void check_order(const RunOptions& o, Conflicts& out) {
   const std::int64_t batch = o.data.batch_size;
-  if (!data::is_balanced(o.order) || o.order.unit != "example" ||
-      batch * o.train.accumulate == 1) {
+  if (!balances_examples(o)) {
     return;
   }
   if (batch > ops::kMaxPairRows) {

@@ -62,7 +62,7 @@ double state_bytes(const RunOptions& options, std::int64_t parameters) {
       2 + moments + residuals + methods::local_copies(options.method) +
       orders::order_copies(
           options.order,
-          options.data.batch_size,
+          balances_examples(options) ? options.data.batch_size : 0,
           static_cast<int>(options.workers));
   return 4.0 * static_cast<double>(parameters) * copies;
 }
@@ -136,8 +136,7 @@ std::string layers_text(
 // Of a dense step.
 std::string order_text(const RunOptions& options, std::int64_t parameters) {
   const auto workers = static_cast<int>(options.workers);
-  const bool examples =
-      options.order.unit == "example" && options.data.batch_size > 1;
+  const bool examples = balances_examples(options);
   const std::int64_t pairs = examples ? options.data.batch_size / 2 : 1;
   std::int64_t sum = 0;
   for (int r = 0; r < workers; ++r) {
@@ -157,6 +156,7 @@ std::string traffic_text(
     const methods::ModelSizes& sizes,
     const RunLength& length) {
   const auto workers = static_cast<int>(options.workers);
+  const methods::StepTraffic beside = order_traffic(options, length);
   methods::TrafficPlan sum;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan p = methods::plan_traffic(
@@ -166,7 +166,7 @@ std::string traffic_text(
         workers,
         r,
         length,
-        order_traffic(options, length));
+        beside);
     sum.full_step += p.full_step;
     sum.ab_step += p.ab_step;
     sum.sync += p.sync;
@@ -218,8 +218,7 @@ order_traffic(const RunOptions& options, const RunLength& length) {
   }
   const std::int64_t batch = options.data.batch_size;
   const std::int64_t accumulate = options.train.accumulate;
-  const bool examples =
-      options.order.unit == "example" && batch * accumulate > 1;
+  const bool examples = balances_examples(options);
   // Of a step with differences, by parameters, members and member.
   std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
   return [=, order = options.order](

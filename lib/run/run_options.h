@@ -61,6 +61,13 @@ struct RunOptions {
   EvaluateOptions evaluate;
 };
 
+// Whether an order looks at the gradients of single examples: of one image a
+// step they are those of the step.
+inline bool balances_examples(const RunOptions& o) {
+  return data::is_balanced(o.order) && o.order.unit == "example" &&
+      o.data.batch_size * o.train.accumulate > 1;
+}
+
 // The table of their keys, ranges and help (base/options.h).
 Fields fields_of(RunOptions& options);
 

@@ -12,12 +12,12 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
     return data::make_order(options.order, setting);
   }
   const std::int64_t step = options.data.batch_size * options.train.accumulate;
-  const bool examples = options.order.unit == "example";
+  const bool examples = balances_examples(options);
   auto order = data::make_published_order(setting, examples ? 1 : step, step);
   balancer.emplace(
       options.order,
       setting.seed,
-      examples && step > 1 ? options.data.batch_size : 1,
+      examples ? options.data.batch_size : 0,
       *order);
   return order;
 }
@@ -41,7 +41,7 @@ void Trainer::start_order(std::int64_t t) {
   const std::int64_t place = t % length_.steps_per_epoch;
   balancer_->start(
       t / length_.steps_per_epoch,
-      options_.order.unit == "example"
+      balances_examples(options_)
           ? place * options_.data.batch_size * options_.train.accumulate
           : place);
   bind_order();

@@ -20,6 +20,7 @@ struct Case {
   const char* wire = "fp32";
   std::int64_t accumulate = 1;
   const char* model = "mlp";
+  std::int64_t batch = 8;
 };
 
 class OrderRun : public ::testing::TestWithParam<Case> {};
@@ -28,6 +29,7 @@ RunOptions options_of(const Case& c) {
   RunOptions o = testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
   o.method.name = c.method;
   o.model.name = c.model;
+  o.data.batch_size = c.batch;
   o.order.name = c.order;
   o.order.unit = c.unit;
   o.order.wire = c.wire;
@@ -78,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"local", "local-sgd", 3, "cd-grab"},
         Case{"examples", "ddp", 3, "cd-grab", "example", "int8", 2},
         Case{"examples_ab", "ab", 4, "cd-grab", "example"},
-        Case{"examples_grab", "ddp", 2, "grab", "example"}),
+        Case{"examples_grab", "ddp", 2, "grab", "example"},
+        Case{"single_images", "ddp", 2, "grab", "example", "fp32", 4, "mlp", 1}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // The first epoch is that of `shuffle`: until it ends, watching changes nothing
