@@ -9,8 +9,14 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 torch_version=2.11.0
-# Rivals and readers for tests and benchmarks; none is needed to train.
+# Draws the HTML report: its JavaScript becomes part of the program.
+plotly_version=7.1.0
+# Rivals and readers for tests, benchmarks and notebooks; none is needed to train.
+# Those of the first list come without what they depend on: torch is there, and no
+# model is ever downloaded.
 test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
+reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
+  nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0)
 with_tests=false
 case ${1-} in
   '') ;;
@@ -25,11 +31,14 @@ packages=(
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
-# The tests start a Slurm of one node; without it they are skipped.
+# The tests start a Slurm of one node, and a browser for the HTML report; without
+# them they are skipped.
 if $with_tests; then
-  packages+=(slurm-wlm munge)
+  packages+=(slurm-wlm munge chromium-headless-shell)
 fi
-venv="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain/torch-$torch_version"
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
+venv="$cache/torch-$torch_version"
+plotly="$cache/plotly-$plotly_version.min.js"
 
 installed() {
   local status
@@ -89,29 +98,46 @@ install_torch() {
   rm "$venv.incomplete"
 }
 
+# The script alone, out of its Python wheel.
+install_plotly() {
+  local wheel
+  say "plotly.js $plotly_version into $plotly"
+  wheel=$(mktemp -d)
+  "$venv/bin/python" -m pip download --quiet --disable-pip-version-check \
+    --no-deps --dest "$wheel" "plotly==$plotly_version"
+  "$venv/bin/python" - "$wheel"/plotly-*.whl "$plotly.part" <<'END'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as wheel, open(sys.argv[2], "wb") as out:
+    out.write(wheel.read("plotly/package_data/plotly.min.js"))
+END
+  mv "$plotly.part" "$plotly"
+  rm -r "$wheel"
+}
+
 # With pip's own record of each, so no Python has to start.
 test_packages_are_there() {
   local package
-  for package in "${test_packages[@]}"; do
+  for package in "${test_packages[@]}" "${reader_packages[@]}"; do
     compgen -G "$venv/lib/python3*/site-packages/${package%%==*}-${package##*==}*.dist-info" \
       >/dev/null || return 1
   done
 }
 
-# Without what they depend on: torch is there, and no model is ever downloaded.
 install_test_packages() {
-  say "pip install ${test_packages[*]}"
+  say "pip install ${test_packages[*]} ${reader_packages[*]}"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     --no-deps "${test_packages[@]}"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "${reader_packages[@]}"
 }
 
 all_there() {
-  [[ -z $(missing_packages) ]] && torch_is_there &&
+  [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly ]] &&
     { ! $with_tests || test_packages_are_there; }
 }
 
 if ! all_there; then
-  mkdir -p "$(dirname "$venv")"
+  mkdir -p "$cache"
   exec 9>"$venv.lock"
   if ! flock --nonblock 9; then
     say "another setup is at work: waiting for it"
@@ -123,9 +149,10 @@ if ! all_there; then
     install_packages "${missing[@]}"
   fi
   torch_is_there || install_torch
+  [[ -s $plotly ]] || install_plotly
   if $with_tests && ! test_packages_are_there; then
     install_test_packages
   fi
-  all_there || fail "something is still missing: $(missing_packages) $venv"
+  all_there || fail "something is still missing: $(missing_packages) $venv $plotly"
 fi
 say "setup: all there"

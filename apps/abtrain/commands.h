@@ -1,50 +1,28 @@
-// The sub-commands: what the command line asked for, and what carries it out.
-// Each returns the exit code of the program and throws abtrain::Error.
+// The sub-commands. Each has a file of its own, which says what its options are
+// and what it does.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
-#include <vector>
 
-#include "comm/launch.h"
+namespace CLI {
+class App;
+}
 
 namespace abtrain::app {
 
-// What chooses a configuration: the file, then each `--set`, in order.
-struct ConfigArgs {
-  std::string config;             // path, or a name in the search folders
-  std::vector<std::string> sets;  // "a.b=value"
-  std::string name;               // empty: the configuration's own
-  std::string output;             // empty: the configuration's own
+struct Command {
+  CLI::App* app;  // of the parser
+  // Carries it out, once the command line is parsed: returns the exit code of
+  // the program, throws abtrain::Error.
+  std::function<int()> run;
 };
 
-struct TrainArgs {
-  ConfigArgs config;
-  comm::LaunchFlags launch;
-  std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
-};
-
-struct PlanArgs {
-  ConfigArgs config;
-};
-
-struct EvaluateArgs {
-  std::string run;                // a run folder
-  std::string model;              // a file in it, or a path; "": its model
-  std::vector<std::string> sets;  // "a.b=value", over the run's config.yaml
-};
-
-struct ReportArgs {
-  std::vector<std::string> runs;  // run folders, or folders of such
-  std::optional<double> target;   // an accuracy, 0 to 1
-  bool json = false;
-};
-
-int run_train(const TrainArgs& args);
-int run_plan(const PlanArgs& args);
-int run_evaluate(const EvaluateArgs& args);
-int run_report(const ReportArgs& args);
-int run_doctor();
+Command add_train(CLI::App& parser);
+Command add_plan(CLI::App& parser);
+Command add_evaluate(CLI::App& parser);
+Command add_report(CLI::App& parser);
+Command add_doctor(CLI::App& parser);
 
 // What `--version` prints, without a newline at the end.
 std::string version_text();

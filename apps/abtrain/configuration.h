@@ -1,14 +1,34 @@
 // Reads the configuration that a command line asks for.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "commands.h"
 #include "run/run_options.h"
 
 namespace abtrain::app {
 
+// What chooses a configuration: the file, then each `--set`, in order.
+struct ConfigArgs {
+  std::string config;             // path, or a name in the search folders
+  std::vector<std::string> sets;  // "a.b=value"
+  std::string name;               // empty: the configuration's own
+  std::string output;             // empty: the configuration's own
+};
+
+// --config, --set, --name, --output.
+void add_config_options(CLI::App& command, ConfigArgs& args);
+// --set alone, over what `help` says.
+void add_sets(
+    CLI::App& command,
+    std::vector<std::string>& sets,
+    const char* help);
+
 // The file or name, then --set, --name and --output.
 // `launched`: processes that a launcher started, which are the workers then.
 run::RunOptions read_configuration(
-    const ConfigArgs& args, std::int64_t launched = 0);
+    const ConfigArgs& args,
+    std::int64_t launched = 0);
 
 }  // namespace abtrain::app

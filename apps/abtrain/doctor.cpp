@@ -1,5 +1,7 @@
+// abtrain doctor: what this machine has, and what is missing.
 #include "run/doctor.h"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "base/text.h"
@@ -8,9 +10,13 @@
 
 namespace abtrain::app {
 
-int run_doctor() {
-  std::cout << run::format_findings(run::diagnose());
-  return 0;
+Command add_doctor(CLI::App& parser) {
+  CLI::App& command = *parser.add_subcommand(
+      "doctor", "print what this machine has, what is missing, how to get it");
+  return {&command, [] {
+            std::cout << run::format_findings(run::diagnose());
+            return 0;
+          }};
 }
 
 std::string version_text() {

@@ -1,14 +1,24 @@
 // abtrain evaluate: scores the model of a finished run.
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "commands.h"
+#include "configuration.h"
 #include "run/config.h"
 #include "run/session.h"
 
 namespace abtrain::app {
+
+namespace {
+
+struct EvaluateArgs {
+  std::string run;                // a run folder
+  std::string model;              // a file in it, or a path; "": its model
+  std::vector<std::string> sets;  // over the run's config.yaml
+};
 
 int run_evaluate(const EvaluateArgs& args) {
   const std::string config = args.run + "/config.yaml";
@@ -25,6 +35,25 @@ int run_evaluate(const EvaluateArgs& args) {
                    log)
             << std::flush;
   return 0;
+}
+
+}  // namespace
+
+Command add_evaluate(CLI::App& parser) {
+  auto args = std::make_shared<EvaluateArgs>();
+  CLI::App& command = *parser.add_subcommand(
+      "evaluate", "measure the model of a run on its test set");
+  command.add_option("run", args->run, "a run folder, as runs/my")
+      ->required()
+      ->type_name("RUN");
+  command
+      .add_option(
+          "--model",
+          args->model,
+          "a file of the run or a path (default model.safetensors)")
+      ->type_name("FILE");
+  add_sets(command, args->sets, "override one key of the run's config");
+  return {&command, [args] { return run_evaluate(*args); }};
 }
 
 }  // namespace abtrain::app

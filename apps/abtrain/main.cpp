@@ -1,7 +1,7 @@
 // Reads the command line and turns errors into exit codes. The only place that
 // knows CLI11.
-#include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,13 +19,6 @@
 namespace {
 
 using namespace abtrain;
-
-constexpr std::array<std::string_view, 5> kVerbs{
-    "train",
-    "plan",
-    "evaluate",
-    "report",
-    "doctor"};
 
 constexpr int kUsageError = static_cast<int>(ErrorKind::Usage);
 
@@ -52,75 +45,27 @@ std::vector<std::string> with_verb(std::vector<std::string> arguments) {
 }
 
 // The first word decides, so a wrong one is worth a guess at what was meant.
-void check_verb(const std::vector<std::string>& arguments) {
-  const std::string& verb = arguments.front();
-  if (verb.starts_with('-') ||
-      std::ranges::find(kVerbs, verb) != kVerbs.end()) {
+void check_verb(
+    const std::string& verb,
+    const std::vector<app::Command>& commands) {
+  std::vector<std::string> verbs;
+  for (const app::Command& command : commands) {
+    verbs.push_back(command.app->get_name());
+  }
+  if (verb.starts_with('-') || std::ranges::count(verbs, verb) > 0) {
     return;
   }
   if (verb.ends_with(".yaml") || verb.ends_with(".yml")) {
     throw Error(
         ErrorKind::Usage, str("did you mean `abtrain --config ", verb, "`?"));
   }
-  const std::string meant = nearest(verb, {kVerbs.begin(), kVerbs.end()});
+  const std::string meant = nearest(verb, verbs);
   throw Error(
       ErrorKind::Usage,
       str("no command '",
           verb,
           "'",
           meant.empty() ? "" : str("; did you mean '", meant, "'?")));
-}
-
-void add_config_options(CLI::App& command, app::ConfigArgs& config) {
-  command
-      .add_option(
-          "-c,--config",
-          config.config,
-          "the configuration: a path, or a name in the configs folder")
-      ->required()
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--set", config.sets, "override one key of it; may be repeated")
-      ->type_name("a.b=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--name", config.name, "name of the run and its folder")
-      ->type_name("NAME");
-  command.add_option("--output", config.output, "where run folders are made")
-      ->type_name("FOLDER");
-}
-
-void add_train_options(CLI::App& command, app::TrainArgs& args) {
-  command
-      .add_option(
-          "--resume",
-          args.resume,
-          "auto: go on from the run's newest checkpoint, if there is one; none; or "
-          "the folder of a run or checkpoint (default: auto in a Slurm job)")
-      ->type_name("auto|none|FOLDER");
-  constexpr const char* kProcesses = "Processes (else mpirun, srun, torchrun tell)";
-  command
-      .add_option("--rank", args.launch.rank, "which process this one is, from 0")
-      ->group(kProcesses);
-  command
-      .add_option("--processes", args.launch.processes, "how many there are")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--local-rank", args.launch.local_rank, "which one on this host")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--local-processes",
-          args.launch.local_processes,
-          "how many there are on this host")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--meet-at", args.launch.meet_at, "an address of process 0's host")
-      ->type_name("HOST:PORT")
-      ->group(kProcesses);
 }
 
 int run(int argc, char** argv) {
@@ -133,56 +78,18 @@ int run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 
-  app::TrainArgs train_args;
-  app::ConfigArgs& config = train_args.config;
-  bool dry_run = false;
-  CLI::App& train = *parser.add_subcommand("train", "train a model");
-  add_config_options(train, config);
-  add_train_options(train, train_args);
-  train.add_flag("--dry-run", dry_run, "only print the plan, as `plan` does");
-  CLI::App& plan = *parser.add_subcommand(
-      "plan", "print what would be trained and sent; train nothing");
-  add_config_options(plan, config);
-
-  app::EvaluateArgs evaluate_args;
-  CLI::App& evaluate = *parser.add_subcommand(
-      "evaluate", "measure the model of a run on its test set");
-  evaluate.add_option("run", evaluate_args.run, "a run folder, as runs/my")
-      ->required()
-      ->type_name("RUN");
-  evaluate
-      .add_option(
-          "--model",
-          evaluate_args.model,
-          "a file of the run or a path (default model.safetensors)")
-      ->type_name("FILE");
-  evaluate
-      .add_option(
-          "--set", evaluate_args.sets, "override one key of the run's config")
-      ->type_name("a.b=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app::ReportArgs report_args;
-  CLI::App& report = *parser.add_subcommand(
-      "report", "compare finished runs: time to an accuracy, bytes, speed");
-  report
-      .add_option(
-          "run", report_args.runs, "run folders, or folders that hold some")
-      ->required()
-      ->type_name("RUN");
-  report
-      .add_option(
-          "--target", report_args.target, "time to this accuracy, 0 to 1")
-      ->type_name("ACC");
-  report.add_flag("--json", report_args.json, "JSON in place of the table");
-  CLI::App& doctor = *parser.add_subcommand(
-      "doctor", "print what this machine has, what is missing, how to get it");
+  const std::vector<app::Command> commands = {
+      app::add_train(parser),
+      app::add_plan(parser),
+      app::add_evaluate(parser),
+      app::add_report(parser),
+      app::add_doctor(parser)};
 
   if (arguments.empty()) {
     std::cerr << parser.help();
     return kUsageError;
   }
-  check_verb(arguments);
+  check_verb(arguments.front(), commands);
   try {
     // CLI11 takes its arguments last one first.
     parser.parse(
@@ -193,22 +100,9 @@ int run(int argc, char** argv) {
     }
     throw Error(ErrorKind::Usage, error.what());
   }
-  if (train && !dry_run) {
-    return app::run_train(train_args);
-  }
-  if (train || plan) {
-    return app::run_plan({config});
-  }
-  if (evaluate) {
-    return app::run_evaluate(evaluate_args);
-  }
-  if (report) {
-    return app::run_report(report_args);
-  }
-  if (doctor) {
-    return app::run_doctor();
-  }
-  return 0;
+  const auto chosen = std::ranges::find_if(
+      commands, [](const app::Command& c) { return c.app->parsed(); });
+  return chosen->run();  // the parser has asked for one
 }
 
 }  // namespace
@@ -217,7 +111,9 @@ int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
     ABT_CHECK(
-        std::cout.flush(), Io, "standard output: cannot be written (disk full?)");
+        std::cout.flush(),
+        Io,
+        "standard output: cannot be written (disk full?)");
     return code;
   } catch (const LocatedError& error) {
     std::cerr << error.what() << '\n';

@@ -1,8 +1,6 @@
 #include "run/plan.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "comm/groups.h"
@@ -18,9 +16,9 @@
 #include "nn/example_gradients.h"
 #include "optim/optimizer.h"
 #include "orders/balancer.h"
-#include "orders/difference_wire.h"
 #include "run/config.h"
-#include "run/report.h"
+#include "run/plan_rows.h"
+#include "run/plan_traffic.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -29,20 +27,7 @@ namespace {
 
 bool needs_spectra(const linalg::RankRule& rule) {
   return rule.rule == linalg::RankRuleName::Sigma ||
-      rule.rule == linalg::RankRuleName::Energy;
-}
-
-std::string pad(const std::string& text, std::size_t width) {
-  return text.size() < width ? text + std::string(width - text.size(), ' ')
-                             : text + " ";
-}
-
-std::string right(const std::string& text, std::size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
-}
-
-std::string row(const std::string& label, const std::string& value) {
-  return "  " + pad(label, 20) + value + "\n";
+         rule.rule == linalg::RankRuleName::Energy;
 }
 
 std::int64_t buffer_numel(const nn::Model& model) {
@@ -53,8 +38,8 @@ std::int64_t buffer_numel(const nn::Model& model) {
   return total;
 }
 
-// fp32 parameters, gradients, moments, residuals and what an order keeps, of one
-// worker in a dense step; activations come on top.
+// fp32 parameters, gradients, moments, residuals and what an order keeps, of
+// one worker in a dense step; activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   const int residuals = options.reducer.name == "plain" ? 0 : 1;
@@ -75,12 +60,12 @@ std::string groups_text(const RunOptions& options) {
   std::vector<std::string> parts;
   for (int g = 0; g < groups.count; ++g) {
     const int first = g * groups.group_size;
-    parts.push_back(str(
-        groups.role_of(first) == comm::Role::A ? "A" : "B",
-        " = ",
-        first,
-        groups.group_size > 1 ? str("..", first + groups.group_size - 1)
-                              : std::string()));
+    parts.push_back(
+        str(groups.role_of(first) == comm::Role::A ? "A" : "B",
+            " = ",
+            first,
+            groups.group_size > 1 ? str("..", first + groups.group_size - 1)
+                                  : std::string()));
   }
   if (parts.size() > 8) {
     parts.resize(8);
@@ -103,8 +88,8 @@ std::string layers_text(
     factorable = nn::factorable_weights(model, options.method.keep_dense);
   }
   std::string out = "\nlayers\n  " + pad("name", 22) + right("m", 7) +
-      right("n", 7) + right("rank", 9) + right("dense", 12) +
-      right("stored", 12) + "\n";
+                    right("n", 7) + right("rank", 9) + right("dense", 12) +
+                    right("stored", 12) + "\n";
   for (const nn::NamedWeight& w : model.weights()) {
     const auto place = std::find_if(
         factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
@@ -127,124 +112,17 @@ std::string layers_text(
       }
     }
     out += "  " + pad(w.layer, 22) + right(std::to_string(m), 7) +
-        right(std::to_string(n), 7) + right(rank, 9) +
-        right(with_commas(m * n), 12) + right(stored, 12) + "\n";
+           right(std::to_string(n), 7) + right(rank, 9) +
+           right(with_commas(m * n), 12) + right(stored, 12) + "\n";
   }
-  return out;
-}
-
-// Of a dense step.
-std::string order_text(const RunOptions& options, std::int64_t parameters) {
-  const auto workers = static_cast<int>(options.workers);
-  const bool examples = balances_examples(options);
-  const std::int64_t pairs = examples ? options.data.batch_size / 2 : 1;
-  std::int64_t sum = 0;
-  for (int r = 0; r < workers; ++r) {
-    sum += orders::difference_bytes(
-        options.order, parameters, pairs, workers, r);
-  }
-  return str(
-      human_bytes(static_cast<double>(sum) / workers),
-      examples ? " a batch" : " every second step",
-      " (",
-      options.order.wire,
-      ")");
-}
-
-std::string traffic_text(
-    const RunOptions& options,
-    const methods::ModelSizes& sizes,
-    const RunLength& length) {
-  const auto workers = static_cast<int>(options.workers);
-  const methods::StepTraffic beside = order_traffic(options, length);
-  methods::TrafficPlan sum;
-  for (int r = 0; r < workers; ++r) {
-    const methods::TrafficPlan p = methods::plan_traffic(
-        options.method,
-        options.reducer,
-        sizes,
-        workers,
-        r,
-        length,
-        beside);
-    sum.full_step += p.full_step;
-    sum.ab_step += p.ab_step;
-    sum.sync += p.sync;
-    sum.decompose += p.decompose;
-    sum.total += p.total;
-  }
-  const auto mean = [&](std::int64_t bytes) {
-    return human_bytes(static_cast<double>(bytes) / workers);
-  };
-  std::string out = "\ntraffic (bytes sent a worker, mean)\n";
-  if (methods::has_local_steps(options.method)) {
-    if (options.method.warmup_steps.in_steps(length) > 0) {
-      out += row("warm-up step", mean(sum.full_step));
-    }
-    out += row("local step", "none");
-    out += row("synchronisation", mean(sum.sync));
-  } else {
-    out += row("dense step", mean(sum.full_step));
-  }
-  if (options.method.name == "ab") {
-    out += row("AB step", mean(sum.ab_step));
-    out += row("synchronisation", mean(sum.sync));
-    out += row("decomposition", mean(sum.decompose));
-  }
-  if (options.order.name == "cd-grab") {
-    out += row("example order", order_text(options, sizes.parameters));
-  }
-  const double baseline =
-      data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
-  out += row(
-      "whole run",
-      baseline > 0
-          ? str(mean(sum.total),
-                ", ",
-                fixed(
-                    100 * static_cast<double>(sum.total) / workers / baseline,
-                    1),
-                " % of fp32 data parallel")
-          : str("none: one worker"));
   return out;
 }
 
 }  // namespace
 
-methods::StepTraffic
-order_traffic(const RunOptions& options, const RunLength& length) {
-  if (options.order.name != "cd-grab") {
-    return {};
-  }
-  const std::int64_t batch = options.data.batch_size;
-  const std::int64_t accumulate = options.train.accumulate;
-  const bool examples = balances_examples(options);
-  // Of a step with differences, by parameters, members and member.
-  std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
-  return [=, order = options.order](
-             std::int64_t t,
-             std::int64_t since,
-             std::int64_t numel,
-             int members,
-             int member) mutable -> std::int64_t {
-    const bool second = t % length.steps_per_epoch % 2 == 1 && t > since;
-    if (!examples && !second) {
-      return 0;
-    }
-    const auto [place, is_new] = known.try_emplace({numel, members, member}, 0);
-    if (is_new) {
-      place->second = examples
-          ? accumulate *
-              orders::difference_bytes(
-                  order, numel, batch / 2, members, member)
-          : orders::difference_bytes(order, numel, 1, members, member);
-    }
-    return place->second;
-  };
-}
-
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options, const nn::InputShape& shape) {
+    const RunOptions& options,
+    const nn::InputShape& shape) {
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
   sizes.parameters = model->dense_parameters();
@@ -356,7 +234,8 @@ RunLength check_run(
       Config,
       "model.init: zeros, but ",
       options.model.name,
-      " has hidden layers, which get no gradient from zeros; expected kaiming or "
+      " has hidden layers, which get no gradient from zeros; expected kaiming "
+      "or "
       "orthogonal");
   const auto planned = model_sizes(options, shape);
   if (methods::has_local_steps(options.method)) {
@@ -381,8 +260,7 @@ RunLength check_run(
 
 std::string plan_text(const RunOptions& options) {
   const data::DatasetShape set = data::dataset_shape(options.data);
-  const nn::InputShape shape{
-      set.channels, set.height, set.width, set.classes};
+  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
   const auto model = nn::make_model(options.model, shape);
   const RunLength length =
       check_run(options, shape, set.train - options.data.validation);
@@ -391,19 +269,19 @@ std::string plan_text(const RunOptions& options) {
 
   std::string out = to_yaml(options);
   out += "\nplan\n";
-  out += row(
-      "data",
-      str(options.data.name,
-          ", ",
-          with_commas(set.train - options.data.validation),
-          " training and ",
-          with_commas(set.test),
-          " test images of ",
-          set.channels,
-          "x",
-          set.height,
-          "x",
-          set.width));
+  out +=
+      row("data",
+          str(options.data.name,
+              ", ",
+              with_commas(set.train - options.data.validation),
+              " training and ",
+              with_commas(set.test),
+              " test images of ",
+              set.channels,
+              "x",
+              set.height,
+              "x",
+              set.width));
   out += row(
       "steps",
       str(with_commas(length.steps),
@@ -417,18 +295,18 @@ std::string plan_text(const RunOptions& options) {
     out += row("groups", groups_text(options));
     const methods::PhasePlan phases =
         methods::make_phase_plan(options.method, length);
-    out += row(
-        "phases",
-        str(phases.warmup,
-            " dense steps, then AB; every ",
-            phases.interval,
-            " steps a synchronisation and ",
-            phases.full_rank,
-            " dense steps",
-            options.method.cut_first
-                ? ""
-                : "; the first AB phase is uncut and sends more than an AB "
-                  "step below"));
+    out +=
+        row("phases",
+            str(phases.warmup,
+                " dense steps, then AB; every ",
+                phases.interval,
+                " steps a synchronisation and ",
+                phases.full_rank,
+                " dense steps",
+                options.method.cut_first
+                    ? ""
+                    : "; the first AB phase is uncut and sends more than an AB "
+                      "step below"));
   }
   if (methods::has_local_steps(options.method)) {
     out += row(
@@ -448,16 +326,17 @@ std::string plan_text(const RunOptions& options) {
             fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
             ":1"));
   }
-  out += row(
-      "memory a worker",
-      str(human_bytes(state_bytes(options, dense)),
-          " for parameters, gradients and moments in a dense step"));
+  out +=
+      row("memory a worker",
+          str(human_bytes(state_bytes(options, dense)),
+              " for parameters, gradients and moments in a dense step"));
   out += layers_text(*model, options, planned);
   if (planned) {
     out += traffic_text(options, planned->sizes, length);
     if (planned->estimated) {
       out +=
-          "  ~ the budget rule spreads the ranks by the spectra; shown is every "
+          "  ~ the budget rule spreads the ranks by the spectra; shown is "
+          "every "
           "layer at the same ratio\n";
     }
   } else {

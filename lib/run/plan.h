@@ -11,30 +11,27 @@
 
 namespace abtrain::run {
 
-// Layers with their ranks. `estimated`: the rule is `budget`, and every layer is
-// shown at the same ratio, since only the spectra tell how it will share.
+// Layers with their ranks. `estimated`: the rule is `budget`, and every layer
+// is shown at the same ratio, since only the spectra tell how it will share.
 struct PlannedSizes {
   methods::ModelSizes sizes;
   bool estimated = false;
 };
 // Nothing where only the spectra tell (sigma, energy). Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
-    const RunOptions& options, const nn::InputShape& shape);
+    const RunOptions& options,
+    const nn::InputShape& shape);
 
-// What `order: cd-grab` sends (methods/traffic_plan.h); empty for other orders.
-methods::StepTraffic
-order_traffic(const RunOptions& options, const RunLength& length);
-
-// Everything that can be wrong with a configuration on data of this shape, found
-// without reading it or touching a file. Throws Error(Config).
+// Everything that can be wrong with a configuration on data of this shape,
+// found without reading it or touching a file. Throws Error(Config).
 RunLength check_run(
     const RunOptions& options,
     const nn::InputShape& shape,
     std::int64_t train_images);
 
 // Throws Error(Config) where the workers' parameters, gradients and moments
-// alone, and the bytes of the images that lie there, are more than the memory of
-// the device.
+// alone, and the bytes of the images that lie there, are more than the memory
+// of the device.
 void check_memory(
     const RunOptions& options,
     const nn::InputShape& shape,

@@ -6,6 +6,7 @@
 #include "data/dataset.h"
 #include "methods/traffic_plan.h"
 #include "run/plan.h"
+#include "run/plan_traffic.h"
 #include "toy_run.h"
 
 namespace abtrain::run {

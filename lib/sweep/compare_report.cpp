@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "run/compare.h"
+#include "sweep/compare.h"
 
-namespace abtrain::run {
+namespace abtrain::sweep {
 
 namespace {
 
@@ -220,4 +220,4 @@ ordered_json comparison_json(
       {"settings", rows}};
 }
 
-}  // namespace abtrain::run
+}  // namespace abtrain::sweep

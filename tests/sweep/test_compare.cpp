@@ -1,4 +1,4 @@
-#include "run/compare.h"
+#include "sweep/compare.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "run_folders.h"
 
-namespace abtrain::run {
+namespace abtrain::sweep {
 namespace {
 
 using testing::add_run;
@@ -235,4 +235,4 @@ TEST(Compare, WhatIsMissingIsNamed) {
 }
 
 }  // namespace
-}  // namespace abtrain::run
+}  // namespace abtrain::sweep

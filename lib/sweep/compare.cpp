@@ -1,4 +1,4 @@
-#include "run/compare.h"
+#include "sweep/compare.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "run/config.h"
 
-namespace abtrain::run {
+namespace abtrain::sweep {
 
 namespace {
 
@@ -97,14 +97,14 @@ void read_config_of(RunRecord& run) {
       MissingInput,
       run.folder,
       ": expected a run folder with config.yaml and metrics.jsonl");
-  RunOptions options = read_config(path);
+  run::RunOptions options = run::read_config(path);
   run.name = options.name;
   run.seed = options.seed;
-  const RunOptions defaults;
+  const run::RunOptions defaults;
   options.name = defaults.name;
   options.seed = defaults.seed;
   options.output = defaults.output;
-  run.setting = to_yaml(options);
+  run.setting = run::to_yaml(options);
 }
 
 void read_metrics(RunRecord& run, std::optional<double> target) {
@@ -307,4 +307,4 @@ std::vector<Setting> group_runs(std::vector<RunRecord> runs) {
   return settings;
 }
 
-}  // namespace abtrain::run
+}  // namespace abtrain::sweep

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace abtrain::run {
+namespace abtrain::sweep {
 
 // The first evaluation at or above the target.
 struct Arrival {
@@ -80,4 +80,4 @@ nlohmann::ordered_json comparison_json(
     const std::vector<Setting>& settings,
     std::optional<double> target);
 
-}  // namespace abtrain::run
+}  // namespace abtrain::sweep

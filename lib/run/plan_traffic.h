@@ -1,0 +1,24 @@
+// The traffic that a configuration will cause, as `plan` prints it.
+#pragma once
+
+#include <string>
+
+#include "methods/traffic_plan.h"
+#include "run/run_length.h"
+#include "run/run_options.h"
+
+namespace abtrain::run {
+
+// What `order: cd-grab` sends (methods/traffic_plan.h); empty for other orders.
+methods::StepTraffic order_traffic(
+    const RunOptions& options,
+    const RunLength& length);
+
+// Bytes sent a worker, mean over the workers: of each kind of step, of a
+// synchronisation, of the whole run.
+std::string traffic_text(
+    const RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length);
+
+}  // namespace abtrain::run
