@@ -161,7 +161,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         " workers, but the launcher has started ",
         launched,
         " processes; start as many, or one, whose threads they are then");
-    state_of(run);  // its folder holds it and nothing else
+    own_state_of(run);
     return run.options;
   });
 }

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "base/options.h"
 #include "base/options_apply.h"
 #include "base/text.h"
-#include "run/run_options.h"
 
 namespace abtrain::sweep {
 
@@ -71,12 +69,10 @@ void LeafReader::add_section(
 }
 
 std::string LeafReader::checked(const run::Override& override) {
-  run::RunOptions options;
-  const Fields fields = fields_of(options);
   Reading reading;
-  apply(fields, as_section(override), reading);
+  apply(fields_, as_section(override), reading);
   if (reading.problems.empty()) {
-    return find_field(fields, override.key).print();
+    return find_field(fields_, override.key).print();
   }
   std::ranges::move(reading.problems, std::back_inserter(problems_));
   return "";
@@ -91,8 +87,15 @@ bool contains(const Choice& whole, const Choice& part) {
   });
 }
 
-bool same(const Choice& a, const Choice& b) {
-  return a.size() == b.size() && contains(a, b);
+std::string text_of(const Choice& choice) {
+  if (choice.size() == 1) {
+    return choice.front().text;
+  }
+  std::set<std::string> parts;  // in whatever order they were written
+  for (const Leaf& leaf : choice) {
+    parts.insert(leaf.override.key + ": " + leaf.text);
+  }
+  return join({parts.begin(), parts.end()}, ", ");
 }
 
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {

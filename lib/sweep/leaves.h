@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
+#include "run/run_options.h"
 #include "sweep/sweep_file.h"
 
 namespace abtrain::sweep {
@@ -13,6 +15,8 @@ class LeafReader {
  public:
   // Problems are appended to `problems`, which must outlive it.
   explicit LeafReader(std::vector<Problem>& problems) : problems_(problems) {}
+  LeafReader(const LeafReader&) = delete;
+  LeafReader& operator=(const LeafReader&) = delete;
 
   // {rule: energy, keep: 0.8} of method.rank are two leaves. `place`: of the
   // key, for a message about it.
@@ -30,11 +34,13 @@ class LeafReader {
   std::string checked(const run::Override& override);
 
   std::vector<Problem>& problems_;
+  run::RunOptions options_;  // where values are tried
+  Fields fields_ = fields_of(options_);
 };
 
-// Whether two set the same keys to the same values.
-bool same(const Choice& a, const Choice& b);
-// Whether `part` sets nothing that `whole` does not set alike.
+// "3", or "rule: energy, keep: 0.8"; the same for the same values.
+std::string text_of(const Choice& choice);
+// Whether `whole` sets all that `part` does, to the same values.
 bool contains(const Choice& whole, const Choice& part);
 
 // A key that is varied has its values from one place: a problem for each key

@@ -51,7 +51,7 @@ class Jobs {
       Log& log)
       : all_(runs.size()), program_(program), log_(log) {
     for (const PointRun& run : runs) {
-      if (state_of(run) == PointState::Finished) {
+      if (own_state_of(run) == PointState::Finished) {
         ++finished_;
       } else {
         waiting_.push_back(&run);
@@ -140,8 +140,7 @@ class Jobs {
     const std::string seconds = human_seconds(job.watch.seconds());
     job.child.reset();
     if (code == 0) {
-      ++finished_;
-      say(run, str(": ", fixed(100 * accuracy_of(run), 2), " % in ", seconds));
+      finish(run, seconds);
     } else if (code == kStopped) {
       fail(run, code, str(": stopped after ", seconds, ", all of it saved"));
     } else {
@@ -158,6 +157,16 @@ class Jobs {
               last_lines(log_of(run))));
     }
     show();
+  }
+
+  void finish(const PointRun& run, const std::string& seconds) {
+    try {
+      const double accuracy = accuracy_of(run);
+      ++finished_;
+      say(run, str(": ", fixed(100 * accuracy, 2), " % in ", seconds));
+    } catch (const Error& error) {
+      fail(run, error.exit_code(), str(": failed: ", error.what()));
+    }
   }
 
   void fail(const PointRun& run, int code, const std::string& what) {

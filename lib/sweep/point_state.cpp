@@ -18,28 +18,43 @@ const char* name_of(PointState state) {
     case PointState::Failed:
       return "failed";
     case PointState::Finished:
+      return "finished";
+    case PointState::Foreign:
       break;
   }
-  return "finished";
+  return "foreign";
 }
 
 PointState state_of(const PointRun& run) {
   const auto has = [&](const char* file) {
     return std::filesystem::exists(run.folder + file);
   };
-  const std::string config = run.folder + "/config.yaml";
   if (!has("/config.yaml")) {
     return PointState::Missing;
   }
-  ABT_CHECK(
-      content_of(run::read_config(config)) == content_of(run.options),
-      Config,
-      config,
-      " is not the configuration of this point: it was changed after the run "
-      "began. Move the folder away, or give the sweep another name");
+  try {
+    if (content_of(run::read_config(run.folder + "/config.yaml")) !=
+        content_of(run.options)) {
+      return PointState::Foreign;
+    }
+  } catch (const LocatedError&) {
+    return PointState::Foreign;
+  }
   return has("/summary.json")   ? PointState::Finished
          : has("/failure.json") ? PointState::Failed
                                 : PointState::Started;
+}
+
+PointState own_state_of(const PointRun& run) {
+  const PointState state = state_of(run);
+  ABT_CHECK(
+      state != PointState::Foreign,
+      Config,
+      run.folder,
+      "/config.yaml is not the configuration of this point: it was changed "
+      "after the run began. Move the folder away, or give the sweep another "
+      "name");
+  return state;
 }
 
 double accuracy_of(const PointRun& run) {

@@ -12,14 +12,15 @@ enum class PointState {
   Started,   // stopped, or under way
   Failed,    // ended by what failure.json tells
   Finished,  // summary.json is there
+  Foreign,   // another configuration than that of the point: it was changed
 };
 
 // "finished"
 const char* name_of(PointState state);
 
-// Throws Error(Config) where the folder holds another configuration than that
-// of the point: somebody has changed it.
 PointState state_of(const PointRun& run);
+// The same for what is about to be trained: Error(Config) where it is Foreign.
+PointState own_state_of(const PointRun& run);
 
 // Of a finished run, 0 to 1. DamagedData where summary.json does not tell.
 double accuracy_of(const PointRun& run);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string_view>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -45,6 +47,58 @@ std::string option_value(const std::string& value) {
              : "\"" + value + "\"";
 }
 
+constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
+# The @points@ points of the sweep @name@, each a job of an array, written by
+#   abtrain @shown@ --emit-slurm
+# Submit it with sbatch, and again to finish what is missing: what is done ends
+# at once. slurm/README.md tells the rest, and what sbatch can override.
+# The points: @tasks@
+##SBATCH --account=ACCOUNT
+##SBATCH --partition=PARTITION
+#SBATCH --job-name=@job@
+#SBATCH --array=@range@@at_once@
+#SBATCH --nodes=1
+#SBATCH --ntasks=@ntasks@
+#SBATCH --cpus-per-task=@cpus@
+##SBATCH --gpus-per-node=@workers@
+#SBATCH --time=24:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --chdir=@folder@
+#SBATCH --output=%x-%A_%a.out
+
+root=@root@
+ABTRAIN=${ABTRAIN:-@program@}
+source "$root/slurm/job.sh" || exit 66
+[[ -n ${SLURM_ARRAY_TASK_ID-} ]] || fail 2 "no array task: sbatch --array=@range@"
+run_abtrain @command@ --task "$SLURM_ARRAY_TASK_ID"
+)";
+
+// The template with each @word@ of the table replaced.
+std::string filled(
+    std::string_view text,
+    const std::map<std::string_view, std::string>& table) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t at = text.find('@');
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) {
+      break;
+    }
+    text.remove_prefix(at + 1);
+    const std::size_t end = text.find('@');
+    const auto value = table.find(text.substr(0, end));
+    if (end == std::string_view::npos || value == table.end()) {
+      out += '@';  // one of the text's own
+      continue;
+    }
+    out += value->second;
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string slurm_script(
@@ -52,9 +106,8 @@ std::string slurm_script(
     const std::vector<PointRun>& runs) {
   const auto [least, most] = std::ranges::minmax(
       runs, {}, [](const PointRun& run) { return run.options.workers; });
-  const std::int64_t fewest = least.options.workers;
   const std::int64_t workers = most.options.workers;
-  const bool alike = fewest == workers;
+  const bool alike = least.options.workers == workers;
   std::vector<std::string> words{"sweep"};
   for (const std::string& word : array.arguments) {
     words.push_back(quoted(word));
@@ -62,62 +115,30 @@ std::string slurm_script(
   const std::string command = join(words, " ");
   std::string shown = command;  // in a comment, so on one line
   std::ranges::replace(shown, '\n', ' ');
-  const std::string throttle = array.at_once > 0 ? str("%", array.at_once) : "";
-  std::string out = str(
-      "#!/usr/bin/env bash\n"
-      "# The ",
-      runs.size(),
-      " points of the sweep ",
-      array.name,
-      ", a job of the array each, as written by\n"
-      "#   abtrain ",
-      shown,
-      " --emit-slurm\n"
-      "# Submit it with sbatch, and again to finish what is missing: what is "
-      "done ends at\n"
-      "# once. Whatever stands below can be given to sbatch as well. More: "
-      "slurm/README.md\n");
-  out += alike ? str("# A task of Slurm is a worker: ", workers, " of them.\n")
-               : str("# The points have ",
-                     fewest,
-                     " to ",
-                     workers,
-                     " workers, so each is one task whose workers are threads "
-                     "of it,\n# on one node.\n");
-  out +=
-      str("##SBATCH --account=ACCOUNT\n"
-          "##SBATCH --partition=PARTITION\n"
-          "#SBATCH --job-name=",
-          job_name(array.name),
-          "\n#SBATCH --array=0-",
-          runs.size() - 1,
-          throttle,
-          "\n#SBATCH --nodes=1\n#SBATCH --ntasks=",
-          alike ? workers : 1,
-          "\n#SBATCH --cpus-per-task=",
-          alike ? 1 : workers,
-          "\n##SBATCH --gpus-per-node=",
-          workers,
-          "\n#SBATCH --time=24:00:00\n"
-          "#SBATCH --signal=USR1@120\n"
-          "#SBATCH --requeue\n"
-          "#SBATCH --open-mode=append\n"
-          "#SBATCH --chdir=",
-          option_value(array.folder),
-          "\n#SBATCH --output=%x-%A_%a.out\n\n"
-          "root=",
-          quoted(array.root),
-          "\nABTRAIN=${ABTRAIN:-",
-          quoted(array.program),
-          "}\n"
-          "source \"$root/slurm/job.sh\"\n"
-          "run_abtrain ",
-          command,
-          " --task \"${SLURM_ARRAY_TASK_ID:?this is an array: sbatch "
-          "--array=0-",
-          runs.size() - 1,
-          "}\"\n");
-  return out;
+  return filled(
+      kTemplate,
+      {{"points", str(runs.size())},
+       {"name", array.name},
+       {"shown", shown},
+       {"tasks",
+        alike
+            ? str("a task of Slurm is a worker, so each takes ", workers, ".")
+            : str("with ",
+                  least.options.workers,
+                  " to ",
+                  workers,
+                  " workers, so each is one task\n# whose workers are threads "
+                  "of it, on one node.")},
+       {"job", job_name(array.name)},
+       {"range", str("0-", runs.size() - 1)},
+       {"at_once", array.at_once > 0 ? str("%", array.at_once) : ""},
+       {"ntasks", str(alike ? workers : 1)},
+       {"cpus", str(alike ? 1 : workers)},
+       {"workers", str(workers)},
+       {"folder", option_value(array.folder)},
+       {"root", quoted(array.root)},
+       {"program", quoted(array.program)},
+       {"command", command}});
 }
 
 std::string slurm_root(const std::string& program) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -273,13 +274,12 @@ class SweepReader {
       return;
     }
     std::vector<Choice> choices;
+    std::set<std::string> known;
     for (const Value& item : values.items) {
       Choice choice;
       leaves_.add(key, place, item, choice);
-      if (!choice.empty() && std::ranges::any_of(choices, [&](const Choice& c) {
-            return same(c, choice);
-          })) {
-        problem(item.place, key, str("given twice: ", choice.front().text));
+      if (!choice.empty() && !known.insert(text_of(choice)).second) {
+        problem(item.place, key, "given twice: " + text_of(choice));
       }
       choices.push_back(std::move(choice));
     }

@@ -45,13 +45,13 @@ struct Sweep {
 
 // What a command line asks for: a file, or `config` with `grid` or `seeds`.
 struct SweepArgs {
-  std::string file;
-  std::string config;
-  std::vector<std::string> grid;  // "a.b=VALUE,VALUE"
-  std::string seeds;              // "3" or "1,5,7"
-  std::vector<std::string> sets;  // "a.b=VALUE"
-  std::string name;
-  std::string output;
+  std::string file = {};
+  std::string config = {};
+  std::vector<std::string> grid = {};  // "a.b=VALUE,VALUE"
+  std::string seeds = {};              // "3" or "1,5,7"
+  std::vector<std::string> sets = {};  // "a.b=VALUE"
+  std::string name = {};
+  std::string output = {};
 };
 
 // `folders`: where configurations are found (run::config_folders), sweep files
