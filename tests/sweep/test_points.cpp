@@ -1,8 +1,8 @@
 #include "sweep/points.h"
 
-#include <set>
+#include <filesystem>
 
-#include "run/config.h"
+#include "base/files.h"
 #include "sweep_files.h"
 
 namespace abtrain::sweep {
@@ -183,6 +183,30 @@ TEST_F(PointRuns, OneFaultOfManyPointsIsToldOnce) {
       std::string::npos)
       << error;
   EXPECT_EQ(error.find("error:"), error.rfind("error:")) << error;
+}
+
+// Those that come with the program, and the one that docs/sweeps.md explains.
+TEST_F(PointRuns, ReadySweepsAreRight) {
+  const std::string root = ABTRAIN_SOURCE_DIR;
+  const std::vector<std::string> folders{root + "/configs"};
+  std::vector<std::string> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(root + "/configs/sweeps")) {
+    files.push_back(entry.path().string());
+  }
+  ASSERT_FALSE(files.empty());
+  const std::string page = read_file(root + "/docs/sweeps.md");
+  const std::size_t begin = page.find("```yaml\n") + 8;
+  files.push_back(folder_.add(
+      "docs.yaml", page.substr(begin, page.find("```", begin) - begin)));
+  for (const std::string& file : files) {
+    SweepArgs args;
+    args.file = file;
+    const Sweep sweep = read_sweep(args, folders);
+    const auto all = resolve_all(sweep, list_points(sweep), folders);
+    EXPECT_GT(all.size(), 1U) << file;
+    check_runs(sweep, all, false);
+  }
 }
 
 TEST_F(PointRuns, TwoOfTheSameConfigurationAreAFault) {
