@@ -189,7 +189,13 @@ class Jobs {
         labels.push_back(job.run->label);
       }
     }
-    log_.live(labels.empty() ? "" : "running " + join(labels, "  "));
+    log_.live(
+        labels.empty() ? ""
+                       : str(finished_ + failures_.size(),
+                             " of ",
+                             all_,
+                             " done, running ",
+                             join(labels, "  ")));
   }
 
   void stop(int signal) {

@@ -104,7 +104,7 @@ class SweepReader {
     } catch (const Error& error) {
       throw Error(error.kind(), str("configuration ", error.what()));
     }
-    sweep_.source = "--grid";
+    sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
       // A flow list, so that values with commas of their own are possible.

@@ -30,7 +30,7 @@ struct Leaf {
 using Choice = std::vector<Leaf>;
 
 struct Sweep {
-  std::string source;  // the file, or what messages call the command line
+  std::string source;  // what messages are about: the file, else the base
   std::string file;    // "" for the command line
   std::string base;    // the path of the configuration
   std::string name;

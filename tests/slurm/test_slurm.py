@@ -56,8 +56,9 @@ class BatchFiles(BatchJobs):
     @classmethod
     def train(cls, name, *options):
         """Submits the run of the sweep's first point under a name."""
-        return cls.submit(*TWO_TASKS, *options, ROOT / "slurm/train.sbatch", "small.yaml",
-                          "--name", name, *FIRST)
+        return cls.submit(
+            *TWO_TASKS, *options, ROOT / "slurm/train.sbatch", "small.yaml",
+            "--name", name, *FIRST)
 
     def wait_steps(self, job, name, steps=30):
         """Waits until a run has logged so many steps; fails if it has ended."""
@@ -195,8 +196,8 @@ class BatchFiles(BatchJobs):
                 ("no array task", 2, ["no_array.sh"]),
                 ("has 2 workers, but the launcher has started 3", 78,
                  ["--array=0", "--ntasks=3", "sweep.sh"]),
-                ("no configuration", 2, [train]),
-                ("none.yaml", 66, [train, "none.yaml"])):
+                ("no configuration", 2, [*TWO_TASKS, train]),
+                ("none.yaml", 66, [*TWO_TASKS, train, "none.yaml"])):
             with self.subTest(says):
                 self.check_refused(says, code, *arguments)
 
