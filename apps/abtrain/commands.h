@@ -21,6 +21,7 @@ struct Command {
 Command add_train(CLI::App& parser);
 Command add_plan(CLI::App& parser);
 Command add_evaluate(CLI::App& parser);
+Command add_sweep(CLI::App& parser);
 Command add_report(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
 

@@ -29,6 +29,7 @@ constexpr const char* kExamples =
     "ddp\n"
     "  abtrain plan --config my.yaml      what would be trained and sent\n"
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
+    "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
     "  abtrain report runs/*              finished runs beside each other\n"
     "  abtrain doctor                     what this machine has and lacks\n";
 
@@ -82,6 +83,7 @@ int run(int argc, char** argv) {
       app::add_train(parser),
       app::add_plan(parser),
       app::add_evaluate(parser),
+      app::add_sweep(parser),
       app::add_report(parser),
       app::add_doctor(parser)};
 
