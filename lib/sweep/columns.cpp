@@ -262,19 +262,25 @@ std::vector<Figure> figures(
     const Column& column,
     const std::vector<Setting>& settings) {
   std::vector<Figure> all;
-  double low = kNever;
-  double high = -kNever;
+  std::vector<double> values;
   for (const Setting& setting : settings) {
     all.push_back(column.figure(setting));
-    if (const auto value = all.back().value) {
-      low = std::min(low, *value);
-      high = std::max(high, *value);
+    if (all.back().value) {
+      values.push_back(*all.back().value);
     }
   }
-  const double best = column.best == Best::Lowest ? low : high;
-  if (column.best != Best::None && low < high) {
+  if (column.best == Best::None || values.empty()) {
+    return all;
+  }
+  const auto [low, high] = std::ranges::minmax(values);
+  // What looks equal is equal.
+  const auto shown = [&](double value) {
+    return number_text(value / column.unit, column.decimals);
+  };
+  if (shown(low) != shown(high)) {
+    const std::string best = shown(column.best == Best::Lowest ? low : high);
     for (Figure& figure : all) {
-      figure.is_best = figure.value == best;
+      figure.is_best = figure.value && shown(*figure.value) == best;
     }
   }
   return all;

@@ -42,7 +42,8 @@ std::vector<Column> all_columns(std::optional<double> target);
 std::vector<Column> choose_columns(
     const std::string& names, std::optional<double> target);
 
-// Of every setting, the best marked: of at least two that differ.
+// Of every setting, the best marked: of at least two that differ as they are
+// shown.
 std::vector<Figure> figures(
     const Column& column, const std::vector<Setting>& settings);
 

@@ -150,7 +150,8 @@ function layout(extra) {
 
 function plot(id, traces, extra) {
   return Plotly.react($(id), traces, layout(extra), {
-    displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d"] });
+    displaylogo: false, responsive: true, doubleClick: "reset",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
 }
 
 // A sentence in place of a plot.
@@ -264,6 +265,7 @@ function drawMap() {
     $("map-note").textContent =
       `A cell is the mean of up to ${count(most, "setting")}: other keys differ too.`;
   }
+  $("map").style.maxWidth = `${320 + 140 * across.length}px`;
   return plot("map", [{
     type: "heatmap", x: across.map(plain), y: up.map(plain), z: cells,
     text: cells.map(row => row.map(digits)), texttemplate: "%{text}",
@@ -282,10 +284,6 @@ function drawMap() {
 const factored = data.runs.filter(run => run.ranks !== null);
 const chosenRun = () => factored[document.querySelector("select.run").value];
 
-// From dark to light, in the order of the layers; both ends are seen on paper
-// of either colour.
-const depth = (i, n) => `hsl(${Math.round(260 - 220 * i / Math.max(1, n - 1))} 75% 48%)`;
-
 function drawRanks() {
   const { step, layers } = chosenRun().ranks;
   const cut = layers.filter(layer => layer.rank.some(rank => rank > 0));
@@ -298,8 +296,9 @@ function drawRanks() {
   }
   return plot("ranks", cut.map((layer, i) => ({
     x: step, y: layer.rank.map(rank => rank > 0 ? rank : null), name: plain(layer.name),
-    mode: "lines+markers", line: { shape: "hv", color: depth(i, cut.length), width: 2,
-      dash: DASHES[i % DASHES.length] },
+    mode: "lines+markers",
+    // Ranks are often equal: dashes let the lines below show.
+    line: { shape: "hv", color: colour(i), width: 2, dash: DASHES[i % DASHES.length] },
     marker: { size: 5 },
     hovertemplate: `${plain(layer.name)}: rank %{y} of ${layer.full} at step %{x}<extra></extra>`,
   })), {
@@ -324,7 +323,8 @@ function drawSpectra() {
   const gaps = { x: 0.3 / across, y: 60 / (height - 90) };
   const extra = { height, annotations: [], margin: { l: 55, r: 15, t: 30, b: 60 },
     legend: { orientation: "h", yanchor: "bottom", y: 1 + 24 / (height - 90), x: 0 } };
-  const axis = { type: "log", gridcolor: style("--line"), dtick: 1, exponentformat: "power" };
+  const axis = { type: "log", gridcolor: style("--line"), dtick: 1, exponentformat: "power",
+    tickfont: { size: 11 } };
   const width = (1 - gaps.x * (across - 1)) / across;
   const tall = (1 - gaps.y * (down - 1)) / down;
   const traces = [];
