@@ -1,8 +1,12 @@
 #include "sweep/compare.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -116,6 +120,49 @@ void name_settings(
   rename_repeated([](const Setting& s) { return s.runs.front().folder; });
 }
 
+// A run, or why it could not be read.
+struct Reading {
+  std::optional<RunRecord> run;
+  std::optional<Error> error;
+};
+
+// By some threads: a file of a far disk lets one wait.
+std::vector<Reading> read_all(const std::vector<std::string>& folders) {
+  constexpr std::size_t kMostThreads = 8;
+  std::vector<Reading> readings(folders.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;  // a bug, or no memory left
+  const auto work = [&] {
+    try {
+      for (std::size_t i; (i = next++) < folders.size();) {
+        try {
+          readings[i].run = read_run(folders[i]);
+        } catch (const Error& error) {
+          readings[i].error = error;
+        }
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t wanted =
+        std::min({folders.size(), cores, kMostThreads});
+    for (std::size_t i = 1; i < wanted; ++i) {
+      threads.emplace_back(work);
+    }
+    work();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return readings;
+}
+
 std::string first_line(const std::string& message) {
   const auto lines = split_text(message, '\n');
   // Messages of configurations: each problem with its line and a caret below.
@@ -186,12 +233,12 @@ Comparison compare(
   std::vector<RunRecord> runs;
   std::vector<std::string> skipped = std::move(found.without);
   ErrorKind kind = ErrorKind::MissingInput;
-  for (const std::string& folder : found.folders) {
-    try {
-      runs.push_back(read_run(folder));
-    } catch (const Error& error) {
-      kind = skipped.empty() ? error.kind() : kind;
-      skipped.push_back(first_line(error.what()));
+  for (Reading& reading : read_all(found.folders)) {
+    if (reading.run) {
+      runs.push_back(std::move(*reading.run));
+    } else {
+      kind = skipped.empty() ? reading.error->kind() : kind;
+      skipped.push_back(first_line(reading.error->what()));
     }
   }
   if (runs.empty()) {
