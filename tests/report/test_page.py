@@ -20,8 +20,8 @@ DRAWN = "document.body?.dataset.drawn === 'all'"
 
 
 def train(folder, name, *sets):
-    values = ["data.subset=2048", "model.hidden=[32,32]", "train.steps=24", "evaluate.every=6",
-              "checkpoint.every=0", "data.batch_size=32", "method.warmup_steps=6",
+    values = ["data.subset=2048", "model.hidden=[32,32,32]", "train.steps=24", "evaluate.every=6",
+              "checkpoint.every=0", "data.batch_size=32", "schedule.warmup_steps=4", "method.warmup_steps=6",
               "method.sync_every=6", "method.full_rank_steps=2", *sets]
     command = [PROGRAM, "--config", "fashion_mnist_mlp", "--name", name, "--output", folder]
     for value in values:
