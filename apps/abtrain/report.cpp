@@ -27,8 +27,8 @@ struct ReportArgs {
   std::string file;               // "": standard output
 };
 
-const std::vector<std::string> kFormats = {
-    "table", "csv", "json", "markdown", "html"};
+const std::vector<std::string> kFormats =
+    {"table", "csv", "json", "markdown", "html"};
 
 std::string format_of(const ReportArgs& args) {
   if (!args.format.empty()) {
@@ -45,8 +45,7 @@ std::string format_of(const ReportArgs& args) {
 std::string made_now() {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> text{};
-  std::strftime(
-      text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
+  std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
   return str("Made by abtrain ", run::version_line(), ", ", text.data());
 }
 
@@ -88,7 +87,10 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--format html: a page of some megabytes is not for a terminal; name a "
       "file, as -o report.html");
-  const auto comparison = sweep::compare(args.runs, args.target);
+  const auto comparison = sweep::compare(
+      args.runs,
+      args.target,
+      format == "html" ? sweep::Spectra::Read : sweep::Spectra::Skip);
   for (const std::string& line : comparison.skipped) {
     std::cerr << line << "; skipped\n";
   }

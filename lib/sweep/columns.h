@@ -40,16 +40,19 @@ std::vector<Column> all_columns(std::optional<double> target);
 // `names`: keys separated by commas, "default" or "all". Throws Error(Usage)
 // for others.
 std::vector<Column> choose_columns(
-    const std::string& names, std::optional<double> target);
+    const std::string& names,
+    std::optional<double> target);
 
 // Of every setting, the best marked: of at least two that differ as they are
 // shown.
 std::vector<Figure> figures(
-    const Column& column, const std::vector<Setting>& settings);
+    const Column& column,
+    const std::vector<Setting>& settings);
 
 // Without columns that have no figure.
 std::vector<Column> shown_columns(
-    std::vector<Column> columns, const std::vector<Setting>& settings);
+    std::vector<Column> columns,
+    const std::vector<Setting>& settings);
 
 // "88.71 ± 0.12", "-", "not reached (1 of 3)"; for people.
 std::string to_text(const Column& column, const Figure& figure);

@@ -37,13 +37,12 @@ std::string stem(const RunRecord& run) {
   return is_apart ? name.substr(0, last + 1) : run.name;
 }
 
-std::string stem(const Setting& setting) {
+// Of all its runs; "" where they differ.
+std::string common_stem(const Setting& setting) {
   const std::string first = stem(setting.runs.front());
-  const bool is_common =
-      std::ranges::all_of(setting.runs, [&](const RunRecord& run) {
-        return stem(run) == first;
-      });
-  return is_common ? first : first + ", ...";
+  const bool is_common = std::ranges::all_of(
+      setting.runs, [&](const RunRecord& run) { return stem(run) == first; });
+  return is_common ? first : "";
 }
 
 bool repeats_a_seed(const std::vector<RunRecord>& runs) {
@@ -86,14 +85,19 @@ std::vector<std::string> varying_keys(const std::vector<Setting>& settings) {
   return varying;
 }
 
-// "group_size=2 keep=0.8"
+// "group_size=2 keep=0.8": the end of a key where it is clear.
 std::string by_its_keys(
     const Setting& setting,
     const std::vector<std::string>& varying) {
+  const auto tail = [](const std::string& key) {
+    return key.substr(key.rfind('.') + 1);
+  };
   std::vector<std::string> parts;
   for (const std::string& key : varying) {
+    const bool is_clear = tail(key) != "name" &&
+                          std::ranges::count(varying, tail(key), tail) == 1;
     parts.push_back(
-        key.substr(key.rfind('.') + 1) + "=" +
+        (is_clear ? tail(key) : key) + "=" +
         setting.runs.front().value_of(key));
   }
   return join(parts, " ");
@@ -115,8 +119,10 @@ void name_settings(
       }
     }
   };
-  rename_repeated([](const Setting& s) { return stem(s); });
+  rename_repeated([](const Setting& s) { return common_stem(s); });
   rename_repeated([&](const Setting& s) { return by_its_keys(s, varying); });
+  rename_repeated(
+      [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
   rename_repeated([](const Setting& s) { return s.runs.front().folder; });
 }
 
@@ -127,7 +133,9 @@ struct Reading {
 };
 
 // By some threads: a file of a far disk lets one wait.
-std::vector<Reading> read_all(const std::vector<std::string>& folders) {
+std::vector<Reading> read_all(
+    const std::vector<std::string>& folders,
+    Spectra spectra) {
   constexpr std::size_t kMostThreads = 8;
   std::vector<Reading> readings(folders.size());
   std::atomic<std::size_t> next = 0;
@@ -137,7 +145,7 @@ std::vector<Reading> read_all(const std::vector<std::string>& folders) {
     try {
       for (std::size_t i; (i = next++) < folders.size();) {
         try {
-          readings[i].run = read_run(folders[i]);
+          readings[i].run = read_run(folders[i], spectra);
         } catch (const Error& error) {
           readings[i].error = error;
         }
@@ -150,8 +158,7 @@ std::vector<Reading> read_all(const std::vector<std::string>& folders) {
   {
     std::vector<std::jthread> threads;
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::size_t wanted =
-        std::min({folders.size(), cores, kMostThreads});
+    const std::size_t wanted = std::min({folders.size(), cores, kMostThreads});
     for (std::size_t i = 1; i < wanted; ++i) {
       threads.emplace_back(work);
     }
@@ -188,10 +195,9 @@ double median(std::vector<double> values) {
 }
 
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
-  const auto there =
-      std::ranges::find_if(run.evaluations, [&](const Evaluation& e) {
-        return target && e.accuracy >= *target;
-      });
+  const auto there = std::ranges::find_if(
+      run.evaluations,
+      [&](const Evaluation& e) { return target && e.accuracy >= *target; });
   return there == run.evaluations.end() ? nullptr : &*there;
 }
 
@@ -228,12 +234,13 @@ Comparison group_runs(
 
 Comparison compare(
     const std::vector<std::string>& paths,
-    std::optional<double> target) {
+    std::optional<double> target,
+    Spectra spectra) {
   FoundRuns found = find_runs(paths);
   std::vector<RunRecord> runs;
   std::vector<std::string> skipped = std::move(found.without);
   ErrorKind kind = ErrorKind::MissingInput;
-  for (Reading& reading : read_all(found.folders)) {
+  for (Reading& reading : read_all(found.folders, spectra)) {
     if (reading.run) {
       runs.push_back(std::move(*reading.run));
     } else {

@@ -38,14 +38,17 @@ struct Comparison {
 // Reads and groups the runs below `paths`. What cannot be read is skipped; if
 // that is all, it throws an error of the first one's kind.
 Comparison compare(
-    const std::vector<std::string>& paths, std::optional<double> target);
+    const std::vector<std::string>& paths,
+    std::optional<double> target,
+    Spectra spectra = Spectra::Read);
 
 // The first evaluation at or above the target.
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 
 // Runs of one setting together; names, order and differing keys.
 Comparison group_runs(
-    std::vector<RunRecord> runs, std::optional<double> target);
+    std::vector<RunRecord> runs,
+    std::optional<double> target);
 
 // Of at least one value; may be infinite.
 double median(std::vector<double> values);

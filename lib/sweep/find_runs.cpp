@@ -22,7 +22,9 @@ bool is_run(const fs::path& path) {
   std::error_code error;
   return std::ranges::any_of(
              kFiles,
-             [&](const char* file) { return fs::exists(path / file, error); }) ||
+             [&](const char* file) {
+               return fs::exists(path / file, error);
+             }) ||
          (fs::is_directory(path, error) && fs::is_empty(path, error));
 }
 

@@ -18,16 +18,19 @@ std::string as_table(
     bool bold);
 
 std::string as_markdown(
-    const Comparison& comparison, const std::vector<Column>& columns);
+    const Comparison& comparison,
+    const std::vector<Column>& columns);
 
 // RFC 4180. Columns: name, runs, finished, a KEY and a KEY_sd each, and the
 // configuration's keys that differ. What was not reached is "inf".
 std::string as_csv(
-    const Comparison& comparison, const std::vector<Column>& columns);
+    const Comparison& comparison,
+    const std::vector<Column>& columns);
 
 // What was not reached is null.
 std::string as_json(
-    const Comparison& comparison, const std::vector<Column>& columns);
+    const Comparison& comparison,
+    const std::vector<Column>& columns);
 
 // One line for each run that has not ended well: its folder and why.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);

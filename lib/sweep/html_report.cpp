@@ -32,7 +32,8 @@ double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) {
     return 0;
   }
-  const double scale = std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
+  const double scale =
+      std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
   return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale
                                            : value;
 }
@@ -136,8 +137,9 @@ ordered_json column_json(
     const bool is_number = figure.value && std::isfinite(*figure.value);
     cells.push_back(
         {{"text", to_text(column, figure)},
-         {"value", is_number ? ordered_json(*figure.value / column.unit)
-                             : ordered_json(nullptr)},
+         {"value",
+          is_number ? ordered_json(*figure.value / column.unit)
+                    : ordered_json(nullptr)},
          {"best", figure.is_best}});
   }
   return {
@@ -156,8 +158,9 @@ ordered_json data_of(
   const std::vector<Setting>& settings = comparison.settings;
   ordered_json data = {
       {"made", made},
-      {"target", comparison.target ? ordered_json(*comparison.target)
-                                   : ordered_json(nullptr)},
+      {"target",
+       comparison.target ? ordered_json(*comparison.target)
+                         : ordered_json(nullptr)},
       {"varying", comparison.varying},
       {"settings", ordered_json::array()},
       {"columns", ordered_json::array()},

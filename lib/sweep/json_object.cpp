@@ -9,8 +9,10 @@ namespace abtrain::sweep {
 
 using nlohmann::json;
 
-void
-damaged(const std::string& path, std::ptrdiff_t line, const std::string& what) {
+void damaged(
+    const std::string& path,
+    std::ptrdiff_t line,
+    const std::string& what) {
   throw LocatedError(
       ErrorKind::DamagedData, str(path, ":", line, ": error: ", what));
 }

@@ -61,10 +61,8 @@ std::string without_spectra(std::string_view line) {
   return out += line;
 }
 
-std::vector<double> numbers(
-    const JsonObject& event,
-    const json& layer,
-    const char* key) {
+std::vector<double>
+numbers(const JsonObject& event, const json& layer, const char* key) {
   const auto list = layer.at("singular_values").find(key);
   const bool is_right =
       list != layer.at("singular_values").end() && list->is_array() &&
@@ -120,7 +118,7 @@ struct Line {
   std::string_view text;
 };
 
-void read_metrics(RunRecord& run) {
+void read_metrics(RunRecord& run, Spectra spectra) {
   const std::string path = run.folder + "/metrics.jsonl";
   ABT_CHECK(
       fs::exists(path), MissingInput, run.folder, ": it has no metrics.jsonl");
@@ -161,7 +159,7 @@ void read_metrics(RunRecord& run) {
     run.vnmse = vnmse / estimates;
   }
   for (const std::size_t i : {std::size_t{0}, cuts.size() - 1}) {
-    if (i < cuts.size() &&
+    if (spectra == Spectra::Read && i < cuts.size() &&
         cuts[i].text.find(kSpectrum) != std::string_view::npos) {
       run.decompositions[i] =
           decomposition(JsonObject(path, cuts[i].number, cuts[i].text));
@@ -222,12 +220,12 @@ std::string RunRecord::value_of(const std::string& key) const {
   return found == keys.end() ? "" : found->second;
 }
 
-RunRecord read_run(const std::string& folder) {
+RunRecord read_run(const std::string& folder, Spectra spectra) {
   RunRecord run;
   run.folder = folder;
   read_config_of(run);
   read_summary(run);
-  read_metrics(run);
+  read_metrics(run, spectra);
   if (!run.summary) {
     run.unfinished = why_unfinished(folder);
   }

@@ -53,8 +53,8 @@ struct Summary {
   std::optional<double> vs_fp32;  // bytes over those of fp32 data parallel
   double train_seconds = 0;
   double ms_per_step = 0;
-  double communication_share = 0;  // of the training time
-  double sent_bits = 0;            // by a worker, a step and dense parameter
+  double communication_share = 0;   // of the training time
+  double sent_bits = 0;             // by a worker, a step and dense parameter
   std::optional<double> encode_ms;  // a step
   std::optional<double> decode_ms;
 };
@@ -75,7 +75,10 @@ struct RunRecord {
   std::string value_of(const std::string& key) const;
 };
 
-RunRecord read_run(const std::string& folder);
+// Singular values are most of a run's bytes.
+enum class Spectra { Skip, Read };
+
+RunRecord read_run(const std::string& folder, Spectra spectra = Spectra::Read);
 
 // What was found below some paths.
 struct FoundRuns {

@@ -35,9 +35,9 @@ TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a"});
   const auto written = [&](const std::string& name, const std::string& more) {
-    const Outcome outcome = run(
-        "report '" + place + "' -o '" + folder / name + "' " + more,
-        Stream::Out);
+    const Outcome outcome =
+        run("report '" + place + "' -o '" + folder / name + "' " + more,
+            Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(outcome.text, "");
     std::ifstream file(folder / name);

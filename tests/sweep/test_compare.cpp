@@ -114,7 +114,11 @@ TEST(Compare, TheBestOfAColumnIsMarked) {
   add_run(folder, {.name = "b", .reducer = "thc", .accuracy = 0.9});
   add_run(folder, {.name = "c", .reducer = "onebit", .accuracy = 0.9});
   add_run(
-      folder, {.name = "d", .reducer = "twobit", .accuracies = {0.1}, .finished = false});
+      folder,
+      {.name = "d",
+       .reducer = "twobit",
+       .accuracies = {0.1},
+       .finished = false});
   const Comparison all = compare({folder.path()}, 0.85);
   ASSERT_EQ(all.settings.size(), 4U);
   const auto best = [&](const std::string& key) {
@@ -156,11 +160,13 @@ TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
   add_run(folder, {.name = "x,seed=1", .seed = 1});
   add_run(folder, {.name = "x,seed=2", .seed = 2});
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x");
+  add_run(folder, {.name = "y_3", .seed = 3});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x, ...");
   add_run(folder, {.name = "x_3", .seed = 3, .reducer = "thc"});
   const auto settings = compare({folder.path()}, {}).settings;
   ASSERT_EQ(settings.size(), 2U);
-  EXPECT_EQ(settings[0].name, "name=plain");
-  EXPECT_EQ(settings[1].name, "name=thc");
+  EXPECT_EQ(settings[0].name, "reducer.name=plain");
+  EXPECT_EQ(settings[1].name, "x");
 }
 
 TEST(Compare, WhatCannotBeReadIsNamedAndSkipped) {

@@ -19,10 +19,29 @@ using testing::add_run;
 class Formats : public ::testing::Test {
  protected:
   void SetUp() override {
-    add_run(folder_, {.name = "t_1", .seed = 1, .reducer = "thc", .accuracies = {0.7, 0.8}, .accuracy = 0.8});
-    add_run(folder_, {.name = "t_2", .seed = 2, .reducer = "thc", .accuracies = {0.7, 0.9}, .accuracy = 0.9});
-    add_run(folder_, {.name = "p|q,", .seed = 1, .accuracies = {0.85}, .accuracy = 0.85});
-    add_run(folder_, {.name = "late_1", .reducer = "topk", .accuracies = {0.1}, .finished = false});
+    add_run(
+        folder_,
+        {.name = "t_1",
+         .seed = 1,
+         .reducer = "thc",
+         .accuracies = {0.7, 0.8},
+         .accuracy = 0.8});
+    add_run(
+        folder_,
+        {.name = "t_2",
+         .seed = 2,
+         .reducer = "thc",
+         .accuracies = {0.7, 0.9},
+         .accuracy = 0.9});
+    add_run(
+        folder_,
+        {.name = "p|q,", .seed = 1, .accuracies = {0.85}, .accuracy = 0.85});
+    add_run(
+        folder_,
+        {.name = "late_1",
+         .reducer = "topk",
+         .accuracies = {0.1},
+         .finished = false});
     folder_.add("broken/config.yaml", "");
     comparison_ = compare({folder_.path()}, 0.82);
     columns_ = choose_columns("accuracy,bytes,seconds_to_target,vnmse", 0.82);
@@ -60,9 +79,7 @@ TEST_F(Formats, MarkdownEscapesAndIsBold) {
   EXPECT_EQ(lines[0], "| run | seeds | accuracy, % | MB sent | s to 82 % |");
   EXPECT_EQ(lines[1], "| --- | ---: | ---: | ---: | ---: |");
   EXPECT_EQ(lines[2], "| p\\|q, | 1 | 85.00 | 0.0 | **1.0** |");
-  EXPECT_EQ(
-      lines[4],
-      "| late | 0 of 1 | - | - | not reached (0 of 1) |");
+  EXPECT_EQ(lines[4], "| late | 0 of 1 | - | - | not reached (0 of 1) |");
 }
 
 TEST_F(Formats, CsvHasPlainNumbersInFull) {
@@ -74,7 +91,8 @@ TEST_F(Formats, CsvHasPlainNumbersInFull) {
       "seconds_to_target,seconds_to_target_sd,vnmse,vnmse_sd,reducer.name\r");
   EXPECT_EQ(lines[1], "\"p|q,\",1,1,0.85,,10000.0,,1.0,,,,plain\r");
   EXPECT_EQ(
-      lines[2], "t,2,2,0.8500000000000001,0.07071067811865474,20000.0,0.0,inf,,,,thc\r");
+      lines[2],
+      "t,2,2,0.8500000000000001,0.07071067811865474,20000.0,0.0,inf,,,,thc\r");
   EXPECT_EQ(lines[3], "late,1,0,,,,,inf,,,,topk\r");
 }
 
@@ -110,7 +128,8 @@ TEST_F(Formats, HtmlHasItsPartsAndItsData) {
   try {
     page = as_html(comparison_, columns_, "now");
   } catch (const Error& error) {  // a build without plotly.js
-    EXPECT_NE(std::string(error.what()).find("ABTRAIN_PLOTLY"), std::string::npos);
+    EXPECT_NE(
+        std::string(error.what()).find("ABTRAIN_PLOTLY"), std::string::npos);
     return;
   }
   EXPECT_EQ(page.find("<!DOCTYPE html>"), 0U);

@@ -74,6 +74,9 @@ TEST(RunRecord, DecompositionsHaveRanksAndTheirEndsSingularValues) {
   const Spectrum& last = *run.decompositions[2].layers[0].spectrum;
   EXPECT_EQ(last.index, (std::vector<double>{1, 4}));
   EXPECT_EQ(last.value, (std::vector<double>{3, 0.5}));
+  const RunRecord short_one = read_run(place, Spectra::Skip);
+  EXPECT_EQ(short_one.decompositions[2].layers[0].rank, 3);
+  EXPECT_FALSE(short_one.decompositions[2].layers[0].spectrum);
 }
 
 TEST(RunRecord, EvaluationsOfTheEstimateAreAveraged) {
@@ -98,8 +101,7 @@ TEST(RunRecord, WhyARunHasNotEndedIsSaid) {
       read_run(place).unfinished,
       "failed with exit code 70: step 3: the loss is inf");
   folder.add("a/failure.json", "{");
-  EXPECT_EQ(
-      read_run(place).unfinished, "failed, and failure.json is damaged");
+  EXPECT_EQ(read_run(place).unfinished, "failed, and failure.json is damaged");
 }
 
 TEST(RunRecord, DamageIsNamedWithFileAndLine) {
@@ -122,13 +124,14 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
       "{\"event\": \"evaluate\", \"step\": 1, \"train_seconds\": 1, "
       "\"bytes_per_worker\": 1, \"accuracy\": \"high\"}\n",
       ":1: error: accuracy: expected a number, got \"high\"");
-  for (const char* layers :
-       {"3",
-        "[3]",
-        R"([{"name":"a","m":1,"n":1}])",
-        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1]}}])",
-        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1],"value":[]}}])",
-        R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1])"}) {
+  for (
+      const char* layers :
+      {"3",
+       "[3]",
+       R"([{"name":"a","m":1,"n":1}])",
+       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1]}}])",
+       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1],"value":[]}}])",
+       R"([{"name":"a","m":1,"n":1,"rank":1,"singular_values":{"index":[1])"}) {
     folder.add(
         "a/metrics.jsonl",
         R"({"event":"decompose","step":1,"layers":)" + std::string(layers) +

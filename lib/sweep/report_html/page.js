@@ -191,9 +191,13 @@ function drawCurves(what, unit) {
   const annotations = data.target === null ? [] : [{
     xref: "paper", x: 0, xanchor: "left", y: percent(data.target), yanchor: "bottom",
     text: `target ${percent(data.target)} %`, showarrow: false, font: { color: style("--faint") } }];
-  const rows = Math.ceil(named.size / 4);
+  // The legend of many would take the place of the plot.
+  const has_legend = named.size <= 12;
+  $(what + "-note").textContent =
+    has_legend ? "" : "Colours as in the table; the name is shown under the pointer.";
+  const rows = has_legend ? Math.ceil(named.size / 4) : 0;
   return plot(what, traces, {
-    shapes, annotations, height: 400 + 20 * Math.min(rows, 6),
+    shapes, annotations, height: 400 + 20 * rows, showlegend: has_legend,
     xaxis: { title: { text: what === "bytes" ? "bytes sent by worker 0" : "seconds of training" },
       type: is_log ? "log" : "linear", ticksuffix: unit,
       tickformat: what === "bytes" ? "~s" : "", nticks: is_log ? 8 : 0 },
@@ -323,7 +327,7 @@ function drawSpectra() {
   const gaps = { x: 0.3 / across, y: 60 / (height - 90) };
   const extra = { height, annotations: [], margin: { l: 55, r: 15, t: 30, b: 60 },
     legend: { orientation: "h", yanchor: "bottom", y: 1 + 24 / (height - 90), x: 0 } };
-  const axis = { type: "log", gridcolor: style("--line"), dtick: 1, exponentformat: "power",
+  const axis = { type: "log", gridcolor: style("--line"), nticks: 5, exponentformat: "power",
     tickfont: { size: 11 } };
   const width = (1 - gaps.x * (across - 1)) / across;
   const tall = (1 - gaps.y * (down - 1)) / down;
