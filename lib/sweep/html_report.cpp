@@ -214,7 +214,8 @@ std::string as_html(
       {"{{style}}", page_style()},
       {"{{plotly}}", plotly_script()},
       {"{{data}}", data},
-      {"{{script}}", page_script()}};
+      {"{{script}}", page_script()},
+      {"{{plots}}", page_plots()}};
   std::string page;
   std::string_view rest = page_frame();
   for (const auto& [mark, part] : parts) {

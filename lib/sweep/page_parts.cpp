@@ -5,6 +5,7 @@
 ABT_EMBED(abtrain_page_frame, ABTRAIN_PAGE_FOLDER "/page.html");
 ABT_EMBED(abtrain_page_style, ABTRAIN_PAGE_FOLDER "/page.css");
 ABT_EMBED(abtrain_page_script, ABTRAIN_PAGE_FOLDER "/page.js");
+ABT_EMBED(abtrain_page_plots, ABTRAIN_PAGE_FOLDER "/plots.js");
 
 namespace abtrain::sweep {
 
@@ -18,6 +19,10 @@ std::string_view page_style() {
 
 std::string_view page_script() {
   return {abtrain_page_script_begin, abtrain_page_script_end};
+}
+
+std::string_view page_plots() {
+  return {abtrain_page_plots_begin, abtrain_page_plots_end};
 }
 
 }  // namespace abtrain::sweep

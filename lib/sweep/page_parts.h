@@ -6,10 +6,12 @@
 
 namespace abtrain::sweep {
 
-// Marks of the page: {{style}}, {{plotly}}, {{data}}, {{script}}.
+// Marks of the page, in this order: {{style}}, {{plotly}}, {{data}}, {{script}},
+// {{plots}}.
 std::string_view page_frame();
 std::string_view page_style();
 std::string_view page_script();
+std::string_view page_plots();
 
 // Throws Error(MissingInput) in a build without it.
 std::string_view plotly_script();

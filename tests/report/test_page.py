@@ -15,7 +15,7 @@ import chromium
 PROGRAM = None
 PICTURE = None
 # Labels that would be markup, or close the script that holds them.
-ODD_NAME = "odd &<b>x<!--"
+ODD_NAME = "odd &<b>x<!--<script>"
 DRAWN = "document.body?.dataset.drawn === 'all'"
 
 
