@@ -36,6 +36,10 @@ Fields fields_of(TrainOptions& o) {
       "steps between comparisons of the replicas' bits; 0: never");
   f.integer(
       "log_every", o.log_every, at_least(1), "steps between `step` events");
+  f.flag(
+      "tensorboard",
+      o.tensorboard,
+      "an events file in the run folder, of all that metrics.jsonl says");
   f.integer(
       "threads",
       o.threads,
