@@ -39,7 +39,8 @@ Fields fields_of(TrainOptions& o) {
   f.flag(
       "tensorboard",
       o.tensorboard,
-      "an events file in the run folder, of all that metrics.jsonl says");
+      "an events file in the run folder with what metrics.jsonl says "
+      "(docs/metrics.md)");
   f.integer(
       "threads",
       o.threads,
@@ -71,7 +72,7 @@ Fields fields_of(EvaluateOptions& o) {
       "train",
       o.train,
       "train_loss too: the objective over all training images, weight decay of "
-      "sgd or l1 of the adagrads included (docs/report.md)");
+      "sgd or l1 of the adagrads included (docs/metrics.md)");
   return f;
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -67,7 +66,8 @@ double number_of(const ordered_json& object, const char* key) {
 
 std::vector<double> numbers_of(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && std::ranges::all_of(*found, is_number)
+  return found != object.end() && found->is_array() &&
+          std::ranges::all_of(*found, is_number)
       ? found->get<std::vector<double>>()
       : std::vector<double>();
 }
@@ -137,6 +137,23 @@ std::optional<Message> histogram(const ordered_json& layer) {
       .reals(7, counts);
 }
 
+// TensorProto {1 dtype, 2 tensor_shape {2 dim {1 size}}, ...}
+Message tensor(int type, std::int64_t size) {
+  const Message dim = Message().integer(1, size);
+  return Message().integer(1, type).message(2, Message().message(2, dim));
+}
+
+// What the hparams plugin reads: HParamsPluginData {1 version, 3
+// session_start_info, 4 session_end_info}, beside a tensor of no numbers.
+Message hparams(const char* tag, int field, const Message& info) {
+  constexpr int kFloat = 1;
+  return tagged(tag)
+      .message(8, tensor(kFloat, 0))
+      .message(
+          9,
+          metadata("hparams", Message().integer(1, 0).message(field, info)));
+}
+
 // google.protobuf.Value {2 number_value, 3 string_value, 4 bool_value}
 Message value_of(const std::string& text) {
   double number = 0;
@@ -150,8 +167,7 @@ Message value_of(const std::string& text) {
   return Message().bytes(3, text);
 }
 
-// HParamsPluginData {1 version, 3 session_start_info {1 hparams, 5
-// start_time_secs}}. No experiment is described: TensorBoard then finds out by
+// SessionStartInfo {1 hparams, 5 start_time_secs}. No experiment is described: TensorBoard then finds out by
 // itself which keys differ among the runs that it is shown.
 Message session_start(const RunOptions& options, std::int64_t start) {
   Message info;
@@ -165,27 +181,24 @@ Message session_start(const RunOptions& options, std::int64_t start) {
         }
       });
   info.real(5, static_cast<double>(start));
-  return tagged("_hparams_/session_start_info")
-      .message(
-          9, metadata("hparams", Message().integer(1, 0).message(3, info)));
+  return hparams("_hparams_/session_start_info", 3, info);
 }
 
-// {4 session_end_info {1 status, 2 end_time_secs}}
+// SessionEndInfo {1 status, 2 end_time_secs}
 Message session_end(double wall_time) {
   constexpr int kSuccess = 1;
-  const Message info = Message().integer(1, kSuccess).real(2, wall_time);
-  return tagged("_hparams_/session_end_info")
-      .message(
-          9, metadata("hparams", Message().integer(1, 0).message(4, info)));
+  return hparams(
+      "_hparams_/session_end_info",
+      4,
+      Message().integer(1, kSuccess).real(2, wall_time));
 }
 
-// TensorProto {1 dtype, 2 tensor_shape {2 dim {1 size}}, 8 string_val}
+// A text, in Markdown: 8 string_val of a tensor.
 Message markdown(const std::string& tag, const std::string& text) {
   constexpr int kString = 7;
-  const Message shape = Message().message(2, Message().integer(1, 1));
-  const Message tensor =
-      Message().integer(1, kString).message(2, shape).bytes(8, text);
-  return tagged(tag).message(8, tensor).message(9, metadata("text", {}));
+  return tagged(tag)
+      .message(8, tensor(kString, 1).bytes(8, text))
+      .message(9, metadata("text", {}));
 }
 
 // What stands before the first event.
@@ -245,12 +258,18 @@ std::vector<std::string> events_files(const std::string& folder) {
   return names;
 }
 
-void remove_files(
-    const std::string& folder,
-    const std::vector<std::string>& names) {
+// A TensorBoard that watches the folder goes on to the next file only at the end
+// of its own, and never where that is gone: so it is emptied, and removed when
+// the one after it is.
+void retire(const std::string& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
     std::error_code ignored;
-    fs::remove(folder + "/" + name, ignored);
+    if (fs::file_size(path, ignored) == 0) {
+      fs::remove(path, ignored);
+    } else {
+      fs::resize_file(path, 0, ignored);
+    }
   }
 }
 
@@ -318,7 +337,10 @@ std::vector<std::pair<std::string, double>> scalars_of(
 }
 
 void remove_events_files(const std::string& folder) {
-  remove_files(folder, events_files(folder));
+  for (const std::string& name : events_files(folder)) {
+    std::error_code ignored;
+    fs::remove(folder + "/" + name, ignored);
+  }
 }
 
 TensorBoard::TensorBoard(
@@ -350,7 +372,7 @@ TensorBoard::TensorBoard(
   }
   const std::string path = folder + "/" + next_name(before, start_);
   atomic_write(path, content);
-  remove_files(folder, before);
+  retire(folder, before);
   file_.emplace(path);
 }
 

@@ -35,8 +35,8 @@ class TensorBoard {
  public:
   // Writes the file <folder>/events.out.tfevents.START.PART.HOST with the
   // configuration and the lines of metrics.jsonl that a resumed run goes on
-  // from, in place of those that are there. A line that is no JSON is named in
-  // the log and left out.
+  // from, in place of an earlier one, which is emptied. A line that is no JSON is
+  // named in the log and left out.
   TensorBoard(
       const std::string& folder,
       const RunOptions& options,
