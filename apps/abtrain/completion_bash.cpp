@@ -83,9 +83,12 @@ _abtrain() {
     kind= choices=$(_abtrain_words "${command:-@DEFAULT@}")
     [[ $command ]] || choices+=" $(_abtrain_words '')"
   else
-    _abtrain_value "$command #$((positional + 1))" ||
-      _abtrain_value "$command #*" ||
-      choices=$(_abtrain_words "$command")
+    # A value, or a command; options only where there is neither.
+    _abtrain_value "$command #$((positional + 1))" || _abtrain_value "$command #*" || {
+      choices=" $(_abtrain_words "$command")"
+      word=${choices%% -*}
+      choices=${word:-$choices}
+    }
   fi
 
   case $kind in

@@ -86,7 +86,11 @@ std::string line_of(const std::string& condition, const OptionInfo& option) {
     out += name.starts_with("--") ? " -l " + name.substr(2)
                                   : " -s " + name.substr(1);
   }
-  out += option.value.empty() ? "" : " -r" + values_of(option);
+  if (!option.value.empty()) {
+    // Paths are offered only where they are asked for.
+    out += option.completes == Completes::File ? " -r" : " -x";
+    out += values_of(option);
+  }
   return out + " -d " + quoted(option.help) + "\n";
 }
 

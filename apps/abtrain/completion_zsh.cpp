@@ -74,8 +74,9 @@ std::string action_of(const OptionInfo& option) {
   if (actions.size() < 2) {
     return actions.empty() ? " " : actions.front();
   }
-  return "_alternative \"words:word:" + actions.front() +
-      "\" \"paths:path:" + actions.back() + "\"";
+  // Evaluated by _arguments, which splits what it is given at colons.
+  return "{_alternative \"words\\:word\\:" + actions.front() +
+      "\" \"paths\\:path\\:" + actions.back() + "\"}";
 }
 
 std::string spec_of(const OptionInfo& option) {
