@@ -217,6 +217,26 @@ class TensorBoardReads(RunsCase):
             with self.subTest(name):
                 self.check_scalars(self.run_of(name))
 
+    def test_singular_values_are_histograms(self):
+        run = self.run_of("ab")
+        reader = accumulate(run)
+        counted = 0
+        for event in metrics_of(run):
+            for layer in event.get("layers", []):
+                index, value = (layer["singular_values"][k] for k in ("index", "value"))
+                (shown,) = [h.histogram_value for h in reader.Histograms(
+                    f"singular_values/{layer['name']}") if h.step == event["step"]]
+                self.assertEqual(shown.num, index[-1])
+                self.assertEqual([shown.min, shown.max], [value[-1], value[0]])
+                self.assertEqual(sorted(set(value)), shown.bucket_limit)
+                # Up to each recorded value, as many as there are from its index on.
+                below = 0
+                for limit, count in zip(shown.bucket_limit, shown.bucket):
+                    below += count
+                    self.assertEqual(below, index[-1] - index[value.index(limit)] + 1)
+                counted += 1
+        self.assertGe(counted, 4)
+
     def test_configuration_and_hyperparameters(self):
         run = self.run_of("ab")
         reader = accumulate(run)
