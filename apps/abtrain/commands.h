@@ -24,6 +24,8 @@ Command add_evaluate(CLI::App& parser);
 Command add_sweep(CLI::App& parser);
 Command add_report(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
+Command add_completion(CLI::App& parser);
+Command add_man(CLI::App& parser);
 
 // What `--version` prints, without a newline at the end.
 std::string version_text();

@@ -85,7 +85,9 @@ int run(int argc, char** argv) {
       app::add_evaluate(parser),
       app::add_sweep(parser),
       app::add_report(parser),
-      app::add_doctor(parser)};
+      app::add_doctor(parser),
+      app::add_completion(parser),
+      app::add_man(parser)};
 
   if (arguments.empty()) {
     std::cerr << parser.help();

@@ -159,52 +159,57 @@ void sync_path(const std::string& path) {
   flush(file.get(), path);
 }
 
+Appender::Appender(std::string path)
+    : path_(std::move(path)),
+      file_(File(path_, O_RDWR | O_CREAT | O_APPEND, "write").release()) {}
+
+Appender::Appender(Appender&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+Appender::~Appender() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+void Appender::write(std::string_view bytes) {
+  write_all(file_, bytes, path_);
+}
+
+void Appender::sync() {
+  flush(file_, path_);
+}
+
 LineWriter::LineWriter(std::string path, std::int64_t keep)
-    : path_(std::move(path)) {
-  // The destructor does not run if this constructor throws: File closes.
-  File file(path_, O_RDWR | O_CREAT | O_APPEND, "write");
+    : Appender(std::move(path)) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) {
-    fail("write", path_, errno);
+  if (::fstat(file(), &status) != 0) {
+    fail("write", this->path(), errno);
   }
   if (S_ISREG(status.st_mode)) {
     ABT_CHECK(
         keep <= status.st_size,
         DamagedData,
         "'",
-        path_,
+        this->path(),
         "' should hold at least ",
         keep,
         " bytes, but has ",
         status.st_size);
     size_ = whole_lines(
-        file.get(), keep >= 0 ? keep : std::int64_t{status.st_size}, path_);
-    if (size_ < status.st_size && ::ftruncate(file.get(), size_) != 0) {
-      fail("write", path_, errno);
+        file(),
+        keep >= 0 ? keep : std::int64_t{status.st_size},
+        this->path());
+    if (size_ < status.st_size && ::ftruncate(file(), size_) != 0) {
+      fail("write", this->path(), errno);
     }
-  }
-  file_ = file.release();
-}
-
-LineWriter::LineWriter(LineWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      file_(std::exchange(other.file_, -1)),
-      size_(other.size_) {}
-
-LineWriter::~LineWriter() {
-  if (file_ >= 0) {
-    ::close(file_);
   }
 }
 
 void LineWriter::write(std::string_view line) {
   const std::string whole = str(line, "\n");
-  write_all(file_, whole, path_);
+  Appender::write(whole);
   size_ += static_cast<std::int64_t>(whole.size());
-}
-
-void LineWriter::sync() {
-  flush(file_, path_);
 }
 
 }  // namespace abtrain

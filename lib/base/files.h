@@ -26,30 +26,48 @@ void make_folders(const std::string& path);
 // Forces a file, or the entries of a folder, to the disk.
 void sync_path(const std::string& path);
 
-// Appends whole lines, each in one write. Move-only; not thread-safe.
-class LineWriter {
+// Appends to a file, which is created where it is not there; each call is one
+// write. Move-only; not thread-safe.
+class Appender {
  public:
-  // Creates the file where it is not there. A torn last line (the writer was
-  // killed) is cut off; `keep` >= 0 cuts the file to that many bytes first.
-  explicit LineWriter(std::string path, std::int64_t keep = -1);
-  ~LineWriter();
-  LineWriter(LineWriter&& other) noexcept;
-  LineWriter& operator=(LineWriter&&) = delete;
+  explicit Appender(std::string path);
+  ~Appender();
+  Appender(Appender&& other) noexcept;
+  Appender& operator=(Appender&&) = delete;
 
-  // `line` without its newline.
-  void write(std::string_view line);
+  void write(std::string_view bytes);
   void sync();
-  // Bytes in the file.
-  std::int64_t size() const {
-    return size_;
-  }
   const std::string& path() const {
     return path_;
+  }
+
+ protected:
+  int file() const {
+    return file_;
   }
 
  private:
   std::string path_;
   int file_ = -1;
+};
+
+// Appends whole lines.
+class LineWriter : private Appender {
+ public:
+  // Creates the file where it is not there. A torn last line (the writer was
+  // killed) is cut off; `keep` >= 0 cuts the file to that many bytes first.
+  explicit LineWriter(std::string path, std::int64_t keep = -1);
+
+  // `line` without its newline.
+  void write(std::string_view line);
+  using Appender::path;
+  using Appender::sync;
+  // Bytes in the file.
+  std::int64_t size() const {
+    return size_;
+  }
+
+ private:
   std::int64_t size_ = 0;
 };
 

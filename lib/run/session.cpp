@@ -118,7 +118,10 @@ SessionResult train_as(
     if (first) {
       open_folder(configured, folder, resume, log);
       run_log.emplace(
-          folder, log, resume.from ? resume.from->metrics_bytes : 0);
+          configured,
+          folder,
+          log,
+          resume.from ? resume.from->metrics_bytes : 0);
     }
   });
   if (processes != nullptr) {
