@@ -11,8 +11,9 @@
 #include "base/options_apply.h"
 #include "base/scalars.h"
 #include "configuration.h"
-#include "device/devices.h"
+#include "device/memory.h"
 #include "run/decompose_file.h"
+#include "run/setup.h"
 
 namespace abtrain::app {
 
@@ -120,7 +121,8 @@ int run_decompose(DecomposeArgs& args) {
   if (args.dry_run) {
     args.options.output.clear();
   }
-  at::set_num_threads(device::cpu_cores());
+  device::return_freed_memory();
+  at::set_num_threads(run::threads_per_worker({}, 1));
   Log log;
   const run::DecomposeReport report = run::decompose_file(args.options, log);
   std::cout << (args.format == "json"

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "linalg/batch.h"
+#include "linalg/svd.h"
 #include "run/decompose_plan.h"
 #include "run/safetensors_stream.h"
 
@@ -22,7 +22,7 @@ using linalg::RankChoice;
 using linalg::Spectrum;
 
 double norm_of(const Spectrum& spectrum) {
-  double squares = spectrum.rest_energy;
+  double squares = 0;
   for (const double value : spectrum.singular_values) {
     squares += value * value;
   }
@@ -109,15 +109,12 @@ class FileDecomposer {
     }
   }
 
-  Decomposition decompose(
-      const at::Tensor& matrix,
-      const Job& job,
-      const std::optional<linalg::RankRule>& rule) const {
-    linalg::BatchOptions batch;
-    batch.rule = rule;
+  // Exact, also where a partial one would do: spectra of trained weights are
+  // flat, where a search for the largest values takes longer.
+  static Decomposition decompose(const at::Tensor& matrix, const Job& job) {
+    const std::string& name = job.item.tensor->name;
     try {
-      return std::move(linalg::decompose_all(
-          {{matrix, job.item.tensor->name, {}}}, batch)[0]);
+      return {matrix, name};
     } catch (const Error& error) {
       throw Error(
           error.kind(),
@@ -125,7 +122,7 @@ class FileDecomposer {
               ": ",
               error.what(),
               "; --keep-dense '",
-              job.item.tensor->name,
+              name,
               "' copies them as they are"));
     }
   }
@@ -159,7 +156,7 @@ class FileDecomposer {
     for_each_candidate(
         "spectrum", [&](const Job& job, DecomposedTensor& row) {
           spectra.push_back(
-              decompose(matrix_of(job.item), job, std::nullopt).spectrum(row.m));
+              decompose(matrix_of(job.item), job).spectrum(row.m));
           rows.push_back(&row);
         });
     double dense = static_cast<double>(other);
@@ -185,7 +182,7 @@ class FileDecomposer {
           options_.rule.ratio <= most,
           Usage,
           "--ratio: expected at most ",
-          std::floor(most * 100) / 100,
+          std::floor(most * 100 + 1e-6) / 100,
           ", which rank 1 in every matrix that may be cut reaches; got ",
           options_.rule.ratio);
       take_all(options_.rule.ratio);
@@ -229,15 +226,10 @@ class FileDecomposer {
     }
     for_each_candidate("matrix", [&](const Job& job, DecomposedTensor& row) {
       const at::Tensor w = matrix_of(job.item);
-      linalg::RankRule rule = options_.rule;
-      if (global) {
-        rule.rule = linalg::RankRuleName::Fixed;
-        rule.rank = row.rank;
-      }
-      const Decomposition svd = decompose(w, job, rule);
+      const Decomposition svd = decompose(w, job);
       if (!global) {
         const Spectrum spectrum = svd.spectrum(row.m);
-        take(linalg::choose_rank(rule, spectrum), spectrum, row);
+        take(linalg::choose_rank(options_.rule, spectrum), spectrum, row);
       }
       if (!stream_) {
         return;
