@@ -1,0 +1,52 @@
+"""What the figures of the notebooks have in common: colours, markers, heat maps."""
+import matplotlib.pyplot as plt
+import numpy as np
+
+# Okabe and Ito's colours without the yellow one: told apart by colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX*<>"
+
+plt.rcParams.update({
+    "figure.dpi": 100, "figure.constrained_layout.use": True, "font.size": 10,
+    "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
+    "lines.linewidth": 1.6, "lines.markersize": 5})
+
+
+def styles(names):
+    """A colour and a marker for each name, no pair twice in the first 70."""
+    return {name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            for i, name in enumerate(names)}
+
+
+def legend_beside(axes, **options):
+    """To the right of the axes, so that it covers no line."""
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **options)
+
+
+def grid_of_axes(count, columns=3, width=3.7, height=3.1, **options):
+    """A figure with `count` axes in rows; places that are left over stay empty."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows),
+                                squeeze=False, **options)
+    for empty in axes.flat[count:]:
+        empty.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
+def heat_map(axes, means, texts, title, colours="cividis"):
+    """`means`: a table of numbers, NaN where there is no run; `texts`: what its cells say."""
+    values = means.to_numpy(dtype=float)
+    image = axes.imshow(values, cmap=colours, aspect="auto")
+    axes.grid(False)
+    axes.set_xticks(range(values.shape[1]), means.columns)
+    axes.set_yticks(range(values.shape[0]), means.index)
+    axes.set_xlabel(means.columns.name)
+    axes.set_ylabel(means.index.name)
+    axes.set_title(title)
+    for place in np.ndindex(values.shape):
+        missing = np.isnan(values[place])
+        light = not missing and image.cmap(image.norm(values[place]))[1] > 0.5
+        axes.text(place[1], place[0], "no run" if missing else texts.iloc[place],
+                  ha="center", va="center", color="black" if light or missing else "white")
