@@ -9,10 +9,12 @@ fails stays as it was; the error ends this script.
 import os
 import pathlib
 import sys
+import tempfile
 
 try:
     import nbclient
     import nbformat
+    from traitlets.config import Config
 except ImportError as missing:
     sys.exit(f"execute.py: {missing}; scripts/setup.sh --tests installs it in LibTorch's "
              "environment: call this with that Python")
@@ -20,10 +22,13 @@ except ImportError as missing:
 
 def execute(path):
     notebook = nbformat.read(path, as_version=4)
-    client = nbclient.NotebookClient(
-        notebook, timeout=300, kernel_name="python3", record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}})
-    client.execute()
+    # The kernel is reached by sockets in a folder of this user alone, not by TCP.
+    with tempfile.TemporaryDirectory() as sockets:
+        client = nbclient.NotebookClient(
+            notebook, timeout=300, startup_timeout=180, kernel_name="python3", record_timing=False,
+            config=Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}}),
+            resources={"metadata": {"path": str(path.parent)}})
+        client.execute()
     # The kernel's version is that of whoever executed last.
     notebook.metadata = {"kernelspec": notebook.metadata["kernelspec"],
                          "language_info": {"name": "python"}}

@@ -3,8 +3,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 # Okabe and Ito's colours without the yellow one: told apart by colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX*<>"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+           "#7F7F7F")
+MARKERS = "osD^vPX*<"
 
 plt.rcParams.update({
     "figure.dpi": 100, "figure.constrained_layout.use": True, "font.size": 10,
@@ -14,7 +15,7 @@ plt.rcParams.update({
 
 
 def styles(names):
-    """A colour and a marker for each name, no pair twice in the first 70."""
+    """A colour and a marker for each name, no pair twice in the first 72."""
     return {name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
             for i, name in enumerate(names)}
 
@@ -22,6 +23,20 @@ def styles(names):
 def legend_beside(axes, **options):
     """To the right of the axes, so that it covers no line."""
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **options)
+
+
+def log_scale(axis):
+    """Logarithmic with plain numbers, also between powers of ten where there are few."""
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+
+    def label(value, _):
+        low, high = sorted(axis.get_view_interval())
+        digit = round(value / 10 ** np.floor(np.log10(value)))
+        few = high < 5 * low
+        return f"{value:g}" if few or digit == 1 or (digit in (2, 5) and high < 2000 * low) else ""
+
+    axis.set_major_formatter(label)
+    axis.set_minor_formatter(label)
 
 
 def grid_of_axes(count, columns=3, width=3.7, height=3.1, **options):

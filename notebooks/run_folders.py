@@ -239,7 +239,8 @@ def name_settings(records):
         settings.setdefault(key, []).append(record)
     names, taken = {}, {}
     for members in settings.values():
-        name = stem(members[0]["name"], members[0]["row"]["seed"])
+        stems = [stem(record["name"], record["row"]["seed"]) for record in members]
+        name = stems[0] if len(set(stems)) == 1 else f"{stems[0]}, ..."
         taken[name] = taken.get(name, 0) + 1
         if taken[name] > 1:
             name += f" ({taken[name]})"
