@@ -38,12 +38,16 @@ def execute(path):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.exit("usage: notebooks/execute.py NOTEBOOK.ipynb...")
     for name in sys.argv[1:]:
         path = pathlib.Path(name)
         try:
             execute(path)
         except nbclient.exceptions.CellExecutionError as error:
             sys.exit(f"execute.py: {path.name}: a cell failed\n{error}")
+        except OSError as error:
+            sys.exit(f"execute.py: {name}: {error.strerror}")
         print(f"executed {path.name}", flush=True)
 
 

@@ -33,10 +33,12 @@ def log_scale(axis):
         low, high = sorted(axis.get_view_interval())
         digit = round(value / 10 ** np.floor(np.log10(value)))
         few = high < 5 * low
-        return f"{value:g}" if few or digit == 1 or (digit in (2, 5) and high < 2000 * low) else ""
+        return f"{value:g}" if few or digit == 1 or (digit in (2, 5) and high < 500 * low) else ""
 
     axis.set_major_formatter(label)
     axis.set_minor_formatter(label)
+    # As far from the axis as those of the longer ticks.
+    axis.set_tick_params(which="minor", pad=5)
 
 
 def grid_of_axes(count, columns=3, width=3.7, height=3.1, **options):

@@ -67,11 +67,12 @@ class RunFolders:
 
 
 def read(default):
-    """The runs below $ABTRAIN_RUNS, or else below runs/`default` of the repository."""
-    named = os.environ.get("ABTRAIN_RUNS")
-    path = pathlib.Path(named) if named else REPOSITORY / "runs" / default
+    """The runs below $ABTRAIN_RUNS, or else below runs/`default`; a relative path counts
+    from the repository, wherever a notebook's kernel was started."""
+    named = pathlib.Path(os.environ.get("ABTRAIN_RUNS") or f"runs/{default}")
+    path = REPOSITORY / named
     # No path of somebody's machine ends up in a notebook's outputs.
-    shown = (path.name if path.is_absolute() else named) if named else f"runs/{default}"
+    shown = named.name if named.is_absolute() else named.as_posix()
     if not path.is_dir():
         raise FileNotFoundError(
             f"{shown}: no such folder; name one with run folders in ABTRAIN_RUNS, or make "
@@ -91,12 +92,14 @@ def read(default):
     return tables(shown, path, records, pd.DataFrame(left_out, columns=["folder", "reason"]))
 
 
-def find(path):
-    """Run folders at or below a folder; what lies inside of one belongs to it."""
+def find(path, levels=2):
+    """Run folders at or below a folder, as far down as `abtrain report` looks."""
     if any((path / file).exists() for file in FILES):
         return [path]
+    if levels == 0:
+        return []
     inside = sorted(entry for entry in path.iterdir() if entry.is_dir())
-    return [run for folder in inside for run in find(folder)]
+    return [run for folder in inside for run in find(folder, levels - 1)]
 
 
 def read_run(folder, name):

@@ -125,18 +125,21 @@ class Executed(unittest.TestCase):
         cls.runs, cls.broken = make_runs(PROGRAM, cls.folder)
         shutil.copytree(SOURCE / "notebooks", cls.folder / "notebooks",
                         ignore=shutil.ignore_patterns("__pycache__"))
-        environment = os.environ | {"ABTRAIN_RUNS": str(cls.runs)}
         # A kernel draws into the notebook, this process nowhere.
-        environment.pop("MPLBACKEND")
+        environment = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
 
-        def execute(name):
+        def execute(name, runs=cls.runs):
             return subprocess.run(
                 [sys.executable, cls.folder / "notebooks/execute.py",
                  cls.folder / f"notebooks/{name}.ipynb"],
-                env=environment, capture_output=True, text=True, timeout=240)
+                env=environment | {"ABTRAIN_RUNS": str(runs)}, capture_output=True, text=True,
+                timeout=240)
 
+        shutil.copy(cls.folder / "notebooks/compare_runs.ipynb", cls.folder / "notebooks/failing.ipynb")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            failing = pool.submit(execute, "failing", cls.runs / "cut_off")
             cls.done = dict(zip(NOTEBOOKS, pool.map(execute, NOTEBOOKS)))
+        cls.failing = failing.result()
         cls.notebooks = {name: nbformat.read(cls.folder / f"notebooks/{name}.ipynb", as_version=4)
                          for name in NOTEBOOKS}
 
@@ -155,6 +158,13 @@ class Executed(unittest.TestCase):
                 self.assertNotEqual(output.output_type, "error", name)
                 self.assertNotEqual(output.get("name"), "stderr", f"{name}: {output}")
             self.assertNotIn(str(self.folder), nbformat.writes(notebook))
+
+    def test_failing_cell_leaves_the_notebook(self):
+        self.assertEqual(self.failing.returncode, 1)
+        self.assertIn("execute.py: failing.ipynb: a cell failed", self.failing.stderr)
+        self.assertIn("cut_off: summary.json: damaged", self.failing.stderr)
+        self.assertEqual((self.folder / "notebooks/failing.ipynb").read_bytes(),
+                         (SOURCE / "notebooks/compare_runs.ipynb").read_bytes())
 
     def test_figures_tables_and_words(self):
         for name, figures, tables in (("compare_runs", 3, 1), ("ranks_and_spectra", 4, 2),
