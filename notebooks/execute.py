@@ -45,7 +45,9 @@ def main():
         try:
             execute(path)
         except nbclient.exceptions.CellExecutionError as error:
-            sys.exit(f"execute.py: {path.name}: a cell failed\n{error}")
+            # Where there are just no runs for it, a traceback would only hide that.
+            reason = error.evalue if error.ename == "NoRuns" else f"a cell failed\n{error}"
+            sys.exit(f"execute.py: {path.name}: {reason}")
         except OSError as error:
             sys.exit(f"execute.py: {name}: {error.strerror}")
         print(f"executed {path.name}", flush=True)

@@ -25,6 +25,15 @@ def legend_beside(axes, **options):
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), **options)
 
 
+def legend_of_all(figure, axes):
+    """To the right of the figure: each name once, from whichever axes it is in."""
+    handles = {}
+    for ax in axes:
+        handles |= {name: handle for handle, name in zip(*ax.get_legend_handles_labels())}
+    figure.legend(handles.values(), handles.keys(), loc="outside right center",
+                  ncols=-(-len(handles) // 12))
+
+
 def log_scale(axis):
     """Logarithmic with plain numbers, also between powers of ten where there are few."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")

@@ -27,6 +27,10 @@ RANK_KEY = {"sigma": "cut", "energy": "keep", "fixed": "rank", "fraction": "frac
             "ratio": "ratio", "budget": "ratio"}
 
 
+class NoRuns(Exception):
+    """No run to show: what was looked for, and where."""
+
+
 class Unusable(Exception):
     """Why a folder is left out."""
 
@@ -74,7 +78,7 @@ def read(default):
     # No path of somebody's machine ends up in a notebook's outputs.
     shown = named.name if named.is_absolute() else named.as_posix()
     if not path.is_dir():
-        raise FileNotFoundError(
+        raise NoRuns(
             f"{shown}: no such folder; name one with run folders in ABTRAIN_RUNS, or make "
             "the runs of these notebooks with notebooks/make_runs.sh")
     records, left_out = [], []
@@ -86,7 +90,7 @@ def read(default):
         except Unusable as reason:
             left_out.append({"folder": name, "reason": str(reason)})
     if not records:
-        raise FileNotFoundError(
+        raise NoRuns(
             "\n".join([f"{shown}: no finished run in it"] +
                       [f"{row['folder']}: {row['reason']}" for row in left_out]))
     return tables(shown, path, records, pd.DataFrame(left_out, columns=["folder", "reason"]))
