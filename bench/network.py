@@ -5,6 +5,9 @@
         --run ab=fashion_mnist_mlp \\
         --run ddp=fashion_mnist_mlp,method.name=ddp
     sudo bench/network.py --compare fp32 bf16 thc --target 0.85 --continue
+    sudo bench/network.py --plan --rate 100mbit 1gbit --repeats 1 \\
+        --run ddp=fashion_mnist_mlp,method.name=ddp,train.steps=60 \\
+        --run ab=fashion_mnist_mlp,train.steps=330
     sudo bench/network.py --self-test --rate 100mbit
 
 The hosts are network namespaces of this machine on one bridge; tbf limits both
@@ -18,6 +21,9 @@ a long comparison can be made in pieces. Needs root, iproute2 and Open MPI.
 to their ends, accuracy every so many steps as configured, and prints for each
 rate the table of `abtrain report`: time to the target first, what explains it
 after that, losers and what was not reached included.
+
+--plan compares each run with what `abtrain plan --against` predicts, the compute
+time measured anew, with as many workers at once as there are hosts here.
 
 A table's "metered" is what a worker says it has sent, measurements on the way
 included; "links" what the hosts' interfaces counted in the whole run, the mean
@@ -213,6 +219,34 @@ def train(network, arguments, run, seed, rate):
     return row
 
 
+def predict(row, folder, arguments):
+    """Adds what `abtrain plan` says of a finished run."""
+    done = subprocess.run(
+        [arguments.program, "plan", "--against", folder, "--format", "json",
+         "--nodes", str(row["hosts"]), "--workers-here", str(row["hosts"]),
+         "--bandwidth", row["rate"], "--latency", arguments.latency],
+        stdout=subprocess.PIPE, text=True, check=True)
+    row["plan"] = json.loads(done.stdout)
+
+
+def plan_table(rows):
+    lines = [["run", "hosts", "seed", "ms a step, planned", "measured", "ratio",
+              "MB a worker, planned", "measured", "ratio"],
+             ["---", "---"] + ["---:"] * 7]
+    for row in rows:
+        if "plan" not in row:
+            continue
+        line = [row["name"], f"{row['hosts']} x {row['rate']}", str(row["seed"])]
+        for key, unit, digits in (("ms_per_step", 1, 1),
+                                  ("bytes_per_worker", 1e6, 2)):
+            value = row["plan"][key]
+            line += [f"{value['planned'] / unit:,.{digits}f}",
+                     f"{value['measured'] / unit:,.{digits}f}",
+                     f"{value['ratio']:.3f}"]
+        lines.append(line)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def train_torch(network, arguments, rival, seed):
     """DistributedDataParallel in the same network, for its time a step."""
     # The hosts have no DNS, of which it would complain.
@@ -251,7 +285,8 @@ def report(rows, arguments):
         if not folders:
             continue
         target = ["--target", str(arguments.target)] if arguments.target else []
-        done = subprocess.run([arguments.program, "report", *target, *folders],
+        done = subprocess.run([arguments.program, "report", "--columns", "all", *target,
+                               *folders],
                               stdout=subprocess.PIPE, text=True, check=True)
         print(f"\n{arguments.hosts} hosts, {rate}\n\n{done.stdout}", end="")
     for row in rows:
@@ -290,7 +325,12 @@ def measure(network, arguments):
             for run in arguments.run:
                 if is_there(run, rate, seed):
                     continue
-                add(train(network, arguments, run, seed, rate), rate, seed)
+                row = train(network, arguments, run, seed, rate)
+                if arguments.plan and row["status"] == "done":
+                    row.update(rate=rate, hosts=len(network.hosts))
+                    predict(row, arguments.output / folder_name(
+                        run["name"], len(network.hosts), rate, seed), arguments)
+                add(row, rate, seed)
             for rival in RIVALS if arguments.torch else []:
                 if is_there({"name": rival}, rate, seed):
                     continue
@@ -327,6 +367,9 @@ def parse(words=None):
     add("--program", type=pathlib.Path,
         default=ROOT / "build/release/abtrain")
     add("--output", type=pathlib.Path, default=pathlib.Path("runs/network"))
+    add("--plan", action="store_true",
+        help="also what `abtrain plan` predicts of each run")
+    add("--latency", default="50us", help="of a message, for --plan")
     add("--mca", action="append", default=[], metavar="KEY=VALUE",
         help="an option of Open MPI more, may be repeated")
     add("--congestion", default="reno", help="TCP's congestion control")
@@ -370,6 +413,8 @@ def main():
     print(f"{arguments.hosts} hosts on {os.cpu_count()} cores, TCP "
           f"{arguments.congestion}, target {arguments.target}\n")
     print(table(rows))
+    if arguments.plan:
+        print(f"\n{plan_table(rows)}")
     report(rows, arguments)
     return 1 if any(r["status"] == "failed" for r in rows) else 0
 

@@ -31,6 +31,8 @@ constexpr const char* kExamples =
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
     "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
     "  abtrain report runs/*              finished runs beside each other\n"
+    "  abtrain export runs/my -o my.safetensors --form merged\n"
+    "  abtrain decompose weights.safetensors --keep 0.9 -o small.safetensors\n"
     "  abtrain doctor                     what this machine has and lacks\n";
 
 // `abtrain --config FILE` is `abtrain train --config FILE`.
@@ -85,7 +87,11 @@ int run(int argc, char** argv) {
       app::add_evaluate(parser),
       app::add_sweep(parser),
       app::add_report(parser),
-      app::add_doctor(parser)};
+      app::add_export(parser),
+      app::add_decompose(parser),
+      app::add_doctor(parser),
+      app::add_completion(parser),
+      app::add_man(parser)};
 
   if (arguments.empty()) {
     std::cerr << parser.help();

@@ -1,24 +1,182 @@
-// abtrain plan: what a configuration will do; trains nothing.
+// abtrain plan: what a configuration will do, and on request how long it will
+// take; trains nothing.
 #include "run/plan.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "configuration.h"
+#include "run/plan_against.h"
 
 namespace abtrain::app {
 
+namespace {
+
+struct PlanArgs {
+  ConfigArgs config;
+  std::string against;
+  std::string format = "table";
+  std::optional<int> nodes;
+  std::string bandwidth;
+  std::string latency = "50us";
+  std::optional<int> workers_here;
+  std::string compute;  // DENSE[,AB[,DECOMPOSITION]]
+};
+
+double seconds_of(const char* option, const std::string& text) {
+  const auto seconds = parse_seconds(text);
+  ABT_CHECK(
+      seconds,
+      Usage,
+      option,
+      ": expected a time, as 50us or 1.5ms; got '",
+      text,
+      "'");
+  return *seconds;
+}
+
+run::ComputeTime read_compute(const std::string& text) {
+  const std::vector<std::string> parts = split_text(text, ',');
+  ABT_CHECK(
+      parts.size() <= 3,
+      Usage,
+      "--compute: expected DENSE[,AB[,DECOMPOSITION]], three times at most; "
+      "got '",
+      text,
+      "'");
+  run::ComputeTime compute;
+  compute.how = "as given";
+  compute.dense = seconds_of("--compute", parts[0]);
+  compute.ab =
+      parts.size() > 1 ? seconds_of("--compute", parts[1]) : compute.dense;
+  compute.decompose = parts.size() > 2 ? seconds_of("--compute", parts[2]) : 0;
+  return compute;
+}
+
+run::TimeRequest request_of(
+    const PlanArgs& args,
+    const run::RunOptions& options) {
+  run::TimeRequest request;
+  const auto workers = static_cast<int>(options.workers);
+  request.network.nodes = args.nodes.value_or(workers);
+  if (request.network.nodes > 1) {
+    const auto rate = parse_rate(args.bandwidth);
+    ABT_CHECK(
+        rate,
+        Usage,
+        "--bandwidth: expected the rate of a node's link, as 1Gbit or "
+        "100Mbit/s; got '",
+        args.bandwidth,
+        "'");
+    request.network.rate = *rate;
+  }
+  request.network.latency = seconds_of("--latency", args.latency);
+  request.network.ring = options.comm == "nccl";
+  for (const auto& [option, value] :
+       {std::pair("--nodes", args.nodes),
+        std::pair("--workers-here", args.workers_here)}) {
+    ABT_CHECK(
+        value.value_or(1) >= 1,
+        Usage,
+        option,
+        ": expected at least 1; got ",
+        *value);
+  }
+  request.workers_here = args.workers_here.value_or(0);
+  if (!args.compute.empty()) {
+    request.compute = read_compute(args.compute);
+  }
+  return request;
+}
+
+int run_plan(const PlanArgs& args) {
+  const bool wants_time = args.nodes || !args.bandwidth.empty() ||
+                          args.workers_here || !args.compute.empty();
+  if (args.against.empty()) {
+    ABT_CHECK(
+        !args.config.config.empty(), Usage, "plan: expected --config FILE");
+    const run::RunOptions options = read_configuration(args.config);
+    std::cout << (wants_time
+                      ? run::plan_text(options, request_of(args, options))
+                      : run::plan_text(options))
+              << std::flush;
+    return 0;
+  }
+  ConfigArgs config = args.config;
+  if (config.config.empty()) {
+    config.config = args.against + "/config.yaml";
+  }
+  const run::RunOptions options = read_configuration(config);
+  const run::PlanAgainst plan =
+      run::plan_against(options, args.against, request_of(args, options));
+  std::cout << (args.format == "json" ? run::against_json(plan).dump(2) + "\n"
+                                      : run::against_text(plan))
+            << std::flush;
+  return 0;
+}
+
+}  // namespace
+
 Command add_plan(CLI::App& parser) {
-  auto args = std::make_shared<ConfigArgs>();
+  auto args = std::make_shared<PlanArgs>();
   CLI::App& command = *parser.add_subcommand(
       "plan", "print what would be trained and sent; train nothing");
-  add_config_options(command, *args);
-  return {&command, [args] {
-            std::cout << run::plan_text(read_configuration(*args))
-                      << std::flush;
-            return 0;
-          }};
+  add_config_options(command, args->config);
+  command.get_option("--config")->required(false);
+  command
+      .add_option(
+          "--against",
+          args->against,
+          "print the plan beside what this finished run has measured (its own "
+          "configuration unless --config names another)")
+      ->type_name("RUN");
+  command.add_option("--format", args->format, "of --against")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->type_name("table|json");
+  constexpr const char* kTime = "Time (measures some steps on this machine)";
+  command
+      .add_option(
+          "--bandwidth",
+          args->bandwidth,
+          "of a node's link each way, as 1Gbit or 100Mbit")
+      ->type_name("RATE")
+      ->group(kTime);
+  command
+      .add_option(
+          "--nodes",
+          args->nodes,
+          "how many the workers are spread over (default: one a worker)")
+      ->type_name("N")
+      ->group(kTime);
+  command
+      .add_option("--latency", args->latency, "of a message (default: 50us)")
+      ->type_name("TIME")
+      ->group(kTime);
+  command
+      .add_option(
+          "--workers-here",
+          args->workers_here,
+          "that compute at once while measuring (default: those of a node)")
+      ->type_name("N")
+      ->group(kTime);
+  command
+      .add_option(
+          "--compute",
+          args->compute,
+          "take these times instead of measuring: of a dense step, of one of "
+          "the "
+          "AB phase, of a decomposition, as 120ms,30ms,2s")
+      ->type_name("DENSE[,AB[,CUT]]")
+      ->group(kTime);
+  return {&command, [args] { return run_plan(*args); }};
 }
 
 }  // namespace abtrain::app

@@ -183,7 +183,8 @@ void AbTraining::enter_ab(
          w.n(),
          f.rank,
          f.energy,
-         before.empty() ? f.energy : before[i].first_energy});
+         before.empty() ? f.energy : before[i].first_energy,
+         f.values});
   }
   phase_ = Phase::Ab;
   decomposed_before_ = true;

@@ -63,10 +63,16 @@ std::optional<linalg::RankRule> first_rule(
   return rule;
 }
 
-// The ranks of all layers, the same on every worker. Where partial spectra do not
-// decide a choice that spans all layers, their owners find more values, and all
-// choose again: every worker sees the same spectra and asks for the same.
-std::vector<linalg::RankChoice> choose_together(
+struct Choices {
+  std::vector<linalg::RankChoice> ranks;
+  std::vector<linalg::Spectrum> spectra;
+};
+
+// The ranks of all layers, the same on every worker, and the spectra that they
+// follow from. Where partial spectra do not decide a choice that spans all
+// layers, their owners find more values, and all choose again: every worker sees
+// the same spectra and asks for the same.
+Choices choose_together(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options,
     const Owned& owned,
@@ -104,14 +110,14 @@ std::vector<linalg::RankChoice> choose_together(
             unpack_spectrum(numbers, partial(i), spectra[i]);
           }
         });
-    const auto choices = choose(options, spectra);
+    auto choices = choose(options, spectra);
     bool decided = true;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       wanted[i] = !choices[i].decided;
       decided = decided && choices[i].decided;
     }
     if (decided) {
-      return choices;
+      return {std::move(choices), std::move(spectra)};
     }
     const Stopwatch watch;
     stream.run([&] {
@@ -206,7 +212,7 @@ std::vector<LayerFactors> decompose_dense(
   });
   add_seconds(watch.seconds());
 
-  const auto choices = choose_together(
+  const auto [choices, spectra] = choose_together(
       weights, options, owned, world, stream, found, add_seconds);
 
   watch = Stopwatch();
@@ -216,6 +222,7 @@ std::vector<LayerFactors> decompose_dense(
     const nn::Weight& w = *weights[i].weight;
     result[i].rank = choices[i].rank;
     result[i].energy = choices[i].energy;
+    result[i].values = linalg::sample_values(spectra[i].singular_values);
     sizes.push_back(result[i].rank * (w.m() + w.n()));
   }
   std::vector<linalg::LowRankPair> pairs(own.size());
@@ -322,6 +329,7 @@ std::vector<LayerFactors> decompose_products(
     const std::int64_t rank = std::min(choices[i].rank, lengths[i]);
     result[i].rank = rank;
     result[i].energy = choices[i].energy;
+    result[i].values = linalg::sample_values(spectra[i].singular_values);
     sizes.push_back(2 * rank * lengths[i]);
   }
   watch = Stopwatch();

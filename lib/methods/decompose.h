@@ -13,6 +13,7 @@
 #include "linalg/product.h"
 #include "linalg/rank_rule.h"
 #include "linalg/svd.h"
+#include "linalg/value_sample.h"
 #include "methods/method.h"
 #include "methods/svd_memory.h"
 #include "nn/model.h"
@@ -27,7 +28,8 @@ std::vector<std::vector<std::size_t>> share_out(
 struct LayerFactors {
   std::int64_t rank = 0;
   double energy = 1;
-  linalg::LowRankPair pair;  // A m x r, B r x n, fp32
+  linalg::ValueSample values;  // before the cut
+  linalg::LowRankPair pair;    // A m x r, B r x n, fp32
 };
 
 struct DecomposeOptions {

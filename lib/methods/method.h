@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "compress/gradient_exchange.h"
 #include "compress/reducer_options.h"
+#include "linalg/value_sample.h"
 #include "methods/method_options.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
@@ -26,6 +27,8 @@ struct LayerRank {
   std::int64_t rank = 0;    // 0: dense
   double energy = 1;        // share of sum s^2 kept by the last cut
   double first_energy = 1;  // and by the first
+  // What the last cut was chosen from; none in a run that has just gone on.
+  linalg::ValueSample values = {};
 };
 
 // Hears of what a method does; called on every worker.

@@ -50,6 +50,9 @@ std::vector<std::string> config_folders(const std::string& program);
 // Every key, as YAML that reads back to equal options.
 std::string to_yaml(const RunOptions& options);
 
+// What a configuration is, in Markdown; words as the manual page has them too.
+std::string config_introduction();
+
 // The page docs/config.md: every key with its default, range and help.
 std::string describe_options();
 

@@ -118,11 +118,53 @@ std::string layers_text(
   return out;
 }
 
+// By a rule that needs no spectra; a budget as every layer at the same ratio.
+std::vector<std::int64_t> planned_ranks(
+    const linalg::RankRule& rule,
+    const std::vector<nn::NamedWeight>& weights,
+    std::int64_t parameters) {
+  std::vector<linalg::Spectrum> flat;
+  std::int64_t other = parameters;
+  for (const nn::NamedWeight& w : weights) {
+    const auto n = static_cast<std::size_t>(w.weight->n());
+    flat.push_back(
+        {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
+    other -= w.weight->numel();
+  }
+  // Also throws where a budget cannot be met.
+  const auto choices = linalg::choose_ranks(rule, flat, other);
+  linalg::RankRule even;
+  even.rule = linalg::RankRuleName::Ratio;
+  const auto dense = static_cast<double>(parameters);
+  const auto kept = static_cast<double>(other);
+  even.ratio = (dense - kept) / (dense / rule.ratio - kept);
+  std::vector<std::int64_t> ranks;
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    ranks.push_back(
+        linalg::is_global(rule.rule) ? linalg::choose_rank(even, flat[i]).rank
+                                     : choices[i].rank);
+  }
+  return ranks;
+}
+
+// A layer that has none stays dense.
+std::vector<std::int64_t> ranks_by_name(
+    const std::vector<nn::NamedWeight>& weights,
+    const std::map<std::string, std::int64_t>& ranks) {
+  std::vector<std::int64_t> found;
+  for (const nn::NamedWeight& w : weights) {
+    const auto place = ranks.find(w.layer);
+    found.push_back(place == ranks.end() ? 0 : place->second);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options,
-    const nn::InputShape& shape) {
+    const nn::InputShape& shape,
+    const std::map<std::string, std::int64_t>* known) {
   const auto model = nn::make_model(options.model, shape);
   methods::ModelSizes sizes;
   sizes.parameters = model->dense_parameters();
@@ -137,31 +179,15 @@ std::optional<PlannedSizes> model_sizes(
   const auto weights =
       nn::factorable_weights(*model, options.method.keep_dense);
   methods::check_factorable(weights, rule);
-  if (needs_spectra(rule)) {
+  if (known == nullptr && needs_spectra(rule)) {
     return std::nullopt;
   }
-  std::vector<linalg::Spectrum> flat;
-  std::int64_t other = sizes.parameters;
-  for (const nn::NamedWeight& w : weights) {
-    const auto n = static_cast<std::size_t>(w.weight->n());
-    flat.push_back(
-        {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
-    other -= w.weight->numel();
-  }
-  // Also throws where a budget cannot be met.
-  const auto choices = linalg::choose_ranks(rule, flat, other);
-  const bool estimated = linalg::is_global(rule.rule);
-  linalg::RankRule even;
-  even.rule = linalg::RankRuleName::Ratio;
-  const auto dense = static_cast<double>(sizes.parameters);
-  const auto kept = static_cast<double>(other);
-  even.ratio = (dense - kept) / (dense / rule.ratio - kept);
-  for (std::size_t i = 0; i < flat.size(); ++i) {
-    sizes.layers.push_back(
-        {flat[i].m,
-         flat[i].n,
-         estimated ? linalg::choose_rank(even, flat[i]).rank
-                   : choices[i].rank});
+  const std::vector<std::int64_t> planned =
+      known == nullptr ? planned_ranks(rule, weights, sizes.parameters)
+                       : ranks_by_name(weights, *known);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const nn::Weight& w = *weights[i].weight;
+    sizes.layers.push_back({w.m(), w.n(), planned[i]});
   }
   std::vector<std::int64_t> ranks;
   for (const nn::NamedWeight& w : model->weights()) {
@@ -175,7 +201,34 @@ std::optional<PlannedSizes> model_sizes(
   }
   sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
   sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
-  return PlannedSizes{sizes, estimated};
+  return PlannedSizes{sizes, known == nullptr && linalg::is_global(rule.rule)};
+}
+
+ComputeTime compute_time(
+    const RunOptions& options,
+    const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes,
+    const TimeRequest& request) {
+  const auto workers = static_cast<int>(options.workers);
+  ABT_CHECK(
+      request.network.nodes >= 1 && workers % request.network.nodes == 0,
+      Usage,
+      "--nodes: expected a divisor of the ",
+      workers,
+      " workers; got ",
+      request.network.nodes);
+  if (request.compute) {
+    return *request.compute;
+  }
+  // A worker on a GPU has one for itself.
+  const int on_a_node = device::pick_device(options.device).is_cuda()
+                            ? 1
+                            : workers / request.network.nodes;
+  return measure_compute(
+      options,
+      shape,
+      sizes,
+      request.workers_here > 0 ? request.workers_here : on_a_node);
 }
 
 void check_memory(
@@ -258,7 +311,9 @@ RunLength check_run(
   return length;
 }
 
-std::string plan_text(const RunOptions& options) {
+std::string plan_text(
+    const RunOptions& options,
+    const std::optional<TimeRequest>& request) {
   const data::DatasetShape set = data::dataset_shape(options.data);
   const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
   const auto model = nn::make_model(options.model, shape);
@@ -343,6 +398,22 @@ std::string plan_text(const RunOptions& options) {
     out +=
         "\ntraffic\n  depends on the ranks, which this rule takes from the "
         "spectra at each decomposition\n";
+  }
+  if (request) {
+    ABT_CHECK(
+        planned,
+        Config,
+        "method.rank.rule: the ranks of this rule follow from the spectra, so "
+        "that the time cannot be planned; expected fixed, fraction, ratio or "
+        "budget, or a run to take the ranks from (--against)");
+    const ComputeTime compute =
+        compute_time(options, set, planned->sizes, *request);
+    out += time_text(
+        options,
+        length,
+        request->network,
+        compute,
+        plan_time(options, planned->sizes, length, request->network, compute));
   }
   return out;
 }

@@ -1,6 +1,8 @@
 // What a configuration will do, before anything is trained or read.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -8,6 +10,7 @@
 #include "nn/model.h"
 #include "run/run_length.h"
 #include "run/run_options.h"
+#include "run/time_plan.h"
 
 namespace abtrain::run {
 
@@ -17,10 +20,24 @@ struct PlannedSizes {
   methods::ModelSizes sizes;
   bool estimated = false;
 };
-// Nothing where only the spectra tell (sigma, energy). Throws Error(Config).
+// Nothing where only the spectra tell (sigma, energy) and no `ranks` are given,
+// of layers by their names. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options,
-    const nn::InputShape& shape);
+    const nn::InputShape& shape,
+    const std::map<std::string, std::int64_t>* ranks = nullptr);
+
+// What is asked about time (run/time_plan.h).
+struct TimeRequest {
+  Network network;
+  int workers_here = 0;  // at once while measuring; 0: those of a node
+  std::optional<ComputeTime> compute;  // else it is measured
+};
+ComputeTime compute_time(
+    const RunOptions& options,
+    const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes,
+    const TimeRequest& request);
 
 // Everything that can be wrong with a configuration on data of this shape,
 // found without reading it or touching a file. Throws Error(Config).
@@ -39,7 +56,10 @@ void check_memory(
     std::int64_t image_bytes);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
-// a step and a synchronisation, memory, as text. Throws Error(Config).
-std::string plan_text(const RunOptions& options);
+// a step and a synchronisation, memory, and the time where it is asked for, as
+// text. Throws Error(Config).
+std::string plan_text(
+    const RunOptions& options,
+    const std::optional<TimeRequest>& request = {});
 
 }  // namespace abtrain::run

@@ -31,9 +31,7 @@ std::string order_text(const RunOptions& options, std::int64_t parameters) {
       ")");
 }
 
-}  // namespace
-
-std::string traffic_text(
+methods::TrafficPlan sum_over_workers(
     const RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length) {
@@ -49,6 +47,25 @@ std::string traffic_text(
     sum.decompose += p.decompose;
     sum.total += p.total;
   }
+  return sum;
+}
+
+}  // namespace
+
+double planned_bytes(
+    const RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  return static_cast<double>(sum_over_workers(options, sizes, length).total) /
+         static_cast<double>(options.workers);
+}
+
+std::string traffic_text(
+    const RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const auto workers = static_cast<int>(options.workers);
+  const methods::TrafficPlan sum = sum_over_workers(options, sizes, length);
   const auto mean = [&](std::int64_t bytes) {
     return human_bytes(static_cast<double>(bytes) / workers);
   };

@@ -14,6 +14,12 @@ methods::StepTraffic order_traffic(
     const RunOptions& options,
     const RunLength& length);
 
+// In the whole run by a worker, mean over the workers.
+double planned_bytes(
+    const RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length);
+
 // Bytes sent a worker, mean over the workers: of each kind of step, of a
 // synchronisation, of the whole run.
 std::string traffic_text(

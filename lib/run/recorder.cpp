@@ -1,11 +1,28 @@
 #include "run/recorder.h"
 
 #include <algorithm>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text.h"
 
 namespace abtrain::run {
 
 using nlohmann::ordered_json;
+
+namespace {
+
+// Six digits of each: singular values are known to about that.
+ordered_json values_json(const linalg::ValueSample& sample) {
+  ordered_json values = ordered_json::array();
+  for (const double value : sample.value) {
+    values.push_back(std::stod(str(std::setprecision(6), value)));
+  }
+  return {{"index", sample.index}, {"value", values}};
+}
+
+}  // namespace
 
 ordered_json layers_json(const std::vector<methods::LayerRank>& layers) {
   ordered_json list = ordered_json::array();
@@ -26,10 +43,11 @@ void Recorder::decomposed(
     const std::vector<methods::LayerRank>& layers,
     double seconds) {
   if (log_ != nullptr) {
-    log_->event(
-        "decompose",
-        step,
-        {{"duration", seconds}, {"layers", layers_json(layers)}});
+    ordered_json list = layers_json(layers);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      list[i]["singular_values"] = values_json(layers[i].values);
+    }
+    log_->event("decompose", step, {{"duration", seconds}, {"layers", list}});
     if (std::ranges::all_of(
             layers, [](const auto& layer) { return layer.rank == 0; })) {
       log_->log().warning(
@@ -41,14 +59,15 @@ void Recorder::decomposed(
 }
 
 void Recorder::synchronised(
-    std::int64_t step, const std::string& mode, double seconds) {
+    std::int64_t step,
+    const std::string& mode,
+    double seconds) {
   if (log_ != nullptr) {
     log_->event("sync", step, {{"duration", seconds}, {"mode", mode}});
   }
 }
 
-void Recorder::compressed(
-    std::int64_t step, const compress::Evaluation& e) {
+void Recorder::compressed(std::int64_t step, const compress::Evaluation& e) {
   vnmse_sum_ += e.vnmse;
   vnmse_count_ += 1;
   if (log_ != nullptr) {
