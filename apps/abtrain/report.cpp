@@ -122,8 +122,7 @@ Command add_report(CLI::App& parser) {
       .add_option(
           "--format",
           args->format,
-          "table, csv, json, markdown or html (default: by the ending of -o, "
-          "else table)")
+          "default: by the ending of -o, else table")
       ->check(CLI::IsMember(kFormats))
       ->type_name("FORMAT");
   command
