@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -78,6 +79,38 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// Fills `bytes` bytes at `out`; false where the file ends before.
+bool read_at(
+    int file,
+    std::uint64_t offset,
+    char* out,
+    std::size_t bytes,
+    const std::string& path) {
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file, out, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno != EINTR) {
+      fail("read", path, errno);
+    }
+    if (got == 0) {
+      return false;
+    }
+    const auto part = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    out += part;
+    offset += part;
+    bytes -= part;
+  }
+  return true;
+}
+
+void check_there(const std::string& path) {
+  ABT_CHECK(
+      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
+      MissingInput,
+      "there is no file '",
+      path,
+      "'");
+}
+
 // Length up to the last newline.
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
@@ -102,12 +135,7 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  ABT_CHECK(
-      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
-      MissingInput,
-      "there is no file '",
-      path,
-      "'");
+  check_there(path);
   const File file(path, O_RDONLY, "read");
   std::string content;
   std::array<char, 1 << 16> block;
@@ -146,6 +174,66 @@ void atomic_write(
   sync_path(folder_of(path));
 }
 
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  check_there(path_);
+  File file(path_, O_RDONLY, "read");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    fail("read", path_, errno);
+  }
+  ABT_CHECK(
+      S_ISREG(status.st_mode),
+      DamagedData,
+      path_,
+      ": expected a file, found ",
+      S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  file_ = file.release();
+}
+
+InputFile::~InputFile() {
+  ::close(file_);
+}
+
+void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes)
+    const {
+  ABT_CHECK(
+      read_at(file_, offset, static_cast<char*>(out), bytes, path_),
+      Io,
+      "cannot read '",
+      path_,
+      "': it has become shorter meanwhile");
+}
+
+SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
+  std::string name = path_ + ".spool-XXXXXX";
+  file_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (file_ < 0) {
+    fail("write", path_, errno);
+  }
+  ::unlink(name.c_str());
+}
+
+SpoolFile::~SpoolFile() {
+  ::close(file_);
+}
+
+void SpoolFile::write(std::string_view piece) {
+  write_all(file_, piece, path_);
+  size_ += piece.size();
+}
+
+void SpoolFile::copy_to(const WritePiece& write) const {
+  std::string block;
+  for (std::uint64_t done = 0; done < size_; done += block.size()) {
+    block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
+    ABT_ASSERT(
+        read_at(file_, done, block.data(), block.size(), path_),
+        "a spool file has lost its end");
+    write(block);
+  }
+}
+
 void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -159,52 +247,57 @@ void sync_path(const std::string& path) {
   flush(file.get(), path);
 }
 
+Appender::Appender(std::string path)
+    : path_(std::move(path)),
+      file_(File(path_, O_RDWR | O_CREAT | O_APPEND, "write").release()) {}
+
+Appender::Appender(Appender&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+Appender::~Appender() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+void Appender::write(std::string_view bytes) {
+  write_all(file_, bytes, path_);
+}
+
+void Appender::sync() {
+  flush(file_, path_);
+}
+
 LineWriter::LineWriter(std::string path, std::int64_t keep)
-    : path_(std::move(path)) {
-  // The destructor does not run if this constructor throws: File closes.
-  File file(path_, O_RDWR | O_CREAT | O_APPEND, "write");
+    : Appender(std::move(path)) {
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) {
-    fail("write", path_, errno);
+  if (::fstat(file(), &status) != 0) {
+    fail("write", this->path(), errno);
   }
   if (S_ISREG(status.st_mode)) {
     ABT_CHECK(
         keep <= status.st_size,
         DamagedData,
         "'",
-        path_,
+        this->path(),
         "' should hold at least ",
         keep,
         " bytes, but has ",
         status.st_size);
     size_ = whole_lines(
-        file.get(), keep >= 0 ? keep : std::int64_t{status.st_size}, path_);
-    if (size_ < status.st_size && ::ftruncate(file.get(), size_) != 0) {
-      fail("write", path_, errno);
+        file(),
+        keep >= 0 ? keep : std::int64_t{status.st_size},
+        this->path());
+    if (size_ < status.st_size && ::ftruncate(file(), size_) != 0) {
+      fail("write", this->path(), errno);
     }
-  }
-  file_ = file.release();
-}
-
-LineWriter::LineWriter(LineWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      file_(std::exchange(other.file_, -1)),
-      size_(other.size_) {}
-
-LineWriter::~LineWriter() {
-  if (file_ >= 0) {
-    ::close(file_);
   }
 }
 
 void LineWriter::write(std::string_view line) {
   const std::string whole = str(line, "\n");
-  write_all(file_, whole, path_);
+  Appender::write(whole);
   size_ += static_cast<std::int64_t>(whole.size());
-}
-
-void LineWriter::sync() {
-  flush(file_, path_);
 }
 
 }  // namespace abtrain

@@ -89,7 +89,8 @@ void Fields::add(
     std::string wanted,
     Take<T> take,
     Print print,
-    Help help) {
+    Help help,
+    std::vector<std::string> choices) {
   const auto read = [&member, wanted, take](
                         const Value& value, const Complain& complain) {
     std::string why;
@@ -100,7 +101,8 @@ void Fields::add(
       complain(value, expected(wanted, value, why));
     }
   };
-  fields_.push_back({key, wanted, help, read, std::move(print), {}});
+  fields_.push_back(
+      {key, wanted, help, read, std::move(print), {}, std::move(choices)});
 }
 
 template <class T>
@@ -159,7 +161,8 @@ void Fields::flag(Key key, bool& member, Help help) {
         return !value.quoted && (out || is_word(value, "false"));
       },
       [&member] { return std::string(member ? "true" : "false"); },
-      help);
+      help,
+      {"true", "false"});
 }
 
 void Fields::integer(Key key, std::int64_t& member, Interval range, Help help) {
@@ -250,7 +253,7 @@ void Fields::add_choice(
         near.empty() ? "" : str("did you mean '", near, "'?");
     complain(value, expected(wanted, value, why));
   };
-  fields_.push_back({key, wanted, help, read, std::move(print), {}});
+  fields_.push_back({key, wanted, help, read, std::move(print), {}, names});
 }
 
 void Fields::auto_or_integer(
@@ -270,7 +273,8 @@ void Fields::auto_or_integer(
         return right;
       },
       [&member] { return member; },
-      help);
+      help,
+      {"auto"});
 }
 
 void Fields::duration(Key key, Duration& member, Interval range, Help help) {
@@ -294,7 +298,8 @@ void Fields::auto_or_duration(Key key, Duration& member, Help help) {
                duration_in(at_least(0))(value, out, why);
       },
       [&member] { return member.value < 0 ? "auto" : print_duration(member); },
-      help);
+      help,
+      {"auto"});
 }
 
 void Fields::integers(
@@ -330,6 +335,14 @@ void Fields::numbers(
 
 void Fields::texts(Key key, std::vector<std::string>& member, Help help) {
   add_list<std::string>(key, member, 0, "a text", take_text, print_text, help);
+}
+
+void Fields::value(Key key, Value& member, Help help) {
+  const auto read = [&member](const Value& value, const Complain&) {
+    member = value;
+  };
+  fields_.push_back(
+      {key, "a value", help, read, [] { return std::string("..."); }, {}});
 }
 
 void Fields::section(Key key, Fields fields, Help help) {

@@ -31,6 +31,7 @@ struct Field {
   std::function<void(const Value&, const Complain&)> read;
   std::function<std::string()> print;  // as YAML on one line
   std::vector<Field> section;          // fields of a sub-section
+  std::vector<std::string> choices = {};  // words that are taken, where some are
   bool is_section() const {
     return !section.empty();
   }
@@ -77,6 +78,8 @@ class Fields {
       std::size_t least = 1);
   // A list of texts; may be empty.
   void texts(Key key, std::vector<std::string>& member, Help help);
+  // Kept as it was written, for a reader that knows what it may be.
+  void value(Key key, Value& member, Help help);
   void section(Key key, Fields fields, Help help);
 
   const std::vector<Field>& list() const {
@@ -90,7 +93,13 @@ class Fields {
   using Print = std::function<std::string()>;
   template <class T>
   void
-  add(Key key, T& member, std::string wanted, Take<T> take, Print, Help help);
+  add(Key key,
+      T& member,
+      std::string wanted,
+      Take<T> take,
+      Print print,
+      Help help,
+      std::vector<std::string> choices = {});
   template <class T>
   void add_list(
       Key key,

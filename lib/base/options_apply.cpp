@@ -13,20 +13,6 @@ std::string full_name(const std::string& prefix, const std::string& key) {
   return prefix.empty() ? key : prefix + "." + key;
 }
 
-void list_keys(
-    const std::vector<Field>& fields,
-    const std::string& prefix,
-    std::vector<std::string>& out) {
-  for (const Field& field : fields) {
-    const std::string name = full_name(prefix, field.key);
-    if (field.is_section()) {
-      list_keys(field.section, name, out);
-    } else {
-      out.push_back(name);
-    }
-  }
-}
-
 // A value that the field takes: what it holds now.
 std::string example(const Field& field) {
   return field.is_section() ? "..." : field.print();
@@ -184,9 +170,25 @@ std::string to_yaml(const Fields& fields) {
   return out;
 }
 
+void each_key(
+    const std::vector<Field>& fields,
+    const std::function<void(const std::string& name, const Field&)>& visit,
+    const std::string& prefix) {
+  for (const Field& field : fields) {
+    const std::string name = full_name(prefix, field.key);
+    if (field.is_section()) {
+      each_key(field.section, visit, name);
+    } else {
+      visit(name, field);
+    }
+  }
+}
+
 std::vector<std::string> keys_of(const Fields& fields) {
   std::vector<std::string> out;
-  list_keys(fields.list(), "", out);
+  each_key(fields.list(), [&](const std::string& name, const Field&) {
+    out.push_back(name);
+  });
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Reading a section of a configuration by its table, printing it, listing it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,7 +27,13 @@ struct Reading {
 void apply(const Fields& fields, const Value& section, Reading& reading);
 // Every key, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
-// All full names, "train.steps"; sections are left out.
+// Each key in the order of the table, by its full name, "train.steps"; sections
+// are left out. `prefix`: the section that the fields are in, "train".
+void each_key(
+    const std::vector<Field>& fields,
+    const std::function<void(const std::string& name, const Field&)>& visit,
+    const std::string& prefix = "");
+// All full names.
 std::vector<std::string> keys_of(const Fields& fields);
 
 }  // namespace abtrain

@@ -1,5 +1,5 @@
 // docs/config.md, made from the tables.
-#include "base/options.h"
+#include "base/options_apply.h"
 #include "base/text.h"
 #include "run/config.h"
 
@@ -7,17 +7,15 @@ namespace abtrain::run {
 namespace {
 
 constexpr const char* kIntroduction =
-    R"(# Configuration
-
-This page is made from the program's own tables. A configuration is a YAML
-file; what it leaves out has the default below. `extends: other.yaml` (or a
-list of files) starts from other files, which are looked for beside the file
-and in the `configs` folders; `--set a.b=value` overrides single keys. The
-order is default, extended files, file, `--set`; the last one counts.
+    R"(A configuration is a YAML file; what it leaves out has the default below.
+`extends: other.yaml` (or a list of files) starts from other files, which are
+looked for beside the file and in the `configs` folders; `--set a.b=value`
+overrides single keys. The order is default, extended files, file, `--set`; the
+last one counts.
 
 A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
-`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or rank rule that is not chosen are
-checked, but unused.
+`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
+rank rule that is not chosen are checked, but unused.
 )";
 
 std::string cell(const std::string& text) {
@@ -28,20 +26,6 @@ std::string cell(const std::string& text) {
   return out;
 }
 
-void rows(
-    const std::vector<Field>& fields,
-    const std::string& prefix,
-    std::string& out) {
-  for (const Field& field : fields) {
-    if (field.is_section()) {
-      rows(field.section, prefix + field.key + ".", out);
-    } else {
-      out += str("| `", prefix, field.key, "` | `", field.print(), "` | ");
-      out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
-    }
-  }
-}
-
 void table(
     const std::string& title,
     const std::vector<Field>& fields,
@@ -49,10 +33,20 @@ void table(
     std::string& out) {
   out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
   out += "| --- | --- | --- | --- |\n";
-  rows(fields, prefix, out);
+  each_key(
+      fields,
+      [&](const std::string& name, const Field& field) {
+        out += str("| `", name, "` | `", field.print(), "` | ");
+        out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
+      },
+      prefix);
 }
 
 }  // namespace
+
+std::string config_introduction() {
+  return kIntroduction;
+}
 
 std::string describe_options() {
   RunOptions defaults;
@@ -63,14 +57,16 @@ std::string describe_options() {
       top.push_back(field);
     }
   }
-  std::string out = kIntroduction;
+  std::string out =
+      "# Configuration\n\nThis page is made from the program's own tables.\n\n" +
+      config_introduction();
   table("The run", top, "", out);
   for (const Field& field : all.list()) {
     if (field.is_section()) {
       table(
           str("`", field.key, "`: ", field.help),
           field.section,
-          field.key + ".",
+          field.key,
           out);
     }
   }

@@ -9,7 +9,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "base/options.h"
+#include "base/options_apply.h"
 #include "run/checkpoint_files.h"
 #include "run/config.h"
 
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may differ: where and how fast a run is done, not what is learned.
-constexpr std::array<std::string_view, 19> kFree{
+constexpr std::array<std::string_view, 20> kFree{
     "name",
     "output",
     "workers",
@@ -34,6 +34,7 @@ constexpr std::array<std::string_view, 19> kFree{
     "train.threads",
     "train.timeout",
     "train.log_every",
+    "train.tensorboard",
     "train.check_replicas",
     "checkpoint.every",
     "checkpoint.keep",
@@ -47,22 +48,13 @@ constexpr std::array<std::string_view, 3> kFreeWithWorkers{
     "data.batch_size",
     "train.accumulate"};
 
-void flatten(
-    const std::vector<Field>& fields,
-    const std::string& prefix,
-    std::map<std::string, std::string>& out) {
-  for (const Field& field : fields) {
-    if (field.is_section()) {
-      flatten(field.section, prefix + field.key + ".", out);
-    } else {
-      out[prefix + field.key] = field.print();
-    }
-  }
-}
-
 std::map<std::string, std::string> flatten(RunOptions options) {
   std::map<std::string, std::string> all;
-  flatten(fields_of(options).list(), "", all);
+  each_key(
+      fields_of(options).list(),
+      [&](const std::string& key, const Field& field) {
+        all[key] = field.print();
+      });
   return all;
 }
 
@@ -133,8 +125,8 @@ ResumeChoice choose_resume(
   }
   if (how == "auto") {
     clean_checkpoints(run_folder);
-    if (fs::exists(run_folder + "/summary.json") &&
-        fs::exists(run_folder + "/model.safetensors")) {
+    // Written last of all; the model may have been moved away since.
+    if (fs::exists(run_folder + "/summary.json")) {
       check_same(read_config(run_folder + "/config.yaml"), options, run_folder);
       choice.finished = true;
       return choice;

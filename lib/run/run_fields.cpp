@@ -36,6 +36,11 @@ Fields fields_of(TrainOptions& o) {
       "steps between comparisons of the replicas' bits; 0: never");
   f.integer(
       "log_every", o.log_every, at_least(1), "steps between `step` events");
+  f.flag(
+      "tensorboard",
+      o.tensorboard,
+      "an events file in the run folder with what metrics.jsonl says "
+      "(docs/metrics.md)");
   f.integer(
       "threads",
       o.threads,
@@ -67,7 +72,7 @@ Fields fields_of(EvaluateOptions& o) {
       "train",
       o.train,
       "train_loss too: the objective over all training images, weight decay of "
-      "sgd or l1 of the adagrads included (docs/report.md)");
+      "sgd or l1 of the adagrads included (docs/metrics.md)");
   return f;
 }
 

@@ -14,8 +14,22 @@ constexpr double kPlainSeconds = 30;
 
 }  // namespace
 
-RunLog::RunLog(const std::string& folder, Log& log, std::int64_t keep)
-    : log_(log), writer_(folder + "/metrics.jsonl", keep) {}
+RunLog::RunLog(
+    const RunOptions& options,
+    const std::string& folder,
+    Log& log,
+    std::int64_t keep)
+    : log_(log), writer_(folder + "/metrics.jsonl", keep) {
+  if (options.train.tensorboard) {
+    board_.emplace(
+        folder,
+        options,
+        writer_.size() > 0 ? read_file(writer_.path()) : std::string(),
+        log);
+  } else {
+    remove_events_files(folder);
+  }
+}
 
 void RunLog::event(
     const char* name, std::int64_t step, const nlohmann::ordered_json& fields) {
@@ -23,6 +37,9 @@ void RunLog::event(
       {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
   writer_.write(line.dump());
+  if (board_) {
+    board_->add(line);
+  }
 }
 
 void RunLog::progress(

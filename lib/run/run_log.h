@@ -1,22 +1,31 @@
-// What a run writes while it goes on: metrics.jsonl, and lines for people.
+// What a run writes while it goes on: metrics.jsonl, the same for TensorBoard,
+// and lines for people.
 // Only worker 0 has one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "run/run_options.h"
+#include "run/tensorboard.h"
 
 namespace abtrain::run {
 
 class RunLog {
  public:
-  // Goes on with the first `keep` bytes of `folder`/metrics.jsonl.
-  RunLog(const std::string& folder, Log& log, std::int64_t keep = 0);
+  // Goes on with the first `keep` bytes of `folder`/metrics.jsonl; where
+  // train.tensorboard asks for it, all of it goes to TensorBoard too.
+  RunLog(
+      const RunOptions& options,
+      const std::string& folder,
+      Log& log,
+      std::int64_t keep = 0);
 
   // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
   void event(
@@ -47,6 +56,7 @@ class RunLog {
  private:
   Log& log_;
   LineWriter writer_;
+  std::optional<TensorBoard> board_;
   Stopwatch watch_;
   double last_progress_ = 0;
 };

@@ -27,6 +27,7 @@ struct TrainOptions {
   double clip_norm = 0;           // 0: no clipping
   std::int64_t check_replicas = 0;  // compare replicas every N steps; 0: never
   std::int64_t log_every = 50;      // steps between `step` events
+  bool tensorboard = true;          // an events file beside metrics.jsonl
   std::int64_t threads = 0;         // cores a worker; 0: shared out evenly
   double timeout = 600;             // seconds a collective may take
 };

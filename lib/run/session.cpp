@@ -118,7 +118,10 @@ SessionResult train_as(
     if (first) {
       open_folder(configured, folder, resume, log);
       run_log.emplace(
-          folder, log, resume.from ? resume.from->metrics_bytes : 0);
+          configured,
+          folder,
+          log,
+          resume.from ? resume.from->metrics_bytes : 0);
     }
   });
   if (processes != nullptr) {
@@ -228,13 +231,6 @@ SessionResult train_as(
   const std::string text = summary.dump(2) + "\n";
   atomic_write(folder + "/summary.json", text);
   return report(options, folder, summary, text);
-}
-
-// A file of the run, or any other; "": the run's model.
-std::string model_path(const std::string& folder, const std::string& file) {
-  const std::string in_folder =
-      folder + "/" + (file.empty() ? "model.safetensors" : file);
-  return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }
 
 }  // namespace

@@ -268,12 +268,12 @@ TrainResult Trainer::run() {
   const double barrier_seconds = meter_.seconds();
   std::int64_t t = 0;
   if (in_.resume != nullptr) {
-    t = resume(*in_.resume);
+    t = resume(*in_.resume);  // the meter's figures too: the barrier is gone
   } else {
     count_switch([&] { method_->start(); });
     start_order(0);
+    metrics_seconds_ += barrier_seconds;
   }
-  metrics_seconds_ += barrier_seconds;
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       TrainResult stopped;

@@ -1,0 +1,224 @@
+// The completion scripts, as shells use them, and the manual pages.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "program.h"
+#include "temp_folder.h"
+
+namespace {
+
+using namespace abtrain;
+
+// All that a shell command prints; "FAILED" after it where it fails.
+std::string shell(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::array<char, 4096> buffer;
+  for (std::size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    text.append(buffer.data(), n);
+  }
+  return pclose(pipe) == 0 ? text : text + "FAILED";
+}
+
+bool has(const std::string& program) {
+  return shell("command -v " + program + " >/dev/null") == "";
+}
+
+// What bash offers for a line, a word each; `words` are cut as bash cuts them.
+class BashCompletion : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    script() = run("completion bash", Stream::Out).text;
+  }
+  static std::string& script() {
+    static std::string text;
+    return text;
+  }
+  void SetUp() override {
+    folder_.add("script", script());
+    folder_.add("configs/mine.yaml", "");
+    folder_.add("configs/deep/other.yaml", "");
+    folder_.add("here.yaml", "");
+    folder_.add("notes.txt", "");
+    folder_.add("runs/a/config.yaml", "");
+  }
+
+  std::set<std::string> offers(const std::string& words) const {
+    folder_.add(
+        "ask",
+        "cd '" + folder_.path() +
+            "' && source ./script\n"
+            "compopt() { :; }  # only inside a completion\n"
+            "COMP_WORDS=(abtrain " + words + ")\n"
+            "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+            "_abtrain && printf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const std::string text =
+        shell("ABTRAIN_CONFIGS= bash --norc '" + folder_.file("ask") + "'");
+    std::set<std::string> out;
+    for (const std::string& line : split_text(text, '\n')) {
+      if (!line.empty()) {
+        out.insert(line);
+      }
+    }
+    return out;
+  }
+  using Set = std::set<std::string>;
+  TempFolder folder_;
+};
+
+TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
+  const std::string help = run("--help", Stream::Out).text;
+  const std::size_t begin = help.find("Subcommands:");
+  const std::string list = help.substr(begin, help.find("Examples:") - begin);
+  const std::regex row(R"(\n  ([a-z-]+) )");
+  Set expected;
+  for (std::sregex_iterator it(list.begin(), list.end(), row), end; it != end;
+       ++it) {
+    expected.insert((*it)[1]);
+  }
+  EXPECT_GE(expected.size(), 7U);
+  EXPECT_EQ(offers("''"), expected);
+  EXPECT_EQ(offers("ev"), Set{"evaluate"});
+}
+
+TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
+  for (const char* command : {"train", "plan", "evaluate", "report", "doctor"}) {
+    const std::string help = run(std::string(command) + " --help", Stream::Out).text;
+    const Set options = offers(std::string(command) + " -");
+    EXPECT_TRUE(options.contains("--help"));
+    const std::regex option(R"(--[a-z][a-z-]*)");
+    for (const std::string& name : options) {
+      EXPECT_TRUE(contains(help, name)) << command << " " << name;
+    }
+    for (std::sregex_iterator it(help.begin(), help.end(), option), end;
+         it != end;
+         ++it) {
+      // The help's text may speak of others: those begin its lines.
+      const auto at = static_cast<std::size_t>(it->position());
+      if (help.rfind("\n  ", at) + 3 == at || help[at - 1] == ',') {
+        EXPECT_TRUE(options.contains((*it)[0])) << command << " " << (*it)[0];
+      }
+    }
+  }
+  // Without a command they are those of train.
+  EXPECT_TRUE(offers("--res") == Set{"--resume"});
+  EXPECT_TRUE(offers("plan --res").empty());
+}
+
+TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
+  EXPECT_EQ(
+      offers("--config ''"),
+      (Set{"mine", "deep/other", "here.yaml", "configs", "runs"}));
+  EXPECT_EQ(offers("plan -c deep/"), Set{"deep/other"});
+  EXPECT_EQ(offers("--config = he"), Set{"here.yaml"});
+}
+
+TEST_F(BashCompletion, KeysAndTheirValues) {
+  EXPECT_EQ(
+      offers("train --set train.log"), Set{"train.log_every="});
+  EXPECT_EQ(
+      offers("--set method.name = ''"),
+      (Set{"ab", "ddp", "local-sgd", "diloco"}));
+  EXPECT_EQ(offers("--set method.name = d"), (Set{"ddp", "diloco"}));
+  EXPECT_EQ(offers("--set = evaluate.train = t"), Set{"true"});
+  EXPECT_EQ(offers("--set seed = 3 --set = devi"), Set{"device="});
+  EXPECT_TRUE(offers("--set seed = ''").empty());
+  EXPECT_TRUE(offers("--set nonsense = ''").empty());
+  // Every key that a configuration has.
+  const std::string plan =
+      run("man abtrain-config", Stream::Out).text;
+  const Set keys = offers("--set ''");
+  EXPECT_GT(keys.size(), 100U);
+  for (const std::string& key : keys) {
+    std::string name = key.substr(0, key.size() - 1);
+    EXPECT_TRUE(contains(plan, "\\fB" + name + "\\fR = ")) << key;
+  }
+}
+
+TEST_F(BashCompletion, PositionalsAndWords) {
+  EXPECT_EQ(offers("evaluate ru"), Set{"runs"});
+  EXPECT_EQ(offers("report runs/a runs/"), Set{"runs/a"});
+  EXPECT_EQ(offers("completion ''"), (Set{"bash", "zsh", "fish"}));
+  EXPECT_TRUE(offers("completion bash z").empty());
+  EXPECT_EQ(offers("--resume a"), Set{"auto"});
+  EXPECT_EQ(offers("--name ''"), Set{});
+  EXPECT_EQ(offers("evaluate runs/a --model no"), Set{"notes.txt"});
+}
+
+TEST(Completion, ScriptsAreSound) {
+  const TempFolder folder;
+  for (const std::string name : {"bash", "zsh", "fish"}) {
+    const Outcome outcome = run("completion " + name, Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_TRUE(contains(outcome.text, "--dry-run") ||
+                contains(outcome.text, "-l dry-run"))
+        << name;
+    EXPECT_FALSE(std::regex_search(outcome.text, std::regex("@[A-Z]+@")));
+    const std::string file = folder.add(name, outcome.text);
+    if (has(name)) {
+      EXPECT_EQ(shell(name + " -n '" + file + "'"), "") << name;
+    }
+  }
+  EXPECT_EQ(run("completion tcsh", Stream::Error).exit_code, 2);
+  EXPECT_EQ(run("completion", Stream::Error).exit_code, 2);
+}
+
+TEST(ManPage, IsSoundAndTellsOfEachPart) {
+  const TempFolder folder;
+  const std::string page = run("man", Stream::Out).text;
+  EXPECT_TRUE(page == run("man abtrain", Stream::Out).text);
+  for (const ExitCode& exit : kExitCodes) {
+    EXPECT_TRUE(
+        contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n"))
+        << exit.code;
+  }
+  for (const char* part :
+       {".SH ENVIRONMENT", ".SS abtrain report RUN...", "\\-\\-resume",
+        ".SS abtrain man [PAGE]", "ABTRAIN_CONFIGS", "abtrain \\-\\-config"}) {
+    EXPECT_TRUE(contains(page, part)) << part;
+  }
+  const std::string keys = run("man abtrain-config", Stream::Out).text;
+  EXPECT_TRUE(contains(keys, "\\fBtrain.steps\\fR = 0\n"));
+  for (const std::string& text : {page, keys}) {
+    if (has("groff")) {
+      const std::string file = folder.add("page", text);
+      EXPECT_EQ(
+          shell("groff -ww -man -Tutf8 '" + file + "' >/dev/null"), "");
+    }
+    EXPECT_FALSE(contains(text, "\n\n"));  // roff takes them for space
+  }
+  EXPECT_EQ(run("man nothing", Stream::Error).exit_code, 2);
+}
+
+// README's table of exit codes, and the one of the program.
+TEST(ManPage, ExitCodesAreThoseOfTheReadme) {
+  const std::string readme =
+      shell("cat '" ABTRAIN_SOURCE_DIR "/README.md'");
+  const std::size_t begin = readme.find("## Exit codes");
+  const std::string table =
+      readme.substr(begin, readme.find("\n## ", begin + 1) - begin);
+  std::set<int> codes;
+  for (const ExitCode& exit : kExitCodes) {
+    codes.insert(exit.code);
+  }
+  std::set<int> documented;
+  const std::regex row(R"(\n\| ([0-9, ]+) \|)");
+  for (std::sregex_iterator it(table.begin(), table.end(), row), end;
+       it != end;
+       ++it) {
+    for (const std::string& code : split_text((*it)[1].str(), ',')) {
+      documented.insert(std::stoi(code));
+    }
+  }
+  EXPECT_EQ(documented, codes);
+}
+
+}  // namespace
