@@ -120,10 +120,7 @@ Command add_report(CLI::App& parser) {
       ->type_name("ACC");
   command
       .add_option(
-          "--format",
-          args->format,
-          "table, csv, json, markdown or html (default: by the ending of -o, "
-          "else table)")
+          "--format", args->format, "default: by the ending of -o, else table")
       ->check(CLI::IsMember(kFormats))
       ->type_name("FORMAT");
   command

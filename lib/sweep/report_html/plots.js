@@ -10,7 +10,7 @@ function layout(extra) {
   const whole = {
     paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"),
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: style("--ink") },
-    margin: { l: 60, r: 20, t: 15, b: 50 }, height: 420, hovermode: "closest", ...extra };
+    margin: { l: 60, r: 20, t: 32, b: 50 }, height: 420, hovermode: "closest", ...extra };
   whole.xaxis = { ...axis, ...extra.xaxis };
   whole.yaxis = { ...axis, ...extra.yaxis };
   return whole;
@@ -57,7 +57,7 @@ function drawCurves(what, unit) {
     type: "line", xref: "paper", x0: 0, x1: 1, y0: percent(data.target),
     y1: percent(data.target), line: { color: style("--faint"), width: 1.5, dash: "dash" } }];
   const annotations = data.target === null ? [] : [{
-    xref: "paper", x: 0, xanchor: "left", y: percent(data.target), yanchor: "bottom",
+    xref: "paper", x: 1, xanchor: "right", y: percent(data.target), yanchor: "top",
     text: `target ${percent(data.target)} %`, showarrow: false, font: { color: style("--faint") } }];
   // The legend of many would take the place of the plot.
   const has_legend = named.size <= 12;
