@@ -285,7 +285,8 @@ def report(rows, arguments):
         if not folders:
             continue
         target = ["--target", str(arguments.target)] if arguments.target else []
-        done = subprocess.run([arguments.program, "report", *target, *folders],
+        done = subprocess.run([arguments.program, "report", "--columns", "all", *target,
+                               *folders],
                               stdout=subprocess.PIPE, text=True, check=True)
         print(f"\n{arguments.hosts} hosts, {rate}\n\n{done.stdout}", end="")
     for row in rows:

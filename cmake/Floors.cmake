@@ -1,7 +1,7 @@
 # abtrain_floor(NAME LEVEL [TORCH] [USES floor...] [LINKS target...])
 # A folder is a floor: one static library of all its .cpp files, which may use
 # only floors of a lower level. A pair foo_cuda.cpp / foo_no_cuda.cpp (or
-# cuda.cpp / no_cuda.cpp; the same for nccl and mpi) holds the two forms of an
+# cuda.cpp / no_cuda.cpp; the same for nccl, mpi and plotly) holds the two forms of an
 # optional part; foo_cuda.h then serves only the first.
 
 add_library(abtrain_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
@@ -11,7 +11,7 @@ target_precompile_headers(abtrain_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 # Keeps of each such pair the file that this build wants.
 function(abtrain_choose_forms list)
   set(sources ${${list}})
-  foreach(part IN ITEMS cuda nccl mpi)
+  foreach(part IN ITEMS cuda nccl mpi plotly)
     string(TOUPPER ${part} upper)
     set(absent ${sources})
     list(FILTER absent INCLUDE REGEX "[/_]no_${part}\\.cpp$")

@@ -5,14 +5,16 @@
 set(ABTRAIN_TORCH_VERSION 2.11.0)
 set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of the PyTorch wheel")
 
+# Where scripts/setup.sh puts what it installs.
+if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+  set(ABTRAIN_CACHE $ENV{XDG_CACHE_HOME}/abtrain)
+else()
+  set(ABTRAIN_CACHE $ENV{HOME}/.cache/abtrain)
+endif()
+
 if(NOT ABTRAIN_TORCH)
-  if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
-    set(cache_home $ENV{XDG_CACHE_HOME})
-  else()
-    set(cache_home $ENV{HOME}/.cache)
-  endif()
   file(GLOB candidates
-       ${cache_home}/abtrain/torch-${ABTRAIN_TORCH_VERSION}/lib/python3*/site-packages/torch)
+       ${ABTRAIN_CACHE}/torch-${ABTRAIN_TORCH_VERSION}/lib/python3*/site-packages/torch)
   if(candidates)
     list(GET candidates 0 found)
     set(ABTRAIN_TORCH ${found} CACHE PATH "" FORCE)

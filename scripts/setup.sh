@@ -16,7 +16,8 @@ plotly_version=7.1.0
 # model is ever downloaded.
 test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
-  nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0)
+  nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
+  pyyaml==6.0.3)
 with_tests=false
 case ${1-} in
   '') ;;

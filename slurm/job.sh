@@ -25,13 +25,13 @@ program=${ABTRAIN:-$root/build/release/abtrain}
 command -v -- "$program" >/dev/null ||
   fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or name it in ABTRAIN"
 
-# train ARGUMENTS...: a failure is started again here, from the last checkpoint;
-# exit code 75 puts the job into the queue again.
-train() {
-  say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: $program train $*"
+# run_abtrain COMMAND ARGUMENTS...: a failure is started again here, from the last
+# checkpoint; exit code 75 puts the job into the queue again.
+run_abtrain() {
+  say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: $program $*"
   run_passing_signals "$root/scripts/restart.sh" \
     --max-restarts "${MAX_RESTARTS:-3}" --final 75 -- \
-    "$root/slurm/step.sh" "$program" train "$@"
+    "$root/slurm/step.sh" "$program" "$@"
   say "job $job: exit code $code"
   if [[ $code == 75 ]]; then
     requeue

@@ -1,6 +1,7 @@
 // Run folders made by hand, as small as `abtrain report` takes them.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
   const std::string place = run.name + "/";
   folder.add(
       place + "config.yaml",
-      "name: " + run.name + "\nseed: " + std::to_string(run.seed) +
+      "name: '" + std::filesystem::path(run.name).filename().string() +
+          "'\nseed: " + std::to_string(run.seed) +
           "\nworkers: 4\nmethod: {name: ddp}\nreducer: {name: " + run.reducer +
           "}\n");
   std::string lines;
@@ -48,8 +50,9 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
     nlohmann::json summary = {
         {"accuracy", run.accuracy},
         {"steps", step},
+        {"compression_ratio", 2.5},
         {"parameters", {{"dense", 500}}},
-        {"traffic", {{"bytes_per_worker", 1000 * step}}},
+        {"traffic", {{"bytes_per_worker", 1000 * step}, {"vs_fp32", 0.5}}},
         {"seconds", {{"train", 0.1 * step}, {"communication", 0.02 * step}}}};
     if (run.encode_seconds >= 0) {
       summary["reducer"] = {

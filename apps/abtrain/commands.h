@@ -21,7 +21,10 @@ struct Command {
 Command add_train(CLI::App& parser);
 Command add_plan(CLI::App& parser);
 Command add_evaluate(CLI::App& parser);
+Command add_sweep(CLI::App& parser);
 Command add_report(CLI::App& parser);
+Command add_export(CLI::App& parser);
+Command add_decompose(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
 Command add_completion(CLI::App& parser);
 Command add_man(CLI::App& parser);

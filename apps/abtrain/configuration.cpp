@@ -1,8 +1,10 @@
 #include "configuration.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "run/config.h"
 
 namespace abtrain::app {
@@ -30,6 +32,26 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("NAME");
   command.add_option("--output", args.output, "where run folders are made")
       ->type_name("FOLDER");
+}
+
+void add_dtype_option(
+    CLI::App& command,
+    std::string& dtype,
+    const char* what) {
+  command.add_option("--dtype", dtype, what)
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+}
+
+run::RunOptions read_run_configuration(
+    const std::string& folder,
+    const std::vector<std::string>& sets) {
+  const std::string config = folder + "/config.yaml";
+  ABT_CHECK(
+      std::filesystem::exists(config),
+      MissingInput,
+      folder,
+      ": expected a run folder with config.yaml and model.safetensors");
+  return run::read_config(config, sets);
 }
 
 run::RunOptions read_configuration(

@@ -25,6 +25,17 @@ void add_sets(
     std::vector<std::string>& sets,
     const char* help);
 
+// --dtype fp32 | fp16 | bf16; `what` says of which tensors.
+void add_dtype_option(
+    CLI::App& command,
+    std::string& dtype,
+    const char* what);
+
+// config.yaml of a run folder, and `sets` over it. Throws MissingInput.
+run::RunOptions read_run_configuration(
+    const std::string& folder,
+    const std::vector<std::string>& sets = {});
+
 // The file or name, then --set, --name and --output.
 // `launched`: processes that a launcher started, which are the workers then.
 run::RunOptions read_configuration(

@@ -1,13 +1,10 @@
 // abtrain evaluate: scores the model of a finished run.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "configuration.h"
-#include "run/config.h"
 #include "run/session.h"
 
 namespace abtrain::app {
@@ -21,15 +18,9 @@ struct EvaluateArgs {
 };
 
 int run_evaluate(const EvaluateArgs& args) {
-  const std::string config = args.run + "/config.yaml";
-  ABT_CHECK(
-      std::filesystem::exists(config),
-      MissingInput,
-      args.run,
-      ": expected a run folder with config.yaml and model.safetensors");
   Log log;
   std::cout << run::evaluate_run(
-                   run::read_config(config, args.sets),
+                   read_run_configuration(args.run, args.sets),
                    args.run,
                    args.model,
                    log)

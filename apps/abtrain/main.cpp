@@ -29,7 +29,10 @@ constexpr const char* kExamples =
     "ddp\n"
     "  abtrain plan --config my.yaml      what would be trained and sent\n"
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
+    "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
     "  abtrain report runs/*              finished runs beside each other\n"
+    "  abtrain export runs/my -o my.safetensors --form merged\n"
+    "  abtrain decompose weights.safetensors --keep 0.9 -o small.safetensors\n"
     "  abtrain doctor                     what this machine has and lacks\n";
 
 // `abtrain --config FILE` is `abtrain train --config FILE`.
@@ -82,7 +85,10 @@ int run(int argc, char** argv) {
       app::add_train(parser),
       app::add_plan(parser),
       app::add_evaluate(parser),
+      app::add_sweep(parser),
       app::add_report(parser),
+      app::add_export(parser),
+      app::add_decompose(parser),
       app::add_doctor(parser),
       app::add_completion(parser),
       app::add_man(parser)};

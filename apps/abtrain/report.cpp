@@ -1,13 +1,19 @@
-// abtrain report: finished runs beside each other.
+// abtrain report: runs beside each other.
 #include <CLI/CLI.hpp>
+#include <array>
+#include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/terminal.h"
 #include "commands.h"
-#include "sweep/compare.h"
+#include "run/build_info.h"
+#include "sweep/formats.h"
+#include "sweep/html_report.h"
 
 namespace abtrain::app {
 
@@ -16,8 +22,58 @@ namespace {
 struct ReportArgs {
   std::vector<std::string> runs;  // run folders, or folders of such
   std::optional<double> target;   // an accuracy, 0 to 1
-  bool json = false;
+  std::string format;             // "": by the file's ending, else a table
+  std::string columns;            // "": as the format is
+  std::string file;               // "": standard output
 };
+
+const std::vector<std::string> kFormats =
+    {"table", "csv", "json", "markdown", "html"};
+
+std::string format_of(const ReportArgs& args) {
+  if (!args.format.empty()) {
+    return args.format;
+  }
+  const std::string ending = std::filesystem::path(args.file).extension();
+  return ending == ".html" || ending == ".htm" ? "html"
+         : ending == ".csv"                    ? "csv"
+         : ending == ".json"                   ? "json"
+         : ending == ".md"                     ? "markdown"
+                                               : "table";
+}
+
+std::string made_now() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
+  return str("Made by abtrain ", run::version_line(), ", ", text.data());
+}
+
+std::string written(
+    const sweep::Comparison& comparison,
+    const std::string& format,
+    const ReportArgs& args) {
+  const bool for_machines = format == "csv" || format == "json";
+  const auto columns = sweep::choose_columns(
+      !args.columns.empty() ? args.columns
+      : for_machines        ? "all"
+                            : "default",
+      args.target);
+  if (format == "csv") {
+    return sweep::as_csv(comparison, columns);
+  }
+  if (format == "json") {
+    return sweep::as_json(comparison, columns);
+  }
+  if (format == "markdown") {
+    return sweep::as_markdown(comparison, columns);
+  }
+  if (format == "html") {
+    return sweep::as_html(comparison, columns, made_now());
+  }
+  return sweep::as_table(
+      comparison, columns, args.file.empty() && wants_color(1));
+}
 
 int run_report(const ReportArgs& args) {
   ABT_CHECK(
@@ -25,17 +81,28 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--target: expected an accuracy above 0 and at most 1, as 0.86; got ",
       *args.target);
-  std::vector<sweep::RunRecord> runs;
-  for (const std::string& folder : sweep::find_runs(args.runs)) {
-    runs.push_back(sweep::read_run(folder, args.target));
+  const std::string format = format_of(args);
+  ABT_CHECK(
+      format != "html" || !args.file.empty() || !is_tty(1),
+      Usage,
+      "--format html: a page of some megabytes is not for a terminal; name a "
+      "file, as -o report.html");
+  const auto comparison = sweep::compare(
+      args.runs,
+      args.target,
+      format == "html" ? sweep::Spectra::Read : sweep::Spectra::Skip);
+  for (const std::string& line : comparison.skipped) {
+    std::cerr << line << "; skipped\n";
   }
-  const auto settings = sweep::group_runs(std::move(runs));
-  if (args.json) {
-    std::cout << sweep::comparison_json(settings, args.target).dump(2) << "\n";
+  for (const std::string& line : sweep::unfinished_runs(comparison)) {
+    std::cerr << line << "\n";
+  }
+  const std::string text = written(comparison, format, args);
+  if (args.file.empty()) {
+    std::cout << text << std::flush;
   } else {
-    std::cout << sweep::comparison_table(settings, args.target);
+    atomic_write(args.file, text);
   }
-  std::cout << std::flush;
   return 0;
 }
 
@@ -44,14 +111,29 @@ int run_report(const ReportArgs& args) {
 Command add_report(CLI::App& parser) {
   auto args = std::make_shared<ReportArgs>();
   CLI::App& command = *parser.add_subcommand(
-      "report", "compare finished runs: time to an accuracy, bytes, speed");
+      "report", "compare runs: accuracy, bytes, time to an accuracy, speed");
   command
       .add_option("run", args->runs, "run folders, or folders that hold some")
       ->required()
       ->type_name("RUN");
   command.add_option("--target", args->target, "time to this accuracy, 0 to 1")
       ->type_name("ACC");
-  command.add_flag("--json", args->json, "JSON in place of the table");
+  command
+      .add_option(
+          "--format",
+          args->format,
+          "table, csv, json, markdown or html (default: by the ending of -o, "
+          "else table)")
+      ->check(CLI::IsMember(kFormats))
+      ->type_name("FORMAT");
+  command
+      .add_option(
+          "--columns",
+          args->columns,
+          "all, default, or keys as accuracy,bytes (csv and json: all)")
+      ->type_name("LIST");
+  command.add_option("-o,--output", args->file, "write it to this file")
+      ->type_name("FILE");
   return {&command, [args] { return run_report(*args); }};
 }
 

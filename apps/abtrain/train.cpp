@@ -3,15 +3,10 @@
 #include <iostream>
 #include <memory>
 
-#include "base/log.h"
-#include "base/signals.h"
-#include "comm/launch.h"
 #include "configuration.h"
-#include "hooks.h"
 #include "run/plan.h"
-#include "run/processes.h"
 #include "run/resume.h"
-#include "run/session.h"
+#include "training.h"
 
 namespace abtrain::app {
 
@@ -25,29 +20,12 @@ struct TrainArgs {
 };
 
 int run_train(const TrainArgs& args) {
-  const StopSignals signals;  // from the first moment to the last
-  const comm::Launch launch = comm::find_launch(args.launch);
-  Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
-  run::SessionOptions session;
-  session.resume = args.resume.empty() ? run::default_resume() : args.resume;
-  session.hooks = train_hooks();
-  const auto print = [](const run::SessionResult& result) {
-    std::cout << result.table << std::flush;
-  };
-  if (launch.size == 1) {
-    print(run::train(read_configuration(args.config), session, log));
-    return 0;
-  }
-  log.info(launch.text());
-  run::Processes processes(launch, log);
-  session.processes = &processes;
-  processes.run([&] {
-    run::RunOptions options;
-    processes.all_or_none(
-        [&] { options = read_configuration(args.config, launch.size); });
-    print(run::train(options, session, log));
-    return 0;
-  });
+  return train_here(
+      args.launch,
+      args.resume.empty() ? run::default_resume() : args.resume,
+      [&](std::int64_t launched) {
+        return read_configuration(args.config, launched);
+      });
 }
 
 void add_train_options(CLI::App& command, TrainArgs& args) {
@@ -60,30 +38,7 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
           "none; or "
           "the folder of a run or checkpoint (default: auto in a Slurm job)")
       ->type_name("auto|none|FOLDER");
-  constexpr const char* kProcesses =
-      "Processes (else mpirun, srun, torchrun tell)";
-  command
-      .add_option(
-          "--rank", args.launch.rank, "which process this one is, from 0")
-      ->group(kProcesses);
-  command
-      .add_option("--processes", args.launch.processes, "how many there are")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--local-rank", args.launch.local_rank, "which one on this host")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--local-processes",
-          args.launch.local_processes,
-          "how many there are on this host")
-      ->group(kProcesses);
-  command
-      .add_option(
-          "--meet-at", args.launch.meet_at, "an address of process 0's host")
-      ->type_name("HOST:PORT")
-      ->group(kProcesses);
+  add_launch_options(command, args.launch);
   command.add_flag(
       "--dry-run", args.dry_run, "only print the plan, as `plan` does");
 }

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -78,6 +79,38 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// Fills `bytes` bytes at `out`; false where the file ends before.
+bool read_at(
+    int file,
+    std::uint64_t offset,
+    char* out,
+    std::size_t bytes,
+    const std::string& path) {
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file, out, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno != EINTR) {
+      fail("read", path, errno);
+    }
+    if (got == 0) {
+      return false;
+    }
+    const auto part = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    out += part;
+    offset += part;
+    bytes -= part;
+  }
+  return true;
+}
+
+void check_there(const std::string& path) {
+  ABT_CHECK(
+      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
+      MissingInput,
+      "there is no file '",
+      path,
+      "'");
+}
+
 // Length up to the last newline.
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
@@ -102,12 +135,7 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  ABT_CHECK(
-      ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
-      MissingInput,
-      "there is no file '",
-      path,
-      "'");
+  check_there(path);
   const File file(path, O_RDONLY, "read");
   std::string content;
   std::array<char, 1 << 16> block;
@@ -144,6 +172,66 @@ void atomic_write(
     throw;
   }
   sync_path(folder_of(path));
+}
+
+InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  check_there(path_);
+  File file(path_, O_RDONLY, "read");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    fail("read", path_, errno);
+  }
+  ABT_CHECK(
+      S_ISREG(status.st_mode),
+      DamagedData,
+      path_,
+      ": expected a file, found ",
+      S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  file_ = file.release();
+}
+
+InputFile::~InputFile() {
+  ::close(file_);
+}
+
+void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes)
+    const {
+  ABT_CHECK(
+      read_at(file_, offset, static_cast<char*>(out), bytes, path_),
+      Io,
+      "cannot read '",
+      path_,
+      "': it has become shorter meanwhile");
+}
+
+SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
+  std::string name = path_ + ".spool-XXXXXX";
+  file_ = ::mkostemp(name.data(), O_CLOEXEC);
+  if (file_ < 0) {
+    fail("write", path_, errno);
+  }
+  ::unlink(name.c_str());
+}
+
+SpoolFile::~SpoolFile() {
+  ::close(file_);
+}
+
+void SpoolFile::write(std::string_view piece) {
+  write_all(file_, piece, path_);
+  size_ += piece.size();
+}
+
+void SpoolFile::copy_to(const WritePiece& write) const {
+  std::string block;
+  for (std::uint64_t done = 0; done < size_; done += block.size()) {
+    block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
+    ABT_ASSERT(
+        read_at(file_, done, block.data(), block.size(), path_),
+        "a spool file has lost its end");
+    write(block);
+  }
 }
 
 void make_folders(const std::string& path) {

@@ -20,6 +20,53 @@ void atomic_write(
     const std::string& path,
     const std::function<void(const WritePiece&)>& body);
 
+// A file that is read piece by piece, at any place. Throws MissingInput;
+// DamagedData where it is a folder or no plain file; Io where it ends early.
+class InputFile {
+ public:
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::uint64_t size() const {
+    return size_;
+  }
+  const std::string& path() const {
+    return path_;
+  }
+  // Whole, into `bytes` bytes at `out`.
+  void read(std::uint64_t offset, void* out, std::size_t bytes) const;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// Bytes put aside on the disk until it is known where they belong. It has no
+// name, so nothing is left of it however the program ends.
+class SpoolFile {
+ public:
+  // Lies in the folder of `path`, which errors name.
+  explicit SpoolFile(std::string path);
+  ~SpoolFile();
+  SpoolFile(const SpoolFile&) = delete;
+  SpoolFile& operator=(const SpoolFile&) = delete;
+
+  void write(std::string_view piece);
+  std::uint64_t size() const {
+    return size_;
+  }
+  // All of it, in order and in pieces.
+  void copy_to(const WritePiece& write) const;
+
+ private:
+  std::string path_;
+  int file_ = -1;
+  std::uint64_t size_ = 0;
+};
+
 // The folder and its parents; fine where they exist.
 void make_folders(const std::string& path);
 

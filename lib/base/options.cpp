@@ -337,6 +337,14 @@ void Fields::texts(Key key, std::vector<std::string>& member, Help help) {
   add_list<std::string>(key, member, 0, "a text", take_text, print_text, help);
 }
 
+void Fields::value(Key key, Value& member, Help help) {
+  const auto read = [&member](const Value& value, const Complain&) {
+    member = value;
+  };
+  fields_.push_back(
+      {key, "a value", help, read, [] { return std::string("..."); }, {}});
+}
+
 void Fields::section(Key key, Fields fields, Help help) {
   fields_.push_back(
       {key, "a section", help, {}, {}, std::move(fields.fields_)});

@@ -78,6 +78,8 @@ class Fields {
       std::size_t least = 1);
   // A list of texts; may be empty.
   void texts(Key key, std::vector<std::string>& member, Help help);
+  // Kept as it was written, for a reader that knows what it may be.
+  void value(Key key, Value& member, Help help);
   void section(Key key, Fields fields, Help help);
 
   const std::vector<Field>& list() const {

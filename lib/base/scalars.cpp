@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -116,6 +117,43 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
     return false;
   }
   out = percent ? Duration::percent(value) : Duration::epochs(value);
+  return true;
+}
+
+bool parse_bytes(
+    const std::string& text,
+    std::uint64_t& out,
+    std::string& why) {
+  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {
+      {{"", 1},
+       {"B", 1},
+       {"kB", 1e3},
+       {"MB", 1e6},
+       {"GB", 1e9},
+       {"KiB", 1024.0},
+       {"MiB", 1024.0 * 1024},
+       {"GiB", 1024.0 * 1024 * 1024}}};
+  const std::size_t end = text.find_last_of("0123456789.") + 1;
+  const std::string_view unit = trim(std::string_view(text).substr(end));
+  const auto* known = std::ranges::find_if(kUnits, [&](const auto& entry) {
+    return std::ranges::equal(entry.first, unit, [](char a, char b) {
+      return std::tolower(static_cast<unsigned char>(a)) ==
+          std::tolower(static_cast<unsigned char>(b));
+    });
+  });
+  if (known == kUnits.end()) {
+    why = str("no unit '", unit, "' (kB, MB, GB, KiB, MiB, GiB)");
+    return false;
+  }
+  double number = 0;
+  if (!parse_number(text.substr(0, end), number, why)) {
+    return false;
+  }
+  const double bytes = std::floor(number * known->second);
+  if (bytes < 1 || bytes > 1e18) {
+    return false;
+  }
+  out = static_cast<std::uint64_t>(bytes);
   return true;
 }
 

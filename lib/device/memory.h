@@ -1,4 +1,4 @@
-// The host's memory allocator, set up for training.
+// The host's memory allocator, set up for what is to be done.
 #pragma once
 
 namespace abtrain::device {
@@ -8,5 +8,9 @@ namespace abtrain::device {
 // of a step of a conv net). Blocks of 256 MiB and more still go back. Call it
 // before there are threads; does nothing without glibc.
 void keep_freed_memory();
+
+// The opposite, for programs that take large blocks one after the other and are
+// to stay small: what is freed goes back at once.
+void return_freed_memory();
 
 }  // namespace abtrain::device

@@ -24,7 +24,7 @@ struct Search {
   std::string meant;  // a file there with a similar name
 };
 
-Search find_config(
+Search search_config(
     const std::string& name,
     const std::vector<std::string>& folders) {
   Search search;
@@ -102,29 +102,13 @@ class Reader {
   }
 
   void override_by(const std::string& text) {
-    const Place place{"--set " + text, 0, 0, ""};
-    const std::size_t equals = text.find('=');
-    const std::string name(trim(text.substr(0, equals)));
-    const std::vector<std::string> keys = split_text(name, '.');
-    if (equals == std::string::npos ||
-        std::find(keys.begin(), keys.end(), "") != keys.end()) {
-      problem(place, "", "expected a.b=value");
-      return;
+    const Override override = parse_override(text, "--set", reading_.problems);
+    if (!override.key.empty()) {
+      override_by(override);
     }
-    if (keys.front() == "extends") {
-      problem(place, "extends", "has a meaning only in a file");
-      return;
-    }
-    Value value = parse_yaml(
-        text.substr(equals + 1), place.source, false, reading_.problems);
-    for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-      Value section;
-      section.kind = Kind::Section;
-      section.place = place;
-      section.entries.push_back({*key, place, std::move(value)});
-      value = std::move(section);
-    }
-    apply(fields_, value, reading_);
+  }
+  void override_by(const Override& override) {
+    apply(fields_, as_section(override), reading_);
   }
 
   // Workers of a launcher, keys that do not go together.
@@ -202,7 +186,7 @@ class Reader {
     std::vector<std::string> folders = {fs::path(path).parent_path().string()};
     folders.insert(
         folders.end(), context_.folders.begin(), context_.folders.end());
-    const Search search = find_config(name.text, folders);
+    const Search search = search_config(name.text, folders);
     if (search.found.empty()) {
       unreadable_ = true;
       problem(name.place, "extends", not_found(name.text, search));
@@ -268,11 +252,11 @@ class Reader {
   std::vector<std::string> under_way_;
 };
 
-}  // namespace
-
-RunOptions read_config(
+// Overrides: as text, or read already.
+template <class T>
+RunOptions read(
     const std::string& path,
-    const std::vector<std::string>& overrides,
+    const std::vector<T>& overrides,
     const ConfigContext& context) {
   RunOptions options;
   Reader reader(options, context);
@@ -281,7 +265,7 @@ RunOptions read_config(
     std::vector<std::string> folders = {""};
     folders.insert(
         folders.end(), context.folders.begin(), context.folders.end());
-    const Search search = find_config(path, folders);
+    const Search search = search_config(path, folders);
     ABT_CHECK(
         !search.found.empty(),
         MissingInput,
@@ -290,11 +274,35 @@ RunOptions read_config(
     found = search.found;
     reader.file(found);
   }
-  for (const std::string& text : overrides) {
-    reader.override_by(text);
+  for (const T& override : overrides) {
+    reader.override_by(override);
   }
   reader.finish(found);
   return options;
+}
+
+}  // namespace
+
+std::string find_config(
+    const std::string& name,
+    const std::vector<std::string>& folders) {
+  const Search search = search_config(name, folders);
+  ABT_CHECK(!search.found.empty(), MissingInput, not_found(name, search));
+  return search.found;
+}
+
+RunOptions read_config_with(
+    const std::vector<Override>& overrides,
+    const std::string& path,
+    const ConfigContext& context) {
+  return read(path, overrides, context);
+}
+
+RunOptions read_config(
+    const std::string& path,
+    const std::vector<std::string>& overrides,
+    const ConfigContext& context) {
+  return read(path, overrides, context);
 }
 
 std::vector<std::string> config_folders(const std::string& program) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "run/override.h"
 #include "run/run_options.h"
 
 namespace abtrain::run {
@@ -29,6 +30,17 @@ RunOptions read_config(
     const std::string& path,
     const std::vector<std::string>& overrides = {},
     const ConfigContext& context = {});
+// The same with overrides that were read already.
+RunOptions read_config_with(
+    const std::vector<Override>& overrides,
+    const std::string& path,
+    const ConfigContext& context);
+
+// The file that a name without or with ".yaml" means, first found in `folders`
+// ("": where the program runs). Error(MissingInput) names all places.
+std::string find_config(
+    const std::string& name,
+    const std::vector<std::string>& folders);
 
 // The usual folders: those of $ABTRAIN_CONFIGS (split at ':'), ./configs, and
 // for a program PREFIX/bin/abtrain PREFIX/share/abtrain/configs, for one in

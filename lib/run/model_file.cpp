@@ -1,10 +1,12 @@
 #include "run/model_file.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -210,44 +212,69 @@ bool add_sparse(
   return true;
 }
 
-void save(
-    const std::string& path,
-    const nn::Model& model,
-    const std::string& names,
-    bool sparse) {
-  const auto renamed = [&](const std::string& name) {
-    return names == "torchvision" ? model.torchvision_name(name)
-                                  : nn::TorchvisionName{name};
-  };
-  std::vector<NamedTensor> tensors;
-  std::map<std::string, std::string> metadata = {{"format", "pt"}};
-  for (const nn::NamedWeight& w : model.weights()) {
-    const nn::TorchvisionName name = renamed(w.name);
-    if (w.weight->is_factored()) {
-      const linalg::LowRankPair pair = w.weight->pair();
-      tensors.push_back({name.name + ".A", pair.a});
-      tensors.push_back({name.name + ".B", pair.b});
-      metadata["shape:" + name.name] =
-          shape_text(name.flat ? flat_sizes(*w.weight) : w.weight->sizes());
-    } else {
-      const at::Tensor& dense = w.weight->dense;
-      const at::Tensor stored =
-          name.flat ? dense.contiguous().flatten(1) : dense;
-      if (sparse && add_sparse(name.name, stored, tensors)) {
-        metadata["shape:" + name.name] = shape_text(stored.sizes().vec());
-      } else {
-        tensors.push_back({name.name, stored});
-      }
+// All tensors of a model, as they are to be stored.
+class Store {
+ public:
+  Store(const nn::Model& model, const ModelForm& form, bool sparse = false)
+      : model_(model), form_(form), sparse_(sparse) {
+    for (const nn::NamedWeight& w : model.weights()) {
+      add_weight(w);
+    }
+    for (const nn::NamedParameter& p : model.parameters()) {
+      add(renamed(p.name).name, *p.tensor);
+    }
+    for (const nn::NamedBuffer& b : model.buffers()) {
+      add(renamed(b.name).name, *b.tensor);
     }
   }
-  for (const nn::NamedParameter& p : model.parameters()) {
-    tensors.push_back({renamed(p.name).name, *p.tensor});
+  void write(const std::string& path) const {
+    write_safetensors(path, tensors_, metadata_);
   }
-  for (const nn::NamedBuffer& b : model.buffers()) {
-    tensors.push_back({renamed(b.name).name, *b.tensor});
+
+ private:
+  nn::TorchvisionName renamed(const std::string& name) const {
+    return form_.names == "torchvision" ? model_.torchvision_name(name)
+                                        : nn::TorchvisionName{name};
   }
-  write_safetensors(path, tensors, metadata);
-}
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor stored = tensor.detach().to(form_.dtype);
+    ABT_CHECK(
+        form_.dtype == at::kFloat || at::isfinite(stored).all().item<bool>(),
+        Diverged,
+        "tensor '",
+        name,
+        "' has numbers that ",
+        dtype_name(form_.dtype),
+        " cannot hold");
+    tensors_.push_back({name, stored});
+  }
+  void add_weight(const nn::NamedWeight& named) {
+    const nn::Weight& w = *named.weight;
+    const nn::TorchvisionName name = renamed(named.name);
+    if (w.is_factored() && !form_.merged) {
+      const linalg::LowRankPair pair = w.pair();
+      add(name.name + ".A", pair.a);
+      add(name.name + ".B", pair.b);
+      metadata_["shape:" + name.name] =
+          shape_text(name.flat ? flat_sizes(w) : w.sizes());
+      return;
+    }
+    const at::Tensor dense = w.merged();
+    const at::Tensor stored =
+        name.flat ? dense.contiguous().flatten(1) : dense;
+    if (sparse_ && add_sparse(name.name, stored, tensors_)) {
+      metadata_["shape:" + name.name] = shape_text(stored.sizes().vec());
+    } else {
+      add(name.name, stored);
+    }
+  }
+
+  const nn::Model& model_;
+  const ModelForm& form_;
+  const bool sparse_;
+  std::vector<NamedTensor> tensors_;
+  std::map<std::string, std::string> metadata_ = {{"format", "pt"}};
+};
 
 }  // namespace
 
@@ -255,14 +282,26 @@ void save_model(
     const std::string& path,
     const nn::Model& model,
     const std::string& names) {
-  save(path, model, names, false);
+  save_model_as(path, model, {names});
+}
+
+void save_model_as(
+    const std::string& path, const nn::Model& model, const ModelForm& form) {
+  Store(model, form).write(path);
 }
 
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
     const std::string& names) {
-  save(path, model, names, true);
+  const ModelForm form{names};
+  Store(model, form, /*sparse=*/true).write(path);
+}
+
+std::string model_path(const std::string& folder, const std::string& file) {
+  const std::string in_folder =
+      folder + "/" + (file.empty() ? "model.safetensors" : file);
+  return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }
 
 void load_model(

@@ -30,6 +30,19 @@ void save_sparse_model(
     const nn::Model& model,
     const std::string& names = "timm");
 
+// How a model is written for others.
+struct ModelForm {
+  std::string names = "timm";
+  bool merged = false;  // factors multiplied out, so that all weights are dense
+  at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
+};
+// Throws Error(Diverged) naming the tensor that the dtype cannot hold.
+void save_model_as(
+    const std::string& path, const nn::Model& model, const ModelForm& form);
+
+// The model of a run: a file of its folder, or any other; "": its own.
+std::string model_path(const std::string& folder, const std::string& file);
+
 // Into a model of the same architecture, dense or factored as the file is, from
 // timm's names or torchvision's. `fresh`: names or globs of layers (or tensors of
 // none), of either library, that stay as they are. Throws MissingInput;

@@ -125,8 +125,8 @@ ResumeChoice choose_resume(
   }
   if (how == "auto") {
     clean_checkpoints(run_folder);
-    if (fs::exists(run_folder + "/summary.json") &&
-        fs::exists(run_folder + "/model.safetensors")) {
+    // Written last of all; the model may have been moved away since.
+    if (fs::exists(run_folder + "/summary.json")) {
       check_same(read_config(run_folder + "/config.yaml"), options, run_folder);
       choice.finished = true;
       return choice;

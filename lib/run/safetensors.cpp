@@ -2,71 +2,50 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/error.h"
-#include "base/files.h"
 
 namespace abtrain::run {
 
 namespace {
 
-using nlohmann::ordered_json;
-
-struct Dtype {
-  const char* name;
-  at::ScalarType type;
-};
-
-constexpr std::array<Dtype, 4> kDtypes = {
-    {{"F32", at::kFloat},
-     {"F64", at::kDouble},
-     {"F16", at::kHalf},
-     {"BF16", at::kBFloat16}}};
-
-constexpr Dtype kInteger = {"I32", at::kInt};
+// The reference's limit: nobody's header is larger.
+constexpr std::uint64_t kLargestHeader = 100'000'000;
+constexpr std::uint64_t kBlock = 1 << 20;
 
 std::string_view bytes_of(const at::Tensor& tensor) {
   return {
       static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-bool is_integer(const at::Tensor& tensor) {
-  return tensor.scalar_type() == kInteger.type;
+at::ScalarType stored_type(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  const bool stays =
+      type == at::kInt || type == at::kHalf || type == at::kBFloat16;
+  return stays ? type : at::kFloat;
 }
 
 }  // namespace
-
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::vector<std::string> parts;
-  for (const std::int64_t size : sizes) {
-    parts.push_back(std::to_string(size));
-  }
-  return join(parts, ",");
-}
 
 void write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch) {
-  ordered_json header = {{"__metadata__", metadata}};
+  SafetensorsHeader header{{}, metadata};
   std::uint64_t begin = 0;
-  for (const NamedTensor& entry : tensors) {
-    const auto bytes = static_cast<std::uint64_t>(entry.tensor.numel()) * 4;
-    header[entry.name] = {
-        {"dtype", is_integer(entry.tensor) ? kInteger.name : "F32"},
-        {"shape", entry.tensor.sizes().vec()},
-        {"data_offsets", {begin, begin + bytes}}};
+  for (const auto& [name, tensor] : tensors) {
+    const at::ScalarType type = stored_type(tensor);
+    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) *
+        c10::elementSize(type);
+    header.tensors.push_back(
+        {name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
     begin += bytes;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors begin aligned
-  const std::uint64_t length = text.size();
-  std::string length_bytes(8, '\0');
-  std::memcpy(length_bytes.data(), &length, 8);
   atomic_write(path, [&](const WritePiece& to_file) {
     const auto write = [&](std::string_view piece) {
       to_file(piece);
@@ -74,178 +53,244 @@ void write_safetensors(
         watch(piece);
       }
     };
-    write(length_bytes);
-    write(text);
+    write(header_bytes(header));
     for (const NamedTensor& entry : tensors) {
-      const at::ScalarType type =
-          is_integer(entry.tensor) ? kInteger.type : at::kFloat;
-      write(bytes_of(entry.tensor.detach().to(at::kCPU, type).contiguous()));
+      write(bytes_of(entry.tensor.detach()
+                         .to(at::kCPU, stored_type(entry.tensor))
+                         .contiguous()));
     }
   });
 }
 
 struct SafetensorsFile::State {
-  std::string path;
-  std::string content;
-  std::size_t begin = 0;  // of the tensors
-  ordered_json header;
+  explicit State(const std::string& path) : file(path) {}
 
-  void check(bool ok, const std::string& what) const {
-    ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what);
+  InputFile file;
+  std::uint64_t begin = 0;  // of the tensors
+  SafetensorsHeader header;
+  std::unordered_map<std::string, std::size_t> places;  // among the tensors
+
+  std::uint64_t data_bytes() const {
+    return file.size() - begin;
   }
-  void check_fit(bool ok, const std::string& what) const {
-    ABT_CHECK(ok, DamagedData, path, " does not fit the model: ", what);
+  template <class... Parts>
+  void check(bool ok, const Parts&... what) const {
+    ABT_CHECK(
+        ok, DamagedData, file.path(), ": damaged model file: ", what...);
+  }
+  template <class... Parts>
+  void check_fit(bool ok, const Parts&... what) const {
+    ABT_CHECK(ok, DamagedData, file.path(), " does not fit the model: ", what...);
+  }
+  void check_bytes(const StoredTensor& t) const {
+    const std::uint64_t element = element_bytes(t.dtype);
+    check(
+        t.begin <= t.end && t.end <= data_bytes() &&
+            (element == 0 ||
+             t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
+        "tensor '",
+        t.name,
+        "' (",
+        t.dtype,
+        " of ",
+        shape_text(t.sizes),
+        ") should lie at bytes ",
+        t.begin,
+        " .. ",
+        t.end,
+        " of ",
+        data_bytes());
   }
 };
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_unique<State>(path)) {
   State& s = *state_;
-  s.path = path;
-  s.content = read_file(path);
+  const std::uint64_t size = s.file.size();
+  s.check(size >= 8, "it is shorter than its 8-byte header length");
+  std::array<char, 8> first;
+  s.file.read(0, first.data(), 8);
   std::uint64_t length = 0;
-  s.check(s.content.size() >= 8, "it is shorter than its 8-byte header length");
-  std::memcpy(&length, s.content.data(), 8);
+  std::memcpy(&length, first.data(), 8);
   // What torch.save writes, a zip archive, formerly a bare pickle, has no such
   // length; a header's length may begin with the same bytes.
+  const std::string_view begin(first.data(), 8);
   ABT_CHECK(
-      length <= s.content.size() - 8 ||
-          !(s.content.starts_with("PK") || s.content.starts_with("\x80")),
+      length <= size - 8 ||
+          !(begin.starts_with("PK") || begin.starts_with("\x80")),
       DamagedData,
       path,
       ": expected a safetensors file, but this is one of torch.save; convert it "
       "in Python with safetensors.torch.save_file(state_dict, ...)");
   s.check(
-      length <= s.content.size() - 8,
-      str("its header should have ",
-          length,
-          " bytes, but only ",
-          s.content.size() - 8,
-          " follow"));
+      length <= size - 8,
+      "its header should have ",
+      length,
+      " bytes, but only ",
+      size - 8,
+      " follow");
+  s.check(
+      length <= kLargestHeader,
+      "its header should have ",
+      length,
+      " bytes; at most ",
+      kLargestHeader,
+      " are allowed");
+  std::string text(length, '\0');
+  s.file.read(8, text.data(), length);
   s.begin = 8 + length;
-  s.header = ordered_json::parse(
-      s.content.begin() + 8,
-      s.content.begin() + static_cast<std::ptrdiff_t>(s.begin),
-      nullptr,
-      /*allow_exceptions=*/false);
-  s.check(s.header.is_object(), "its header is not a JSON object");
+  s.header = parse_header(text, path);
+  for (const StoredTensor& tensor : s.header.tensors) {
+    s.places.emplace(tensor.name, s.places.size());
+  }
 }
 
 SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+
+const std::string& SafetensorsFile::path() const {
+  return state_->file.path();
+}
 
 bool SafetensorsFile::has(const std::string& name) const {
-  return state_->header.contains(name);
+  return state_->places.contains(name);
+}
+
+const std::vector<StoredTensor>& SafetensorsFile::tensors() const {
+  return state_->header.tensors;
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
-  for (const auto& [name, entry] : state_->header.items()) {
-    if (name != "__metadata__") {
-      result.push_back(name);
-    }
+  for (const StoredTensor& tensor : tensors()) {
+    result.push_back(tensor.name);
   }
   return result;
 }
 
 at::Tensor SafetensorsFile::read(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
-  return load(name, sizes, false).to(at::kFloat);
+  return load(find(name, sizes)).to(at::kFloat);
 }
 
 at::Tensor SafetensorsFile::read_integers(
     const std::string& name, const std::vector<std::int64_t>& sizes) const {
-  return load(name, sizes, true);
+  const StoredTensor& tensor = find(name, sizes);
+  state_->check(
+      tensor.dtype == "I32",
+      "tensor '",
+      name,
+      "' is ",
+      tensor.dtype,
+      ", not I32");
+  return load_as(tensor, at::kInt);
 }
 
-at::Tensor SafetensorsFile::load(
-    const std::string& name,
-    const std::vector<std::int64_t>& sizes,
-    bool integers) const {
+const StoredTensor& SafetensorsFile::find(
+    const std::string& name, const std::vector<std::int64_t>& sizes) const {
   const State& s = *state_;
-  s.check_fit(has(name), str("tensor '", name, "' is missing"));
-  const ordered_json& entry = s.header[name];
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  std::vector<std::int64_t> shape;
-  std::string dtype;
-  try {
-    shape = entry.at("shape").get<std::vector<std::int64_t>>();
-    dtype = entry.at("dtype").get<std::string>();
-    begin = entry.at("data_offsets").at(0).get<std::uint64_t>();
-    end = entry.at("data_offsets").at(1).get<std::uint64_t>();
-  } catch (const nlohmann::json::exception&) {
-    s.check(false, str("the header entry of '", name, "' is malformed"));
-  }
-  const Dtype* type = std::find_if(
-      kDtypes.begin(), kDtypes.end(), [&](const Dtype& known) {
-        return dtype == known.name;
-      });
-  if (integers) {
-    s.check(
-        dtype == kInteger.name,
-        str("tensor '", name, "' is ", dtype, ", not ", kInteger.name));
-    type = &kInteger;
-  }
-  s.check(
-      type != kDtypes.end(),
-      str("tensor '", name, "' is ", dtype, ", not F32, F64, F16 or BF16"));
+  const auto place = s.places.find(name);
+  s.check_fit(place != s.places.end(), "tensor '", name, "' is missing");
+  const StoredTensor& tensor = tensors()[place->second];
   s.check_fit(
-      shape == sizes,
-      str("tensor '",
-          name,
-          "' has shape ",
-          shape_text(shape),
-          ", expected ",
-          shape_text(sizes)));
+      tensor.sizes == sizes,
+      "tensor '",
+      name,
+      "' has shape ",
+      shape_text(tensor.sizes),
+      ", expected ",
+      shape_text(sizes));
+  return tensor;
+}
+
+at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
+  const auto type = float_type(tensor.dtype);
+  state_->check(
+      type.has_value(),
+      "tensor '",
+      tensor.name,
+      "' is ",
+      tensor.dtype,
+      ", not F32, F64, F16 or BF16");
+  return load_as(tensor, *type);
+}
+
+at::Tensor SafetensorsFile::load_as(
+    const StoredTensor& stored, at::ScalarType type) const {
   // Before any memory is taken: a damaged header may claim anything.
-  double bytes = static_cast<double>(c10::elementSize(type->type));
-  for (const std::int64_t size : sizes) {
-    bytes *= static_cast<double>(size);
+  state_->check_bytes(stored);
+  at::Tensor tensor = at::empty(stored.sizes, type);
+  state_->file.read(
+      state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
+  return tensor;
+}
+
+void SafetensorsFile::copy(
+    const StoredTensor& tensor, const WritePiece& write) const {
+  state_->check_bytes(tensor);
+  std::string block;
+  for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
+    block.resize(std::min(tensor.end - at, kBlock));
+    state_->file.read(state_->begin + at, block.data(), block.size());
+    write(block);
+  }
+}
+
+void SafetensorsFile::check_layout() const {
+  const State& s = *state_;
+  std::vector<const StoredTensor*> sorted;
+  for (const StoredTensor& tensor : tensors()) {
+    s.check_bytes(tensor);
+    sorted.push_back(&tensor);
+  }
+  std::ranges::stable_sort(sorted, {}, [](const StoredTensor* t) {
+    return std::pair(t->begin, t->end);
+  });
+  std::uint64_t end = 0;
+  for (const StoredTensor* tensor : sorted) {
+    s.check(
+        tensor->begin == end,
+        "tensor '",
+        tensor->name,
+        "' begins at byte ",
+        tensor->begin,
+        tensor->begin < end ? ", inside another that ends at "
+                            : ", after a gap from ",
+        end);
+    end = tensor->end;
   }
   s.check(
-      begin <= end && end <= s.content.size() - s.begin &&
-          static_cast<double>(end - begin) == bytes,
-      str("tensor '",
-          name,
-          "' should lie at bytes ",
-          begin,
-          " .. ",
-          end,
-          " of ",
-          s.content.size() - s.begin));
-  const at::Tensor tensor = at::empty(sizes, type->type);
-  std::memcpy(
-      tensor.data_ptr(), s.content.data() + s.begin + begin, tensor.nbytes());
-  return tensor;
+      end == s.data_bytes(),
+      "its tensors end at byte ",
+      end,
+      " of ",
+      s.data_bytes());
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(
     const std::string& name) const {
-  try {
-    return state_->header.at(name).at("shape").get<std::vector<std::int64_t>>();
-  } catch (const nlohmann::json::exception&) {
-    state_->check(false, str("the header entry of '", name, "' is malformed"));
-  }
-  return {};
+  const auto place = state_->places.find(name);
+  return place == state_->places.end() ? std::vector<std::int64_t>{}
+                                       : tensors()[place->second].sizes;
+}
+
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
+  return state_->header.metadata;
 }
 
 std::string SafetensorsFile::metadata(const std::string& key) const {
-  const auto all = state_->header.find("__metadata__");
-  if (all == state_->header.end() || !all->is_object() ||
-      !all->contains(key) || !(*all)[key].is_string()) {
-    return {};
-  }
-  return (*all)[key].get<std::string>();
+  const auto found = metadata().find(key);
+  return found == metadata().end() ? std::string() : found->second;
 }
 
 std::int64_t SafetensorsFile::columns(const std::string& name) const {
-  const ordered_json& entry = state_->header[name];
+  const auto sizes = shape(name);
   state_->check(
-      entry.is_object() && entry.contains("shape") &&
-          entry["shape"].is_array() && entry["shape"].size() == 2 &&
-          entry["shape"][1].is_number_integer() && entry["shape"][1] > 0,
-      str("tensor '", name, "' is not a matrix"));
-  return entry["shape"][1].get<std::int64_t>();
+      sizes.size() == 2 && sizes[1] > 0,
+      "tensor '",
+      name,
+      "' is not a matrix");
+  return sizes[1];
 }
 
 }  // namespace abtrain::run

@@ -233,13 +233,6 @@ SessionResult train_as(
   return report(options, folder, summary, text);
 }
 
-// A file of the run, or any other; "": the run's model.
-std::string model_path(const std::string& folder, const std::string& file) {
-  const std::string in_folder =
-      folder + "/" + (file.empty() ? "model.safetensors" : file);
-  return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
-}
-
 }  // namespace
 
 SessionResult

@@ -1,177 +1,48 @@
 #include "sweep/compare.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <atomic>
+#include <exception>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "run/config.h"
+#include "base/text.h"
+#include "sweep/columns.h"
 
 namespace abtrain::sweep {
 
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-[[noreturn]] void
-damaged(const std::string& path, std::ptrdiff_t line, const std::string& what) {
-  throw LocatedError(
-      ErrorKind::DamagedData, str(path, ":", line, ": error: ", what));
-}
-
-// A JSON object of a file. `line`: where it begins.
-class Object {
- public:
-  Object(std::string path, std::ptrdiff_t line, const std::string& text)
-      : path_(std::move(path)), line_(line) {
-    try {
-      json_ = json::parse(text);
-    } catch (const json::parse_error& error) {
-      const auto end = text.begin() + static_cast<std::ptrdiff_t>(
-                                          std::min(error.byte, text.size()));
-      damaged(
-          path_,
-          line_ + std::count(text.begin(), end, '\n'),
-          "expected a JSON object, this is damaged or cut off");
-    }
-    if (!json_.is_object()) {
-      damaged(path_, line_, "expected a JSON object");
-    }
-  }
-
-  const json* find(const char* pointer) const {
-    const json::json_pointer place(pointer);
-    return json_.contains(place) ? &json_.at(place) : nullptr;
-  }
-  std::optional<double> maybe(const char* pointer) const {
-    const json* value = find(pointer);
-    return value != nullptr && value->is_number()
-               ? std::optional(value->get<double>())
-               : std::nullopt;
-  }
-  double number(const char* pointer) const {
-    const std::optional<double> value = maybe(pointer);
-    if (!value) {
-      complain(pointer, "a number");
-    }
-    return *value;
-  }
-  std::string text(const char* pointer) const {
-    const json* value = find(pointer);
-    if (value == nullptr || !value->is_string()) {
-      complain(pointer, "a text");
-    }
-    return value->get<std::string>();
-  }
-
- private:
-  [[noreturn]] void complain(const std::string& pointer, const char* wanted)
-      const {
-    std::string key = pointer.substr(1);
-    std::ranges::replace(key, '/', '.');
-    const json* value = find(pointer.c_str());
-    damaged(
-        path_,
-        line_,
-        str(key,
-            ": expected ",
-            wanted,
-            ", got ",
-            value == nullptr ? "nothing" : value->dump()));
-  }
-
-  std::string path_;
-  std::ptrdiff_t line_;
-  json json_;
-};
-
-void read_config_of(RunRecord& run) {
-  const std::string path = run.folder + "/config.yaml";
-  ABT_CHECK(
-      fs::exists(path),
-      MissingInput,
-      run.folder,
-      ": expected a run folder with config.yaml and metrics.jsonl");
-  run::RunOptions options = run::read_config(path);
-  run.name = options.name;
-  run.seed = options.seed;
-  const run::RunOptions defaults;
-  options.name = defaults.name;
-  options.seed = defaults.seed;
-  options.output = defaults.output;
-  run.setting = run::to_yaml(options);
-}
-
-void read_metrics(RunRecord& run, std::optional<double> target) {
-  const std::string path = run.folder + "/metrics.jsonl";
-  const std::string text = read_file(path);
-  double vnmse = 0;
-  int evaluations = 0;
-  std::size_t begin = 0;
-  // What follows the last newline is still being written, or was torn.
-  for (std::ptrdiff_t line = 1; begin < text.size(); ++line) {
-    const std::size_t end = text.find('\n', begin);
-    if (end == std::string::npos) {
-      break;
-    }
-    const Object event(path, line, text.substr(begin, end - begin));
-    begin = end + 1;
-    const std::string kind = event.text("/event");
-    if (kind == "evaluate" && target && !run.arrival &&
-        event.number("/accuracy") >= *target) {
-      run.arrival = {
-          event.number("/train_seconds"),
-          event.number("/step"),
-          event.number("/bytes_per_worker")};
-    }
-    if (const auto value = event.maybe("/vnmse");
-        kind == "compression" && value) {
-      vnmse += *value;
-      ++evaluations;
-    }
-  }
-  if (evaluations > 0) {
-    run.vnmse = vnmse / evaluations;
-  }
-}
-
-void read_summary(RunRecord& run) {
-  const std::string path = run.folder + "/summary.json";
-  if (!fs::exists(path)) {
-    return;
-  }
-  const Object summary(path, 1, read_file(path));
-  const double steps = std::max(1.0, summary.number("/steps"));
-  const double train = summary.number("/seconds/train");
-  run.finished = true;
-  run.accuracy = summary.number("/accuracy");
-  run.ms_per_step = 1e3 * train / steps;
-  run.communicating =
-      train > 0 ? summary.number("/seconds/communication") / train : 0;
-  run.bytes = summary.number("/traffic/bytes_per_worker");
-  run.sent_bits = 8 * run.bytes / (steps * summary.number("/parameters/dense"));
-  if (const auto encode = summary.maybe("/reducer/encode_seconds")) {
-    run.encode_ms = 1e3 * *encode / steps;
-    run.decode_ms = 1e3 * summary.number("/reducer/decode_seconds") / steps;
-  }
-}
-
-// "topk_3" of seed 3 is "topk".
+// "topk_3" of seed 3 is "topk", so are "topk,seed=3" and "topk_seed3".
 std::string stem(const RunRecord& run) {
   const std::string seed = std::to_string(run.seed);
-  std::string name = run.name;
-  if (!name.ends_with(seed)) {
-    return name;
+  if (!run.name.ends_with(seed)) {
+    return run.name;
   }
-  name.resize(name.size() - seed.size());
-  const std::size_t last = name.find_last_not_of("_-.");
+  std::string name = run.name.substr(0, run.name.size() - seed.size());
+  constexpr std::string_view kSeparators = "_-.,";
+  for (const std::string_view word : {"seed", "seed=", "seed_", "seed-"}) {
+    if (name.ends_with(word)) {
+      name.resize(name.size() - word.size());
+      break;
+    }
+  }
+  const std::size_t last = name.find_last_not_of(kSeparators);
   const bool is_apart = last != std::string::npos && last + 1 < name.size();
   return is_apart ? name.substr(0, last + 1) : run.name;
+}
+
+// Of all its runs; "" where they differ.
+std::string common_stem(const Setting& setting) {
+  const std::string first = stem(setting.runs.front());
+  const bool is_common = std::ranges::all_of(
+      setting.runs, [&](const RunRecord& run) { return stem(run) == first; });
+  return is_common ? first : "";
 }
 
 bool repeats_a_seed(const std::vector<RunRecord>& runs) {
@@ -180,45 +51,141 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
       runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
 }
 
-Setting make_setting(std::vector<RunRecord> runs) {
-  std::ranges::stable_sort(runs, {}, &RunRecord::seed);
-  Setting setting;
-  setting.name = stem(runs.front());
-  if (!std::ranges::all_of(runs, [&](const RunRecord& run) {
-        return stem(run) == setting.name;
-      })) {
-    setting.name += ", ...";
-  }
-  const auto over_runs = [&](double Arrival::*what) {
-    std::vector<double> values;
-    for (const RunRecord& run : runs) {
-      values.push_back(
-          run.arrival ? (*run.arrival).*what
-                      : std::numeric_limits<double>::infinity());
-    }
-    return median(std::move(values));
-  };
-  setting.seconds = over_runs(&Arrival::seconds);
-  setting.steps = over_runs(&Arrival::step);
-  setting.bytes = over_runs(&Arrival::bytes);
-  setting.arrived = static_cast<std::size_t>(std::ranges::count_if(
-      runs, [](const RunRecord& run) { return run.arrival.has_value(); }));
-  setting.runs = std::move(runs);
-  return setting;
-}
-
 // Of the finished runs; below all others where there are none.
 double accuracy(const Setting& setting) {
-  std::vector<double> values;
+  double sum = 0;
   for (const RunRecord& run : setting.runs) {
-    if (run.finished) {
-      values.push_back(run.accuracy);
+    sum += run.summary ? run.summary->accuracy : 0;
+  }
+  const std::size_t count = setting.finished();
+  return count == 0 ? -1 : sum / static_cast<double>(count);
+}
+
+double seconds_to(const Setting& setting, std::optional<double> target) {
+  std::vector<double> seconds;
+  for (const RunRecord& run : setting.runs) {
+    const Evaluation* there = arrival(run, target);
+    seconds.push_back(
+        there != nullptr ? there->seconds
+                         : std::numeric_limits<double>::infinity());
+  }
+  return median(std::move(seconds));
+}
+
+std::vector<std::string> varying_keys(const std::vector<Setting>& settings) {
+  std::vector<std::string> varying;
+  const RunRecord& first = settings.front().runs.front();
+  for (const auto& [key, value] : first.keys) {
+    if (!std::ranges::all_of(settings, [&](const Setting& s) {
+          return s.runs.front().value_of(key) == value;
+        })) {
+      varying.push_back(key);
     }
   }
-  return values.empty() ? -1 : median(std::move(values));
+  return varying;
+}
+
+// "group_size=2 keep=0.8": the end of a key where it is clear.
+std::string by_its_keys(
+    const Setting& setting,
+    const std::vector<std::string>& varying) {
+  const auto tail = [](const std::string& key) {
+    return key.substr(key.rfind('.') + 1);
+  };
+  std::vector<std::string> parts;
+  for (const std::string& key : varying) {
+    const bool is_clear = tail(key) != "name" &&
+                          std::ranges::count(varying, tail(key), tail) == 1;
+    parts.push_back(
+        (is_clear ? tail(key) : key) + "=" +
+        setting.runs.front().value_of(key));
+  }
+  return join(parts, " ");
+}
+
+// Names that tell the settings apart: of the runs, else what differs in their
+// configurations, else their folders.
+void name_settings(
+    std::vector<Setting>& settings,
+    const std::vector<std::string>& varying) {
+  const auto rename_repeated = [&](const auto& name) {
+    std::map<std::string, int> count;
+    for (const Setting& setting : settings) {
+      ++count[setting.name];
+    }
+    for (Setting& setting : settings) {
+      if (setting.name.empty() || count[setting.name] > 1) {
+        setting.name = name(setting);
+      }
+    }
+  };
+  rename_repeated([](const Setting& s) { return common_stem(s); });
+  rename_repeated([&](const Setting& s) { return by_its_keys(s, varying); });
+  rename_repeated(
+      [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
+  rename_repeated([](const Setting& s) { return s.runs.front().folder; });
+}
+
+// A run, or why it could not be read.
+struct Reading {
+  std::optional<RunRecord> run;
+  std::optional<Error> error;
+};
+
+// By some threads: a file of a far disk lets one wait.
+std::vector<Reading> read_all(
+    const std::vector<std::string>& folders,
+    Spectra spectra) {
+  constexpr std::size_t kMostThreads = 8;
+  std::vector<Reading> readings(folders.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;  // a bug, or no memory left
+  const auto work = [&] {
+    try {
+      for (std::size_t i; (i = next++) < folders.size();) {
+        try {
+          readings[i].run = read_run(folders[i], spectra);
+        } catch (const Error& error) {
+          readings[i].error = error;
+        }
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t wanted = std::min({folders.size(), cores, kMostThreads});
+    for (std::size_t i = 1; i < wanted; ++i) {
+      threads.emplace_back(work);
+    }
+    work();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return readings;
+}
+
+std::string first_line(const std::string& message) {
+  const auto lines = split_text(message, '\n');
+  // Messages of configurations: each problem with its line and a caret below.
+  const auto others = std::ranges::count_if(lines, [](const std::string& line) {
+    return line.find(": error: ") != std::string::npos;
+  });
+  return lines.front() +
+         (others > 1 ? str(" (and ", others - 1, " more)") : "");
 }
 
 }  // namespace
+
+std::size_t Setting::finished() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      runs, [](const RunRecord& run) { return run.summary.has_value(); }));
+}
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -227,84 +194,66 @@ double median(std::vector<double> values) {
                                 : (values[half - 1] + values[half]) / 2;
 }
 
-RunRecord read_run(const std::string& folder, std::optional<double> target) {
-  RunRecord run;
-  run.folder = folder;
-  read_config_of(run);
-  read_metrics(run, target);
-  read_summary(run);
-  return run;
+const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
+  const auto there = std::ranges::find_if(
+      run.evaluations,
+      [&](const Evaluation& e) { return target && e.accuracy >= *target; });
+  return there == run.evaluations.end() ? nullptr : &*there;
 }
 
-std::vector<std::string> find_runs(const std::vector<std::string>& paths) {
-  std::vector<std::string> found;
-  std::set<std::string> known;
-  const auto is_run = [](const fs::path& path) {
-    return fs::exists(path / "config.yaml");
-  };
-  const auto add = [&](const fs::path& path) {
-    if (known.insert(fs::canonical(path).string()).second) {
-      found.push_back(path.string());
-    }
-  };
-  for (const std::string& path : paths) {
-    if (is_run(path)) {
-      add(path);
-      continue;
-    }
-    std::vector<fs::path> inside;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(path, error)) {
-      if (is_run(entry.path())) {
-        inside.push_back(entry.path());
-      }
-    }
-    ABT_CHECK(
-        !inside.empty(),
-        MissingInput,
-        path,
-        ": expected a run folder, with config.yaml and metrics.jsonl, or a "
-        "folder that holds some");
-    std::ranges::sort(inside);
-    std::ranges::for_each(inside, add);
-  }
-  return found;
-}
-
-std::vector<Setting> group_runs(std::vector<RunRecord> runs) {
-  std::map<std::string, std::vector<RunRecord>> same;
+Comparison group_runs(
+    std::vector<RunRecord> runs,
+    std::optional<double> target) {
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+  std::map<Keys, std::vector<RunRecord>> same;
   for (RunRecord& run : runs) {
-    same[run.setting].push_back(std::move(run));
+    same[run.keys].push_back(std::move(run));
   }
-  std::vector<Setting> settings;
-  for (auto& [setting, members] : same) {
-    if (!repeats_a_seed(members)) {
-      settings.push_back(make_setting(std::move(members)));
-      continue;
-    }
-    // The same runs in other surroundings: their names tell them apart.
+  Comparison comparison{target, {}, {}, {}};
+  std::vector<Setting>& settings = comparison.settings;
+  for (auto& [keys, members] : same) {
+    // Where a seed is repeated too, the runs had other surroundings: their
+    // names tell them apart.
+    const bool by_name = repeats_a_seed(members);
     std::map<std::string, std::vector<RunRecord>> named;
     for (RunRecord& run : members) {
-      named[stem(run)].push_back(std::move(run));
+      named[by_name ? stem(run) : ""].push_back(std::move(run));
     }
     for (auto& [name, repeats] : named) {
-      settings.push_back(make_setting(std::move(repeats)));
+      std::ranges::stable_sort(repeats, {}, &RunRecord::seed);
+      settings.push_back({"", std::move(repeats)});
     }
   }
-  std::ranges::sort(settings, [](const Setting& a, const Setting& b) {
-    return std::tuple(a.seconds, -accuracy(a), a.name) <
-           std::tuple(b.seconds, -accuracy(b), b.name);
+  comparison.varying = varying_keys(settings);
+  name_settings(settings, comparison.varying);
+  std::ranges::sort(settings, {}, [&](const Setting& s) {
+    return std::tuple(seconds_to(s, target), -accuracy(s), s.name);
   });
-  std::map<std::string, int> names;
-  for (const Setting& setting : settings) {
-    ++names[setting.name];
-  }
-  for (Setting& setting : settings) {
-    if (names[setting.name] > 1) {
-      setting.name = setting.runs.front().folder;
+  return comparison;
+}
+
+Comparison compare(
+    const std::vector<std::string>& paths,
+    std::optional<double> target,
+    Spectra spectra) {
+  FoundRuns found = find_runs(paths);
+  std::vector<RunRecord> runs;
+  std::vector<std::string> skipped = std::move(found.without);
+  ErrorKind kind = ErrorKind::MissingInput;
+  for (Reading& reading : read_all(found.folders, spectra)) {
+    if (reading.run) {
+      runs.push_back(std::move(*reading.run));
+    } else {
+      kind = skipped.empty() ? reading.error->kind() : kind;
+      skipped.push_back(first_line(reading.error->what()));
     }
   }
-  return settings;
+  if (runs.empty()) {
+    throw LocatedError(kind, join(skipped, "\n"));
+  }
+  Comparison comparison = group_runs(std::move(runs), target);
+  comparison.skipped = std::move(skipped);
+  return comparison;
 }
 
 }  // namespace abtrain::sweep

@@ -68,6 +68,43 @@ TEST(Files, MissingAndUnreadableInputsDiffer) {
   EXPECT_NE(is_folder.second.find("Is a directory"), std::string::npos);
 }
 
+TEST(Files, InputsAreReadAtAnyPlace) {
+  const TempFolder folder;
+  const InputFile file(folder.add("a", std::string("01\0abc", 6)));
+  EXPECT_EQ(file.size(), 6u);
+  std::string part(3, '?');
+  file.read(2, part.data(), 3);
+  EXPECT_EQ(part, std::string("\0ab", 3));
+  file.read(6, part.data(), 0);
+  const auto early = error_of([&] { file.read(4, part.data(), 3); });
+  EXPECT_EQ(early.first, 74);
+  EXPECT_NE(early.second.find("shorter"), std::string::npos);
+  EXPECT_EQ(InputFile(folder.add("empty", "")).size(), 0u);
+  EXPECT_EQ(error_of([&] { InputFile(folder.file("no")); }).first, 66);
+  const auto is_folder = error_of([&] { InputFile(folder.path()); });
+  EXPECT_EQ(is_folder.first, 65);
+  EXPECT_NE(is_folder.second.find("found a folder"), std::string::npos);
+  EXPECT_EQ(error_of([&] { InputFile("/dev/null"); }).first, 65);
+}
+
+TEST(Files, SpoolsHaveNoNameAndGiveBackWhatTheyTook) {
+  const TempFolder folder;
+  SpoolFile spool(folder.file("out"));
+  EXPECT_EQ(files_in(folder.path()), 0u);
+  std::string all;
+  spool.copy_to([&](std::string_view piece) { all += piece; });
+  EXPECT_EQ(all, "");
+  const std::string large((1 << 20) + 7, 'x');
+  spool.write("a");
+  spool.write(large);
+  EXPECT_EQ(spool.size(), large.size() + 1);
+  spool.copy_to([&](std::string_view piece) { all += piece; });
+  EXPECT_EQ(all, "a" + large);
+  const auto error = error_of([&] { SpoolFile(folder.file("x/y")); });
+  EXPECT_EQ(error.first, 74);
+  EXPECT_NE(error.second.find("x/y'"), std::string::npos);
+}
+
 TEST(Files, AtomicWriteReplacesAndLeavesNothingBeside) {
   const TempFolder folder;
   const std::string path = folder.add("a", "old");

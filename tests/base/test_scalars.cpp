@@ -73,6 +73,25 @@ TEST(Scalars, Numbers) {
   }
 }
 
+TEST(Scalars, Bytes) {
+  const auto read = [](const std::string& text) {
+    std::uint64_t bytes = 0;
+    std::string why;
+    return parse_bytes(text, bytes, why) ? bytes : 0;
+  };
+  EXPECT_EQ(read("1"), 1u);
+  EXPECT_EQ(read("20MB"), 20'000'000u);
+  EXPECT_EQ(read("20 mb"), 20'000'000u);
+  EXPECT_EQ(read("1.5 GiB"), 1'610'612'736u);
+  EXPECT_EQ(read("3KiB"), 3072u);
+  EXPECT_EQ(read("2kB"), 2000u);
+  EXPECT_EQ(read("7B"), 7u);
+  for (const char* wrong :
+       {"", "MB", "0", "0.5", "-1MB", "1TB", "1 M", "1e30", "nan", "1,5MB"}) {
+    EXPECT_EQ(read(wrong), 0u) << wrong;
+  }
+}
+
 TEST(Scalars, Durations) {
   const auto read = [](const std::string& text) {
     Duration value;

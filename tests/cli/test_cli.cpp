@@ -18,7 +18,8 @@ TEST(Cli, VersionGoesToStandardOutput) {
 TEST(Cli, HelpListsEveryCommand) {
   const Outcome outcome = run("--help", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* verb : {"train", "plan", "evaluate", "report", "doctor"}) {
+  for (const char* verb :
+       {"train", "plan", "evaluate", "sweep", "report", "export", "decompose", "doctor"}) {
     EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " "))
         << verb;
   }

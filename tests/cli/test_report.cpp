@@ -1,6 +1,7 @@
 // abtrain report on run folders made by hand.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -20,13 +21,57 @@ TEST(CliReport, PrintsATableOrJson) {
   const Outcome table = run("report " + runs + " --target 0.5", Stream::Out);
   ASSERT_EQ(table.exit_code, 0);
   EXPECT_LT(table.text.find("fast"), table.text.find("slow")) << table.text;
-  EXPECT_TRUE(contains(table.text, "to 50.00 %")) << table.text;
-  const Outcome json =
-      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out);
+  EXPECT_TRUE(contains(table.text, "s to 50 %")) << table.text;
+  EXPECT_FALSE(contains(table.text, "\033")) << table.text;
+  const Outcome json = run(
+      "report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
   ASSERT_EQ(json.exit_code, 0);
   const auto parsed = nlohmann::json::parse(json.text);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
-  EXPECT_EQ(parsed["settings"][1]["to_target"]["seconds"], 2.0);
+  EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
+}
+
+TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
+  const TempFolder folder;
+  const std::string place = add_run(folder, {.name = "a"});
+  const auto written = [&](const std::string& name, const std::string& more) {
+    const Outcome outcome =
+        run("report '" + place + "' -o '" + folder / name + "' " + more,
+            Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.text, "");
+    std::ifstream file(folder / name);
+    std::string line;
+    std::getline(file, line);
+    return line;
+  };
+  EXPECT_TRUE(contains(written("r.md", ""), "| run |"));
+  EXPECT_TRUE(contains(written("r.csv", ""), "name,runs,"));
+  EXPECT_EQ(written("r.json", ""), "{");
+  EXPECT_TRUE(contains(written("r.txt", ""), "run  seeds  accuracy, %"));
+  EXPECT_TRUE(contains(written("r.txt", "--format csv"), "name,runs,"));
+  EXPECT_EQ(
+      written("r.csv", "--columns bytes"),
+      "name,runs,finished,bytes,bytes_sd\r");
+}
+
+TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a"});
+  add_run(folder, {.name = "b", .finished = false});
+  add_run(folder, {.name = "c"});
+  folder.add("c/summary.json", "{\n");
+  const std::string arguments = "report '" + folder.path() + "'";
+  const Outcome outcome = run(arguments, Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(
+      outcome.text,
+      folder / "c/summary.json" +
+          ":2: error: expected a JSON object, this is damaged or cut off; "
+          "skipped\n" +
+          folder / "b" +
+          ": no summary.json: it goes on still, or was stopped\n");
+  EXPECT_TRUE(contains(run(arguments, Stream::Out).text, "0 of 1"));
 }
 
 struct BadReport {
@@ -61,6 +106,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadReport{"Nothing", "", "", 2, "run is required"},
         BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
+        BadReport{"NotThere", "'@' '@/b'", "", 66, "it is not there"},
+        BadReport{"OldFlag", "'@' --json", "", 2, "--json"},
+        BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
+        BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
+        BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
         BadReport{"Percent", "'@' --target 86", "", 2, "--target"},
         BadReport{"Damage", "'@'", "{}\n{\n", 65, "a/metrics.jsonl:1: error"},
         BadReport{

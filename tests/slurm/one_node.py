@@ -51,6 +51,7 @@ PreemptMode=REQUEUE
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 KillWait={kill_wait}
+MinJobAge=3600
 OverTimeLimit=0
 PlugStackConfig={folder}/plugstack.conf
 ReturnToService=2

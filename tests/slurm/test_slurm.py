@@ -1,4 +1,4 @@
-"""slurm/*.sbatch, unedited, on a real Slurm of one node:
+"""The batch files, unedited, on a real Slurm of one node:
     python3 tests/slurm/test_slurm.py PROGRAM [unittest's arguments]
 Jobs are signalled, killed, preempted and cancelled; what they train in the end
 must be what a run without all that trains, to the byte. Ends with 77 where no
@@ -7,16 +7,10 @@ Slurm can be started.
 
 import json
 import os
-import pathlib
-import re
 import signal
-import sys
-import unittest
 
-from one_node import OneNodeSlurm, enter_own_processes, missing
+from batch_jobs import ROOT, BatchJobs, main
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ""
 STEPS = 2000
 
 CONFIG = f"""
@@ -37,58 +31,34 @@ checkpoint: {{every: 100 steps, keep: 2}}
 evaluate: {{every: 1 epoch}}
 """
 
-SWEEP = """# Two runs.
-
-method.group_size=1 'method.rank={rule: ratio, ratio: 8}'   # the first
-# Not this one: method.name=ddp
-\tmethod.group_size=1 method.rank.ratio=3
+SWEEP = """
+base: small.yaml
+set: {workers: 2, method.group_size: 1}
+grid:
+  method.rank: [{rule: ratio, ratio: 8}, {rule: ratio, ratio: 3}]
 """
 FIRST = ["--set", "method.group_size=1",
          "--set", "method.rank={rule: ratio, ratio: 8}"]
 TWO_TASKS = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
 
 
-class BatchFiles(unittest.TestCase):
+class BatchFiles(BatchJobs):
     @classmethod
     def setUpClass(cls):
-        cls.slurm = OneNodeSlurm()
-        cls.enterClassContext(cls.slurm)
-        cls.folder = cls.slurm.folder / "work"
-        cls.folder.mkdir()
+        super().setUpClass()
         (cls.folder / "small.yaml").write_text(CONFIG)
-        (cls.folder / "sweep.txt").write_text(SWEEP)
-        cls.slurm.env["ABTRAIN"] = str(pathlib.Path(PROGRAM).resolve())
+        (cls.folder / "sweep.yaml").write_text(SWEEP)
+        cls.sweep("sweep.yaml", "--emit-slurm", "sweep.sh")
         # The run without interruptions, for all tests.
         cls.reference = cls.train("reference")
         cls.wait_state(cls.reference, "COMPLETED")
 
     @classmethod
-    def tearDownClass(cls):
-        for log in sorted(cls.folder.glob("*.out")):
-            print(f"---- {log.name}", log.read_text(), sep="\n", file=sys.stderr)
-
-    @classmethod
-    def submit(cls, *arguments):
-        return cls.slurm.run(
-            "sbatch", "--parsable", *TWO_TASKS, *arguments,
-            cwd=cls.folder).stdout.strip()
-
-    @classmethod
     def train(cls, name, *options):
-        """Submits the run of the sweep's first line under a name."""
-        return cls.submit(*options, ROOT / "slurm/train.sbatch", "small.yaml",
-                          "--name", name, *FIRST)
-
-    @classmethod
-    def wait_state(cls, job, state, seconds=180):
-        """Waits for a job's end, and for the state that is wanted."""
-        def ended():
-            found = cls.slurm.job(job).get("JobState", "")
-            return found not in ("PENDING", "CONFIGURING", "RUNNING",
-                                 "COMPLETING", "REQUEUED") and found
-        found = cls.slurm.wait_for(ended, seconds, f"the end of job {job}")
-        if found != state:
-            raise AssertionError(f"job {job} is {found}, not {state}")
+        """Submits the run of the sweep's first point under a name."""
+        return cls.submit(
+            *TWO_TASKS, *options, ROOT / "slurm/train.sbatch", "small.yaml",
+            "--name", name, *FIRST)
 
     def wait_steps(self, job, name, steps=30):
         """Waits until a run has logged so many steps; fails if it has ended."""
@@ -111,11 +81,6 @@ class BatchFiles(unittest.TestCase):
         text = path.read_text() if path.exists() else ""
         events = [json.loads(x) for x in text.split("\n")[:-1]]
         return [e["step"] for e in events if e["event"] == "step"]
-
-    def log(self, job):
-        """What a job printed."""
-        return "".join(p.read_text()
-                       for p in self.folder.glob(f"*-{job}.out"))
 
     def content(self, name, file="model.safetensors"):
         return (self.folder / "runs" / name / file).read_bytes()
@@ -144,34 +109,37 @@ class BatchFiles(unittest.TestCase):
         os.kill(pids[0], signal.SIGKILL)
 
     def test_a_signalled_array_task_is_requeued_and_ends_the_same(self):
-        job = self.submit("--array=1-2", ROOT / "slurm/sweep.sbatch",
-                          "small.yaml", "sweep.txt")
-        first, second = f"{job}_1", f"{job}_2"
-        self.wait_steps(first, "small_1")
+        names = [row[2].removeprefix("runs/")
+                 for row in self.points("sweep.yaml")]
+        job = self.submit("sweep.sh")
+        first, second = f"{job}_0", f"{job}_1"
+        self.wait_steps(first, names[0])
         self.slurm.run("scancel", "--signal=USR1", first)
         self.wait_job(first, Restarts="1", JobState="PENDING")
         self.assertIn(f"job {first}: exit code 75", self.log(first))
-        stopped_at = self.steps("small_1")[-1]
+        stopped_at = self.steps(names[0])[-1]
         self.assertLess(stopped_at, STEPS)
-        self.assertFalse((self.folder / "runs/small_1/summary.json").exists())
+        self.assertEqual(self.points("sweep.yaml")[0][3], "started")
 
         self.wait_state(first, "COMPLETED")
         self.wait_state(second, "COMPLETED")
         self.assertEqual(self.slurm.job(first)["Restarts"], "1")
         self.assertEqual(self.slurm.job(second)["Restarts"], "0")
         self.assertIn(f"job {first}, start 2", self.log(first))
-        self.check_same_as_reference("small_1")
-        self.check_finished("small_2")
-        self.assertNotEqual(self.content("small_2"), self.content("small_1"))
+        self.check_same_as_reference(names[0])
+        self.check_finished(names[1])
+        self.assertNotEqual(self.content(names[1]), self.content(names[0]))
+        self.assertEqual([row[3] for row in self.points("sweep.yaml")],
+                         ["finished"] * 2)
 
         # Submitted once more, there is nothing left to do.
-        model = self.folder / "runs/small_1/model.safetensors"
+        model = self.folder / "runs" / names[0] / "model.safetensors"
         written = model.stat().st_mtime_ns
-        again = self.submit("--array=1", ROOT / "slurm/sweep.sbatch",
-                            "small.yaml", "sweep.txt")
-        self.wait_state(f"{again}_1", "COMPLETED", 60)
+        again = self.submit("--array=0", "sweep.sh")
+        self.wait_state(f"{again}_0", "COMPLETED", 60)
         self.assertEqual(model.stat().st_mtime_ns, written)
-        self.check_same_as_reference("small_1")
+        self.assertIn("this run has finished", self.log(f"{again}_0"))
+        self.check_same_as_reference(names[0])
 
     def test_a_killed_worker_is_restarted_within_the_job(self):
         job = self.train("killed")
@@ -218,40 +186,20 @@ class BatchFiles(unittest.TestCase):
         self.check_same_as_reference("cancelled")
 
     def test_what_cannot_be_started_says_why(self):
-        sweep = ROOT / "slurm/sweep.sbatch"
-        (self.folder / "bad.txt").write_text("train.steps\n'open\n")
-        for arguments, code, says in (
-                (["--array=3", sweep, "small.yaml", "sweep.txt"], 2,
-                 "array task 3: 'sweep.txt' has 2 lines"),
-                (["--array=0", sweep, "small.yaml", "sweep.txt"], 2,
-                 "array task 0"),
-                (["--array=1", sweep, "small.yaml", "none.txt"], 66, "none.txt"),
-                (["--array=1", sweep, "small.yaml", "bad.txt"], 2,
-                 "'train.steps' is not KEY=VALUE"),
-                (["--array=2", sweep, "small.yaml", "bad.txt"], 2,
-                 "a quote is not closed"),
-                ([sweep, "small.yaml", "sweep.txt"], 2, "no array task"),
-                ([ROOT / "slurm/train.sbatch"], 2, "no configuration"),
-                ([ROOT / "slurm/train.sbatch", "none.yaml"], 66, "none.yaml")):
-            job = self.submit("--output=refused-%j.out", *arguments)
-            self.wait_state(job, "FAILED", 60)
-            # A single array task carries the number of its array.
-            self.assertEqual(
-                self.slurm.job(job)["ExitCode"], f"{code}:0", arguments)
-            self.assertIn(says, self.log(job))
-            self.assertFalse(re.search(r"restart \d", self.log(job)))
-
-
-def main():
-    global PROGRAM
-    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
-        sys.exit("wanted: test_slurm.py PROGRAM")
-    if missing():
-        print("skipped: " + missing())
-        sys.exit(77)
-    enter_own_processes()
-    PROGRAM = sys.argv.pop(1)
-    unittest.main(verbosity=2)
+        train = ROOT / "slurm/train.sbatch"
+        script = (self.folder / "sweep.sh").read_text()
+        (self.folder / "no_array.sh").write_text(
+            script.replace("#SBATCH --array=0-1\n", ""))
+        for says, code, arguments in (
+                ("expected 0 to 1, as the sweep has 2 points; got 2", 2,
+                 ["--array=2", "sweep.sh"]),
+                ("no array task", 2, ["no_array.sh"]),
+                ("has 2 workers, but the launcher has started 3", 78,
+                 ["--array=0", "--ntasks=3", "sweep.sh"]),
+                ("no configuration", 2, [*TWO_TASKS, train]),
+                ("none.yaml", 66, [*TWO_TASKS, train, "none.yaml"])):
+            with self.subTest(says):
+                self.check_refused(says, code, *arguments)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "run_folders.h"
+#include "sweep/columns.h"
 
 namespace abtrain::sweep {
 namespace {
@@ -14,26 +15,11 @@ namespace {
 using testing::add_run;
 using testing::RunFolder;
 
-std::vector<Setting> settings_in(
-    const std::string& path,
-    std::optional<double> target) {
-  std::vector<RunRecord> runs;
-  for (const std::string& folder : find_runs({path})) {
-    runs.push_back(read_run(folder, target));
-  }
-  return group_runs(std::move(runs));
-}
-
-std::string
-error_of(const std::string& folder, ErrorKind kind, double target = 0.5) {
-  try {
-    read_run(folder, target);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind);
-    return error.what();
-  }
-  ADD_FAILURE() << folder << " was read";
-  return "";
+Figure figure_of(
+    const Setting& setting,
+    const std::string& key,
+    std::optional<double> target = {}) {
+  return choose_columns(key, target).front().figure(setting);
 }
 
 TEST(Compare, TheMedianCountsAMissAsInfinite) {
@@ -43,27 +29,6 @@ TEST(Compare, TheMedianCountsAMissAsInfinite) {
   EXPECT_EQ(median({never, 1, 2}), 2);
   EXPECT_EQ(median({never, never, 2}), never);
   EXPECT_EQ(median({never, 2}), never);
-}
-
-TEST(Compare, ARunIsReadWithItsFirstArrival) {
-  const TempFolder folder;
-  const std::string place = add_run(
-      folder, {.name = "a", .seed = 3, .accuracies = {0.5, 0.85, 0.7, 0.9}});
-  const RunRecord run = read_run(place, 0.85);
-  EXPECT_EQ(run.name, "a");
-  EXPECT_EQ(run.seed, 3U);
-  ASSERT_TRUE(run.arrival);
-  EXPECT_DOUBLE_EQ(run.arrival->seconds, 2);
-  EXPECT_EQ(run.arrival->step, 20);
-  EXPECT_EQ(run.arrival->bytes, 20000);
-  EXPECT_TRUE(run.finished);
-  EXPECT_DOUBLE_EQ(run.ms_per_step, 100);
-  EXPECT_DOUBLE_EQ(run.communicating, 0.2);
-  EXPECT_DOUBLE_EQ(run.sent_bits, 8 * 1000 / 500.0);
-  EXPECT_FALSE(run.encode_ms);
-  EXPECT_FALSE(run.vnmse);
-  EXPECT_FALSE(read_run(place, 0.91).arrival);
-  EXPECT_FALSE(read_run(place, {}).arrival);
 }
 
 TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
@@ -79,35 +44,33 @@ TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
          .encode_seconds = 0.1 * seed});
   }
   add_run(folder, {.name = "other", .seed = 1});
-  const auto settings = settings_in(folder.path(), 0.7);
-  ASSERT_EQ(settings.size(), 2U);
-  const Setting& thc = settings[0];
+  const Comparison both = compare({folder.path()}, 0.7);
+  ASSERT_EQ(both.settings.size(), 2U);
+  EXPECT_EQ(both.varying, std::vector<std::string>{"reducer.name"});
+  EXPECT_TRUE(both.skipped.empty());
+  const Setting& thc = both.settings[0];
   EXPECT_EQ(thc.name, "thc");
+  EXPECT_EQ(both.settings[1].name, "other");
   ASSERT_EQ(thc.runs.size(), 3U);
+  EXPECT_EQ(thc.finished(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(thc.runs[i].seed, i + 1);
   }
-  EXPECT_EQ(thc.arrived, 3U);
-  EXPECT_DOUBLE_EQ(thc.seconds, 1);  // of 2, 1 and 1
-  EXPECT_EQ(settings[1].name, "other");
-  EXPECT_DOUBLE_EQ(settings[1].seconds, 2);
-
-  const nlohmann::ordered_json json = comparison_json(settings, 0.7);
-  EXPECT_EQ(json["target"], 0.7);
-  const auto& row = json["settings"][0];
-  EXPECT_EQ(row["seeds"], (std::vector<int>{1, 2, 3}));
-  EXPECT_DOUBLE_EQ(row["accuracy"]["low"], 0.81);
-  EXPECT_DOUBLE_EQ(row["accuracy"]["median"], 0.82);
-  EXPECT_DOUBLE_EQ(row["accuracy"]["high"], 0.83);
-  EXPECT_EQ(row["to_target"]["reached_by"], 3);
-  EXPECT_DOUBLE_EQ(row["to_target"]["bytes"], 10000);
+  const Figure accuracy = figure_of(thc, "accuracy");
+  EXPECT_DOUBLE_EQ(*accuracy.value, 0.82);
+  EXPECT_NEAR(*accuracy.spread, 0.01, 1e-12);  // of 0.81, 0.82 and 0.83
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "seconds_to_target", 0.7).value, 1);
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "bytes_to_target", 0.7).value, 10000);
   // 0.2 s and half of it again, in 2 s of 20 steps.
-  EXPECT_DOUBLE_EQ(row["encode_ms"], 10);
-  EXPECT_DOUBLE_EQ(row["coding_share"], 0.15);
-  EXPECT_TRUE(json["settings"][1]["coding_share"].is_null());
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "encode_ms").value, 10);
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "coding_share").value, 0.15);
+  const Setting& other = both.settings[1];
+  EXPECT_DOUBLE_EQ(*figure_of(other, "seconds_to_target", 0.7).value, 2);
+  EXPECT_FALSE(figure_of(other, "coding_share").value);
+  EXPECT_FALSE(figure_of(other, "accuracy").spread);  // of one run
 }
 
-TEST(Compare, LosersAndMissesAreShown) {
+TEST(Compare, LosersAndMissesAreCounted) {
   const TempFolder folder;
   for (const int seed : {1, 2, 3}) {
     const std::string end = "_" + std::to_string(seed);
@@ -126,25 +89,51 @@ TEST(Compare, LosersAndMissesAreShown) {
          .accuracy = 0.3,
          .finished = seed != 3});
   }
-  const auto settings = settings_in(folder.path(), 0.8);
-  ASSERT_EQ(settings.size(), 2U);
-  EXPECT_EQ(settings[0].name, "good");
-  EXPECT_DOUBLE_EQ(settings[0].seconds, 2);
-  EXPECT_TRUE(std::isinf(settings[1].seconds));
-  const std::string table = comparison_table(settings, 0.8);
-  EXPECT_NE(table.find("to 80.00 %"), std::string::npos) << table;
-  EXPECT_NE(table.find(" 2.0 s (2 of 3) "), std::string::npos) << table;
-  EXPECT_NE(table.find(" not reached (1 of 3) "), std::string::npos) << table;
-  EXPECT_NE(
-      table.find(folder.file("bad_3") + ": no summary.json"), std::string::npos)
-      << table;
-  EXPECT_NE(table.find("bad   2 of 3 "), std::string::npos) << table;
-  EXPECT_TRUE(
-      comparison_json(settings, 0.8)["settings"][1]["to_target"]["seconds"]
-          .is_null());
+  const Comparison both = compare({folder.path()}, 0.8);
+  ASSERT_EQ(both.settings.size(), 2U);
+  const Setting& good = both.settings[0];
+  const Setting& bad = both.settings[1];
+  EXPECT_EQ(good.name, "good");
+  const Figure arrived = figure_of(good, "seconds_to_target", 0.8);
+  EXPECT_DOUBLE_EQ(*arrived.value, 2);
+  EXPECT_FALSE(arrived.spread);  // one time is infinite
+  EXPECT_EQ(arrived.note, "2 of 3");
+  const Figure missed = figure_of(bad, "seconds_to_target", 0.8);
+  EXPECT_TRUE(std::isinf(*missed.value));
+  EXPECT_EQ(missed.note, "1 of 3");
+  EXPECT_EQ(bad.finished(), 2U);
+  EXPECT_EQ(seeds_text(bad), "2 of 3");
+  EXPECT_DOUBLE_EQ(*figure_of(bad, "accuracy").value, 0.3);
   // Without a target the accuracy decides.
-  EXPECT_EQ(settings_in(folder.path(), {})[0].name, "good");
-  EXPECT_EQ(comparison_table(settings, {}).find("reached"), std::string::npos);
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "good");
+}
+
+TEST(Compare, TheBestOfAColumnIsMarked) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a", .reducer = "topk", .accuracy = 0.7});
+  add_run(folder, {.name = "b", .reducer = "thc", .accuracy = 0.9});
+  add_run(folder, {.name = "c", .reducer = "onebit", .accuracy = 0.9});
+  add_run(
+      folder,
+      {.name = "d",
+       .reducer = "twobit",
+       .accuracies = {0.1},
+       .finished = false});
+  const Comparison all = compare({folder.path()}, 0.85);
+  ASSERT_EQ(all.settings.size(), 4U);
+  const auto best = [&](const std::string& key) {
+    std::string names;
+    const Column column = choose_columns(key, 0.85).front();
+    const auto cells = figures(column, all.settings);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      names += cells[i].is_best ? all.settings[i].name : "";
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  EXPECT_EQ(best("accuracy"), "bc");
+  EXPECT_EQ(best("seconds_to_target"), "abc");  // d has never arrived
+  EXPECT_EQ(best("ms_per_step"), "");           // all are equal
 }
 
 TEST(Compare, RepeatsOfASeedAreToldApartByTheirNames) {
@@ -158,80 +147,86 @@ TEST(Compare, RepeatsOfASeedAreToldApartByTheirNames) {
            .accuracies = {place == "fast" ? 0.8 : 0.5, 0.8}});
     }
   }
-  const auto settings = settings_in(folder.path(), 0.8);
+  const auto settings = compare({folder.path()}, 0.8).settings;
   ASSERT_EQ(settings.size(), 2U);
   EXPECT_EQ(settings[0].name, "fast");
   EXPECT_EQ(settings[1].name, "slow");
   EXPECT_EQ(settings[1].runs.size(), 2U);
 }
 
-TEST(Compare, EvaluationsOfTheEstimateAreAveraged) {
+TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
   const TempFolder folder;
-  const std::string place = add_run(folder, {.name = "a"});
-  folder.add(
-      "a/metrics.jsonl",
-      R"({"event": "compression", "step": 1, "seconds": 1, "vnmse": 0.25}
-{"event": "compression", "step": 2, "seconds": 1, "vnmse": 0.5}
-{"event": "compression", "step": 3, "sec)");
-  EXPECT_DOUBLE_EQ(*read_run(place, 0.5).vnmse, 0.375);
-  const auto settings = settings_in(place, {});
-  const std::string table = comparison_table(settings, {});
-  EXPECT_NE(table.find("  vNMSE\n"), std::string::npos) << table;
-  EXPECT_NE(table.find("  0.375\n"), std::string::npos) << table;
-  EXPECT_DOUBLE_EQ(
-      comparison_json(settings, {})["settings"][0]["vnmse"], 0.375);
+  // As a sweep writes them: names say the seed.
+  add_run(folder, {.name = "x,seed=1", .seed = 1});
+  add_run(folder, {.name = "x,seed=2", .seed = 2});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x");
+  add_run(folder, {.name = "y_3", .seed = 3});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x, ...");
+  add_run(folder, {.name = "x_3", .seed = 3, .reducer = "thc"});
+  const auto settings = compare({folder.path()}, {}).settings;
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].name, "reducer.name=plain");
+  EXPECT_EQ(settings[1].name, "x");
 }
 
-TEST(Compare, DamageIsNamedWithFileAndLine) {
+TEST(Compare, WhatCannotBeReadIsNamedAndSkipped) {
   const TempFolder folder;
-  const std::string place = add_run(folder, {.name = "a"});
-  const std::string metrics = place + "/metrics.jsonl";
-  const std::string summary = place + "/summary.json";
-
-  folder.add("a/metrics.jsonl", "{\"event\": \"step\"}\n{\"event\": \"st\n");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
-      metrics +
-          ":2: error: expected a JSON object, this is damaged or cut off");
-  folder.add("a/metrics.jsonl", "{\"event\": \"step\"}\n\n");
-  EXPECT_NE(
-      error_of(place, ErrorKind::DamagedData).find(metrics + ":2: "),
-      std::string::npos);
-  folder.add("a/metrics.jsonl", "[3]\n");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
-      metrics + ":1: error: expected a JSON object");
-  folder.add(
-      "a/metrics.jsonl", "{\"event\": \"evaluate\", \"accuracy\": \"high\"}\n");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
-      metrics + ":1: error: accuracy: expected a number, got \"high\"");
-
-  folder.add("a/metrics.jsonl", "");
-  folder.add("a/summary.json", "{\n\"accuracy\": 0.5,\n\"steps\": }");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
-      summary +
-          ":3: error: expected a JSON object, this is damaged or cut off");
-  folder.add("a/summary.json", "{\"steps\": 3}");
-  EXPECT_EQ(
-      error_of(place, ErrorKind::DamagedData),
-      summary + ":1: error: seconds.train: expected a number, got nothing");
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    add_run(folder, {.name = name});
+  }
+  folder.add("b/metrics.jsonl", "{\"event\": \"st\n");
+  folder.add("c/config.yaml", "workers: 4\nmethd: {name: ddp}\nsed: 3\n");
+  folder.add("d/summary.json", "");
+  std::filesystem::remove(folder / "e/config.yaml");
+  std::filesystem::create_directory(folder / "f");
+  folder.add("log.txt", "");
+  const Comparison some = compare({folder.path(), folder / "log.txt"}, {});
+  ASSERT_EQ(some.settings.size(), 1U);
+  EXPECT_EQ(some.settings[0].name, "a");
+  ASSERT_EQ(some.skipped.size(), 6U);
+  const auto begins = [&](std::size_t i, const std::string& text) {
+    EXPECT_EQ(some.skipped[i].find(folder.path() + text), 0U)
+        << some.skipped[i];
+    EXPECT_EQ(some.skipped[i].find('\n'), std::string::npos);
+  };
+  begins(0, "/log.txt: expected a run folder");
+  begins(1, "/b/metrics.jsonl:1: error: ");
+  begins(2, "/c/config.yaml:2:1: error: methd: ");
+  EXPECT_NE(some.skipped[2].find("(and 1 more)"), std::string::npos);
+  begins(3, "/d/summary.json:1: error: ");
+  begins(4, "/e: it has no config.yaml");
+  begins(5, "/f: it has no config.yaml");
 }
 
-TEST(Compare, WhatIsMissingIsNamed) {
+TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
   const TempFolder folder;
-  const std::string place = add_run(folder, {.name = "a"});
-  EXPECT_THROW(find_runs({folder.file("nothing")}), Error);
-  EXPECT_EQ(
-      find_runs({place, folder.path()}), (std::vector<std::string>{place}));
-  std::filesystem::remove(place + "/metrics.jsonl");
-  EXPECT_NE(
-      error_of(place, ErrorKind::MissingInput).find("metrics.jsonl"),
-      std::string::npos);
-  std::filesystem::remove(place + "/config.yaml");
-  EXPECT_NE(
-      error_of(place, ErrorKind::MissingInput).find(place), std::string::npos);
+  add_run(folder, {.name = "a"});
+  folder.add("a/metrics.jsonl", "{}\n");
+  std::filesystem::create_directory(folder / "b");
+  const auto kind_of = [](const std::string& path) {
+    try {
+      compare({path}, {});
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::Usage;
+  };
+  EXPECT_EQ(kind_of(folder.path()), ErrorKind::DamagedData);
+  EXPECT_EQ(kind_of(folder / "b"), ErrorKind::MissingInput);
+  EXPECT_EQ(kind_of(folder / "nothing"), ErrorKind::MissingInput);
+}
+
+TEST(Compare, ColumnsAreChosenByName) {
+  EXPECT_EQ(choose_columns("default", {}).size(), 5U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 7U);
+  const auto two = choose_columns("vnmse, bytes", {});
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].key, "vnmse");
+  EXPECT_EQ(two[1].key, "bytes");
+  EXPECT_THROW(choose_columns("byte", {}), Error);
+  EXPECT_THROW(choose_columns("", {}), Error);
+  EXPECT_THROW(choose_columns("steps_to_target", {}), Error);
+  EXPECT_EQ(choose_columns("steps_to_target", 0.5)[0].title, "steps to 50 %");
 }
 
 }  // namespace

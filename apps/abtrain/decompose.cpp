@@ -1,0 +1,215 @@
+// abtrain decompose: weights of any PyTorch model, cut to low rank.
+#include <ATen/Parallel.h>
+#include <CLI/CLI.hpp>
+#include <array>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/options_apply.h"
+#include "base/scalars.h"
+#include "configuration.h"
+#include "device/memory.h"
+#include "run/decompose_file.h"
+#include "run/setup.h"
+
+namespace abtrain::app {
+
+namespace {
+
+struct DecomposeArgs {
+  run::DecomposeOptions options;
+  // Of the rule's table (linalg::fields_of): what was given, by key.
+  std::map<std::string, std::string> rule;
+  std::string budget;
+  std::string format = "table";
+  bool dry_run = false;
+};
+
+struct RuleKey {
+  const char* rule;
+  const char* key;
+};
+constexpr std::array<RuleKey, 6> kKeys = {
+    {{"sigma", "cut"},
+     {"energy", "keep"},
+     {"fixed", "rank"},
+     {"fraction", "fraction"},
+     {"ratio", "ratio"},
+     {"budget", "ratio"}}};
+
+// --keep alone means --rule energy.
+void find_rule(DecomposeArgs& args) {
+  std::string& rule = args.rule["rule"];
+  if (!args.budget.empty()) {
+    ABT_CHECK(
+        rule.empty() || rule == "budget",
+        Usage,
+        "--budget belongs to --rule budget, not to --rule ",
+        rule);
+    rule = "budget";
+  }
+  for (const RuleKey& k : kKeys) {
+    if (rule.empty() && !args.rule[k.key].empty()) {
+      ABT_CHECK(
+          k.key != std::string("ratio"),
+          Usage,
+          "--ratio: of each matrix (--rule ratio) or of the whole file (--rule "
+          "budget)?");
+      rule = k.rule;
+    }
+  }
+}
+
+void read_rule(DecomposeArgs& args) {
+  find_rule(args);
+  Value section;
+  section.kind = Value::Kind::Section;
+  for (const auto& [key, text] : args.rule) {
+    if (!text.empty()) {
+      const Place place{"--" + key, 0, 0, ""};
+      Value value;
+      value.kind = Value::Kind::Scalar;
+      value.text = text;
+      value.place = place;
+      section.entries.push_back({key, place, value});
+    }
+  }
+  Reading reading;
+  apply(linalg::fields_of(args.options.rule), section, reading);
+  if (!reading.problems.empty()) {
+    throw LocatedError(ErrorKind::Usage, to_text(reading.problems));
+  }
+  for (const RuleKey& k : kKeys) {
+    for (const auto& [key, text] : args.rule) {
+      ABT_CHECK(
+          args.rule["rule"] != k.rule || text.empty() || key == "rule" ||
+              key == k.key,
+          Usage,
+          "--",
+          key,
+          " is not of --rule ",
+          k.rule,
+          ", which reads --",
+          k.key);
+    }
+  }
+  if (!args.budget.empty()) {
+    std::string why;
+    ABT_CHECK(
+        parse_bytes(args.budget, args.options.budget_bytes, why),
+        Usage,
+        "--budget: expected a size, as 20MB; got '",
+        args.budget,
+        "'",
+        why.empty() ? "" : ": " + why);
+    ABT_CHECK(
+        args.rule["ratio"].empty(),
+        Usage,
+        "--budget and --ratio say the same in two ways: give one");
+  }
+}
+
+int run_decompose(DecomposeArgs& args) {
+  read_rule(args);
+  ABT_CHECK(
+      args.dry_run || !args.options.output.empty(),
+      Usage,
+      "-o FILE is required (or --dry-run, which only reports)");
+  if (args.dry_run) {
+    args.options.output.clear();
+  }
+  device::return_freed_memory();
+  at::set_num_threads(run::threads_per_worker({}, 1));
+  Log log;
+  const run::DecomposeReport report = run::decompose_file(args.options, log);
+  std::cout << (args.format == "json"
+                    ? run::decompose_json(report).dump(2) + "\n"
+                    : args.format == "csv" ? run::decompose_csv(report)
+                                           : run::decompose_table(report))
+            << std::flush;
+  return 0;
+}
+
+void add_rule_options(CLI::App& command, DecomposeArgs& args) {
+  linalg::RankRule defaults;
+  const Fields fields = linalg::fields_of(defaults);
+  for (const Field& field : fields.list()) {
+    command
+        .add_option(
+            "--" + field.key,
+            args.rule[field.key],
+            str(field.help, " (default ", field.print(), ")"))
+        ->type_name(
+            field.key == "rule" ? "sigma|energy|fixed|fraction|ratio|budget"
+                                : "NUMBER");
+  }
+  command
+      .add_option(
+          "--budget",
+          args.budget,
+          "of the whole file, as 20MB: the best ranks that fit (--rule budget)")
+      ->type_name("SIZE");
+}
+
+void add_globs(
+    CLI::App& command,
+    const char* name,
+    std::vector<std::string>& globs,
+    const char* help) {
+  command.add_option(name, globs, help)
+      ->type_name("GLOB")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace
+
+Command add_decompose(CLI::App& parser) {
+  auto args = std::make_shared<DecomposeArgs>();
+  run::DecomposeOptions& options = args->options;
+  CLI::App& command = *parser.add_subcommand(
+      "decompose", "cut the weights of any PyTorch model to low rank");
+  command
+      .add_option(
+          "input",
+          options.input,
+          "a safetensors file, an index of shards, or a folder with one")
+      ->required()
+      ->type_name("IN");
+  command
+      .add_option(
+          "-o,--output",
+          options.output,
+          "the file to write; replaces what is there")
+      ->type_name("OUT");
+  add_rule_options(command, *args);
+  add_globs(
+      command,
+      "--keep-dense",
+      options.keep_dense,
+      "a tensor or layer that is copied as it is; may be repeated");
+  add_globs(
+      command,
+      "--only",
+      options.only,
+      "a tensor or layer that is cut, others are copied; may be repeated");
+  command
+      .add_option(
+          "--min-size",
+          options.min_size,
+          "matrices of fewer numbers are copied (default 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  add_dtype_option(
+      command, options.dtype, "of the factors (default: as the tensor)");
+  command.add_option("--format", args->format, "of the report (default table)")
+      ->check(CLI::IsMember({"table", "csv", "json"}));
+  command.add_flag(
+      "--dry-run", args->dry_run, "only report: nothing is written");
+  return {&command, [args] { return run_decompose(*args); }};
+}
+
+}  // namespace abtrain::app

@@ -1,0 +1,56 @@
+// abtrain export: the model of a run, for others to load.
+#include "run/export.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "configuration.h"
+
+namespace abtrain::app {
+
+Command add_export(CLI::App& parser) {
+  auto args = std::make_shared<run::ExportOptions>();
+  auto form = std::make_shared<std::string>("factored");
+  CLI::App& command = *parser.add_subcommand(
+      "export", "write the model of a run for PyTorch: factored or merged");
+  command.add_option("run", args->folder, "a run folder, as runs/my")
+      ->required()
+      ->type_name("RUN");
+  command
+      .add_option(
+          "-o,--output",
+          args->output,
+          "the safetensors file to write; replaces what is there")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--form",
+          *form,
+          "factored: x.weight.A and .B (default); merged: dense weights, for "
+          "load_state_dict")
+      ->check(CLI::IsMember({"factored", "merged"}));
+  command
+      .add_option(
+          "--names",
+          args->names,
+          "whose names the tensors have (default: the run's model.names)")
+      ->check(CLI::IsMember({"timm", "torchvision"}));
+  add_dtype_option(command, args->dtype, "of all tensors (default fp32)");
+  command
+      .add_option(
+          "--model",
+          args->model,
+          "a file of the run or a path (default model.safetensors)")
+      ->type_name("FILE");
+  return {&command, [args, form] {
+            args->merged = *form == "merged";
+            std::cout << run::export_run(
+                             read_run_configuration(args->folder), *args)
+                      << std::flush;
+            return 0;
+          }};
+}
+
+}  // namespace abtrain::app

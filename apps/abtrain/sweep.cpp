@@ -1,0 +1,284 @@
+// abtrain sweep: many runs of one configuration, here or as an array of Slurm.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/signals.h"
+#include "configuration.h"
+#include "run/config.h"
+#include "sweep/child.h"
+#include "sweep/local_jobs.h"
+#include "sweep/point_state.h"
+#include "sweep/slurm_script.h"
+#include "training.h"
+
+namespace abtrain::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepCommand {
+  sweep::SweepArgs sweep;
+  comm::LaunchFlags launch;
+  std::optional<std::int64_t> task;
+  std::optional<std::int64_t> jobs;
+  bool list = false;
+  bool json = false;
+  std::optional<std::string> emit_slurm;  // a file, "" for standard output
+};
+
+std::vector<std::string> folders() {
+  return run::config_folders(program_path());
+}
+
+std::size_t jobs_of(const SweepCommand& args) {
+  ABT_CHECK(
+      !args.jobs || *args.jobs >= 1,
+      Usage,
+      "--jobs: expected at least 1, got ",
+      *args.jobs);
+  return static_cast<std::size_t>(args.jobs.value_or(1));
+}
+
+int list_runs(const SweepCommand& args) {
+  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  auto rows = nlohmann::ordered_json::array();
+  for (const sweep::PointRun& run :
+       sweep::resolve_all(sweep, sweep::list_points(sweep), folders())) {
+    const char* state = name_of(state_of(run));
+    if (args.json) {
+      rows.push_back(
+          {{"index", run.index},
+           {"point", run.label},
+           {"folder", run.folder},
+           {"state", state}});
+    } else {
+      std::cout << run.index << '\t' << run.label << '\t' << run.folder << '\t'
+                << state << '\n';
+    }
+  }
+  if (args.json) {
+    std::cout << rows.dump(2) << '\n';
+  }
+  std::cout << std::flush;
+  return 0;
+}
+
+// All points, read and checked: what any of them lacks shows before the first
+// one is trained.
+std::vector<sweep::PointRun> checked_runs(
+    const sweep::Sweep& sweep,
+    bool here) {
+  auto runs = sweep::resolve_all(sweep, sweep::list_points(sweep), folders());
+  sweep::check_runs(sweep, runs, here);
+  return runs;
+}
+
+// The words that name this sweep in a batch file, from any folder.
+std::vector<std::string> arguments_of(
+    const SweepCommand& args,
+    const sweep::Sweep& sweep) {
+  std::vector<std::string> words;
+  if (sweep.file.empty()) {
+    words = {"--config", fs::absolute(sweep.base).lexically_normal().string()};
+  } else {
+    words = {fs::absolute(sweep.file).lexically_normal().string()};
+  }
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) {
+      words.insert(words.end(), {option, value});
+    }
+  };
+  for (const std::string& grid : args.sweep.grid) {
+    add("--grid", grid);
+  }
+  for (const std::string& set : args.sweep.sets) {
+    add("--set", set);
+  }
+  add("--seeds", args.sweep.seeds);
+  add("--name", args.sweep.name);
+  add("--output", args.sweep.output);
+  return words;
+}
+
+int emit_slurm(const SweepCommand& args) {
+  const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
+  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  const auto runs = checked_runs(sweep, false);
+  const std::string script = sweep::slurm_script(
+      {sweep.name,
+       program_path(),
+       sweep::slurm_root(program_path()),
+       fs::current_path().string(),
+       arguments_of(args, sweep),
+       at_once},
+      runs);
+  if (args.emit_slurm->empty()) {
+    std::cout << script << std::flush;
+    return 0;
+  }
+  atomic_write(*args.emit_slurm, script);
+  std::cerr << *args.emit_slurm << ": " << runs.size()
+            << " points; submit it with sbatch\n";
+  return 0;
+}
+
+// One point, in this process, or in those of a launcher as its workers.
+int train_task(const SweepCommand& args, std::int64_t task) {
+  return train_here(args.launch, "auto", [&](std::int64_t launched) {
+    const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+    const auto points = sweep::list_points(sweep);
+    const auto count = static_cast<std::int64_t>(points.size());
+    ABT_CHECK(
+        task >= 0 && task < count,
+        Usage,
+        "--task: expected 0 to ",
+        count - 1,
+        ", as the sweep has ",
+        count,
+        count == 1 ? " point" : " points",
+        "; got ",
+        task);
+    const sweep::PointRun run = sweep::resolve(
+        sweep, points[static_cast<std::size_t>(task)], folders());
+    ABT_CHECK(
+        launched == 0 || run.options.workers == launched,
+        Config,
+        "point ",
+        task,
+        " (",
+        run.label,
+        ") has ",
+        run.options.workers,
+        " workers, but the launcher has started ",
+        launched,
+        " processes; start as many, or one, whose threads they are then");
+    own_state_of(run);
+    return run.options;
+  });
+}
+
+// The table of the runs that are finished, as the command `report` prints it.
+int report(const std::vector<sweep::PointRun>& runs) {
+  std::vector<std::string> command{program_path(), "report"};
+  for (const sweep::PointRun& run : runs) {
+    if (state_of(run) == sweep::PointState::Finished) {
+      command.push_back(run.folder);
+    }
+  }
+  return command.size() == 2 ? 0 : sweep::Child::start(command, "", {})->wait();
+}
+
+int train_all(const SweepCommand& args) {
+  const std::size_t jobs = jobs_of(args);
+  const comm::Launch launch = comm::find_launch(args.launch);
+  ABT_CHECK(
+      launch.size == 1,
+      Usage,
+      launch.source,
+      " has started ",
+      launch.size,
+      " processes: they can be the workers of one point, --task N; all points "
+      "are run by one process");
+  const StopSignals signals;
+  Log log;
+  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  const auto runs = checked_runs(sweep, true);
+  const int code = sweep::train_points(runs, jobs, program_path(), log);
+  const int reported = report(runs);
+  return code != 0 ? code : reported;
+}
+
+int run_sweep(const SweepCommand& args) {
+  const int verbs =
+      (args.task ? 1 : 0) + (args.list ? 1 : 0) + (args.emit_slurm ? 1 : 0);
+  ABT_CHECK(
+      verbs <= 1,
+      Usage,
+      "--task, --list and --emit-slurm: expected one of them, got ",
+      verbs);
+  ABT_CHECK(!args.json || args.list, Usage, "--json goes with --list");
+  ABT_CHECK(
+      !args.jobs || (!args.task && !args.list),
+      Usage,
+      "--jobs is for all points, here or by --emit-slurm");
+  if (args.list) {
+    return list_runs(args);
+  }
+  if (args.emit_slurm) {
+    return emit_slurm(args);
+  }
+  const auto task =
+      args.task || args.jobs ? args.task : env_integer("SLURM_ARRAY_TASK_ID");
+  return task ? train_task(args, *task) : train_all(args);
+}
+
+}  // namespace
+
+Command add_sweep(CLI::App& parser) {
+  auto args = std::make_shared<SweepCommand>();
+  CLI::App& command = *parser.add_subcommand(
+      "sweep", "train many points of a configuration, here or under Slurm");
+  command
+      .add_option(
+          "sweep",
+          args->sweep.file,
+          "a sweep file: base, set, grid, list, exclude, seeds")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "-c,--config",
+          args->sweep.config,
+          "in its place: the configuration that --grid varies")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--grid",
+          args->sweep.grid,
+          "values of one key; may be repeated, for all combinations")
+      ->type_name("a.b=VALUE,...")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--seeds",
+          args->sweep.seeds,
+          "how many seeds for each point, or which: 3, or 1,5,7")
+      ->type_name("N");
+  add_sets(command, args->sweep.sets, "override one key of all points");
+  command.add_option("--name", args->sweep.name, "name of the sweep's folder")
+      ->type_name("NAME");
+  command
+      .add_option(
+          "--output", args->sweep.output, "where the sweep's folder is made")
+      ->type_name("FOLDER");
+  command.add_option(
+      "--jobs", args->jobs, "points at a time (default 1), the cores shared");
+  command.add_option(
+      "--task",
+      args->task,
+      "train this one point, counted from 0, in this process (default "
+      "$SLURM_ARRAY_TASK_ID where that is set)");
+  command.add_flag(
+      "--list", args->list, "print index, point, folder and state of each");
+  command.add_flag("--json", args->json, "the list as JSON");
+  command
+      .add_option(
+          "--emit-slurm",
+          args->emit_slurm,
+          "write a batch file for sbatch, by default to standard output")
+      ->type_name("[FILE]")
+      ->expected(0, 1);
+  add_launch_options(command, args->launch);
+  return {&command, [args] { return run_sweep(*args); }};
+}
+
+}  // namespace abtrain::app

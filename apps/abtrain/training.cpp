@@ -1,0 +1,64 @@
+#include "training.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "hooks.h"
+#include "run/processes.h"
+#include "run/session.h"
+
+namespace abtrain::app {
+
+void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
+  constexpr const char* kProcesses =
+      "Processes (else mpirun, srun, torchrun tell)";
+  command.add_option("--rank", flags.rank, "which process this one is, from 0")
+      ->group(kProcesses);
+  command.add_option("--processes", flags.processes, "how many there are")
+      ->group(kProcesses);
+  command
+      .add_option("--local-rank", flags.local_rank, "which one on this host")
+      ->group(kProcesses);
+  command
+      .add_option(
+          "--local-processes",
+          flags.local_processes,
+          "how many there are on this host")
+      ->group(kProcesses);
+  command
+      .add_option("--meet-at", flags.meet_at, "an address of process 0's host")
+      ->type_name("HOST:PORT")
+      ->group(kProcesses);
+}
+
+int train_here(
+    const comm::LaunchFlags& flags,
+    const std::string& resume,
+    const std::function<run::RunOptions(std::int64_t launched)>& read) {
+  const StopSignals signals;  // from the first moment to the last
+  const comm::Launch launch = comm::find_launch(flags);
+  Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
+  run::SessionOptions session;
+  session.resume = resume;
+  session.hooks = train_hooks();
+  const auto print = [](const run::SessionResult& result) {
+    std::cout << result.table << std::flush;
+  };
+  if (launch.size == 1) {
+    print(run::train(read(0), session, log));
+    return 0;
+  }
+  log.info(launch.text());
+  run::Processes processes(launch, log);
+  session.processes = &processes;
+  processes.run([&] {
+    run::RunOptions options;
+    processes.all_or_none([&] { options = read(launch.size); });
+    print(run::train(options, session, log));
+    return 0;
+  });
+}
+
+}  // namespace abtrain::app

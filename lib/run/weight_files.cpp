@@ -1,0 +1,127 @@
+#include "run/weight_files.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+
+namespace abtrain::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFile = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+std::string file_in(const std::string& folder) {
+  for (const char* name : {kFile, kIndex}) {
+    const fs::path path = fs::path(folder) / name;
+    if (fs::exists(path)) {
+      return path.string();
+    }
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      str(folder, ": expected ", kFile, " or ", kIndex, " in this folder"));
+}
+
+}  // namespace
+
+WeightFiles::WeightFiles(const std::string& path) {
+  std::error_code ignored;
+  const std::string file =
+      fs::is_directory(path, ignored) ? file_in(path) : path;
+  if (file.ends_with(".json")) {
+    open_index(file);
+  } else {
+    files_.emplace_back(file);
+  }
+  for (const SafetensorsFile& part : files_) {
+    part.check_layout();
+    metadata_.insert(part.metadata().begin(), part.metadata().end());
+    for (const StoredTensor& tensor : part.tensors()) {
+      items_.push_back({&part, &tensor});
+      const auto [other, is_new] = owners_.emplace(tensor.name, &part);
+      ABT_CHECK(
+          is_new,
+          DamagedData,
+          part.path(),
+          ": tensor '",
+          tensor.name,
+          "' is in ",
+          other->second->path(),
+          " too");
+    }
+  }
+}
+
+void WeightFiles::open_index(const std::string& path) {
+  const auto index = nlohmann::json::parse(
+      read_file(path), nullptr, /*allow_exceptions=*/false);
+  const auto check = [&](bool ok) {
+    ABT_CHECK(
+        ok,
+        DamagedData,
+        path,
+        ": expected an index of shards, {\"weight_map\": {TENSOR: FILE, ...}}");
+  };
+  check(index.is_object() && index.contains("weight_map"));
+  const auto& map = index["weight_map"];
+  check(map.is_object());
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : map.items()) {
+    check(file.is_string());
+    names.insert(file.get<std::string>());
+  }
+  for (const std::string& name : names) {
+    files_.emplace_back((fs::path(path).parent_path() / name).string());
+  }
+  for (const auto& [tensor, file] : map.items()) {
+    const auto shard = std::ranges::distance(
+        names.begin(), names.find(file.get<std::string>()));
+    ABT_CHECK(
+        files_[static_cast<std::size_t>(shard)].has(tensor),
+        DamagedData,
+        path,
+        ": tensor '",
+        tensor,
+        "' should be in ",
+        files_[static_cast<std::size_t>(shard)].path(),
+        ", but is not");
+  }
+}
+
+bool WeightFiles::has(const std::string& name) const {
+  return owners_.contains(name);
+}
+
+std::vector<std::string> WeightFiles::paths() const {
+  std::vector<std::string> all;
+  for (const SafetensorsFile& file : files_) {
+    all.push_back(file.path());
+  }
+  return all;
+}
+
+void check_output(
+    const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  ABT_CHECK(
+      !fs::is_directory(path, ignored),
+      Usage,
+      "-o: expected a file to write, but '",
+      path,
+      "' is a folder");
+  for (const std::string& input : inputs) {
+    ABT_CHECK(
+        !fs::equivalent(path, input, ignored),
+        Usage,
+        "-o: '",
+        path,
+        "' is the file that is read");
+  }
+}
+
+}  // namespace abtrain::run

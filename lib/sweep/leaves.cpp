@@ -1,0 +1,137 @@
+#include "sweep/leaves.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/options_apply.h"
+#include "base/text.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+using Kind = Value::Kind;
+
+// The field of a full name, which is there.
+const Field& find_field(const Fields& all, const std::string& key) {
+  const std::vector<Field>* fields = &all.list();
+  const Field* found = nullptr;
+  for (const std::string& part : split_text(key, '.')) {
+    found = &*std::ranges::find(*fields, part, &Field::key);
+    fields = &found->section;
+  }
+  return *found;
+}
+
+}  // namespace
+
+void LeafReader::add(
+    const std::string& key,
+    const Place& place,
+    const Value& value,
+    Choice& out) {
+  if (value.kind == Kind::Invalid) {
+    return;
+  }
+  if (value.kind == Kind::Section && !value.entries.empty()) {
+    add_section(key + ".", value, out);
+    return;
+  }
+  if (key == "name" || key == "output" || key == "extends") {
+    problems_.push_back(
+        {place,
+         key,
+         key == "extends"
+             ? "stands in the configuration that 'base' names"
+             : "each point has a folder of its own; name and output of the "
+               "sweep itself say where"});
+    return;
+  }
+  if (std::ranges::any_of(
+          out, [&](const Leaf& leaf) { return leaf.override.key == key; })) {
+    problems_.push_back({place, key, "given twice"});
+    return;
+  }
+  const std::string text = checked({key, place, value});
+  if (!text.empty()) {
+    // From now on messages are about this value among others.
+    out.push_back({{key, value.place, value}, text});
+  }
+}
+
+void LeafReader::add_section(
+    const std::string& prefix,
+    const Value& section,
+    Choice& out) {
+  for (const Entry& entry : section.entries) {
+    add(prefix + entry.key, entry.place, entry.value, out);
+  }
+}
+
+std::string LeafReader::checked(const run::Override& override) {
+  Reading reading;
+  apply(fields_, as_section(override), reading);
+  if (reading.problems.empty()) {
+    return find_field(fields_, override.key).print();
+  }
+  std::ranges::move(reading.problems, std::back_inserter(problems_));
+  return "";
+}
+
+bool contains(const Choice& whole, const Choice& part) {
+  return std::ranges::all_of(part, [&](const Leaf& wanted) {
+    return std::ranges::any_of(whole, [&](const Leaf& leaf) {
+      return leaf.override.key == wanted.override.key &&
+             leaf.text == wanted.text;
+    });
+  });
+}
+
+std::string text_of(const Choice& choice) {
+  if (choice.size() == 1) {
+    return choice.front().text;
+  }
+  std::set<std::string> parts;  // in whatever order they were written
+  for (const Leaf& leaf : choice) {
+    parts.insert(leaf.override.key + ": " + leaf.text);
+  }
+  return join({parts.begin(), parts.end()}, ", ");
+}
+
+void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
+  std::set<std::string> varied;
+  const auto vary = [&](const std::vector<Choice>& choices) {
+    std::set<std::string> own;
+    for (const Choice& choice : choices) {
+      for (const Leaf& leaf : choice) {
+        const std::string& key = leaf.override.key;
+        if (own.insert(key).second && !varied.insert(key).second) {
+          problems.push_back({leaf.override.place, key, "is varied already"});
+        }
+      }
+    }
+  };
+  const auto check = [&](const std::vector<run::Override>& overrides) {
+    for (const run::Override& one : overrides) {
+      if (varied.contains(one.key)) {
+        problems.push_back({one.place, one.key, "the sweep varies this key"});
+      }
+    }
+  };
+  std::ranges::for_each(sweep.grid, vary);
+  vary(sweep.seeds);
+  check(sweep.common);
+  // An item of the list stands over `set`, but not below `--set`.
+  for (const Choice& choice : sweep.list) {
+    for (const Leaf& leaf : choice) {
+      const std::string& key = leaf.override.key;
+      if (key == "seed" && !sweep.seeds.empty()) {
+        problems.push_back({leaf.override.place, key, "given in 'seeds' too"});
+      }
+      varied.insert(key);
+    }
+  }
+  check(sweep.sets);
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,233 @@
+#include "sweep/local_jobs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/signals.h"
+#include "run/config.h"
+#include "sweep/child.h"
+#include "sweep/point_state.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{20};
+constexpr int kStopped = static_cast<int>(ErrorKind::Stopped);
+
+std::string log_of(const PointRun& run) {
+  return run.folder + "/log.txt";
+}
+
+// What a run said last, each line below the other.
+std::string last_lines(const std::string& path) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> lines = split_text(read_file(path), '\n');
+  std::erase_if(
+      lines, [](const std::string& line) { return trim(line).empty(); });
+  if (lines.size() > kShown) {
+    lines.erase(lines.begin(), lines.end() - kShown);
+  }
+  std::string out;
+  for (const std::string& line : lines) {
+    out += "\n    " + line;
+  }
+  return out;
+}
+
+class Jobs {
+ public:
+  Jobs(
+      const std::vector<PointRun>& runs,
+      std::size_t jobs,
+      const std::string& program,
+      Log& log)
+      : all_(runs.size()), program_(program), log_(log) {
+    for (const PointRun& run : runs) {
+      if (own_state_of(run) == PointState::Finished) {
+        ++finished_;
+      } else {
+        waiting_.push_back(&run);
+      }
+    }
+    slots_.resize(std::clamp<std::size_t>(
+        jobs, 1, std::max<std::size_t>(1, waiting_.size())));
+    if (finished_ > 0) {
+      log_.info(finished_, " of ", all_, " points are finished already");
+    }
+  }
+
+  int run() {
+    while (true) {
+      if (const int signal = StopSignals::requested();
+          signal != 0 && !is_stopping_) {
+        stop(signal);
+      }
+      for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+        if (slots_[slot].child == nullptr && !waiting_.empty()) {
+          start(slot);
+        }
+      }
+      if (running() == 0 && waiting_.empty()) {
+        break;
+      }
+      std::this_thread::sleep_for(kPause);
+      for (Job& job : slots_) {
+        if (job.child != nullptr) {
+          if (const auto code = job.child->ended()) {
+            end(job, *code);
+          }
+        }
+      }
+    }
+    log_.live("");
+    ABT_CHECK(
+        !is_stopping_ || finished_ == all_,
+        Stopped,
+        "stopped by ",
+        signal_name(StopSignals::requested()),
+        ", ",
+        finished_,
+        " of ",
+        all_,
+        " points finished; the same command goes on");
+    return failures_.empty() ? 0 : failures_.begin()->second;
+  }
+
+ private:
+  struct Job {
+    const PointRun* run = nullptr;
+    std::unique_ptr<Child> child;  // null: a free slot
+    Stopwatch watch;
+  };
+
+  std::size_t running() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        slots_, [](const Job& job) { return job.child != nullptr; }));
+  }
+
+  void start(std::size_t slot) {
+    const PointRun& run = *waiting_.front();
+    waiting_.pop_front();
+    try {
+      make_folders(run.folder);
+      const std::string config = run.folder + "/config.yaml";
+      atomic_write(config, run::to_yaml(run.options));
+      auto child = Child::start(
+          {program_, "train", "--config", config, "--resume", "auto"},
+          log_of(run),
+          cores_of_slot(slot, slots_.size()));
+      if (child == nullptr) {
+        fail(run, kStopped, ": another process trains it, left to that");
+        return;
+      }
+      slots_[slot] = {&run, std::move(child), Stopwatch()};
+      show();
+    } catch (const Error& error) {
+      fail(run, error.exit_code(), str(": failed: ", error.what()));
+    }
+  }
+
+  void end(Job& job, int code) {
+    const PointRun& run = *job.run;
+    const std::string seconds = human_seconds(job.watch.seconds());
+    job.child.reset();
+    if (code == 0) {
+      finish(run, seconds);
+    } else if (code == kStopped) {
+      fail(run, code, str(": stopped after ", seconds, ", all of it saved"));
+    } else {
+      fail(
+          run,
+          code,
+          str(": failed after ",
+              seconds,
+              " with exit code ",
+              code,
+              "; ",
+              log_of(run),
+              " ends with",
+              last_lines(log_of(run))));
+    }
+    show();
+  }
+
+  void finish(const PointRun& run, const std::string& seconds) {
+    try {
+      const double accuracy = accuracy_of(run);
+      ++finished_;
+      say(run, str(": ", fixed(100 * accuracy, 2), " % in ", seconds));
+    } catch (const Error& error) {
+      fail(run, error.exit_code(), str(": failed: ", error.what()));
+    }
+  }
+
+  void fail(const PointRun& run, int code, const std::string& what) {
+    failures_[run.index] = code;
+    say(run, what);
+  }
+
+  // "[ 3/18] group_size=1,seed=1: 86.10 % in 12 s": the third to end.
+  void say(const PointRun& run, const std::string& what) {
+    const std::string all = std::to_string(all_);
+    std::string number = std::to_string(finished_ + failures_.size());
+    number.insert(0, all.size() - number.size(), ' ');
+    log_.info("[", number, "/", all, "] ", run.label, what);
+  }
+
+  void show() {
+    std::vector<std::string> labels;
+    for (const Job& job : slots_) {
+      if (job.child != nullptr) {
+        labels.push_back(job.run->label);
+      }
+    }
+    log_.live(
+        labels.empty() ? ""
+                       : str(finished_ + failures_.size(),
+                             " of ",
+                             all_,
+                             " done, running ",
+                             join(labels, "  ")));
+  }
+
+  void stop(int signal) {
+    is_stopping_ = true;
+    waiting_.clear();
+    log_.info(
+        signal_name(signal), ": ", running(), " running points save and stop");
+    for (const Job& job : slots_) {
+      if (job.child != nullptr) {
+        job.child->send(signal);
+      }
+    }
+  }
+
+  std::size_t all_;
+  std::string program_;
+  Log& log_;
+  std::deque<const PointRun*> waiting_;
+  std::vector<Job> slots_;
+  std::map<std::size_t, int> failures_;  // exit codes by index
+  std::size_t finished_ = 0;
+  bool is_stopping_ = false;
+};
+
+}  // namespace
+
+int train_points(
+    const std::vector<PointRun>& runs,
+    std::size_t jobs,
+    const std::string& program,
+    Log& log) {
+  return Jobs(runs, jobs, program, log).run();
+}
+
+}  // namespace abtrain::sweep

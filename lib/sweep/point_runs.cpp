@@ -1,0 +1,182 @@
+#include "sweep/point_runs.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "base/options_apply.h"
+#include "data/dataset.h"
+#include "run/config.h"
+#include "run/plan.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+std::string hash_of(const run::RunOptions& options) {
+  const std::string text = content_of(options);
+  const auto hash =
+      static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
+  std::array<char, 9> out{};
+  std::snprintf(out.data(), out.size(), "%08x", static_cast<unsigned>(hash));
+  return out.data();
+}
+
+// Faults of points, one and the same told once.
+class Faults {
+ public:
+  Faults(const Sweep& sweep, std::size_t points)
+      : source_(sweep.source), points_(points) {}
+
+  // Runs `body`, which is about a point.
+  void note(std::size_t index, const std::string& label, const auto& body) {
+    try {
+      body();
+    } catch (const LocatedError& error) {
+      add(error.kind(), error.what(), index, label);
+    } catch (const Error& error) {
+      add(error.kind(), str(source_, ": error: ", error.what()), index, label);
+    }
+  }
+
+  void throw_any() const {
+    if (faults_.empty()) {
+      return;
+    }
+    std::vector<std::string> parts;
+    for (const Fault& fault : faults_) {
+      parts.push_back(str(fault.text, "\n  ", where(fault)));
+    }
+    throw LocatedError(faults_.front().kind, join(parts, "\n"));
+  }
+
+ private:
+  struct Fault {
+    ErrorKind kind;
+    std::string text;
+    std::vector<std::string> points;
+  };
+
+  void add(
+      ErrorKind kind,
+      const std::string& text,
+      std::size_t index,
+      const std::string& label) {
+    auto fault = std::ranges::find(faults_, text, &Fault::text);
+    if (fault == faults_.end()) {
+      faults_.push_back({kind, text, {}});
+      fault = faults_.end() - 1;
+    }
+    fault->points.push_back(str(index, " (", label, ")"));
+  }
+
+  std::string where(const Fault& fault) const {
+    constexpr std::size_t kShown = 4;
+    std::vector<std::string> shown = fault.points;
+    if (shown.size() > kShown) {
+      shown.resize(kShown);
+      shown.push_back(str(fault.points.size() - kShown, " more"));
+    }
+    return str(
+        fault.points.size() == points_ ? str("at all ", points_, " points: ")
+        : fault.points.size() == 1
+            ? str("at point ")
+            : str("at ", fault.points.size(), " of ", points_, " points: "),
+        join(shown, ", "));
+  }
+
+  std::string source_;
+  std::size_t points_;
+  std::vector<Fault> faults_;
+};
+
+}  // namespace
+
+std::string content_of(run::RunOptions options) {
+  const run::RunOptions defaults;
+  options.name = defaults.name;
+  options.output = defaults.output;
+  return run::to_yaml(options);
+}
+
+PointRun resolve(
+    const Sweep& sweep,
+    const Point& point,
+    const std::vector<std::string>& folders) {
+  std::vector<run::Override> overrides = sweep.common;
+  overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
+  for (const Leaf& leaf : point.values) {
+    overrides.push_back(leaf.override);
+  }
+  PointRun run{point.index, point.label, {}, ""};
+  run.options = run::read_config_with(overrides, sweep.base, {folders, 0});
+  const std::string output =
+      sweep.output.empty() ? run.options.output : sweep.output;
+  run.options.output = (std::filesystem::path(output) / sweep.name).string();
+  run.options.name = point.label + "-" + hash_of(run.options);
+  run.folder =
+      (std::filesystem::path(run.options.output) / run.options.name).string();
+  return run;
+}
+
+std::vector<PointRun> resolve_all(
+    const Sweep& sweep,
+    const std::vector<Point>& points,
+    const std::vector<std::string>& folders) {
+  std::vector<PointRun> runs;
+  std::map<std::string, const Point*> known;
+  Faults faults(sweep, points.size());
+  for (const Point& point : points) {
+    faults.note(point.index, point.label, [&] {
+      PointRun run = resolve(sweep, point, folders);
+      const auto [twin, is_new] =
+          known.emplace(content_of(run.options), &point);
+      ABT_CHECK(
+          is_new,
+          Config,
+          "the same configuration as point ",
+          twin->second->index,
+          " (",
+          twin->second->label,
+          ")");
+      runs.push_back(std::move(run));
+    });
+  }
+  faults.throw_any();
+  return runs;
+}
+
+void check_runs(
+    const Sweep& sweep,
+    const std::vector<PointRun>& runs,
+    bool here) {
+  std::map<std::string, data::DatasetShape> shapes;
+  Faults faults(sweep, runs.size());
+  for (const PointRun& run : runs) {
+    faults.note(run.index, run.label, [&] {
+      run::RunOptions options = run.options;
+      const std::string data = to_yaml(data::fields_of(options.data));
+      if (!shapes.contains(data)) {
+        shapes[data] = data::dataset_shape(options.data);
+      }
+      const data::DatasetShape& set = shapes[data];
+      const nn::InputShape shape{
+          set.channels, set.height, set.width, set.classes};
+      run::check_run(options, shape, set.train - options.data.validation);
+      if (here) {
+        run::check_memory(options, shape, static_cast<int>(options.workers), 0);
+      }
+    });
+  }
+  faults.throw_any();
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,73 @@
+#include "sweep/point_state.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run/config.h"
+
+namespace abtrain::sweep {
+
+const char* name_of(PointState state) {
+  switch (state) {
+    case PointState::Missing:
+      return "missing";
+    case PointState::Started:
+      return "started";
+    case PointState::Failed:
+      return "failed";
+    case PointState::Finished:
+      return "finished";
+    case PointState::Foreign:
+      break;
+  }
+  return "foreign";
+}
+
+PointState state_of(const PointRun& run) {
+  const auto has = [&](const char* file) {
+    return std::filesystem::exists(run.folder + file);
+  };
+  if (!has("/config.yaml")) {
+    return PointState::Missing;
+  }
+  try {
+    if (content_of(run::read_config(run.folder + "/config.yaml")) !=
+        content_of(run.options)) {
+      return PointState::Foreign;
+    }
+  } catch (const LocatedError&) {
+    return PointState::Foreign;
+  }
+  return has("/summary.json")   ? PointState::Finished
+         : has("/failure.json") ? PointState::Failed
+                                : PointState::Started;
+}
+
+PointState own_state_of(const PointRun& run) {
+  const PointState state = state_of(run);
+  ABT_CHECK(
+      state != PointState::Foreign,
+      Config,
+      run.folder,
+      "/config.yaml is not the configuration of this point: it was changed "
+      "after the run began. Move the folder away, or give the sweep another "
+      "name");
+  return state;
+}
+
+double accuracy_of(const PointRun& run) {
+  const std::string path = run.folder + "/summary.json";
+  const auto summary = nlohmann::json::parse(
+      read_file(path), nullptr, /*allow_exceptions=*/false);
+  ABT_CHECK(
+      summary.is_object() && summary.contains("accuracy") &&
+          summary["accuracy"].is_number(),
+      DamagedData,
+      path,
+      ": expected a JSON object with accuracy, this is damaged or cut off");
+  return summary["accuracy"];
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,182 @@
+#include "sweep/points.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/error.h"
+#include "sweep/leaves.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+constexpr std::size_t kMostPoints = 100000;
+
+// All keys that points set, in order.
+std::set<std::string> keys_of(const Sweep& sweep) {
+  std::set<std::string> keys;
+  const auto add = [&](const std::vector<Choice>& choices) {
+    for (const Choice& choice : choices) {
+      for (const Leaf& leaf : choice) {
+        keys.insert(leaf.override.key);
+      }
+    }
+  };
+  std::ranges::for_each(sweep.grid, add);
+  add(sweep.list);
+  add(sweep.seeds);
+  return keys;
+}
+
+// "method.rank.keep" is "keep" where no other key ends so.
+std::map<std::string, std::string> short_names(
+    const std::set<std::string>& keys) {
+  std::map<std::string, std::string> names;
+  for (const std::string& key : keys) {
+    std::size_t begin = key.rfind('.');
+    const auto is_shared = [&](const std::string& tail) {
+      return std::ranges::any_of(keys, [&](const std::string& other) {
+        return other != key && ("." + other).ends_with("." + tail);
+      });
+    };
+    while (begin != std::string::npos && is_shared(key.substr(begin + 1))) {
+      begin = begin == 0 ? std::string::npos : key.rfind('.', begin - 1);
+    }
+    names[key] = begin == std::string::npos ? key : key.substr(begin + 1);
+  }
+  return names;
+}
+
+// A value as a part of a folder's name: "[64, 32]" is "64+32".
+std::string in_name(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ',') {
+      out += '+';
+    } else if (
+        std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+        std::string_view("._-+").find(c) != std::string_view::npos) {
+      out += c;
+    } else if (std::string_view("[]\"' ").find(c) == std::string_view::npos) {
+      out += '_';
+    }
+  }
+  return out;
+}
+
+std::string label_of(
+    const Choice& values,
+    const std::map<std::string, std::string>& names) {
+  constexpr std::size_t kLongest = 180;
+  std::vector<std::string> parts;
+  for (const Leaf& leaf : values) {
+    parts.push_back(names.at(leaf.override.key) + "=" + in_name(leaf.text));
+  }
+  return join(parts, ",").substr(0, kLongest);
+}
+
+// Every combination, the last list fastest.
+std::vector<Choice> combinations(
+    const std::vector<std::vector<Choice>>& lists) {
+  std::vector<Choice> all{{}};
+  for (const std::vector<Choice>& choices : lists) {
+    std::vector<Choice> longer;
+    ABT_CHECK(
+        all.size() * choices.size() <= kMostPoints,
+        Config,
+        "the sweep has more than ",
+        kMostPoints,
+        " points");
+    for (const Choice& begin : all) {
+      for (const Choice& choice : choices) {
+        longer.push_back(begin);
+        longer.back().insert(longer.back().end(), choice.begin(), choice.end());
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+// Takes out the points that an item of `exclude` describes, which must be some.
+void exclude(
+    const Sweep& sweep,
+    const std::set<std::string>& keys,
+    std::vector<Choice>& points) {
+  std::vector<Problem> problems;
+  std::vector<bool> is_out(points.size());
+  for (const Choice& item : sweep.exclude) {
+    bool is_known = true;
+    for (const Leaf& leaf : item) {
+      const std::string& key = leaf.override.key;
+      if (!keys.contains(key)) {
+        is_known = false;
+        const std::string meant =
+            nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
+        problems.push_back(
+            {leaf.override.place,
+             key,
+             str("is not varied",
+                 meant.empty() ? "" : str(", did you mean '", meant, "'?"))});
+      }
+    }
+    bool hits = false;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (contains(points[i], item)) {
+        is_out[i] = hits = true;
+      }
+    }
+    if (is_known && !hits) {
+      problems.push_back(
+          {item.front().override.place, "exclude", "no point is so"});
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!is_out[i]) {
+      points[kept++] = points[i];
+    }
+  }
+  points.resize(kept);
+  if (kept == 0) {
+    problems.push_back(
+        {{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
+  }
+  if (!problems.empty()) {
+    throw LocatedError(ErrorKind::Config, to_text(problems));
+  }
+}
+
+}  // namespace
+
+std::vector<Point> list_points(const Sweep& sweep) {
+  std::vector<std::vector<Choice>> with_seeds = sweep.grid;
+  if (!sweep.seeds.empty()) {
+    with_seeds.push_back(sweep.seeds);
+  }
+  std::vector<Choice> all;
+  if (!sweep.grid.empty() || sweep.list.empty()) {
+    all = combinations(with_seeds);
+  }
+  if (!sweep.list.empty()) {
+    with_seeds.erase(
+        with_seeds.begin(),
+        with_seeds.begin() + static_cast<std::ptrdiff_t>(sweep.grid.size()));
+    with_seeds.insert(with_seeds.begin(), sweep.list);
+    std::ranges::move(combinations(with_seeds), std::back_inserter(all));
+  }
+  const std::set<std::string> keys = keys_of(sweep);
+  exclude(sweep, keys, all);
+  const auto names = short_names(keys);
+  std::vector<Point> points;
+  for (Choice& values : all) {
+    std::string label = label_of(values, names);
+    points.push_back({points.size(), std::move(label), std::move(values)});
+  }
+  return points;
+}
+
+}  // namespace abtrain::sweep

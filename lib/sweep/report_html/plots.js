@@ -1,0 +1,281 @@
+// The plots, and the start of it all. Runs after page.js.
+"use strict";
+
+const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Axes, paper and fonts as the page has them.
+function layout(extra) {
+  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"),
+    linecolor: style("--faint"), automargin: true };
+  const whole = {
+    paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"),
+    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: style("--ink") },
+    margin: { l: 60, r: 20, t: 15, b: 50 }, height: 420, hovermode: "closest", ...extra };
+  whole.xaxis = { ...axis, ...extra.xaxis };
+  whole.yaxis = { ...axis, ...extra.yaxis };
+  return whole;
+}
+
+function plot(id, traces, extra) {
+  return Plotly.react($(id), traces, layout(extra), {
+    displaylogo: false, responsive: true, doubleClick: "reset",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+}
+
+// A sentence in place of a plot.
+function leaveOut(id, sentence) {
+  Plotly.purge($(id));
+  $(id).replaceChildren();
+  const note = $(id + "-note") || $(id);
+  note.textContent = sentence;
+  return Promise.resolve();
+}
+
+// Accuracy over `what` ("bytes" or "seconds"): a line a run, a colour a setting.
+function drawCurves(what, unit) {
+  const runs = data.runs.filter(run => run.curve.step.length > 0);
+  if (runs.length === 0) {
+    return leaveOut(what, "No run has been evaluated.");
+  }
+  const is_log = $(what + "-log").checked;
+  const named = new Set();
+  const traces = runs.map(run => {
+    const i = run.setting;
+    const is_first = !named.has(i);
+    named.add(i);
+    const name = plain(data.settings[i].name);
+    return {
+      x: run.curve[what], y: run.curve.accuracy.map(percent), customdata: run.curve.step,
+      name, legendgroup: String(i), showlegend: is_first, mode: "lines+markers",
+      line: { color: colour(i), dash: DASHES[dash(i)], width: 1.8 },
+      marker: { size: 4 },
+      hovertemplate: `${name}, seed ${run.seed}<br>%{y:.2f} % at %{x:.4s}${unit}, ` +
+        "step %{customdata}<extra></extra>",
+    };
+  });
+  const shapes = data.target === null ? [] : [{
+    type: "line", xref: "paper", x0: 0, x1: 1, y0: percent(data.target),
+    y1: percent(data.target), line: { color: style("--faint"), width: 1.5, dash: "dash" } }];
+  const annotations = data.target === null ? [] : [{
+    xref: "paper", x: 0, xanchor: "left", y: percent(data.target), yanchor: "bottom",
+    text: `target ${percent(data.target)} %`, showarrow: false, font: { color: style("--faint") } }];
+  // The legend of many would take the place of the plot.
+  const has_legend = named.size <= 12;
+  $(what + "-note").textContent =
+    has_legend ? "" : "Colours as in the table; the name is shown under the pointer.";
+  const rows = has_legend ? Math.ceil(named.size / 4) : 0;
+  return plot(what, traces, {
+    shapes, annotations, height: 400 + 20 * rows, showlegend: has_legend,
+    xaxis: { title: { text: what === "bytes" ? "bytes sent by worker 0" : "seconds of training" },
+      type: is_log ? "log" : "linear", ticksuffix: unit,
+      tickformat: what === "bytes" ? "~s" : "", nticks: is_log ? 8 : 0 },
+    yaxis: { title: { text: "accuracy, %" } },
+    legend: { orientation: "h", yanchor: "top", y: -0.18, x: 0 },
+  });
+}
+
+// Bytes of rivals differ by powers of ten.
+function wantsLog(what) {
+  const last = data.runs.map(run => run.curve[what].at(-1)).filter(x => x > 0);
+  return Math.max(...last) > 12 * Math.min(...last);
+}
+
+// ---- Heat map of a figure over two keys
+
+// Values of a key among some settings, as numbers where they are.
+function valuesOf(key, settings) {
+  const values = [...new Set(settings.map(s => s.config[key]))];
+  return values.sort((a, b) => a - b || a.localeCompare(b, "en", { numeric: true }));
+}
+
+// Keys of the method mean something only where their method runs, and of its
+// rank only under their rule.
+function settingsWith(keys) {
+  const all = data.settings.map((s, i) => ({ ...s, index: i }));
+  const is_rank = key => key.startsWith("method.rank.") && key !== "method.rank.rule";
+  const is_own = key => key === "method.group_size" || key.startsWith("method.rank.");
+  const own = keys.some(is_own) ? all.filter(s => s.method === "ab") : all;
+  const rank = keys.find(is_rank);
+  const rules = { rank: "fixed", cut: "sigma", keep: "energy", fraction: "fraction" };
+  const rule = rank && rules[tail(rank)];
+  return rule ? own.filter(s => s.rule === rule) : own;
+}
+
+const mapKeys = data.varying.filter(key => valuesOf(key, settingsWith([key])).length > 1);
+
+// Group size across and the rank's parameter up where both differ; else the
+// keys with the most values.
+function bestAxes() {
+  const many = [...mapKeys].sort((a, b) =>
+    valuesOf(b, settingsWith([b])).length - valuesOf(a, settingsWith([a])).length);
+  const group = mapKeys.find(key => key === "method.group_size");
+  const rank = many.find(key => key.startsWith("method.rank."));
+  const x = group || many.find(key => key !== rank);
+  return [x, rank || many.find(key => key !== x)];
+}
+
+function drawMap() {
+  const column = data.columns[$("map-figure").value];
+  const [x, y] = [mapKeys[$("map-x").value], mapKeys[$("map-y").value]];
+  $("map-title").textContent = `${column.title}: ${tail(x)} x ${tail(y)}`;
+  $("map-note").textContent = "";
+  const settings = settingsWith([x, y]);
+  const [across, up] = [valuesOf(x, settings), valuesOf(y, settings)];
+  if (x === y || across.length < 2 || up.length < 2) {
+    return leaveOut("map", `No two settings differ in ${x} and ${y} both: choose other keys.`);
+  }
+  let most = 0;
+  const cells = up.map(v => across.map(u => {
+    const here = settings.filter(s => s.config[x] === u && s.config[y] === v)
+      .map(s => column.cells[s.index].value).filter(value => value !== null);
+    most = Math.max(most, here.length);
+    return here.length === 0 ? null : here.reduce((a, b) => a + b) / here.length;
+  }));
+  const digits = value => value === null ? ""
+    : column.decimals < 0 ? value.toPrecision(-column.decimals) : value.toFixed(column.decimals);
+  if (most > 1) {
+    $("map-note").textContent =
+      `A cell is the mean of up to ${count(most, "setting")}: other keys differ too.`;
+  }
+  $("map").style.maxWidth = `${320 + 140 * across.length}px`;
+  return plot("map", [{
+    type: "heatmap", x: across.map(plain), y: up.map(plain), z: cells,
+    text: cells.map(row => row.map(digits)), texttemplate: "%{text}",
+    colorscale: "Cividis", reversescale: column.better === "lower", xgap: 2, ygap: 2,
+    colorbar: { title: { text: plain(column.title) }, outlinewidth: 0 }, hoverongaps: false,
+    hovertemplate: `${tail(x)} %{x}, ${tail(y)} %{y}: %{text}<extra></extra>`,
+  }], {
+    height: 160 + 60 * Math.min(up.length, 12),
+    xaxis: { title: { text: x }, type: "category", showgrid: false },
+    yaxis: { title: { text: y }, type: "category", showgrid: false },
+  });
+}
+
+// ---- One run: its ranks and singular values
+
+const factored = data.runs.filter(run => run.ranks !== null);
+const chosenRun = () => factored[document.querySelector("select.run").value];
+
+function drawRanks() {
+  const { step, layers } = chosenRun().ranks;
+  const cut = layers.filter(layer => layer.rank.some(rank => rank > 0));
+  const dense = layers.filter(layer => !cut.includes(layer)).map(layer => layer.name);
+  $("ranks-note").textContent = (cut.length === 0 ? "" :
+    "A step is a decomposition; a gap: the layer was dense. ") +
+    (dense.length === 0 ? "" : `Never factored: ${dense.join(", ")}.`);
+  if (cut.length === 0) {
+    return leaveOut("ranks", "No layer of this run was ever factored.");
+  }
+  return plot("ranks", cut.map((layer, i) => ({
+    x: step, y: layer.rank.map(rank => rank > 0 ? rank : null), name: plain(layer.name),
+    mode: "lines+markers",
+    // Ranks are often equal: dashes let the lines below show.
+    line: { shape: "hv", color: colour(i), width: 2, dash: DASHES[i % DASHES.length] },
+    marker: { size: 5 },
+    hovertemplate: `${plain(layer.name)}: rank %{y} of ${layer.full} at step %{x}<extra></extra>`,
+  })), {
+    height: Math.max(380, Math.min(700, 90 + 20 * cut.length)),
+    showlegend: true,
+    xaxis: { title: { text: "step" } },
+    yaxis: { title: { text: "rank" }, rangemode: "tozero" },
+  });
+}
+
+// A small plot a layer, the first and the last decomposition in it.
+function drawSpectra() {
+  const spectra = chosenRun().spectra;
+  if (spectra === null) {
+    return leaveOut("spectra", "This run has logged no singular values.");
+  }
+  const { layers, first_step, last_step } = spectra;
+  $("spectra-note").textContent = "One plot a layer, both axes logarithmic; the dots mark the rank that was kept.";
+  const across = Math.min(layers.length, $("spectra").clientWidth < 900 ? 3 : 4);
+  const down = Math.ceil(layers.length / across);
+  const height = 190 * down + 90;
+  const gaps = { x: 0.3 / across, y: 60 / (height - 90) };
+  const extra = { height, annotations: [], margin: { l: 55, r: 15, t: 30, b: 60 },
+    legend: { orientation: "h", yanchor: "bottom", y: 1 + 24 / (height - 90), x: 0 } };
+  const axis = { type: "log", gridcolor: style("--line"), nticks: 5, exponentformat: "power",
+    tickfont: { size: 11 } };
+  const width = (1 - gaps.x * (across - 1)) / across;
+  const tall = (1 - gaps.y * (down - 1)) / down;
+  const traces = [];
+  layers.forEach((layer, i) => {
+    const n = i === 0 ? "" : i + 1;
+    const left = (i % across) * (width + gaps.x);
+    const top = 1 - Math.floor(i / across) * (tall + gaps.y);
+    extra["xaxis" + n] = { ...axis, domain: [left, left + width], anchor: "y" + n };
+    extra["yaxis" + n] = { ...axis, domain: [Math.max(0, top - tall), top], anchor: "x" + n };
+    extra.annotations.push({ text: plain(layer.name), showarrow: false, xref: "paper",
+      yref: "paper", x: left + width / 2, y: top, xanchor: "center", yanchor: "bottom" });
+    ["first", "last"].forEach((when, k) => {
+      const { index, value, rank } = layer[when];
+      const name = `${when} decomposition, step ${k === 0 ? first_step : last_step}`;
+      // Zeros have no place on this axis.
+      const line = { x: index, y: value.map(v => v > 0 ? v : null), xaxis: "x" + n,
+        yaxis: "y" + n, name, legendgroup: when, showlegend: i === 0, mode: "lines",
+        line: { color: colour(k), width: 2, dash: DASHES[k] },
+        hovertemplate: `${plain(layer.name)}: %{y:.4g} at %{x}<extra>${name}</extra>` };
+      traces.push(line);
+      const at = index.findIndex(j => j >= rank);
+      if (rank > 0 && at >= 0 && value[at] > 0) {
+        traces.push({ ...line, x: [index[at]], y: [value[at]], mode: "markers",
+          showlegend: false, marker: { color: colour(k), size: 8 },
+          hovertemplate: `${plain(layer.name)}: rank ${rank}<extra>${name}</extra>` });
+      }
+    });
+  });
+  return plot("spectra", traces, extra);
+}
+
+// ---- All together
+
+function drawRun() {
+  return factored.length === 0
+    ? Promise.all([leaveOut("ranks", "None of these runs has factored layers."),
+        leaveOut("spectra", "None of these runs has factored layers.")])
+    : Promise.all([drawRanks(), drawSpectra()]);
+}
+
+function drawAll() {
+  const curves = [drawCurves("bytes", "B"), drawCurves("seconds", "s")];
+  const map = mapKeys.length > 1 ? drawMap() : leaveOut("map", data.varying.length === 0
+    ? "All runs share one configuration, seeds apart: there is nothing to compare over."
+    : `A heat map needs two keys with several values each; here ${
+        mapKeys.length === 1 ? "only " + mapKeys[0] + " has" : "there is none"}.`);
+  return Promise.all([...curves, map, drawRun()]);
+}
+
+function start() {
+  drawHead();
+  for (const [what, unit] of [["bytes", "B"], ["seconds", "s"]]) {
+    $(what + "-log").checked = wantsLog(what);
+    $(what + "-log").addEventListener("change", () => drawCurves(what, unit));
+  }
+  if (mapKeys.length > 1) {
+    const [x, y] = bestAxes();
+    fill($("map-figure"), data.columns.map(c => c.title));
+    fill($("map-x"), mapKeys, mapKeys.indexOf(x));
+    fill($("map-y"), mapKeys, mapKeys.indexOf(y));
+    for (const id of ["map-figure", "map-x", "map-y"]) {
+      $(id).addEventListener("change", drawMap);
+    }
+  } else {
+    $("map-controls").hidden = true;
+  }
+  // Both selectors choose the same run; one with singular values at first.
+  const withSpectra = Math.max(0, factored.findIndex(run => run.spectra !== null));
+  const selectors = document.querySelectorAll("select.run");
+  for (const select of selectors) {
+    fill(select, factored.map(run => run.folder), withSpectra);
+    select.closest("p").hidden = factored.length === 0;
+    select.addEventListener("change", () => {
+      selectors.forEach(other => { other.value = select.value; });
+      drawRun();
+    });
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  drawAll().then(() => { document.body.dataset.drawn = "all"; });
+}
+
+start();

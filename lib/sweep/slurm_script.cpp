@@ -1,0 +1,164 @@
+#include "sweep/slurm_script.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "base/env.h"
+#include "base/error.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// As one word of a shell.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+      "/._-+=,:@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (const char c : word) {
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return out + "'";
+}
+
+// A name of a job, and the begin of a file's name, as #SBATCH takes it.
+std::string job_name(std::string name) {
+  std::ranges::replace_if(
+      name,
+      [](char c) {
+        return std::string_view(" '\"\\%").find(c) != std::string_view::npos;
+      },
+      '_');
+  return name;
+}
+
+// #SBATCH lines are read by Slurm, not by the shell.
+std::string option_value(const std::string& value) {
+  return value.find_first_of(" '\"#") == std::string::npos
+             ? value
+             : "\"" + value + "\"";
+}
+
+constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
+# The @points@ points of the sweep @name@, each a job of an array, written by
+#   abtrain @shown@ --emit-slurm
+# Submit it with sbatch, and again to finish what is missing: what is done ends
+# at once. slurm/README.md tells the rest, and what sbatch can override.
+# The points: @tasks@
+##SBATCH --account=ACCOUNT
+##SBATCH --partition=PARTITION
+#SBATCH --job-name=@job@
+#SBATCH --array=@range@@at_once@
+#SBATCH --nodes=1
+#SBATCH --ntasks=@ntasks@
+#SBATCH --cpus-per-task=@cpus@
+##SBATCH --gpus-per-node=@workers@
+#SBATCH --time=24:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --chdir=@folder@
+#SBATCH --output=%x-%A_%a.out
+
+root=@root@
+ABTRAIN=${ABTRAIN:-@program@}
+source "$root/slurm/job.sh" || exit 66
+[[ -n ${SLURM_ARRAY_TASK_ID-} ]] || fail 2 "no array task: sbatch --array=@range@"
+run_abtrain @command@ --task "$SLURM_ARRAY_TASK_ID"
+)";
+
+// The template with each @word@ of the table replaced.
+std::string filled(
+    std::string_view text,
+    const std::map<std::string_view, std::string>& table) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t at = text.find('@');
+    out += text.substr(0, at);
+    if (at == std::string_view::npos) {
+      break;
+    }
+    text.remove_prefix(at + 1);
+    const std::size_t end = text.find('@');
+    const auto value = table.find(text.substr(0, end));
+    if (end == std::string_view::npos || value == table.end()) {
+      out += '@';  // one of the text's own
+      continue;
+    }
+    out += value->second;
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string slurm_script(
+    const SlurmArray& array,
+    const std::vector<PointRun>& runs) {
+  const auto [least, most] = std::ranges::minmax(
+      runs, {}, [](const PointRun& run) { return run.options.workers; });
+  const std::int64_t workers = most.options.workers;
+  const bool alike = least.options.workers == workers;
+  std::vector<std::string> words{"sweep"};
+  for (const std::string& word : array.arguments) {
+    words.push_back(quoted(word));
+  }
+  const std::string command = join(words, " ");
+  std::string shown = command;  // in a comment, so on one line
+  std::ranges::replace(shown, '\n', ' ');
+  return filled(
+      kTemplate,
+      {{"points", str(runs.size())},
+       {"name", array.name},
+       {"shown", shown},
+       {"tasks",
+        alike
+            ? str("a task of Slurm is a worker, so each takes ", workers, ".")
+            : str("with ",
+                  least.options.workers,
+                  " to ",
+                  workers,
+                  " workers, so each is one task\n# whose workers are threads "
+                  "of it, on one node.")},
+       {"job", job_name(array.name)},
+       {"range", str("0-", runs.size() - 1)},
+       {"at_once", array.at_once > 0 ? str("%", array.at_once) : ""},
+       {"ntasks", str(alike ? workers : 1)},
+       {"cpus", str(alike ? 1 : workers)},
+       {"workers", str(workers)},
+       {"folder", option_value(array.folder)},
+       {"root", quoted(array.root)},
+       {"program", quoted(array.program)},
+       {"command", command}});
+}
+
+std::string slurm_root(const std::string& program) {
+  const fs::path place = fs::path(program).parent_path();
+  std::vector<std::string> roots{
+      (place.parent_path() / "share/abtrain").string(),
+      place.parent_path().parent_path().string()};
+  if (const auto named = env("ABTRAIN_ROOT")) {
+    roots = {*named};
+  }
+  for (const std::string& root : roots) {
+    if (fs::exists(root + "/slurm/job.sh")) {
+      return fs::absolute(root).lexically_normal().string();
+    }
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      str("the batch files' slurm/job.sh was not found in ",
+          join(roots, ", "),
+          "; name the folder of abtrain in ABTRAIN_ROOT"));
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,379 @@
+#include "sweep/sweep_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/options.h"
+#include "base/options_apply.h"
+#include "base/scalars.h"
+#include "run/config.h"
+#include "run/config_yaml.h"
+#include "sweep/leaves.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Value::Kind;
+
+constexpr std::int64_t kMostSeeds = 10000;
+
+// The sections of a sweep, as they were written.
+struct Sections {
+  std::string base, name, output;
+  Value set, grid, list, exclude, seeds;
+};
+
+Fields fields_of(Sections& s) {
+  Fields f;
+  f.text("base", s.base, "the configuration");
+  f.folder_name("name", s.name, "of the folder of the run folders");
+  f.text("output", s.output, "where that folder is made");
+  f.value("set", s.set, "for all points");
+  f.value("grid", s.grid, "keys with lists of values");
+  f.value("list", s.list, "further points");
+  f.value("exclude", s.exclude, "points to leave out");
+  f.value("seeds", s.seeds, "of each point");
+  return f;
+}
+
+// --name and --output, to be checked as in a file.
+Value names_section(const std::string& name, const std::string& output) {
+  Value section;
+  section.kind = Kind::Section;
+  for (const auto& [key, text] :
+       {std::pair("name", name), std::pair("output", output)}) {
+    if (!text.empty()) {
+      const Place place{str("--", key, " ", text), 0, 0, ""};
+      Value value;
+      value.kind = Kind::Scalar;
+      value.text = text;
+      value.place = place;
+      section.entries.push_back({key, place, value});
+    }
+  }
+  return section;
+}
+
+class SweepReader {
+ public:
+  explicit SweepReader(const std::vector<std::string>& folders)
+      : folders_(folders) {}
+
+  void file(const std::string& name) {
+    std::vector<std::string> places{""};
+    for (const std::string& folder : folders_) {
+      places.push_back(folder);
+      places.push_back(folder + "/sweeps");
+    }
+    try {
+      sweep_.file = run::find_config(name, places);
+    } catch (const Error& error) {
+      throw Error(error.kind(), str("sweep ", error.what()));
+    }
+    sweep_.source = sweep_.file;
+    sweep_.name = fs::path(sweep_.file).stem().string();
+    const Value root =
+        run::parse_yaml(read_file(sweep_.file), sweep_.file, true, problems());
+    Sections sections;
+    if (root.kind == Kind::Section) {
+      apply(fields_of(sections), root, reading_);
+      take(sections);
+    } else if (root.kind != Kind::Invalid) {
+      problem(
+          root.kind == Kind::Nothing ? Place{sweep_.file, 1, 1, ""}
+                                     : root.place,
+          "",
+          str("expected a sweep, as in 'base: fashion_mnist_mlp', got ",
+              describe(root)));
+    }
+  }
+
+  void command_line(
+      const std::string& config,
+      const std::vector<std::string>& grid) {
+    std::vector<std::string> places{""};
+    places.insert(places.end(), folders_.begin(), folders_.end());
+    try {
+      sweep_.base = run::find_config(config, places);
+    } catch (const Error& error) {
+      throw Error(error.kind(), str("configuration ", error.what()));
+    }
+    sweep_.source = sweep_.base;
+    sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
+    for (const std::string& text : grid) {
+      // A flow list, so that values with commas of their own are possible.
+      const std::size_t equals = text.find('=');
+      const std::string as_list =
+          equals == std::string::npos
+              ? text
+              : str(text.substr(0, equals), "=[", text.substr(equals + 1), "]");
+      run::Override values = run::parse_override(as_list, "--grid", problems());
+      values.value.place.source = "--grid " + text;
+      if (!values.key.empty()) {
+        dimension(values.key, values.value.place, values.value);
+      }
+    }
+  }
+
+  void set_seeds(const std::string& text) {
+    const bool is_list =
+        text.find(',') != std::string::npos && !trim(text).starts_with('[');
+    seeds(run::parse_yaml(
+        is_list ? "[" + text + "]" : text,
+        "--seeds " + text,
+        false,
+        problems()));
+  }
+
+  void set_all(const std::vector<std::string>& sets) {
+    for (const std::string& text : sets) {
+      const run::Override one = run::parse_override(text, "--set", problems());
+      Choice choice;
+      if (!one.key.empty()) {
+        leaves_.add(one.key, one.place, one.value, choice);
+      }
+      for (Leaf& leaf : choice) {
+        sweep_.sets.push_back(std::move(leaf.override));
+      }
+    }
+  }
+
+  // Of the command line; "" leaves what is there.
+  void set_names(const std::string& name, const std::string& output) {
+    const Value section = names_section(name, output);
+    Sections sections;
+    apply(fields_of(sections), section, reading_);
+    sweep_.name = name.empty() ? sweep_.name : name;
+    sweep_.output = output.empty() ? sweep_.output : output;
+  }
+
+  Sweep finish() {
+    find_repeated_keys(sweep_, problems());
+    if (problems().empty() && sweep_.grid.empty() && sweep_.list.empty() &&
+        sweep_.seeds.empty()) {
+      problem(
+          {sweep_.source, 0, 0, ""},
+          "",
+          "nothing is varied; expected at least one of grid, list and seeds");
+    }
+    if (!problems().empty()) {
+      throw LocatedError(ErrorKind::Config, to_text(problems()));
+    }
+    return std::move(sweep_);
+  }
+
+ private:
+  std::vector<Problem>& problems() {
+    return reading_.problems;
+  }
+  void problem(const Place& place, const std::string& key, std::string text) {
+    problems().push_back({place, key, std::move(text)});
+  }
+
+  void take(const Sections& sections) {
+    if (!sections.name.empty()) {
+      sweep_.name = sections.name;
+    }
+    sweep_.output = sections.output;
+    find_base(sections.base);
+    if (is_there(sections.set, "set", Kind::Section)) {
+      Choice common;
+      leaves_.add_section("", sections.set, common);
+      for (Leaf& leaf : common) {
+        sweep_.common.push_back(std::move(leaf.override));
+      }
+    }
+    if (is_there(sections.grid, "grid", Kind::Section)) {
+      grid(sections.grid, "");
+    }
+    items(sections.list, "list", sweep_.list);
+    items(sections.exclude, "exclude", sweep_.exclude);
+    if (reading_.settings.contains("seeds")) {
+      seeds(sections.seeds);
+    }
+  }
+
+  void find_base(const std::string& name) {
+    const auto set = reading_.settings.find("base");
+    if (set == reading_.settings.end()) {
+      problem(
+          {sweep_.file, 0, 0, ""},
+          "base",
+          "is missing; expected the configuration to vary, as in 'base: "
+          "fashion_mnist_mlp'");
+      return;
+    }
+    if (set->second.bad) {
+      return;
+    }
+    std::vector<std::string> places{
+        fs::path(sweep_.file).parent_path().string()};
+    places.insert(places.end(), folders_.begin(), folders_.end());
+    try {
+      sweep_.base = run::find_config(name, places);
+    } catch (const Error& error) {
+      problem(set->second.place, "base", error.what());
+    }
+  }
+
+  // Whether a section was given, and is of its kind.
+  bool is_there(const Value& value, const std::string& key, Kind kind) {
+    const auto set = reading_.settings.find(key);
+    if (set == reading_.settings.end() || value.kind == Kind::Invalid) {
+      return false;
+    }
+    const bool is_empty =
+        kind == Kind::List ? value.items.empty() : value.entries.empty();
+    if (value.kind == kind && !is_empty) {
+      return true;
+    }
+    problem(
+        value.kind == Kind::Nothing ? set->second.place : value.place,
+        key,
+        str("expected ",
+            kind == Kind::List ? "a list of points, as in '- {workers: 4}'"
+            : key == "grid"    ? "keys with lists of values, as in 'workers: "
+                                 "[2, 4]'"
+                               : "keys with values, as in 'workers: 4'",
+            ", got ",
+            value.kind == kind ? "none" : describe(value)));
+    return false;
+  }
+
+  // {a: {b: [1, 2]}} is {a.b: [1, 2]}.
+  void grid(const Value& section, const std::string& prefix) {
+    for (const Entry& entry : section.entries) {
+      const std::string key = prefix + entry.key;
+      if (entry.value.kind == Kind::Section && !entry.value.entries.empty()) {
+        grid(entry.value, key + ".");
+      } else {
+        dimension(key, entry.place, entry.value);
+      }
+    }
+  }
+
+  void
+  dimension(const std::string& key, const Place& place, const Value& values) {
+    if (values.kind == Kind::Invalid) {
+      return;
+    }
+    if (values.kind != Kind::List || values.items.empty()) {
+      problem(
+          values.kind == Kind::Nothing ? place : values.place,
+          key,
+          str("expected a list of values, got ",
+              values.kind == Kind::List ? "none" : describe(values),
+              values.kind == Kind::Scalar ? str(" (write [", values.text, "])")
+                                          : ""));
+      return;
+    }
+    std::vector<Choice> choices;
+    std::set<std::string> known;
+    for (const Value& item : values.items) {
+      Choice choice;
+      leaves_.add(key, place, item, choice);
+      if (!choice.empty() && !known.insert(text_of(choice)).second) {
+        problem(item.place, key, "given twice: " + text_of(choice));
+      }
+      choices.push_back(std::move(choice));
+    }
+    sweep_.grid.push_back(std::move(choices));
+  }
+
+  void
+  items(const Value& list, const std::string& key, std::vector<Choice>& out) {
+    if (!is_there(list, key, Kind::List)) {
+      return;
+    }
+    for (const Value& item : list.items) {
+      if (item.kind == Kind::Invalid) {
+        continue;
+      }
+      Choice choice;
+      if (item.kind == Kind::Section && !item.entries.empty()) {
+        leaves_.add_section("", item, choice);
+      } else {
+        problem(
+            item.kind == Kind::Nothing ? list.place : item.place,
+            key,
+            str("expected keys with values, as in '- {workers: 4}', got ",
+                describe(item)));
+      }
+      out.push_back(std::move(choice));
+    }
+  }
+
+  // N is 1, 2, ... N.
+  void seeds(const Value& value) {
+    sweep_.seeds.clear();
+    Value list = value;
+    if (value.kind == Kind::Scalar) {
+      std::int64_t count = 0;
+      std::string why;
+      if (!parse_integer(value.text, count, why) || count < 1 ||
+          count > kMostSeeds) {
+        problem(
+            value.place,
+            "seeds",
+            str("expected a list of seeds, or their number from 1 to ",
+                kMostSeeds,
+                ", got ",
+                describe(value)));
+        return;
+      }
+      list.kind = Kind::List;
+      for (std::int64_t seed = 1; seed <= count; ++seed) {
+        Value item = value;
+        item.text = std::to_string(seed);
+        list.items.push_back(item);
+      }
+    }
+    const std::size_t varied = sweep_.grid.size();
+    dimension("seed", list.place, list);
+    if (sweep_.grid.size() > varied) {
+      sweep_.seeds = std::move(sweep_.grid.back());
+      sweep_.grid.pop_back();
+    }
+  }
+
+  const std::vector<std::string>& folders_;
+  Sweep sweep_;
+  Reading reading_;
+  LeafReader leaves_{reading_.problems};
+};
+
+}  // namespace
+
+Sweep read_sweep(
+    const SweepArgs& args,
+    const std::vector<std::string>& folders) {
+  ABT_CHECK(
+      args.file.empty() != args.config.empty(),
+      Usage,
+      "expected a sweep file, or --config with --grid; got ",
+      args.file.empty() ? "neither" : "both");
+  ABT_CHECK(
+      args.file.empty() || args.grid.empty(),
+      Usage,
+      "--grid goes with --config; a sweep file has its own grid");
+  SweepReader reader(folders);
+  if (args.file.empty()) {
+    reader.command_line(args.config, args.grid);
+  } else {
+    reader.file(args.file);
+  }
+  if (!args.seeds.empty()) {
+    reader.set_seeds(args.seeds);
+  }
+  reader.set_all(args.sets);
+  reader.set_names(args.name, args.output);
+  return reader.finish();
+}
+
+}  // namespace abtrain::sweep

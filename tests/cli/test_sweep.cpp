@@ -1,0 +1,390 @@
+// abtrain sweep: what it lists, refuses, trains, repeats and hands to Slurm.
+// The points are small networks on a part of Fashion-MNIST.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "program.h"
+#include "temp_folder.h"
+
+namespace {
+
+using namespace abtrain;
+namespace fs = std::filesystem;
+
+constexpr const char* kBase =
+    "data: {name: fashion-mnist, subset: 256, pool: 7, batch_size: 16}\n"
+    "model: {name: mlp, hidden: [16, 16]}\n"
+    "workers: 2\n"
+    "device: cpu\n"
+    "method:\n"
+    "  name: ab\n"
+    "  group_size: 1\n"
+    "  warmup_steps: 2\n"
+    "  sync_every: 4\n"
+    "  full_rank_steps: 1\n"
+    "  rank: {rule: fixed, rank: 2}\n"
+    "train: {steps: 8, threads: 1, log_every: 1}\n"
+    "checkpoint: {every: 4 steps}\n"
+    "evaluate: {every: 0}\n";
+
+class CliSweep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // As in no job of Slurm, and with nothing but the CPU.
+    unsetenv("SLURM_ARRAY_TASK_ID");
+    folder_.add("base.yaml", kBase);
+  }
+
+  std::string add_sweep(const std::string& text) const {
+    return folder_.add("toy.yaml", "base: base\n" + text);
+  }
+  std::string arguments(const std::string& more = "") const {
+    return "sweep '" + folder_.file("toy.yaml") + "' --output '" +
+           folder_.file("runs") + "' " + more;
+  }
+  // Rows of index, point, folder and state.
+  std::vector<std::vector<std::string>> list() const {
+    const Outcome outcome = run(arguments("--list"), Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0);
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream lines(outcome.text);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream row(line);
+      rows.emplace_back();
+      for (std::string cell; std::getline(row, cell, '\t');) {
+        rows.back().push_back(cell);
+      }
+      EXPECT_EQ(rows.back().size(), 4U) << line;
+    }
+    return rows;
+  }
+  std::vector<std::string> states() const {
+    std::vector<std::string> out;
+    for (const auto& row : list()) {
+      out.push_back(row.at(3));
+    }
+    return out;
+  }
+  // When the files of all finished points were written.
+  std::map<std::string, fs::file_time_type> times() const {
+    std::map<std::string, fs::file_time_type> out;
+    for (const auto& row : list()) {
+      if (row.at(3) == "missing") {
+        continue;
+      }
+      for (const auto& file : fs::recursive_directory_iterator(row.at(2))) {
+        out[file.path().string()] = fs::last_write_time(file);
+      }
+    }
+    return out;
+  }
+  std::string script(const std::string& text) const {
+    return "bash '" + folder_.add("script.sh", text) + "'";
+  }
+
+  const TempFolder folder_;
+};
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+using States = std::vector<std::string>;
+
+TEST_F(CliSweep, ListsWhatItWillDo) {
+  add_sweep("grid: {method.rank.rank: [1, 2]}\nseeds: [3]\n");
+  const auto rows = list();
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1][0], "1");
+  EXPECT_EQ(rows[1][1], "rank=2,seed=3");
+  EXPECT_EQ(rows[1][2].rfind(folder_.file("runs/toy/rank=2,seed=3-"), 0), 0U)
+      << rows[1][2];
+  EXPECT_EQ(rows[1][3], "missing");
+  const Outcome json = run(arguments("--list --json"), Stream::Out);
+  const auto parsed = nlohmann::json::parse(json.text);
+  ASSERT_EQ(parsed.size(), 2U);
+  EXPECT_EQ(parsed[1]["index"], 1);
+  EXPECT_EQ(parsed[1]["point"], rows[1][1]);
+  EXPECT_EQ(parsed[1]["folder"], rows[1][2]);
+  EXPECT_EQ(parsed[1]["state"], "missing");
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+}
+
+TEST_F(CliSweep, TrainsAllOnceAndWhatIsMissingAgain) {
+  add_sweep("grid: {method.rank.rank: [1, 2]}\nseeds: [3, 4]\n");
+  ASSERT_EQ(run(arguments("--task 2"), Stream::Out).exit_code, 0);
+  EXPECT_EQ(states(), (States{"missing", "missing", "finished", "missing"}));
+
+  const Outcome all = run(arguments("--jobs 3"), Stream::Error);
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_TRUE(contains(all.text, "1 of 4 points are finished already"))
+      << all.text;
+  EXPECT_TRUE(contains(all.text, "[4/4] rank=")) << all.text;
+  EXPECT_TRUE(contains(all.text, "rank=1,seed=3: ")) << all.text;
+  EXPECT_FALSE(contains(all.text, "rank=2,seed=3: ")) << all.text;
+  EXPECT_EQ(states(), States(4, "finished"));
+
+  // Trained by a task and here, by one process and another: the same bits.
+  const auto rows = list();
+  const std::string model = content(rows[2][2] + "/model.safetensors");
+  EXPECT_FALSE(model.empty());
+  fs::remove_all(rows[2][2]);
+  const auto before = times();
+  const Outcome again = run(arguments(), Stream::Out);
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_TRUE(contains(again.text, "rank=1")) << again.text;  // the report
+  EXPECT_TRUE(content(rows[2][2] + "/model.safetensors") == model);
+  auto after = times();
+  std::erase_if(after, [&](const auto& file) {
+    return file.first.rfind(rows[2][2], 0) == 0;
+  });
+  EXPECT_EQ(after, before);
+  EXPECT_GT(before.size(), 12U);
+
+  // Without its model, which may be large, a run is still finished.
+  fs::remove(rows[0][2] + "/model.safetensors");
+  const Outcome task = run(arguments("--task 0"), Stream::Error);
+  EXPECT_EQ(task.exit_code, 0);
+  EXPECT_TRUE(contains(task.text, "this run has finished")) << task.text;
+  EXPECT_FALSE(fs::exists(rows[0][2] + "/model.safetensors"));
+}
+
+TEST_F(CliSweep, OnePointThatFailsKeepsNoOtherFromItsTurn) {
+  add_sweep(
+      "set: {optimizer.name: sgd, train.clip_norm: 0}\n"
+      "grid: {optimizer.lr: [1.0e30, 0.1]}\nseeds: 2\n");
+  const Outcome outcome = run(arguments(), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 70);
+  for (const char* part :
+       {"[1/4] lr=1.0e+30,seed=1: failed after",
+        "with exit code 70",
+        "log.txt ends with\n    ",
+        "optimizer.lr",
+        "[3/4] lr=0.1,seed=1: ",
+        "[4/4] lr=0.1,seed=2: "}) {
+    EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
+  }
+  EXPECT_EQ(states(), (States{"failed", "failed", "finished", "finished"}));
+}
+
+TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
+  const std::string path =
+      add_sweep("grid:\n  workers: [2, 4]\n  method.rank.rank: [2, 17]\n");
+  Outcome outcome = run(arguments(), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_TRUE(contains(
+      outcome.text, path + ": error: method.rank.rank: expected at most 16"))
+      << outcome.text;
+  EXPECT_TRUE(
+      contains(outcome.text, "at 2 of 4 points: 1 (workers=2,rank=17), 3 ("))
+      << outcome.text;
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+  outcome = run(arguments("--emit-slurm"), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+
+  // A folder that holds something else than its name says.
+  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
+  const std::string folder = list().at(1).at(2);
+  folder_.add(
+      folder.substr(folder_.path().size() + 1) + "/config.yaml",
+      std::string(kBase) + "seed: 9\n");
+  outcome = run(arguments(), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "not the configuration of this point"))
+      << outcome.text;
+  EXPECT_EQ(run(arguments("--task 1"), Stream::Error).exit_code, 78);
+  EXPECT_EQ(states(), (States{"missing", "foreign"}));
+}
+
+struct BadSweep {
+  const char* name;
+  const char* more;
+  int exit_code;
+  const char* says;
+};
+
+class CliBadSweep : public CliSweep,
+                    public ::testing::WithParamInterface<BadSweep> {};
+
+TEST_P(CliBadSweep, EndsWithItsCodeAndSaysWhy) {
+  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
+  const Outcome outcome = run(arguments(GetParam().more), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CliBadSweep,
+    ::testing::Values(
+        BadSweep{
+            "TaskBeyond",
+            "--task 2",
+            2,
+            "expected 0 to 1, as the sweep "
+            "has 2 points; got 2"},
+        BadSweep{"TaskBelow", "--task=-1", 2, "got -1"},
+        BadSweep{"NoJobs", "--jobs 0", 2, "--jobs: expected at least 1"},
+        BadSweep{"TwoVerbs", "--task 1 --list", 2, "expected one of them"},
+        BadSweep{"JobsOfATask", "--task 1 --jobs 2", 2, "--jobs is for all"},
+        BadSweep{"JsonOfNothing", "--json", 2, "--json goes with --list"},
+        BadSweep{"FileAndConfig", "--config base", 2, "got both"},
+        BadSweep{"FileAndGrid", "--grid workers=1", 2, "--grid goes with"},
+        BadSweep{
+            "VariedKey",
+            "--set method.rank.rank=3",
+            78,
+            "--set method.rank.rank=3: error: method.rank.rank: the sweep "
+            "varies this key"},
+        BadSweep{
+            "NoPlaceForTheBatchFile",
+            "--emit-slurm /nothing/there.sh",
+            74,
+            "/nothing/there.sh"}),
+    [](const auto& test) { return test.param.name; });
+
+// Stopped in the middle: all save, nothing is left running, and the next call
+// goes on from there.
+TEST_F(CliSweep, AStoppedSweepGoesOn) {
+  add_sweep("set: {train.steps: 1500, checkpoint.every: 300}\nseeds: 3\n");
+  const std::string stopped = script(
+      std::string("set -u\n'") + ABTRAIN_PROGRAM + "' " +
+      arguments("--jobs 2") +
+      " & sweep=$!\n"
+      "for i in {1..3000}; do\n"
+      "  grep -qs '\"checkpoint\"' '" +
+      folder_.file("runs") +
+      "'/toy/*/metrics.jsonl && break\n"
+      "  sleep 0.01\n"
+      "done\n"
+      "kill -TERM $sweep\nwait $sweep\n");
+  const int status = std::system(
+      (stopped + " 2>'" + folder_.file("errors") + "' >/dev/null").c_str());
+  const std::string errors = content(folder_.file("errors"));
+  ASSERT_EQ(WEXITSTATUS(status), 75) << errors;
+  EXPECT_TRUE(contains(errors, "running points save and stop")) << errors;
+  EXPECT_TRUE(contains(errors, "of 3 points finished; the same command"))
+      << errors;
+  const States before = states();
+  EXPECT_GT(std::ranges::count(before, "started"), 0);
+
+  const Outcome again = run(arguments("--jobs 2"), Stream::Error);
+  EXPECT_EQ(again.exit_code, 0) << again.text;
+  EXPECT_EQ(states(), States(3, "finished"));
+  const auto rows = list();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(
+        contains(content(rows[i][2] + "/metrics.jsonl"), "\"resume\""),
+        before[i] == "started")
+        << rows[i][1];
+  }
+}
+
+// The runs end with the sweep, even where it has no time to end them.
+TEST_F(CliSweep, NoRunIsLeftBehind) {
+  add_sweep("set: {train.steps: 1000000}\nseeds: 2\n");
+  const std::string killed = script(
+      std::string("'") + ABTRAIN_PROGRAM + "' " + arguments("--jobs 2") +
+      " & sweep=$!\n"
+      "cd '" +
+      folder_.path() +
+      "'\n"
+      "for i in {1..3000}; do\n"
+      "  (($(ls runs/toy/*/metrics.jsonl 2>/dev/null | wc -l) == 2)) && break\n"
+      "  sleep 0.01\n"
+      "done\n"
+      // A second sweep leaves to the first what that has taken.
+      "'" +
+      ABTRAIN_PROGRAM + "' " + arguments("--jobs 2") +
+      " 2>second; echo $? >>second\n"
+      "kill -KILL $sweep; wait $sweep\n"
+      "for log in runs/toy/*/log.txt; do\n"
+      "  flock --wait 30 \"$log\" true || echo $log >>left\n"
+      "done\n");
+  std::system((killed + " >/dev/null 2>&1").c_str());
+  const std::string second = content(folder_.file("second"));
+  EXPECT_TRUE(contains(second, "seed=1: another process trains it")) << second;
+  EXPECT_TRUE(contains(second, "\n75\n")) << second;
+  EXPECT_FALSE(fs::exists(folder_.file("left")));
+  EXPECT_EQ(states(), States(2, "started"));
+}
+
+TEST_F(CliSweep, WritesABatchFileThatAsksForThePoints) {
+  add_sweep("grid: {method.rank.rank: [1, 2, 3]}\n");
+  // In place of the real one: what it would run.
+  folder_.add(
+      "root/slurm/job.sh",
+      "fail() { echo \"$2\"; exit \"$1\"; }\n"
+      "run_abtrain() { printf '%s\\n' \"$@\"; }\n");
+  setenv("ABTRAIN_ROOT", folder_.file("root").c_str(), 1);
+  const std::string set = "data.root=it's \"$HOME\"";
+  const Outcome written =
+      run(arguments(
+              "--jobs 2 --set \"data.root=it's \\\"\\$HOME\\\"\" --seeds 2 "
+              "--emit-slurm '" +
+              folder_.file("array.sh") + "'"),
+          Stream::Error);
+  ASSERT_EQ(written.exit_code, 0) << written.text;
+  EXPECT_TRUE(contains(written.text, "array.sh: 6 points")) << written.text;
+  const std::string text = content(folder_.file("array.sh"));
+  for (const char* line :
+       {"\n#SBATCH --array=0-5%2\n",
+        "\n#SBATCH --ntasks=2\n",
+        "\n#SBATCH --cpus-per-task=1\n",
+        "\n#SBATCH --job-name=toy\n",
+        "\n#SBATCH --signal=USR1@120\n"}) {
+    EXPECT_TRUE(contains(text, line)) << line << text;
+  }
+  std::system(("SLURM_ARRAY_TASK_ID=4 bash '" + folder_.file("array.sh") +
+               "' >'" + folder_.file("ran") + "' 2>&1; bash '" +
+               folder_.file("array.sh") + "' >>'" + folder_.file("ran") +
+               "' 2>&1; echo $? >>'" + folder_.file("ran") + "'")
+                  .c_str());
+  EXPECT_EQ(
+      content(folder_.file("ran")),
+      "sweep\n" + folder_.file("toy.yaml") + "\n--set\n" + set +
+          "\n--seeds\n2\n--output\n" + folder_.file("runs") +
+          "\n--task\n4\nno array task: sbatch --array=0-5\n2\n");
+
+  // Where points differ in their workers, threads of one task are the workers.
+  add_sweep("grid: {workers: [2, 6]}\n");
+  const Outcome mixed = run(arguments("--emit-slurm"), Stream::Out);
+  EXPECT_EQ(mixed.exit_code, 0);
+  EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --ntasks=1\n")) << mixed.text;
+  EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --cpus-per-task=6\n"));
+  EXPECT_TRUE(contains(mixed.text, "with 2 to 6 workers"));
+  EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --array=0-1\n"));
+  setenv("ABTRAIN_ROOT", folder_.file("nothing").c_str(), 1);
+  const Outcome without = run(arguments("--emit-slurm"), Stream::Error);
+  unsetenv("ABTRAIN_ROOT");
+  EXPECT_EQ(without.exit_code, 66);
+  EXPECT_TRUE(contains(without.text, "ABTRAIN_ROOT")) << without.text;
+}
+
+TEST_F(CliSweep, ATaskOfAnArrayIsThatPoint) {
+  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
+  setenv("SLURM_ARRAY_TASK_ID", "1", 1);
+  const Outcome task = run(arguments(), Stream::Out);
+  setenv("SLURM_ARRAY_TASK_ID", "one", 1);
+  const Outcome wrong = run(arguments(), Stream::Error);
+  unsetenv("SLURM_ARRAY_TASK_ID");
+  EXPECT_EQ(task.exit_code, 0);
+  EXPECT_TRUE(contains(task.text, "rank=2")) << task.text;
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_TRUE(contains(wrong.text, "SLURM_ARRAY_TASK_ID")) << wrong.text;
+  EXPECT_EQ(states(), (States{"missing", "finished"}));
+}
+
+}  // namespace

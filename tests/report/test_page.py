@@ -1,0 +1,221 @@
+"""The HTML report in a headless Chromium: real short runs, every plot drawn, no
+error in its console, no request to any other place.
+
+    test_page.py ABTRAIN [PICTURE.png]
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import chromium
+
+PROGRAM = None
+PICTURE = None
+# Labels that would be markup, or close the script that holds them.
+ODD_NAME = "odd &<b>x<!--<script>"
+DRAWN = "document.body?.dataset.drawn === 'all'"
+
+
+def train(folder, name, *sets):
+    values = ["data.subset=2048", "model.hidden=[32,32,32]", "train.steps=24", "evaluate.every=6",
+              "checkpoint.every=0", "data.batch_size=32", "schedule.warmup_steps=4", "method.warmup_steps=6",
+              "method.sync_every=6", "method.full_rank_steps=2", *sets]
+    command = [PROGRAM, "--config", "fashion_mnist_mlp", "--name", name, "--output", folder]
+    for value in values:
+        command += ["--set", value]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, timeout=120)
+    if done.returncode:
+        raise AssertionError(f"{name}: exit code {done.returncode}\n{done.stderr}")
+    return folder / name
+
+
+def set_spectra(run):
+    """Singular values that the test knows: s_i = 8 / i, cut to the rank at the end."""
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    cuts = [line for line in lines if line["event"] == "decompose"]
+    for cut in cuts:
+        for layer in cut["layers"]:
+            index = [1, 2, 3, 5, 8, 12, 18, 27]
+            kept = layer["rank"] if cut is cuts[-1] else 99
+            layer["singular_values"] = {
+                "index": index, "value": [8 / i if i <= kept else 0 for i in index]}
+    (run / "metrics.jsonl").write_text("".join(
+        json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        place = tempfile.TemporaryDirectory(prefix="abtrain-page-")
+        cls.addClassCleanup(place.cleanup)
+        cls.place = pathlib.Path(place.name)
+        cls.runs = cls.place / "runs"
+        for size in (1, 2):
+            for rank in (4, 8):
+                for seed in (1, 2) if rank == 4 else (1,):
+                    run = train(
+                        cls.runs, f"g{size}_r{rank}_{seed}", f"seed={seed}",
+                        f"method.group_size={size}",
+                        f"method.rank={{rule: fixed, rank: {rank}}}")
+                    set_spectra(run)
+        train(cls.runs, "ddp_1", "method.name=ddp")
+        late = train(cls.runs, "late", "method.name=local-sgd")
+        (late / "summary.json").unlink()
+        config = (late / "config.yaml").read_text()
+        assert "name: late\n" in config
+        (late / "config.yaml").write_text(config.replace("name: late\n", f"name: '{ODD_NAME}'\n"))
+        broken = cls.runs / "broken"
+        broken.mkdir()
+        (broken / "config.yaml").write_text("workers: 4\n")
+        cls.browser = cls.enterClassContext(chromium.Browser())
+
+    def open(self, *arguments, runs=None, skipped=1):
+        page = self.place / "report.html"
+        done = subprocess.run(
+            [PROGRAM, "report", *(runs or [self.runs]), "-o", page, *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("; skipped\n"), skipped, done.stderr)
+        self.browser.open(page)
+        self.browser.wait_for(DRAWN)
+        self.page = page
+
+    def check_quiet(self):
+        self.assertEqual(self.browser.complaints, [])
+        own = self.page.resolve().as_uri()
+        far = [url for url in self.browser.requests
+               if url != own and not url.startswith(("data:", "blob:"))]
+        self.assertEqual(far, [])
+        self.assertIn(own, self.browser.requests)
+
+    def js(self, expression):
+        return self.browser.evaluate(expression)
+
+    def text(self, selector):
+        return self.js(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def texts_in(self, plot):
+        return self.js(f"[...document.querySelectorAll('#{plot} svg text')]"
+                       ".map(t => t.textContent).filter(t => t.trim())")
+
+    def lines_in(self, plot):
+        return self.js(f"document.querySelectorAll('#{plot} .scatterlayer path.js-line').length")
+
+    def choose(self, selector, label):
+        self.js(f"""(() => {{
+            const select = document.querySelector({json.dumps(selector)});
+            select.value = [...select.options].find(o => o.text.endsWith({json.dumps(label)})).value;
+            select.dispatchEvent(new Event("change"));
+        }})()""")
+
+    def test_everything_is_drawn(self):
+        self.open("--target", "0.3")
+        for plot in ("bytes", "seconds", "map", "ranks", "spectra"):
+            with self.subTest(plot):
+                self.assertGreater(
+                    self.js(f"document.querySelectorAll('#{plot} svg.main-svg').length"), 0)
+                self.assertGreater(len(self.texts_in(plot)), 4)
+        # A line a run: 6 of AB, ddp, and the one that has not ended.
+        for plot, title in (("bytes", "bytes sent"), ("seconds", "seconds of")):
+            self.assertEqual(self.lines_in(plot), 8)
+            texts = self.texts_in(plot)
+            self.assertTrue(any(title in t for t in texts), texts)
+            self.assertIn("target 30 %", texts)
+            # The name as it is, not what it means as markup.
+            self.assertIn(ODD_NAME, texts)
+        self.assertIn("group_size x rank", self.text("#map-title"))
+        for cell in ("method.group_size", "method.rank.rank"):
+            self.assertIn(cell, self.texts_in("map"))
+        self.assertEqual(self.js("document.querySelectorAll('#map .heatmaplayer image').length"), 1)
+        self.assertEqual(self.lines_in("ranks"), 3)
+        self.assertEqual(self.lines_in("spectra"), 3 * 2)
+        for text in ("fc1", "fc3"):
+            self.assertIn(text, self.texts_in("ranks"))
+            self.assertIn(text, self.texts_in("spectra"))
+        self.check_quiet()
+        if PICTURE:
+            self.js("new Promise(r => setTimeout(r, 500))")
+            self.browser.screenshot(PICTURE)
+
+    def test_the_table_is_that_of_the_program_and_sorts(self):
+        self.open("--target", "0.3")
+        markdown = subprocess.run(
+            [PROGRAM, "report", self.runs, "--target", "0.3", "--format", "markdown"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+        wanted = [[cell.strip().strip("*") for cell in line.strip("|\n").split("|")]
+                  for line in markdown.splitlines() if not line.startswith("| ---")]
+        rows = ("[...document.querySelectorAll('#table tr')]"
+                ".map(row => [...row.cells].map(cell => cell.textContent.trim()))")
+        self.assertEqual(self.js(rows), wanted)
+        self.assertGreater(self.js("document.querySelectorAll('#table td.best').length"), 0)
+        click = "document.querySelectorAll('#table th button')[2].click()"
+        self.js(click)
+        order = [row[2] for row in self.js(rows)[1:]]
+        means = [float(text.split()[0]) for text in order if text != "-"]
+        self.assertEqual(means, sorted(means, reverse=True))
+        self.assertEqual(order[-1], "-")
+        self.js(click)
+        self.assertEqual(self.js("document.querySelector('#table th[aria-sort]').ariaSort"),
+                         "ascending")
+        self.assertEqual(self.js(rows)[-1][2], "-")
+        remarks = self.text("#remarks")
+        for word in ("late", "no summary.json", "broken", "no metrics.jsonl"):
+            self.assertIn(word, remarks)
+        self.check_quiet()
+
+    def test_what_is_chosen_is_drawn(self):
+        self.open()
+        self.choose("#map-figure", "compression")
+        self.assertIn("compression", self.text("#map-title"))
+        self.choose("#map-x", "method.rank.rank")  # the same on both axes
+        self.assertIn("choose other keys", self.text("#map-note"))
+        self.assertEqual(self.js("document.querySelectorAll('#map svg').length"), 0)
+        self.choose("#map-y", "method.group_size")
+        self.assertGreater(self.js("document.querySelectorAll('#map svg').length"), 0)
+        self.choose("select.run", "g2_r8_1")
+        self.assertEqual(self.js("[...document.querySelectorAll('select.run')]"
+                                 ".map(s => s.selectedOptions[0].text.split('/').pop())"),
+                         ["g2_r8_1"] * 2)
+        ranks = self.js("document.getElementById('ranks').data.map(line => line.y[0])")
+        self.assertEqual(ranks, [8, 8, 8])
+        spectrum = self.js("document.getElementById('spectra').data[0]")
+        self.assertEqual(spectrum["x"], [1, 2, 3, 5, 8, 12, 18, 27])
+        self.assertEqual(spectrum["y"][:3], [8, 4, 2.6667])
+        self.js("document.getElementById('bytes-log').click()")
+        self.assertIn(self.js("document.getElementById('bytes').layout.xaxis.type"),
+                      ("log", "linear"))
+        self.browser.prefer("dark")
+        self.browser.wait_for(
+            "document.getElementById('bytes').layout.paper_bgcolor === '#14181d'")
+        self.browser.prefer("light")
+        self.check_quiet()
+
+    def test_what_there_is_nothing_of_is_left_out_with_a_sentence(self):
+        self.open(runs=[self.runs / "ddp_1"], skipped=0)
+        self.assertIn("one configuration", self.text("#map-note"))
+        self.assertIn("factored layers", self.text("#ranks-note"))
+        self.assertEqual(self.js("document.querySelectorAll('#map svg, #ranks svg').length"), 0)
+        self.assertEqual(self.lines_in("bytes"), 1)
+        self.check_quiet()
+
+    def test_it_fits_narrow_windows(self):
+        self.browser.resize(800, 700)
+        try:
+            self.open()
+            self.assertLessEqual(self.js("document.documentElement.scrollWidth"), 800)
+            self.check_quiet()
+        finally:
+            self.browser.resize(1280, 900)
+
+
+if __name__ == "__main__":
+    if chromium.PROGRAM is None:
+        print("skipped: no chromium-headless-shell (scripts/setup.sh --tests)")
+        sys.exit(77)
+    PROGRAM, *rest = sys.argv[1:]
+    PICTURE = rest[0] if rest else None
+    unittest.main(argv=sys.argv[:1])

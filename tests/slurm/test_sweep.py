@@ -1,0 +1,122 @@
+"""The sweep of three group sizes, three energies and two seeds on Fashion-MNIST,
+from one command here and as an array on a real Slurm of one node:
+    python3 tests/slurm/test_sweep.py PROGRAM [unittest's arguments]
+Both are interrupted and called again, which must repeat nothing; both must come
+to the same table. Ends with 77 where no Slurm can be started.
+"""
+
+import json
+import signal
+import statistics
+import subprocess
+
+from batch_jobs import BatchJobs, main
+
+SHORT = ["--set", "train={steps: 60, log_every: 5}",
+         "--set", "model.hidden=[64, 64]",
+         "--set", "method={warmup_steps: 10, sync_every: 20, full_rank_steps: 2}",
+         "--set", "schedule.warmup_steps=5",
+         "--set", "checkpoint.every=20",
+         "--set", "evaluate={every: 0, batch_size: 500}"]
+POINTS = 18
+
+
+class Sweep(BatchJobs):
+    def arguments(self, place):
+        return ["fashion_mnist_groups", *SHORT, "--output", place]
+
+    def finished(self, place):
+        """What the finished points have written, by folder: times of the
+        files."""
+        return {
+            folder.name: [f.stat().st_mtime_ns for f in sorted(folder.iterdir())
+                          if f.is_file() and f.name != "log.txt"]
+            for folder in (self.folder / place / "fashion_mnist_groups").iterdir()
+            if (folder / "summary.json").exists()}
+
+    def wait_finished(self, place, count):
+        folder = self.folder / place / "fashion_mnist_groups"
+        self.slurm.wait_for(
+            lambda: len(list(folder.glob("*/summary.json"))) >= count,
+            300, f"{count} finished points")
+
+    def check_all(self, place, before):
+        """All are finished, and those of before were left as they were."""
+        after = self.finished(place)
+        self.assertEqual(len(after), POINTS)
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.assertEqual(
+            {row[3] for row in self.points(*self.arguments(place))},
+            {"finished"})
+
+    def table(self, place):
+        """By setting, without the seed: means of what a run has but times."""
+        settings = {}
+        for index, point, folder, state in self.points(*self.arguments(place)):
+            summary = json.loads(
+                (self.folder / folder / "summary.json").read_text())
+            self.assertEqual(summary["steps"], 60)
+            self.assertEqual(summary["workers"], 8)
+            settings.setdefault(point.rpartition(",seed=")[0], []).append(
+                [summary["accuracy"], summary["loss"],
+                 summary["compression_ratio"],
+                 summary["traffic"]["bytes_per_worker"],
+                 summary["traffic"]["vs_fp32"],
+                 *[layer["rank"] for layer in summary["layers"]]])
+        self.assertEqual(len(settings), 9)
+        return {setting: [statistics.mean(column) for column in zip(*runs)]
+                for setting, runs in settings.items()}
+
+    def sweep_here(self):
+        """One command, stopped in the middle and called again."""
+        command = [self.program, "sweep", *self.arguments("here"), "--jobs", "2"]
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=self.slurm.env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.wait_finished("here", 5)
+        process.send_signal(signal.SIGTERM)
+        out, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 75, errors)
+        before = self.finished("here")
+        self.assertLess(len(before), POINTS)
+        again = subprocess.run(
+            command, cwd=self.folder, env=self.slurm.env, text=True,
+            capture_output=True, timeout=600)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn(f"{len(before)} of {POINTS} points are finished already",
+                      again.stderr)
+        self.assertEqual(again.stderr.count(" % in "), POINTS - len(before))
+        self.assertIn(f"[{POINTS}/{POINTS}] ", again.stderr)
+        self.check_all("here", before)
+        # The report of all: a row a setting.
+        self.assertEqual(again.stdout.count("keep=0.7"), 3, again.stdout)
+        self.assertEqual(again.stdout.count("keep=0.9"), 3, again.stdout)
+
+    def sweep_on_slurm(self):
+        """One array, cancelled in the middle and submitted again."""
+        arguments = self.arguments("slurm")
+        self.sweep(*arguments, "--emit-slurm", "groups.sh")
+        script = (self.folder / "groups.sh").read_text()
+        self.assertIn(f"#SBATCH --array=0-{POINTS - 1}\n", script)
+        self.assertIn("#SBATCH --ntasks=8\n", script)
+        job = self.submit("groups.sh")
+        self.wait_finished("slurm", 3)
+        self.slurm.run("scancel", job)
+        self.slurm.wait_for(
+            lambda: not self.slurm.run("squeue", "-h").stdout.strip(),
+            120, "the end of the cancelled array")
+        before = self.finished("slurm")
+        self.assertLess(len(before), POINTS)
+        again = self.submit("groups.sh")
+        for task in range(POINTS):
+            self.wait_state(f"{again}_{task}", "COMPLETED", 600)
+        self.check_all("slurm", before)
+
+    def test_here_and_on_slurm_are_the_same_table(self):
+        self.sweep_here()
+        self.sweep_on_slurm()
+        self.assertEqual(self.table("slurm"), self.table("here"))
+
+
+if __name__ == "__main__":
+    main()

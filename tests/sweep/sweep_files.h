@@ -1,0 +1,56 @@
+// A sweep file in a folder of its own, read; and what is wrong with it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "sweep/point_runs.h"
+#include "temp_folder.h"
+
+namespace abtrain::sweep::testing {
+
+class SweepFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.add("configs/base.yaml", "workers: 4\nmethod: {name: ab}\n");
+  }
+
+  Sweep read(const std::string& text, SweepArgs args = {}) const {
+    args.file = folder_.add("some.yaml", text);
+    return read_sweep(args, {folder_ / "configs"});
+  }
+  std::vector<Point> points(const std::string& text) const {
+    return list_points(read("base: base\n" + text));
+  }
+  std::vector<std::string> labels(const std::string& text) const {
+    std::vector<std::string> out;
+    for (const Point& point : points(text)) {
+      EXPECT_EQ(point.index, out.size());
+      out.push_back(point.label);
+    }
+    return out;
+  }
+  std::vector<PointRun> runs(const Sweep& sweep) const {
+    return resolve_all(sweep, list_points(sweep), {folder_ / "configs"});
+  }
+  // Of reading it, listing its points, or resolving them.
+  std::string error_of(
+      const std::string& text,
+      ErrorKind kind = ErrorKind::Config) const {
+    try {
+      runs(read(text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind);
+      return error.what();
+    }
+    ADD_FAILURE() << text << " was read";
+    return "";
+  }
+
+  const TempFolder folder_;
+};
+
+}  // namespace abtrain::sweep::testing
