@@ -63,7 +63,8 @@ OptionInfo describe_option(const CLI::Option& from) {
 }
 
 CommandInfo describe(
-    const CLI::App& app, const std::vector<std::string>& path) {
+    const CLI::App& app,
+    const std::vector<std::string>& path) {
   CommandInfo command{path, app.get_description(), app.get_footer(), {}, {}};
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) {  // hidden without
@@ -79,8 +80,7 @@ CommandInfo describe(
   return command;
 }
 
-void collect(
-    const CommandInfo& command, std::vector<const CommandInfo*>& out) {
+void collect(const CommandInfo& command, std::vector<const CommandInfo*>& out) {
   out.push_back(&command);
   for (const CommandInfo& below : command.commands) {
     collect(below, out);
@@ -88,7 +88,8 @@ void collect(
 }
 
 std::vector<const OptionInfo*> select(
-    const CommandInfo& command, bool positional) {
+    const CommandInfo& command,
+    bool positional) {
   std::vector<const OptionInfo*> out;
   for (const OptionInfo& option : command.options) {
     if (option.is_positional() == positional) {

@@ -19,7 +19,7 @@ struct OptionInfo {
   std::vector<std::string> names;  // "-c", "--config"; none: a positional
   std::string value;               // "FILE"; empty: a flag
   std::string help;
-  std::string group;               // heading in the help
+  std::string group;  // heading in the help
   Completes completes = Completes::Nothing;
   std::vector<std::string> choices;  // words that are taken, where some are
   bool required = false;
@@ -33,7 +33,7 @@ struct CommandInfo {
   std::vector<std::string> path;  // {"train"}; empty: the program
   std::string help;
   std::string footer;
-  std::vector<OptionInfo> options;     // then positionals, in their order
+  std::vector<OptionInfo> options;  // then positionals, in their order
   std::vector<CommandInfo> commands;
   std::string name() const;  // "train"
 };

@@ -24,8 +24,8 @@ std::vector<KeyInfo> configuration_keys() {
   return keys;
 }
 
-std::string replaced(
-    std::string text, const std::string& what, const std::string& by) {
+std::string
+replaced(std::string text, const std::string& what, const std::string& by) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos;
        at += by.size()) {
     text.replace(at, what.size(), by);
@@ -52,16 +52,14 @@ Command add_completion(CLI::App& parser) {
       "completion", "print a script that completes commands, options and keys");
   command.add_option("shell", *shell, "the shell that reads the script")
       ->required()
-      ->check(CLI::IsMember(
-          std::vector<std::string>{"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
       ->type_name("SHELL");
   return {&command, [shell, &parser] {
             const CommandInfo program = describe_parser(parser);
             const std::vector<KeyInfo> keys = configuration_keys();
-            std::cout << (*shell == "bash" ? bash_completion(program, keys)
-                          : *shell == "zsh"
-                              ? zsh_completion(program, keys)
-                              : fish_completion(program, keys))
+            std::cout << (*shell == "bash"  ? bash_completion(program, keys)
+                          : *shell == "zsh" ? zsh_completion(program, keys)
+                                            : fish_completion(program, keys))
                       << std::flush;
             return 0;
           }};

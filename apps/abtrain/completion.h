@@ -18,11 +18,14 @@ struct KeyInfo {
 };
 
 std::string bash_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys);
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys);
 std::string zsh_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys);
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys);
 std::string fish_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys);
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys);
 
 // The command that a line without one means.
 constexpr const char* kDefaultCommand = "train";

@@ -5,7 +5,8 @@ namespace abtrain::app {
 
 namespace {
 
-constexpr const char* kScript = R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
+constexpr const char* kScript =
+    R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
 
 # $1: a command, empty before one is named. Its commands and options.
 _abtrain_words() {
@@ -138,8 +139,7 @@ const char* word_of(Completes completes) {
   return "";
 }
 
-std::string value_case(
-    const std::string& names, const OptionInfo& option) {
+std::string value_case(const std::string& names, const OptionInfo& option) {
   return str(
       "    ",
       names,
@@ -173,7 +173,8 @@ std::string values_of(const CommandInfo& command) {
 }  // namespace
 
 std::string bash_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys) {
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys) {
   std::string words;
   std::string values;
   for (const CommandInfo* command : all_commands(program)) {
@@ -184,8 +185,8 @@ std::string bash_completion(
     for (const OptionInfo* option : flags_of(*command)) {
       all.insert(all.end(), option->names.begin(), option->names.end());
     }
-    words += str(
-        "    '", command->name(), "') echo '", join(all, " "), "' ;;\n");
+    words +=
+        str("    '", command->name(), "') echo '", join(all, " "), "' ;;\n");
     values += values_of(*command);
   }
   std::vector<std::string> names;
@@ -193,8 +194,8 @@ std::string bash_completion(
   for (const KeyInfo& key : keys) {
     names.push_back(key.name);
     if (!key.choices.empty()) {
-      choices += str(
-          "    '", key.name, "') echo '", join(key.choices, " "), "' ;;\n");
+      choices +=
+          str("    '", key.name, "') echo '", join(key.choices, " "), "' ;;\n");
     }
   }
   return filled(

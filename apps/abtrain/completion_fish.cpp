@@ -5,7 +5,8 @@ namespace abtrain::app {
 
 namespace {
 
-constexpr const char* kScript = R"SH(# Completion of abtrain for fish, made by `abtrain completion fish`.
+constexpr const char* kScript =
+    R"SH(# Completion of abtrain for fish, made by `abtrain completion fish`.
 
 # True where the words before the cursor name this command.
 function __abtrain_in
@@ -71,9 +72,9 @@ std::string values_of(const OptionInfo& option) {
     case Completes::Nothing:
       break;
   }
-  return option.choices.empty() ? out
-                                : out + " -a " +
-          quoted(join(option.choices, " "));
+  return option.choices.empty()
+             ? out
+             : out + " -a " + quoted(join(option.choices, " "));
 }
 
 std::string line_of(const std::string& condition, const OptionInfo& option) {
@@ -97,7 +98,8 @@ std::string line_of(const std::string& condition, const OptionInfo& option) {
 }  // namespace
 
 std::string fish_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys) {
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys) {
   std::string lines;
   std::vector<std::string> names;
   for (const CommandInfo* command : all_commands(program)) {
@@ -107,14 +109,14 @@ std::string fish_completion(
       names.push_back(quoted(command->name()));
     }
     for (const CommandInfo& below : command->commands) {
-      lines += str(
-          "complete -c abtrain -n ",
-          quoted(condition),
-          " -a ",
-          below.path.back(),
-          " -d ",
-          quoted(below.help),
-          "\n");
+      lines +=
+          str("complete -c abtrain -n ",
+              quoted(condition),
+              " -a ",
+              below.path.back(),
+              " -d ",
+              quoted(below.help),
+              "\n");
     }
     for (const OptionInfo& option : command->options) {
       lines += line_of(condition, option);
@@ -127,17 +129,21 @@ std::string fish_completion(
   std::string all;
   std::string choices;
   for (const KeyInfo& key : keys) {
-    all += str(
-        "            printf '%s=\\t%s\\n' ", key.name, " ", quoted(key.help), "\n");
+    all +=
+        str("            printf '%s=\\t%s\\n' ",
+            key.name,
+            " ",
+            quoted(key.help),
+            "\n");
     if (!key.choices.empty()) {
-      choices += str(
-          "        case '",
-          key.name,
-          "=*'\n            printf '",
-          key.name,
-          "=%s\\n' ",
-          join(key.choices, " "),
-          "\n");
+      choices +=
+          str("        case '",
+              key.name,
+              "=*'\n            printf '",
+              key.name,
+              "=%s\\n' ",
+              join(key.choices, " "),
+              "\n");
     }
   }
   return filled(
@@ -146,7 +152,7 @@ std::string fish_completion(
               {"DEFAULT", kDefaultCommand},
               {"CHOICES", choices},
               {"KEYS", all}}) +
-      lines;
+         lines;
 }
 
 }  // namespace abtrain::app

@@ -47,7 +47,7 @@ std::string escaped(const std::string& text) {
 
 std::string function_of(const CommandInfo& command) {
   return "_abtrain" +
-      (command.path.empty() ? "" : "_" + join(command.path, "_"));
+         (command.path.empty() ? "" : "_" + join(command.path, "_"));
 }
 
 std::string action_of(const OptionInfo& option) {
@@ -76,21 +76,21 @@ std::string action_of(const OptionInfo& option) {
   }
   // Evaluated by _arguments, which splits what it is given at colons.
   return "{_alternative \"words\\:word\\:" + actions.front() +
-      "\" \"paths\\:path\\:" + actions.back() + "\"}";
+         "\" \"paths\\:path\\:" + actions.back() + "\"}";
 }
 
 std::string spec_of(const OptionInfo& option) {
-  const std::string value =
-      option.value.empty() ? "" : ":" + escaped(option.value) + ":" + action_of(option);
+  const std::string value = option.value.empty() ? ""
+                                                 : ":" + escaped(option.value) +
+                                                       ":" + action_of(option);
   if (option.is_positional()) {
     return shell_quoted((option.repeats ? "*" : "") + value);
   }
   const std::string help = "[" + escaped(option.help) + "]" + value;
-  const std::string each = option.repeats
-      ? "'*'"
-      : option.names.size() > 1
-      ? "'(" + join(option.names, " ") + ")'"
-      : "";
+  const std::string each = option.repeats ? "'*'"
+                           : option.names.size() > 1
+                               ? "'(" + join(option.names, " ") + ")'"
+                               : "";
   const std::string mark = value.empty() ? "" : "=";
   if (option.names.size() == 1) {
     const std::string& name = option.names.front();
@@ -109,18 +109,19 @@ std::string function_text(const CommandInfo& command) {
     out += "  local -a verbs=(\n";
     for (const CommandInfo& below : command.commands) {
       out += "    " +
-          shell_quoted(below.path.back() + ":" + escaped(below.help)) + "\n";
+             shell_quoted(below.path.back() + ":" + escaped(below.help)) + "\n";
     }
-    out += "  )\n  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
-           "    _describe -t commands command verbs\n    return\n  fi\n"
-           "  case $words[2] in\n";
+    out +=
+        "  )\n  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
+        "    _describe -t commands command verbs\n    return\n  fi\n"
+        "  case $words[2] in\n";
     for (const CommandInfo& below : command.commands) {
-      out += str(
-          "    ",
-          below.path.back(),
-          ") shift words; (( --CURRENT )); ",
-          function_of(below),
-          "; return ;;\n");
+      out +=
+          str("    ",
+              below.path.back(),
+              ") shift words; (( --CURRENT )); ",
+              function_of(below),
+              "; return ;;\n");
     }
     if (command.path.empty()) {
       out += str("    -*) _abtrain_", kDefaultCommand, "; return ;;\n");
@@ -137,7 +138,8 @@ std::string function_text(const CommandInfo& command) {
 }  // namespace
 
 std::string zsh_completion(
-    const CommandInfo& program, const std::vector<KeyInfo>& keys) {
+    const CommandInfo& program,
+    const std::vector<KeyInfo>& keys) {
   std::string functions;
   for (const CommandInfo* command : all_commands(program)) {
     functions += function_text(*command);

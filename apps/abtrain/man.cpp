@@ -22,9 +22,11 @@ constexpr const char* kManual = "abtrain manual";
 
 constexpr const char* kSeries =
     "Its main method is AB-training: every large weight is split by a singular "
-    "value decomposition into two low-rank factors, groups of workers train one "
+    "value decomposition into two low-rank factors, groups of workers train "
+    "one "
     "factor each, and the groups are synchronised now and then. Data parallel "
-    "training with gradient compression, local SGD, DiLoCo and orders of examples "
+    "training with gradient compression, local SGD, DiLoCo and orders of "
+    "examples "
     "run under the same configuration, traffic meter and clock.";
 
 struct Row {
@@ -38,7 +40,8 @@ constexpr Row kEnvironment[] = {
      "./configs and those beside the program."},
     {"ABTRAIN_DATA", "Folder of the data sets, where `data.root` is `auto`."},
     {"OMP_NUM_THREADS",
-     "Cores a worker, where `train.threads` is 0; without it they are shared out "
+     "Cores a worker, where `train.threads` is 0; without it they are shared "
+     "out "
      "evenly."},
     {"NO_COLOR, TERM",
      "With NO_COLOR, or TERM=dumb, standard error gets no colours and no live "
@@ -48,14 +51,17 @@ constexpr Row kEnvironment[] = {
      "default ~/.cache."},
     {"SLURM_JOB_ID", "Inside a Slurm job `--resume` is `auto` by default."},
     {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
-     "Set by torchrun: this process is one of the workers. Those that mpirun and "
+     "Set by torchrun: this process is one of the workers. Those that mpirun "
+     "and "
      "srun set are understood too."}};
 
 constexpr Row kFiles[] = {
-    {"OUTPUT/NAME/config.yaml", "The whole configuration of a run as it was used."},
+    {"OUTPUT/NAME/config.yaml",
+     "The whole configuration of a run as it was used."},
     {"OUTPUT/NAME/metrics.jsonl", "What happened, one JSON object a line."},
     {"OUTPUT/NAME/events.out.tfevents.*", "The same for TensorBoard."},
-    {"OUTPUT/NAME/summary.json", "Accuracy, traffic, times, ranks of the layers."},
+    {"OUTPUT/NAME/summary.json",
+     "Accuracy, traffic, times, ranks of the layers."},
     {"OUTPUT/NAME/model.safetensors", "The trained model, factored."},
     {"OUTPUT/NAME/checkpoints/", "What `--resume` goes on from."},
     {"OUTPUT/NAME/failure.json", "Why a run has failed."},
@@ -79,7 +85,8 @@ std::string term_of(const OptionInfo& option) {
     return term;
   }
   const std::string value =
-      italic(option.value) + (option.is_positional() && option.repeats ? "..." : "");
+      italic(option.value) +
+      (option.is_positional() && option.repeats ? "..." : "");
   return term.empty() ? value : term + " " + value;
 }
 
@@ -92,8 +99,8 @@ std::string text_of(const OptionInfo& option) {
 }
 
 std::string sentence(std::string text) {
-  text.front() = static_cast<char>(
-      std::toupper(static_cast<unsigned char>(text.front())));
+  text.front() =
+      static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   return text + ".";
 }
 
@@ -149,17 +156,20 @@ std::string program_page(const CommandInfo& program) {
   rows(page, "ENVIRONMENT", kEnvironment);
   rows(page, "FILES", kFiles);
   const std::string examples = program.footer;
-  page.heading("EXAMPLES").literal(
-      examples.substr(examples.find('\n') + 1));  // below its own heading
-  page.heading("SEE ALSO").text(
-      bold("abtrain-config") + "(5), " + bold("mpirun") + "(1), " +
-      bold("srun") + "(1)");
+  page.heading("EXAMPLES")
+      .literal(
+          examples.substr(examples.find('\n') + 1));  // below its own heading
+  page.heading("SEE ALSO")
+      .text(
+          bold("abtrain-config") + "(5), " + bold("mpirun") + "(1), " +
+          bold("srun") + "(1)");
   return page.page();
 }
 
 std::string config_page() {
   ManPage page("ABTRAIN-CONFIG", 5, version_text(), kManual);
-  page.heading("NAME").text("abtrain-config - configuration of a run of abtrain");
+  page.heading("NAME").text(
+      "abtrain-config - configuration of a run of abtrain");
   page.heading("DESCRIPTION").text(run::config_introduction());
   run::RunOptions defaults;
   const Fields fields = run::fields_of(defaults);
@@ -190,10 +200,9 @@ Command add_man(CLI::App& parser) {
   auto name = std::make_shared<std::string>("abtrain");
   CLI::App& command = *parser.add_subcommand(
       "man", "print a manual page, as for `abtrain man | man -l -`");
-  command
-      .add_option("page", *name, "which one; default abtrain")
-      ->check(CLI::IsMember(
-          std::vector<std::string>{"abtrain", "abtrain-config"}))
+  command.add_option("page", *name, "which one; default abtrain")
+      ->check(
+          CLI::IsMember(std::vector<std::string>{"abtrain", "abtrain-config"}))
       ->type_name("PAGE");
   return {&command, [name, &parser] {
             std::cout << (*name == "abtrain"

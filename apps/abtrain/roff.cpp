@@ -105,8 +105,7 @@ void ManPage::paragraph(const std::string& text) {
   };
   bool quoted = false;  // a bold word stays on one line of the source
   for (const std::string& word : split_text(text, ' ')) {
-    if (!current.empty() && !quoted &&
-        current.size() + word.size() > kWidth) {
+    if (!current.empty() && !quoted && current.size() + word.size() > kWidth) {
       flush();
     }
     for (const char c : word) {

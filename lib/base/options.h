@@ -31,7 +31,7 @@ struct Field {
   std::function<void(const Value&, const Complain&)> read;
   std::function<std::string()> print;  // as YAML on one line
   std::vector<Field> section;          // fields of a sub-section
-  std::vector<std::string> choices = {};  // words that are taken, where some are
+  std::vector<std::string> choices = {};  // words that it takes, if any
   bool is_section() const {
     return !section.empty();
   }

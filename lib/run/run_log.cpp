@@ -32,7 +32,9 @@ RunLog::RunLog(
 }
 
 void RunLog::event(
-    const char* name, std::int64_t step, const nlohmann::ordered_json& fields) {
+    const char* name,
+    std::int64_t step,
+    const nlohmann::ordered_json& fields) {
   nlohmann::ordered_json line = {
       {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
@@ -53,10 +55,9 @@ void RunLog::progress(
     return;
   }
   last_progress_ = watch_.seconds();
-  const double left = step > 0
-      ? last_progress_ / static_cast<double>(step) *
-          static_cast<double>(total - step)
-      : 0;
+  const double left = step > 0 ? last_progress_ / static_cast<double>(step) *
+                                     static_cast<double>(total - step)
+                               : 0;
   const std::string line =
       str("step ",
           step,

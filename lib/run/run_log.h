@@ -27,9 +27,12 @@ class RunLog {
       Log& log,
       std::int64_t keep = 0);
 
-  // Appends {"event": name, "step": step, "seconds": s since the start, fields...}.
+  // Appends {"event": name, "step": step, "seconds": s since the start,
+  // fields...}.
   void event(
-      const char* name, std::int64_t step, const nlohmann::ordered_json& fields);
+      const char* name,
+      std::int64_t step,
+      const nlohmann::ordered_json& fields);
   // The live line on a terminal; elsewhere a plain line every half minute.
   void progress(
       std::int64_t step,

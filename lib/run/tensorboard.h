@@ -1,7 +1,7 @@
 // The run's events file for TensorBoard: what metrics.jsonl says, and nothing
 // else but the configuration. So the file can be made anew from metrics.jsonl,
-// which is how a resumed run begins: what was logged after the checkpoint is gone
-// from both.
+// which is how a resumed run begins: what was logged after the checkpoint is
+// gone from both.
 //
 // Wall times are the start's plus an event's `seconds`: the relative axis of
 // TensorBoard is the run's own clock, which stands still between a stop and a
@@ -14,19 +14,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "run/run_options.h"
 
 namespace abtrain::run {
-
-// The numbers of one event of metrics.jsonl by their tags, "train/loss";
-// numbers that are not finite are left out.
-std::vector<std::pair<std::string, double>> scalars_of(
-    const nlohmann::ordered_json& event);
 
 // Those of an earlier run, or of this one before it was told to write none.
 void remove_events_files(const std::string& folder);
@@ -35,8 +28,8 @@ class TensorBoard {
  public:
   // Writes the file <folder>/events.out.tfevents.START.PART.HOST with the
   // configuration and the lines of metrics.jsonl that a resumed run goes on
-  // from, in place of an earlier one, which is emptied. A line that is no JSON is
-  // named in the log and left out.
+  // from, in place of an earlier one, which is emptied. A line that is no JSON
+  // is named in the log and left out.
   TensorBoard(
       const std::string& folder,
       const RunOptions& options,

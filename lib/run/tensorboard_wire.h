@@ -1,6 +1,6 @@
 // The bytes of TensorBoard's event files: protocol buffers, written field by
-// field, in the frames of TFRecord. No protobuf library is needed, nor can one be
-// linked: LibTorch exports its own. Sources, field numbers included:
+// field, in the frames of TFRecord. No protobuf library is needed, nor can one
+// be linked: LibTorch exports its own. Sources, field numbers included:
 //   frames    tensorflow/core/lib/io/record_writer.h
 //   messages  tensorboard/compat/proto/{event,summary,tensor,histogram}.proto,
 //             tensorboard/plugins/hparams/{plugin_data,api}.proto,

@@ -57,7 +57,9 @@ class BashCompletion : public testing::Test {
         "cd '" + folder_.path() +
             "' && source ./script\n"
             "compopt() { :; }  # only inside a completion\n"
-            "COMP_WORDS=(abtrain " + words + ")\n"
+            "COMP_WORDS=(abtrain " +
+            words +
+            ")\n"
             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
             "_abtrain && printf '%s\\n' \"${COMPREPLY[@]}\"\n");
     const std::string text =
@@ -90,8 +92,10 @@ TEST_F(BashCompletion, CommandsAreThoseOfTheHelp) {
 }
 
 TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
-  for (const char* command : {"train", "plan", "evaluate", "report", "doctor"}) {
-    const std::string help = run(std::string(command) + " --help", Stream::Out).text;
+  for (const char* command :
+       {"train", "plan", "evaluate", "report", "doctor"}) {
+    const std::string help =
+        run(std::string(command) + " --help", Stream::Out).text;
     const Set options = offers(std::string(command) + " -");
     EXPECT_TRUE(options.contains("--help"));
     const std::regex option(R"(--[a-z][a-z-]*)");
@@ -122,8 +126,7 @@ TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
 }
 
 TEST_F(BashCompletion, KeysAndTheirValues) {
-  EXPECT_EQ(
-      offers("train --set train.log"), Set{"train.log_every="});
+  EXPECT_EQ(offers("train --set train.log"), Set{"train.log_every="});
   EXPECT_EQ(
       offers("--set method.name = ''"),
       (Set{"ab", "ddp", "local-sgd", "diloco"}));
@@ -133,8 +136,7 @@ TEST_F(BashCompletion, KeysAndTheirValues) {
   EXPECT_TRUE(offers("--set seed = ''").empty());
   EXPECT_TRUE(offers("--set nonsense = ''").empty());
   // Every key that a configuration has.
-  const std::string plan =
-      run("man abtrain-config", Stream::Out).text;
+  const std::string plan = run("man abtrain-config", Stream::Out).text;
   const Set keys = offers("--set ''");
   EXPECT_GT(keys.size(), 100U);
   for (const std::string& key : keys) {
@@ -158,8 +160,9 @@ TEST(Completion, ScriptsAreSound) {
   for (const std::string name : {"bash", "zsh", "fish"}) {
     const Outcome outcome = run("completion " + name, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_TRUE(contains(outcome.text, "--dry-run") ||
-                contains(outcome.text, "-l dry-run"))
+    EXPECT_TRUE(
+        contains(outcome.text, "--dry-run") ||
+        contains(outcome.text, "-l dry-run"))
         << name;
     EXPECT_FALSE(std::regex_search(outcome.text, std::regex("@[A-Z]+@")));
     const std::string file = folder.add(name, outcome.text);
@@ -176,13 +179,16 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
   const std::string page = run("man", Stream::Out).text;
   EXPECT_TRUE(page == run("man abtrain", Stream::Out).text);
   for (const ExitCode& exit : kExitCodes) {
-    EXPECT_TRUE(
-        contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n"))
+    EXPECT_TRUE(contains(page, "\\fB" + std::to_string(exit.code) + "\\fR\n"))
         << exit.code;
   }
   for (const char* part :
-       {".SH ENVIRONMENT", ".SS abtrain report RUN...", "\\-\\-resume",
-        ".SS abtrain man [PAGE]", "ABTRAIN_CONFIGS", "abtrain \\-\\-config"}) {
+       {".SH ENVIRONMENT",
+        ".SS abtrain report RUN...",
+        "\\-\\-resume",
+        ".SS abtrain man [PAGE]",
+        "ABTRAIN_CONFIGS",
+        "abtrain \\-\\-config"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
   const std::string keys = run("man abtrain-config", Stream::Out).text;
@@ -190,8 +196,7 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
   for (const std::string& text : {page, keys}) {
     if (has("groff")) {
       const std::string file = folder.add("page", text);
-      EXPECT_EQ(
-          shell("groff -ww -man -Tutf8 '" + file + "' >/dev/null"), "");
+      EXPECT_EQ(shell("groff -ww -man -Tutf8 '" + file + "' >/dev/null"), "");
     }
     EXPECT_FALSE(contains(text, "\n\n"));  // roff takes them for space
   }
@@ -200,8 +205,7 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
 
 // README's table of exit codes, and the one of the program.
 TEST(ManPage, ExitCodesAreThoseOfTheReadme) {
-  const std::string readme =
-      shell("cat '" ABTRAIN_SOURCE_DIR "/README.md'");
+  const std::string readme = shell("cat '" ABTRAIN_SOURCE_DIR "/README.md'");
   const std::size_t begin = readme.find("## Exit codes");
   const std::string table =
       readme.substr(begin, readme.find("\n## ", begin + 1) - begin);
@@ -211,8 +215,7 @@ TEST(ManPage, ExitCodesAreThoseOfTheReadme) {
   }
   std::set<int> documented;
   const std::regex row(R"(\n\| ([0-9, ]+) \|)");
-  for (std::sregex_iterator it(table.begin(), table.end(), row), end;
-       it != end;
+  for (std::sregex_iterator it(table.begin(), table.end(), row), end; it != end;
        ++it) {
     for (const std::string& code : split_text((*it)[1].str(), ',')) {
       documented.insert(std::stoi(code));

@@ -235,7 +235,7 @@ class TensorBoardReads(RunsCase):
                     below += count
                     self.assertEqual(below, index[-1] - index[value.index(limit)] + 1)
                 counted += 1
-        self.assertGe(counted, 4)
+        self.assertGreaterEqual(counted, 4)
 
     def test_configuration_and_hyperparameters(self):
         run = self.run_of("ab")

@@ -1,6 +1,6 @@
-// The bytes of the events file. Expected ones are those that Google's protobuf and
-// TensorBoard's own checksums make of the same values; TensorBoard reads whole
-// runs in tests/metrics.
+// The bytes of the events file. Expected ones are those that Google's protobuf
+// and TensorBoard's own checksums make of the same values; TensorBoard reads
+// whole runs in tests/metrics.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "run/tensorboard.h"
+#include "run/tensorboard_records.h"
 #include "run/tensorboard_wire.h"
 #include "temp_folder.h"
 
@@ -56,8 +57,8 @@ TEST(TensorBoardWire, FieldsOfEverySize) {
   EXPECT_EQ(hex(Message().real32(2, 1).bytes()), "150000803f");
   EXPECT_EQ(hex(Message().bytes(1, "").bytes()), "0a00");
   EXPECT_EQ(hex(Message().reals(6, {}).bytes()), "3200");
-  EXPECT_EQ(hex(Message().message(1, Message().bytes(1, "a")).bytes()),
-            "0a030a0161");
+  EXPECT_EQ(
+      hex(Message().message(1, Message().bytes(1, "a")).bytes()), "0a030a0161");
 }
 
 TEST(TensorBoardScalars, AreTheNumbersOfAnEvent) {
@@ -99,7 +100,7 @@ class TensorBoardFile : public ::testing::Test {
     std::size_t count = 0;
     for (std::size_t at = 0; at < bytes.size(); ++count) {
       at += 16 + static_cast<unsigned char>(bytes[at]) +
-          256U * static_cast<unsigned char>(bytes[at + 1]);
+            256U * static_cast<unsigned char>(bytes[at + 1]);
     }
     return count;
   }
@@ -129,9 +130,9 @@ TEST_F(TensorBoardFile, HoldsScalarsAndHistograms) {
           {"singular_values",
            {{"index", {1, 2, 4}}, {"value", {8, 4, 0.5}}}}}}}});
   EXPECT_EQ(records(), 4U);
-  const std::string time =
-      Message().real(1, start_of(path()) + 2.5).bytes();
-  const std::string event = hex(time) +
+  const std::string time = Message().real(1, start_of(path()) + 2.5).bytes();
+  const std::string event =
+      hex(time) +
       "10ac022a9e010a0f0a0872616e6b2f66633115000080400a110a0a656e657267792f6663"
       "31150000403f0a780a1373696e67756c61725f76616c7565732f6663312a610900000000"
       "0000e03f1100000000000020401900000000000010402100000000008030402900000000"
@@ -157,8 +158,8 @@ TEST_F(TensorBoardFile, EqualSingularValuesShareABucket) {
 }
 
 TEST_F(TensorBoardFile, IsMadeAnewFromTheLinesThatStay) {
-  const std::string line =
-      R"({"event":"step","step":1,"seconds":5.5,"loss":2})" "\n";
+  const std::string line = R"({"event":"step","step":1,"seconds":5.5,"loss":2})"
+                           "\n";
   TensorBoard(folder_.path(), options_, "", log_)
       .add(ordered_json::parse(line));
   const std::string first = path();
@@ -188,6 +189,17 @@ TEST_F(TensorBoardFile, StartsWhereTheMetricsBeganWithoutAFile) {
       R"({"event":"step","step":1,"seconds":5000,"loss":2})",
       log_);
   EXPECT_NEAR(start_of(path()), now - 5000, 100);
+}
+
+TEST_F(TensorBoardFile, LeavesFilesOfOthersAlone) {
+  const std::string other = "events.out.tfevents.9999999999.host.17.0";
+  folder_.add(other, "theirs");
+  // Of this program, from a clock that was ahead.
+  folder_.add("events.out.tfevents.9999999998.0000.host", "ours");
+  TensorBoard(folder_.path(), options_, "", log_);
+  EXPECT_EQ(read_file(folder_.file(other)), "theirs");
+  fs::remove(folder_.file(other));
+  EXPECT_LT(start_of(path()), 9999999998);
 }
 
 TEST_F(TensorBoardFile, ThatCannotBeWrittenIsAnError) {
