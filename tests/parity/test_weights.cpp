@@ -26,6 +26,7 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   const TempFolder folder;
   run::RunOptions options;
   options.data.name = "cifar10";
+  options.workers = 2;
   options.model.name = GetParam().model;
   const auto model = nn::make_model(options.model, {3, 32, 32, 10});
   model->initialise("kaiming", 1);
