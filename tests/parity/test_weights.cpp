@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "run/config.h"
 #include "factored_model.h"
 #include "python.h"
+#include "run/config.h"
 #include "run/model_file.h"
 #include "run/run_options.h"
 #include "temp_folder.h"
@@ -40,9 +40,10 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   folder.add("config.yaml", run::to_yaml(options));
   run::save_model(folder.file("model.safetensors"), *model);
   for (const char* form : {"factored", "merged"}) {
-    const std::string command = std::string("'") + ABTRAIN_PROGRAM +
-        "' export '" + folder.path() + "' -o '" + folder.path() + "/" + form +
-        ".safetensors' --form " + form + " --names " + GetParam().library;
+    const std::string command =
+        std::string("'") + ABTRAIN_PROGRAM + "' export '" + folder.path() +
+        "' -o '" + folder.path() + "/" + form + ".safetensors' --form " + form +
+        " --names " + GetParam().library;
     ASSERT_EQ(std::system((command + " >/dev/null").c_str()), 0) << command;
   }
   const testing::PythonResult result = testing::python(

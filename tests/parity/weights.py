@@ -20,8 +20,6 @@ import torch
 import torchvision
 from safetensors.torch import load_file, save_file
 
-import zoo
-
 README = pathlib.Path(__file__).parents[2] / "README.md"
 TOLERANCE = 1e-5
 
@@ -135,6 +133,8 @@ def decompose(program, name):
 
 
 def export(folder, name):
+    import zoo  # with timm, which the rest does not need
+
     folder = pathlib.Path(folder)
     images = torch.randn(2, 3, zoo.MODELS[name][1], zoo.MODELS[name][1])
     logits = []
