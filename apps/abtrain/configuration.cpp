@@ -34,10 +34,7 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("FOLDER");
 }
 
-void add_dtype_option(
-    CLI::App& command,
-    std::string& dtype,
-    const char* what) {
+void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
   command.add_option("--dtype", dtype, what)
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
 }

@@ -127,8 +127,8 @@ int run_decompose(DecomposeArgs& args) {
   const run::DecomposeReport report = run::decompose_file(args.options, log);
   std::cout << (args.format == "json"
                     ? run::decompose_json(report).dump(2) + "\n"
-                    : args.format == "csv" ? run::decompose_csv(report)
-                                           : run::decompose_table(report))
+                : args.format == "csv" ? run::decompose_csv(report)
+                                       : run::decompose_table(report))
             << std::flush;
   return 0;
 }

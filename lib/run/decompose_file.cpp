@@ -31,7 +31,9 @@ double norm_of(const Spectrum& spectrum) {
 
 // ||W - A B|| / ||W||, a few rows at a time, differences in float64.
 double measured_error(
-    const at::Tensor& w, const linalg::LowRankPair& factors, double norm) {
+    const at::Tensor& w,
+    const linalg::LowRankPair& factors,
+    double norm) {
   constexpr std::int64_t kNumbers = 1 << 18;
   const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w.size(1));
   const at::Tensor b = factors.b.to(at::kFloat);
@@ -93,18 +95,18 @@ class FileDecomposer {
       if (row == nullptr || !row->reason.empty()) {
         continue;
       }
-      log_.live(str(
-          what,
-          " ",
-          done,
-          " of ",
-          plan_.jobs().size(),
-          ": ",
-          row->name,
-          ", ",
-          row->m,
-          " x ",
-          row->n));
+      log_.live(
+          str(what,
+              " ",
+              done,
+              " of ",
+              plan_.jobs().size(),
+              ": ",
+              row->name,
+              ", ",
+              row->m,
+              " x ",
+              row->n));
       body(job, *row);
     }
   }
@@ -128,8 +130,9 @@ class FileDecomposer {
   }
 
   void take(
-      const RankChoice& choice, const Spectrum& spectrum, DecomposedTensor& row)
-      const {
+      const RankChoice& choice,
+      const Spectrum& spectrum,
+      DecomposedTensor& row) const {
     row.norm = norm_of(spectrum);
     row.rank = choice.rank;
     if (choice.rank == 0) {
@@ -142,7 +145,7 @@ class FileDecomposer {
       row.dtype = stored_dtype(options_.dtype);
     }
     row.bytes_after = static_cast<std::uint64_t>(row.rank * (row.m + row.n)) *
-        element_bytes(row.dtype);
+                      element_bytes(row.dtype);
   }
 
   // A rule that looks at all layers needs their spectra before any is cut.
@@ -153,12 +156,10 @@ class FileDecomposer {
     for (const DecomposedTensor& row : plan_.report.tensors) {
       other += row.reason.empty() ? 0 : row.m * row.n;
     }
-    for_each_candidate(
-        "spectrum", [&](const Job& job, DecomposedTensor& row) {
-          spectra.push_back(
-              decompose(matrix_of(job.item), job).spectrum(row.m));
-          rows.push_back(&row);
-        });
+    for_each_candidate("spectrum", [&](const Job& job, DecomposedTensor& row) {
+      spectra.push_back(decompose(matrix_of(job.item), job).spectrum(row.m));
+      rows.push_back(&row);
+    });
     double dense = static_cast<double>(other);
     double least = dense;  // rank 1 everywhere
     for (const Spectrum& s : spectra) {
@@ -249,7 +250,9 @@ class FileDecomposer {
   }
 
   void write_factors(
-      const at::Tensor& w, const Decomposition& svd, DecomposedTensor& row) {
+      const at::Tensor& w,
+      const Decomposition& svd,
+      DecomposedTensor& row) {
     const at::ScalarType type = float_type(row.dtype).value();
     linalg::LowRankPair pair = svd.factors(w, row.rank);
     pair.a = pair.a.to(type);

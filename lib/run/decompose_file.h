@@ -1,9 +1,9 @@
 // Weights of any PyTorch model, one matrix after the other cut to low rank.
 //
 // A tensor of two or more dimensions is taken as the matrix of its first one
-// against all others (O x I*kh*kw) and, where W ~= A B saves numbers, written as
-// x.A (m x r) and x.B (r x n), m >= n, in the format of run/model_file.h. All
-// else is copied as it is. One matrix is in memory at a time.
+// against all others (O x I*kh*kw) and, where W ~= A B saves numbers, written
+// as x.A (m x r) and x.B (r x n), m >= n, in the format of run/model_file.h.
+// All else is copied as it is. One matrix is in memory at a time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,7 +28,7 @@ struct DecomposeOptions {
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
   std::int64_t min_size = 0;  // numbers in a tensor
-  std::string dtype;          // of the factors: fp32 | fp16 | bf16; "": as before
+  std::string dtype;  // of the factors: fp32 | fp16 | bf16; "": as before
 };
 
 // A tensor that is a matrix.

@@ -20,7 +20,8 @@ bool matches(const std::string& pattern, const std::string& tensor) {
 }
 
 bool any_matches(
-    const std::vector<std::string>& patterns, const std::string& tensor) {
+    const std::vector<std::string>& patterns,
+    const std::string& tensor) {
   return std::ranges::any_of(patterns, [&](const std::string& pattern) {
     return matches(pattern, tensor);
   });
@@ -63,12 +64,13 @@ void DecomposePlan::check_patterns() const {
 
 // Why a matrix stays as it is, whatever its numbers are; "" where it need not.
 std::string DecomposePlan::reason_of(
-    const StoredTensor& tensor, const DecomposedTensor& row) const {
+    const StoredTensor& tensor,
+    const DecomposedTensor& row) const {
   const std::string& name = tensor.name;
   const auto is_factor = [&](const char* ending) {
     return name.ends_with(ending) &&
-        input_.metadata().contains(
-            "shape:" + name.substr(0, name.size() - 2));
+           input_.metadata().contains(
+               "shape:" + name.substr(0, name.size() - 2));
   };
   if (is_factor(".A") || is_factor(".B")) {
     return "a factor already";
@@ -133,29 +135,28 @@ std::uint64_t DecomposePlan::file_bytes() const {
   SafetensorsHeader header{{}, metadata()};
   for (const Job& job : jobs_) {
     const auto* row = job.row < 0
-        ? nullptr
-        : &report.tensors[static_cast<std::size_t>(job.row)];
+                          ? nullptr
+                          : &report.tensors[static_cast<std::size_t>(job.row)];
     if (row == nullptr || row->rank == 0) {
       header.tensors.push_back(*job.item.tensor);
       continue;
     }
-    const auto factor = [&](const char* ending,
-                            std::int64_t rows,
-                            std::int64_t columns) {
-      header.tensors.push_back(
-          {row->name + ending,
-           row->dtype,
-           {rows, columns},
-           0,
-           static_cast<std::uint64_t>(rows * columns) *
-               element_bytes(row->dtype)});
-    };
+    const auto factor =
+        [&](const char* ending, std::int64_t rows, std::int64_t columns) {
+          header.tensors.push_back(
+              {row->name + ending,
+               row->dtype,
+               {rows, columns},
+               0,
+               static_cast<std::uint64_t>(rows * columns) *
+                   element_bytes(row->dtype)});
+        };
     factor(".A", row->m, row->rank);
     factor(".B", row->rank, row->n);
   }
   lay_out(header);
   return header_bytes(header).size() +
-      (header.tensors.empty() ? 0 : header.tensors.back().end);
+         (header.tensors.empty() ? 0 : header.tensors.back().end);
 }
 
 }  // namespace abtrain::run

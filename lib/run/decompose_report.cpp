@@ -77,30 +77,31 @@ std::string decompose_table(const DecomposeReport& report) {
   }
   const bool written = report.written;
   std::string out = pad("matrix", width) + right("m x n", 14) +
-      right("rank", 8) + right("energy", 10) + right("error", 11) +
-      right("before", 11) + right("after", 11) + "\n";
+                    right("rank", 8) + right("energy", 10) +
+                    right("error", 11) + right("before", 11) +
+                    right("after", 11) + "\n";
   for (const DecomposedTensor& row : report.tensors) {
     const bool cut = row.rank > 0;
     out += pad(row.name, width) + right(str(row.m, " x ", row.n), 14) +
-        right(cut ? std::to_string(row.rank) : "dense", 8) +
-        right(cut ? fixed(100 * row.energy, 2) + " %" : "", 10) +
-        right(cut ? short_number(error_of(row)) : "", 11) +
-        right(human_bytes(static_cast<double>(row.bytes_before)), 11) +
-        right(human_bytes(static_cast<double>(row.bytes_after)), 11) +
-        (cut ? "" : "  " + row.reason) + "\n";
+           right(cut ? std::to_string(row.rank) : "dense", 8) +
+           right(cut ? fixed(100 * row.energy, 2) + " %" : "", 10) +
+           right(cut ? short_number(error_of(row)) : "", 11) +
+           right(human_bytes(static_cast<double>(row.bytes_before)), 11) +
+           right(human_bytes(static_cast<double>(row.bytes_after)), 11) +
+           (cut ? "" : "  " + row.reason) + "\n";
   }
   const Totals totals = totals_of(report);
   const auto bytes = [](std::uint64_t count) {
     return human_bytes(static_cast<double>(count));
   };
-  out += str(
-      "\n",
-      totals.factored,
-      " of ",
-      report.tensors.size(),
-      " matrices cut, relative error of all that were decomposed ",
-      short_number(totals.error),
-      written ? " as written\n" : " before rounding (nothing written)\n");
+  out +=
+      str("\n",
+          totals.factored,
+          " of ",
+          report.tensors.size(),
+          " matrices cut, relative error of all that were decomposed ",
+          short_number(totals.error),
+          written ? " as written\n" : " before rounding (nothing written)\n");
   if (report.other_tensors > 0) {
     out += str(
         report.other_tensors,
@@ -108,17 +109,17 @@ std::string decompose_table(const DecomposeReport& report) {
         bytes(report.other_bytes),
         "; of less than two dimensions, not of floats or empty) as they are\n");
   }
-  out += str(
-      with_commas(totals.numbers_before),
-      " -> ",
-      with_commas(totals.numbers_after),
-      " numbers, ",
-      fixed(totals.ratio(), 2),
-      ":1; file ",
-      bytes(report.file_before),
-      " -> ",
-      bytes(report.file_after),
-      "\n");
+  out +=
+      str(with_commas(totals.numbers_before),
+          " -> ",
+          with_commas(totals.numbers_after),
+          " numbers, ",
+          fixed(totals.ratio(), 2),
+          ":1; file ",
+          bytes(report.file_before),
+          " -> ",
+          bytes(report.file_after),
+          "\n");
   return out;
 }
 
@@ -143,7 +144,7 @@ std::string decompose_csv(const DecomposeReport& report) {
                 std::to_string(row.bytes_after),
                 csv_field(row.reason)},
                ",") +
-        "\n";
+           "\n";
   }
   return out;
 }

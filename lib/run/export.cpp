@@ -28,7 +28,8 @@ std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
 // What the network was made for. The classes of a folder of images are in the
 // model too: the folder may be on another machine.
 nn::InputShape shape_of_run(
-    const RunOptions& options, const std::string& path) {
+    const RunOptions& options,
+    const std::string& path) {
   if (options.data.name != "image-folder") {
     const data::DatasetShape s = data::dataset_shape(options.data);
     return {s.channels, s.height, s.width, s.classes};
@@ -47,7 +48,8 @@ nn::InputShape shape_of_run(
 }  // namespace
 
 std::string export_run(
-    const RunOptions& configured, const ExportOptions& options) {
+    const RunOptions& configured,
+    const ExportOptions& options) {
   const std::string path = model_path(options.folder, options.model);
   check_output(options.output, {path});
   const auto model =
@@ -59,8 +61,7 @@ std::string export_run(
   form.dtype = float_type(stored_dtype(options.dtype)).value();
   save_model_as(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
-  const std::int64_t stored =
-      form.merged ? dense : model->stored_parameters();
+  const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return str(
       path,
       " -> ",

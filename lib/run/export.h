@@ -18,9 +18,11 @@ struct ExportOptions {
 
 // Loads the model of the run into its architecture, which checks every tensor,
 // and writes it; the run's data set need not be there. Returns what it has
-// done, for people. Throws MissingInput; DamagedData naming the tensor; Diverged
-// where a number is beyond the dtype; Usage where `output` is an input; Io.
+// done, for people. Throws MissingInput; DamagedData naming the tensor;
+// Diverged where a number is beyond the dtype; Usage where `output` is an
+// input; Io.
 std::string export_run(
-    const RunOptions& configured, const ExportOptions& options);
+    const RunOptions& configured,
+    const ExportOptions& options);
 
 }  // namespace abtrain::run

@@ -34,7 +34,7 @@ class Patterns {
     return std::any_of(
         patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
           return matches(pattern, tensor) ||
-              matches(pattern, model_.torchvision_name(tensor).name);
+                 matches(pattern, model_.torchvision_name(tensor).name);
         });
   }
   // Throws where one matches nothing.
@@ -70,7 +70,7 @@ class Patterns {
  private:
   static bool matches(const std::string& pattern, const std::string& tensor) {
     return glob_match(pattern, tensor) ||
-        glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
+           glob_match(pattern, tensor.substr(0, tensor.rfind('.')));
   }
   const std::vector<std::string>& patterns_;
   const nn::Model& model_;
@@ -134,7 +134,7 @@ class Reader {
  private:
   bool has(const std::string& name) const {
     return file_.has(name) || file_.has(name + ".A") ||
-        file_.has(name + ".indices");
+           file_.has(name + ".indices");
   }
   nn::TorchvisionName name_in_file(const std::string& own) const {
     if (has(own)) {
@@ -146,8 +146,7 @@ class Reader {
   }
   static void set_dense(nn::Weight& w, const at::Tensor& dense) {
     w.set_dense(
-        w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast)
-                    : dense);
+        w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
   }
   // A weight that is stored by its numbers that are not 0.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
@@ -260,8 +259,7 @@ class Store {
       return;
     }
     const at::Tensor dense = w.merged();
-    const at::Tensor stored =
-        name.flat ? dense.contiguous().flatten(1) : dense;
+    const at::Tensor stored = name.flat ? dense.contiguous().flatten(1) : dense;
     if (sparse_ && add_sparse(name.name, stored, tensors_)) {
       metadata_["shape:" + name.name] = shape_text(stored.sizes().vec());
     } else {
@@ -286,7 +284,9 @@ void save_model(
 }
 
 void save_model_as(
-    const std::string& path, const nn::Model& model, const ModelForm& form) {
+    const std::string& path,
+    const nn::Model& model,
+    const ModelForm& form) {
   Store(model, form).write(path);
 }
 

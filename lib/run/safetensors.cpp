@@ -18,8 +18,7 @@ constexpr std::uint64_t kLargestHeader = 100'000'000;
 constexpr std::uint64_t kBlock = 1 << 20;
 
 std::string_view bytes_of(const at::Tensor& tensor) {
-  return {
-      static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
 at::ScalarType stored_type(const at::Tensor& tensor) {
@@ -40,8 +39,8 @@ void write_safetensors(
   std::uint64_t begin = 0;
   for (const auto& [name, tensor] : tensors) {
     const at::ScalarType type = stored_type(tensor);
-    const auto bytes = static_cast<std::uint64_t>(tensor.numel()) *
-        c10::elementSize(type);
+    const auto bytes =
+        static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
     header.tensors.push_back(
         {name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
     begin += bytes;
@@ -75,12 +74,12 @@ struct SafetensorsFile::State {
   }
   template <class... Parts>
   void check(bool ok, const Parts&... what) const {
-    ABT_CHECK(
-        ok, DamagedData, file.path(), ": damaged model file: ", what...);
+    ABT_CHECK(ok, DamagedData, file.path(), ": damaged model file: ", what...);
   }
   template <class... Parts>
   void check_fit(bool ok, const Parts&... what) const {
-    ABT_CHECK(ok, DamagedData, file.path(), " does not fit the model: ", what...);
+    ABT_CHECK(
+        ok, DamagedData, file.path(), " does not fit the model: ", what...);
   }
   void check_bytes(const StoredTensor& t) const {
     const std::uint64_t element = element_bytes(t.dtype);
@@ -120,7 +119,8 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
           !(begin.starts_with("PK") || begin.starts_with("\x80")),
       DamagedData,
       path,
-      ": expected a safetensors file, but this is one of torch.save; convert it "
+      ": expected a safetensors file, but this is one of torch.save; convert "
+      "it "
       "in Python with safetensors.torch.save_file(state_dict, ...)");
   s.check(
       length <= size - 8,
@@ -169,12 +169,14 @@ std::vector<std::string> SafetensorsFile::names() const {
 }
 
 at::Tensor SafetensorsFile::read(
-    const std::string& name, const std::vector<std::int64_t>& sizes) const {
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
   return load(find(name, sizes)).to(at::kFloat);
 }
 
 at::Tensor SafetensorsFile::read_integers(
-    const std::string& name, const std::vector<std::int64_t>& sizes) const {
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
   const StoredTensor& tensor = find(name, sizes);
   state_->check(
       tensor.dtype == "I32",
@@ -187,7 +189,8 @@ at::Tensor SafetensorsFile::read_integers(
 }
 
 const StoredTensor& SafetensorsFile::find(
-    const std::string& name, const std::vector<std::int64_t>& sizes) const {
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
   const State& s = *state_;
   const auto place = s.places.find(name);
   s.check_fit(place != s.places.end(), "tensor '", name, "' is missing");
@@ -216,7 +219,8 @@ at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
 }
 
 at::Tensor SafetensorsFile::load_as(
-    const StoredTensor& stored, at::ScalarType type) const {
+    const StoredTensor& stored,
+    at::ScalarType type) const {
   // Before any memory is taken: a damaged header may claim anything.
   state_->check_bytes(stored);
   at::Tensor tensor = at::empty(stored.sizes, type);
@@ -225,8 +229,8 @@ at::Tensor SafetensorsFile::load_as(
   return tensor;
 }
 
-void SafetensorsFile::copy(
-    const StoredTensor& tensor, const WritePiece& write) const {
+void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write)
+    const {
   state_->check_bytes(tensor);
   std::string block;
   for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
@@ -286,10 +290,7 @@ std::string SafetensorsFile::metadata(const std::string& key) const {
 std::int64_t SafetensorsFile::columns(const std::string& name) const {
   const auto sizes = shape(name);
   state_->check(
-      sizes.size() == 2 && sizes[1] > 0,
-      "tensor '",
-      name,
-      "' is not a matrix");
+      sizes.size() == 2 && sizes[1] > 0, "tensor '", name, "' is not a matrix");
   return sizes[1];
 }
 

@@ -23,17 +23,17 @@ struct NamedTensor {
 };
 
 // Integers as I32, Half and BFloat16 as they are, others as F32, in this order;
-// written beside its place and renamed. `watch` is shown every piece of the file
-// in turn. Throws Error(Io).
+// written beside its place and renamed. `watch` is shown every piece of the
+// file in turn. Throws Error(Io).
 void write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch = {});
 
-// A file whose header is parsed; a tensor is read from the disk when it is asked
-// for. Throws MissingInput, or DamagedData naming the tensor that is missing, has
-// another shape or is cut off.
+// A file whose header is parsed; a tensor is read from the disk when it is
+// asked for. Throws MissingInput, or DamagedData naming the tensor that is
+// missing, has another shape or is cut off.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -47,10 +47,12 @@ class SafetensorsFile {
   const std::vector<StoredTensor>& tensors() const;
   // fp32 on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(
-      const std::string& name, const std::vector<std::int64_t>& sizes) const;
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
   // I32, int32 on the CPU.
   at::Tensor read_integers(
-      const std::string& name, const std::vector<std::int64_t>& sizes) const;
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   // An entry of the metadata, "" where there is none.
   std::string metadata(const std::string& key) const;
@@ -69,7 +71,8 @@ class SafetensorsFile {
  private:
   struct State;
   const StoredTensor& find(
-      const std::string& name, const std::vector<std::int64_t>& sizes) const;
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
   at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
   std::unique_ptr<State> state_;
 };

@@ -46,17 +46,17 @@ const Dtype* find_dtype(std::string_view name) {
   return found == kDtypes.end() ? nullptr : found;
 }
 
-StoredTensor parse_entry(
-    const std::string& name, const ordered_json& entry, bool& ok) {
+StoredTensor
+parse_entry(const std::string& name, const ordered_json& entry, bool& ok) {
   StoredTensor tensor{name, {}, {}};
   try {
     tensor.dtype = entry.at("dtype").get<std::string>();
     const ordered_json& offsets = entry.at("data_offsets");
     ok = entry.at("shape").is_array() && offsets.is_array() &&
-        offsets.size() == 2;
+         offsets.size() == 2;
     const auto whole = [&](const ordered_json& number) {
       ok = ok && number.is_number_unsigned() &&
-          number.get<std::uint64_t>() <= INT64_MAX;
+           number.get<std::uint64_t>() <= INT64_MAX;
       return ok ? number.get<std::uint64_t>() : 0;
     };
     double most = 1;  // a product that no integer can hold is no size
@@ -119,15 +119,14 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
   // A JSON object keeps only one of two equal keys, without a word.
   std::set<std::string> seen;
   std::string twice;
-  const auto watch = [&](int depth,
-                         nlohmann::json::parse_event_t event,
-                         ordered_json& key) {
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
-        !seen.insert(key.get<std::string>()).second) {
-      twice = key.get<std::string>();
-    }
-    return true;
-  };
+  const auto watch =
+      [&](int depth, nlohmann::json::parse_event_t event, ordered_json& key) {
+        if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
+            !seen.insert(key.get<std::string>()).second) {
+          twice = key.get<std::string>();
+        }
+        return true;
+      };
   const ordered_json json = ordered_json::parse(
       text.begin(), text.end(), watch, /*allow_exceptions=*/false);
   check(json.is_object(), "its header is not a JSON object");

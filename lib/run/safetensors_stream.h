@@ -16,15 +16,16 @@
 namespace abtrain::run {
 
 // Tensors lie in the file by the size of their elements, largest first, as they
-// were added otherwise: PyTorch reads no tensor that begins between two elements
-// of its own, and the format knows no gaps. Throws Error(Io).
+// were added otherwise: PyTorch reads no tensor that begins between two
+// elements of its own, and the format knows no gaps. Throws Error(Io).
 class SafetensorsStream {
  public:
   explicit SafetensorsStream(std::string path);
 
   // A float tensor on the CPU, in its dtype.
   void add(const std::string& name, const at::Tensor& tensor);
-  // Like `tensor` in name, dtype, sizes and number of bytes, which `body` writes.
+  // Like `tensor` in name, dtype, sizes and number of bytes, which `body`
+  // writes.
   void add(
       const StoredTensor& tensor,
       const std::function<void(const WritePiece&)>& body);

@@ -106,7 +106,8 @@ std::vector<std::string> WeightFiles::paths() const {
 }
 
 void check_output(
-    const std::string& path, const std::vector<std::string>& inputs) {
+    const std::string& path,
+    const std::vector<std::string>& inputs) {
   std::error_code ignored;
   ABT_CHECK(
       !fs::is_directory(path, ignored),

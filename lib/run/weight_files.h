@@ -44,6 +44,7 @@ class WeightFiles {
 // Before long work: throws Usage where `path` is a folder or one of the inputs.
 // Any other file may be there, and is replaced at the end.
 void check_output(
-    const std::string& path, const std::vector<std::string>& inputs);
+    const std::string& path,
+    const std::vector<std::string>& inputs);
 
 }  // namespace abtrain::run

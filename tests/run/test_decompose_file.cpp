@@ -59,8 +59,7 @@ std::map<std::string, at::Tensor> merged(const std::string& path) {
     const at::Tensor w = at::matmul(
         all.at(name + ".A").to(at::kDouble),
         all.at(name + ".B").to(at::kDouble));
-    all[name] =
-        (w.size(0) == sizes[0] ? w : w.t().contiguous()).reshape(sizes);
+    all[name] = (w.size(0) == sizes[0] ? w : w.t().contiguous()).reshape(sizes);
     all.erase(name + ".A");
     all.erase(name + ".B");
   }
@@ -79,10 +78,12 @@ class DecomposeFile : public ::testing::Test {
     return decompose_file(options_, log_);
   }
   void input(const std::vector<NamedTensor>& tensors) const {
-    write_weights(folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
+    write_weights(
+        folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
   }
   static const DecomposedTensor& row(
-      const DecomposeReport& report, const std::string& name) {
+      const DecomposeReport& report,
+      const std::string& name) {
     return *std::ranges::find(report.tensors, name, &DecomposedTensor::name);
   }
   TempFolder folder_;
@@ -124,12 +125,12 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
       const DecomposedTensor& got = row(report, w.name);
       const at::Tensor flat =
           w.tensor.reshape({w.tensor.size(0), -1}).to(at::kDouble);
-      const at::Tensor s = linalg::gesdd(
-          flat.size(0) < flat.size(1) ? flat.t() : flat).s;
+      const at::Tensor s =
+          linalg::gesdd(flat.size(0) < flat.size(1) ? flat.t() : flat).s;
       EXPECT_EQ(got.m * got.n, flat.numel());
       const double norm = flat.norm().item<double>();
-      const at::Tensor difference = back.at(w.name).to(at::kDouble) -
-          w.tensor.to(at::kDouble);
+      const at::Tensor difference =
+          back.at(w.name).to(at::kDouble) - w.tensor.to(at::kDouble);
       const double really = difference.norm().item<double>() / norm;
       if (got.rank == 0) {
         EXPECT_EQ(really, 0) << w.name;
@@ -148,8 +149,7 @@ TEST_F(DecomposeFile, RanksAndErrorsAreThoseOfTheExactDecomposition) {
           static_cast<std::uint64_t>(4 * got.rank * (got.m + got.n)));
     }
     EXPECT_GE(cut, 4);
-    EXPECT_EQ(
-        report.file_after, std::filesystem::file_size(options_.output));
+    EXPECT_EQ(report.file_after, std::filesystem::file_size(options_.output));
     EXPECT_EQ(report.file_before, std::filesystem::file_size(options_.input));
   }
   EXPECT_LT(row(run(fixed_rank(4)), "low.weight").truncation_error, 1e-6);
@@ -161,11 +161,12 @@ TEST_F(DecomposeFile, EverythingElseIsCopiedByTheByte) {
   const at::Tensor half = normal({5}).to(at::kHalf);
   const at::Tensor counter = at::ones({2, 2}, at::kInt);
   const at::Tensor weight = normal({8, 6});
-  input({{"bias", half},
-         {"counter", counter},
-         {"embedding", vector},
-         {"nothing", nothing},
-         {"w", weight}});
+  input(
+      {{"bias", half},
+       {"counter", counter},
+       {"embedding", vector},
+       {"nothing", nothing},
+       {"w", weight}});
   const DecomposeReport report = run(fixed_rank(2));
   const SafetensorsFile out(options_.output);
   EXPECT_TRUE(at::equal(out.read_integers("counter", {2, 2}), counter));
@@ -184,10 +185,11 @@ TEST_F(DecomposeFile, EverythingElseIsCopiedByTheByte) {
 
 TEST_F(DecomposeFile, FactorsHaveTheDtypeOfTheTensorOrTheOneAskedFor) {
   const at::Tensor w = normal({30, 20});
-  input({{"double", w.to(at::kDouble)},
-         {"single", w},
-         {"half", w.to(at::kHalf)},
-         {"brain", w.to(at::kBFloat16)}});
+  input(
+      {{"double", w.to(at::kDouble)},
+       {"single", w},
+       {"half", w.to(at::kHalf)},
+       {"brain", w.to(at::kBFloat16)}});
   const auto dtype = [&](const std::string& name) {
     const SafetensorsFile file(options_.output);
     file.check_layout();
@@ -221,18 +223,20 @@ TEST_F(DecomposeFile, FactorsHaveTheDtypeOfTheTensorOrTheOneAskedFor) {
   input({{"big", 1e12 * w}});
   const auto [code, what] = failure_of([&] { run(fixed_rank(5)); });
   EXPECT_EQ(code, 70);
-  EXPECT_NE(what.find("'big': its factors are beyond what F16"), std::string::npos)
+  EXPECT_NE(
+      what.find("'big': its factors are beyond what F16"), std::string::npos)
       << what;
 }
 
 TEST_F(DecomposeFile, OptionsSayWhatStaysDense) {
   const at::Tensor w = normal({20, 20});
-  input({{"a.fc.weight", w},
-         {"a.head.weight", w},
-         {"b.fc.weight", w},
-         {"b.small.weight", normal({6, 6})},
-         {"c.weight", w},
-         {"c.weight.A", normal({4})}});
+  input(
+      {{"a.fc.weight", w},
+       {"a.head.weight", w},
+       {"b.fc.weight", w},
+       {"b.small.weight", normal({6, 6})},
+       {"c.weight", w},
+       {"c.weight.A", normal({4})}});
   options_.keep_dense = {"a.head", "b.f*"};
   options_.min_size = 37;
   const DecomposeReport report = run(fixed_rank(2));
@@ -298,7 +302,8 @@ TEST_F(DecomposeFile, ABudgetIsOfTheWholeFile) {
   options_.budget_bytes = 500;
   const auto small = failure_of([&] { run(rule); });
   EXPECT_EQ(small.first, 2);
-  EXPECT_NE(small.second.find("--budget: expected at least"), std::string::npos);
+  EXPECT_NE(
+      small.second.find("--budget: expected at least"), std::string::npos);
 }
 
 TEST_F(DecomposeFile, NumbersThatAreNotFiniteAreNamed) {
@@ -400,7 +405,8 @@ TEST_F(DecomposeFile, ReportsAgree) {
   EXPECT_DOUBLE_EQ(
       json["totals"]["error"].get<double>(), *report.tensors[0].error);
   const std::string csv = decompose_csv(report);
-  EXPECT_NE(csv.find("\n\"odd,\"\"name\"\"\",30x20,30,20,3,F32,"), std::string::npos)
+  EXPECT_NE(
+      csv.find("\n\"odd,\"\"name\"\"\",30x20,30,20,3,F32,"), std::string::npos)
       << csv;
   const std::string table = decompose_table(report);
   EXPECT_NE(table.find("603 -> 153 numbers, 3.94:1"), std::string::npos)

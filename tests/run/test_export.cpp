@@ -47,7 +47,7 @@ class Export : public ::testing::Test {
     double largest = 0;
     for (std::size_t i = 0; i < model_->weights().size(); ++i) {
       const at::Tensor d = other->weights()[i].weight->merged() -
-          model_->weights()[i].weight->merged();
+                           model_->weights()[i].weight->merged();
       largest = std::max(largest, d.abs().max().item<double>());
     }
     return largest;
@@ -120,8 +120,7 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
   *model_->parameters().front().tensor += 1e6;
   save_model(folder_.file("model.safetensors"), *model_);
   options_.dtype = "fp16";
-  const auto [code, what] =
-      failure_of([&] { export_run(config_, options_); });
+  const auto [code, what] = failure_of([&] { export_run(config_, options_); });
   EXPECT_EQ(code, 70);
   EXPECT_NE(
       what.find("'" + model_->parameters().front().name + "' has numbers"),

@@ -32,34 +32,77 @@ TEST_P(BadSafetensors, IsDamagedDataThatNamesTheTensor) {
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
 }
 
-#define ENTRY(name, dtype, shape, offsets)                            \
-  "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" \
-      offsets "}"
+#define ENTRY(name, dtype, shape, offsets)                 \
+  "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape \
+  ",\"data_offsets\":" offsets "}"
 #define ONE(shape, offsets) "{" ENTRY("a", "F32", shape, offsets) "}"
-#define TWO(first, second)                                         \
+#define TWO(first, second) \
   "{" ENTRY("a", "F32", "[1]", first) "," ENTRY("b", "F32", "[1]", second) "}"
 
 INSTANTIATE_TEST_SUITE_P(
     All,
     BadSafetensors,
     ::testing::Values(
-        BadHeader{"Twice", "{" ENTRY("a", "U8", "[1]", "[0,1]") ","
-                  ENTRY("a", "U8", "[1]", "[0,1]") "}", 1, "'a' stands twice"},
-        BadHeader{"Overlap", TWO("[0,4]", "[2,6]"), 6, "'b' begins at byte 2, inside"},
-        BadHeader{"Gap", TWO("[0,4]", "[5,9]"), 9, "'b' begins at byte 5, after a gap"},
+        BadHeader{
+            "Twice",
+            "{" ENTRY("a", "U8", "[1]", "[0,1]") "," ENTRY(
+                "a",
+                "U8",
+                "[1]",
+                "[0,1]") "}",
+            1,
+            "'a' stands twice"},
+        BadHeader{
+            "Overlap",
+            TWO("[0,4]", "[2,6]"),
+            6,
+            "'b' begins at byte 2, inside"},
+        BadHeader{
+            "Gap",
+            TWO("[0,4]", "[5,9]"),
+            9,
+            "'b' begins at byte 5, after a gap"},
         BadHeader{"Tail", ONE("[1]", "[0,4]"), 5, "end at byte 4 of 5"},
-        BadHeader{"Cut", ONE("[2]", "[0,8]"), 7, "'a' (F32 of 2) should lie at"},
-        BadHeader{"Lies", ONE("[2]", "[0,4]"), 4, "'a' (F32 of 2) should lie at"},
+        BadHeader{
+            "Cut",
+            ONE("[2]", "[0,8]"),
+            7,
+            "'a' (F32 of 2) should lie at"},
+        BadHeader{
+            "Lies",
+            ONE("[2]", "[0,4]"),
+            4,
+            "'a' (F32 of 2) should lie at"},
         BadHeader{"Backwards", ONE("[1]", "[4,0]"), 4, "'a' (F32 of 1) should"},
         BadHeader{"Negative", ONE("[-1]", "[0,4]"), 4, "'a' is malformed"},
         BadHeader{"Fraction", ONE("[1.0]", "[0,4]"), 4, "'a' is malformed"},
-        BadHeader{"Huge", ONE("[4294967296,4294967296]", "[0,0]"), 0, "'a' is malf"},
-        BadHeader{"HugeEmpty", ONE("[9000000000000000000,9,0]", "[0,0]"), 0, "malf"},
-        BadHeader{"BeyondInt64", ONE("[1]", "[0,18446744073709551615]"), 4, "malf"},
+        BadHeader{
+            "Huge",
+            ONE("[4294967296,4294967296]", "[0,0]"),
+            0,
+            "'a' is malf"},
+        BadHeader{
+            "HugeEmpty",
+            ONE("[9000000000000000000,9,0]", "[0,0]"),
+            0,
+            "malf"},
+        BadHeader{
+            "BeyondInt64",
+            ONE("[1]", "[0,18446744073709551615]"),
+            4,
+            "malf"},
         BadHeader{"ThreeOffsets", ONE("[1]", "[0,4,8]"), 4, "'a' is malformed"},
         BadHeader{"ShapeIsNumber", ONE("1", "[0,4]"), 4, "'a' is malformed"},
-        BadHeader{"NoDtype", R"({"a":{"shape":[1],"data_offsets":[0,1]}})", 1, "'a' is"},
-        BadHeader{"Metadata", R"({"__metadata__":{"k":1}})", 0, "'k' is not text"},
+        BadHeader{
+            "NoDtype",
+            R"({"a":{"shape":[1],"data_offsets":[0,1]}})",
+            1,
+            "'a' is"},
+        BadHeader{
+            "Metadata",
+            R"({"__metadata__":{"k":1}})",
+            0,
+            "'k' is not text"},
         BadHeader{"MetadataList", R"({"__metadata__":[]})", 0, "metadata"},
         BadHeader{"List", "[]", 0, "not a JSON object"},
         BadHeader{"Utf8", "{\"\xff\":1}", 0, "not a JSON object"}),
@@ -71,9 +114,11 @@ TEST(Safetensors, OtherDtypesAreCopiedByTheByte) {
   const std::string path = folder.add(
       "f",
       raw_file(
-          "{" ENTRY("long", "I64", "[1]", "[0,8]") ","
-          ENTRY("new", "F4", "[3,2]", "[8,11]") ","
-          ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
+          "{" ENTRY("long", "I64", "[1]", "[0,8]") "," ENTRY(
+              "new",
+              "F4",
+              "[3,2]",
+              "[8,11]") "," ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
           data));
   const SafetensorsFile file(path);
   file.check_layout();
@@ -159,14 +204,13 @@ TEST(WeightFiles, DamagedIndicesAreNamed) {
   const auto lacks = failure(R"({"weight_map":{"x":"one.st"}})");
   EXPECT_EQ(lacks.first, 65);
   EXPECT_NE(lacks.second.find("'x' should be in"), std::string::npos);
-  const auto twice =
-      failure(R"({"weight_map":{"a":"one.st","a":"two.st"}})");
+  const auto twice = failure(R"({"weight_map":{"a":"one.st","a":"two.st"}})");
   EXPECT_EQ(twice.first, 0) << "JSON's last one counts";
   const auto both = failure_of([&] {
     write_weights(
         folder.file("two.st"), {{"a", normal({2})}, {"b", normal({2})}});
-    WeightFiles files(folder.add(
-        "i.json", R"({"weight_map":{"a":"one.st","b":"two.st"}})"));
+    WeightFiles files(
+        folder.add("i.json", R"({"weight_map":{"a":"one.st","b":"two.st"}})"));
   });
   EXPECT_EQ(both.first, 65);
   EXPECT_NE(both.second.find("'a' is in"), std::string::npos) << both.second;

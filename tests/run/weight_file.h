@@ -17,7 +17,8 @@ namespace abtrain::run {
 
 // A file of this header and these bytes, right or wrong.
 inline std::string raw_file(
-    const std::string& header, const std::string& data = "") {
+    const std::string& header,
+    const std::string& data = "") {
   std::string begin(8, '\0');
   const std::uint64_t length = header.size();
   std::memcpy(begin.data(), &length, 8);
