@@ -28,12 +28,16 @@ void read_type(const std::string& type, OptionInfo& option) {
   }
   for (const std::string& part : split_text(option.value, '|')) {
     if (is_word(part)) {
-      option.choices.push_back(part);
-    } else if (part == "a.b=VALUE") {
+      if (std::ranges::count(option.choices, part) == 0) {
+        option.choices.push_back(part);
+      }
+    } else if (part.starts_with("a.b=")) {
       option.completes = Completes::Key;
     } else if (part == "FOLDER" || part == "RUN") {
       option.completes = Completes::Folder;
-    } else if (part.starts_with("FILE") || part.ends_with(".yaml")) {
+    } else if (
+        part.find("FILE") != std::string::npos || part == "IN" ||
+        part == "OUT" || part.ends_with(".yaml")) {
       option.completes = Completes::File;
     }
   }

@@ -11,8 +11,8 @@ class App;
 
 namespace abtrain::app {
 
-// What the value of an option can be completed with, by its type name: FILE,
-// FOLDER and RUN stand for paths, a.b=VALUE for keys of the configuration.
+// What the value of an option can be completed with, by its type name: FILE, IN,
+// OUT, FOLDER and RUN stand for paths, a.b=... for keys of the configuration.
 enum class Completes { Nothing, File, Folder, Config, Key };
 
 struct OptionInfo {

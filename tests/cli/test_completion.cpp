@@ -152,6 +152,9 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   EXPECT_TRUE(offers("completion bash z").empty());
   EXPECT_EQ(offers("--resume a"), Set{"auto"});
   EXPECT_EQ(offers("--name ''"), Set{});
+  EXPECT_EQ(offers("plan --format ''"), (Set{"table", "json"}));
+  EXPECT_EQ(offers("decompose no"), Set{"notes.txt"});
+  EXPECT_EQ(offers("sweep --grid devi"), Set{"device="});
   EXPECT_EQ(offers("evaluate runs/a --model no"), Set{"notes.txt"});
 }
 
