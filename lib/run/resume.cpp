@@ -110,6 +110,20 @@ Checkpoint named(const std::string& how, Log& log) {
 
 }  // namespace
 
+std::int64_t kept_metrics(
+    const ResumeChoice& resume, const std::string& run_folder) {
+  if (!resume.from) {
+    return 0;
+  }
+  // <run>/checkpoints/step-...
+  const fs::path run =
+      fs::path(resume.from->folder).parent_path().parent_path();
+  std::error_code none;
+  return fs::equivalent(run.empty() ? "." : run, run_folder, none)
+      ? resume.from->metrics_bytes
+      : 0;
+}
+
 std::string default_resume() {
   return env("SLURM_JOB_ID") ? "auto" : "none";
 }

@@ -25,6 +25,11 @@ ResumeChoice choose_resume(
     const std::string& run_folder,
     Log& log);
 
+// Bytes of the run folder's metrics.jsonl to go on after: none where the checkpoint
+// is another run's, whose events stay with it.
+std::int64_t kept_metrics(
+    const ResumeChoice& resume, const std::string& run_folder);
+
 // The usual choice: auto in a Slurm job, which may be requeued; none elsewhere.
 std::string default_resume();
 

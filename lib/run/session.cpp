@@ -121,7 +121,7 @@ SessionResult train_as(
           configured,
           folder,
           log,
-          resume.from ? resume.from->metrics_bytes : 0);
+          kept_metrics(resume, folder));
     }
   });
   if (processes != nullptr) {

@@ -263,6 +263,34 @@ TEST(CliRun, AnEarlierRunOfTheName) {
 }
 
 // The weights of one run start another, of the same name and in its place.
+TEST(CliRun, GoesOnFromTheCheckpointOfAnotherRun) {
+  const TempFolder folder;
+  const std::string saving = "--set checkpoint.every=4";
+  ASSERT_EQ(run(small_run(folder, saving), Stream::Out).exit_code, 0);
+  const std::string first = folder.file("small");
+  std::string checkpoint;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(first + "/checkpoints")) {
+    const std::string path = entry.path().string();
+    checkpoint = checkpoint.empty() ? path : std::min(checkpoint, path);
+  }
+  ASSERT_TRUE(contains(checkpoint, "/step-")) << checkpoint;
+  const std::string before = content(first + "/metrics.jsonl");
+  const Outcome second = run(
+      small_run(
+          folder,
+          saving + " --resume '" + checkpoint + "' --output '" +
+              folder.file("other") + "'"),
+      Stream::Error);
+  ASSERT_EQ(second.exit_code, 0) << second.text;
+  const std::string events = content(folder.file("other/small/metrics.jsonl"));
+  EXPECT_EQ(json::parse(events.substr(0, events.find('\n')))["event"], "resume");
+  EXPECT_EQ(content(first + "/metrics.jsonl"), before);
+  EXPECT_EQ(
+      json::parse(content(folder.file("other/small/summary.json")))["accuracy"],
+      json::parse(content(first + "/summary.json"))["accuracy"]);
+}
+
 TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   const TempFolder folder;
   ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
