@@ -18,13 +18,25 @@ namespace abtrain::sweep {
 
 namespace {
 
+// "rank=8,seed=3-1f0c66ad" of a sweep without the hash.
+std::string without_hash(const std::string& name) {
+  constexpr std::size_t kDigits = 8;
+  const std::size_t dash = name.rfind('-');
+  const bool is_point =
+      dash != std::string::npos && name.find('=') < dash &&
+      name.size() == dash + 1 + kDigits &&
+      name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  return is_point ? name.substr(0, dash) : name;
+}
+
 // "topk_3" of seed 3 is "topk", so are "topk,seed=3" and "topk_seed3".
 std::string stem(const RunRecord& run) {
   const std::string seed = std::to_string(run.seed);
-  if (!run.name.ends_with(seed)) {
-    return run.name;
+  const std::string whole = without_hash(run.name);
+  if (!whole.ends_with(seed)) {
+    return whole;
   }
-  std::string name = run.name.substr(0, run.name.size() - seed.size());
+  std::string name = whole.substr(0, whole.size() - seed.size());
   constexpr std::string_view kSeparators = "_-.,";
   for (const std::string_view word : {"seed", "seed=", "seed_", "seed-"}) {
     if (name.ends_with(word)) {
@@ -34,7 +46,7 @@ std::string stem(const RunRecord& run) {
   }
   const std::size_t last = name.find_last_not_of(kSeparators);
   const bool is_apart = last != std::string::npos && last + 1 < name.size();
-  return is_apart ? name.substr(0, last + 1) : run.name;
+  return is_apart ? name.substr(0, last + 1) : whole;
 }
 
 // Of all its runs; "" where they differ.
@@ -72,12 +84,19 @@ double seconds_to(const Setting& setting, std::optional<double> target) {
   return median(std::move(seconds));
 }
 
-std::vector<std::string> varying_keys(const std::vector<Setting>& settings) {
+// Keys whose values differ among those of these settings that count.
+template <class Counts>
+std::vector<std::string> varying_keys(
+    const std::vector<Setting>& settings,
+    const Counts& counts) {
   std::vector<std::string> varying;
-  const RunRecord& first = settings.front().runs.front();
-  for (const auto& [key, value] : first.keys) {
+  const auto first = std::ranges::find_if(settings, counts);
+  if (first == settings.end()) {
+    return varying;
+  }
+  for (const auto& [key, value] : first->runs.front().keys) {
     if (!std::ranges::all_of(settings, [&](const Setting& s) {
-          return s.runs.front().value_of(key) == value;
+          return !counts(s) || s.runs.front().value_of(key) == value;
         })) {
       varying.push_back(key);
     }
@@ -105,21 +124,31 @@ std::string by_its_keys(
 
 // Names that tell the settings apart: of the runs, else what differs in their
 // configurations, else their folders.
-void name_settings(
-    std::vector<Setting>& settings,
-    const std::vector<std::string>& varying) {
-  const auto rename_repeated = [&](const auto& name) {
-    std::map<std::string, int> count;
+void name_settings(std::vector<Setting>& settings) {
+  std::map<std::string, int> count;
+  const auto is_unclear = [&](const Setting& setting) {
+    return setting.name.empty() || count[setting.name] > 1;
+  };
+  const auto count_names = [&] {
+    count.clear();
     for (const Setting& setting : settings) {
       ++count[setting.name];
     }
+  };
+  const auto rename_repeated = [&](const auto& name) {
+    count_names();
     for (Setting& setting : settings) {
-      if (setting.name.empty() || count[setting.name] > 1) {
+      if (is_unclear(setting)) {
         setting.name = name(setting);
       }
     }
   };
   rename_repeated([](const Setting& s) { return common_stem(s); });
+  count_names();
+  // What tells one from others that are clear is what differs among all.
+  const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
+  const auto varying = varying_keys(
+      settings, [&](const Setting& s) { return is_one || is_unclear(s); });
   rename_repeated([&](const Setting& s) { return by_its_keys(s, varying); });
   rename_repeated(
       [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
@@ -224,8 +253,9 @@ Comparison group_runs(
       settings.push_back({"", std::move(repeats)});
     }
   }
-  comparison.varying = varying_keys(settings);
-  name_settings(settings, comparison.varying);
+  comparison.varying =
+      varying_keys(settings, [](const Setting&) { return true; });
+  name_settings(settings);
   std::ranges::sort(settings, {}, [&](const Setting& s) {
     return std::tuple(seconds_to(s, target), -accuracy(s), s.name);
   });

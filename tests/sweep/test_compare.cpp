@@ -160,6 +160,21 @@ TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
   add_run(folder, {.name = "x,seed=1", .seed = 1});
   add_run(folder, {.name = "x,seed=2", .seed = 2});
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x");
+  // And their hashes, which are no part of the setting.
+  const TempFolder points;
+  add_run(points, {.name = "rank=8,seed=1-1f0c66ad", .seed = 1});
+  add_run(points, {.name = "rank=8,seed=2-00aa11bb", .seed = 2});
+  add_run(points, {.name = "rank=9-00aa11bc", .reducer = "thc"});
+  add_run(points, {.name = "thc-00aa11bc", .reducer = "topk"});
+  const auto of_points = compare({points.path()}, {}).settings;
+  std::vector<std::string> names;
+  for (const Setting& setting : of_points) {
+    names.push_back(setting.name);
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(
+      names,
+      (std::vector<std::string>{"rank=8", "rank=9", "thc-00aa11bc"}));
   add_run(folder, {.name = "y_3", .seed = 3});
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x, ...");
   add_run(folder, {.name = "x_3", .seed = 3, .reducer = "thc"});
