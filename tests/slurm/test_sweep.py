@@ -67,6 +67,15 @@ class Sweep(BatchJobs):
         return {setting: [statistics.mean(column) for column in zip(*runs)]
                 for setting, runs in settings.items()}
 
+    def report(self, place):
+        """The table of `abtrain report`, unrounded, without its times."""
+        return subprocess.run(
+            [self.program, "report", f"{place}/fashion_mnist_groups",
+             "--format", "csv", "--columns",
+             "accuracy,loss,compression_ratio,bytes,vs_fp32,sent_bits"],
+            cwd=self.folder, env=self.slurm.env, text=True,
+            capture_output=True, check=True, timeout=60).stdout
+
     def sweep_here(self):
         """One command, stopped in the middle and called again."""
         command = [self.program, "sweep", *self.arguments("here"), "--jobs", "2"]
@@ -116,6 +125,9 @@ class Sweep(BatchJobs):
         self.sweep_here()
         self.sweep_on_slurm()
         self.assertEqual(self.table("slurm"), self.table("here"))
+        report = self.report("here")
+        self.assertEqual(report.count("\n"), 10, report)
+        self.assertEqual(self.report("slurm"), report)
 
 
 if __name__ == "__main__":
