@@ -47,13 +47,18 @@ class TrafficMeter {
   // Everything but metrics.
   std::int64_t training_bytes() const;
   double seconds() const;
+  // Of them, in barriers and splits: no part of scopes().
+  double other_seconds() const {
+    return other_seconds_;
+  }
 
-  // For reports, and to save and restore.
+  // For reports, and to save and restore; nothing else is left.
   const std::map<std::string, ByPurpose>& scopes() const {
     return scopes_;
   }
   void restore(std::map<std::string, ByPurpose> scopes) {
     scopes_ = std::move(scopes);
+    other_seconds_ = 0;
   }
 
  private:
