@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the runs that the notebooks show, and executes the notebooks in place, so
-# that their outputs are those of these runs: about 11 minutes on two idle cores.
+# that their outputs are those of these runs: about 10 minutes on two idle cores.
 #   notebooks/make_runs.sh                            all of it
 #   notebooks/make_runs.sh --notebooks                only the notebooks, on the runs there are
 #   notebooks/make_runs.sh --epochs 1 --seeds "1"     shorter runs (3 epochs, seeds 1 and 2 else; the sweep has its own)
@@ -66,13 +66,13 @@ group_runs() {
 $(tail -n 5 "$groups.log")"
 }
 
+scripts/setup.sh --tests
 if $runs; then
   for folder in $compare $groups; do
     [[ ! -e $folder ]] ||
       fail "$folder is there: these runs would mix with it. Move it away, or call with --notebooks"
   done
   if [[ -z $program ]]; then
-    scripts/setup.sh --tests
     build abtrain
     program=build/release/abtrain
   fi
