@@ -43,7 +43,7 @@ import sys
 import time
 
 import netns
-from network_table import table
+from network_table import plan_table, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH = pathlib.Path.home() / ".cache/abtrain/torch-2.11.0/bin/python"
@@ -227,24 +227,6 @@ def predict(row, folder, arguments):
          "--bandwidth", row["rate"], "--latency", arguments.latency],
         stdout=subprocess.PIPE, text=True, check=True)
     row["plan"] = json.loads(done.stdout)
-
-
-def plan_table(rows):
-    lines = [["run", "hosts", "seed", "ms a step, planned", "measured", "ratio",
-              "MB a worker, planned", "measured", "ratio"],
-             ["---", "---"] + ["---:"] * 7]
-    for row in rows:
-        if "plan" not in row:
-            continue
-        line = [row["name"], f"{row['hosts']} x {row['rate']}", str(row["seed"])]
-        for key, unit, digits in (("ms_per_step", 1, 1),
-                                  ("bytes_per_worker", 1e6, 2)):
-            value = row["plan"][key]
-            line += [f"{value['planned'] / unit:,.{digits}f}",
-                     f"{value['measured'] / unit:,.{digits}f}",
-                     f"{value['ratio']:.3f}"]
-        lines.append(line)
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def train_torch(network, arguments, rival, seed):

@@ -1,4 +1,4 @@
-"""The table of bench/network.py."""
+"""The tables of bench/network.py."""
 import statistics
 
 COLUMNS = [  # title, key, what it is divided by, digits
@@ -33,5 +33,24 @@ def table(rows):
             line.append(f"{statistics.median(values):,.{digits}f}" if whole
                         else f"> {min(late):,.0f}"
                         if late and key == "target_seconds" else "-")
+        lines.append(line)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def plan_table(rows):
+    """Markdown: what was planned of each run, beside what it measured."""
+    lines = [["run", "hosts", "seed", "ms a step, planned", "measured", "ratio",
+              "MB a worker, planned", "measured", "ratio"],
+             ["---", "---"] + ["---:"] * 7]
+    for row in rows:
+        if "plan" not in row:
+            continue
+        line = [row["name"], f"{row['hosts']} x {row['rate']}", str(row["seed"])]
+        for key, unit, digits in (("ms_per_step", 1, 1),
+                                  ("bytes_per_worker", 1e6, 2)):
+            value = row["plan"][key]
+            line += [f"{value['planned'] / unit:,.{digits}f}",
+                     f"{value['measured'] / unit:,.{digits}f}",
+                     f"{value['ratio']:.3f}"]
         lines.append(line)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

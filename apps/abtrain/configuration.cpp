@@ -34,6 +34,21 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("FOLDER");
 }
 
+void add_run_options(
+    CLI::App& command,
+    std::string& folder,
+    std::string& model) {
+  command.add_option("run", folder, "a run folder, as runs/my")
+      ->required()
+      ->type_name("RUN");
+  command
+      .add_option(
+          "--model",
+          model,
+          "a file of the run or a path (default model.safetensors)")
+      ->type_name("FILE");
+}
+
 void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
   command.add_option("--dtype", dtype, what)
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));

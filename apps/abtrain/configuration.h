@@ -25,6 +25,12 @@ void add_sets(
     std::vector<std::string>& sets,
     const char* help);
 
+// A run folder, and --model, which of its models.
+void add_run_options(
+    CLI::App& command,
+    std::string& folder,
+    std::string& model);
+
 // --dtype fp32 | fp16 | bf16; `what` says of which tensors.
 void add_dtype_option(
     CLI::App& command,

@@ -34,15 +34,7 @@ Command add_evaluate(CLI::App& parser) {
   auto args = std::make_shared<EvaluateArgs>();
   CLI::App& command = *parser.add_subcommand(
       "evaluate", "measure the model of a run on its test set");
-  command.add_option("run", args->run, "a run folder, as runs/my")
-      ->required()
-      ->type_name("RUN");
-  command
-      .add_option(
-          "--model",
-          args->model,
-          "a file of the run or a path (default model.safetensors)")
-      ->type_name("FILE");
+  add_run_options(command, args->run, args->model);
   add_sets(command, args->sets, "override one key of the run's config");
   return {&command, [args] { return run_evaluate(*args); }};
 }

@@ -14,9 +14,7 @@ Command add_export(CLI::App& parser) {
   auto form = std::make_shared<std::string>("factored");
   CLI::App& command = *parser.add_subcommand(
       "export", "write the model of a run for PyTorch: factored or merged");
-  command.add_option("run", args->folder, "a run folder, as runs/my")
-      ->required()
-      ->type_name("RUN");
+  add_run_options(command, args->folder, args->model);
   command
       .add_option(
           "-o,--output",
@@ -38,12 +36,6 @@ Command add_export(CLI::App& parser) {
           "whose names the tensors have (default: the run's model.names)")
       ->check(CLI::IsMember({"timm", "torchvision"}));
   add_dtype_option(command, args->dtype, "of all tensors (default fp32)");
-  command
-      .add_option(
-          "--model",
-          args->model,
-          "a file of the run or a path (default model.safetensors)")
-      ->type_name("FILE");
   return {&command, [args, form] {
             args->merged = *form == "merged";
             std::cout << run::export_run(

@@ -142,7 +142,7 @@ Counts count_phases(const RunOptions& options, const RunLength& length) {
   return n;
 }
 
-// Of the largest share over an even one, when `workers` share the layers out.
+// Flops of the worker with the most, when `workers` share the layers out.
 double load(const methods::ModelSizes& sizes, int workers) {
   std::vector<double> costs;
   for (const methods::ModelSizes::Layer& l : sizes.layers) {
