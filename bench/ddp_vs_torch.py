@@ -80,7 +80,7 @@ def settings(case, arguments, name, output):
     if "vgg" in case["config"]:
         sets.append(f"model.width={arguments.width}")
     return ["--config", case["config"], "--name", name, "--output", output,
-            "--resume", "none", *(w for s in sets for w in ("--set", s))]
+            "--resume", "none", "--overwrite", *(w for s in sets for w in ("--set", s))]
 
 
 def run_abtrain(case, arguments, output):

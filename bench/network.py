@@ -174,7 +174,7 @@ def train(network, arguments, run, seed, rate):
     with open(log, "w") as out:
         code = wait(subprocess.Popen(
             [*mpirun(network, arguments), arguments.program,
-             "--config", run["config"], "--name", name, "--resume", "none",
+             "--config", run["config"], "--name", name, "--resume", "none", "--overwrite",
              "--output", arguments.output,
              *(w for s in [*sets, *run["set"]] for w in ("--set", s))],
             env=environment, stdout=out, stderr=subprocess.STDOUT,

@@ -74,7 +74,7 @@ def train(arguments, order, rate, seed):
     if not summary.exists() and not diverged.exists():
         metrics.unlink(missing_ok=True)
         values = [f"seed={seed}", f"optimizer.lr={rate:g}", *settings(arguments), *ORDERS[order]]
-        words = ["train", "--name", name, "--output", arguments.output, "--resume", "none"]
+        words = ["train", "--name", name, "--output", arguments.output, "--resume", "none", "--overwrite"]
         if call(arguments, name, words, values) is None:
             diverged.touch()
         print(f"orders.py: {name}", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ def run(arguments, quantizer, l1, seed):
     summary = arguments.output / name / "summary.json"
     if not summary.exists():
         command = [arguments.program, "--config", CONFIGS[arguments.model], "--name", name,
-                   "--output", arguments.output, "--resume", "none"]
+                   "--output", arguments.output, "--resume", "none", "--overwrite"]
         values = [f"seed={seed}", f"optimizer.l1={l1:g}", f"reducer.name={quantizer}",
                   "reducer.evaluate_every=50"]
         if quantizer != "threshold":  # the configuration's is threshold's

@@ -37,7 +37,7 @@ train() {
   shift 2
   for seed in $seeds; do
     say "$folder/${name}_$seed"
-    "$program" --output "$folder" --name "${name}_$seed" --set "seed=$seed" \
+    "$program" --output "$folder" --name "${name}_$seed" --resume auto --set "seed=$seed" \
       --set "train.epochs=$epochs" --set checkpoint.every=0 "$@" >"$folder/${name}_$seed.log" 2>&1 ||
       fail "$folder/${name}_$seed: exit code $?
 $(tail -n 5 "$folder/${name}_$seed.log")"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <string>
@@ -146,6 +147,10 @@ int main(int argc, char** argv) {
     std::cerr << "abtrain: internal error: " << error.what_without_backtrace()
               << '\n';
     return 1;
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::cerr << "abtrain: cannot use '" << error.path1().string()
+              << "': " << error.code().message() << '\n';
+    return static_cast<int>(ErrorKind::Io);
   } catch (const std::exception& error) {
     std::cerr << "abtrain: internal error: " << error.what() << '\n';
     return 1;

@@ -13,6 +13,7 @@
 #include "base/signals.h"
 #include "configuration.h"
 #include "run/config.h"
+#include "run/setup_watch.h"
 #include "sweep/child.h"
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
@@ -133,7 +134,7 @@ int emit_slurm(const SweepCommand& args) {
 
 // One point, in this process, or in those of a launcher as its workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
-  return train_here(args.launch, "auto", [&](std::int64_t launched) {
+  return train_here(args.launch, "auto", false, [&](std::int64_t launched) {
     const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
@@ -190,8 +191,10 @@ int train_all(const SweepCommand& args) {
       "are run by one process");
   const StopSignals signals;
   Log log;
+  run::SetupWatch watch(log, "checking the points");
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   const auto runs = checked_runs(sweep, true);
+  watch.end();
   const int code = sweep::train_points(runs, jobs, program_path(), log);
   const int reported = report(runs);
   return code != 0 ? code : reported;

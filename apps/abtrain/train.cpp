@@ -16,6 +16,7 @@ struct TrainArgs {
   ConfigArgs config;
   comm::LaunchFlags launch;
   std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
+  bool overwrite = false;
   bool dry_run = false;
 };
 
@@ -23,6 +24,7 @@ int run_train(const TrainArgs& args) {
   return train_here(
       args.launch,
       args.resume.empty() ? run::default_resume() : args.resume,
+      args.overwrite,
       [&](std::int64_t launched) {
         return read_configuration(args.config, launched);
       });
@@ -38,6 +40,10 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
           "none; or "
           "the folder of a run or checkpoint (default: auto in a Slurm job)")
       ->type_name("auto|none|FOLDER");
+  command.add_flag(
+      "--overwrite",
+      args.overwrite,
+      "start anew where the run folder holds a run that would be lost");
   add_launch_options(command, args.launch);
   command.add_flag(
       "--dry-run", args.dry_run, "only print the plan, as `plan` does");

@@ -8,6 +8,7 @@
 #include "hooks.h"
 #include "run/processes.h"
 #include "run/session.h"
+#include "run/setup_watch.h"
 
 namespace abtrain::app {
 
@@ -36,12 +37,16 @@ void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
 int train_here(
     const comm::LaunchFlags& flags,
     const std::string& resume,
+    bool overwrite,
     const std::function<run::RunOptions(std::int64_t launched)>& read) {
   const StopSignals signals;  // from the first moment to the last
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
   run::SessionOptions session;
+  run::SetupWatch watch(log, "reading the configuration");
   session.resume = resume;
+  session.overwrite = overwrite;
+  session.watch = &watch;
   session.hooks = train_hooks();
   const auto print = [](const run::SessionResult& result) {
     std::cout << result.table << std::flush;
@@ -51,12 +56,22 @@ int train_here(
     return 0;
   }
   log.info(launch.text());
+  watch.doing("waiting for the other processes");
   run::Processes processes(launch, log);
   session.processes = &processes;
+  watch.set_leave([&](const std::string& message) {
+    processes.stop_before_start(message);
+  });
   processes.run([&] {
-    run::RunOptions options;
-    processes.all_or_none([&] { options = read(launch.size); });
-    print(run::train(options, session, log));
+    try {
+      watch.doing("reading the configuration");
+      run::RunOptions options;
+      processes.all_or_none([&] { options = read(launch.size); });
+      print(run::train(options, session, log));
+    } catch (...) {
+      watch.end();
+      throw;
+    }
     return 0;
   });
 }

@@ -15,10 +15,12 @@ namespace abtrain::app {
 void add_launch_options(CLI::App& command, comm::LaunchFlags& flags);
 
 // Trains what `read` returns, which is told how many processes a launcher has
-// started (0: none), and prints the report. `resume`: see run/resume.h.
+// started (0: none), and prints the report. `resume`, `overwrite`: see
+// run/resume.h.
 int train_here(
     const comm::LaunchFlags& flags,
     const std::string& resume,
+    bool overwrite,
     const std::function<run::RunOptions(std::int64_t launched)>& read);
 
 }  // namespace abtrain::app

@@ -29,7 +29,8 @@ constexpr std::array<ExitCode, 11> kExitCodes{
     exit_code(ErrorKind::Io, "reading or writing failed"),
     exit_code(
         ErrorKind::Stopped,
-        "stopped by a signal, all saved: `--resume auto` goes on"),
+        "stopped by a signal, all saved: `--resume auto` goes on; or another "
+        "process trains in the run folder"),
     exit_code(ErrorKind::Config, "the configuration is wrong"),
     ExitCode{130, "stopped at once by a second signal"}};
 

@@ -1,5 +1,6 @@
 #include "comm/failure.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +22,8 @@ int exit_code_of(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const Error& e) {
     return e.exit_code();
+  } catch (const std::filesystem::filesystem_error&) {
+    return static_cast<int>(ErrorKind::Io);
   } catch (...) {
     return 1;
   }

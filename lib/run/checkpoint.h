@@ -21,6 +21,7 @@ namespace abtrain::run {
 
 struct Checkpoint {
   std::string folder;
+  std::string copy_of;          // the folder that this one's files are from, or ""
   std::int64_t step = 0;        // steps done
   std::int64_t run_steps = 0;   // length of that run
   std::vector<int> leads;       // of each worker, who stores its replicas' state
@@ -43,6 +44,14 @@ void verify(const Checkpoint& checkpoint);
 // The newest that verifies; those that do not are named in the log.
 std::optional<Checkpoint> newest_checkpoint(
     const std::string& run_folder, Log& log);
+
+// The newest of another run that verifies, or the checkpoint `folder` itself, as
+// links (or copies) in <run folder>/checkpoints.source: that run may prune it
+// while it is being loaded. Goes with the next save. Throws MissingInput,
+// DamagedData.
+Checkpoint borrow_checkpoint(
+    const std::string& folder, const std::string& run_folder, Log& log);
+void return_checkpoint(const std::string& run_folder) noexcept;
 
 // What worker `rank` stored and, of its replicas, their lead did. Throws
 // DamagedData.

@@ -9,6 +9,7 @@ namespace abtrain::run {
 
 constexpr int kCheckpointFormat = 1;
 constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kSource = "checkpoints.source";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kOwnPrefix = "own/";

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "run/checkpoint.h"
 #include "run/checkpoint_files.h"
+#include "run/run_lock.h"
 #include "run/safetensors.h"
 
 namespace abtrain::run {
@@ -137,6 +138,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   std::string problem;
   if (first) {
     try {
+      check_run_lock(true);
       remove_all(folder);
       make_folders(folder);
     } catch (const Error& error) {
@@ -158,7 +160,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     if (std::ranges::count(failed, 1) == 0) {
       return true;
     }
-    if (first) {
+    if (first && !lost_run_lock()) {
       std::error_code ignored;
       fs::remove_all(folder, ignored);
     }
@@ -246,6 +248,7 @@ void CheckpointWriter::publish(
   const std::string place = str(all, "/", step_folder(about.step));
   sync_path(folder);
   tell("publish", folder);
+  check_run_lock(true);
   if (fs::exists(place)) {  // of the same step, from before a resume
     const std::string old = str(all, "/", kObsolete, step_folder(about.step));
     remove_all(old);
@@ -253,6 +256,7 @@ void CheckpointWriter::publish(
   }
   rename(folder, place);
   sync_path(all);
+  return_checkpoint(place_.run_folder);  // all have loaded it by now
   try {
     prune();
   } catch (const Error& error) {

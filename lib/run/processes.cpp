@@ -21,6 +21,7 @@
 #include "comm/mpi.h"
 #include "comm/nccl.h"
 #include "comm/store.h"
+#include "run/run_lock.h"
 
 namespace abtrain::run {
 
@@ -53,6 +54,7 @@ bool is_located(const std::exception_ptr& error) {
 }
 
 [[noreturn]] void leave(int code) {
+  release_run_lock();
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);
@@ -66,7 +68,8 @@ void record_failure(
     const std::string& message,
     int worker) noexcept {
   try {
-    if (folder.empty() || !std::filesystem::is_directory(folder)) {
+    if (folder.empty() || lost_run_lock() ||
+        !std::filesystem::is_directory(folder)) {
       return;
     }
     const std::time_t now = std::time(nullptr);
@@ -98,7 +101,15 @@ struct Processes::State {
   std::condition_variable changed;
   std::mutex mutex;
   std::string folder;
+  std::atomic<bool> said{false};
 
+  // Worker 0 says why all stop, whoever has been told to.
+  void say_once(const comm::Launch& launch, const std::string& message) {
+    if (launch.rank == 0 && !said.exchange(true)) {
+      log.live("");
+      std::cerr << str("abtrain: ", message, "\n") << std::flush;
+    }
+  }
   void on_failure(const comm::Launch& launch, std::exception_ptr cause);
 };
 
@@ -130,8 +141,13 @@ void Processes::State::on_failure(
     told = true;
     changed.notify_all();
   }
-  std::thread([code] {
-    std::this_thread::sleep_for(kGrace);
+  // A stop before the first step: nobody has anything to save.
+  const bool stopped = code == static_cast<int>(ErrorKind::Stopped);
+  if (stopped) {
+    say_once(launch, message);
+  }
+  std::thread([code, stopped] {
+    std::this_thread::sleep_for(stopped ? kLastWords : kGrace);
     leave(code);
   }).detach();
 }
@@ -219,6 +235,14 @@ std::string Processes::share(const std::string& text) {
     state_->share(shared.data(), length);
   }
   return shared;
+}
+
+void Processes::stop_before_start(const std::string& message) {
+  state_->channel->fail(
+      std::make_exception_ptr(Error(ErrorKind::Stopped, message)));
+  state_->say_once(launch_, message);
+  std::this_thread::sleep_for(kLastWords);
+  leave(static_cast<int>(ErrorKind::Stopped));
 }
 
 void Processes::set_folder(const std::string& folder) {

@@ -48,6 +48,10 @@ class Processes {
   // Where a failure is recorded from now on.
   void set_folder(const std::string& folder);
 
+  // Ends all processes with 75, from any thread: one has been told to stop before
+  // the first step.
+  [[noreturn]] void stop_before_start(const std::string& message);
+
   // Runs the body to its end, good or bad, and ends the process: it must not be
   // left otherwise once a collective has failed.
   [[noreturn]] void run(const std::function<int()>& body);

@@ -58,13 +58,13 @@ std::map<std::string, std::string> flatten(RunOptions options) {
   return all;
 }
 
-void check_same(
+// "  a.b: 1 there, 2 now" of all keys that matter and differ.
+std::vector<std::string> differences(
     const RunOptions& before,
-    const RunOptions& now,
-    const std::string& where) {
+    const RunOptions& now) {
   const bool regroups = before.workers != now.workers;
   const auto old_values = flatten(before);
-  std::vector<std::string> differences;
+  std::vector<std::string> lines;
   for (const auto& [key, value] : flatten(now)) {
     const bool is_free =
         std::ranges::find(kFree, key) != kFree.end() ||
@@ -73,89 +73,170 @@ void check_same(
     const auto old_value = old_values.find(key);
     if (!is_free && old_value != old_values.end() &&
         old_value->second != value) {
-      differences.push_back(
+      lines.push_back(
           str("  ", key, ": ", old_value->second, " there, ", value, " now"));
     }
   }
+  return lines;
+}
+
+void check_same(
+    const RunOptions& before,
+    const RunOptions& now,
+    const std::string& where) {
+  const auto lines = differences(before, now);
   ABT_CHECK(
-      differences.empty(),
+      lines.empty(),
       Config,
       where,
       " belongs to a run of another configuration:\n",
-      join(differences, "\n"),
-      "\nTake another --name, or --resume none to start anew");
+      join(lines, "\n"),
+      "\nTake another --name, or --overwrite to start anew in its place");
 }
 
-Checkpoint named(const std::string& how, Log& log) {
-  if (fs::exists(how + "/" + kManifest)) {
-    Checkpoint checkpoint = read_checkpoint(how);
-    verify(checkpoint);
-    return checkpoint;
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// What a start without it would lose, refused where it is worth something: a
+// finished run, checkpoints, or whatever a run of other settings has left.
+void check_nothing_is_lost(
+    const RunOptions& options,
+    const std::string& run_folder) {
+  const bool finished = exists(run_folder + "/summary.json");
+  const auto checkpoints = list_checkpoints(run_folder);
+  std::error_code none;
+  const auto metrics = fs::file_size(run_folder + "/metrics.jsonl", none);
+  if (!finished && checkpoints.empty() && (none || metrics == 0) &&
+      !exists(run_folder + "/model.safetensors")) {
+    return;
   }
+  std::vector<std::string> lines;
+  try {
+    lines = differences(read_config(run_folder + "/config.yaml"), options);
+  } catch (const Error&) {
+    lines = {str("  its config.yaml is missing or cannot be read")};
+  }
+  const bool same = lines.empty();
+  if (!finished && checkpoints.empty() && same) {
+    return;  // it came to nothing: the same start is the next try
+  }
+  throw Error(
+      ErrorKind::Config,
+      str(run_folder,
+          finished ? " holds a finished run" : " holds an unfinished run",
+          same ? " of these very settings" : " of other settings:\n",
+          join(lines, "\n"),
+          !same      ? "\n"
+          : finished ? str("; `abtrain report ", run_folder, "` shows it. ")
+                     : str(", saved up to step ",
+                           checkpoints.front().step,
+                           "; --resume auto goes on with it. "),
+          "Take another --name to keep it, or --overwrite to start anew in its "
+          "place"));
+}
+
+// Whether <run>/checkpoints/step-... is one of this run folder's own.
+bool is_own(const Checkpoint& checkpoint, const std::string& run_folder) {
+  const fs::path run =
+      fs::path(checkpoint.folder).parent_path().parent_path();
+  std::error_code none;
+  return checkpoint.copy_of.empty() &&
+         fs::equivalent(run.empty() ? "." : run, run_folder, none);
+}
+
+// `how`: the folder of a run or of one checkpoint.
+Checkpoint named(
+    const std::string& how,
+    const std::string& run_folder,
+    Log& log) {
+  std::error_code none;
   ABT_CHECK(
-      fs::is_directory(how),
+      fs::is_directory(how, none),
       MissingInput,
       "--resume: there is no folder '",
       how,
       "'");
-  auto checkpoint = newest_checkpoint(how, log);
-  ABT_CHECK(
-      checkpoint,
-      MissingInput,
-      "--resume: no checkpoint in '",
-      how,
-      "' that can be used");
-  return *checkpoint;
+  if (exists(how + "/" + kManifest)) {
+    Checkpoint checkpoint = read_checkpoint(how);
+    if (is_own(checkpoint, run_folder)) {
+      verify(checkpoint);
+      return checkpoint;
+    }
+  } else if (fs::equivalent(how, run_folder, none)) {
+    auto checkpoint = newest_checkpoint(how, log);
+    ABT_CHECK(
+        checkpoint,
+        MissingInput,
+        "--resume: no checkpoint in '",
+        how,
+        "' that can be used");
+    return *checkpoint;
+  }
+  return borrow_checkpoint(how, run_folder, log);
 }
 
 }  // namespace
-
-std::int64_t kept_metrics(
-    const ResumeChoice& resume, const std::string& run_folder) {
-  if (!resume.from) {
-    return 0;
-  }
-  // <run>/checkpoints/step-...
-  const fs::path run =
-      fs::path(resume.from->folder).parent_path().parent_path();
-  std::error_code none;
-  return fs::equivalent(run.empty() ? "." : run, run_folder, none)
-      ? resume.from->metrics_bytes
-      : 0;
-}
 
 std::string default_resume() {
   return env("SLURM_JOB_ID") ? "auto" : "none";
 }
 
+bool has_finished(
+    const std::string& how,
+    bool overwrite,
+    const RunOptions& options,
+    const std::string& run_folder) {
+  // Written last of all; the model may have been moved away since.
+  if (how != "auto" || !exists(run_folder + "/summary.json")) {
+    return false;
+  }
+  const std::string config = run_folder + "/config.yaml";
+  if (!overwrite) {
+    check_same(read_config(config), options, run_folder);
+    return true;
+  }
+  try {
+    return differences(read_config(config), options).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 ResumeChoice choose_resume(
     const std::string& how,
+    bool overwrite,
     const RunOptions& options,
     const std::string& run_folder,
     Log& log) {
   ResumeChoice choice;
-  if (how == "none") {
-    return choice;
-  }
-  if (how == "auto") {
-    clean_checkpoints(run_folder);
-    // Written last of all; the model may have been moved away since.
-    if (fs::exists(run_folder + "/summary.json")) {
-      check_same(read_config(run_folder + "/config.yaml"), options, run_folder);
-      choice.finished = true;
-      return choice;
-    }
+  clean_checkpoints(run_folder);
+  return_checkpoint(run_folder);
+  const auto configuration_of = [](const Checkpoint& checkpoint) {
+    return read_config(checkpoint.folder + "/config.yaml");
+  };
+  if (how == "auto" && !exists(run_folder + "/summary.json")) {
     choice.from = newest_checkpoint(run_folder, log);
-    if (!choice.from) {
-      return choice;
+    if (choice.from && overwrite &&
+        !differences(configuration_of(*choice.from), options).empty()) {
+      choice.from.reset();
     }
-  } else {
-    choice.from = named(how, log);
+  } else if (how != "auto" && how != "none") {
+    choice.from = named(how, run_folder, log);
   }
-  check_same(
-      read_config(choice.from->folder + "/config.yaml"),
-      options,
-      choice.from->folder);
+  if (choice.from) {
+    const Checkpoint& from = *choice.from;
+    check_same(
+        configuration_of(from),
+        options,
+        from.copy_of.empty() ? from.folder : from.copy_of);
+    choice.is_own = is_own(from, run_folder);
+  }
+  const bool goes_on = choice.is_own && !exists(run_folder + "/summary.json");
+  if (!overwrite && !goes_on) {
+    check_nothing_is_lost(options, run_folder);
+  }
   return choice;
 }
 
@@ -181,9 +262,7 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
       "': ",
       error.message());
   log.warning(
-      "a fresh start (--resume none): the checkpoints of the run before are "
-      "kept in ",
-      previous);
+      "a fresh start: the checkpoints of the run before are kept in ", previous);
 }
 
 }  // namespace abtrain::run

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "run/run_lock.h"
 
 namespace abtrain::run {
 
@@ -35,6 +36,7 @@ void RunLog::event(
     const char* name,
     std::int64_t step,
     const nlohmann::ordered_json& fields) {
+  check_run_lock();
   nlohmann::ordered_json line = {
       {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
@@ -50,6 +52,7 @@ void RunLog::progress(
     const std::string& phase,
     double loss,
     double examples_per_second) {
+  check_run_lock();
   const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
   if (watch_.seconds() - last_progress_ < interval) {
     return;

@@ -24,6 +24,7 @@
 #include "run/model_file.h"
 #include "run/report.h"
 #include "run/resume.h"
+#include "run/run_lock.h"
 #include "run/setup.h"
 #include "run/sparsity.h"
 #include "run/trainer.h"
@@ -60,6 +61,7 @@ SessionResult train_as(
     const RunOptions& configured,
     const SessionOptions& session,
     const std::string& folder,
+    std::optional<RunLock>& run_lock,
     Log& log) {
   Processes* processes = session.processes;
   const bool first = processes == nullptr || processes->first();
@@ -74,29 +76,43 @@ SessionResult train_as(
     }
   };
 
+  const auto doing = [&](const std::string& what) {
+    if (session.watch != nullptr) {
+      session.watch->doing(what);
+    }
+  };
+
   // One decides for all: files may change while others look.
+  bool finished = false;
   ResumeChoice resume;
+  doing("looking at " + folder);
   all_or_none([&] {
     if (first) {
-      resume = choose_resume(session.resume, configured, folder, log);
+      finished =
+          has_finished(session.resume, session.overwrite, configured, folder);
+      if (!finished) {
+        run_lock.emplace(folder, log);
+        resume = choose_resume(
+            session.resume, session.overwrite, configured, folder, log);
+      }
     }
   });
   if (processes != nullptr) {
     const std::string from = processes->share(
-        resume.finished ? "finished"
-        : resume.from   ? resume.from->folder
-                        : "");
-    resume.finished = from == "finished";
+        finished      ? "finished"
+        : resume.from ? resume.from->folder
+                      : "");
+    finished = from == "finished";
     all_or_none([&] {
-      if (!first && !from.empty() && !resume.finished) {
+      if (!first && !from.empty() && !finished) {
         resume.from = read_checkpoint(from);
       }
     });
   }
-  if (resume.finished && !first) {
+  if (finished && !first) {
     return {};
   }
-  if (resume.finished) {
+  if (finished) {
     log.info(folder, ": this run has finished; here is its report");
     const std::string text = read_file(folder + "/summary.json");
     return report(
@@ -110,6 +126,7 @@ SessionResult train_as(
         setup,
         configured,
         processes == nullptr ? nullptr : &processes->launch(),
+        session.watch,
         log);
   });
   const RunOptions& options = setup.options;
@@ -121,7 +138,7 @@ SessionResult train_as(
           configured,
           folder,
           log,
-          kept_metrics(resume, folder));
+          resume.is_own ? resume.from->metrics_bytes : 0);
     }
   });
   if (processes != nullptr) {
@@ -165,6 +182,7 @@ SessionResult train_as(
   inputs.turn = setup.back_end == BackEnd::Local ? &turn : nullptr;
   inputs.resume = resume.from ? &*resume.from : nullptr;
   inputs.hooks = session.hooks;
+  doing("starting the workers");
   TrainResult result;
   const auto work = [&](comm::Communicator& world,
                         at::Device device,
@@ -173,6 +191,9 @@ SessionResult train_as(
     own.device = device;
     own.control = &control;
     own.log = world.rank() == 0 ? &*run_log : nullptr;
+    if (session.watch != nullptr && (own.log != nullptr || processes != nullptr)) {
+      own.begun = [&] { session.watch->end(); };
+    }
     TrainResult done = train_worker(world, own);
     if (own.log != nullptr || done.stopped) {
       const std::lock_guard lock(setup.mutex);
@@ -218,6 +239,8 @@ SessionResult train_as(
   if (!first) {
     return {};
   }
+  check_run_lock(true);
+  return_checkpoint(folder);
   save_model(folder + "/model.safetensors", *result.model, options.model.names);
   nlohmann::ordered_json summary = summarise(options, result);
   if (optim::makes_sparse(options.optimizer)) {
@@ -229,6 +252,7 @@ SessionResult train_as(
   }
   summary["damaged_images"] = damaged_images(setup.dataset);
   const std::string text = summary.dump(2) + "\n";
+  check_run_lock(true);
   atomic_write(folder + "/summary.json", text);
   return report(options, folder, summary, text);
 }
@@ -240,14 +264,16 @@ train(const RunOptions& options, const SessionOptions& session, Log& log) {
   device::keep_freed_memory();
   const std::string folder =
       (std::filesystem::path(options.output) / options.name).string();
+  std::optional<RunLock> run_lock;
   if (session.processes != nullptr) {
-    return train_as(options, session, folder, log);
+    return train_as(options, session, folder, run_lock, log);
   }
   try {
-    return train_as(options, session, folder, log);
+    return train_as(options, session, folder, run_lock, log);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Diverged ||
-        error.kind() == ErrorKind::PeerLost || error.kind() == ErrorKind::Io) {
+    if (run_lock && (error.kind() == ErrorKind::Diverged ||
+                 error.kind() == ErrorKind::PeerLost ||
+                 error.kind() == ErrorKind::Io)) {
       record_failure(folder, error.exit_code(), error.what(), 0);
     }
     throw;

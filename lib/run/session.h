@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "run/processes.h"
 #include "run/run_options.h"
+#include "run/setup_watch.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -19,6 +20,10 @@ struct SessionResult {
 struct SessionOptions {
   // none | auto | the folder of a run or a checkpoint (run/resume.h).
   std::string resume = "none";
+  // A run of this name that would be lost may be: see run/resume.h.
+  bool overwrite = false;
+  // Until the first step; may be null.
+  SetupWatch* watch = nullptr;
   // The other processes of this run, where a launcher started several; all of
   // them call train() then, and only the first has a result.
   Processes* processes = nullptr;
@@ -27,8 +32,9 @@ struct SessionOptions {
 
 // Trains; writes <output>/<name>/{config.yaml, metrics.jsonl, summary.json,
 // model.safetensors, checkpoints/}. Throws Error(Stopped) where a signal
-// (base/signals.h) asked for a stop and a checkpoint holds what was done. What
-// else ends a run is in failure.json too.
+// (base/signals.h) asked for a stop and a checkpoint holds what was done, or
+// where another process trains in the folder (run/run_lock.h). What else ends a
+// run is in failure.json too.
 SessionResult train(
     const RunOptions& options, const SessionOptions& session, Log& log);
 

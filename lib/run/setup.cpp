@@ -112,11 +112,18 @@ void prepare(
     Setup& s,
     const RunOptions& configured,
     const comm::Launch* launch,
+    SetupWatch* watch,
     Log& log) {
+  const auto doing = [&](const std::string& what) {
+    if (watch != nullptr) {
+      watch->doing(what);
+    }
+  };
   const int workers = static_cast<int>(configured.workers);
   const int local_workers = launch == nullptr ? workers : launch->local_size;
   s.options = with_decode_threads(configured, local_workers);
   const RunOptions& options = s.options;
+  doing("reading " + options.data.name);
   s.dataset = data::load_dataset(options.data, &log);
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
@@ -153,6 +160,10 @@ void prepare(
       local_workers,
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
+  doing(
+      options.model.weights == "none"
+          ? "initialising " + options.model.name
+          : "reading " + options.model.weights);
   s.initial = std::make_unique<InitialModel>(
       options, shape, launch == nullptr ? workers : 1);
 }
@@ -163,7 +174,7 @@ void open_folder(
     const ResumeChoice& resume,
     Log& log) {
   make_folders(folder);
-  if (!resume.from) {
+  if (!resume.is_own) {
     put_checkpoints_aside(folder, log);
   }
   std::error_code ignored;

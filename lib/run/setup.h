@@ -18,6 +18,7 @@
 #include "run/resume.h"
 #include "run/run_length.h"
 #include "run/run_options.h"
+#include "run/setup_watch.h"
 
 namespace abtrain::run {
 
@@ -39,10 +40,12 @@ void choose_place(
     Setup& setup, const RunOptions& options, Processes* processes, Log& log);
 
 // Data, length, first weights. `launch`: null where the workers are threads.
+// `watch`, which may be null, is told what takes time.
 void prepare(
     Setup& setup,
     const RunOptions& options,
     const comm::Launch* launch,
+    SetupWatch* watch,
     Log& log);
 
 // The folder of the run, made ready for a fresh start or to go on.

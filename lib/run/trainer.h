@@ -57,6 +57,8 @@ struct TrainInputs {
   data::DeviceCopies* device_copies = nullptr;
   // Gives a worker's fresh model its weights; empty: from model.init and seed.
   std::function<void(nn::Model&)> initialise = {};
+  // Called right before the first step.
+  std::function<void()> begun = {};
   // Asked before each step whether to stop; null: never stops.
   comm::Control* control = nullptr;
   // One for all workers that share a GPU; null: this one has it alone.

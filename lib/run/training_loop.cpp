@@ -274,6 +274,9 @@ TrainResult Trainer::run() {
     start_order(0);
     metrics_seconds_ += barrier_seconds;
   }
+  if (in_.begun) {
+    in_.begun();
+  }
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
       TrainResult stopped;

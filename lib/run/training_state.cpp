@@ -137,16 +137,18 @@ std::int64_t Trainer::resume(const Checkpoint& from) {
     regroup(from, t);
   }
   if (in_.log != nullptr) {
+    const std::string& source =
+        from.copy_of.empty() ? from.folder : from.copy_of;
     in_.log->set_seconds(watch_.seconds());
     in_.log->event(
         "resume",
         t,
-        {{"checkpoint", from.folder},
+        {{"checkpoint", source},
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
         "going on from ",
-        from.folder,
+        source,
         from.workers() == world_->size()
             ? std::string()
             : str(" of ", from.workers(), " workers, as step ", t));

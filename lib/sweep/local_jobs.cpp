@@ -119,7 +119,9 @@ class Jobs {
     try {
       make_folders(run.folder);
       const std::string config = run.folder + "/config.yaml";
-      atomic_write(config, run::to_yaml(run.options));
+      if (state_of(run) == PointState::Missing) {
+        atomic_write(config, run::to_yaml(run.options));
+      }
       auto child = Child::start(
           {program_, "train", "--config", config, "--resume", "auto"},
           log_of(run),
@@ -141,13 +143,14 @@ class Jobs {
     job.child.reset();
     if (code == 0) {
       finish(run, seconds);
-    } else if (code == kStopped) {
+    } else if (code == kStopped && is_stopping_) {
       fail(run, code, str(": stopped after ", seconds, ", all of it saved"));
     } else {
+      // 75: somebody has stopped it alone, or trains it elsewhere.
       fail(
           run,
           code,
-          str(": failed after ",
+          str(code == kStopped ? ": stopped after " : ": failed after ",
               seconds,
               " with exit code ",
               code,

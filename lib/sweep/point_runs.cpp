@@ -1,13 +1,16 @@
 #include "sweep/point_runs.h"
 
 #define XXH_INLINE_ALL
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -98,6 +101,33 @@ class Faults {
   std::vector<Fault> faults_;
 };
 
+// That the run's folder can be made, as far as this shows without making it.
+void check_place(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path place = folder;
+  while (!fs::exists(place, error) && !error && place.has_relative_path()) {
+    place = place.has_parent_path() ? place.parent_path() : ".";
+  }
+  ABT_CHECK(
+      !error, Io, "output: cannot use '", folder, "': ", error.message());
+  ABT_CHECK(
+      fs::is_directory(place, error),
+      Io,
+      "output: cannot make '",
+      folder,
+      "': '",
+      place.string(),
+      "' is not a folder");
+  ABT_CHECK(
+      place == folder || ::access(place.c_str(), W_OK | X_OK) == 0,
+      Io,
+      "output: cannot write in '",
+      place.string(),
+      "': ",
+      std::generic_category().message(errno));
+}
+
 }  // namespace
 
 std::string content_of(run::RunOptions options) {
@@ -162,6 +192,7 @@ void check_runs(
   Faults faults(sweep, runs.size());
   for (const PointRun& run : runs) {
     faults.note(run.index, run.label, [&] {
+      check_place(run.folder);
       run::RunOptions options = run.options;
       const std::string data = to_yaml(data::fields_of(options.data));
       if (!shapes.contains(data)) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -27,7 +28,11 @@ const char* name_of(PointState state) {
 
 PointState state_of(const PointRun& run) {
   const auto has = [&](const char* file) {
-    return std::filesystem::exists(run.folder + file);
+    std::error_code error;
+    const bool is_there = std::filesystem::exists(run.folder + file, error);
+    ABT_CHECK(
+        !error, Io, "cannot read '", run.folder, file, "': ", error.message());
+    return is_there;
   };
   if (!has("/config.yaml")) {
     return PointState::Missing;

@@ -245,7 +245,8 @@ TEST(CliRun, AnEarlierRunOfTheName) {
        {"--set comm=nccl",
         "--set 'method.full_rank_steps=1 epoch'",
         "--set 'method.warmup_steps=1 epoch'"}) {
-    const Outcome outcome = run(small_run(folder, refused), Stream::Error);
+    const std::string more = std::string("--overwrite ") + refused;
+    const Outcome outcome = run(small_run(folder, more), Stream::Error);
     EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
     EXPECT_EQ(content(folder.file("small/summary.json")), summary);
     // Of how workers talk only the machine of the run can tell.
@@ -254,7 +255,9 @@ TEST(CliRun, AnEarlierRunOfTheName) {
         contains(refused, "comm") ? 0 : 78);
   }
   const Outcome failed = run(
-      small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd"),
+      small_run(
+          folder,
+          "--overwrite --set optimizer.lr=1e38 --set optimizer.name=sgd"),
       Stream::Error);
   EXPECT_EQ(failed.exit_code, 70) << failed.text;
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
@@ -296,7 +299,7 @@ TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   ASSERT_EQ(run(small_run(folder), Stream::Out).exit_code, 0);
   const json before = json::parse(content(folder.file("small/summary.json")));
   const std::string on =
-      "--set 'model.weights=" + folder.file("small/model.safetensors") +
+      "--overwrite --set 'model.weights=" + folder.file("small/model.safetensors") +
       "' --set optimizer.lr=1e-9 --set schedule.warmup_steps=0 ";
   const Outcome outcome = run(small_run(folder, on), Stream::Error);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;

@@ -1,0 +1,151 @@
+// What is in a run folder stays there until the user says that it may go.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "program.h"
+#include "temp_folder.h"
+
+namespace {
+
+using namespace abtrain;
+namespace fs = std::filesystem;
+
+constexpr const char* kBase =
+    "name: toy\n"
+    "data: {name: fashion-mnist, subset: 256, pool: 7, batch_size: 16}\n"
+    "model: {name: mlp, hidden: [16, 16]}\n"
+    "workers: 2\n"
+    "device: cpu\n"
+    "method: {name: ddp}\n"
+    "train: {steps: 8, threads: 1, log_every: 1}\n"
+    "checkpoint: {every: 4 steps}\n"
+    "evaluate: {every: 0}\n";
+
+class CliRunFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    unsetenv("SLURM_JOB_ID");
+    folder_.add("base.yaml", kBase);
+  }
+  Outcome train(const std::string& more = "") const {
+    return run(
+        "--config '" + folder_.file("base.yaml") + "' --output '" +
+            folder_.file("runs") + "' " + more,
+        Stream::Error);
+  }
+  std::string path(const std::string& name = "") const {
+    return folder_.file("runs/toy/" + name);
+  }
+  // All files of the run and what they hold.
+  std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> out;
+    for (const auto& file : fs::recursive_directory_iterator(path())) {
+      std::stringstream text;
+      if (file.is_regular_file()) {
+        text << std::ifstream(file.path(), std::ios::binary).rdbuf();
+      }
+      out[file.path().string()] = text.str();
+    }
+    return out;
+  }
+  int steps() const {
+    return nlohmann::json::parse(files().at(path("summary.json")))["steps"];
+  }
+  // Refused, with what it says, and nothing is changed.
+  void refused(
+      const std::string& more,
+      const std::vector<std::string>& says) const {
+    const auto before = files();
+    const Outcome outcome = train(more);
+    EXPECT_EQ(outcome.exit_code, 78) << more << "\n" << outcome.text;
+    for (const std::string& part : says) {
+      EXPECT_TRUE(contains(outcome.text, part)) << part << "\n" << outcome.text;
+    }
+    EXPECT_TRUE(contains(outcome.text, "--name")) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "--overwrite")) << outcome.text;
+    EXPECT_TRUE(files() == before) << more;
+  }
+  void done(const std::string& more) const {
+    const Outcome outcome = train(more);
+    EXPECT_EQ(outcome.exit_code, 0) << more << "\n" << outcome.text;
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
+  done("");
+  refused("", {path() + " holds a finished run of these very settings",
+               "abtrain report " + path()});
+  const std::string nine = "--set train.steps=9 ";
+  const std::string differs = "train.steps: 8 there, 9 now";
+  refused(nine, {"holds a finished run of other settings", differs});
+  refused(nine + "--resume auto", {differs});
+  refused("--resume '" + path() + "'", {"holds a finished run"});
+  const auto before = files();
+  for (const char* again : {"--resume auto", "--resume auto --overwrite"}) {
+    const Outcome outcome = train(again);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "this run has finished"));
+  }
+  EXPECT_TRUE(files() == before);
+  // What is wrong with the new settings shows while the old run is still there.
+  const Outcome wrong = train("--overwrite --set data.batch_size=500");
+  EXPECT_EQ(wrong.exit_code, 78) << wrong.text;
+  EXPECT_TRUE(files() == before);
+
+  done(nine + "--overwrite");
+  EXPECT_EQ(steps(), 9);
+  EXPECT_TRUE(fs::exists(path("checkpoints.previous")));
+  done("--set train.steps=10 --overwrite --resume auto");
+  EXPECT_EQ(steps(), 10);
+  EXPECT_FALSE(fs::exists(path("lock.json")));
+
+  folder_.add("runs/toy/config.yaml", "not: [a configuration");
+  refused("", {"config.yaml is missing or cannot be read"});
+}
+
+TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
+  done("");
+  fs::remove(path("summary.json"));
+  fs::remove(path("model.safetensors"));
+  const std::string other = "--set optimizer.lr=0.5 ";
+  refused("", {"holds an unfinished run of these very settings",
+               "saved up to step 4", "--resume auto goes on"});
+  refused(other, {"holds an unfinished run of other settings", "optimizer.lr"});
+  refused(other + "--resume auto", {"optimizer.lr"});
+  done("--resume auto");
+  EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
+
+  // Without anything to go on from the same start is just the next try.
+  for (const char* gone : {"summary.json", "model.safetensors", "checkpoints"}) {
+    fs::remove_all(path(gone));
+  }
+  refused(other, {"holds an unfinished run of other settings"});
+  done("--set checkpoint.every=0");
+  fs::remove(path("summary.json"));
+  done("--resume auto --set checkpoint.every=0");
+}
+
+TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
+  done("");
+  done("--name other");
+  const std::string from = "--resume '" + folder_.file("runs/other") + "' ";
+  refused(from, {"holds a finished run"});
+  done(from + "--overwrite");
+  const auto events = files().at(path("metrics.jsonl"));
+  EXPECT_TRUE(contains(
+      events, folder_.file("runs/other/checkpoints/step-0000000004")))
+      << events;
+  EXPECT_FALSE(fs::exists(path("checkpoints.source")));
+}
+
+}  // namespace
