@@ -1,8 +1,10 @@
 #include "training.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "hooks.h"
@@ -57,6 +59,12 @@ int train_here(
   }
   log.info(launch.text());
   watch.doing("waiting for the other processes");
+  if (launch.has_mpi && launch.rank != 0) {
+    // mpirun tells all of them to stop, and one says so.
+    watch.set_leave([](const std::string&) {
+      std::_Exit(static_cast<int>(ErrorKind::Stopped));
+    });
+  }
   run::Processes processes(launch, log);
   session.processes = &processes;
   watch.set_leave([&](const std::string& message) {

@@ -47,8 +47,8 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
 
 Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
   return_checkpoint(run_folder);
-  const fs::path place = fs::path(run_folder) / kSource /
-      fs::weakly_canonical(folder).filename();
+  const fs::path place =
+      fs::path(run_folder) / kSource / fs::weakly_canonical(folder).filename();
   const int workers = read_checkpoint(folder).workers();
   make_folders(place.string());
   std::vector<std::string> names{kManifest, "config.yaml"};
@@ -91,7 +91,8 @@ Checkpoint borrow_checkpoint(
   std::set<std::string> bad;
   for (;;) {
     std::vector<std::string> folders = entries_of(folder, kStepPrefix);
-    std::erase_if(folders, [&](const auto& path) { return bad.contains(path); });
+    std::erase_if(
+        folders, [&](const auto& path) { return bad.contains(path); });
     ABT_CHECK(
         !folders.empty(),
         MissingInput,
@@ -103,7 +104,8 @@ Checkpoint borrow_checkpoint(
       return borrow(newest, run_folder);
     } catch (const Error& error) {
       if (!exists(newest + "/" + kManifest)) {
-        log.info(newest, " was removed by its run just now: taking a newer one");
+        log.info(
+            newest, " was removed by its run just now: taking a newer one");
         continue;
       }
       log.warning("checkpoint left aside: ", error.what());

@@ -205,7 +205,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
             name,
             " of worker ",
             r,
-            " is not to be seen by worker 0: `output` must be a folder that all "
+            " is not to be seen by worker 0: `output` must be a folder that "
+            "all "
             "hosts share");
         files[name] = {
             {"bytes", mark[0]},
@@ -295,8 +296,8 @@ void clean_checkpoints(const std::string& run_folder) {
     fs::remove_all(path, ignored);
   }
   for (const fs::path path : entries_of(run_folder, kObsolete)) {
-    // A save may have ended between taking one away and putting its successor in
-    // its place.
+    // A save may have ended between taking one away and putting its successor
+    // in its place.
     const fs::path place =
         path.parent_path() /
         path.filename().string().substr(std::string_view(kObsolete).size());

@@ -187,8 +187,8 @@ comm::Control& Processes::control() {
   return *state_->channel;
 }
 
-std::unique_ptr<comm::Communicator> Processes::world(
-    BackEnd back_end, at::Device device, double timeout) {
+std::unique_ptr<comm::Communicator>
+Processes::world(BackEnd back_end, at::Device device, double timeout) {
   State& s = *state_;
   if (s.mpi) {
     s.mpi->set_timeout(timeout);

@@ -139,18 +139,15 @@ void check_nothing_is_lost(
 
 // Whether <run>/checkpoints/step-... is one of this run folder's own.
 bool is_own(const Checkpoint& checkpoint, const std::string& run_folder) {
-  const fs::path run =
-      fs::path(checkpoint.folder).parent_path().parent_path();
+  const fs::path run = fs::path(checkpoint.folder).parent_path().parent_path();
   std::error_code none;
   return checkpoint.copy_of.empty() &&
          fs::equivalent(run.empty() ? "." : run, run_folder, none);
 }
 
 // `how`: the folder of a run or of one checkpoint.
-Checkpoint named(
-    const std::string& how,
-    const std::string& run_folder,
-    Log& log) {
+Checkpoint
+named(const std::string& how, const std::string& run_folder, Log& log) {
   std::error_code none;
   ABT_CHECK(
       fs::is_directory(how, none),
@@ -262,7 +259,8 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
       "': ",
       error.message());
   log.warning(
-      "a fresh start: the checkpoints of the run before are kept in ", previous);
+      "a fresh start: the checkpoints of the run before are kept in ",
+      previous);
 }
 
 }  // namespace abtrain::run

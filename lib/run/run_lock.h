@@ -9,8 +9,6 @@
 // it dead one takes over: the one that creates lock-<id of that holder>.json.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -19,17 +17,9 @@
 #include <thread>
 
 #include "base/log.h"
+#include "run/lock_file.h"
 
 namespace abtrain::run {
-
-struct LockHolder {
-  std::string id;       // never used twice
-  std::string host;     // its name, for people
-  std::string machine;  // boot and process namespace; "" where unknown
-  pid_t pid = 0;
-  std::string ticks;    // start of the process as in /proc: pids are reused
-  std::string started;  // UTC, for people
-};
 
 struct LockTimes {
   double beat = 3;    // seconds between two signs of life
@@ -39,8 +29,8 @@ struct LockTimes {
 class RunLock {
  public:
   // Makes the folder where it is missing and takes its lock. Throws
-  // Error(Stopped), exit code 75, which names a holder that is alive. Where only
-  // watching can tell it says so and waits.
+  // Error(Stopped), exit code 75, which names a holder that is alive. Where
+  // only watching can tell it says so and waits.
   RunLock(std::string folder, Log& log, LockTimes times = {});
   // Gives it back, and removes the folder if it was made and is still empty.
   ~RunLock();
@@ -55,7 +45,6 @@ class RunLock {
 
  private:
   bool try_take(Log& log);
-  bool create(const std::string& path, const LockHolder& holder) const;
   bool is_dead(const std::string& path, const LockHolder& holder, Log& log);
   void beat();
 
@@ -74,9 +63,9 @@ class RunLock {
   std::jthread thread_;
 };
 
-// These are about the lock that this process holds; without one they do nothing.
-// A process trains one run, and whatever ends it early, in whatever thread,
-// gives the lock back first.
+// These are about the lock that this process holds; without one they do
+// nothing. A process trains one run, and whatever ends it early, in whatever
+// thread, gives the lock back first.
 void check_run_lock(bool now = false);
 void release_run_lock() noexcept;
 // Whether it had one and lost it: the folder is another's then.

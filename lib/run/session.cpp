@@ -191,7 +191,8 @@ SessionResult train_as(
     own.device = device;
     own.control = &control;
     own.log = world.rank() == 0 ? &*run_log : nullptr;
-    if (session.watch != nullptr && (own.log != nullptr || processes != nullptr)) {
+    if (session.watch != nullptr &&
+        (own.log != nullptr || processes != nullptr)) {
       own.begun = [&] { session.watch->end(); };
     }
     TrainResult done = train_worker(world, own);
@@ -207,15 +208,13 @@ SessionResult train_as(
         setup.back_end,
         workers,
         options.train.timeout,
-        [&](int worker) {
-          return device::pick_device(options.device, worker);
-        },
+        [&](int worker) { return device::pick_device(options.device, worker); },
         [&](comm::Communicator& world, at::Device device) {
           work(world, device, control);
         });
   } else {
-    const auto world = processes->world(
-        setup.back_end, setup.device, options.train.timeout);
+    const auto world =
+        processes->world(setup.back_end, setup.device, options.train.timeout);
     work(*world, setup.device, processes->control());
   }
   log.live("");
@@ -272,8 +271,8 @@ train(const RunOptions& options, const SessionOptions& session, Log& log) {
     return train_as(options, session, folder, run_lock, log);
   } catch (const Error& error) {
     if (run_lock && (error.kind() == ErrorKind::Diverged ||
-                 error.kind() == ErrorKind::PeerLost ||
-                 error.kind() == ErrorKind::Io)) {
+                     error.kind() == ErrorKind::PeerLost ||
+                     error.kind() == ErrorKind::Io)) {
       record_failure(folder, error.exit_code(), error.what(), 0);
     }
     throw;

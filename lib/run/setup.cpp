@@ -54,7 +54,10 @@ RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
 }
 
 void choose_place(
-    Setup& s, const RunOptions& options, Processes* processes, Log& log) {
+    Setup& s,
+    const RunOptions& options,
+    Processes* processes,
+    Log& log) {
   WorkerPlace place;
   place.workers = static_cast<int>(options.workers);
   place.has_nccl = comm::nccl_version() > 0;
@@ -87,8 +90,8 @@ void choose_place(
           " has no GPU, but others have one");
     }
     std::ranges::sort(gpus);
-    place.gpus = static_cast<int>(
-        std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+    place.gpus =
+        static_cast<int>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
     const BackEndChoice choice = choose_back_end(options.comm, place);
     s.back_end = choice.back_end;
     if (!choice.note.empty()) {
@@ -146,7 +149,8 @@ void prepare(
       options.optimizer.center == "zero" &&
       model_sizes(options, shape)->sizes.weights.size() > 1) {
     log.warning(
-        "optimizer.center: zero pulls all weights to 0: a hidden layer that gets "
+        "optimizer.center: zero pulls all weights to 0: a hidden layer that "
+        "gets "
         "there has no gradient any more, nor has any other layer; init starts "
         "from the first weights");
   }
@@ -161,9 +165,8 @@ void prepare(
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
-      options.model.weights == "none"
-          ? "initialising " + options.model.name
-          : "reading " + options.model.weights);
+      options.model.weights == "none" ? "initialising " + options.model.name
+                                      : "reading " + options.model.weights);
   s.initial = std::make_unique<InitialModel>(
       options, shape, launch == nullptr ? workers : 1);
 }

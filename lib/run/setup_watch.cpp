@@ -69,8 +69,9 @@ void SetupWatch::end() {
 void SetupWatch::show() {
   const bool live = log_.is_live();
   const double seconds = since_.seconds();
-  const double due = shown_at_ == 0 ? (live ? kLiveAfter : kPlainAfter)
-                                    : shown_at_ + (live ? kLiveEvery : kPlainEvery);
+  const double due = shown_at_ == 0
+                         ? (live ? kLiveAfter : kPlainAfter)
+                         : shown_at_ + (live ? kLiveEvery : kPlainEvery);
   if (seconds < due) {
     return;
   }

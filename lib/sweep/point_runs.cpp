@@ -109,8 +109,7 @@ void check_place(const std::string& folder) {
   while (!fs::exists(place, error) && !error && place.has_relative_path()) {
     place = place.has_parent_path() ? place.parent_path() : ".";
   }
-  ABT_CHECK(
-      !error, Io, "output: cannot use '", folder, "': ", error.message());
+  ABT_CHECK(!error, Io, "output: cannot use '", folder, "': ", error.message());
   ABT_CHECK(
       fs::is_directory(place, error),
       Io,

@@ -60,9 +60,8 @@ class CliRunFolder : public ::testing::Test {
     return nlohmann::json::parse(files().at(path("summary.json")))["steps"];
   }
   // Refused, with what it says, and nothing is changed.
-  void refused(
-      const std::string& more,
-      const std::vector<std::string>& says) const {
+  void refused(const std::string& more, const std::vector<std::string>& says)
+      const {
     const auto before = files();
     const Outcome outcome = train(more);
     EXPECT_EQ(outcome.exit_code, 78) << more << "\n" << outcome.text;
@@ -83,8 +82,10 @@ class CliRunFolder : public ::testing::Test {
 
 TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
   done("");
-  refused("", {path() + " holds a finished run of these very settings",
-               "abtrain report " + path()});
+  refused(
+      "",
+      {path() + " holds a finished run of these very settings",
+       "abtrain report " + path()});
   const std::string nine = "--set train.steps=9 ";
   const std::string differs = "train.steps: 8 there, 9 now";
   refused(nine, {"holds a finished run of other settings", differs});
@@ -118,15 +119,19 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
   fs::remove(path("summary.json"));
   fs::remove(path("model.safetensors"));
   const std::string other = "--set optimizer.lr=0.5 ";
-  refused("", {"holds an unfinished run of these very settings",
-               "saved up to step 4", "--resume auto goes on"});
+  refused(
+      "",
+      {"holds an unfinished run of these very settings",
+       "saved up to step 4",
+       "--resume auto goes on"});
   refused(other, {"holds an unfinished run of other settings", "optimizer.lr"});
   refused(other + "--resume auto", {"optimizer.lr"});
   done("--resume auto");
   EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
 
   // Without anything to go on from the same start is just the next try.
-  for (const char* gone : {"summary.json", "model.safetensors", "checkpoints"}) {
+  for (const char* gone :
+       {"summary.json", "model.safetensors", "checkpoints"}) {
     fs::remove_all(path(gone));
   }
   refused(other, {"holds an unfinished run of other settings"});
@@ -142,10 +147,26 @@ TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
   refused(from, {"holds a finished run"});
   done(from + "--overwrite");
   const auto events = files().at(path("metrics.jsonl"));
-  EXPECT_TRUE(contains(
-      events, folder_.file("runs/other/checkpoints/step-0000000004")))
+  EXPECT_TRUE(
+      contains(events, folder_.file("runs/other/checkpoints/step-0000000004")))
       << events;
   EXPECT_FALSE(fs::exists(path("checkpoints.source")));
+}
+
+TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
+  folder_.add("toy.yaml", "base: base\nseeds: 2\n");
+  const std::string long_name(300, 'x');
+  for (const std::string& verb : {"", "--list", "--task 0", "--emit-slurm"}) {
+    const std::string command =
+        "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
+    const Outcome outcome = run(command + long_name, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 74) << verb << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "File name too long")) << outcome.text;
+    EXPECT_FALSE(contains(outcome.text, "internal")) << outcome.text;
+    const Outcome file = run(command + "/dev/null/runs", Stream::Error);
+    EXPECT_EQ(file.exit_code, verb == "--list" ? 0 : 74) << verb << file.text;
+    EXPECT_EQ(contains(file.text, "/dev/null"), verb != "--list") << file.text;
+  }
 }
 
 }  // namespace

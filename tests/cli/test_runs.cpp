@@ -245,8 +245,8 @@ TEST(CliRun, AnEarlierRunOfTheName) {
        {"--set comm=nccl",
         "--set 'method.full_rank_steps=1 epoch'",
         "--set 'method.warmup_steps=1 epoch'"}) {
-    const std::string more = std::string("--overwrite ") + refused;
-    const Outcome outcome = run(small_run(folder, more), Stream::Error);
+    const Outcome outcome =
+        run(small_run(folder, refused) + " --overwrite", Stream::Error);
     EXPECT_EQ(outcome.exit_code, 78) << refused << outcome.text;
     EXPECT_EQ(content(folder.file("small/summary.json")), summary);
     // Of how workers talk only the machine of the run can tell.
@@ -255,9 +255,8 @@ TEST(CliRun, AnEarlierRunOfTheName) {
         contains(refused, "comm") ? 0 : 78);
   }
   const Outcome failed = run(
-      small_run(
-          folder,
-          "--overwrite --set optimizer.lr=1e38 --set optimizer.name=sgd"),
+      small_run(folder, "--set optimizer.lr=1e38 --set optimizer.name=sgd") +
+          " --overwrite",
       Stream::Error);
   EXPECT_EQ(failed.exit_code, 70) << failed.text;
   EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));

@@ -207,22 +207,6 @@ TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
   EXPECT_EQ(states(), (States{"missing", "foreign"}));
 }
 
-TEST_F(CliSweep, AnOutputThatCannotBeMadeIsNamed) {
-  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
-  const std::string long_name(300, 'x');
-  for (const std::string& verb : {"", "--list", "--task 0", "--emit-slurm"}) {
-    const std::string command =
-        "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
-    const Outcome outcome = run(command + long_name, Stream::Error);
-    EXPECT_EQ(outcome.exit_code, 74) << verb << outcome.text;
-    EXPECT_TRUE(contains(outcome.text, "File name too long")) << outcome.text;
-    EXPECT_FALSE(contains(outcome.text, "internal")) << outcome.text;
-    const Outcome file = run(command + "/dev/null/runs", Stream::Error);
-    EXPECT_EQ(file.exit_code, verb == "--list" ? 0 : 74) << verb << file.text;
-    EXPECT_EQ(contains(file.text, "/dev/null"), verb != "--list") << file.text;
-  }
-}
-
 struct BadSweep {
   const char* name;
   const char* more;

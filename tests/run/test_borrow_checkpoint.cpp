@@ -1,4 +1,5 @@
-// A checkpoint of a run that goes on, and prunes it, while another run reads it.
+// A checkpoint of a run that goes on, and prunes it, while another run reads
+// it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +22,8 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
   const std::string name = run::step_folder(step);
   const std::string beside = "other/checkpoints/.unfinished-" + name + "/";
   nlohmann::json files;
-  for (const std::string& file : {run::worker_file(0), std::string("config.yaml")}) {
+  for (const std::string& file :
+       {run::worker_file(0), std::string("config.yaml")}) {
     const run::FileMark mark =
         run::mark_of(folder.add(beside + file, file + " of " + name));
     files[file] = {{"bytes", mark.bytes}, {"xxh3", run::hash_text(mark.hash)}};
@@ -43,7 +45,8 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
 
 void prune(const std::string& place) {
   const fs::path path = place;
-  const fs::path gone = path.parent_path() / (".gone-" + path.filename().string());
+  const fs::path gone =
+      path.parent_path() / (".gone-" + path.filename().string());
   fs::rename(place, gone);
   fs::remove_all(gone);
 }
@@ -64,7 +67,8 @@ TEST(BorrowCheckpoint, OneThatIsPrunedMeanwhileIsFollowedByANewerOne) {
         run::borrow_checkpoint(folder / "other", folder / "own", log);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_NO_THROW(run::verify(found));  // whatever the other has removed
-    EXPECT_EQ(fs::path(found.copy_of).parent_path(), folder / "other/checkpoints");
+    EXPECT_EQ(
+        fs::path(found.copy_of).parent_path(), folder / "other/checkpoints");
   }
   run::return_checkpoint(folder / "own");
   EXPECT_TRUE(fs::is_empty(folder / "own"));

@@ -77,14 +77,16 @@ TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
     const std::string said =
         problem_of([&] { const RunLock second(folder / "run", quiet()); });
     for (const std::string& part :
-         {folder / "run is in use", str("process ", ::getpid(), " on "),
-          std::string("since 20"), str("kill ", ::getpid()),
+         {folder / "run is in use",
+          str("process ", ::getpid(), " on "),
+          std::string("since 20"),
+          str("kill ", ::getpid()),
           std::string("--name")}) {
       EXPECT_TRUE(contains(said, part)) << part << "\n" << said;
     }
     EXPECT_NO_THROW(run::check_run_lock(true));
   }
-  EXPECT_FALSE(fs::exists(folder / "run"));  // it was made for the lock alone
+  EXPECT_FALSE(fs::exists(folder / "run"));    // it was made for the lock alone
   EXPECT_NO_THROW(run::check_run_lock(true));  // none is held
 }
 
@@ -140,8 +142,8 @@ TEST(RunLock, AnotherHostIsWatched) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   });
-  const std::string said = problem_of(
-      [&] { const RunLock second(folder / "run", quiet(), kFast); });
+  const std::string said =
+      problem_of([&] { const RunLock second(folder / "run", quiet(), kFast); });
   EXPECT_TRUE(contains(said, " on far")) << said;
 }
 
