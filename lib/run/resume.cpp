@@ -174,6 +174,40 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
   return borrow_checkpoint(how, run_folder, log);
 }
 
+ResumeChoice decide(
+    const std::string& how,
+    bool overwrite,
+    const RunOptions& options,
+    const std::string& run_folder,
+    Log& log) {
+  ResumeChoice choice;
+  const auto configuration_of = [](const Checkpoint& checkpoint) {
+    return read_config(checkpoint.folder + "/config.yaml");
+  };
+  if (how == "auto" && !exists(run_folder + "/summary.json")) {
+    choice.from = newest_checkpoint(run_folder, log);
+    if (choice.from && overwrite &&
+        !differences(configuration_of(*choice.from), options).empty()) {
+      choice.from.reset();
+    }
+  } else if (how != "auto" && how != "none") {
+    choice.from = named(how, run_folder, log);
+  }
+  if (choice.from) {
+    const Checkpoint& from = *choice.from;
+    check_same(
+        configuration_of(from),
+        options,
+        from.copy_of.empty() ? from.folder : from.copy_of);
+    choice.is_own = is_own(from, run_folder);
+  }
+  const bool goes_on = choice.is_own && !exists(run_folder + "/summary.json");
+  if (!overwrite && !goes_on) {
+    check_nothing_is_lost(options, run_folder);
+  }
+  return choice;
+}
+
 }  // namespace
 
 std::string default_resume() {
@@ -207,34 +241,14 @@ ResumeChoice choose_resume(
     const RunOptions& options,
     const std::string& run_folder,
     Log& log) {
-  ResumeChoice choice;
   clean_checkpoints(run_folder);
   return_checkpoint(run_folder);
-  const auto configuration_of = [](const Checkpoint& checkpoint) {
-    return read_config(checkpoint.folder + "/config.yaml");
-  };
-  if (how == "auto" && !exists(run_folder + "/summary.json")) {
-    choice.from = newest_checkpoint(run_folder, log);
-    if (choice.from && overwrite &&
-        !differences(configuration_of(*choice.from), options).empty()) {
-      choice.from.reset();
-    }
-  } else if (how != "auto" && how != "none") {
-    choice.from = named(how, run_folder, log);
+  try {
+    return decide(how, overwrite, options, run_folder, log);
+  } catch (...) {
+    return_checkpoint(run_folder);
+    throw;
   }
-  if (choice.from) {
-    const Checkpoint& from = *choice.from;
-    check_same(
-        configuration_of(from),
-        options,
-        from.copy_of.empty() ? from.folder : from.copy_of);
-    choice.is_own = is_own(from, run_folder);
-  }
-  const bool goes_on = choice.is_own && !exists(run_folder + "/summary.json");
-  if (!overwrite && !goes_on) {
-    check_nothing_is_lost(options, run_folder);
-  }
-  return choice;
 }
 
 void put_checkpoints_aside(const std::string& run_folder, Log& log) {

@@ -84,8 +84,9 @@ TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
   done("");
   refused(
       "",
-      {path() + " holds a finished run of these very settings",
-       "abtrain report " + path()});
+      {folder_.file("runs/toy") +
+           " holds a finished run of these very settings",
+       "abtrain report " + folder_.file("runs/toy")});
   const std::string nine = "--set train.steps=9 ";
   const std::string differs = "train.steps: 8 there, 9 now";
   refused(nine, {"holds a finished run of other settings", differs});
@@ -156,7 +157,7 @@ TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
 TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
   folder_.add("toy.yaml", "base: base\nseeds: 2\n");
   const std::string long_name(300, 'x');
-  for (const std::string& verb : {"", "--list", "--task 0", "--emit-slurm"}) {
+  for (const std::string verb : {"", "--list", "--task 0", "--emit-slurm"}) {
     const std::string command =
         "sweep '" + folder_.file("toy.yaml") + "' " + verb + " --output ";
     const Outcome outcome = run(command + long_name, Stream::Error);

@@ -49,7 +49,7 @@ RUNS = {
 
 def train(folder, name, *sets, extra=()):
     words = [PROGRAM, "--config", str(ROOT / "configs/fashion_mnist_mlp.yaml"),
-             "--name", name, "--output", str(folder)]
+             "--name", name, "--output", str(folder), "--overwrite"]
     for entry in [*SMALL, *sets]:
         words += ["--set", entry]
     done = subprocess.run([*words, *extra], capture_output=True, text=True, timeout=120)
