@@ -15,11 +15,11 @@ const std::string kSmall =
     "device=cpu ";
 
 TEST(PlanTime, GivenTimesNeedNoMeasuring) {
-  const Outcome plan = run(
-      "plan " + kSmall +
-          "--set method.name=ddp --set train.steps=10 --set "
-          "schedule.warmup_steps=0 --nodes 1 --compute 1s",
-      Stream::Out);
+  const Outcome plan =
+      run("plan " + kSmall +
+              "--set method.name=ddp --set train.steps=10 --set "
+              "schedule.warmup_steps=0 --nodes 1 --compute 1s",
+          Stream::Out);
   EXPECT_EQ(plan.exit_code, 0);
   EXPECT_TRUE(contains(plan.text, "compute time as given")) << plan.text;
   EXPECT_TRUE(contains(plan.text, "10 s of training, 0.0 % of it"))
@@ -40,7 +40,8 @@ TEST(PlanTime, StandsBesideARun) {
   for (const std::string rule :
        {"{rule: fixed, rank: 4}", "{rule: energy, keep: 0.6}"}) {
     ASSERT_EQ(
-        run("--name r " + small + "--set 'method.rank=" + rule + "'",
+        run("--overwrite --name r " + small + "--set 'method.rank=" + rule +
+                "'",
             Stream::Error)
             .exit_code,
         0);
