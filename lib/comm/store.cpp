@@ -109,7 +109,7 @@ void Store::Impl::connect(
   options.timeout = in_milliseconds(seconds);
   // ask() tells of errors; LibTorch would log each with a backtrace.
   if (!env("TORCH_CPP_LOG_LEVEL")) {
-    FLAGS_caffe2_log_level = c10::GLOG_ERROR;
+    FLAGS_caffe2_log_level = 3;  // what ends the process
   }
   Socket listener;
   if (options.isServer) {

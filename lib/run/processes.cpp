@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
@@ -40,7 +41,9 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // For processes that the launcher has not started all at once.
 constexpr double kMeetSeconds = 300;
 // After so long a wait each says once what it waits for.
-constexpr std::chrono::seconds kPatience{10};
+constexpr double kPatience = 10;  // seconds
+// How soon it notices a signal.
+constexpr std::chrono::milliseconds kLook{100};
 
 bool is_stop(const std::exception_ptr& error) {
   return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
@@ -63,29 +66,44 @@ std::string listen_address(const comm::Launch& launch) {
                                           : own_address_of(launch.host);
 }
 
-// Tells people what a process waits for, if it still does after a while.
-class Patience {
- public:
-  explicit Patience(std::string text)
-      : thread_([this, text = std::move(text)](const std::stop_token& end) {
-          std::unique_lock lock(mutex_);
-          if (!ended_.wait_for(
-                  lock, end, kPatience, [&] { return end.stop_requested(); })) {
-            std::cerr << str("abtrain: ", text, "\n") << std::flush;
-          }
-        }) {}
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any ended_;
-  std::jthread thread_;
-};
-
 [[noreturn]] void leave(int code) {
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);
 }
+
+// While a process waits for the others: says what for if it takes long, and
+// ends it at a signal, which nothing else would notice.
+class MeetingWatch {
+ public:
+  explicit MeetingWatch(std::string text)
+      : thread_([this, text = std::move(text)](const std::stop_token& end) {
+          watch(text, end);
+        }) {}
+
+ private:
+  void watch(const std::string& text, const std::stop_token& end) {
+    std::unique_lock lock(mutex_);
+    const Stopwatch waited;
+    bool told = false;
+    while (!ended_.wait_for(
+        lock, end, kLook, [&] { return end.stop_requested(); })) {
+      if (const int signal = StopSignals::requested(); signal != 0) {
+        std::cerr << str(
+            "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
+        leave(static_cast<int>(ErrorKind::Stopped));
+      }
+      if (!told && waited.seconds() > kPatience) {
+        told = true;
+        std::cerr << str("abtrain: ", text, "\n") << std::flush;
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
 
 }  // namespace
 
@@ -174,7 +192,7 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   comm::ControlOptions options;
   options.secret = comm::secret_from_env();
   const Deadline deadline(kMeetSeconds);
-  const Patience patience(
+  const MeetingWatch watch(
       str(launch.text(),
           ": waits for the others",
           launch.port > 0 ? str(" at ", launch.host, ":", launch.port) : "",
