@@ -1,10 +1,11 @@
-# ABTRAIN_STATIC: yaml-cpp, zlib, libturbojpeg and GoogleTest go into the
+# ABTRAIN_STATIC: yaml-cpp, zlib, libturbojpeg, libsodium and GoogleTest go into the
 # programs, and no run path names a folder of this machine: the programs then
 # need only LibTorch's own libraries (LD_LIBRARY_PATH) and a C++ library as new.
 if(ABTRAIN_STATIC)
   set(CMAKE_SKIP_RPATH ON)
   set(ZLIB_USE_STATIC_LIBS ON)  # from CMake 3.24 on
   find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
+  find_library(SODIUM_LIBRARY NAMES libsodium.a)
   find_library(ABTRAIN_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a)
   mark_as_advanced(ABTRAIN_YAML_CPP_ARCHIVE)
   if(NOT ABTRAIN_YAML_CPP_ARCHIVE)

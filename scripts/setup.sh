@@ -28,7 +28,7 @@ packages=(
   build-essential cmake ninja-build ccache mold git ca-certificates
   python3 python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
-  libturbojpeg0-dev
+  libturbojpeg0-dev libsodium-dev
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )

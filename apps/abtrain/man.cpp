@@ -39,6 +39,9 @@ constexpr Row kEnvironment[] = {
      "Folders, split by colons, that are searched for configurations before "
      "./configs and those beside the program."},
     {"ABTRAIN_DATA", "Folder of the data sets, where `data.root` is `auto`."},
+    {"ABTRAIN_SECRET, ABTRAIN_SECRET_FILE",
+     "A secret of at least 16 bytes, or the file of mode 0600 that holds it: "
+     "processes of a run prove to each other that they have it."},
     {"OMP_NUM_THREADS",
      "Cores a worker, where `train.threads` is 0; without it they are shared "
      "out "

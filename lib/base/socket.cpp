@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,8 +15,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -24,46 +25,85 @@ namespace abtrain {
 
 namespace {
 
-[[noreturn]] void fail(const char* what, int error) {
+[[noreturn]] void fail(const std::string& what, int error) {
   throw Error(ErrorKind::PeerLost, str(what, ": ", std::strerror(error)));
 }
 
-// One try with a time-out of its own: an address of another network may
-// swallow packets.
-int try_connect(const std::string& address, int port, int milliseconds) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) {
-    return -1;
+// Waits until the deadline for an event of poll(); false where none has come.
+bool wait_for(int file, short events, const Deadline& deadline) {
+  for (;;) {
+    pollfd wait{file, events, 0};
+    const int ready = ::poll(&wait, 1, deadline.milliseconds_left());
+    if (ready >= 0 || errno != EINTR) {
+      return ready == 1;
+    }
   }
-  const int file =
-      ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (file < 0) {
-    return -1;
+}
+
+std::optional<in_addr> address_of(const std::string& text) {
+  in_addr address{};
+  if (::inet_pton(AF_INET, text.c_str(), &address) != 1) {
+    return std::nullopt;
   }
-  int status =
-      ::connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-  if (status != 0 && errno == EINPROGRESS) {
-    pollfd wait{file, POLLOUT, 0};
-    int error = 0;
-    socklen_t length = sizeof(error);
-    status = ::poll(&wait, 1, milliseconds) == 1 &&
-                     ::getsockopt(
-                         file, SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
-                     error == 0
-                 ? 0
-                 : -1;
-  }
-  if (status != 0) {
-    ::close(file);
-    return -1;
-  }
-  ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK);
-  return file;
+  return address;
+}
+
+std::string text_of(const in_addr& address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET, &address, text.data(), text.size());
+  return text.data();
+}
+
+// Binds to all addresses, those of IPv6 too where the system has any.
+bool bind_to_all(Socket& socket, int port) {
+  const int on = 1;
+  const int off = 0;
+  socket =
+      Socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  ::setsockopt(socket.file(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  any.sin6_port = htons(static_cast<std::uint16_t>(port));
+  return ::bind(
+             socket.file(),
+             reinterpret_cast<const sockaddr*>(&any),
+             sizeof(any)) == 0;
+}
+
+bool bind_to(Socket& socket, const in_addr& address, int port) {
+  const int on = 1;
+  socket =
+      Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // A run may start again on its port at once.
+  ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_port = htons(static_cast<std::uint16_t>(port));
+  own.sin_addr = address;
+  return ::bind(
+             socket.file(),
+             reinterpret_cast<const sockaddr*>(&own),
+             sizeof(own)) == 0;
 }
 
 }  // namespace
+
+Deadline::Deadline(double seconds)
+    : end_(
+          std::chrono::steady_clock::now() +
+          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+              std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e9)))) {}
+
+double Deadline::seconds_left() const {
+  const std::chrono::duration<double> left =
+      end_ - std::chrono::steady_clock::now();
+  return std::max(0.0, left.count());
+}
+
+int Deadline::milliseconds_left() const {
+  return static_cast<int>(std::ceil(1e3 * std::min(seconds_left(), 1e6)));
+}
 
 Socket::Socket(Socket&& other) noexcept
     : file_(std::exchange(other.file_, -1)) {}
@@ -79,25 +119,36 @@ Socket::~Socket() {
   }
 }
 
-Socket Socket::listen() {
-  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  if (!socket.is_open() ||
-      ::bind(
-          socket.file_, reinterpret_cast<const sockaddr*>(&any), sizeof(any)) !=
-          0 ||
-      ::listen(socket.file_, SOMAXCONN) != 0) {
-    fail("cannot listen for the other workers", errno);
+Socket Socket::listen(const std::string& address, int port) {
+  Socket socket;
+  bool bound = false;
+  if (address.empty()) {
+    bound = bind_to_all(socket, port) ||
+            (errno != EADDRINUSE && bind_to(socket, in_addr{}, port));
+  } else {
+    const auto own = address_of(address);
+    ABT_ASSERT(own, "'", address, "' is no IPv4 address");
+    bound = bind_to(socket, *own, port);
+  }
+  if (!bound || ::listen(socket.file_, SOMAXCONN) != 0) {
+    fail(
+        str("cannot listen at ",
+            address.empty() ? "all addresses" : address,
+            ", port ",
+            port),
+        errno);
   }
   return socket;
 }
 
 int Socket::port() const {
-  sockaddr_in own{};
+  sockaddr_storage own{};
   socklen_t length = sizeof(own);
   ::getsockname(file_, reinterpret_cast<sockaddr*>(&own), &length);
-  return ntohs(own.sin_port);
+  return ntohs(
+      own.ss_family == AF_INET6
+          ? reinterpret_cast<const sockaddr_in6*>(&own)->sin6_port
+          : reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
 }
 
 Socket Socket::accept() const {
@@ -108,23 +159,36 @@ Socket Socket::accept() const {
   return socket;
 }
 
-Socket Socket::connect(
-    const std::vector<std::string>& addresses,
-    int port,
-    double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  do {
-    for (const std::string& address : addresses) {
-      Socket socket(try_connect(address, port, 1000));
-      if (socket.is_open()) {
-        socket.keep_alive();
-        return socket;
-      }
+Socket Socket::connect(const std::string& address, int port, double seconds) {
+  const auto host = address_of(address);
+  if (!host) {
+    return {};
+  }
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr = *host;
+  const Deadline deadline(seconds);
+  Socket socket(
+      ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(
+          socket.file_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) !=
+      0) {
+    int error = 0;
+    socklen_t length = sizeof(error);
+    if (errno != EINPROGRESS || !wait_for(socket.file_, POLLOUT, deadline) ||
+        ::getsockopt(socket.file_, SOL_SOCKET, SO_ERROR, &error, &length) !=
+            0 ||
+        error != 0) {
+      return {};
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  } while (Clock::now() < end);
-  return {};
+  }
+  socket.keep_alive();
+  return socket;
+}
+
+int Socket::release() noexcept {
+  return std::exchange(file_, -1);
 }
 
 // A host that is switched off sends no end: after about a minute without an
@@ -144,30 +208,43 @@ void Socket::keep_alive() const {
   ::setsockopt(file_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-bool Socket::send_all(std::string_view bytes) const noexcept {
+bool Socket::send_all(std::string_view bytes, double seconds) const noexcept {
+  const Deadline deadline(seconds);
   while (!bytes.empty()) {
     const ssize_t sent =
-        ::send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR) {
+        ::send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(file_, POLLOUT, deadline)) {
+        return false;
+      }
+    } else if (errno != EINTR) {
       return false;
     }
-    bytes.remove_prefix(sent < 0 ? 0 : static_cast<std::size_t>(sent));
   }
   return true;
 }
 
-bool Socket::receive_all(char* bytes, std::size_t count) const noexcept {
-  while (count > 0) {
-    const ssize_t got = ::recv(file_, bytes, count, 0);
-    if (got == 0 || (got < 0 && errno != EINTR)) {
-      return false;
-    }
+std::optional<std::size_t> Socket::receive_some(char* bytes, std::size_t count)
+    const noexcept {
+  for (;;) {
+    const ssize_t got = ::recv(file_, bytes, count, MSG_DONTWAIT);
     if (got > 0) {
-      bytes += got;
-      count -= static_cast<std::size_t>(got);
+      return static_cast<std::size_t>(got);
     }
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return 0;
+    }
+    return std::nullopt;
   }
-  return true;
+}
+
+bool Socket::wait_readable(const Deadline& deadline) const noexcept {
+  return wait_for(file_, POLLIN, deadline);
 }
 
 std::vector<std::string> own_addresses() {
@@ -182,15 +259,41 @@ std::vector<std::string> own_addresses() {
         (i->ifa_flags & IFF_UP) == 0) {
       continue;
     }
-    std::array<char, INET_ADDRSTRLEN> text{};
     const auto* address = reinterpret_cast<const sockaddr_in*>(i->ifa_addr);
-    ::inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size());
     (i->ifa_flags & IFF_LOOPBACK ? loopback : addresses)
-        .emplace_back(text.data());
+        .push_back(text_of(address->sin_addr));
   }
   ::freeifaddrs(first);
   addresses.insert(addresses.end(), loopback.begin(), loopback.end());
   return addresses;
+}
+
+std::string own_address_of(const std::string& host) {
+  if (host == "localhost") {
+    return "127.0.0.1";
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* first = nullptr;
+  if (host.empty() ||
+      ::getaddrinfo(host.c_str(), nullptr, &hints, &first) != 0) {
+    return {};
+  }
+  std::vector<std::string> found;
+  for (const addrinfo* i = first; i != nullptr; i = i->ai_next) {
+    found.push_back(
+        i->ai_family == AF_INET
+            ? text_of(
+                  reinterpret_cast<const sockaddr_in*>(i->ai_addr)->sin_addr)
+            : "");
+  }
+  ::freeaddrinfo(first);
+  const auto own = own_addresses();
+  if (found.size() != 1 || std::ranges::find(own, found[0]) == own.end() ||
+      (found[0].starts_with("127.") && found[0] != host)) {
+    return {};
+  }
+  return found[0];
 }
 
 std::string host_name() {

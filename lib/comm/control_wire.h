@@ -1,20 +1,28 @@
-// What the processes of a control channel send each other, and how they meet:
-// each by one TCP connection to worker 0.
+// What the processes of a control channel send each other: frames of a header
+// and, for some types, a text.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/socket.h"
-#include "comm/share.h"
 
 namespace abtrain::comm::wire {
 
 enum class Type : std::uint32_t {
-  Hello,    // value: token; text: host
+  // Of the meeting (comm/meeting.h); value: token.
+  Hello,      // text: who comes
+  Challenge,  // from worker 0: prove that you have the secret
+  Proof,
+  Welcome,  // from worker 0; text: host
+  Refused,  // text: why
+
+  Shared,   // from worker 0, for all; text: bytes
   Stop,     // to worker 0: somebody wants to
   Ask,      // from worker 0: how many steps have you begun?
   Begun,    // value: steps
@@ -32,25 +40,41 @@ struct Message {
   std::string text = {};
 };
 
-// False, or nothing, where the other end is gone.
-bool send(const Socket& socket, const Message& message);
-std::optional<Message> receive(const Socket& socket);
+constexpr std::size_t kLongestText = 1 << 20;  // of any message
 
-// Where worker 0 listens; of one size, for the exchange.
-struct Meeting {
-  std::int64_t token = 0;  // of this run
-  std::int32_t port = 0;
-  std::array<std::array<char, 16>, 16> addresses{};
+// Longer texts are cut. False where the other end is gone or does not read
+// within the time: it may have got a part, so the connection is of no use then.
+bool send(const Socket& socket, const Message& message, double seconds = 30);
+
+// Takes messages off a connection as their bytes come, and never waits.
+class Inbox {
+ public:
+  enum class State {
+    Waiting,   // for more bytes
+    Ready,     // take() gives the message
+    Gone,      // the other end
+    Nonsense,  // what came is no message, or not the expected one
+  };
+  // Sees a message whose text has not been read yet.
+  using Check = std::function<bool(const Message&)>;
+
+  // Call again after Waiting, and after take().
+  State read(const Socket& socket, const Check& expected = {});
+  Message take();
+
+ private:
+  std::array<char, 24> header_;
+  std::optional<Message> message_;
+  std::size_t have_ = 0;  // of the header, then of the text
 };
 
-struct Connections {
-  // At worker 0: one a worker, its own unused. Elsewhere one, to worker 0.
-  std::vector<Socket> sockets;
-  std::vector<std::string> hosts;  // by rank; "" where it is not known
-};
+// Nothing where the other end is gone, sends no message or nothing in time.
+std::optional<Message> receive(
+    const Socket& socket,
+    double seconds = std::numeric_limits<double>::infinity(),
+    const Inbox::Check& expected = {});
 
-// Collective. Throws Error(PeerLost) where somebody cannot be reached within
-// `timeout` seconds.
-Connections meet(int rank, int size, const Share& share, double timeout);
+// Text of another process, safe to print: one line of ASCII.
+std::string printable(std::string_view text);
 
 }  // namespace abtrain::comm::wire

@@ -1,13 +1,23 @@
 #include "comm/store.h"
 
+#include <c10/util/Flags.h>
+#include <signal.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <sstream>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/socket.h"
+#include "comm/control_wire.h"
+#include "comm/secret.h"
+
+C10_DECLARE_int(caffe2_log_level);
 
 namespace abtrain::comm {
 
@@ -69,82 +79,96 @@ struct Store::Impl {
     }
   }
 
+  Socket listen(const std::string& host, int port) const;
   void connect(const std::string& host, int port, const Elastic& elastic);
-  void give(const std::string& key, const void* data, std::size_t bytes);
-  void take(const std::string& key, void* data, std::size_t bytes);
+  void take_place(const Elastic& elastic);
 };
+
+// Where the others find this host by an address, only there.
+Socket Store::Impl::listen(const std::string& host, int port) const {
+  try {
+    return Socket::listen(own_address_of(host), port);
+  } catch (const Error& error) {
+    throw Error(
+        ErrorKind::Config,
+        str("store: rank 0 cannot serve on ",
+            address,
+            ": ",
+            error.what(),
+            ". Has another process rank 0, or the port?"));
+  }
+}
 
 void Store::Impl::connect(
     const std::string& host,
     int port,
     const Elastic& elastic) {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(port);
   options.isServer = rank == 0 && !elastic.agent_serves;
   options.waitWorkers = false;  // share() waits where it matters
   options.timeout = in_milliseconds(seconds);
-  // Two stores of one process on one port share the server, as torch's do.
-  options.multiTenant = true;
-  ask("the server", [&] {
-    try {
-      store = c10::make_intrusive<c10d::TCPStore>(host, options);
-    } catch (const c10::DistNetworkError& error) {
-      // LibTorch has one error for a taken port and a server that is away.
-      const std::string reason = reason_of(error);
-      ABT_CHECK(
-          reason.find("server socket") == std::string::npos,
-          Config,
-          "store: rank 0 cannot serve on ",
-          address,
-          ": ",
-          reason);
-      throw;
-    }
-  });
-  // The agent's store outlives a restart: old keys must not be taken for new
-  // ones. Nor those of a store that this run opened before.
-  const std::string attempt = str("abtrain/", elastic.attempt, "/");
-  const auto nth = ask("an answer", [&] {
-    return store->add(str(attempt, "stores_of_rank_", rank), 1);
-  });
-  prefix = str(attempt, nth, "/");
-}
-
-void Store::Impl::give(
-    const std::string& key,
-    const void* data,
-    std::size_t bytes) {
-  const auto* begin = static_cast<const std::uint8_t*>(data);
-  ask("the store to take a value", [&] {
-    store->set(key, std::vector<std::uint8_t>(begin, begin + bytes));
-  });
-  if (size > 1) {
-    const std::string all = key + "/all";
-    ask(str("the ", size - 1, " other ranks to come"),
-        [&] { store->wait({all}, in_milliseconds(seconds)); });
+  // ask() tells of errors; LibTorch would log each with a backtrace.
+  if (!env("TORCH_CPP_LOG_LEVEL")) {
+    FLAGS_caffe2_log_level = 3;  // what ends the process
   }
+  Socket listener;
+  if (options.isServer) {
+    listener = listen(host, port);
+    port = listener.port();
+    options.masterListenFd = listener.release();  // the server closes it
+  }
+  options.port = static_cast<std::uint16_t>(port);
+  // A name of its own for the loopback would be tried by IPv6 first.
+  const std::string server = host == "localhost" ? "127.0.0.1" : host;
+  ask("the server",
+      [&] { store = c10::make_intrusive<c10d::TCPStore>(server, options); });
 }
 
-void Store::Impl::take(const std::string& key, void* data, std::size_t bytes) {
-  const auto value =
-      ask("rank 0 to give its value", [&] { return store->get(key); });
-  ask("the store to count its readers", [&] {
-    if (store->add(key + "/taken", 1) == size - 1) {
-      store->set(key + "/all", std::vector<std::uint8_t>{1});
+// A store serves several runs one after another (a script under torchrun has
+// one for all its commands): each rank counts those before its own. A place
+// belongs to one process until that has ended.
+void Store::Impl::take_place(const Elastic& elastic) {
+  // The agent's store outlives a restart: old keys must not be taken for new
+  // ones.
+  const std::string attempt = str("abtrain/", elastic.attempt, "/");
+  std::array<unsigned char, 16> id;
+  fill_random(id.data(), id.size());
+  const std::string mine =
+      str(host_name(), ' ', ::getpid(), ' ', std::string(id.begin(), id.end()));
+  for (std::int64_t nth = 1;; ++nth) {
+    const auto value = ask("an answer", [&] {
+      return store->compareSet(
+          str(attempt, "rank_", rank, "/", nth),
+          {},
+          {mine.begin(), mine.end()});
+    });
+    const std::string holder(value.begin(), value.end());
+    if (holder == mine) {
+      prefix = str(attempt, nth, "/");
+      return;
     }
-  });
-  ABT_CHECK(
-      value.size() == bytes,
-      Config,
-      "store at ",
-      address,
-      ": rank ",
-      rank,
-      " expected ",
-      bytes,
-      " bytes from rank 0, got ",
-      value.size());
-  std::copy(value.begin(), value.end(), static_cast<std::uint8_t*>(data));
+    std::istringstream words(holder);
+    std::string host;
+    pid_t process = 0;
+    words >> host >> process;
+    const bool has_ended =
+        host == host_name() &&
+        (process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH));
+    ABT_CHECK(
+        has_ended,
+        Config,
+        "store at ",
+        address,
+        ": process ",
+        process,
+        " on ",
+        wire::printable(host),
+        " has rank ",
+        rank,
+        " already: expected each rank from 0 to ",
+        size - 1,
+        " once");
+  }
 }
 
 Store::Store(
@@ -169,17 +193,35 @@ Store::Store(
   impl_->seconds = timeout_seconds;
   impl_->connect(host, port, elastic);
   impl_->address = str(host, ":", this->port());
+  impl_->take_place(elastic);
 }
 
 Store::~Store() = default;
 
 void Store::share(void* data, std::size_t bytes) {
-  const std::string key = str(impl_->prefix, "share_", impl_->shared++);
-  if (impl_->rank == 0) {
-    impl_->give(key, data, bytes);
-  } else {
-    impl_->take(key, data, bytes);
+  Impl& s = *impl_;
+  const std::string key = str(s.prefix, "share_", s.shared++);
+  if (s.rank == 0) {
+    const auto* begin = static_cast<const std::uint8_t*>(data);
+    s.ask("the store to take a value", [&] {
+      s.store->set(key, std::vector<std::uint8_t>(begin, begin + bytes));
+    });
+    return;
   }
+  const auto value =
+      s.ask("rank 0 to give its value", [&] { return s.store->get(key); });
+  ABT_CHECK(
+      value.size() == bytes,
+      Config,
+      "store at ",
+      s.address,
+      ": rank ",
+      s.rank,
+      " expected ",
+      bytes,
+      " bytes from rank 0, got ",
+      value.size());
+  std::copy(value.begin(), value.end(), static_cast<std::uint8_t*>(data));
 }
 
 int Store::port() const {

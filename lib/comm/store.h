@@ -4,7 +4,10 @@
 // Rank 0 serves on host:port and all are its clients. Under torchrun the agent
 // serves there already and rank 0 is a client too. Errors: Error(PeerLost)
 // names host:port and what was waited for, for how long; Error(Config) where
-// rank 0 cannot serve on the port.
+// rank 0 cannot serve on the port, or another process has this rank.
+//
+// Whoever reaches the port can read and write what lies there: comm/meeting.h
+// authenticates it where there is a secret.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +39,8 @@ class Store {
   Store& operator=(const Store&) = delete;
   ~Store();
 
-  // Gives rank 0's bytes to all ranks; collective. Rank 0 returns when all
-  // others have them, so it may then end (and end serving).
+  // Gives rank 0's bytes to all ranks; collective. Rank 0 does not wait for the
+  // others, but must serve until they have them.
   void share(void* data, std::size_t bytes);
   int port() const;
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/launch.h"
+#include "comm/secret.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "run/build_info.h"
@@ -95,6 +96,20 @@ Finding check_launcher() {
   }
 }
 
+// Without one nothing is missing: most private networks go without.
+Finding check_secret() {
+  try {
+    return {
+        "secret",
+        comm::secret_from_env().is_set()
+            ? str(comm::secret_source(), ", for connections between processes")
+            : "none, connections between processes are not authenticated",
+        ""};
+  } catch (const Error& error) {
+    return {"secret", "not usable", error.what()};
+  }
+}
+
 Finding check_configs() {
   std::vector<std::string> folders;
   for (const fs::path folder : config_folders(program_path())) {
@@ -159,6 +174,7 @@ std::vector<Finding> diagnose() {
       check_nccl(),
       check_mpi(info),
       check_launcher(),
+      check_secret(),
       check_cpu(),
       check_configs()};
   for (Finding& finding : check_data()) {

@@ -1,5 +1,6 @@
 #include "run/processes.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
@@ -20,6 +22,8 @@
 #include "comm/failure.h"
 #include "comm/mpi.h"
 #include "comm/nccl.h"
+#include "comm/secret.h"
+#include "comm/share.h"
 #include "comm/store.h"
 #include "run/run_lock.h"
 
@@ -37,6 +41,10 @@ constexpr std::chrono::milliseconds kLastWords{300};
 
 // For processes that the launcher has not started all at once.
 constexpr double kMeetSeconds = 300;
+// After so long a wait each says once what it waits for.
+constexpr double kPatience = 10;  // seconds
+// How soon it notices a signal.
+constexpr std::chrono::milliseconds kLook{100};
 
 bool is_stop(const std::exception_ptr& error) {
   return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
@@ -53,12 +61,51 @@ bool is_located(const std::exception_ptr& error) {
   }
 }
 
+// Where worker 0 listens for the others; empty: on all addresses.
+std::string listen_address(const comm::Launch& launch) {
+  return launch.local_size == launch.size ? "127.0.0.1"
+                                          : own_address_of(launch.host);
+}
+
 [[noreturn]] void leave(int code) {
   release_run_lock();
   std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);
 }
+
+// While a process waits for the others: says what for if it takes long, and
+// ends it at a signal, which nothing else would notice.
+class MeetingWatch {
+ public:
+  explicit MeetingWatch(std::string text)
+      : thread_([this, text = std::move(text)](const std::stop_token& end) {
+          watch(text, end);
+        }) {}
+
+ private:
+  void watch(const std::string& text, const std::stop_token& end) {
+    std::unique_lock lock(mutex_);
+    const Stopwatch waited;
+    bool told = false;
+    while (!ended_.wait_for(
+        lock, end, kLook, [&] { return end.stop_requested(); })) {
+      if (const int signal = StopSignals::requested(); signal != 0) {
+        std::cerr << str(
+            "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
+        leave(static_cast<int>(ErrorKind::Stopped));
+      }
+      if (!told && waited.seconds() > kPatience) {
+        told = true;
+        std::cerr << str("abtrain: ", text, "\n") << std::flush;
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
 
 }  // namespace
 
@@ -93,7 +140,6 @@ struct Processes::State {
   std::unique_ptr<comm::MpiWorld> mpi;
   std::unique_ptr<comm::Communicator> meeting;  // over MPI
   std::unique_ptr<comm::Store> store;           // where there is none
-  comm::Share share;
   std::unique_ptr<comm::NcclWorld> nccl;
   std::unique_ptr<comm::ControlChannel> channel;
   bool quiet = false;  // another worker prints the error
@@ -159,21 +205,31 @@ Processes::Processes(const comm::Launch& launch, Log& log)
       Config,
       launch.text(),
       ", but there is neither MPI nor an address to meet at");
+  comm::ControlOptions options;
+  options.secret = comm::secret_from_env();
+  const Deadline deadline(kMeetSeconds);
+  const MeetingWatch watch(
+      str(launch.text(),
+          ": waits for the others",
+          launch.port > 0 ? str(" at ", launch.host, ":", launch.port) : "",
+          "; each rank from 0 to ",
+          launch.size - 1,
+          " must be started once"));
   if (launch.has_mpi) {
     state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
     state_->meeting = state_->mpi->communicator();
-    state_->share = comm::share_over(*state_->meeting);
+    options.share = comm::share_over(*state_->meeting);
   } else {
     state_->store = std::make_unique<comm::Store>(
         launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
-    state_->share = [this](void* data, std::size_t bytes) {
+    options.share = [this](void* data, std::size_t bytes) {
       state_->store->share(data, bytes);
     };
+    options.connect_timeout = std::max(1.0, deadline.seconds_left());
   }
-  comm::ControlOptions options;
+  options.address = listen_address(launch);
   options.rank = launch.rank;
   options.size = launch.size;
-  options.share = state_->share;
   options.wanted = [] { return StopSignals::requested() != 0; };
   options.on_failure = [this](std::exception_ptr cause) {
     state_->on_failure(launch_, std::move(cause));
@@ -197,7 +253,11 @@ Processes::world(BackEnd back_end, at::Device device, double timeout) {
     return s.mpi->communicator();
   }
   auto nccl = std::make_unique<comm::NcclWorld>(
-      launch_.rank, launch_.size, device, timeout, s.share);
+      launch_.rank,
+      launch_.size,
+      device,
+      timeout,
+      [&s](void* data, std::size_t bytes) { s.channel->share(data, bytes); });
   const std::lock_guard lock(s.mutex);
   s.nccl = std::move(nccl);
   return s.nccl->communicator();
@@ -229,10 +289,10 @@ void Processes::all_or_none(const std::function<void()>& body) {
 
 std::string Processes::share(const std::string& text) {
   std::uint64_t length = text.size();
-  state_->share(&length, sizeof(length));
+  state_->channel->share(&length, sizeof(length));
   std::string shared = first() ? text : std::string(length, '\0');
   if (length > 0) {
-    state_->share(shared.data(), length);
+    state_->channel->share(shared.data(), length);
   }
   return shared;
 }

@@ -26,7 +26,8 @@ inline at::Tensor input_of(int rank, std::int64_t numel, at::ScalarType type) {
 }
 
 // In rank order, in the wide type, rounded once.
-inline at::Tensor sum_of(int n, std::int64_t numel, at::ScalarType type, ReduceOp op) {
+inline at::Tensor
+sum_of(int n, std::int64_t numel, at::ScalarType type, ReduceOp op) {
   const auto wide = type == at::kDouble        ? at::kDouble
                     : at::isFloatingType(type) ? at::kFloat
                                                : at::kLong;
@@ -68,8 +69,7 @@ inline void check_all_gather(Communicator& comm) {
     }
     const at::Tensor wanted = at::cat(inputs);
     const at::Tensor out = at::full({wanted.numel()}, -1.0f);
-    comm.all_gather(
-            out, inputs[comm.rank()].clone(), counts, Purpose::Factors)
+    comm.all_gather(out, inputs[comm.rank()].clone(), counts, Purpose::Factors)
         .wait();
     EXPECT_TRUE(out.equal(wanted));
   }
@@ -182,9 +182,7 @@ inline void check_many_at_once(Communicator& comm) {
     const int k = (i * 7 + comm.rank() * 3) % kCalls;
     pending[k].wait();
     pending[k].wait();  // once more does nothing
-    EXPECT_TRUE(
-        buffers[k].eq(n * k + n * (n - 1) / 2).all().item<bool>())
-        << k;
+    EXPECT_TRUE(buffers[k].eq(n * k + n * (n - 1) / 2).all().item<bool>()) << k;
   }
 }
 

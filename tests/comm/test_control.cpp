@@ -9,6 +9,7 @@
 
 #include "base/socket.h"
 #include "comm/control_wire.h"
+#include "comm/meeting.h"
 #include "control_workers.h"
 
 namespace abtrain::comm {
@@ -139,7 +140,7 @@ TEST(StopOrder, WhoHasAnsweredBeginsNothingUntilTheDecision) {
   std::atomic<std::int64_t> decided = -1;
   run_workers(2, kTimeout, [&](Communicator& world) {
     if (world.rank() == 1) {
-      const auto met = wire::meet(1, 2, share_over(world), kTimeout);
+      const auto met = wire::meet({1, 2, share_over(world), kTimeout});
       const Socket& hub = met.sockets[0];
       wire::send(hub, {wire::Type::Stop, 1});
       const auto ask = wire::receive(hub);
@@ -168,7 +169,7 @@ TEST(StopOrder, WhoHasAnsweredBeginsNothingUntilTheDecision) {
 TEST(StopOrder, AHeldWorkerHearsThatAnotherIsGone) {
   run_workers(2, kTimeout, [&](Communicator& world) {
     if (world.rank() == 1) {
-      const auto met = wire::meet(1, 2, share_over(world), kTimeout);
+      const auto met = wire::meet({1, 2, share_over(world), kTimeout});
       wire::send(met.sockets[0], {wire::Type::Stop, 1});
       EXPECT_TRUE(wire::receive(met.sockets[0]));  // asked, it goes
       return;
@@ -223,6 +224,45 @@ TEST(StopOrder, AWorkerThatHasNotBegunYetReachesTheStep) {
   });
   expect_all_equal(stops);
   EXPECT_LT(stops.front(), kNever);
+}
+
+TEST(ShareOverAChannel, GivesWorkerZerosBytesToAll) {
+  run_control(3, [](Worker& worker) {
+    for (const std::size_t bytes : {3, 0, 1 << 20, 1}) {
+      std::string text(bytes, static_cast<char>('a' + worker.rank()));
+      worker.channel->share(text.data(), bytes);
+      EXPECT_EQ(text, std::string(bytes, 'a'));
+    }
+    worker.channel->close();
+  });
+}
+
+TEST(ShareOverAChannel, EndsWhereWorkerZeroIsGone) {
+  run_control(
+      2,
+      [](Worker& worker) {
+        if (worker.rank() == 1) {
+          int value = 0;
+          const Heard heard =
+              error_of([&] { worker.channel->share(&value, sizeof(value)); });
+          EXPECT_EQ(heard.code, code_of(ErrorKind::PeerLost));
+          expect_has(heard.message, "worker 0");
+        }
+      },
+      [](int rank) { return rank; });
+}
+
+TEST(ShareOverAChannel, OfAnotherSizeIsRefused) {
+  run_control(2, [](Worker& worker) {
+    std::int64_t value = 0;
+    const std::size_t bytes = worker.rank() == 0 ? 4 : 8;
+    const Heard heard = error_of([&] { worker.channel->share(&value, bytes); });
+    if (worker.rank() == 1) {
+      EXPECT_EQ(heard.code, code_of(ErrorKind::Config));
+      expect_has(heard.message, "expected 8 bytes from worker 0, got 4");
+    }
+    worker.channel->close();
+  });
 }
 
 }  // namespace

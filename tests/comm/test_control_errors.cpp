@@ -1,17 +1,12 @@
-// What workers tell each other of errors, how a channel ends, and processes
-// that do not find each other.
+// What workers tell each other of errors, and how a channel ends.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "base/socket.h"
-#include "comm/control_wire.h"
 #include "control_workers.h"
 
 namespace abtrain::comm {
 namespace {
 
-constexpr double kSoon = 0.3;  // for what nobody answers
 constexpr int kLost = code_of(ErrorKind::PeerLost);
 
 std::exception_ptr error(ErrorKind kind, const std::string& message) {
@@ -215,83 +210,6 @@ TEST(Close, AloneToo) {
     worker.wants_stop = true;
     EXPECT_TRUE(worker.channel->stop_before(0, 1));
     worker.channel->close();
-  });
-}
-
-// A channel of two, alone: the exchange gives these bytes.
-Heard meet_alone(int rank, const wire::Meeting& meeting) {
-  ControlOptions options;
-  options.rank = rank;
-  options.size = 2;
-  options.wanted = [] { return false; };
-  options.connect_timeout = kSoon;
-  options.share = [&](void* data, std::size_t bytes) {
-    ASSERT_EQ(bytes, sizeof(meeting));
-    if (rank != 0) {
-      *static_cast<wire::Meeting*>(data) = meeting;
-    }
-  };
-  return error_of([&] { ControlChannel channel(std::move(options)); });
-}
-
-wire::Meeting meeting_at(int port) {
-  wire::Meeting meeting;
-  meeting.token = 42;
-  meeting.port = port;
-  std::ranges::copy(std::string("127.0.0.1"), meeting.addresses[0].begin());
-  return meeting;
-}
-
-TEST(Meet, WorkerZeroThatDoesNotListen) {
-  const int port = Socket::listen().port();  // and closed again
-  const Heard heard = meet_alone(1, meeting_at(port));
-  EXPECT_EQ(heard.code, kLost);
-  expect_has(heard.message, "worker 1 on " + host_name());
-  expect_has(heard.message, str("could not reach worker 0 at port ", port));
-  expect_has(heard.message, "within 0.3 s");
-}
-
-TEST(Meet, AHostThatTakesConnectionsAndSaysNothing) {
-  const Socket stranger = Socket::listen();
-  const Heard heard = meet_alone(1, meeting_at(stranger.port()));
-  EXPECT_EQ(heard.code, kLost);
-  expect_has(heard.message, "could not reach worker 0");
-}
-
-TEST(Meet, WorkersThatDoNotCome) {
-  const Heard heard = meet_alone(0, {});
-  EXPECT_EQ(heard.code, kLost);
-  expect_has(heard.message, "1 of 2 workers did not connect to worker 0 on ");
-}
-
-TEST(Meet, StrangersDoNotTakeAWorkersPlace) {
-  run_workers(2, kTimeout, [&](Communicator& world) {
-    std::vector<Socket> strangers;
-    const auto share = [&](void* data, std::size_t bytes) {
-      share_over(world)(data, bytes);
-      if (world.rank() == 0) {
-        return;
-      }
-      // Before the worker itself: one that says nothing, one that talks of
-      // something else and one of another run.
-      const auto* meeting = static_cast<const wire::Meeting*>(data);
-      for (int n = 0; n < 3; ++n) {
-        strangers.push_back(
-            Socket::connect({"127.0.0.1"}, meeting->port, kTimeout));
-        ASSERT_TRUE(strangers.back().is_open());
-      }
-      strangers[1].send_all("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-      wire::send(strangers[2], {wire::Type::Hello, 1, meeting->token + 1});
-    };
-    const auto met = wire::meet(world.rank(), 2, share, 2);
-    if (world.rank() == 0) {
-      const auto message = wire::receive(met.sockets[1]);
-      ASSERT_TRUE(message);
-      EXPECT_EQ(message->text, "it is me");
-      EXPECT_EQ(met.hosts[1], host_name());
-    } else {
-      wire::send(met.sockets[0], {wire::Type::Vote, 1, 0, "it is me"});
-    }
   });
 }
 

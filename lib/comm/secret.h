@@ -1,0 +1,42 @@
+// A secret that all processes of a run share. With it they prove to each other
+// that they belong together, without ever sending it.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace abtrain::comm {
+
+// The code that authenticates a message (HMAC-SHA-512-256).
+using Mac = std::array<unsigned char, 32>;
+
+class Secret {
+ public:
+  Secret() = default;  // none
+  explicit Secret(std::string_view text);
+
+  bool is_set() const {
+    return key_.has_value();
+  }
+  // Both need a secret that is set.
+  Mac mac_of(std::string_view message) const;
+  // In constant time.
+  bool matches(std::string_view message, const Mac& mac) const;
+
+ private:
+  std::optional<std::array<unsigned char, 32>> key_;
+};
+
+// From ABTRAIN_SECRET or the file that ABTRAIN_SECRET_FILE names; not set where
+// neither is there. Throws Error for a secret that is too short and for a file
+// that cannot be read, or not only by its owner.
+Secret secret_from_env();
+// The variable that it comes from; empty where there is none.
+std::string secret_source();
+
+// Unpredictable bytes.
+void fill_random(void* bytes, std::size_t count);
+
+}  // namespace abtrain::comm

@@ -1,0 +1,153 @@
+// Processes that meet over the loopback, each a thread of the test.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <future>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "comm/meeting.h"
+#include "comm/meeting_frames.h"
+#include "control_workers.h"
+
+namespace abtrain::comm::wire {
+
+constexpr double kSoon = 0.3;   // for what nobody answers
+constexpr double kAtOnce = 20;  // far less than kTimeout
+constexpr int kLost = code_of(ErrorKind::PeerLost);
+constexpr int kConfig = code_of(ErrorKind::Config);
+const std::string kHost = "127.0.0.1";
+const Secret kSecret("a secret of some length");
+
+// Worker 0's meeting, for the others.
+class Board {
+ public:
+  Share writer() {
+    return [this](void* data, std::size_t bytes) {
+      ASSERT_EQ(bytes, sizeof(Meeting));
+      promise_.set_value(*static_cast<Meeting*>(data));
+    };
+  }
+  Share reader() const {
+    return [this](void* data, std::size_t) {
+      *static_cast<Meeting*>(data) = read();
+    };
+  }
+  Meeting read() const {
+    return future_.get();
+  }
+
+ private:
+  std::promise<Meeting> promise_;
+  std::shared_future<Meeting> future_ = promise_.get_future().share();
+};
+
+// What one process met, or why it did not.
+struct Met {
+  Connections connections;
+  Heard heard;
+};
+
+inline std::future<Met> start(MeetOptions options) {
+  return std::async(std::launch::async, [options] {
+    Met met;
+    met.heard = error_of([&] { met.connections = meet(options); });
+    return met;
+  });
+}
+
+inline std::future<Met> start_hub(
+    Board& board,
+    int size,
+    const Secret& secret = {},
+    double timeout = kTimeout) {
+  return start({0, size, board.writer(), timeout, secret, kHost});
+}
+
+inline std::future<Met> start_worker(
+    const Board& board,
+    int rank,
+    int size,
+    const Secret& secret = {},
+    double timeout = kTimeout) {
+  return start({rank, size, board.reader(), timeout, secret});
+}
+
+inline Socket connect_to(const Meeting& meeting) {
+  Socket socket = Socket::connect(kHost, meeting.port, kTimeout);
+  EXPECT_TRUE(socket.is_open());
+  return socket;
+}
+
+// A Hello as a process of the run sends it.
+inline Message hello_of(
+    const Meeting& meeting,
+    int rank,
+    int size,
+    bool is_sealed,
+    char process) {
+  Greeting greeting{};
+  greeting.size = size;
+  greeting.is_sealed = is_sealed;
+  greeting.process.fill(static_cast<unsigned char>(process));
+  fill_random(greeting.nonce.data(), greeting.nonce.size());
+  return {Type::Hello, rank, meeting.token, str(bytes_of(greeting), "by hand")};
+}
+
+// The other end closes it without another message.
+inline void expect_closed(const Socket& socket) {
+  const Stopwatch watch;
+  EXPECT_FALSE(receive(socket, kTimeout));
+  EXPECT_LT(watch.seconds(), kAtOnce);
+}
+
+inline void expect_carries(const Socket& from, const Socket& to) {
+  EXPECT_TRUE(send(from, {Type::Vote, 1, 0, "it is me"}));
+  const auto message = receive(to, kTimeout);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->text, "it is me");
+}
+
+inline void expect_met(std::future<Met>& hub, std::future<Met>& worker) {
+  const Met one = hub.get();
+  const Met other = worker.get();
+  ASSERT_EQ(one.heard.message, "");
+  ASSERT_EQ(other.heard.message, "");
+  expect_carries(other.connections.sockets[0], one.connections.sockets[1]);
+  expect_carries(one.connections.sockets[1], other.connections.sockets[0]);
+  EXPECT_EQ(one.connections.hosts[1], host_name());
+  EXPECT_EQ(other.connections.hosts[0], host_name());
+}
+
+inline Meeting meeting_at(int port) {
+  Meeting meeting;
+  meeting.token = 42;
+  meeting.port = port;
+  meeting.addresses[0] = htonl(INADDR_LOOPBACK);
+  return meeting;
+}
+
+inline Heard join_at(const Meeting& meeting, const Secret& secret = {}) {
+  const auto share = [&](void* data, std::size_t) {
+    *static_cast<Meeting*>(data) = meeting;
+  };
+  return start({1, 2, share, kSoon, secret}).get().heard;
+}
+
+inline void expect_both_refuse(
+    std::future<Met> hub,
+    std::future<Met> worker,
+    const std::string& why) {
+  const Stopwatch watch;
+  for (const Heard& heard : {hub.get().heard, worker.get().heard}) {
+    EXPECT_EQ(heard.code, kConfig);
+    expect_has(heard.message, why);
+  }
+  EXPECT_LT(watch.seconds(), kAtOnce);
+}
+
+}  // namespace abtrain::comm::wire

@@ -1,0 +1,203 @@
+// Workers of a channel that send what no worker sends, or do not read.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "comm/control_wire.h"
+#include "comm/meeting.h"
+#include "control_workers.h"
+
+namespace abtrain::comm {
+namespace {
+
+using wire::Message;
+using wire::Type;
+
+constexpr int kLost = code_of(ErrorKind::PeerLost);
+
+std::string frame(
+    std::uint32_t type,
+    std::int32_t rank,
+    std::int64_t value,
+    std::uint64_t length) {
+  std::string bytes(24, '\0');
+  std::memcpy(bytes.data(), &type, 4);
+  std::memcpy(bytes.data() + 4, &rank, 4);
+  std::memcpy(bytes.data() + 8, &value, 8);
+  std::memcpy(bytes.data() + 16, &length, 8);
+  return bytes;
+}
+
+std::string frame(Type type, std::int32_t rank, std::int64_t value) {
+  return frame(static_cast<std::uint32_t>(type), rank, value, 0);
+}
+
+// Frames that are wrong from whomever they come.
+std::vector<std::string> wrong_frames() {
+  const auto vote = static_cast<std::uint32_t>(Type::Vote);
+  return {
+      frame(14, 1, 0, 0),
+      frame(0xffffffff, 1, 0, 0),
+      frame(vote, 1, 0, (1 << 20) + 1),
+      frame(vote, 1, 0, ~std::uint64_t{0}),
+      frame(static_cast<std::uint32_t>(Type::Bye), 1, 0, 1),
+      frame(Type::Failed, -1, 69),
+      frame(Type::Failed, 2, 69),
+      frame(Type::Failed, 1 << 30, 69),
+      frame(Type::Failed, 1, 0),
+      frame(Type::Failed, 1, 130),
+      frame(Type::Failed, 1, std::int64_t{69} << 32),
+      frame(Type::Hello, 1, 0),
+      frame(Type::Welcome, 0, 0),
+      frame(Type::Proof, 1, 0)};
+}
+
+wire::Connections by_hand(Communicator& world) {
+  return wire::meet({world.rank(), world.size(), share_over(world), kTimeout});
+}
+
+// Runs until it is told of a failure.
+Heard told_in_steps(Worker& worker) {
+  return error_of([&] {
+    for (std::int64_t t = 0; !worker.channel->stop_before(worker.rank(), t);
+         ++t) {
+      std::this_thread::yield();
+    }
+  });
+}
+
+// Until the other end closes.
+void drain(const Socket& socket) {
+  while (wire::receive(socket, kTimeout)) {
+  }
+}
+
+// `rank` of two sends the bytes; the other must count it as lost.
+void expect_lost_after(int rank, const std::string& bytes) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    if (world.rank() == rank) {
+      const auto met = by_hand(world);
+      const Socket& socket = met.sockets[rank == 0 ? 1 : 0];
+      socket.send_all(bytes, kTimeout);
+      drain(socket);
+      return;
+    }
+    Worker worker(world);
+    const Heard heard = told_in_steps(worker);
+    EXPECT_EQ(heard.code, kLost);
+    expect_has(
+        heard.message,
+        str("worker ", rank, " on ", host_name(), " is gone: it sent what no"));
+    EXPECT_EQ(worker.told, 1);
+  });
+}
+
+TEST(ControlFrames, WhatNoWorkerSendsEndsItsConnection) {
+  auto frames = wrong_frames();
+  for (const std::string& more :
+       {frame(Type::Ask, 1, 0),
+        frame(Type::StopAt, 1, 7),
+        frame(Type::Verdict, 1, 0),
+        frame(Type::Shared, 1, 0),
+        frame(Type::Begun, 1, -1),
+        frame(Type::Bye, 1, -5),
+        frame(Type::Vote, 1, 7),
+        frame(Type::Vote, 1, -1),
+        frame(Type::Vote, 0, 0),  // in another's name
+        frame(Type::Failed, 0, 69)}) {
+    frames.push_back(more);
+  }
+  for (const std::string& bytes : frames) {
+    expect_lost_after(1, bytes);
+  }
+}
+
+TEST(ControlFrames, WhatWorkerZeroDoesNotSendEndsItsConnection) {
+  auto frames = wrong_frames();
+  for (const std::string& more :
+       {frame(Type::Stop, 0, 0),
+        frame(Type::Begun, 0, 3),
+        frame(Type::Vote, 0, 0),
+        frame(Type::Bye, 0, 0),
+        frame(Type::StopAt, 0, -1),
+        frame(Type::Verdict, 2, 78),
+        frame(Type::Verdict, 0, 3)}) {
+    frames.push_back(more);
+  }
+  for (const std::string& bytes : frames) {
+    expect_lost_after(0, bytes);
+  }
+}
+
+TEST(ControlFrames, HalfAFrameHoldsUpNobody) {
+  run_workers(3, kTimeout, [&](Communicator& world) {
+    if (world.rank() == 1) {
+      const auto met = by_hand(world);
+      met.sockets[0].send_all(frame(Type::Stop, 1, 0).substr(0, 10), kTimeout);
+      world.barrier();
+      drain(met.sockets[0]);
+      return;
+    }
+    Worker worker(world);
+    world.barrier();
+    if (world.rank() == 2) {
+      worker.channel->fail(std::make_exception_ptr(
+          Error(ErrorKind::Diverged, "loss is not finite")));
+      return;
+    }
+    expect_has(told_in_steps(worker).message, "loss is not finite");
+  });
+}
+
+TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    std::atomic<int> told = 0;
+    if (world.rank() == 1) {
+      const auto met = by_hand(world);
+      // Each answer is as long as both votes, and none is read.
+      const Message vote{Type::Vote, 1, 0, std::string(500'000, 'x')};
+      for (int n = 0; n < 100 && wire::send(met.sockets[0], vote); ++n) {
+      }
+      world.barrier();
+      return;
+    }
+    ControlOptions options;
+    options.rank = 0;
+    options.size = 2;
+    options.share = share_over(world);
+    options.wanted = [] { return false; };
+    options.on_failure = [&](const std::exception_ptr&) { ++told; };
+    options.connect_timeout = kTimeout;
+    options.send_timeout = 0.5;
+    ControlChannel channel(std::move(options));
+    const Heard heard = error_of([&] {
+      for (int n = 0; n < 100; ++n) {
+        channel.agree(nullptr, std::string(500'000, 'y'));
+      }
+    });
+    EXPECT_EQ(heard.code, kLost);
+    expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
+    EXPECT_EQ(told, 1);
+    world.barrier();
+  });
+}
+
+// A line of somebody else's text is no second line.
+TEST(ControlFrames, TextsOfAnAgreementAreOneLineEach) {
+  run_workers(2, kTimeout, [&](Communicator& world) {
+    if (world.rank() == 1) {
+      const auto met = by_hand(world);
+      wire::send(met.sockets[0], {Type::Vote, 1, 0, "one\ntwo\nthree"});
+      EXPECT_TRUE(wire::receive(met.sockets[0], kTimeout));
+      wire::send(met.sockets[0], {Type::Bye, 1, 0});
+      drain(met.sockets[0]);
+      return;
+    }
+    Worker worker(world);
+    EXPECT_EQ(worker.channel->agree(nullptr, "mine").size(), 2u);
+    worker.channel->close();
+  });
+}
+
+}  // namespace
+}  // namespace abtrain::comm

@@ -1,0 +1,214 @@
+// How processes meet, and who cannot hinder them.
+#include "meeting_workers.h"
+
+#include <cstring>
+
+namespace abtrain::comm::wire {
+namespace {
+
+TEST(Meet, WorkerZeroThatDoesNotListen) {
+  const int port = Socket::listen().port();  // and closed again
+  const Heard heard = join_at(meeting_at(port));
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "worker 1 on " + host_name());
+  expect_has(heard.message, str("could not reach worker 0 at port ", port));
+  expect_has(heard.message, "within 0.3 s");
+}
+
+TEST(Meet, AHostThatTakesConnectionsAndSaysNothing) {
+  const Socket stranger = Socket::listen();
+  const Heard heard = join_at(meeting_at(stranger.port()));
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "could not reach worker 0");
+}
+
+TEST(Meet, AHostThatDripsBytes) {
+  const Socket stranger = Socket::listen();
+  const std::jthread drips([&](const std::stop_token& end) {
+    stranger.wait_readable(Deadline(kTimeout));
+    const Socket socket = stranger.accept();
+    while (!end.stop_requested() && socket.send_all({"\0", 1}, kSoon)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  const Stopwatch watch;
+  EXPECT_EQ(join_at(meeting_at(stranger.port())).code, kLost);
+  EXPECT_LT(watch.seconds(), kAtOnce);
+}
+
+TEST(Meet, WorkersThatDoNotCome) {
+  Board board;
+  const Heard heard = start_hub(board, 4, {}, kSoon).get().heard;
+  EXPECT_EQ(heard.code, kLost);
+  expect_has(heard.message, "3 of 4 workers did not connect to worker 0 on ");
+  expect_has(heard.message, "within 0.3 s: ranks 1, 2, 3");
+}
+
+TEST(Meet, AForgedRecord) {
+  for (const int byte : {0, 0x7f, 0xff}) {
+    Meeting meeting;
+    std::memset(static_cast<void*>(&meeting), byte, sizeof(meeting));
+    const Heard heard = join_at(meeting);
+    EXPECT_EQ(heard.code, kLost);
+    expect_has(heard.message, "in place of worker 0's address is none");
+  }
+}
+
+TEST(Meet, StrangersDoNotTakeAWorkersPlace) {
+  Board board;
+  auto hub = start_hub(board, 2);
+  const Meeting meeting = board.read();
+  // One says nothing, one talks of something else, one is of another run, one
+  // announces more than it may, one has no greeting.
+  const Socket silent = connect_to(meeting);
+  const Socket other = connect_to(meeting);
+  EXPECT_TRUE(other.send_all("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1));
+  expect_closed(other);
+  const Socket lost = connect_to(meeting);
+  Message hello = hello_of(meeting, 1, 2, false, 'x');
+  ++hello.value;
+  EXPECT_TRUE(send(lost, hello));
+  expect_closed(lost);
+  const Socket long_winded = connect_to(meeting);
+  std::string header(24, '\0');
+  header[4] = 1;
+  std::memcpy(header.data() + 8, &meeting.token, sizeof(meeting.token));
+  header[20] = 1;  // 4 GiB follow
+  EXPECT_TRUE(long_winded.send_all(header, 1));
+  expect_closed(long_winded);
+  const Socket wordless = connect_to(meeting);
+  EXPECT_TRUE(send(wordless, {Type::Hello, 1, meeting.token, "short"}));
+  expect_closed(wordless);
+  auto worker = start_worker(board, 1, 2);
+  expect_met(hub, worker);
+}
+
+// Each byte comes within any limit for one, all of them never do.
+void drip(const Meeting& meeting, const std::stop_token& end, int connections) {
+  std::vector<Socket> sockets;
+  for (int n = 0; n < connections; ++n) {
+    sockets.push_back(connect_to(meeting));
+  }
+  while (!end.stop_requested()) {
+    for (Socket& socket : sockets) {
+      if (!socket.send_all({"\0", 1}, kSoon)) {
+        socket = Socket::connect(kHost, meeting.port, kSoon);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  }
+}
+
+TEST(Meet, DrippingStrangersHoldUpNobody) {
+  Board board;
+  auto hub = start_hub(board, 2, {}, 3);
+  std::promise<void> dripping;
+  const std::jthread drips([&](const std::stop_token& end) {
+    const Socket first = connect_to(board.read());
+    EXPECT_TRUE(first.send_all({"\0", 1}, kSoon));
+    dripping.set_value();
+    drip(board.read(), end, 20);
+  });
+  dripping.get_future().get();
+  auto worker = start_worker(board, 1, 2, {}, 3);
+  expect_met(hub, worker);
+}
+
+TEST(Meet, DrippingStrangersDoNotOutlastTheDeadline) {
+  Board board;
+  const Stopwatch watch;
+  auto hub = start_hub(board, 2, {}, 2);
+  const std::jthread drips(
+      [&](const std::stop_token& end) { drip(board.read(), end, 60); });
+  EXPECT_EQ(hub.get().heard.code, kLost);
+  EXPECT_LT(watch.seconds(), 8);
+}
+
+TEST(Meet, SilentStrangersHoldUpNobody) {
+  Board board;
+  auto hub = start_hub(board, 2);
+  std::vector<Socket> silent;
+  for (int n = 0; n < 200; ++n) {
+    silent.push_back(connect_to(board.read()));
+  }
+  const Stopwatch watch;
+  auto worker = start_worker(board, 1, 2);
+  expect_met(hub, worker);
+  EXPECT_LT(watch.seconds(), kAtOnce);
+}
+
+TEST(Meet, ASecondProcessOfOneRankIsRefused) {
+  for (const Secret& secret : {Secret(), kSecret}) {
+    Board board;
+    auto hub = start_hub(board, 3, secret);
+    const Met first = start_worker(board, 1, 3, secret).get();
+    ASSERT_EQ(first.heard.message, "");
+    const Heard second = start_worker(board, 1, 3, secret).get().heard;
+    EXPECT_EQ(second.code, kConfig);
+    expect_has(
+        second.message,
+        str("worker 1 on ",
+            host_name(),
+            " was refused: a process on ",
+            host_name(),
+            " has rank 1 already"));
+    const Met last = start_worker(board, 2, 3, secret).get();
+    const Met all = hub.get();
+    ASSERT_EQ(all.heard.message, "");
+    expect_carries(first.connections.sockets[0], all.connections.sockets[1]);
+    expect_carries(last.connections.sockets[0], all.connections.sockets[2]);
+  }
+}
+
+TEST(Meet, TheSameProcessMayComeAgain) {
+  Board board;
+  auto hub = start_hub(board, 3);
+  const Meeting meeting = board.read();
+  Socket mine;
+  for (int n = 0; n < 2; ++n) {
+    mine = connect_to(meeting);
+    EXPECT_TRUE(send(mine, hello_of(meeting, 1, 3, false, 'x')));
+    const auto reply = receive(mine, kTimeout);
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->type, Type::Welcome);
+  }
+  const Met last = start_worker(board, 2, 3).get();
+  const Met all = hub.get();
+  expect_carries(mine, all.connections.sockets[1]);
+}
+
+TEST(Meet, ARankThatIsNone) {
+  Board board;
+  auto hub = start_hub(board, 2);
+  const Meeting meeting = board.read();
+  for (const int rank : {0, 2, 1 << 30}) {
+    const Socket socket = connect_to(meeting);
+    EXPECT_TRUE(send(socket, hello_of(meeting, rank, 2, false, 'x')));
+    const auto reply = receive(socket, kTimeout);
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->type, Type::Refused);
+    expect_has(reply->text, str("expected a rank from 1 to 1, got ", rank));
+  }
+  auto worker = start_worker(board, 1, 2);
+  expect_met(hub, worker);
+}
+
+TEST(Meet, OtherNumbersOfProcesses) {
+  for (const int size : {2, 4}) {
+    Board board;
+    auto hub = start_hub(board, 3);
+    expect_both_refuse(
+        std::move(hub),
+        start_worker(board, 1, size),
+        str("worker 1 on ",
+            host_name(),
+            " was started as one of ",
+            size,
+            " processes, worker 0 on ",
+            host_name(),
+            " as one of 3"));
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::comm::wire
