@@ -88,6 +88,7 @@ void expect_lost_after(int rank, const std::string& bytes) {
     expect_has(
         heard.message,
         str("worker ", rank, " on ", host_name(), " is gone: it sent what no"));
+    worker.channel.reset();  // ends the thread that tells
     EXPECT_EQ(worker.told, 1);
   });
 }
@@ -169,14 +170,15 @@ TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
     options.on_failure = [&](const std::exception_ptr&) { ++told; };
     options.connect_timeout = kTimeout;
     options.send_timeout = 0.5;
-    ControlChannel channel(std::move(options));
+    auto channel = std::make_unique<ControlChannel>(std::move(options));
     const Heard heard = error_of([&] {
       for (int n = 0; n < 100; ++n) {
-        channel.agree(nullptr, std::string(500'000, 'y'));
+        channel->agree(nullptr, std::string(500'000, 'y'));
       }
     });
     EXPECT_EQ(heard.code, kLost);
     expect_has(heard.message, "worker 1 on " + host_name() + " is gone");
+    channel.reset();  // ends the thread that tells
     EXPECT_EQ(told, 1);
     world.barrier();
   });

@@ -83,12 +83,19 @@ TEST(Meet, StrangersDoNotTakeAWorkersPlace) {
   expect_met(hub, worker);
 }
 
-// Each byte comes within any limit for one, all of them never do.
-void drip(const Meeting& meeting, const std::stop_token& end, int connections) {
+std::vector<Socket> strangers(const Meeting& meeting, int number) {
   std::vector<Socket> sockets;
-  for (int n = 0; n < connections; ++n) {
+  for (int n = 0; n < number; ++n) {
     sockets.push_back(connect_to(meeting));
   }
+  return sockets;
+}
+
+// Each byte comes within any limit for one, all of a header never do.
+void drip(
+    const Meeting& meeting,
+    const std::stop_token& end,
+    std::vector<Socket>& sockets) {
   while (!end.stop_requested()) {
     for (Socket& socket : sockets) {
       if (!socket.send_all({"\0", 1}, kSoon)) {
@@ -102,14 +109,9 @@ void drip(const Meeting& meeting, const std::stop_token& end, int connections) {
 TEST(Meet, DrippingStrangersHoldUpNobody) {
   Board board;
   auto hub = start_hub(board, 2, {}, 3);
-  std::promise<void> dripping;
-  const std::jthread drips([&](const std::stop_token& end) {
-    const Socket first = connect_to(board.read());
-    EXPECT_TRUE(first.send_all({"\0", 1}, kSoon));
-    dripping.set_value();
-    drip(board.read(), end, 20);
-  });
-  dripping.get_future().get();
+  auto sockets = strangers(board.read(), 20);
+  const std::jthread drips(
+      [&](const std::stop_token& end) { drip(board.read(), end, sockets); });
   auto worker = start_worker(board, 1, 2, {}, 3);
   expect_met(hub, worker);
 }
@@ -118,8 +120,9 @@ TEST(Meet, DrippingStrangersDoNotOutlastTheDeadline) {
   Board board;
   const Stopwatch watch;
   auto hub = start_hub(board, 2, {}, 2);
+  auto sockets = strangers(board.read(), 60);
   const std::jthread drips(
-      [&](const std::stop_token& end) { drip(board.read(), end, 60); });
+      [&](const std::stop_token& end) { drip(board.read(), end, sockets); });
   EXPECT_EQ(hub.get().heard.code, kLost);
   EXPECT_LT(watch.seconds(), 8);
 }
@@ -127,10 +130,7 @@ TEST(Meet, DrippingStrangersDoNotOutlastTheDeadline) {
 TEST(Meet, SilentStrangersHoldUpNobody) {
   Board board;
   auto hub = start_hub(board, 2);
-  std::vector<Socket> silent;
-  for (int n = 0; n < 200; ++n) {
-    silent.push_back(connect_to(board.read()));
-  }
+  const auto silent = strangers(board.read(), 200);
   const Stopwatch watch;
   auto worker = start_worker(board, 1, 2);
   expect_met(hub, worker);
