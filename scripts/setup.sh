@@ -32,10 +32,10 @@ packages=(
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
-# The tests start a Slurm of one node, and a browser for the HTML report; without
+# The tests start a Slurm of one node, a browser for the HTML report and zsh; without
 # them they are skipped.
 if $with_tests; then
-  packages+=(slurm-wlm munge chromium-headless-shell)
+  packages+=(slurm-wlm munge chromium-headless-shell zsh)
 fi
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
 venv="$cache/torch-$torch_version"

@@ -29,6 +29,10 @@ Command add_doctor(CLI::App& parser);
 Command add_completion(CLI::App& parser);
 Command add_man(CLI::App& parser);
 
+// Prints text for people, with what a terminal would act on escaped. `exact`:
+// text for programs, which is escaped only on a terminal.
+void print(const std::string& text, bool exact = false);
+
 // What `--version` prints, without a newline at the end.
 std::string version_text();
 

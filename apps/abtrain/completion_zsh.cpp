@@ -32,7 +32,14 @@ _abtrain_keys() {
 }
 
 @FUNCTIONS@
-_abtrain "$@"
+# As a file _abtrain in $fpath this is the body of the function; sourced, it says
+# what completes the command.
+if [[ ${funcstack[1]-} == _abtrain ]]; then
+  _abtrain "$@"
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+  compdef _abtrain abtrain
+fi
 )SH";
 
 // ':' and '[' end what they stand in.

@@ -54,6 +54,11 @@ void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
       ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
 }
 
+void add_force(CLI::App& command, bool& force) {
+  command.add_flag(
+      "--force", force, "replace the file even if it is of another kind");
+}
+
 run::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets) {

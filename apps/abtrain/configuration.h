@@ -37,6 +37,9 @@ void add_dtype_option(
     std::string& dtype,
     const char* what);
 
+// --force, for what writes a file that the user names.
+void add_force(CLI::App& command, bool& force);
+
 // config.yaml of a run folder, and `sets` over it. Throws MissingInput.
 run::RunOptions read_run_configuration(
     const std::string& folder,

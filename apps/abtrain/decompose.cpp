@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/options_apply.h"
+#include "base/output.h"
 #include "base/scalars.h"
 #include "configuration.h"
 #include "device/memory.h"
@@ -125,11 +126,17 @@ int run_decompose(DecomposeArgs& args) {
   at::set_num_threads(run::threads_per_worker({}, 1));
   Log log;
   const run::DecomposeReport report = run::decompose_file(args.options, log);
-  std::cout << (args.format == "json"
-                    ? run::decompose_json(report).dump(2) + "\n"
-                : args.format == "csv" ? run::decompose_csv(report)
-                                       : run::decompose_table(report))
-            << std::flush;
+  const bool is_table = args.format == "table";
+  const std::string text = args.format == "json"
+                               ? run::decompose_json(report).dump(2) + "\n"
+                           : is_table ? run::decompose_table(report)
+                                      : run::decompose_csv(report);
+  // Standard output may be the file that was written.
+  if (report.written && is_standard_output(args.options.output)) {
+    std::cerr << printable(text, "\n");
+  } else {
+    print(text, /*exact=*/!is_table);
+  }
   return 0;
 }
 
@@ -183,8 +190,9 @@ Command add_decompose(CLI::App& parser) {
       .add_option(
           "-o,--output",
           options.output,
-          "the file to write; replaces what is there")
+          "the file to write, in place of an older one; -: standard output")
       ->type_name("OUT");
+  add_force(command, options.force);
   add_rule_options(command, *args);
   add_globs(
       command,

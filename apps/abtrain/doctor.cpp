@@ -14,7 +14,7 @@ Command add_doctor(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
       "doctor", "print what this machine has, what is missing, how to get it");
   return {&command, [] {
-            std::cout << run::format_findings(run::diagnose());
+            print(run::format_findings(run::diagnose()));
             return 0;
           }};
 }

@@ -19,12 +19,8 @@ struct EvaluateArgs {
 
 int run_evaluate(const EvaluateArgs& args) {
   Log log;
-  std::cout << run::evaluate_run(
-                   read_run_configuration(args.run, args.sets),
-                   args.run,
-                   args.model,
-                   log)
-            << std::flush;
+  print(run::evaluate_run(
+      read_run_configuration(args.run, args.sets), args.run, args.model, log));
   return 0;
 }
 

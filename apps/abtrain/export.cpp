@@ -5,6 +5,8 @@
 #include <iostream>
 #include <memory>
 
+#include "base/output.h"
+#include "base/text.h"
 #include "configuration.h"
 
 namespace abtrain::app {
@@ -19,9 +21,11 @@ Command add_export(CLI::App& parser) {
       .add_option(
           "-o,--output",
           args->output,
-          "the safetensors file to write; replaces what is there")
+          "the safetensors file to write, in place of an older one; -: "
+          "standard output")
       ->required()
       ->type_name("FILE");
+  add_force(command, args->force);
   command
       .add_option(
           "--form",
@@ -38,9 +42,13 @@ Command add_export(CLI::App& parser) {
   add_dtype_option(command, args->dtype, "of all tensors (default fp32)");
   return {&command, [args, form] {
             args->merged = *form == "merged";
-            std::cout << run::export_run(
-                             read_run_configuration(args->folder), *args)
-                      << std::flush;
+            const std::string report =
+                run::export_run(read_run_configuration(args->folder), *args);
+            if (is_standard_output(args->output)) {
+              std::cerr << printable(report, "\n");
+            } else {
+              print(report);
+            }
             return 0;
           }};
 }

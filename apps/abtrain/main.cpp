@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "commands.h"
 
@@ -72,6 +73,55 @@ void check_verb(
           meant.empty() ? "" : str("; did you mean '", meant, "'?")));
 }
 
+// CLI11 speaks of what is missing before it speaks of what it does not know, so
+// that a mistyped --config would be called a missing one.
+void check_unknown(const CLI::App& command) {
+  const std::vector<std::string> rest = command.remaining();
+  const auto is_option = [](const std::string& word) {
+    return word.size() > 1 && word.front() == '-';
+  };
+  const auto unknown = std::ranges::find_if(rest, is_option);
+  if (unknown == rest.end()) {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  const std::string given = unknown->substr(0, unknown->find('='));
+  // One letter is near to any other.
+  const std::string meant = given.size() > 2 ? nearest(given, names) : "";
+  throw Error(
+      ErrorKind::Usage,
+      str(command.get_name(),
+          ": no option '",
+          given,
+          "'",
+          meant.empty() ? "" : str("; did you mean ", meant, "?")));
+}
+
+// An empty value would count as none: as in --name "$NAME" without a NAME.
+void check_empty(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool needs_value = option->get_items_expected_min() > 0;
+    ABT_CHECK(
+        !needs_value || std::ranges::count(option->results(), "") == 0,
+        Usage,
+        option->get_name(),
+        ": expected ",
+        option->get_type_name().empty() ? "a value" : option->get_type_name(),
+        ", got ''");
+  }
+}
+
+const app::Command* chosen_of(const std::vector<app::Command>& commands) {
+  const auto chosen = std::ranges::find_if(
+      commands, [](const app::Command& c) { return c.app->parsed(); });
+  return chosen == commands.end() ? nullptr : &*chosen;
+}
+
 int run(int argc, char** argv) {
   const auto arguments = with_verb({argv + 1, argv + argc});
   CLI::App parser{
@@ -107,14 +157,27 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) {  // --help and --version
       return parser.exit(error);
     }
+    if (const app::Command* chosen = chosen_of(commands)) {
+      check_unknown(*chosen->app);
+    }
     throw Error(ErrorKind::Usage, error.what());
   }
-  const auto chosen = std::ranges::find_if(
-      commands, [](const app::Command& c) { return c.app->parsed(); });
-  return chosen->run();  // the parser has asked for one
+  const app::Command& chosen = *chosen_of(commands);  // the parser wants one
+  check_empty(*chosen.app);
+  return chosen.run();
+}
+
+// Messages quote what files and command lines hold.
+std::string shown(const char* message) {
+  return printable(message, "\n\t");
 }
 
 }  // namespace
+
+void abtrain::app::print(const std::string& text, bool exact) {
+  std::cout << (exact && !is_tty(1) ? text : printable(text, "\n\t"))
+            << std::flush;
+}
 
 int main(int argc, char** argv) {
   try {
@@ -125,17 +188,17 @@ int main(int argc, char** argv) {
         "standard output: cannot be written (disk full?)");
     return code;
   } catch (const LocatedError& error) {
-    std::cerr << error.what() << '\n';
+    std::cerr << shown(error.what()) << '\n';
     return error.exit_code();
   } catch (const Error& error) {
-    std::cerr << "abtrain: " << error.what() << '\n';
+    std::cerr << "abtrain: " << shown(error.what()) << '\n';
     if (error.kind() == ErrorKind::Usage) {
       std::cerr << "`abtrain --help` lists commands and options.\n";
     }
     return error.exit_code();
   } catch (const c10::OutOfMemoryError& error) {
     std::cerr << "abtrain: out of GPU memory: "
-              << error.what_without_backtrace()
+              << shown(error.what_without_backtrace())
               << "\nA smaller data.batch_size or model, or precision: bf16, "
                  "needs less.\n";
     return 1;
@@ -144,15 +207,15 @@ int main(int argc, char** argv) {
                  "number of workers needs less\n";
     return 1;
   } catch (const c10::Error& error) {
-    std::cerr << "abtrain: internal error: " << error.what_without_backtrace()
-              << '\n';
+    std::cerr << "abtrain: internal error: "
+              << shown(error.what_without_backtrace()) << '\n';
     return 1;
   } catch (const std::filesystem::filesystem_error& error) {
     std::cerr << "abtrain: cannot use '" << error.path1().string()
               << "': " << error.code().message() << '\n';
     return static_cast<int>(ErrorKind::Io);
   } catch (const std::exception& error) {
-    std::cerr << "abtrain: internal error: " << error.what() << '\n';
+    std::cerr << "abtrain: internal error: " << shown(error.what()) << '\n';
     return 1;
   }
 }

@@ -26,7 +26,7 @@ struct PlanArgs {
   std::string format = "table";
   std::optional<int> nodes;
   std::string bandwidth;
-  std::string latency = "50us";
+  std::string latency;
   std::optional<int> workers_here;
   std::string compute;  // DENSE[,AB[,DECOMPOSITION]]
 };
@@ -65,21 +65,6 @@ run::TimeRequest request_of(
     const PlanArgs& args,
     const run::RunOptions& options) {
   run::TimeRequest request;
-  const auto workers = static_cast<int>(options.workers);
-  request.network.nodes = args.nodes.value_or(workers);
-  if (request.network.nodes > 1) {
-    const auto rate = parse_rate(args.bandwidth);
-    ABT_CHECK(
-        rate,
-        Usage,
-        "--bandwidth: expected the rate of a node's link, as 1Gbit or "
-        "100Mbit/s; got '",
-        args.bandwidth,
-        "'");
-    request.network.rate = *rate;
-  }
-  request.network.latency = seconds_of("--latency", args.latency);
-  request.network.ring = options.comm == "nccl";
   for (const auto& [option, value] :
        {std::pair("--nodes", args.nodes),
         std::pair("--workers-here", args.workers_here)}) {
@@ -90,8 +75,39 @@ run::TimeRequest request_of(
         ": expected at least 1; got ",
         *value);
   }
+  const auto workers = static_cast<int>(options.workers);
+  request.network.nodes = args.nodes.value_or(workers);
+  if (request.network.nodes > 1) {
+    const auto rate = parse_rate(args.bandwidth);
+    ABT_CHECK(
+        rate,
+        Usage,
+        "--bandwidth: expected the rate of a node's link, as 1Gbit or "
+        "100Mbit/s, for ",
+        workers,
+        " workers on ",
+        request.network.nodes,
+        " nodes; got ",
+        args.bandwidth.empty() ? "none (--nodes 1: all on one)"
+                               : "'" + args.bandwidth + "'");
+    request.network.rate = *rate;
+  } else {
+    ABT_CHECK(
+        args.bandwidth.empty() && args.latency.empty(),
+        Usage,
+        "--bandwidth and --latency are of the links between nodes, but all "
+        "workers are on one");
+  }
+  request.network.latency =
+      args.latency.empty() ? 50e-6 : seconds_of("--latency", args.latency);
+  request.network.ring = options.comm == "nccl";
   request.workers_here = args.workers_here.value_or(0);
   if (!args.compute.empty()) {
+    ABT_CHECK(
+        !args.workers_here,
+        Usage,
+        "--workers-here is for measuring, in place of which --compute gives "
+        "the times");
     request.compute = read_compute(args.compute);
   }
   return request;
@@ -99,15 +115,19 @@ run::TimeRequest request_of(
 
 int run_plan(const PlanArgs& args) {
   const bool wants_time = args.nodes || !args.bandwidth.empty() ||
-                          args.workers_here || !args.compute.empty();
+                          !args.latency.empty() || args.workers_here ||
+                          !args.compute.empty();
   if (args.against.empty()) {
     ABT_CHECK(
-        !args.config.config.empty(), Usage, "plan: expected --config FILE");
+        !args.config.config.empty(),
+        Usage,
+        "plan: expected --config FILE, or --against RUN");
+    ABT_CHECK(
+        args.format != "json", Usage, "--format json goes with --against RUN");
     const run::RunOptions options = read_configuration(args.config);
-    std::cout << (wants_time
-                      ? run::plan_text(options, request_of(args, options))
-                      : run::plan_text(options))
-              << std::flush;
+    print(
+        wants_time ? run::plan_text(options, request_of(args, options))
+                   : run::plan_text(options));
     return 0;
   }
   ConfigArgs config = args.config;
@@ -117,9 +137,11 @@ int run_plan(const PlanArgs& args) {
   const run::RunOptions options = read_configuration(config);
   const run::PlanAgainst plan =
       run::plan_against(options, args.against, request_of(args, options));
-  std::cout << (args.format == "json" ? run::against_json(plan).dump(2) + "\n"
-                                      : run::against_text(plan))
-            << std::flush;
+  const bool is_json = args.format == "json";
+  print(
+      is_json ? run::against_json(plan).dump(2) + "\n"
+              : run::against_text(plan),
+      /*exact=*/is_json);
   return 0;
 }
 

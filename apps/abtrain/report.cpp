@@ -9,8 +9,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/output.h"
 #include "base/terminal.h"
-#include "commands.h"
+#include "configuration.h"
 #include "run/build_info.h"
 #include "sweep/formats.h"
 #include "sweep/html_report.h"
@@ -24,7 +25,11 @@ struct ReportArgs {
   std::optional<double> target;   // an accuracy, 0 to 1
   std::string format;             // "": by the file's ending, else a table
   std::string columns;            // "": as the format is
-  std::string file;               // "": standard output
+  std::string file;               // "" and "-": standard output
+  bool force = false;
+  bool to_file() const {
+    return !file.empty() && file != "-";
+  }
 };
 
 const std::vector<std::string> kFormats =
@@ -35,11 +40,30 @@ std::string format_of(const ReportArgs& args) {
     return args.format;
   }
   const std::string ending = std::filesystem::path(args.file).extension();
-  return ending == ".html" || ending == ".htm" ? "html"
-         : ending == ".csv"                    ? "csv"
-         : ending == ".json"                   ? "json"
-         : ending == ".md"                     ? "markdown"
-                                               : "table";
+  const std::string format = ending == ".html" || ending == ".htm" ? "html"
+                             : ending == ".csv"                    ? "csv"
+                             : ending == ".json"                   ? "json"
+                             : ending == ".md"                     ? "markdown"
+                                                                   : "table";
+  ABT_CHECK(
+      format != "table" || ending.empty() || ending == ".txt",
+      Usage,
+      "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
+      "--format; got '",
+      args.file,
+      "'");
+  return format;
+}
+
+// By how each format begins.
+bool is_report(const std::string& begin) {
+  const std::string first = begin.substr(0, begin.find('\n'));
+  return begin.find("<title>abtrain report</title>") != std::string::npos ||
+         first.starts_with("name,runs,finished") ||
+         begin.starts_with("{\n  \"target\":") ||
+         first.starts_with("| run |") ||
+         (first.starts_with("run ") &&
+          first.find("seeds") != std::string::npos);
 }
 
 std::string made_now() {
@@ -72,7 +96,7 @@ std::string written(
     return sweep::as_html(comparison, columns, made_now());
   }
   return sweep::as_table(
-      comparison, columns, args.file.empty() && wants_color(1));
+      comparison, columns, !args.to_file() && wants_color(1));
 }
 
 int run_report(const ReportArgs& args) {
@@ -82,8 +106,12 @@ int run_report(const ReportArgs& args) {
       "--target: expected an accuracy above 0 and at most 1, as 0.86; got ",
       *args.target);
   const std::string format = format_of(args);
+  ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
+  if (args.to_file()) {
+    check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
+  }
   ABT_CHECK(
-      format != "html" || !args.file.empty() || !is_tty(1),
+      format != "html" || args.to_file() || !is_tty(1),
       Usage,
       "--format html: a page of some megabytes is not for a terminal; name a "
       "file, as -o report.html");
@@ -92,16 +120,18 @@ int run_report(const ReportArgs& args) {
       args.target,
       format == "html" ? sweep::Spectra::Read : sweep::Spectra::Skip);
   for (const std::string& line : comparison.skipped) {
-    std::cerr << line << "; skipped\n";
+    std::cerr << printable(line) << "; skipped\n";
   }
   for (const std::string& line : sweep::unfinished_runs(comparison)) {
-    std::cerr << line << "\n";
+    std::cerr << printable(line) << "\n";
   }
   const std::string text = written(comparison, format, args);
-  if (args.file.empty()) {
-    std::cout << text << std::flush;
-  } else {
+  if (args.to_file()) {
     atomic_write(args.file, text);
+  } else if (format == "table") {
+    std::cout << text << std::flush;  // its names are escaped, some are bold
+  } else {
+    print(text, /*exact=*/true);
   }
   return 0;
 }
@@ -129,8 +159,14 @@ Command add_report(CLI::App& parser) {
           args->columns,
           "all, default, or keys as accuracy,bytes (csv and json: all)")
       ->type_name("LIST");
-  command.add_option("-o,--output", args->file, "write it to this file")
+  command
+      .add_option(
+          "-o,--output",
+          args->file,
+          "write it to this file, in place of an older report; -: standard "
+          "output")
       ->type_name("FILE");
+  add_force(command, args->force);
   return {&command, [args] { return run_report(*args); }};
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/signals.h"
 #include "configuration.h"
 #include "run/config.h"
@@ -33,7 +34,12 @@ struct SweepCommand {
   std::optional<std::int64_t> jobs;
   bool list = false;
   bool json = false;
-  std::optional<std::string> emit_slurm;  // a file, "" for standard output
+  // A file; "" and "-" for standard output.
+  std::optional<std::string> emit_slurm;
+  bool force = false;
+  bool to_file() const {
+    return emit_slurm && !emit_slurm->empty() && *emit_slurm != "-";
+  }
 };
 
 std::vector<std::string> folders() {
@@ -52,6 +58,7 @@ std::size_t jobs_of(const SweepCommand& args) {
 int list_runs(const SweepCommand& args) {
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   auto rows = nlohmann::ordered_json::array();
+  std::string lines;
   for (const sweep::PointRun& run :
        sweep::resolve_all(sweep, sweep::list_points(sweep), folders())) {
     const char* state = name_of(state_of(run));
@@ -62,14 +69,20 @@ int list_runs(const SweepCommand& args) {
            {"folder", run.folder},
            {"state", state}});
     } else {
-      std::cout << run.index << '\t' << run.label << '\t' << run.folder << '\t'
-                << state << '\n';
+      // Cells end with a tab and rows with a newline, so names may hold
+      // neither.
+      lines +=
+          str(run.index,
+              "\t",
+              printable(run.label),
+              "\t",
+              printable(run.folder),
+              "\t",
+              state,
+              "\n");
     }
   }
-  if (args.json) {
-    std::cout << rows.dump(2) << '\n';
-  }
-  std::cout << std::flush;
+  print(args.json ? rows.dump(2) + "\n" : lines, /*exact=*/true);
   return 0;
 }
 
@@ -110,7 +123,21 @@ std::vector<std::string> arguments_of(
   return words;
 }
 
+// By the lines that sweep::slurm_script() begins with.
+bool is_batch_file(const std::string& begin) {
+  return begin.starts_with("#!/usr/bin/env bash\n# The ") &&
+         begin.find(
+             " each a job of an array, written by\n#   abtrain sweep ") !=
+             std::string::npos;
+}
+
 int emit_slurm(const SweepCommand& args) {
+  if (args.to_file()) {
+    check_replaceable(
+        *args.emit_slurm,
+        {"--emit-slurm", "a batch file of a sweep", is_batch_file},
+        args.force);
+  }
   const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   const auto runs = checked_runs(sweep, false);
@@ -122,12 +149,12 @@ int emit_slurm(const SweepCommand& args) {
        arguments_of(args, sweep),
        at_once},
       runs);
-  if (args.emit_slurm->empty()) {
-    std::cout << script << std::flush;
+  if (!args.to_file()) {
+    print(script, /*exact=*/true);
     return 0;
   }
   atomic_write(*args.emit_slurm, script);
-  std::cerr << *args.emit_slurm << ": " << runs.size()
+  std::cerr << printable(*args.emit_slurm) << ": " << runs.size()
             << " points; submit it with sbatch\n";
   return 0;
 }
@@ -213,6 +240,17 @@ int run_sweep(const SweepCommand& args) {
       !args.jobs || (!args.task && !args.list),
       Usage,
       "--jobs is for all points, here or by --emit-slurm");
+  ABT_CHECK(
+      !args.force || args.to_file(),
+      Usage,
+      "--force goes with --emit-slurm FILE");
+  const comm::LaunchFlags& l = args.launch;
+  ABT_CHECK(
+      !(args.list || args.emit_slurm) ||
+          (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
+           l.local_processes < 0 && l.meet_at.empty()),
+      Usage,
+      "--rank and its kin are for the processes of one point, --task N");
   if (args.list) {
     return list_runs(args);
   }
@@ -277,9 +315,11 @@ Command add_sweep(CLI::App& parser) {
       .add_option(
           "--emit-slurm",
           args->emit_slurm,
-          "write a batch file for sbatch, by default to standard output")
+          "write a batch file for sbatch, by default to standard output, or "
+          "in place of an older one")
       ->type_name("[FILE]")
       ->expected(0, 1);
+  add_force(command, args->force);
   add_launch_options(command, args->launch);
   return {&command, [args] { return run_sweep(*args); }};
 }

@@ -51,7 +51,7 @@ int train_here(
   session.watch = &watch;
   session.hooks = train_hooks();
   const auto print = [](const run::SessionResult& result) {
-    std::cout << result.table << std::flush;
+    app::print(result.table);
   };
   if (launch.size == 1) {
     print(run::train(read(0), session, log));

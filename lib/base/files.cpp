@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/output.h"
 
 namespace abtrain {
 namespace {
@@ -27,9 +28,16 @@ namespace {
 class File {
  public:
   File(const std::string& path, int flags, const char* what)
-      : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+      : File(path, flags, what, path) {}
+  // Errors name `shown`.
+  File(
+      const std::string& path,
+      int flags,
+      const char* what,
+      const std::string& shown)
+      : path_(shown), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (file_ < 0) {
-      fail(what, path, errno);
+      fail(what, shown, errno);
     }
   }
   ~File() {
@@ -111,6 +119,34 @@ void check_there(const std::string& path) {
       "'");
 }
 
+// A replaced file keeps its permissions, and its owner where that is allowed.
+void take_permissions(int file, const std::string& from) {
+  struct stat status {};
+  if (::stat(from.c_str(), &status) == 0) {
+    // First the owner: changing it takes permissions away.
+    [[maybe_unused]] const int ignored =
+        ::fchown(file, status.st_uid, status.st_gid);
+    ::fchmod(file, status.st_mode & 0777);
+  }
+}
+
+using WriteBody = std::function<void(const WritePiece&)>;
+
+void write_stream(
+    const std::string& path,
+    const OutputPlace& place,
+    const WriteBody& body) {
+  if (place.descriptor >= 0) {
+    body([&](std::string_view piece) {
+      write_all(place.descriptor, piece, path);
+    });
+    return;
+  }
+  File file(path, O_WRONLY, "write");
+  body([&](std::string_view piece) { write_all(file.get(), piece, path); });
+  file.close();
+}
+
 // Length up to the last newline.
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
@@ -155,23 +191,30 @@ void atomic_write(const std::string& path, std::string_view content) {
   atomic_write(path, [&](const WritePiece& write) { write(content); });
 }
 
-void atomic_write(
-    const std::string& path,
-    const std::function<void(const WritePiece&)>& body) {
-  const std::string beside = str(path, ".tmp", ::getpid());
+void atomic_write(const std::string& path, const WriteBody& body) {
+  const OutputPlace place = find_output(path);
+  if (place.is_stream) {
+    write_stream(path, place, body);
+    return;
+  }
+  const std::string beside = str(place.path, ".tmp", ::getpid());
   try {
-    File file(beside, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    // What was there under this name is never written to: in a shared folder
+    // another user may have put a link there.
+    ::unlink(beside.c_str());
+    File file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
+    take_permissions(file.get(), place.path);
     body([&](std::string_view piece) { write_all(file.get(), piece, path); });
     flush(file.get(), path);
     file.close();
-    if (::rename(beside.c_str(), path.c_str()) != 0) {
+    if (::rename(beside.c_str(), place.path.c_str()) != 0) {
       fail("write", path, errno);
     }
   } catch (...) {
     ::unlink(beside.c_str());
     throw;
   }
-  sync_path(folder_of(path));
+  sync_path(folder_of(place.path));
 }
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
@@ -195,8 +238,7 @@ InputFile::~InputFile() {
   ::close(file_);
 }
 
-void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes)
-    const {
+void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
   ABT_CHECK(
       read_at(file_, offset, static_cast<char*>(out), bytes, path_),
       Io,
@@ -206,7 +248,12 @@ void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes)
 }
 
 SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
-  std::string name = path_ + ".spool-XXXXXX";
+  const OutputPlace place = find_output(path_);
+  std::string name =
+      (place.is_stream
+           ? (std::filesystem::temp_directory_path() / "abtrain").string()
+           : place.path) +
+      ".spool-XXXXXX";
   file_ = ::mkostemp(name.data(), O_CLOEXEC);
   if (file_ < 0) {
     fail("write", path_, errno);
@@ -285,9 +332,7 @@ LineWriter::LineWriter(std::string path, std::int64_t keep)
         " bytes, but has ",
         status.st_size);
     size_ = whole_lines(
-        file(),
-        keep >= 0 ? keep : std::int64_t{status.st_size},
-        this->path());
+        file(), keep >= 0 ? keep : std::int64_t{status.st_size}, this->path());
     if (size_ < status.st_size && ::ftruncate(file(), size_) != 0) {
       fail("write", this->path(), errno);
     }

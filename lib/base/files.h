@@ -12,7 +12,8 @@ namespace abtrain {
 std::string read_file(const std::string& path);
 
 // Written beside its place, fsynced, renamed over it, the folder fsynced. A
-// failure leaves what was there.
+// failure leaves what was there. Links are followed, and the permissions and
+// owner of a replaced file are kept. Streams (base/output.h) are written to.
 void atomic_write(const std::string& path, std::string_view content);
 // The same for content that comes in pieces: `body` hands them to its argument.
 using WritePiece = std::function<void(std::string_view)>;
@@ -48,7 +49,8 @@ class InputFile {
 // name, so nothing is left of it however the program ends.
 class SpoolFile {
  public:
-  // Lies in the folder of `path`, which errors name.
+  // Lies in the folder of `path`, which errors name; beside temporary files
+  // where that is a stream.
   explicit SpoolFile(std::string path);
   ~SpoolFile();
   SpoolFile(const SpoolFile&) = delete;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/terminal.h"
+#include "base/text.h"
 
 namespace abtrain {
 namespace {
@@ -51,7 +52,7 @@ void Log::write(LogLevel level, const std::string& message) {
   put(
       str(live_.empty() ? "" : kClearLine,
           label(level, color_),
-          message,
+          printable(message, "\n\t"),
           "\n",
           live_));
 }
@@ -61,7 +62,7 @@ void Log::live(const std::string& line) {
   if (!is_live() || (line.empty() && live_.empty())) {
     return;
   }
-  live_ = cut(line, terminal_width(descriptor_) - 1);
+  live_ = cut(printable(line), terminal_width(descriptor_) - 1);
   put(kClearLine + live_);
 }
 

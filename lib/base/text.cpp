@@ -8,7 +8,8 @@
 namespace abtrain {
 
 std::string join(
-    const std::vector<std::string>& parts, std::string_view separator) {
+    const std::vector<std::string>& parts,
+    std::string_view separator) {
   std::string out;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i > 0) {
@@ -39,6 +40,74 @@ std::string_view trim(std::string_view text) {
     return {};
   }
   return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
+}
+
+namespace {
+
+// Of the character of UTF-8 that `text` begins with: its bytes, 0 where it
+// begins with none (cut off, overlong, beyond Unicode, half of a surrogate
+// pair).
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<unsigned char>(text[i]);
+  };
+  const unsigned first = byte(0);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xC2 && first < 0xE0 ? 2
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
+  if (length > text.size()) {
+    return 0;
+  }
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) {
+      return 0;
+    }
+  }
+  const bool is_bad =
+      (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
+  return is_bad ? 0 : length;
+}
+
+// Whether a terminal acts on a whole character instead of showing it.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) {
+    return first < 0x20 || first == 0x7F;
+  }
+  const auto is_between = [&](std::string_view low, std::string_view high) {
+    return character >= low && character <= high;
+  };
+  return is_between("\u0080", "\u009f") || is_between("\u200e", "\u200f") ||
+         is_between("\u2028", "\u202e") || is_between("\u2066", "\u2069") ||
+         character == "\u061c";
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::string_view keep) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character =
+        text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(character.size());
+    if (length > 0 && (!is_control(character) ||
+                       keep.find(character) != std::string_view::npos)) {
+      out += character;
+    } else if (character == "\n" || character == "\t") {
+      out += character == "\n" ? "\\n" : "\\t";
+    } else {
+      for (const char c : character) {
+        std::array<char, 8> escaped{};
+        std::snprintf(escaped.data(), escaped.size(), "\\x%02x", c & 0xFF);
+        out += escaped.data();
+      }
+    }
+  }
+  return out;
 }
 
 bool glob_match(std::string_view pattern, std::string_view name) {
@@ -88,7 +157,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(
-    std::string_view name, const std::vector<std::string>& candidates) {
+    std::string_view name,
+    const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
@@ -141,7 +211,11 @@ std::string human_seconds(double seconds) {
     return str(whole / 60, " min ", whole % 60, " s");
   }
   return str(
-      whole / 3600, " h ", whole / 60 % 60 < 10 ? "0" : "", whole / 60 % 60, " min");
+      whole / 3600,
+      " h ",
+      whole / 60 % 60 < 10 ? "0" : "",
+      whole / 60 % 60,
+      " min");
 }
 
 }  // namespace abtrain

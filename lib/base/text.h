@@ -22,6 +22,11 @@ std::string join(
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
+// Text from files, safe to show: what a terminal would act on instead of showing
+// it (control characters, bytes that are not UTF-8, marks that reverse the
+// direction of text) becomes \n, \t or \xNN, except for characters in `keep`.
+std::string printable(std::string_view text, std::string_view keep = "");
+
 // Shell-style match of a whole name: '*' any run, '?' any one character.
 bool glob_match(std::string_view pattern, std::string_view name);
 

@@ -1,15 +1,12 @@
 #include "run/decompose_file.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "linalg/svd.h"
+#include "run/decompose_matrix.h"
 #include "run/decompose_plan.h"
 #include "run/safetensors_stream.h"
 
@@ -17,36 +14,8 @@ namespace abtrain::run {
 
 namespace {
 
-using linalg::Decomposition;
 using linalg::RankChoice;
 using linalg::Spectrum;
-
-double norm_of(const Spectrum& spectrum) {
-  double squares = 0;
-  for (const double value : spectrum.singular_values) {
-    squares += value * value;
-  }
-  return std::sqrt(squares);
-}
-
-// ||W - A B|| / ||W||, a few rows at a time, differences in float64.
-double measured_error(
-    const at::Tensor& w,
-    const linalg::LowRankPair& factors,
-    double norm) {
-  constexpr std::int64_t kNumbers = 1 << 18;
-  const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w.size(1));
-  const at::Tensor b = factors.b.to(at::kFloat);
-  double squares = 0;
-  for (std::int64_t i = 0; i < w.size(0); i += rows) {
-    const at::Tensor product =
-        at::mm(factors.a.slice(0, i, i + rows).to(at::kFloat), b);
-    const at::Tensor rest = w.slice(0, i, i + rows).to(at::kDouble) - product;
-    const double length = at::linalg_vector_norm(rest).item<double>();
-    squares += length * length;
-  }
-  return norm > 0 ? std::sqrt(squares) / norm : 0;
-}
 
 class FileDecomposer {
  public:
@@ -56,7 +25,7 @@ class FileDecomposer {
   DecomposeReport run() {
     const bool global = linalg::is_global(options_.rule.rule);
     if (!options_.output.empty()) {
-      check_output(options_.output, plan_.input().paths());
+      check_output(options_.output, plan_.input().paths(), options_.force);
       stream_.emplace(options_.output);
     }
     if (global) {
@@ -78,13 +47,6 @@ class FileDecomposer {
 
  private:
   using Job = DecomposePlan::Job;
-
-  // m x n, of a tensor that is to be decomposed.
-  static at::Tensor matrix_of(const WeightFiles::Item& item) {
-    const at::Tensor w =
-        item.file->load(*item.tensor).view({item.tensor->sizes[0], -1});
-    return w.size(0) < w.size(1) ? w.t() : w;
-  }
 
   template <class Body>
   void for_each_candidate(const char* what, const Body& body) {
@@ -111,36 +73,27 @@ class FileDecomposer {
     }
   }
 
-  // Exact, also where a partial one would do: spectra of trained weights are
-  // flat, where a search for the largest values takes longer.
-  static Decomposition decompose(const at::Tensor& matrix, const Job& job) {
-    const std::string& name = job.item.tensor->name;
-    try {
-      return {matrix, name};
-    } catch (const Error& error) {
-      throw Error(
-          error.kind(),
-          str(job.item.file->path(),
-              ": ",
-              error.what(),
-              "; --keep-dense '",
-              name,
-              "' copies them as they are"));
-    }
-  }
-
+  // Sets all that depends on the choice: a rule that looks at all layers tries
+  // several for each.
   void take(
       const RankChoice& choice,
       const Spectrum& spectrum,
+      const Job& job,
       DecomposedTensor& row) const {
-    row.norm = norm_of(spectrum);
     row.rank = choice.rank;
+    row.dtype = job.item.tensor->dtype;
+    row.bytes_after = row.bytes_before;
     if (choice.rank == 0) {
-      row.reason = "factors of that rank save nothing";
+      row.reason = linalg::is_global(options_.rule.rule)
+                       ? "the budget has room for it as it is"
+                       : "factors of that rank save nothing";
+      row.energy = 1;
+      row.truncation_error = 0;
       return;
     }
+    row.reason.clear();
     row.energy = choice.energy;
-    row.truncation_error = std::sqrt(std::max(0.0, 1 - choice.energy));
+    row.truncation_error = truncation_error(spectrum, choice.rank);
     if (!options_.dtype.empty()) {
       row.dtype = stored_dtype(options_.dtype);
     }
@@ -151,14 +104,16 @@ class FileDecomposer {
   // A rule that looks at all layers needs their spectra before any is cut.
   void choose_globally() {
     std::vector<Spectrum> spectra;
-    std::vector<DecomposedTensor*> rows;
+    std::vector<std::pair<const Job*, DecomposedTensor*>> rows;
     std::int64_t other = plan_.report.other_numbers;
     for (const DecomposedTensor& row : plan_.report.tensors) {
       other += row.reason.empty() ? 0 : row.m * row.n;
     }
     for_each_candidate("spectrum", [&](const Job& job, DecomposedTensor& row) {
-      spectra.push_back(decompose(matrix_of(job.item), job).spectrum(row.m));
-      rows.push_back(&row);
+      const DecomposedMatrix matrix(job.item);
+      row.norm = matrix.norm();
+      spectra.push_back(matrix.spectrum());
+      rows.emplace_back(&job, &row);
     });
     double dense = static_cast<double>(other);
     double least = dense;  // rank 1 everywhere
@@ -171,9 +126,7 @@ class FileDecomposer {
       rule.ratio = ratio;
       const auto choices = linalg::choose_ranks(rule, spectra, other);
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        rows[i]->reason.clear();
-        rows[i]->bytes_after = rows[i]->bytes_before;
-        take(choices[i], spectra[i], *rows[i]);
+        take(choices[i], spectra[i], *rows[i].first, *rows[i].second);
       }
     };
     // A hair less, so that rounding does not ask for more than there is.
@@ -226,11 +179,11 @@ class FileDecomposer {
       }
     }
     for_each_candidate("matrix", [&](const Job& job, DecomposedTensor& row) {
-      const at::Tensor w = matrix_of(job.item);
-      const Decomposition svd = decompose(w, job);
+      const DecomposedMatrix matrix(job.item);
       if (!global) {
-        const Spectrum spectrum = svd.spectrum(row.m);
-        take(linalg::choose_rank(options_.rule, spectrum), spectrum, row);
+        const Spectrum& spectrum = matrix.spectrum();
+        row.norm = matrix.norm();
+        take(linalg::choose_rank(options_.rule, spectrum), spectrum, job, row);
       }
       if (!stream_) {
         return;
@@ -239,7 +192,10 @@ class FileDecomposer {
         copy(job);
         return;
       }
-      write_factors(w, svd, row);
+      const auto factors = matrix.factors(row.rank, row.dtype);
+      row.error = factors.error;
+      stream_->add(row.name + ".A", factors.a);
+      stream_->add(row.name + ".B", factors.b);
     });
   }
 
@@ -247,27 +203,6 @@ class FileDecomposer {
     stream_->add(*job.item.tensor, [&](const WritePiece& write) {
       job.item.file->copy(*job.item.tensor, write);
     });
-  }
-
-  void write_factors(
-      const at::Tensor& w,
-      const Decomposition& svd,
-      DecomposedTensor& row) {
-    const at::ScalarType type = float_type(row.dtype).value();
-    linalg::LowRankPair pair = svd.factors(w, row.rank);
-    pair.a = pair.a.to(type);
-    pair.b = pair.b.to(type);
-    row.error = measured_error(w, pair, row.norm);
-    ABT_CHECK(
-        std::isfinite(*row.error),
-        Diverged,
-        "tensor '",
-        row.name,
-        "': its factors are beyond what ",
-        row.dtype,
-        " can hold; --keep-dense or another --dtype");
-    stream_->add(row.name + ".A", pair.a);
-    stream_->add(row.name + ".B", pair.b);
   }
 
   const DecomposeOptions& options_;

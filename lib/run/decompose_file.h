@@ -21,6 +21,7 @@ namespace abtrain::run {
 struct DecomposeOptions {
   std::string input;   // a file, an index of shards or a folder
   std::string output;  // empty: nothing is written, only reported
+  bool force = false;  // replaces a file that is no model
   linalg::RankRule rule;
   std::uint64_t budget_bytes = 0;  // above 0: of the written file, by `budget`
   // Names or globs of tensors or of their layers (the name without its last
@@ -62,7 +63,8 @@ struct DecomposeReport {
 };
 
 // Throws MissingInput; DamagedData and Diverged (not finite) naming the tensor;
-// Usage where a pattern matches nothing or the budget is below rank 1; Io.
+// Usage where a pattern matches nothing, the budget is below rank 1 or
+// check_output() (run/weight_files.h) refuses the output; Io.
 DecomposeReport decompose_file(const DecomposeOptions& options, Log& log);
 
 // For people, with a line of totals; `csv` one line a matrix.

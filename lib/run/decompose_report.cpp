@@ -35,6 +35,10 @@ double error_of(const DecomposedTensor& row) {
 Totals totals_of(const DecomposeReport& report) {
   Totals totals;
   totals.numbers_before = totals.numbers_after = report.other_numbers;
+  double largest = 0;  // norms may be beyond what can be squared
+  for (const DecomposedTensor& row : report.tensors) {
+    largest = std::max(largest, row.norm);
+  }
   double lost = 0;
   double all = 0;
   for (const DecomposedTensor& row : report.tensors) {
@@ -42,8 +46,9 @@ Totals totals_of(const DecomposeReport& report) {
     totals.numbers_before += row.m * row.n;
     totals.numbers_after +=
         row.rank > 0 ? row.rank * (row.m + row.n) : row.m * row.n;
-    lost += std::pow(error_of(row) * row.norm, 2);
-    all += std::pow(row.norm, 2);
+    const double norm = largest > 0 ? row.norm / largest : 0;
+    lost += std::pow(error_of(row) * norm, 2);
+    all += std::pow(norm, 2);
   }
   totals.error = all > 0 ? std::sqrt(lost / all) : 0;
   return totals;
@@ -73,7 +78,7 @@ std::string csv_field(const std::string& text) {
 std::string decompose_table(const DecomposeReport& report) {
   std::size_t width = 6;
   for (const DecomposedTensor& row : report.tensors) {
-    width = std::max(width, row.name.size());
+    width = std::max(width, printable(row.name).size());
   }
   const bool written = report.written;
   std::string out = pad("matrix", width) + right("m x n", 14) +
@@ -82,13 +87,14 @@ std::string decompose_table(const DecomposeReport& report) {
                     right("after", 11) + "\n";
   for (const DecomposedTensor& row : report.tensors) {
     const bool cut = row.rank > 0;
-    out += pad(row.name, width) + right(str(row.m, " x ", row.n), 14) +
+    out += pad(printable(row.name), width) +
+           right(str(row.m, " x ", row.n), 14) +
            right(cut ? std::to_string(row.rank) : "dense", 8) +
            right(cut ? fixed(100 * row.energy, 2) + " %" : "", 10) +
            right(cut ? short_number(error_of(row)) : "", 11) +
            right(human_bytes(static_cast<double>(row.bytes_before)), 11) +
            right(human_bytes(static_cast<double>(row.bytes_after)), 11) +
-           (cut ? "" : "  " + row.reason) + "\n";
+           (cut ? "" : "  " + printable(row.reason)) + "\n";
   }
   const Totals totals = totals_of(report);
   const auto bytes = [](std::uint64_t count) {

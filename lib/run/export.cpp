@@ -51,7 +51,7 @@ std::string export_run(
     const RunOptions& configured,
     const ExportOptions& options) {
   const std::string path = model_path(options.folder, options.model);
-  check_output(options.output, {path});
+  check_output(options.output, {path}, options.force);
   const auto model =
       nn::make_model(configured.model, shape_of_run(configured, path));
   load_model(path, *model);
@@ -59,7 +59,7 @@ std::string export_run(
   form.names = options.names.empty() ? configured.model.names : options.names;
   form.merged = options.merged;
   form.dtype = float_type(stored_dtype(options.dtype)).value();
-  save_model_as(options.output, *model, form);
+  const std::uint64_t bytes = save_model_as(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
   return str(
@@ -77,8 +77,7 @@ std::string export_run(
       " of ",
       with_commas(dense),
       " parameters, ",
-      human_bytes(
-          static_cast<double>(std::filesystem::file_size(options.output))),
+      human_bytes(static_cast<double>(bytes)),
       "\n");
 }
 

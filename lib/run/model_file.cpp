@@ -226,8 +226,8 @@ class Store {
       add(renamed(b.name).name, *b.tensor);
     }
   }
-  void write(const std::string& path) const {
-    write_safetensors(path, tensors_, metadata_);
+  std::uint64_t write(const std::string& path) const {
+    return write_safetensors(path, tensors_, metadata_);
   }
 
  private:
@@ -283,11 +283,11 @@ void save_model(
   save_model_as(path, model, {names});
 }
 
-void save_model_as(
+std::uint64_t save_model_as(
     const std::string& path,
     const nn::Model& model,
     const ModelForm& form) {
-  Store(model, form).write(path);
+  return Store(model, form).write(path);
 }
 
 void save_sparse_model(

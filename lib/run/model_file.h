@@ -11,6 +11,7 @@
 // ascending) and NAME.values, with "shape:NAME" in the metadata.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct ModelForm {
   bool merged = false;  // factors multiplied out, so that all weights are dense
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
 };
-// Throws Error(Diverged) naming the tensor that the dtype cannot hold.
-void save_model_as(
+// Returns the bytes of the file. Throws Error(Diverged) naming the tensor that
+// the dtype cannot hold.
+std::uint64_t save_model_as(
     const std::string& path,
     const nn::Model& model,
     const ModelForm& form);

@@ -178,7 +178,8 @@ void Processes::State::on_failure(
   if (code == static_cast<int>(ErrorKind::PeerLost) &&
       (launch.rank == 0 || message.starts_with("worker 0 "))) {
     log.live("");
-    std::cerr << str("abtrain: ", message, "\n") << std::flush;
+    std::cerr << str("abtrain: ", printable(message, "\n\t"), "\n")
+              << std::flush;
     const std::lock_guard lock(mutex);
     record_failure(folder, code, message, launch.rank);
   }
@@ -323,7 +324,8 @@ void Processes::run(const std::function<int()>& body) {
       end_badly(error);
     }
     if (first()) {
-      std::cerr << "abtrain: " << comm::message_of(error) << '\n';
+      std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t")
+                << '\n';
     }
   }
   s.channel->close();
@@ -354,7 +356,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
                               " on ",
                               host_name(),
                               ": "))
-            << comm::message_of(error) << '\n';
+            << printable(comm::message_of(error), "\n\t") << '\n';
   {
     const std::lock_guard lock(s.mutex);
     record_failure(s.folder, code, comm::message_of(error), launch_.rank);

@@ -30,7 +30,7 @@ at::ScalarType stored_type(const at::Tensor& tensor) {
 
 }  // namespace
 
-void write_safetensors(
+std::uint64_t write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
@@ -45,9 +45,11 @@ void write_safetensors(
         {name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
     begin += bytes;
   }
+  std::uint64_t written = 0;
   atomic_write(path, [&](const WritePiece& to_file) {
     const auto write = [&](std::string_view piece) {
       to_file(piece);
+      written += piece.size();
       if (watch) {
         watch(piece);
       }
@@ -59,6 +61,7 @@ void write_safetensors(
                          .contiguous()));
     }
   });
+  return written;
 }
 
 struct SafetensorsFile::State {

@@ -24,8 +24,8 @@ struct NamedTensor {
 
 // Integers as I32, Half and BFloat16 as they are, others as F32, in this order;
 // written beside its place and renamed. `watch` is shown every piece of the
-// file in turn. Throws Error(Io).
-void write_safetensors(
+// file in turn. Returns the bytes of the file. Throws Error(Io).
+std::uint64_t write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,

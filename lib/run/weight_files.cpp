@@ -5,6 +5,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "run/checkpoint_files.h"
 
 namespace abtrain::run {
 
@@ -25,6 +28,24 @@ std::string file_in(const std::string& folder) {
   throw Error(
       ErrorKind::MissingInput,
       str(folder, ": expected ", kFile, " or ", kIndex, " in this folder"));
+}
+
+// What a run writes into its folder, beside its configuration, or into those of
+// its checkpoints.
+bool is_of_run(const fs::path& path) {
+  std::error_code ignored;
+  const std::string name = path.filename().string();
+  const bool is_model = name == kFile || name == "model.sparse.safetensors";
+  return fs::exists(path, ignored) &&
+         ((is_model &&
+           fs::exists(path.parent_path() / "config.yaml", ignored)) ||
+          (name.starts_with("worker-") &&
+           fs::exists(path.parent_path() / kManifest, ignored)));
+}
+
+// A length of less than 2^32, then a header of JSON.
+bool begins_as_safetensors(const std::string& begin) {
+  return begin.size() > 8 && begin.substr(4, 5) == std::string("\0\0\0\0{", 5);
 }
 
 }  // namespace
@@ -107,14 +128,9 @@ std::vector<std::string> WeightFiles::paths() const {
 
 void check_output(
     const std::string& path,
-    const std::vector<std::string>& inputs) {
+    const std::vector<std::string>& inputs,
+    bool force) {
   std::error_code ignored;
-  ABT_CHECK(
-      !fs::is_directory(path, ignored),
-      Usage,
-      "-o: expected a file to write, but '",
-      path,
-      "' is a folder");
   for (const std::string& input : inputs) {
     ABT_CHECK(
         !fs::equivalent(path, input, ignored),
@@ -123,6 +139,19 @@ void check_output(
         path,
         "' is the file that is read");
   }
+  ABT_CHECK(
+      !is_standard_output(path) || !is_tty(1),
+      Usage,
+      "-o: a model is not for a terminal; name a file, or redirect");
+  const fs::path place = find_output(path).path;
+  ABT_CHECK(
+      force || !is_of_run(place),
+      Usage,
+      "-o: '",
+      path,
+      "' is a file of a run; --force replaces it");
+  check_replaceable(
+      path, {"-o", "a safetensors file", begins_as_safetensors}, force);
 }
 
 }  // namespace abtrain::run

@@ -41,10 +41,13 @@ class WeightFiles {
   std::map<std::string, std::string> metadata_;
 };
 
-// Before long work: throws Usage where `path` is a folder or one of the inputs.
-// Any other file may be there, and is replaced at the end.
+// Before long work: throws Usage where `path` is a folder, one of the inputs, a
+// terminal or, unless `force`, a file that is no safetensors file or one that
+// a run has written. Another safetensors file may be there, and is replaced at
+// the end.
 void check_output(
     const std::string& path,
-    const std::vector<std::string>& inputs);
+    const std::vector<std::string>& inputs,
+    bool force = false);
 
 }  // namespace abtrain::run

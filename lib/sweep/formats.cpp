@@ -26,7 +26,7 @@ std::vector<Cells> cells_of(
   const std::vector<bool> none(settings.size(), false);
   std::vector<Cells> all = {{"run", {}, none}, {"seeds", {}, none}};
   for (const Setting& setting : settings) {
-    all[0].texts.push_back(setting.name);
+    all[0].texts.push_back(printable(setting.name));
     all[1].texts.push_back(seeds_text(setting));
   }
   for (const Column& column : shown_columns(columns, settings)) {

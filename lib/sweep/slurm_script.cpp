@@ -40,11 +40,33 @@ std::string job_name(std::string name) {
   return name;
 }
 
-// #SBATCH lines are read by Slurm, not by the shell.
+// #SBATCH lines are read by Slurm, not by the shell: to it '#' begins a
+// comment, and a backslash takes the next character as it is.
 std::string option_value(const std::string& value) {
-  return value.find_first_of(" '\"#") == std::string::npos
-             ? value
-             : "\"" + value + "\"";
+  if (value.find_first_of(" '\"#\\") == std::string::npos) {
+    return value;
+  }
+  std::string out = "\"";
+  for (const char c : value) {
+    out += c == '"' || c == '\\' ? "\\" : "";
+    out += c;
+  }
+  return out + "\"";
+}
+
+// A newline would begin a line of the batch file, in a comment a command.
+void check_plain(const SlurmArray& array) {
+  std::vector<std::string> texts = array.arguments;
+  texts.insert(
+      texts.end(), {array.name, array.program, array.root, array.folder});
+  for (const std::string& text : texts) {
+    ABT_CHECK(
+        printable(text) == text,
+        Usage,
+        "--emit-slurm: control characters cannot stand in a batch file; got '",
+        printable(text),
+        "'");
+  }
 }
 
 constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
@@ -104,6 +126,7 @@ std::string filled(
 std::string slurm_script(
     const SlurmArray& array,
     const std::vector<PointRun>& runs) {
+  check_plain(array);
   const auto [least, most] = std::ranges::minmax(
       runs, {}, [](const PointRun& run) { return run.options.workers; });
   const std::int64_t workers = most.options.workers;
@@ -113,13 +136,11 @@ std::string slurm_script(
     words.push_back(quoted(word));
   }
   const std::string command = join(words, " ");
-  std::string shown = command;  // in a comment, so on one line
-  std::ranges::replace(shown, '\n', ' ');
   return filled(
       kTemplate,
       {{"points", str(runs.size())},
        {"name", array.name},
-       {"shown", shown},
+       {"shown", command},
        {"tasks",
         alike
             ? str("a task of Slurm is a worker, so each takes ", workers, ".")
@@ -129,7 +150,7 @@ std::string slurm_script(
                   workers,
                   " workers, so each is one task\n# whose workers are threads "
                   "of it, on one node.")},
-       {"job", job_name(array.name)},
+       {"job", option_value(job_name(array.name))},
        {"range", str("0-", runs.size() - 1)},
        {"at_once", array.at_once > 0 ? str("%", array.at_once) : ""},
        {"ntasks", str(alike ? workers : 1)},

@@ -19,7 +19,8 @@ struct SlurmArray {
 };
 
 // A task of Slurm is a worker where all points have the same number of workers;
-// else a point is one task, its workers threads.
+// else a point is one task, its workers threads. Error(Usage) where a control
+// character would come into the script.
 std::string slurm_script(
     const SlurmArray& array,
     const std::vector<PointRun>& runs);

@@ -42,22 +42,19 @@ Fields fields_of(Sections& s) {
   return f;
 }
 
-// --name and --output, to be checked as in a file.
-Value names_section(const std::string& name, const std::string& output) {
-  Value section;
-  section.kind = Kind::Section;
-  for (const auto& [key, text] :
-       {std::pair("name", name), std::pair("output", output)}) {
-    if (!text.empty()) {
-      const Place place{str("--", key, " ", text), 0, 0, ""};
-      Value value;
-      value.kind = Kind::Scalar;
-      value.text = text;
-      value.place = place;
-      section.entries.push_back({key, place, value});
-    }
+// A name of the command line or of `place`, to be checked as in a file.
+void add_name(
+    Value& section,
+    const char* key,
+    const std::string& text,
+    const Place& place) {
+  if (!text.empty()) {
+    Value value;
+    value.kind = Kind::Scalar;
+    value.text = text;
+    value.place = place;
+    section.entries.push_back({key, place, value});
   }
-  return section;
 }
 
 class SweepReader {
@@ -144,9 +141,17 @@ class SweepReader {
     }
   }
 
-  // Of the command line; "" leaves what is there.
+  // Of the command line; "" leaves what is there, by default the name of the
+  // file, which need not be one for a folder.
   void set_names(const std::string& name, const std::string& output) {
-    const Value section = names_section(name, output);
+    Value section;
+    section.kind = Kind::Section;
+    if (!name.empty()) {
+      add_name(section, "name", name, {"--name " + name, 0, 0, ""});
+    } else if (!reading_.settings.contains("name")) {
+      add_name(section, "name", sweep_.name, {sweep_.source, 0, 0, ""});
+    }
+    add_name(section, "output", output, {"--output " + output, 0, 0, ""});
     Sections sections;
     apply(fields_of(sections), section, reading_);
     sweep_.name = name.empty() ? sweep_.name : name;

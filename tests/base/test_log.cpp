@@ -116,6 +116,14 @@ TEST(Log, PlainLinesWithoutATerminal) {
   EXPECT_FALSE(log.is_live());
 }
 
+// Messages quote what files hold; lines of their own are kept.
+TEST(Log, WhatATerminalWouldActOnIsEscaped) {
+  const Pipe pipe;
+  Log log(LogLevel::Info, pipe.in());
+  log.warning("run 'a\x1b[2Jb':\n\ttwo lines");
+  EXPECT_EQ(pipe.text(), "warning: run 'a\\x1b[2Jb':\n\ttwo lines\n");
+}
+
 TEST(Log, LevelsLeaveOutWhatIsBelow) {
   const Pipe pipe;
   Log(LogLevel::Quiet, pipe.in()).warning("no");

@@ -35,6 +35,26 @@ TEST(Text, NearestIsWhatWasMeantOrNothing) {
   EXPECT_EQ(nearest("rank", {}), "");
 }
 
+TEST(Text, WhatATerminalWouldActOnIsEscaped) {
+  EXPECT_EQ(printable("layer1.0.conv1.weight"), "layer1.0.conv1.weight");
+  EXPECT_EQ(printable("größe ± 誤差 😀"), "größe ± 誤差 😀");
+  EXPECT_EQ(printable("a\x1b[31mred\x07\x7f"), "a\\x1b[31mred\\x07\\x7f");
+  EXPECT_EQ(printable("a\nb\tc\rd"), "a\\nb\\tc\\x0d" "d");
+  EXPECT_EQ(printable("a\nb\tc\r", "\n\t"), "a\nb\tc\\x0d");
+  EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
+  // CSI as one character, marks of direction, a separator of lines.
+  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m");
+  EXPECT_EQ(printable("a\u202e\u2066\u2028z"),
+      "a\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\xa8z");
+  // Latin-1, cut off, overlong, half of a surrogate pair, beyond Unicode.
+  EXPECT_EQ(printable("gr\xf6\xdf" "e"), "gr\\xf6\\xdf" "e");
+  EXPECT_EQ(printable("\xe8\xaa"), "\\xe8\\xaa");
+  EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");
+  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+}
+
 TEST(Text, NumbersForPeople) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");

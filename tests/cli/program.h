@@ -18,10 +18,14 @@ struct Outcome {
 // FullDisk: standard error, while standard output has no room.
 enum class Stream { Out, Error, FullDisk };
 
-// Runs the program through the shell and keeps one of its streams.
-inline Outcome run(const std::string& arguments, Stream stream) {
+// Runs the program through the shell, after another command, and keeps one of
+// its streams.
+inline Outcome run(
+    const std::string& arguments,
+    Stream stream,
+    const std::string& before = "") {
   const std::string command =
-      std::string("'") + ABTRAIN_PROGRAM + "' " + arguments +
+      before + "'" + ABTRAIN_PROGRAM + "' " + arguments +
       (stream == Stream::Out         ? " 2>/dev/null"
        : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
                                     : " 2>&1 >/dev/null") +

@@ -32,6 +32,15 @@ bool has(const std::string& program) {
   return shell("command -v " + program + " >/dev/null") == "";
 }
 
+// In single quotes.
+std::string shell_word(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    out += c == '\'' ? "'\\''" : std::string(1, c);
+  }
+  return out + "'";
+}
+
 // What bash offers for a line, a word each; `words` are cut as bash cuts them.
 class BashCompletion : public testing::Test {
  protected:
@@ -175,6 +184,48 @@ TEST(Completion, ScriptsAreSound) {
   }
   EXPECT_EQ(run("completion tcsh", Stream::Error).exit_code, 2);
   EXPECT_EQ(run("completion", Stream::Error).exit_code, 2);
+}
+
+// As zsh takes it: sourced, with or without compinit before, and as a function
+// that it loads from $fpath. Each completes a line typed into a terminal.
+TEST(ZshCompletion, WorksSourcedAndLoaded) {
+  if (!has("zsh")) {
+    GTEST_SKIP() << "no zsh (scripts/setup.sh --tests installs it)";
+  }
+  const TempFolder folder;
+  folder.add("functions/_abtrain", run("completion zsh", Stream::Out).text);
+  const std::string program = ABTRAIN_PROGRAM;
+  const std::string init = "autoload -Uz compinit && compinit -u -D";
+  const std::string source = "source <('" + program + "' completion zsh)";
+  const std::vector<std::string> setups = {
+      init + "; " + source,
+      "zstyle x y; " + source,
+      "fpath=('" + folder.file("functions") + "' $fpath); " + init};
+  for (const std::string& setup : setups) {
+    folder.add(
+        "ask",
+        "zmodload zsh/zpty\n"
+        "cd '" +
+            folder.path() +
+            "'\n"
+            "zpty z zsh -f -i\n"
+            "ask() { zpty -w z \"$1\"; zpty -r -m z text \"*$2*\"; }\n"
+            "ask 'PS1= TERM=dumb HOME=$PWD; unsetopt zle_bracketed_paste; echo "
+            "he\"\"re' here\n"
+            "ask " +
+            shell_word(setup + "; echo se''t") +
+            " set\n"
+            "ask 'path=(" +
+            program.substr(0, program.rfind('/')) +
+            " $path); echo rea''dy' ready\n"
+            "zpty -w -n z $'abtrain eva\\t'\n"
+            "zpty -r -m z text '*evaluate*' && print -r -- \"${(V)text}\"\n"
+            "zpty -d z\n");
+    const std::string text =
+        shell("timeout 30 zsh -f '" + folder.file("ask") + "'");
+    EXPECT_TRUE(contains(text, "abtrain evaluate")) << setup << text;
+    EXPECT_FALSE(contains(text, "can only be called")) << text;
+  }
 }
 
 TEST(ManPage, IsSoundAndTellsOfEachPart) {

@@ -379,6 +379,73 @@ TEST_F(CliSweep, WritesABatchFileThatAsksForThePoints) {
   EXPECT_TRUE(contains(without.text, "ABTRAIN_ROOT")) << without.text;
 }
 
+// Names that would become lines of the batch file.
+TEST_F(CliSweep, BatchFilesHoldNoLinesOfTheUsers) {
+  const std::string sweep = "base: base\ngrid: {method.rank.rank: [1, 2]}\n";
+  const std::string evil = "x\ntouch owned\n";
+  folder_.add(evil + ".yaml", sweep);
+  Outcome outcome =
+      run("sweep '" + folder_.file(evil) + ".yaml' --emit-slurm", Stream::Out);
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_EQ(outcome.text, "");
+  outcome =
+      run("sweep '" + folder_.file(evil) + ".yaml' --name good --emit-slurm",
+          Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "control characters cannot stand in"))
+      << outcome.text;
+  // The default name of a sweep that only lists is one too.
+  outcome =
+      run("sweep '" + folder_.file(evil) + ".yaml' --list", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "control characters cannot stand in"));
+  EXPECT_TRUE(contains(outcome.text, "name")) << outcome.text;
+  add_sweep("grid: {method.rank.rank: [1, 2]}\n");
+  outcome =
+      run(arguments("--set \"data.root=a\nb\" --emit-slurm"), Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "got 'data.root=a\\nb'")) << outcome.text;
+  // A folder that the batch file would change to.
+  const std::string place = folder_.file("in\nside");
+  fs::create_directories(place);
+  outcome =
+      run(arguments("--emit-slurm"), Stream::Error, "cd '" + place + "' && ");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
+}
+
+// What is no control character is quoted, for the shell and for Slurm.
+TEST_F(CliSweep, BatchFilesQuoteWhatTheyHold) {
+  const std::string odd = "a b'c\"d$(touch owned)`touch owned`#e\\f}";
+  const std::string place = folder_.file(odd);
+  folder_.add(odd + "/toy #1.yaml", "base: base\nseeds: 2\n");
+  fs::copy(folder_.file("base.yaml"), place + "/base.yaml");
+  folder_.add(
+      odd + "/root/slurm/job.sh",
+      "run_abtrain() { printf '%s\\n' \"$ABTRAIN\" \"$@\"; }\n");
+  fs::copy(ABTRAIN_PROGRAM, place + "/abtrain");
+  const std::string in_place = script(
+      "cd \"$1\" && export ABTRAIN_ROOT=$PWD/root &&\n"
+      "./abtrain sweep 'toy #1.yaml' --emit-slurm >array.sh 2>errors &&\n"
+      "SLURM_ARRAY_TASK_ID=1 bash array.sh >ran 2>>errors");
+  fs::create_symlink(place, folder_.file("place"));
+  const int status = std::system(
+      (in_place + " \"$(readlink '" + folder_.file("place") + "')\"").c_str());
+  EXPECT_EQ(status, 0) << content(place + "/errors");
+  EXPECT_EQ(
+      content(place + "/ran"),
+      place + "/abtrain\nsweep\n" + place + "/toy #1.yaml\n--task\n1\n");
+  EXPECT_FALSE(fs::exists(place + "/owned"));
+  // As Slurm reads its lines: in double quotes, a backslash before some.
+  std::string slurm = "#SBATCH --chdir=\"";
+  for (const char c : place) {
+    slurm += c == '"' || c == '\\' ? "\\" : "";
+    slurm += c;
+  }
+  const std::string text = content(place + "/array.sh");
+  EXPECT_TRUE(contains(text, "\n" + slurm + "\"\n")) << text;
+  EXPECT_TRUE(contains(text, "\n#SBATCH --job-name=\"toy_#1\"\n")) << text;
+}
+
 TEST_F(CliSweep, ATaskOfAnArrayIsThatPoint) {
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
   setenv("SLURM_ARRAY_TASK_ID", "1", 1);

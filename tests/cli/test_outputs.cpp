@@ -1,0 +1,279 @@
+// What -o may replace, where else it may lead, and that names from files do not
+// reach the terminal as they are. No test names /dev/null as an output: a
+// mistake would replace it for the whole machine.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "program.h"
+#include "run_folders.h"
+#include "weights_file.h"
+
+namespace abtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+class CliOutput : public ::testing::Test {
+ protected:
+  // A trained run, once for all.
+  static void SetUpTestSuite() {
+    runs() = new TempFolder;
+    const Outcome trained =
+        run("--config fashion_mnist_mlp --output '" + runs()->path() +
+                "' --name r --set 'model.hidden=[8, 8]' --set workers=1 --set "
+                "data.subset=256 --set train.steps=2 --set method.name=ddp "
+                "--set schedule.warmup_steps=0 --set data.batch_size=16 --set "
+                "device=cpu",
+            Stream::Error);
+    ASSERT_EQ(trained.exit_code, 0) << trained.text;
+  }
+  static void TearDownTestSuite() {
+    delete runs();
+  }
+  static TempFolder*& runs() {
+    static TempFolder* folder = nullptr;
+    return folder;
+  }
+
+  void SetUp() override {
+    folder_.add("in.safetensors", weights(1, 20, 12));
+    folder_.add("sweep.yaml", "base: fashion_mnist_mlp\nseeds: 2\n");
+  }
+  // Each command that writes a file, without the file.
+  std::vector<std::string> commands() const {
+    return {
+        "export '" + runs()->file("r") + "' -o ",
+        "decompose '" + folder_.file("in.safetensors") + "' --rank 2 -o ",
+        "report '" + runs()->file("r") + "' --format csv -o ",
+        "sweep '" + folder_.file("sweep.yaml") + "' --emit-slurm "};
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(CliOutput, FilesOfAnotherKindAreReplacedByForceAlone) {
+  const std::string config = "workers: 2\n";
+  for (const std::string& command : commands()) {
+    const std::string path = folder_.add("my.yaml", config);
+    const Outcome refused = run(command + "'" + path + "'", Stream::Error);
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_TRUE(contains(refused.text, "'" + path + "' is there already and"))
+        << refused.text;
+    EXPECT_TRUE(contains(refused.text, "; --force replaces it"));
+    EXPECT_EQ(content(path), config);
+    const Outcome forced =
+        run(command + "'" + path + "' --force", Stream::Error);
+    EXPECT_EQ(forced.exit_code, 0) << command << forced.text;
+    EXPECT_NE(content(path), config) << command;
+    // Its own earlier output is no other kind.
+    EXPECT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0)
+        << command;
+  }
+}
+
+TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
+  folder_.add("other/config.yaml", "workers: 2\n");
+  const std::string model =
+      folder_.add("other/model.safetensors", weights(1, 4, 3));
+  const std::string before = content(model);
+  const std::string shard = folder_.add(
+      "other/checkpoints/step-00000002/worker-00000.safetensors", before);
+  folder_.add("other/checkpoints/step-00000002/manifest.json", "{}");
+  for (const std::string& path : {model, shard}) {
+    for (const std::size_t i : {0, 1}) {
+      const Outcome refused =
+          run(commands()[i] + "'" + path + "'", Stream::Error);
+      EXPECT_EQ(refused.exit_code, 2);
+      EXPECT_TRUE(contains(refused.text, "of a run; --force")) << refused.text;
+      EXPECT_EQ(content(path), before);
+    }
+  }
+  EXPECT_EQ(
+      run(commands()[1] + "'" + model + "' --force", Stream::Error).exit_code,
+      0);
+  EXPECT_NE(content(model), before);
+}
+
+TEST_F(CliOutput, StandardOutputGetsTheFileAlone) {
+  for (const std::string& command : commands()) {
+    const std::string path = folder_.file("out");
+    ASSERT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0);
+    const std::string expected = content(path);
+    const Outcome piped = run(command + "-", Stream::Out);
+    EXPECT_EQ(piped.exit_code, 0) << command;
+    EXPECT_TRUE(piped.text == expected) << command;
+    // A file that standard output is redirected to is added to, not replaced.
+    const std::string log = folder_.add("log", "before\n");
+    EXPECT_EQ(
+        run(command + "/dev/stdout >>'" + log + "'", Stream::Out).exit_code, 0);
+    EXPECT_TRUE(content(log) == "before\n" + expected) << command;
+    EXPECT_FALSE(fs::exists("-"));
+    fs::remove(path);
+  }
+}
+
+TEST_F(CliOutput, FifosAndLinksStayWhatTheyAre) {
+  for (const std::string& command : commands()) {
+    const std::string path = folder_.file("out");
+    ASSERT_EQ(run(command + "'" + path + "'", Stream::Error).exit_code, 0);
+    const std::string expected = content(path);
+    fs::create_symlink("out", folder_.file("link"));
+    EXPECT_EQ(
+        run(command + "'" + folder_.file("link") + "'", Stream::Error)
+            .exit_code,
+        0);
+    EXPECT_TRUE(fs::is_symlink(folder_.file("link"))) << command;
+    const std::string fifo = folder_.file("fifo");
+    const Outcome through =
+        run(command + "'" + fifo + "' >&2 & cat '" + fifo + "'; wait",
+            Stream::Out,
+            "mkfifo '" + fifo + "'; ");
+    EXPECT_TRUE(through.text == expected) << command;
+    EXPECT_TRUE(fs::is_fifo(fifo)) << command;
+    for (const char* name : {"out", "link", "fifo"}) {
+      fs::remove(folder_.file(name));
+    }
+  }
+}
+
+// Names that would clear the screen, change its title or turn text around.
+TEST_F(CliOutput, NamesFromFilesAreEscaped) {
+  const std::string evil =
+      "\x1b[2J\x1b]0;x\x07\xc2\x9b"
+      "31m\u202e\n";
+  const std::string shown =
+      "\\x1b[2J\\x1b]0;x\\x07\\xc2\\x9b31m\\xe2\\x80\\xae\\n";
+  const std::string in =
+      folder_.add("evil.safetensors", weights(2, 20, 12, evil));
+  const auto expect_clean = [&](const Outcome& outcome) {
+    EXPECT_FALSE(outcome.text.empty());
+    for (const char* part : {"\x1b", "\x07", "\xc2\x9b", "\u202e"}) {
+      EXPECT_FALSE(contains(outcome.text, part)) << outcome.text;
+    }
+    EXPECT_TRUE(contains(outcome.text, shown.substr(0, 20))) << outcome.text;
+  };
+  const Outcome table =
+      run("decompose '" + in + "' --dry-run --rank 2", Stream::Out);
+  expect_clean(table);
+  EXPECT_TRUE(contains(table.text, shown)) << table.text;
+  folder_.add("cut.safetensors", weights(2, 20, 12, evil).substr(0, 1200));
+  expect_clean(
+      run("decompose '" + folder_.file("cut.safetensors") + "' --dry-run",
+          Stream::Error));
+  // Names of folders, and of runs, which may hold some of it.
+  const std::string odd = evil.substr(0, evil.size() - 4);
+  testing::add_run(folder_, {.name = odd});
+  expect_clean(run("report '" + folder_.file(odd) + "'", Stream::Error));
+  expect_clean(run("--config '" + odd + "'", Stream::Error));
+  const std::string place = testing::add_run(folder_, {.name = "a\u202eb"});
+  const Outcome report = run("report '" + place + "'", Stream::Out);
+  EXPECT_TRUE(contains(report.text, "\na\\xe2\\x80\\xaeb ")) << report.text;
+}
+
+struct IgnoredOption {
+  const char* name;
+  const char* arguments;  // @ stands for a run
+  const char* says;
+};
+
+class CliIgnored : public CliOutput,
+                   public ::testing::WithParamInterface<IgnoredOption> {};
+
+TEST_P(CliIgnored, IsRefusedAndNamed) {
+  std::string arguments = GetParam().arguments;
+  for (std::size_t at; (at = arguments.find('@')) != std::string::npos;) {
+    arguments.replace(at, 1, runs()->file("r"));
+  }
+  const Outcome outcome = run(arguments, Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CliIgnored,
+    ::testing::Values(
+        IgnoredOption{
+            "JsonOfAPlan",
+            "plan -c fashion_mnist_mlp --format json",
+            "--format json goes with --against RUN"},
+        IgnoredOption{
+            "AgainstAlone",
+            "plan --against @ --set workers=2",
+            "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},
+        IgnoredOption{
+            "LatencyAlone",
+            "plan -c fashion_mnist_mlp --latency 1ms",
+            "--bandwidth: expected the rate"},
+        IgnoredOption{
+            "BandwidthOfOneNode",
+            "plan -c fashion_mnist_mlp --nodes 1 --bandwidth 1Gbit",
+            "all workers are on one"},
+        IgnoredOption{
+            "WorkersThatMeasureNothing",
+            "plan -c fashion_mnist_mlp --nodes 1 --compute 1s --workers-here 2",
+            "--workers-here is for measuring"},
+        IgnoredOption{
+            "UnknownEnding",
+            "report @ -o r.pdf",
+            "ends in .txt, .csv, .json, .md or .html, or --format; got "
+            "'r.pdf'"},
+        IgnoredOption{
+            "ForceOfNoFile",
+            "report @ --force",
+            "--force goes with -o FILE"},
+        IgnoredOption{
+            "ForceOfNoBatchFile",
+            "sweep -c fashion_mnist_mlp --seeds 2 --emit-slurm --force",
+            "--force goes with --emit-slurm FILE"},
+        IgnoredOption{
+            "RankOfAList",
+            "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
+            "--rank and its kin"},
+        IgnoredOption{
+            "EmptyName",
+            "-c fashion_mnist_mlp --dry-run --name ''",
+            "--name: expected NAME, got ''"},
+        IgnoredOption{
+            "EmptyOutput",
+            "-c fashion_mnist_mlp --dry-run --output ''",
+            "--output: expected FOLDER, got ''"},
+        IgnoredOption{
+            "EmptyResume",
+            "-c fashion_mnist_mlp --dry-run --resume ''",
+            "--resume: expected"},
+        IgnoredOption{
+            "EmptyFile",
+            "report @ -o ''",
+            "--output: expected FILE, got ''"},
+        IgnoredOption{
+            "EmptyPattern",
+            "decompose x --dry-run --only ''",
+            "--only: expected GLOB, got ''"},
+        IgnoredOption{
+            "EmptyRule",
+            "decompose x --dry-run --keep ''",
+            "--keep: expected NUMBER, got ''"},
+        IgnoredOption{"Letter", "-v", "train: no option '-v'"},
+        IgnoredOption{
+            "Mistyped",
+            "--confg x",
+            "train: no option '--confg'; did you mean --config?"},
+        IgnoredOption{"Shortened", "--cfg x", "train: no option '--cfg'"},
+        IgnoredOption{
+            "WithAValue",
+            "evaluate --modle=x",
+            "evaluate: no option '--modle'; did you mean --model?"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain
