@@ -1,19 +1,18 @@
 // Reads the command line and turns errors into exit codes. The only place that
 // knows CLI11.
-#include <c10/util/Exception.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <iostream>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/failure.h"
 #include "commands.h"
 
 namespace {
@@ -132,22 +131,11 @@ int main(int argc, char** argv) {
       std::cerr << "`abtrain --help` lists commands and options.\n";
     }
     return error.exit_code();
-  } catch (const c10::OutOfMemoryError& error) {
-    std::cerr << "abtrain: out of GPU memory: "
-              << error.what_without_backtrace()
-              << "\nA smaller data.batch_size or model, or precision: bf16, "
-                 "needs less.\n";
-    return 1;
-  } catch (const std::bad_alloc&) {
-    std::cerr << "abtrain: out of memory; a smaller data.batch_size, model or "
-                 "number of workers needs less\n";
-    return 1;
-  } catch (const c10::Error& error) {
-    std::cerr << "abtrain: internal error: " << error.what_without_backtrace()
-              << '\n';
-    return 1;
-  } catch (const std::exception& error) {
-    std::cerr << "abtrain: internal error: " << error.what() << '\n';
-    return 1;
+  } catch (...) {
+    const auto error = std::current_exception();
+    const int code = comm::exit_code_of(error);
+    std::cerr << "abtrain: " << (code == 1 ? "internal error: " : "")
+              << comm::message_of(error) << '\n';
+    return code;
   }
 }
