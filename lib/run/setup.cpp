@@ -15,6 +15,7 @@
 #include "run/batches.h"
 #include "run/config.h"
 #include "run/plan.h"
+#include "run/run_notes.h"
 
 namespace abtrain::run {
 
@@ -54,7 +55,10 @@ RunOptions with_decode_threads(RunOptions options, std::int64_t workers) {
 }
 
 void choose_place(
-    Setup& s, const RunOptions& options, Processes* processes, Log& log) {
+    Setup& s,
+    const RunOptions& options,
+    Processes* processes,
+    Log& log) {
   WorkerPlace place;
   place.workers = static_cast<int>(options.workers);
   place.has_nccl = comm::nccl_version() > 0;
@@ -87,8 +91,8 @@ void choose_place(
           " has no GPU, but others have one");
     }
     std::ranges::sort(gpus);
-    place.gpus = static_cast<int>(
-        std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+    place.gpus =
+        static_cast<int>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
     const BackEndChoice choice = choose_back_end(options.comm, place);
     s.back_end = choice.back_end;
     if (!choice.note.empty()) {
@@ -135,11 +139,15 @@ void prepare(
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const nn::InputShape shape = input_shape(s.dataset);
   s.length = check_run(options, shape, s.dataset.train.size());
+  for (const std::string& note : run_notes(options, s.length)) {
+    log.warning(note);
+  }
   if (optim::is_dual_averaging(options.optimizer) &&
       options.optimizer.center == "zero" &&
       model_sizes(options, shape)->sizes.weights.size() > 1) {
     log.warning(
-        "optimizer.center: zero pulls all weights to 0: a hidden layer that gets "
+        "optimizer.center: zero pulls all weights to 0: a hidden layer that "
+        "gets "
         "there has no gradient any more, nor has any other layer; init starts "
         "from the first weights");
   }
