@@ -26,7 +26,7 @@ Fields fields_of(DataOptions& o) {
   f.integer(
       "subset",
       o.subset,
-      between(0, 1e9),
+      between(0, 1e8),
       "only the first training images, in the order of the files; 0: all; not "
       "of image-folder");
   f.integer(
@@ -46,7 +46,7 @@ Fields fields_of(DataOptions& o) {
   f.integer(
       "validation",
       o.validation,
-      between(0, 1e9),
+      between(0, 1e8),
       "training images held out, scored at each evaluation");
   f.integer(
       "prefetch",

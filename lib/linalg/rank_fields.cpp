@@ -32,7 +32,7 @@ Fields fields_of(RankRule& r) {
   f.number(
       "ratio",
       r.ratio,
-      between(1, 1e9),
+      between(1, 1e6),
       "ratio: compression of a layer; budget: of the whole model");
   return f;
 }

@@ -214,7 +214,7 @@ TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
       });
 }
 
-TEST(OneBit, InABucketBoundBetweenTwoMasksAllIsAlive) {
+TEST(OneBit, InABucketBoundInTheMiddleOfARunAllIsAlive) {
   for (const std::int64_t numel : {1, 32, 40, 4100}) {
     at::Tensor values = at::ones({numel});
     const auto gradients = {values, values};

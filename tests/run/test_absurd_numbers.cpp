@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <regex>
 #include <string>
@@ -125,7 +126,7 @@ TEST(AbsurdNumbers, AreRefusedByName) {
       const double high = number.bounds.empty()
                               ? 1.8e19
                               : std::strtod(number.bounds[1].c_str(), nullptr);
-      if (read >= 0 && read <= high) {
+      if (std::isdigit(value[0]) != 0 && read <= high) {
         EXPECT_NO_THROW(read_config("", sets)) << sets.back();
         continue;
       }

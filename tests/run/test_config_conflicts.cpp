@@ -22,8 +22,8 @@ const Case kSets[] = {
     {"set_wrong_type",
      "",
      {"train.steps=3.5"},
-     {"--set train.steps=3.5: error: train.steps: expected an integer of at "
-      "least 0, got '3.5'"}},
+     {"--set train.steps=3.5: error: train.steps: expected an integer from 0 "
+      "to 100000000, got '3.5'"}},
     {"set_without_a_value",
      "",
      {"seed"},
