@@ -1,14 +1,11 @@
 // Reads the command line and turns errors into exit codes. The only place that
 // knows CLI11.
-#include <c10/util/Exception.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <filesystem>
 #include <iostream>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +13,7 @@
 #include "base/error.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "comm/failure.h"
 #include "commands.h"
 
 namespace {
@@ -196,26 +194,11 @@ int main(int argc, char** argv) {
       std::cerr << "`abtrain --help` lists commands and options.\n";
     }
     return error.exit_code();
-  } catch (const c10::OutOfMemoryError& error) {
-    std::cerr << "abtrain: out of GPU memory: "
-              << shown(error.what_without_backtrace())
-              << "\nA smaller data.batch_size or model, or precision: bf16, "
-                 "needs less.\n";
-    return 1;
-  } catch (const std::bad_alloc&) {
-    std::cerr << "abtrain: out of memory; a smaller data.batch_size, model or "
-                 "number of workers needs less\n";
-    return 1;
-  } catch (const c10::Error& error) {
-    std::cerr << "abtrain: internal error: "
-              << shown(error.what_without_backtrace()) << '\n';
-    return 1;
-  } catch (const std::filesystem::filesystem_error& error) {
-    std::cerr << "abtrain: cannot use '" << error.path1().string()
-              << "': " << error.code().message() << '\n';
-    return static_cast<int>(ErrorKind::Io);
-  } catch (const std::exception& error) {
-    std::cerr << "abtrain: internal error: " << shown(error.what()) << '\n';
-    return 1;
+  } catch (...) {
+    const auto error = std::current_exception();
+    const int code = comm::exit_code_of(error);
+    std::cerr << "abtrain: " << (code == 1 ? "internal error: " : "")
+              << shown(comm::message_of(error).c_str()) << '\n';
+    return code;
   }
 }

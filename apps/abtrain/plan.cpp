@@ -31,13 +31,16 @@ struct PlanArgs {
   std::string compute;  // DENSE[,AB[,DECOMPOSITION]]
 };
 
+constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
+constexpr double kFastest = 1e18;               // bits a second
+
 double seconds_of(const char* option, const std::string& text) {
   const auto seconds = parse_seconds(text);
   ABT_CHECK(
-      seconds,
+      seconds && *seconds <= kLongest,
       Usage,
       option,
-      ": expected a time, as 50us or 1.5ms; got '",
+      ": expected a time, as 50us or 1.5ms, of a year at most; got '",
       text,
       "'");
   return *seconds;
@@ -80,10 +83,10 @@ run::TimeRequest request_of(
   if (request.network.nodes > 1) {
     const auto rate = parse_rate(args.bandwidth);
     ABT_CHECK(
-        rate,
+        rate && *rate >= 1 && *rate <= kFastest,
         Usage,
         "--bandwidth: expected the rate of a node's link, as 1Gbit or "
-        "100Mbit/s, for ",
+        "100Mbit/s, from 1 bit/s to 10^18, for ",
         workers,
         " workers on ",
         request.network.nodes,
@@ -101,6 +104,13 @@ run::TimeRequest request_of(
   request.network.latency =
       args.latency.empty() ? 50e-6 : seconds_of("--latency", args.latency);
   request.network.ring = options.comm == "nccl";
+  ABT_CHECK(
+      args.workers_here.value_or(1) <= workers,
+      Usage,
+      "--workers-here: expected at most the ",
+      workers,
+      " workers; got ",
+      *args.workers_here);
   request.workers_here = args.workers_here.value_or(0);
   if (!args.compute.empty()) {
     ABT_CHECK(

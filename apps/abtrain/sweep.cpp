@@ -46,11 +46,15 @@ std::vector<std::string> folders() {
   return run::config_folders(program_path());
 }
 
+constexpr std::int64_t kMostJobs = 65536;
+
 std::size_t jobs_of(const SweepCommand& args) {
   ABT_CHECK(
-      !args.jobs || *args.jobs >= 1,
+      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMostJobs),
       Usage,
-      "--jobs: expected at least 1, got ",
+      "--jobs: expected 1 to ",
+      kMostJobs,
+      ", got ",
       *args.jobs);
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }

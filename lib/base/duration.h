@@ -2,6 +2,7 @@
 // `every: 110`, `2 epochs`, `5 %`.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -27,17 +28,17 @@ struct Duration {
   static Duration percent(double n) {
     return {n, Unit::Percent};
   }
-  // Rounded to whole steps.
+  // Rounded to whole steps. Far beyond any run all are the same, and safe to
+  // multiply.
   std::int64_t in_steps(const RunLength& run) const {
-    switch (unit) {
-      case Unit::Epochs:
-        return std::llround(value * static_cast<double>(run.steps_per_epoch));
-      case Unit::Percent:
-        return std::llround(value * static_cast<double>(run.steps) / 100);
-      case Unit::Steps:
-        break;
+    constexpr double kForever = 1e12;
+    double steps = value;
+    if (unit == Unit::Epochs) {
+      steps *= static_cast<double>(run.steps_per_epoch);
+    } else if (unit == Unit::Percent) {
+      steps = steps * static_cast<double>(run.steps) / 100;
     }
-    return std::llround(value);
+    return std::llround(std::min(steps, kForever));
   }
 };
 

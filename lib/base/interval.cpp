@@ -1,28 +1,41 @@
 #include "base/interval.h"
 
 #include <cmath>
+#include <string_view>
 
 #include "base/scalars.h"
 #include "base/text.h"
 
 namespace abtrain {
 
+namespace {
+
+// For people: 1e38.
+std::string bound(double x) {
+  std::string text = print_number(x);
+  for (const char* noise : {".0e+", "e+"}) {
+    const std::size_t at = text.find(noise);
+    if (at != std::string::npos) {
+      text.replace(at, std::string_view(noise).size(), "e");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 bool Interval::contains(double x) const {
   return (low_open ? x > low : x >= low) && (high_open ? x < high : x <= high);
 }
 
 std::string Interval::text() const {
-  const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
-  if (has_low && has_high) {
+  if (std::isfinite(low) && std::isfinite(high)) {
     return str(
         low_open ? " above " : " from ",
-        print_number(low),
+        bound(low),
         low_open ? (high_open ? " and below " : " and at most ")
                  : (high_open ? " to below " : " to "),
-        print_number(high));
-  }
-  if (has_low) {
-    return (low_open ? " above " : " of at least ") + print_number(low);
+        bound(high));
   }
   return "";
 }
@@ -30,18 +43,9 @@ std::string Interval::text() const {
 Interval any() {
   return {};
 }
-Interval at_least(double low) {
+Interval between(double low, double high) {
   Interval out;
   out.low = low;
-  return out;
-}
-Interval above(double low) {
-  Interval out = at_least(low);
-  out.low_open = true;
-  return out;
-}
-Interval between(double low, double high) {
-  Interval out = at_least(low);
   out.high = high;
   return out;
 }

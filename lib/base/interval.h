@@ -12,11 +12,14 @@ struct Interval {
   bool low_open = false;
   bool high_open = false;
   bool contains(double x) const;
-  std::string text() const;  // "of at least 1", "from 0 to 1"
+  std::string text() const;  // " from 0 to 1"; "" of any()
 };
+// Longest run, and so the longest interval, in steps; the largest rate or other
+// factor, about what fp32 holds.
+constexpr double kMostSteps = 1e8;
+constexpr double kLargest = 1e38;
+
 Interval any();
-Interval at_least(double low);
-Interval above(double low);
 Interval between(double low, double high);
 Interval from_to_below(double low, double high);
 Interval above_to(double low, double high);

@@ -287,15 +287,18 @@ void Fields::duration(Key key, Duration& member, Interval range, Help help) {
       help);
 }
 
-void Fields::auto_or_duration(Key key, Duration& member, Help help) {
+void Fields::auto_or_duration(
+    Key key,
+    Duration& member,
+    Interval range,
+    Help help) {
   add<Duration>(
       key,
       member,
-      "auto or " + wanted_duration(at_least(0)),
-      [](const Value& value, Duration& out, std::string& why) {
+      "auto or " + wanted_duration(range),
+      [range](const Value& value, Duration& out, std::string& why) {
         out = Duration::steps(-1);
-        return is_word(value, "auto") ||
-               duration_in(at_least(0))(value, out, why);
+        return is_word(value, "auto") || duration_in(range)(value, out, why);
       },
       [&member] { return member.value < 0 ? "auto" : print_duration(member); },
       help,

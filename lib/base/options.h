@@ -29,8 +29,8 @@ struct Field {
   std::string help;
   // Sets the member, or complains and leaves it.
   std::function<void(const Value&, const Complain&)> read;
-  std::function<std::string()> print;  // as YAML on one line
-  std::vector<Field> section;          // fields of a sub-section
+  std::function<std::string()> print;     // as YAML on one line
+  std::vector<Field> section;             // fields of a sub-section
   std::vector<std::string> choices = {};  // words that it takes, if any
   bool is_section() const {
     return !section.empty();
@@ -63,7 +63,7 @@ class Fields {
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
   void duration(Key key, Duration& member, Interval range, Help help);
   // `auto` is kept as a negative duration.
-  void auto_or_duration(Key key, Duration& member, Help help);
+  void auto_or_duration(Key key, Duration& member, Interval range, Help help);
   // Lists of at least one item, or of `least`.
   void integers(
       Key key,
@@ -92,8 +92,8 @@ class Fields {
   using Take = std::function<bool(const Value&, T&, std::string& why)>;
   using Print = std::function<std::string()>;
   template <class T>
-  void
-  add(Key key,
+  void add(
+      Key key,
       T& member,
       std::string wanted,
       Take<T> take,

@@ -1,15 +1,102 @@
 #include "comm/failure.h"
 
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
 
 namespace abtrain::comm {
 
-std::string message_of(const std::exception_ptr& cause) {
+namespace {
+
+constexpr const char* kLess =
+    "; a smaller data.batch_size, evaluate.batch_size, model or number of "
+    "workers needs less";
+
+// LibTorch has a type of its own for a GPU's memory only.
+bool is_out_of_memory(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  constexpr std::array<const char*, 4> kSigns = {
+      "can't allocate memory",
+      "out of memory",
+      "calculation overflowed",  // of the size of a tensor
+      "with negative number"};
+  return std::ranges::any_of(kSigns, [&](const char* sign) {
+    return text.find(sign) != std::string::npos;
+  });
+}
+
+std::string memory_message(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  const std::string sign = "tried to allocate ";
+  const std::size_t at = text.find(sign);
+  double bytes = 0;
+  if (at != std::string::npos) {
+    const char* const number = text.data() + at + sign.size();
+    std::from_chars(number, text.data() + text.size(), bytes);
+  }
+  return str(
+      "out of memory",
+      bytes > 0 ? str(" (a tensor of ", human_bytes(bytes), " has no room)")
+                : "",
+      kLess);
+}
+
+// Throws the error on where there is no better name for it.
+Error named(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
+  } catch (const Error& error) {
+    return error;
+  } catch (const c10::OutOfMemoryError& error) {
+    return {
+        ErrorKind::Config,
+        str("out of GPU memory: ",
+            error.what_without_backtrace(),
+            "\nA smaller data.batch_size or model, or precision: bf16, needs "
+            "less.")};
+  } catch (const c10::Error& error) {
+    if (is_out_of_memory(error)) {
+      return {ErrorKind::Config, memory_message(error)};
+    }
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {ErrorKind::Config, str("out of memory", kLess)};
+  } catch (const std::length_error&) {
+    return {ErrorKind::Config, str("out of memory", kLess)};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {
+        ErrorKind::Io,
+        str("cannot use '",
+            error.path1().string(),
+            "': ",
+            error.code().message())};
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      return {
+          ErrorKind::Config,
+          str("the system refused a thread: fewer workers, "
+              "data.decode_threads or train.threads need less")};
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string message_of(const std::exception_ptr& cause) {
+  try {
+    return named(cause).what();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
@@ -19,11 +106,7 @@ std::string message_of(const std::exception_ptr& cause) {
 
 int exit_code_of(const std::exception_ptr& error) {
   try {
-    std::rethrow_exception(error);
-  } catch (const Error& e) {
-    return e.exit_code();
-  } catch (const std::filesystem::filesystem_error&) {
-    return static_cast<int>(ErrorKind::Io);
+    return named(error).exit_code();
   } catch (...) {
     return 1;
   }

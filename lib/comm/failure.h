@@ -28,10 +28,11 @@ class Failure {
   std::string message_;
 };
 
-// What a worker tells others of its error.
+// What a user is told of an error, and a worker tells others.
 std::string message_of(const std::exception_ptr& cause);
 
-// The exit code that an error stands for; 1 where it is not an abtrain::Error.
+// The exit code that an error stands for: that of an abtrain::Error, that of a
+// wrong configuration where memory or threads are not enough for it, else 1.
 int exit_code_of(const std::exception_ptr& error);
 
 // True for Error(PeerLost), which only follows from another's failure.

@@ -10,6 +10,8 @@ namespace abtrain::comm {
 
 namespace {
 
+constexpr int kMostProcesses = 65536;
+
 // The whole text as a number; -1 where it is none.
 std::int64_t whole_number(const std::string& text) {
   std::int64_t value = 0;
@@ -20,7 +22,7 @@ std::int64_t whole_number(const std::string& text) {
 int number(const char* name) {
   const auto value = env_integer(name);
   ABT_CHECK(
-      value && *value >= 0 && *value < (1 << 24),
+      value && *value >= 0 && *value <= kMostProcesses,
       Usage,
       "environment variable ",
       name,
@@ -70,6 +72,13 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
       flags.rank >= 0 && flags.processes >= 0,
       Usage,
       "--rank and --processes belong together");
+  ABT_CHECK(
+      flags.processes <= kMostProcesses,
+      Usage,
+      "--processes: expected at most ",
+      kMostProcesses,
+      ", got ",
+      flags.processes);
   Launch launch;
   launch.source = "flags";
   launch.rank = flags.rank;

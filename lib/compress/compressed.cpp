@@ -32,8 +32,9 @@ void CompressedReducer::bind(std::vector<Bucket> buckets) {
 }
 
 std::vector<Slot> CompressedReducer::plain_slots(
-    const State& state, std::int64_t step) const {
-  return is_dense(step) ? buckets_[state.packed.bucket].slots
+    const State& state,
+    std::int64_t turn) const {
+  return turn == kDense ? buckets_[state.packed.bucket].slots
                         : state.packed.rest;
 }
 
@@ -64,7 +65,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const at::TensorOptions options = job.gradients.options();
 
   // The plain rest travels while the scheme works.
-  const std::vector<Range> rest = ranges_of(plain_slots(state, job.step));
+  const std::vector<Range> rest = ranges_of(plain_slots(state, job.turn));
   const at::Tensor wire =
       at::empty({numel_of(rest)}, options.dtype(plain_dtype()));
   const auto scale = static_cast<float>(1.0 / group.size());
@@ -79,10 +80,10 @@ Rounds CompressedReducer::reduce(Job job) {
   // Where the tensors are neighbours the estimate is written in their place.
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
-  if (!is_dense(job.step) && packed.numel > 0) {
-    estimate = in_place
-        ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
-        : at::empty({packed.numel}, options);
+  if (job.turn != kDense && packed.numel > 0) {
+    estimate =
+        in_place ? job.gradients.narrow(0, packed.ranges[0].begin, packed.numel)
+                 : at::empty({packed.numel}, options);
     at::Tensor u = estimate;
     if (!in_place || keeps_residual_ || !works_in_place()) {
       if (!state.residual.defined()) {
@@ -93,8 +94,8 @@ Rounds CompressedReducer::reduce(Job job) {
       accumulate(packed, state.residual, job.gradients);
       u = state.residual;
     }
-    rounds.emplace(
-        exchange({&packed, u, estimate, &group, job.purpose, job.step}));
+    rounds.emplace(exchange(
+        {&packed, u, estimate, &group, job.purpose, job.step, job.turn}));
     more = rounds->resume();
   }
 
@@ -112,37 +113,42 @@ Rounds CompressedReducer::reduce(Job job) {
 }
 
 std::int64_t CompressedReducer::bytes(
-    std::size_t bucket, int members, int rank, std::int64_t step) const {
+    std::size_t bucket,
+    int members,
+    int rank,
+    std::int64_t turn) const {
   if (members == 1) {
     return 0;
   }
   const State& state = states_[bucket];
   const std::int64_t plain = comm::all_reduce_bytes(
-      numel_of(ranges_of(plain_slots(state, step))),
+      numel_of(ranges_of(plain_slots(state, turn))),
       static_cast<std::int64_t>(c10::elementSize(plain_dtype())),
       members,
       rank);
-  return plain +
-      (is_dense(step) || state.packed.numel == 0
-           ? 0
-           : exchange_bytes(state.packed, members, rank) +
-                 extra_bytes(state.packed, members, rank, step));
+  return plain + (turn == kDense || state.packed.numel == 0
+                      ? 0
+                      : exchange_bytes(state.packed, members, rank) +
+                            extra_bytes(state.packed, members, rank, turn));
 }
 
 std::int64_t CompressedReducer::payload_bits(
-    std::size_t bucket, int members, std::int64_t step) const {
+    std::size_t bucket,
+    int members,
+    std::int64_t turn) const {
   const State& state = states_[bucket];
-  const std::int64_t plain = numel_of(ranges_of(plain_slots(state, step))) *
+  const std::int64_t plain =
+      numel_of(ranges_of(plain_slots(state, turn))) *
       static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype()));
-  return plain +
-      (is_dense(step) || state.packed.numel == 0
-           ? 0
-           : exchange_bits(state.packed, members) +
-                 extra_bits(state.packed, members, step));
+  return plain + (turn == kDense || state.packed.numel == 0
+                      ? 0
+                      : exchange_bits(state.packed, members) +
+                            extra_bits(state.packed, members, turn));
 }
 
 void CompressedReducer::archive(
-    state::Archive& archive, const std::string& prefix) {
+    state::Archive& archive,
+    const std::string& prefix) {
   for (State& state : states_) {
     archive.tensor(
         str(prefix, "residual.", state.packed.bucket),

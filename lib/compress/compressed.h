@@ -3,10 +3,10 @@
 //
 // A bucket's tensors of at least `min_numel` numbers lie one after another in a
 // run of their own, u = gradient + residual of the last step. A scheme's
-// exchange() turns u into an estimate of the mean of all members' u and leaves in
-// u what this member did not contribute to it, the residual of the next step:
-// never u less the common estimate, whose error would then be counted n times
-// and whose sum over steps has no bound.
+// exchange() turns u into an estimate of the mean of all members' u and leaves
+// in u what this member did not contribute to it, the residual of the next
+// step: never u less the common estimate, whose error would then be counted n
+// times and whose sum over steps has no bound.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,13 @@
 
 namespace abtrain::compress {
 
-// A worker's own stream of roundings of a bucket, for what is not the same on all
-// members.
+// A worker's own stream of roundings of a bucket, for what is not the same on
+// all members.
 inline std::uint32_t rounding_stream(
-    const comm::Communicator& group, std::size_t bucket) {
+    const comm::Communicator& group,
+    std::size_t bucket) {
   return static_cast<std::uint32_t>(group.rank()) << 16 ^
-      static_cast<std::uint32_t>(bucket);
+         static_cast<std::uint32_t>(bucket);
 }
 
 class CompressedReducer : public Reducer {
@@ -37,9 +38,9 @@ class CompressedReducer : public Reducer {
       std::size_t bucket,
       int members,
       int rank,
-      std::int64_t step) const override;
-  std::int64_t payload_bits(
-      std::size_t bucket, int members, std::int64_t step) const override;
+      std::int64_t turn) const override;
+  std::int64_t payload_bits(std::size_t bucket, int members, std::int64_t turn)
+      const override;
   std::string name() const override {
     return options_.name;
   }
@@ -63,6 +64,7 @@ class CompressedReducer : public Reducer {
     comm::Communicator* group = nullptr;  // of two members or more
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;
+    std::int64_t turn = 0;
   };
 
   // Makes u in `residual`: the gradients are added to it, or without error
@@ -74,18 +76,20 @@ class CompressedReducer : public Reducer {
       const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
   // Bytes that member `rank` sends in exchange(), and their payload.
-  virtual std::int64_t exchange_bytes(
-      const Packed& packed, int members, int rank) const = 0;
-  virtual std::int64_t exchange_bits(
-      const Packed& packed, int members) const = 0;
-  // What it sends beside that in some steps only.
+  virtual std::int64_t
+  exchange_bytes(const Packed& packed, int members, int rank) const = 0;
+  virtual std::int64_t exchange_bits(const Packed& packed, int members)
+      const = 0;
+  // What it sends beside that in some turns only.
   virtual std::int64_t extra_bytes(
-      const Packed&, int /*members*/, int /*rank*/, std::int64_t /*step*/)
-      const {
+      const Packed&,
+      int /*members*/,
+      int /*rank*/,
+      std::int64_t /*turn*/) const {
     return 0;
   }
-  virtual std::int64_t extra_bits(
-      const Packed&, int /*members*/, std::int64_t /*step*/) const {
+  virtual std::int64_t
+  extra_bits(const Packed&, int /*members*/, std::int64_t /*turn*/) const {
     return 0;
   }
   // Whether the scheme takes this tensor.
@@ -95,8 +99,8 @@ class CompressedReducer : public Reducer {
   // Called by bind(): forget what is kept of buckets.
   virtual void forget() {}
   // What a scheme keeps of a bucket beside the residual.
-  virtual void archive_more(
-      state::Archive&, const std::string& /*prefix*/, const Packed&) {}
+  virtual void
+  archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
   at::ScalarType plain_dtype() const {
     return compress::plain_dtype(options_);
   }
@@ -116,11 +120,8 @@ class CompressedReducer : public Reducer {
     Packed packed;
     at::Tensor residual;  // undefined until the first step
   };
-  bool is_dense(std::int64_t step) const {
-    return step < options_.dense_steps;
-  }
-  // The slots that go plainly in this step.
-  std::vector<Slot> plain_slots(const State& state, std::int64_t step) const;
+  // The slots that go plainly in this turn.
+  std::vector<Slot> plain_slots(const State& state, std::int64_t turn) const;
 
   std::vector<State> states_;
   std::vector<Bucket> buckets_;

@@ -13,8 +13,12 @@
 namespace abtrain::compress {
 
 GradientExchange::GradientExchange(
-    const ReducerOptions& options, std::uint64_t seed)
-    : options_(options), reducer_(make_reducer(options, seed)) {}
+    const ReducerOptions& options,
+    std::uint64_t seed,
+    std::int64_t interval)
+    : options_(options),
+      reducer_(make_reducer(options, seed)),
+      interval_(interval) {}
 
 void GradientExchange::bind(
     std::vector<Slot> slots,
@@ -25,6 +29,7 @@ void GradientExchange::bind(
   gradients_ = std::move(gradients);
   group_ = &group;
   purpose_ = purpose;
+  turns_ = 0;
   std::vector<Bucket> buckets = make_buckets(slots, options_.bucket_mb);
   buckets_ = buckets.size();
   std::unordered_map<std::string, std::size_t> bucket_of;
@@ -56,8 +61,13 @@ void GradientExchange::release() {
 }
 
 bool GradientExchange::is_evaluated(std::int64_t t) const {
-  return options_.evaluate_every > 0 && t % options_.evaluate_every == 0 &&
-      group_->size() > 1;
+  // The first exchange in which such a step lies, or that comes after it.
+  return options_.evaluate_every > 0 &&
+         t % options_.evaluate_every < interval_ && group_->size() > 1;
+}
+
+std::int64_t GradientExchange::turn_of(std::int64_t t) const {
+  return t < options_.dense_steps ? kDense : turns_;
 }
 
 void GradientExchange::begin(std::int64_t t) {
@@ -110,7 +120,9 @@ void GradientExchange::open_bucket() {
     }
   }
   open_.emplace_back(Open{
-      reducer_->reduce({started_, gradients_, group_, purpose_, step_}), {}});
+      reducer_->reduce(
+          {started_, gradients_, group_, purpose_, step_, turn_of(step_)}),
+      {}});
   ++started_;
   step_on(open_.back());
 }
@@ -171,21 +183,24 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   open_.clear();
   step_ = -1;
   settle(false);
+  std::optional<Evaluation> result;
   if (exact.defined()) {
-    return evaluate(exact, before, t);
+    result = evaluate(exact, before, t);
   }
-  return {};
+  turns_ += turn_of(t) == kDense ? 0 : 1;
+  return result;
 }
 
 Evaluation GradientExchange::evaluate(
-    const at::Tensor& exact, const Costs& before, std::int64_t t) {
+    const at::Tensor& exact,
+    const Costs& before,
+    std::int64_t t) {
   settle(true);
   Evaluation result;
   result.costs = costs_ - before;
   const auto norm = at::dot(exact, exact).item<double>();
   exact.sub_(gradients_);
-  result.vnmse =
-      norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0;
+  result.vnmse = norm > 0 ? at::dot(exact, exact).item<double>() / norm : 0;
   at::Tensor squares = at::zeros({1}, gradients_.options());
   for (const at::Tensor& square : reducer_->residual_squares()) {
     squares.add_(square);
@@ -196,8 +211,8 @@ Evaluation GradientExchange::evaluate(
   std::int64_t payload = 0;
   std::int64_t sent = 0;
   for (std::size_t b = 0; b < buckets_; ++b) {
-    payload += reducer_->payload_bits(b, group_->size(), t);
-    sent += reducer_->bytes(b, group_->size(), group_->rank(), t);
+    payload += reducer_->payload_bits(b, group_->size(), turn_of(t));
+    sent += reducer_->bytes(b, group_->size(), group_->rank(), turn_of(t));
   }
   const auto numel = static_cast<double>(gradients_.numel());
   result.payload_bits = static_cast<double>(payload) / numel;
@@ -216,9 +231,9 @@ void GradientExchange::settle(bool wait) {
     if (!seconds) {
       return;
     }
-    double& sum = spans_.front().first == Part::Encode ? costs_.encode
-        : spans_.front().first == Part::Decode         ? costs_.decode
-                                                       : costs_.collective;
+    double& sum = spans_.front().first == Part::Encode   ? costs_.encode
+                  : spans_.front().first == Part::Decode ? costs_.decode
+                                                         : costs_.collective;
     sum += *seconds;
     spans_.pop_front();
   }
@@ -230,12 +245,17 @@ const Costs& GradientExchange::costs() {
 }
 
 void GradientExchange::archive(
-    state::Archive& archive, const std::string& prefix) {
+    state::Archive& archive,
+    const std::string& prefix) {
+  if (reducer_->period() > 1) {
+    archive.value(prefix + "turns", turns_);
+  }
   reducer_->archive(archive, prefix);
 }
 
 ExchangePlan::ExchangePlan(
-    const ReducerOptions& options, std::vector<Slot> slots)
+    const ReducerOptions& options,
+    std::vector<Slot> slots)
     : dense_steps_(options.dense_steps), reducer_(make_reducer(options, 0)) {
   std::vector<Bucket> buckets =
       make_buckets(std::move(slots), options.bucket_mb);
@@ -243,25 +263,50 @@ ExchangePlan::ExchangePlan(
   reducer_->bind(std::move(buckets));
 }
 
-std::int64_t ExchangePlan::bytes(
-    int members, int rank, std::int64_t step) {
-  const std::int64_t place = step < dense_steps_
-      ? -1
-      : (step - dense_steps_) % reducer_->period();
+std::int64_t
+ExchangePlan::turn_bytes(int members, int rank, std::int64_t turn) {
+  const std::int64_t place =
+      turn == kDense ? kDense : turn % reducer_->period();
   const auto [known, is_new] =
       known_.try_emplace({members, rank, place}, std::int64_t{0});
   if (is_new) {
     for (std::size_t b = 0; b < buckets_; ++b) {
-      known->second += reducer_->bytes(b, members, rank, step);
+      known->second += reducer_->bytes(b, members, rank, place);
     }
   }
   return known->second;
 }
 
+std::int64_t ExchangePlan::bytes(int members, int rank, std::int64_t step) {
+  return turn_bytes(
+      members, rank, step < dense_steps_ ? kDense : step - dense_steps_);
+}
+
+std::int64_t ExchangePlan::bytes_between(
+    int members,
+    int rank,
+    std::int64_t first,
+    std::int64_t end,
+    std::int64_t interval) {
+  const auto count = [&](std::int64_t before) {
+    return before <= first ? 0 : (before - first + interval - 1) / interval;
+  };
+  const std::int64_t dense = count(std::min(end, dense_steps_));
+  const std::int64_t turns = count(end) - dense;
+  const std::int64_t period = reducer_->period();
+  std::int64_t total =
+      dense > 0 ? dense * turn_bytes(members, rank, kDense) : 0;
+  for (std::int64_t k = 0; k < std::min(period, turns); ++k) {
+    // Turns k, k + period, ...
+    total += (turns - k + period - 1) / period * turn_bytes(members, rank, k);
+  }
+  return total;
+}
+
 std::int64_t ExchangePlan::usual_bytes(int members, int rank) {
   std::int64_t total = 0;
   for (std::int64_t k = 0; k < reducer_->period(); ++k) {
-    total += bytes(members, rank, dense_steps_ + k);
+    total += turn_bytes(members, rank, k);
   }
   return total / reducer_->period();
 }

@@ -1,10 +1,10 @@
-// The averaging of a flat buffer of gradients in buckets that overlap: while one
-// bucket's collective travels, the next ones are still being computed, and
+// The averaging of a flat buffer of gradients in buckets that overlap: while
+// one bucket's collective travels, the next ones are still being computed, and
 // encoded.
 //
 // A bucket starts when the last of its slots is ready and all buckets before it
-// have started; each start moves the open ones on by a round. So the collectives
-// have one order, whatever the timing: the same on all members.
+// have started; each start moves the open ones on by a round. So the
+// collectives have one order, whatever the timing: the same on all members.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -57,14 +57,18 @@ struct Evaluation {
 };
 
 // Sees a run of a member's own gradients, numbers begin .. begin + count - 1 of
-// the flat buffer, just before they are averaged in place. Each step shows every
-// number once.
-using GradientWatch = std::function<void(
-    const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
+// the flat buffer, just before they are averaged in place. Each step shows
+// every number once.
+using GradientWatch = std::function<
+    void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
 
 class GradientExchange {
  public:
-  GradientExchange(const ReducerOptions& options, std::uint64_t seed);
+  // interval: steps from one exchange to the next.
+  GradientExchange(
+      const ReducerOptions& options,
+      std::uint64_t seed,
+      std::int64_t interval = 1);
 
   // From now on `gradients` (flat, fp32) in these slots, averaged over `group`,
   // which outlives it; forgets all residuals.
@@ -116,41 +120,55 @@ class GradientExchange {
   void count(Part part, device::Span span);
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
-  Evaluation evaluate(
-      const at::Tensor& exact, const Costs& before, std::int64_t t);
+  std::int64_t turn_of(std::int64_t t) const;
+  Evaluation
+  evaluate(const at::Tensor& exact, const Costs& before, std::int64_t t);
 
   ReducerOptions options_;
   std::unique_ptr<Reducer> reducer_;
+  std::int64_t interval_;
+  std::int64_t turns_ = 0;  // compressed exchanges since bind()
   at::Tensor gradients_;
   comm::Communicator* group_ = nullptr;
   comm::Purpose purpose_ = comm::Purpose::Gradient;
   GradientWatch watch_;
   std::size_t buckets_ = 0;
   std::vector<std::vector<Range>> ranges_;  // of each bucket
-  std::vector<std::size_t> bucket_of_;  // of each slot
-  std::vector<std::size_t> sizes_;      // slots of each bucket
-  std::vector<std::size_t> missing_;    // of them not ready yet
-  std::int64_t step_ = -1;              // begun, not finished
+  std::vector<std::size_t> bucket_of_;      // of each slot
+  std::vector<std::size_t> sizes_;          // slots of each bucket
+  std::vector<std::size_t> missing_;        // of them not ready yet
+  std::int64_t step_ = -1;                  // begun, not finished
   std::size_t started_ = 0;
   std::vector<std::optional<Open>> open_;
   Costs costs_;
   std::deque<std::pair<Part, device::Span>> spans_;
 };
 
-// Bytes that member `rank` of `members` sends in step t: for `plan`. Not for
-// several threads at once: it keeps what it worked out.
+// Bytes that member `rank` of `members` sends: for `plan`. Not for several
+// threads at once: it keeps what it worked out.
 class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
+  // In one step of an exchange each step, bound before step 0.
   std::int64_t bytes(int members, int rank, std::int64_t step);
-  // The mean of the steps past `dense_steps`.
+  // In all exchanges of a binding: in the steps first, first + interval, ...
+  // before `end`.
+  std::int64_t bytes_between(
+      int members,
+      int rank,
+      std::int64_t first,
+      std::int64_t end,
+      std::int64_t interval = 1);
+  // The mean of the turns of a period.
   std::int64_t usual_bytes(int members, int rank);
 
  private:
+  std::int64_t turn_bytes(int members, int rank, std::int64_t turn);
+
   std::int64_t dense_steps_;
   std::unique_ptr<Reducer> reducer_;
   std::size_t buckets_;
-  // What was worked out, by (members, rank, place in the period; -1: dense).
+  // What was worked out, by (members, rank, place in the period or kDense).
   std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
 };
 

@@ -17,7 +17,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// Steps between two masks of the numbers that are alive.
+// Turns between two masks of the numbers that are alive.
 constexpr std::int64_t kMaskEvery = 8;
 
 class OneBit : public CompressedReducer {
@@ -31,7 +31,7 @@ class OneBit : public CompressedReducer {
     State& state = state_of(*task.packed);
     ops::CodeBlocks& blocks = state.blocks;
     const ops::CodeBlocks::Part mine = blocks.share(n, group.rank());
-    const bool fresh = is_fresh(task.step);
+    const bool fresh = is_fresh(task.turn);
     prepare(state, task.u.options(), blocks.span(mine));
     const at::TensorOptions words = task.u.options().dtype(at::kInt);
 
@@ -65,14 +65,14 @@ class OneBit : public CompressedReducer {
       const Packed& packed,
       int members,
       int rank,
-      std::int64_t step) const override {
-    return !is_fresh(step) ? 0
+      std::int64_t turn) const override {
+    return !is_fresh(turn) ? 0
                            : bytes_of(packed, members, rank, true) -
                                  bytes_of(packed, members, rank, false);
   }
-  std::int64_t extra_bits(const Packed& packed, int, std::int64_t step)
+  std::int64_t extra_bits(const Packed& packed, int, std::int64_t turn)
       const override {
-    return !is_fresh(step) ? 0 : bits_of(packed, true) - bits_of(packed, false);
+    return !is_fresh(turn) ? 0 : bits_of(packed, true) - bits_of(packed, false);
   }
 
   std::int64_t period() const override {
@@ -109,8 +109,8 @@ class OneBit : public CompressedReducer {
     at::Tensor alive;   // bits of the numbers that some member has had
   };
 
-  bool is_fresh(std::int64_t step) const {
-    return (step - options_.dense_steps) % kMaskEvery == 0;
+  static bool is_fresh(std::int64_t turn) {
+    return turn % kMaskEvery == 0;
   }
 
   State& state_of(const Packed& packed) {

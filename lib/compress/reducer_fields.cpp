@@ -65,38 +65,41 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       "dtype",
       o.dtype,
       {"auto", "fp32", "fp16", "bf16"},
-      "plain numbers on the wire; auto: fp32 for plain and powersgd, else fp16");
+      "plain numbers on the wire; auto: fp32 for plain and powersgd, else "
+      "fp16");
   f.number(
       "bucket_mb",
       o.bucket_mb,
-      at_least(0),
+      between(0, 1e6),
       "MiB of gradients in a bucket, sent while the backward pass goes on; 0: "
       "all in one");
   f.choice(
       "error_feedback",
       o.error_feedback,
       {"auto", "true", "false"},
-      "what was not sent is added to the next gradient; auto: not for threshold "
+      "what was not sent is added to the next gradient; auto: not for "
+      "threshold "
       "and ternary");
   f.auto_or_integer(
       "min_numel",
       o.min_numel,
-      at_least(1),
-      "smaller tensors are sent plainly; auto: 4096, hylo 16384, threshold and ternary 1");
+      between(1, 1e12),
+      "smaller tensors are sent plainly; auto: 4096, hylo 16384, threshold and "
+      "ternary 1");
   f.integer(
       "dense_steps",
       o.dense_steps,
-      at_least(0),
+      between(0, kMostSteps),
       "first steps of the run, in which all is sent plainly");
   f.number(
       "bits",
       o.bits,
-      above(0),
+      above_to(0, 64),
       "topk, topk-chunked: bits of payload a number of the gradient");
   f.auto_or_integer(
       "chunk",
       o.chunk,
-      at_least(2),
+      between(2, 1 << 20),
       "topk-chunked: numbers in a chunk; auto: 128 below 1 bit, else 64");
   f.choice(
       "rotation",
@@ -108,16 +111,16 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       o.block,
       between(2, 32768),
       "thc, thc-saturated: numbers in a block, a power of two");
-  f.integer("rank", o.rank, at_least(1), "powersgd: rank of the product");
+  f.integer("rank", o.rank, between(1, 65536), "powersgd: rank of the product");
   f.number(
       "threshold",
       o.threshold,
-      above(0),
+      above_to(0, kLargest),
       "twobit: what is sent once a gradient and its residual reach it");
   f.number(
       "c",
       o.c,
-      above(0),
+      above_to(0, kLargest),
       "threshold: what is sent is larger than c times its tensor's mean size");
   f.choice(
       "select",
@@ -133,7 +136,7 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
   f.integer(
       "evaluate_every",
       o.evaluate_every,
-      at_least(0),
+      between(0, kMostSteps),
       "steps between evaluations of the estimate against the true mean; 0: "
       "none");
   return f;

@@ -26,13 +26,13 @@ Fields fields_of(DataOptions& o) {
   f.integer(
       "subset",
       o.subset,
-      at_least(0),
+      between(0, 1e8),
       "only the first training images, in the order of the files; 0: all; not "
       "of image-folder");
   f.integer(
       "pool",
       o.pool,
-      at_least(0),
+      between(0, 4096),
       "means over equal blocks make images of this side, not rounded to bytes, "
       "before data.augment; it divides height and width; 0: as they are; not "
       "of "
@@ -46,7 +46,7 @@ Fields fields_of(DataOptions& o) {
   f.integer(
       "validation",
       o.validation,
-      at_least(0),
+      between(0, 1e8),
       "training images held out, scored at each evaluation");
   f.integer(
       "prefetch",
@@ -133,7 +133,7 @@ Fields fields_of(OrderOptions& o) {
 
 bool is_balanced(const OrderOptions& options) {
   return options.name == "grab" || options.name == "id-grab" ||
-      options.name == "cd-grab";
+         options.name == "cd-grab";
 }
 
 }  // namespace abtrain::data

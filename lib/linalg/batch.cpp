@@ -33,6 +33,18 @@ std::vector<double> largest_entries(const std::vector<NamedMatrix>& matrices) {
   return largest;
 }
 
+// As ExactDrivers, by LAPACK on the CPU; vectors where the matrix is.
+Eigenpairs on_host(const NamedMatrix& m, double scale) {
+  const Gram gram =
+      whole_gram_of(m.matrix.cpu().to(at::kDouble).mul(scale), m.layer);
+  const SymmetricEigen found = eigh(gram.matrix, m.layer);
+  const at::Tensor values = found.values.flip(0).contiguous();
+  const double* first = values.const_data_ptr<double>();
+  return {
+      {first, first + values.numel()},
+      found.vectors.flip(1).to(m.matrix.device())};
+}
+
 void on_gpu(
     const std::vector<NamedMatrix>& matrices,
     const std::vector<bool>& partial,
@@ -59,7 +71,15 @@ void on_gpu(
       scales.push_back(gram_scale(largest[i]));
       what += str(" '", matrices[i].layer, "'");
     }
-    auto pairs = options.drivers->decompose(group, scales, what);
+    std::vector<Eigenpairs> pairs;
+    try {
+      pairs = options.drivers->decompose(group, scales, what);
+    } catch (const Error&) {
+      // The numbers are finite, but a driver did not converge.
+      for (std::size_t j = 0; j < members.size(); ++j) {
+        pairs.push_back(on_host(matrices[members[j]], scales[j]));
+      }
+    }
     for (std::size_t j = 0; j < members.size(); ++j) {
       results[members[j]] = Decomposition::of_gram(
           matrices[members[j]].layer,

@@ -2,8 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_eigh.h>
-#include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -14,6 +12,7 @@
 #include "base/error.h"
 #include "linalg/eigen.h"
 #include "linalg/exact_drivers.h"
+#include "linalg/gram.h"
 
 namespace abtrain::linalg {
 
@@ -38,11 +37,6 @@ Roots roots_from(const at::Tensor& values, const at::Tensor& vectors) {
   return {root.unsqueeze(1) * vectors.t(), vectors * inverse};
 }
 
-Roots roots_of(const at::Tensor& gram) {
-  const auto [values, vectors] = at::linalg_eigh(gram);
-  return roots_from(values, vectors);
-}
-
 struct Grams {
   at::Tensor left;
   at::Tensor right;
@@ -54,23 +48,45 @@ Grams grams_of(const at::Tensor& p, const at::Tensor& q) {
   return {at::matmul(p64.t(), p64), at::matmul(q64, q64.t())};
 }
 
-ProductSvd from_roots(const Roots& left, const Roots& right) {
-  const auto [u, s, vh] =
-      at::linalg_svd(at::matmul(left.root, right.root.t()), false);
-  return {s, at::matmul(left.inverse, u), at::matmul(vh, right.inverse.t())};
+// The sum of all squares of both factors: finite where all of them are.
+at::Tensor energy_of(const Grams& grams) {
+  return grams.left.diagonal().sum() + grams.right.diagonal().sum();
+}
+
+ProductSvd
+from_roots(const Roots& left, const Roots& right, const std::string& layer) {
+  const ThinSvd core =
+      gesdd(at::matmul(left.root, right.root.t()), str("layer '", layer, "'"));
+  return {
+      core.s,
+      at::matmul(left.inverse, core.u),
+      at::matmul(core.v.t(), right.inverse.t())};
+}
+
+ProductSvd svd_of(const Grams& grams, const std::string& layer) {
+  const auto roots = [&](const at::Tensor& gram) {
+    const SymmetricEigen found = eigh(gram, str("layer '", layer, "'"));
+    return roots_from(found.values, found.vectors);
+  };
+  const Roots left = roots(grams.left);
+  return from_roots(left, roots(grams.right), layer);
 }
 
 }  // namespace
 
-ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q) {
+ProductSvd product_svd(
+    const at::Tensor& p,
+    const at::Tensor& q,
+    const std::string& layer) {
   const at::NoGradGuard no_grad;
   const Grams grams = grams_of(p, q);
-  const Roots left = roots_of(grams.left);
-  return from_roots(left, roots_of(grams.right));
+  check_finite(energy_of(grams).item<double>(), layer);
+  return svd_of(grams, layer);
 }
 
 std::vector<ProductSvd> product_svds(
     const std::vector<LowRankPair>& products,
+    const std::vector<std::string>& layers,
     ExactDrivers* drivers) {
   const at::NoGradGuard no_grad;
   std::vector<ProductSvd> result(products.size());
@@ -79,29 +95,40 @@ std::vector<ProductSvd> product_svds(
     if (products[i].a.is_cuda() && products[i].a.size(1) > 0) {
       of_rank[products[i].a.size(1)].push_back(i);
     } else {
-      result[i] = product_svd(products[i].a, products[i].b);
+      result[i] = product_svd(products[i].a, products[i].b, layers[i]);
     }
   }
-  std::vector<Pending> verdicts;
   for (const auto& [k, members] : of_rank) {
     ABT_ASSERT(drivers != nullptr, "a GPU's products want drivers");
+    std::vector<Grams> pairs;
     std::vector<at::Tensor> grams;
+    std::vector<at::Tensor> energies;
     for (const std::size_t i : members) {
-      const Grams pair = grams_of(products[i].a, products[i].b);
-      grams.push_back(pair.left);
-      grams.push_back(pair.right);
+      pairs.push_back(grams_of(products[i].a, products[i].b));
+      grams.push_back(pairs.back().left);
+      grams.push_back(pairs.back().right);
+      energies.push_back(energy_of(pairs.back()));
+    }
+    const at::Tensor sums = at::stack(energies).cpu();
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      check_finite(sums.const_data_ptr<double>()[j], layers[members[j]]);
     }
     const EigenBatch found = drivers->solver().batched(at::stack(grams));
+    const at::Tensor info = found.info.cpu();
+    const auto is_right = [&](std::size_t j) {
+      return info.const_data_ptr<int>()[j] == 0;
+    };
     const auto roots = [&](std::size_t j) {
       const auto at = static_cast<std::int64_t>(j);
       return roots_from(found.values[at], found.vectors[at].t());
     };
     for (std::size_t j = 0; j < members.size(); ++j) {
-      result[members[j]] = from_roots(roots(2 * j), roots(2 * j + 1));
+      result[members[j]] =
+          is_right(2 * j) && is_right(2 * j + 1)
+              ? from_roots(roots(2 * j), roots(2 * j + 1), layers[members[j]])
+              : svd_of(pairs[j], layers[members[j]]);
     }
-    verdicts.push_back({found.values, found.info, "products of factors"});
   }
-  read_back(verdicts);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "linalg/svd.h"
@@ -18,15 +19,19 @@ struct ProductSvd {
 };
 
 // By the k x k Gram matrices of P and Q in float64 (their eigenvalues below
-// 1e-12 of the largest count as zero) and gesdd of the k x k core.
-ProductSvd product_svd(const at::Tensor& p, const at::Tensor& q);
+// 1e-12 of the largest count as zero) and gesdd of the k x k core. Throws
+// Error(Diverged) naming `layer` when an entry is not finite.
+ProductSvd
+product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
 class ExactDrivers;
 
-// Several products. On a GPU, where `drivers` must be there, the Gram matrices
-// of one k are decomposed in one call, whose verdicts are read once for all.
+// Several products, of these layers. On a GPU, where `drivers` must be there,
+// the Gram matrices of one k are decomposed in one call, and one by one where
+// that does not converge.
 std::vector<ProductSvd> product_svds(
     const std::vector<LowRankPair>& products,
+    const std::vector<std::string>& layers,
     ExactDrivers* drivers);
 
 // Transforms of rank r <= k, fp32: A = P * a (k x r), B = b * Q (r x k), with

@@ -3,7 +3,6 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
-#include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
 
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "linalg/lapack.h"
 #include "linalg/orthonormal_rows.h"
 
 namespace abtrain::linalg {
@@ -169,7 +169,7 @@ RangeFinder::Ritz RangeFinder::ritz() const {
   const auto space = space_.slice(0, 0, size_);
   const auto projected = at::mm(product_.slice(0, 0, size_), space.t());
   const auto [values, vectors] =
-      at::linalg_eigh(projected.add(projected.t()).mul(0.5));
+      eigh(projected.add(projected.t()).mul(0.5), layer_);
   Ritz result;
   result.values = to_host(values.flip(0));
   result.rotation = vectors.flip(1);

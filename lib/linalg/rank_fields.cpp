@@ -19,9 +19,11 @@ Fields fields_of(RankRule& r) {
       "cut",
       r.cut,
       from_to_below(0, 1),
-      "sigma: singular values above this share of the largest are kept");
-  f.number("keep", r.keep, above_to(0, 1), "energy: share of energy kept");
-  f.integer("rank", r.rank, at_least(1), "fixed: the rank");
+      "sigma: singular values above this share of the largest are kept, by each "
+      "decomposition");
+  f.number("keep", r.keep, above_to(0, 1), "energy: share of the energy that a decomposition keeps, of what the one "
+      "before it left: n of them keep as little as keep^n (docs/methods.md)");
+  f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
   f.number(
       "fraction",
       r.fraction,
@@ -30,7 +32,7 @@ Fields fields_of(RankRule& r) {
   f.number(
       "ratio",
       r.ratio,
-      at_least(1),
+      between(1, 1e6),
       "ratio: compression of a layer; budget: of the whole model");
   return f;
 }

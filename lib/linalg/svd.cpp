@@ -1,11 +1,10 @@
 #include "linalg/svd.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_eigvalsh.h>
-#include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/where.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +60,16 @@ void Decomposition::State::solve(const at::Tensor& matrix) {
     // Without vectors until they are asked for: a layer that stays dense needs
     // none, and they take most of the time.
     gram = matrix;
-    const auto host = at::linalg_eigvalsh(gram).flip(0).cpu();
+    at::Tensor ascending;
+    try {
+      ascending = at::linalg_eigvalsh(gram);
+    } catch (const c10::LinAlgError&) {
+      const SymmetricEigen found = eigh(gram, layer);
+      ascending = found.values;
+      vectors = found.vectors.flip(1);
+      gram.reset();
+    }
+    const auto host = ascending.flip(0).cpu();
     const double* first = host.const_data_ptr<double>();
     eigenvalues.assign(first, first + host.numel());
   } else {
@@ -76,7 +84,7 @@ at::Tensor Decomposition::State::first_vectors(std::int64_t k) {
     return finder->right(k);
   }
   if (gram.defined()) {
-    vectors = std::get<1>(at::linalg_eigh(gram)).flip(1);
+    vectors = eigh(gram, layer).vectors.flip(1);
     gram.reset();
   }
   return vectors.defined() ? vectors.slice(1, 0, k)
@@ -150,12 +158,6 @@ LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
     const {
   return make_factors(
       matrix, to_tensor(state_->values).slice(0, 0, rank), right(rank));
-}
-
-ThinSvd gesdd(const at::Tensor& matrix) {
-  auto [u, s, vh] =
-      at::linalg_svd(matrix.detach().to(at::kDouble), /*full_matrices=*/false);
-  return {u, s, vh.t()};
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {

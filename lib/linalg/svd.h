@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "linalg/lapack.h"
 #include "linalg/rank_rule.h"
 
 namespace abtrain::linalg {
@@ -77,14 +78,6 @@ class Decomposition {
   void take_all();  // the exact route, from the finder's Gram matrix
   std::unique_ptr<State> state_;
 };
-
-// The oracle: LAPACK gesdd through LibTorch in float64.
-struct ThinSvd {
-  at::Tensor u;  // m x n
-  at::Tensor s;  // n
-  at::Tensor v;  // n x n, columns
-};
-ThinSvd gesdd(const at::Tensor& matrix);
 
 // Assigns items of given costs to `workers` so that the largest load is small
 // (longest first to the least loaded). Deterministic: the same on every worker.

@@ -37,8 +37,11 @@ Tridiagonal tridiagonalise(
     std::int64_t n,
     int width = best_width());
 
-// All eigenvalues, descending, to about machine precision of the largest.
+// All eigenvalues, descending, to about machine precision of the largest. By
+// bisection (Sturm sequences, slower, but they cannot fail) where QL needs more
+// than 30 sweeps a value.
 std::vector<double> eigenvalues(const Tridiagonal& t);
+std::vector<double> eigenvalues_by_bisection(const Tridiagonal& t);
 
 // n x k, orthonormal columns: eigenvectors of the k largest eigenvalues, in
 // the order of `values` (from eigenvalues()). Inside a cluster any basis.

@@ -234,7 +234,8 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
 void AbTraining::enter_phase_of(std::int64_t t) {
   Phase phase = Phase::Full;
   std::int64_t last = -1;
-  for (std::int64_t s = 0; s <= t; ++s) {
+  for (std::int64_t s = next_switch(plan_, -1, phase); s <= t;
+       s = next_switch(plan_, s, phase)) {
     switch (switch_after(plan_, s, phase)) {
       case Switch::None:
         continue;

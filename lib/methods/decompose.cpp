@@ -40,8 +40,8 @@ std::vector<linalg::Spectrum> empty_spectra(
   return spectra;
 }
 
-// What a partial spectrum must tell at first. A budget is met by other ranks than
-// even ones: somewhat more than those, and then what the choice asks for.
+// What a partial spectrum must tell at first. A budget is met by other ranks
+// than even ones: somewhat more than those, and then what the choice asks for.
 std::optional<linalg::RankRule> first_rule(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options) {
@@ -70,8 +70,8 @@ struct Choices {
 
 // The ranks of all layers, the same on every worker, and the spectra that they
 // follow from. Where partial spectra do not decide a choice that spans all
-// layers, their owners find more values, and all choose again: every worker sees
-// the same spectra and asks for the same.
+// layers, their owners find more values, and all choose again: every worker
+// sees the same spectra and asks for the same.
 Choices choose_together(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options,
@@ -124,8 +124,7 @@ Choices choose_together(
       for (std::size_t j = 0; j < own.size(); ++j) {
         if (wanted[own[j]]) {
           const linalg::Spectrum& s = spectra[own[j]];
-          found[j].grow(
-              std::max(choices[own[j]].rank, s.known() * 3 / 2), s.m);
+          found[j].grow(std::max(choices[own[j]].rank, s.known() * 3 / 2), s.m);
         }
       }
     });
@@ -136,7 +135,8 @@ Choices choose_together(
 }  // namespace
 
 void check_factorable(
-    const std::vector<nn::NamedWeight>& weights, const linalg::RankRule& rule) {
+    const std::vector<nn::NamedWeight>& weights,
+    const linalg::RankRule& rule) {
   ABT_CHECK(
       !weights.empty(),
       Config,
@@ -156,7 +156,8 @@ void check_factorable(
 }
 
 std::vector<std::vector<std::size_t>> share_out(
-    const std::vector<double>& costs, int workers) {
+    const std::vector<double>& costs,
+    int workers) {
   const std::vector<int> owner = linalg::balance(costs, workers);
   std::vector<std::vector<std::size_t>> owned(
       static_cast<std::size_t>(workers));
@@ -180,8 +181,7 @@ std::vector<LayerFactors> decompose_dense(
   const at::NoGradGuard no_grad;
   std::vector<double> costs;
   for (const nn::NamedWeight& w : weights) {
-    costs.push_back(
-        linalg::decomposition_cost(w.weight->m(), w.weight->n()));
+    costs.push_back(linalg::decomposition_cost(w.weight->m(), w.weight->n()));
   }
   const auto owned = share_out(costs, world.size());
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
@@ -250,9 +250,10 @@ std::vector<LayerFactors> decompose_dense(
   }
   add_seconds(watch.seconds());
 
-  const auto options32 = weights.empty()
-      ? at::TensorOptions().dtype(at::kFloat)
-      : weights.front().weight->dense.options().requires_grad(false);
+  const auto options32 =
+      weights.empty()
+          ? at::TensorOptions().dtype(at::kFloat)
+          : weights.front().weight->dense.options().requires_grad(false);
   gather_layers(
       owned,
       sizes,
@@ -265,8 +266,7 @@ std::vector<LayerFactors> decompose_dense(
         if (rank > 0) {
           result[i].pair = {
               flat.narrow(0, 0, w.m() * rank).view({w.m(), rank}),
-              flat.narrow(0, w.m() * rank, rank * w.n())
-                  .view({rank, w.n()})};
+              flat.narrow(0, w.m() * rank, rank * w.n()).view({rank, w.n()})};
         }
       });
   return result;
@@ -283,8 +283,8 @@ std::vector<LayerFactors> decompose_products(
   std::vector<double> costs;
   Counts lengths;
   for (const linalg::LowRankPair& product : products) {
-    costs.push_back(product_cost(
-        product.a.size(0), product.b.size(1), product.a.size(1)));
+    costs.push_back(
+        product_cost(product.a.size(0), product.b.size(1), product.a.size(1)));
     lengths.push_back(product.a.size(1));
   }
   const auto owned = share_out(costs, world.size());
@@ -295,13 +295,16 @@ std::vector<LayerFactors> decompose_products(
       products.empty() ? at::kCPU : products[0].a.device();
   auto& stream = memory.stream(device);
   std::vector<linalg::LowRankPair> own_products;
+  std::vector<std::string> own_layers;
   for (const std::size_t i : own) {
     own_products.push_back(products[i]);
+    own_layers.push_back(weights[i].layer);
   }
   std::vector<linalg::ProductSvd> svds;
   std::vector<at::Tensor> values;
   stream.run([&] {
-    svds = linalg::product_svds(own_products, memory.drivers(device));
+    svds =
+        linalg::product_svds(own_products, own_layers, memory.drivers(device));
     for (const linalg::ProductSvd& svd : svds) {
       values.push_back(svd.singular_values.cpu());
     }
@@ -345,9 +348,9 @@ std::vector<LayerFactors> decompose_products(
     }
   });
   add_seconds(watch.seconds());
-  const auto options32 = products.empty()
-      ? at::TensorOptions().dtype(at::kFloat)
-      : products.front().a.options().requires_grad(false);
+  const auto options32 =
+      products.empty() ? at::TensorOptions().dtype(at::kFloat)
+                       : products.front().a.options().requires_grad(false);
   gather_layers(
       owned,
       sizes,
@@ -360,8 +363,7 @@ std::vector<LayerFactors> decompose_products(
         if (rank > 0) {
           result[i].pair = {
               at::matmul(
-                  products[i].a,
-                  flat.narrow(0, 0, k * rank).view({k, rank})),
+                  products[i].a, flat.narrow(0, 0, k * rank).view({k, rank})),
               at::matmul(
                   flat.narrow(0, k * rank, rank * k).view({rank, k}),
                   products[i].b)};

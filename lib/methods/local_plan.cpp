@@ -19,6 +19,11 @@ std::optional<std::int64_t> LocalPlan::begins_after(std::int64_t t) const {
   return std::nullopt;
 }
 
+std::int64_t LocalPlan::meetings_of(std::int64_t fragment) const {
+  const std::int64_t left = steps - delay - first_of(fragment);
+  return left <= 0 ? 0 : (left + interval - 1) / interval;
+}
+
 bool has_local_steps(const MethodOptions& options) {
   return options.name == "local-sgd" || options.name == "diloco";
 }
@@ -40,7 +45,7 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
       " steps), got ",
       plan.fragments);
   ABT_CHECK(
-      plan.delay * plan.fragments < plan.interval,
+      plan.delay < (plan.interval + plan.fragments - 1) / plan.fragments,
       Config,
       "method.delay: expected less than method.sync_every / method.fragments "
       "(",

@@ -26,6 +26,11 @@ struct LocalPlan {
 
   // The fragment that begins after t steps, if one does.
   std::optional<std::int64_t> begins_after(std::int64_t t) const;
+  // Fragment f's first begin, and how often it begins in the run.
+  std::int64_t first_of(std::int64_t fragment) const {
+    return warmup + (fragment + 1) * interval / fragments;
+  }
+  std::int64_t meetings_of(std::int64_t fragment) const;
   // Running statistics go with the last fragment of a round.
   bool ends_round(std::int64_t fragment) const {
     return fragment + 1 == fragments;

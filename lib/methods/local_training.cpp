@@ -65,9 +65,7 @@ void LocalTraining::bind() {
     return;
   }
   fragments_ = cut_fragments(
-      slots_of(block_),
-      nn::weight_positions(context_.model),
-      plan_.fragments);
+      slots_of(block_), nn::weight_positions(context_.model), plan_.fragments);
   std::int64_t largest = 0;
   for (const Fragment& fragment : fragments_) {
     largest = std::max(largest, fragment.numel);
@@ -77,7 +75,7 @@ void LocalTraining::bind() {
   }
   for (const Fragment& fragment : fragments_) {
     exchanges_.push_back(std::make_unique<compress::GradientExchange>(
-        context_.reducer, context_.seed));
+        context_.reducer, context_.seed, plan_.interval));
     exchanges_.back()->bind(
         fragment.slots,
         room_.narrow(0, 0, fragment.numel),

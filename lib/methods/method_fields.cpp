@@ -13,7 +13,7 @@ Fields fields_of(FullPhaseOptions& o) {
   f.integer(
       "sync_every",
       o.sync_every,
-      at_least(1),
+      between(1, kMostSteps),
       "steps between averagings of the parameters; 1: of the gradients, each "
       "step");
   return f;
@@ -22,18 +22,19 @@ Fields fields_of(FullPhaseOptions& o) {
 }  // namespace
 
 linalg::SvdRoute svd_route(const std::string& svd) {
-  return svd == "exact" ? linalg::SvdRoute::Exact
-      : svd == "randomized" ? linalg::SvdRoute::Randomized
-                            : linalg::SvdRoute::Auto;
+  return svd == "exact"        ? linalg::SvdRoute::Exact
+         : svd == "randomized" ? linalg::SvdRoute::Randomized
+                               : linalg::SvdRoute::Auto;
 }
 
 Fields fields_of(MethodOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"ab", "ddp", "local-sgd", "diloco"}, "training method");
+  f.choice(
+      "name", o.name, {"ab", "ddp", "local-sgd", "diloco"}, "training method");
   f.auto_or_integer(
       "group_size",
       o.group_size,
-      at_least(1),
+      between(1, 65536),
       "ab: workers in a group; auto: two halves");
   f.choice(
       "sync",
@@ -48,18 +49,19 @@ Fields fields_of(MethodOptions& o) {
   f.duration(
       "warmup_steps",
       o.warmup_steps,
-      at_least(0),
-      "ab: dense training before the first decomposition; local-sgd, diloco: data "
+      between(0, kMostSteps),
+      "ab: dense training before the first decomposition; local-sgd, diloco: "
+      "data "
       "parallel training before the first local step");
   f.duration(
       "sync_every",
       o.sync_every,
-      above(0),
+      above_to(0, kMostSteps),
       "ab, local-sgd, diloco: interval of synchronisation");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
-      at_least(0),
+      between(0, kMostSteps),
       "ab: dense training after a synchronisation");
   f.choice(
       "anchor",
@@ -70,17 +72,22 @@ Fields fields_of(MethodOptions& o) {
   f.number(
       "factor_lr_scale",
       o.factor_lr_scale,
-      above(0),
+      above_to(0, kLargest),
       "ab: the factors' learning rate over that of the rest");
   f.choice(
       "ramp",
       o.ramp,
       {"none", "linear", "reference"},
       "ab: how the rate comes back after a switch of phase");
-  f.number("ramp_start", o.ramp_start, at_least(0), "ab: first rate of a ramp");
+  f.number(
+      "ramp_start",
+      o.ramp_start,
+      between(0, kLargest),
+      "ab: first rate of a ramp");
   f.auto_or_duration(
       "rebound_steps",
       o.rebound_steps,
+      between(0, kMostSteps),
       "ab: length of a ramp; auto: full_rank_steps (or 20), at most the "
       "length of the factored phase");
   f.texts(
@@ -93,8 +100,10 @@ Fields fields_of(MethodOptions& o) {
       "svd",
       o.svd,
       {"auto", "exact", "randomized"},
-      "ab: how weights are decomposed: all singular values, only as many as the "
-      "rule needs (by a range finder that proves its rank), or auto: the latter "
+      "ab: how weights are decomposed: all singular values, only as many as "
+      "the "
+      "rule needs (by a range finder that proves its rank), or auto: the "
+      "latter "
       "from a short side of 2048 on");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
   f.choice(
@@ -105,7 +114,7 @@ Fields fields_of(MethodOptions& o) {
   f.number(
       "outer_lr",
       o.outer_lr,
-      above(0),
+      above_to(0, kLargest),
       "diloco: rate of the outer step; 1: with no momentum it is the average");
   f.number(
       "outer_momentum",
@@ -115,13 +124,13 @@ Fields fields_of(MethodOptions& o) {
   f.integer(
       "fragments",
       o.fragments,
-      at_least(1),
+      between(1, 4096),
       "diloco: parts of the model that are synchronised in turn, each every "
       "sync_every steps");
   f.integer(
       "delay",
       o.delay,
-      at_least(0),
+      between(0, kMostSteps),
       "diloco: steps in which a synchronisation travels before its result is "
       "used; less than sync_every / fragments");
   f.number(

@@ -28,10 +28,32 @@ struct PhasePlan {
 // What happens once `t` steps are done (t = 0: before the first), in `phase`.
 Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
 
+// The first t above `after` with a switch in this phase.
+std::int64_t
+next_switch(const PhasePlan& plan, std::int64_t after, Phase phase);
+
+// What a run of so many steps has, without what ends it.
+struct PhaseCounts {
+  std::int64_t full = 0;  // steps of the phases
+  std::int64_t ab = 0;
+  std::int64_t sync = 0;
+  std::int64_t dense_cuts = 0;    // decompositions of dense weights
+  std::int64_t product_cuts = 0;  // of products, right after a synchronisation
+  Phase last = Phase::Full;
+  std::int64_t switched_at = 0;  // when it began
+};
+PhaseCounts count_phases(const PhasePlan& plan, std::int64_t steps);
+
+// Decompositions of the whole run that cut ranks, that at its end included.
+std::int64_t count_cuts(
+    const MethodOptions& options,
+    const PhasePlan& plan,
+    std::int64_t steps);
+
 // In whole steps. An S or D that is a share of the run has at least one step,
-// such a D at most S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0 <= W.
-PhasePlan make_phase_plan(
-    const MethodOptions& options, const RunLength& run);
+// such a D at most S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0
+// <= W.
+PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // After a switch the learning rate climbs back over R steps.
 enum class RampKind { None, Linear, Reference };
@@ -51,6 +73,9 @@ Ramp make_ramp(
 // linear:    start at k = 1, in even steps up to the schedule at k = R + 1.
 // reference: start at k = 1, then min(scheduled, k * (at_switch - start) / R).
 double ramped_rate(
-    const Ramp& ramp, std::int64_t k, double scheduled, double at_switch);
+    const Ramp& ramp,
+    std::int64_t k,
+    double scheduled,
+    double at_switch);
 
 }  // namespace abtrain::methods

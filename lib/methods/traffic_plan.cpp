@@ -52,11 +52,9 @@ class Planner {
     compress::ExchangePlan gradients(reducer_, sizes_.dense);
     TrafficPlan plan;
     plan.full_step = gradients.usual_bytes(workers_, rank_);
-    for (std::int64_t t = 0; t < steps; ++t) {
-      plan.total += gradients.bytes(workers_, rank_, t);
-      if (beside) {
-        plan.total += beside(t, 0, sizes_.parameters, workers_, rank_);
-      }
+    plan.total = gradients.bytes_between(workers_, rank_, 0, steps);
+    for (std::int64_t t = 0; beside && t < steps; ++t) {
+      plan.total += beside(t, 0, sizes_.parameters, workers_, rank_);
     }
     plan.total += buffers();
     return plan;
@@ -88,33 +86,38 @@ class Planner {
 
     Phase phase = Phase::Full;
     std::int64_t switched_at = -1;
-    for (std::int64_t t = 0; t <= run.steps; ++t) {
-      if (t > 0) {
-        plan.total += phase == Phase::Ab
-            ? inside.bytes(groups.group_size, place, t - 1)
-            : full.bytes(workers_, rank_, t - 1);
+    std::int64_t since = 0;  // the phase's first step
+    // After the last synchronisation.
+    std::int64_t round_at = -phases.interval - 1;
+    std::int64_t round_total = 0;
+    const std::int64_t dense =
+        std::max(reducer_.dense_steps, full_reducer_.dense_steps);
+    // The steps of a phase, up to t.
+    const auto add_steps = [&](std::int64_t t) {
+      plan.total +=
+          phase == Phase::Ab
+              ? inside.bytes_between(groups.group_size, place, since, t)
+              : full.bytes_between(workers_, rank_, since, t);
+      if (phase == Phase::Full && local > 1) {
+        plan.total += (t - since) / local * average(false);
       }
-      if (t > 0 && beside) {
-        const std::int64_t since = std::max<std::int64_t>(switched_at, 0);
+      for (std::int64_t s = since; beside && s < t; ++s) {
         if (phase == Phase::Ab) {
-          plan.total += beside(
-              t - 1, since, inside_numel, groups.group_size, place);
-        } else if (local == 1) {
           plan.total +=
-              beside(t - 1, since, sizes_.parameters, workers_, rank_);
+              beside(s, since, inside_numel, groups.group_size, place);
+        } else if (local == 1) {
+          plan.total += beside(s, since, sizes_.parameters, workers_, rank_);
         }
       }
+    };
+    for (std::int64_t t = next_switch(phases, -1, phase); t <= run.steps;
+         t = next_switch(phases, t, phase)) {
       const Switch now = switch_after(phases, t, phase);
+      add_steps(t);
       if (t > 0 && phase == Phase::Full && local > 1) {
-        const std::int64_t since = std::max<std::int64_t>(switched_at, 0);
-        if (now == Switch::Decompose) {
-          plan.total += average(true);
-        } else if ((t - since) % local == 0) {
-          plan.total += average(false);
-        }
-      }
-      if (now == Switch::None) {
-        continue;
+        // In place of the one that would have been due.
+        plan.total +=
+            average(true) - ((t - since) % local == 0 ? average(false) : 0);
       }
       if (phase == Phase::Ab) {
         plan.total += plan.sync;
@@ -125,8 +128,19 @@ class Planner {
         plan.total += decompose_products();
       }
       phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
-      switched_at = t;
+      if (now != Switch::Decompose && t >= dense && !beside) {
+        // Past `dense_steps` one round sends what the next one does.
+        if (round_at == t - phases.interval) {
+          const std::int64_t rounds = (run.steps - t) / phases.interval;
+          plan.total += rounds * (plan.total - round_total);
+          t += rounds * phases.interval;
+        }
+        round_at = t;
+        round_total = plan.total;
+      }
+      switched_at = since = t;
     }
+    add_steps(run.steps);
     if (phase == Phase::Full) {
       plan.total += plan.decompose + (local > 1 ? average(true) : 0);
     } else if (switched_at != run.steps || run.steps == 0) {
@@ -149,11 +163,10 @@ class Planner {
   // of what is never factored.
   std::int64_t average(bool with_moments) const {
     // Moments do not travel in fp16.
-    const std::int64_t moments =
-        with_moments ? fixed_ * sizes_.moments : 0;
+    const std::int64_t moments = with_moments ? fixed_ * sizes_.moments : 0;
     const auto size = static_cast<std::int64_t>(c10::elementSize(full_wire_));
     return all_reduce(sizes_.parameters, size) +
-        all_reduce(moments, full_wire_ == at::kHalf ? 4 : size);
+           all_reduce(moments, full_wire_ == at::kHalf ? 4 : size);
   }
   bool some_stay_dense() const {
     return std::ranges::any_of(
@@ -199,13 +212,15 @@ class Planner {
         },
         [&](const ModelSizes::Layer& l) { return spectrum_bytes(l); });
     return of_dense + gathered(
-        [&](const ModelSizes::Layer& l) {
-          return l.rank > 0 ? product_cost(l.m, l.n, factor * l.rank) : 0.0;
-        },
-        [&](const ModelSizes::Layer& l) {
-          const std::int64_t k = factor * l.rank;
-          return 8 * k + 4 * 2 * l.rank * k;
-        });
+                          [&](const ModelSizes::Layer& l) {
+                            return l.rank > 0
+                                       ? product_cost(l.m, l.n, factor * l.rank)
+                                       : 0.0;
+                          },
+                          [&](const ModelSizes::Layer& l) {
+                            const std::int64_t k = factor * l.rank;
+                            return 8 * k + 4 * 2 * l.rank * k;
+                          });
   }
 
   const MethodOptions& options_;

@@ -23,11 +23,9 @@ TrafficPlan plan_local_traffic(
 
   compress::ExchangePlan gradients(reducer, sizes.dense);
   result.full_step = gradients.usual_bytes(workers, rank);
-  for (std::int64_t t = 0; t < plan.warmup; ++t) {
-    result.total += gradients.bytes(workers, rank, t);
-    if (beside) {
-      result.total += beside(t, 0, sizes.parameters, workers, rank);
-    }
+  result.total = gradients.bytes_between(workers, rank, 0, plan.warmup);
+  for (std::int64_t t = 0; beside && t < plan.warmup; ++t) {
+    result.total += beside(t, 0, sizes.parameters, workers, rank);
   }
 
   const auto wire = static_cast<std::int64_t>(
@@ -42,19 +40,20 @@ TrafficPlan plan_local_traffic(
       (with_moments
            ? all_reduce(sizes.moments * sizes.parameters, half ? 4 : wire)
            : 0);
-  std::vector<compress::ExchangePlan> exchanges;
   result.sync = rest;
+  std::int64_t f = 0;
   for (Fragment& fragment :
        cut_fragments(sizes.dense, sizes.weights, plan.fragments)) {
-    exchanges.emplace_back(reducer, std::move(fragment.slots));
-    result.sync += exchanges.back().usual_bytes(workers, rank);
-  }
-  for (std::int64_t t = 1; t < plan.steps; ++t) {
-    if (const auto f = plan.begins_after(t)) {
-      result.total +=
-          exchanges[static_cast<std::size_t>(*f)].bytes(workers, rank, t) +
-          (plan.ends_round(*f) ? rest : 0);
-    }
+    compress::ExchangePlan exchange(reducer, std::move(fragment.slots));
+    result.sync += exchange.usual_bytes(workers, rank);
+    result.total += exchange.bytes_between(
+        workers,
+        rank,
+        plan.first_of(f),
+        plan.steps - plan.delay,
+        plan.interval);
+    result.total += plan.ends_round(f) ? plan.meetings_of(f) * rest : 0;
+    ++f;
   }
   // The end.
   result.total += all_reduce(sizes.parameters, wire) + buffers;

@@ -18,7 +18,10 @@ Fields fields_of(ModelOptions& o) {
       between(1, 1e6),
       "cnn: output channels of the convolutions");
   f.number(
-      "width", o.width, above(0), "conv nets: factor on the channel counts");
+      "width",
+      o.width,
+      above_to(0, 1000),
+      "conv nets: factor on the channel counts");
   f.choice(
       "stem",
       o.stem,

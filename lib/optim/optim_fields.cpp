@@ -5,21 +5,34 @@ namespace abtrain::optim {
 
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
-  f.choice("name", o.name, {"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"}, "optimizer");
-  f.number("lr", o.lr, above(0), "learning rate after the warm-up");
-  f.number("weight_decay", o.weight_decay, at_least(0), "sgd, adamw: weight decay");
+  f.choice(
+      "name",
+      o.name,
+      {"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"},
+      "optimizer");
+  f.number(
+      "lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
+  f.number(
+      "weight_decay",
+      o.weight_decay,
+      between(0, kLargest),
+      "sgd, adamw: weight decay");
   f.flag("decay_all", o.decay_all, "decay biases and norm layers too");
   f.number("beta1", o.beta1, from_to_below(0, 1), "adamw: first moment");
   f.number("beta2", o.beta2, from_to_below(0, 1), "adamw: second moment");
-  f.number("eps", o.eps, above(0), "adamw: added to the denominator");
+  f.number(
+      "eps", o.eps, above_to(0, kLargest), "adamw: added to the denominator");
   f.number("momentum", o.momentum, from_to_below(0, 1), "sgd: momentum");
   f.flag("nesterov", o.nesterov, "sgd: Nesterov's form of the momentum");
   f.number(
-      "l1", o.l1, at_least(0), "adagrad: weight of the l1 norm of the weights");
+      "l1",
+      o.l1,
+      between(0, kLargest),
+      "adagrad: weight of the l1 norm of the weights");
   f.number(
       "delta",
       o.delta,
-      above(0),
+      above_to(0, kLargest),
       "adagrad: added to the root of the sum of squares");
   f.choice(
       "center",
@@ -39,16 +52,23 @@ Fields fields_of(ScheduleOptions& o) {
   f.duration(
       "warmup_steps",
       o.warmup_steps,
-      at_least(0),
+      between(0, kMostSteps),
       "linear warm-up of the rate");
   f.number(
       "warmup_from",
       o.warmup_from,
-      at_least(0),
+      between(0, kLargest),
       "rate of the first warm-up step");
-  f.number("final_lr", o.final_lr, at_least(0), "rate at the end of the run");
   f.number(
-      "step_factor", o.step_factor, above(0), "step: factor at each milestone");
+      "final_lr",
+      o.final_lr,
+      between(0, kLargest),
+      "rate at the end of the run");
+  f.number(
+      "step_factor",
+      o.step_factor,
+      above_to(0, kLargest),
+      "step: factor at each milestone");
   f.numbers(
       "milestones",
       o.milestones,

@@ -9,6 +9,23 @@
 
 namespace abtrain::run {
 
+namespace {
+
+constexpr const char* kAdvice =
+    "A lower optimizer.lr, a longer warm-up or train.clip_norm may help";
+
+// The first parameter that is not finite; nothing where all are.
+const std::string* first_broken(const optim::ParameterBlock& block) {
+  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+    if (!block.value_views()[i].isfinite().all().item<bool>()) {
+      return &block.parameters()[i].name;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void check_finite(
     const char* what,
     const std::optional<Readback::Reading>& reading,
@@ -17,16 +34,7 @@ void check_finite(
   if (!reading || std::isfinite(reading->value)) {
     return;
   }
-  std::string where = "all parameters are still finite";
-  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    if (!block.value_views()[i].isfinite().all().item<bool>()) {
-      where = str(
-          "the first parameter that is not finite is '",
-          block.parameters()[i].name,
-          "'");
-      break;
-    }
-  }
+  const std::string* const broken = first_broken(block);
   throw Error(
       ErrorKind::Diverged,
       str("step ",
@@ -38,9 +46,32 @@ void check_finite(
           " is ",
           std::isnan(reading->value) ? "nan" : str(reading->value),
           "; ",
-          where,
-          ". A lower optimizer.lr, a longer warm-up or train.clip_norm may "
-          "help"));
+          broken == nullptr ? std::string("all parameters are still finite")
+                            : str("the first parameter that is not finite is '",
+                                  *broken,
+                                  "'"),
+          ". ",
+          kAdvice));
+}
+
+void check_parameters(
+    std::int64_t step,
+    int worker,
+    optim::ParameterBlock& block) {
+  if (block.numel() == 0 || block.values().isfinite().all().item<bool>()) {
+    return;
+  }
+  const std::string* const broken = first_broken(block);
+  throw Error(
+      ErrorKind::Diverged,
+      str("step ",
+          step,
+          ": parameter '",
+          broken == nullptr ? "" : *broken,
+          "' of worker ",
+          worker,
+          " is not finite after the update. ",
+          kAdvice));
 }
 
 }  // namespace abtrain::run

@@ -16,4 +16,10 @@ void check_finite(
     int worker,
     const optim::ParameterBlock& block);
 
+// The same of the block's parameters after `step` steps. Waits for the device.
+void check_parameters(
+    std::int64_t step,
+    int worker,
+    optim::ParameterBlock& block);
+
 }  // namespace abtrain::run

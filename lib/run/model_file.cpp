@@ -238,7 +238,7 @@ class Store {
   void add(const std::string& name, const at::Tensor& tensor) {
     const at::Tensor stored = tensor.detach().to(form_.dtype);
     ABT_CHECK(
-        form_.dtype == at::kFloat || at::isfinite(stored).all().item<bool>(),
+        at::isfinite(stored).all().item<bool>(),
         Diverged,
         "tensor '",
         name,

@@ -17,6 +17,7 @@
 #include "run/config.h"
 #include "run/plan_rows.h"
 #include "run/plan_traffic.h"
+#include "run/run_notes.h"
 #include "run/trainer.h"
 
 namespace abtrain::run {
@@ -192,6 +193,22 @@ RunLength check_run(
       "or "
       "orthogonal");
   const auto planned = model_sizes(options, shape);
+  // All bytes of all workers, sixteen a parameter and step, fit into 63 bits.
+  const double parameters = static_cast<double>(
+      planned ? planned->sizes.parameters
+              : nn::make_model(options.model, shape)->dense_parameters());
+  ABT_CHECK(
+      16 * parameters * static_cast<double>(length.steps) *
+              static_cast<double>(options.workers) <
+          9e18,
+      Config,
+      options.train.steps > 0 ? "train.steps: " : "train.epochs: ",
+      with_commas(length.steps),
+      " steps of ",
+      options.workers,
+      options.workers == 1 ? " worker and " : " workers and ",
+      with_commas(static_cast<std::int64_t>(parameters)),
+      " parameters are more than can be counted in bytes; expected fewer");
   if (methods::has_local_steps(options.method)) {
     const methods::LocalPlan local =
         methods::make_local_plan(options.method, length);
@@ -299,6 +316,10 @@ std::string plan_text(
     out +=
         "\ntraffic\n  depends on the ranks, which this rule takes from the "
         "spectra at each decomposition\n";
+  }
+  const std::vector<std::string> notes = run_notes(options, length);
+  if (!notes.empty()) {
+    out += "\nwarnings\n  " + join(notes, "\n  ") + "\n";
   }
   if (request) {
     ABT_CHECK(

@@ -6,11 +6,11 @@ namespace {
 
 Fields fields_of(TrainOptions& o) {
   Fields f;
-  f.number("epochs", o.epochs, above(0), "length of the run");
+  f.number("epochs", o.epochs, above_to(0, kMostSteps), "length of the run");
   f.integer(
       "steps",
       o.steps,
-      at_least(0),
+      between(0, kMostSteps),
       "length in steps; wins over epochs if > 0");
   f.choice("precision", o.precision, {"fp32", "bf16"}, "of the layers");
   f.choice(
@@ -18,7 +18,8 @@ Fields fields_of(TrainOptions& o) {
       o.cuda_graphs,
       {"auto", "on", "off"},
       "steps on a GPU as captured graphs; auto: where that works");
-  f.integer("accumulate", o.accumulate, at_least(1), "micro-batches a step");
+  f.integer(
+      "accumulate", o.accumulate, between(1, 1e6), "micro-batches a step");
   f.number(
       "label_smoothing",
       o.label_smoothing,
@@ -27,15 +28,18 @@ Fields fields_of(TrainOptions& o) {
   f.number(
       "clip_norm",
       o.clip_norm,
-      at_least(0),
+      between(0, kLargest),
       "largest gradient norm; 0: no limit");
   f.integer(
       "check_replicas",
       o.check_replicas,
-      at_least(0),
+      between(0, kMostSteps),
       "steps between comparisons of the replicas' bits; 0: never");
   f.integer(
-      "log_every", o.log_every, at_least(1), "steps between `step` events");
+      "log_every",
+      o.log_every,
+      between(1, kMostSteps),
+      "steps between `step` events");
   f.flag(
       "tensorboard",
       o.tensorboard,
@@ -47,18 +51,24 @@ Fields fields_of(TrainOptions& o) {
       between(0, 4096),
       "cores a worker; 0: $OMP_NUM_THREADS, or else shared out evenly");
   f.number(
-      "timeout", o.timeout, above(0), "seconds that a collective may take");
+      "timeout",
+      o.timeout,
+      above_to(0, 1e7),
+      "seconds that a collective may take");
   return f;
 }
 
 Fields fields_of(CheckpointOptions& o) {
   Fields f;
   f.duration(
-      "every", o.every, at_least(0), "interval; 0: only when the run ends");
+      "every",
+      o.every,
+      between(0, kMostSteps),
+      "interval; 0: only when the run ends");
   f.integer(
       "keep",
       o.keep,
-      at_least(1),
+      between(1, 1e6),
       "newest checkpoints that stay, and the one best on held-out images");
   return f;
 }
@@ -66,8 +76,11 @@ Fields fields_of(CheckpointOptions& o) {
 Fields fields_of(EvaluateOptions& o) {
   Fields f;
   f.duration(
-      "every", o.every, at_least(0), "interval; 0: only when the run ends");
-  f.integer("batch_size", o.batch_size, at_least(1), "images at a time");
+      "every",
+      o.every,
+      between(0, kMostSteps),
+      "interval; 0: only when the run ends");
+  f.integer("batch_size", o.batch_size, between(1, 1e6), "images at a time");
   f.flag(
       "train",
       o.train,

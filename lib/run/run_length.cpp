@@ -1,8 +1,11 @@
 #include "run/run_length.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/interval.h"
+#include "base/scalars.h"
 
 namespace abtrain::run {
 
@@ -25,25 +28,31 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
       a_step,
       ", but the training set has only ",
       train_images);
-  length.steps = options.train.steps > 0
-      ? options.train.steps
-      : std::llround(
-            options.train.epochs *
-            static_cast<double>(length.steps_per_epoch));
+  const double steps =
+      options.train.epochs * static_cast<double>(length.steps_per_epoch);
+  if (options.train.steps > 0) {
+    length.steps = options.train.steps;
+    return length;
+  }
   ABT_CHECK(
-      length.steps > 0,
+      std::llround(std::min(steps, 2 * kMostSteps)) > 0 && steps <= kMostSteps,
       Config,
       "train.epochs: ",
-      options.train.epochs,
+      print_number(options.train.epochs),
       " epochs of ",
       length.steps_per_epoch,
-      " steps make no step");
+      " steps make ",
+      steps < 1 ? std::string("no step")
+                : str(print_number(steps),
+                      " steps, more than the ",
+                      with_commas(std::llround(kMostSteps)),
+                      " of the longest run"));
+  length.steps = std::llround(steps);
   return length;
 }
 
 nn::InputShape input_shape(const data::Dataset& dataset) {
-  return {
-      dataset.channels, dataset.height, dataset.width, dataset.classes};
+  return {dataset.channels, dataset.height, dataset.width, dataset.classes};
 }
 
 }  // namespace abtrain::run

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -309,6 +310,12 @@ std::string evaluate_run(
                 world)
                 .all;
   });
+  ABT_CHECK(
+      std::isfinite(score.loss),
+      Diverged,
+      path,
+      ": the loss over the test images is ",
+      std::isnan(score.loss) ? std::string("nan") : str(score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);
   const nlohmann::ordered_json result = {
       {"accuracy", score.accuracy},

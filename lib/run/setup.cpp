@@ -15,6 +15,7 @@
 #include "run/batches.h"
 #include "run/config.h"
 #include "run/plan.h"
+#include "run/run_notes.h"
 
 namespace abtrain::run {
 
@@ -145,6 +146,9 @@ void prepare(
   // Whatever is wrong shows before the folder of an earlier run is touched.
   const nn::InputShape shape = input_shape(s.dataset);
   s.length = check_run(options, shape, s.dataset.train.size());
+  for (const std::string& note : run_notes(options, s.length)) {
+    log.warning(note);
+  }
   if (optim::is_dual_averaging(options.optimizer) &&
       options.optimizer.center == "zero" &&
       model_sizes(options, shape)->sizes.weights.size() > 1) {

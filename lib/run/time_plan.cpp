@@ -110,36 +110,17 @@ struct Counts {
 };
 
 Counts count_phases(const RunOptions& options, const RunLength& length) {
-  Counts n;
   if (options.method.name != "ab") {
-    n.dense = static_cast<double>(length.steps);
-    return n;
+    return {static_cast<double>(length.steps)};
   }
-  const methods::PhasePlan phases =
-      methods::make_phase_plan(options.method, length);
-  methods::Phase phase = methods::Phase::Full;
-  for (std::int64_t t = 0; t <= length.steps; ++t) {
-    if (t > 0) {
-      ++(phase == methods::Phase::Ab ? n.ab : n.dense);
-    }
-    switch (methods::switch_after(phases, t, phase)) {
-      case methods::Switch::None:
-        break;
-      case methods::Switch::Sync:
-        ++n.sync;
-        phase = methods::Phase::Full;
-        break;
-      case methods::Switch::SyncAndDecompose:
-        ++n.sync;
-        ++n.product_cuts;
-        break;
-      case methods::Switch::Decompose:
-        ++n.dense_cuts;
-        phase = methods::Phase::Ab;
-        break;
-    }
-  }
-  return n;
+  const methods::PhaseCounts n = methods::count_phases(
+      methods::make_phase_plan(options.method, length), length.steps);
+  return {
+      static_cast<double>(n.full),
+      static_cast<double>(n.ab),
+      static_cast<double>(n.sync),
+      static_cast<double>(n.dense_cuts),
+      static_cast<double>(n.product_cuts)};
 }
 
 // Flops of the worker with the most, when `workers` share the layers out.
@@ -250,8 +231,8 @@ TimePlan plan_time(
     const methods::LocalPlan rounds =
         methods::make_local_plan(options.method, length);
     double events = 0;
-    for (std::int64_t t = 1; t < rounds.steps; ++t) {
-      events += rounds.begins_after(t) ? 1 : 0;
+    for (std::int64_t f = 0; f < rounds.fragments; ++f) {
+      events += static_cast<double>(rounds.meetings_of(f));
     }
     // `delay` steps hide some of it.
     const double one = rest / (events + 1) + latency;

@@ -138,8 +138,11 @@ void Trainer::step(std::int64_t t) {
   }
   meter_.settle(false);
   const std::int64_t every = options_.train.check_replicas;
-  if (every > 0 && (t + 1) % every == 0) {
+  // Replicas that train alone are compared when they next agree.
+  replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
+  if (replicas_due_ && method_->replicas_agree(t + 1)) {
     method_->check_replicas(t + 1);
+    replicas_due_ = false;
   }
 }
 
@@ -201,6 +204,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         label_smoothing);
   };
   const Score test = score(*merged_, test_images(in_), world_->size()).all;
+  std::vector<std::pair<const char*, double>> losses = {
+      {"test loss", test.loss}};
   ordered_json fields = {
       {"accuracy", test.accuracy},
       {"loss", test.loss},
@@ -216,12 +221,14 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
                             .all;
     train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
     fields["train_loss"] = *train_loss_;
+    losses.emplace_back("loss over the training images", *train_loss_);
   }
   if (in_.validation.size() > 0) {
     const Score held =
         score(*merged_, validation_images(in_), world_->size()).all;
     fields["validation_accuracy"] = held.accuracy;
     fields["validation_loss"] = held.loss;
+    losses.emplace_back("validation loss", held.loss);
     validation_ = held.accuracy;
   }
   if (!last && method_->phase_name() == "ab") {
@@ -233,8 +240,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     fields["group_accuracy"] = groups;
   }
   release(*merged_);
-  if (last) {
-    check("final test loss", Readback::Reading{t - 1, test.loss});
+  for (const auto& [what, loss] : losses) {
+    check(what, Readback::Reading{t - 1, loss});
   }
   meter_.settle(true);
   evaluate_seconds_ += watch_.seconds() - begin;
@@ -296,6 +303,7 @@ TrainResult Trainer::run() {
   }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
+  check_parameters(length_.steps, world_->rank(), method_->block());
   step_->release();
   count_switch([&] {
     settle_order();

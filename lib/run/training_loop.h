@@ -13,8 +13,8 @@
 #include "data/batch_source.h"
 #include "data/order.h"
 #include "optim/optimizer.h"
-#include "orders/balancer.h"
 #include "optim/schedule.h"
+#include "orders/balancer.h"
 #include "run/checkpoint.h"
 #include "run/divergence.h"
 #include "run/readback.h"
@@ -33,8 +33,8 @@ class Trainer {
   void step(std::int64_t t);
   void log_step(std::int64_t t, const std::string& phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
-  void check(
-      const char* what, const std::optional<Readback::Reading>& reading) const {
+  void check(const char* what, const std::optional<Readback::Reading>& reading)
+      const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
   // training_order.cpp
@@ -56,8 +56,7 @@ class Trainer {
   void count_switch(const Body& body) {
     const auto before = static_cast<double>(meter_.training_bytes());
     body();
-    by_phase_.switches +=
-        static_cast<double>(meter_.training_bytes()) - before;
+    by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
   }
 
   // training_state.cpp
@@ -80,7 +79,7 @@ class Trainer {
   Recorder recorder_;
   std::unique_ptr<methods::Method> method_;
   data::Augment augment_;
-  std::optional<orders::Balancer> balancer_;  // where gradients decide on it;
+  std::optional<orders::Balancer> balancer_;   // where gradients decide on it;
   std::unique_ptr<data::ExampleOrder> order_;  // made with this
   std::int64_t order_layout_ = -1;  // of the method, that it is bound to
   comm::Communicator* order_group_ = nullptr;
@@ -89,26 +88,27 @@ class Trainer {
   std::int64_t evaluate_every_;
   std::int64_t save_every_;
   std::optional<CheckpointWriter> writer_;
-  std::int64_t saved_at_ = -1;       // steps done at the last save or resume
+  std::int64_t saved_at_ = -1;        // steps done at the last save or resume
   std::optional<double> validation_;  // accuracy of the last evaluation
   std::optional<double> train_loss_;  // of the last evaluation
   double best_ = -1;                  // and the best one so far
 
-  Stopwatch watch_;          // since the loop began
+  Stopwatch watch_;  // since the loop began
   double evaluate_seconds_ = 0;
   double checkpoint_seconds_ = 0;
-  double svd_before_ = 0;    // before a resume, as is the next
+  double svd_before_ = 0;  // before a resume, as is the next
   double waited_before_ = 0;
   compress::Costs costs_before_;
   std::array<double, 2> vnmse_before_{};  // sum and number
   double metrics_seconds_ = 0;
   double total_seconds_ = 0;
-  TrafficSplit by_phase_;    // full_phase, ab_phase, switches only
+  TrafficSplit by_phase_;  // full_phase, ab_phase, switches only
   Readback loss_;
   Readback norm_;
+  bool replicas_due_ = false;  // a comparison
   double last_loss_ = 0;
-  double rate_ = 0;          // of the last step
-  double loss_sum_ = 0;      // since the last step event
+  double rate_ = 0;      // of the last step
+  double loss_sum_ = 0;  // since the last step event
   std::int64_t loss_count_ = 0;
   std::int64_t event_step_ = 0;
   double event_seconds_ = 0;

@@ -231,6 +231,8 @@ bool Trainer::save(std::int64_t t) {
   });
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
+  // What the last update broke must not take the place of a good checkpoint.
+  check_parameters(t, world_->rank(), method_->block());
   if (validation_) {
     best_ = std::max(best_, *validation_);
   }

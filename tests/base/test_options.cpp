@@ -45,10 +45,10 @@ Fields fields_of(Sample& s) {
       "a shape");
   f.text("title", s.title, "a title");
   f.folder_name("folder", s.folder, "a folder");
-  f.auto_or_integer("groups", s.groups, at_least(1), "groups");
-  f.duration("every", s.every, above(0), "an interval");
-  f.auto_or_duration("ramp", s.ramp, "a ramp");
-  f.integers("sizes", s.sizes, at_least(1), "sizes");
+  f.auto_or_integer("groups", s.groups, between(1, 64), "groups");
+  f.duration("every", s.every, above_to(0, 1e8), "an interval");
+  f.auto_or_duration("ramp", s.ramp, between(0, 1e38), "a ramp");
+  f.integers("sizes", s.sizes, between(1, 1e6), "sizes");
   f.numbers("shares", s.shares, above_to(0, 1), "shares");
   f.texts("names", s.names, "names");
   f.section("inner", inner, "inner part");
@@ -170,21 +170,22 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
       "shape: expected one of round, square, got a list");
   EXPECT_EQ(
       fault("groups", scalar("0")),
-      "groups: expected auto or an integer of at least 1, got '0'");
+      "groups: expected auto or an integer from 1 to 64, got '0'");
   EXPECT_EQ(
       fault("every", scalar("0")),
-      "every: expected a duration above 0, as in 110, 2 epochs or 5 %, got '0'");
+      "every: expected a duration above 0 and at most 100000000, as in 110, "
+      "2 epochs or 5 %, got '0'");
   EXPECT_EQ(
       fault("ramp", scalar("-1")),
-      "ramp: expected auto or a duration of at least 0, as in 110, "
+      "ramp: expected auto or a duration from 0 to 1e38, as in 110, "
       "2 epochs or 5 %, got '-1'");
   EXPECT_EQ(
       fault("sizes", scalar("64")),
-      "sizes: expected a list, each item an integer of at least 1, got '64' "
+      "sizes: expected a list, each item an integer from 1 to 1000000, got '64' "
       "(write [64])");
   EXPECT_EQ(
       fault("sizes", list({"64", "x"})),
-      "sizes: expected an integer of at least 1, got 'x'");
+      "sizes: expected an integer from 1 to 1000000, got 'x'");
   EXPECT_EQ(
       fault("shares", list({})),
       "shares: expected a list, each item a number above 0 and at most 1, "

@@ -264,6 +264,84 @@ TEST(CliRun, AnEarlierRunOfTheName) {
       std::filesystem::exists(folder.file("small/model.safetensors")));
 }
 
+// The last loss is that of before the update that breaks the factors, whose
+// product is decomposed right after it.
+TEST(CliRun, BrokenFactorsAreDivergence) {
+  const TempFolder folder;
+  const std::string broken = small_run(
+      folder,
+      "--set method.full_rank_steps=0 --set method.ramp=none"
+      " --set train.clip_norm=0 --set 'optimizer={name: sgd, lr: 1e-3}'"
+      " --set 'schedule={name: step, step_factor: 1e38, milestones: [0.6, 0.62],"
+      " warmup_steps: 0}'");
+  for (const char* resume : {"", " --resume auto"}) {
+    const Outcome outcome = run(broken + resume, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 70) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "layer 'fc")) << outcome.text;
+    EXPECT_FALSE(contains(outcome.text, "linalg")) << outcome.text;
+    const json failure = json::parse(content(folder.file("small/failure.json")));
+    EXPECT_EQ(failure["exit_code"], 70);
+    EXPECT_TRUE(contains(failure["message"], "layer 'fc")) << failure;
+  }
+}
+
+// A clear word and the code of a wrong configuration, whatever has no room.
+TEST(CliRun, WhatNoMemoryHoldsIsRefused) {
+  const TempFolder folder;
+  for (const char* large :
+       {"--set 'model.hidden=[1000000, 1000000]'",
+        "--set model.name=resnet18 --set model.width=1000"}) {
+    const Outcome outcome = run(small_run(folder, large), Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 78) << large << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "memory")) << outcome.text;
+    EXPECT_FALSE(contains(outcome.text, "internal")) << outcome.text;
+  }
+}
+
+// What was silently never done is said, before and at the start of the run.
+TEST(CliRun, WarnsOfWhatNeverHappens) {
+  const TempFolder folder;
+  const std::string late = small_run(
+      folder, "--set method.name=diloco --set method.sync_every=40");
+  const std::string said =
+      "method.sync_every: the first synchronisation would be used after 42 "
+      "steps, but the run has 8";
+  const Outcome planned = run("plan " + late, Stream::Out);
+  EXPECT_EQ(planned.exit_code, 0);
+  EXPECT_TRUE(contains(planned.text, said)) << planned.text;
+  const Outcome trained = run(late, Stream::Error);
+  EXPECT_EQ(trained.exit_code, 0);
+  EXPECT_TRUE(contains(trained.text, said)) << trained.text;
+}
+
+// Numbers of the command line itself.
+TEST(CliRun, AbsurdNumbersOfOptionsAreWrongUse) {
+  const TempFolder folder;
+  const std::string plan = "plan " + small_run(folder) + " --bandwidth 1Gbit ";
+  for (const std::string& number :
+       {std::string("9223372036854775807"),
+        std::string("-9223372036854775808"),
+        std::string("2147483648"),
+        std::string("1e300"),
+        std::string("nan"),
+        std::string("inf")}) {
+    for (const std::string& line :
+         {plan + "--nodes " + number,
+          plan + "--workers-here " + number,
+          plan + "--compute " + number + "h",
+          plan + "--latency " + number + "h",
+          "plan " + small_run(folder) + " --bandwidth " + number + "Tbit",
+          "report --target " + number + " '" + folder.path() + "'",
+          "sweep --config fashion_mnist_mlp --seeds 2 --jobs " + number,
+          "sweep --config fashion_mnist_mlp --seeds 2 --task " + number,
+          "train --config fashion_mnist_mlp --rank 0 --processes " + number,
+          "train --config fashion_mnist_mlp --processes 2 --rank " + number}) {
+      const Outcome outcome = run(line, Stream::Error);
+      EXPECT_EQ(outcome.exit_code, 2) << line << "\n" << outcome.text;
+    }
+  }
+}
+
 // The weights of one run start another, of the same name and in its place.
 TEST(CliRun, GoesOnFromTheCheckpointOfAnotherRun) {
   const TempFolder folder;

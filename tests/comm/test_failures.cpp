@@ -4,7 +4,13 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <new>
+#include <system_error>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
+#include "comm/failure.h"
 #include "comm/local.h"
 #include "comm/run_workers.h"
 
@@ -157,6 +163,43 @@ TEST(AbortElsewhere, AnErrorThatIsNotOursIsKeptAsItIs) {
             comm.barrier();
           }),
       std::out_of_range);
+}
+
+// What the libraries throw where there is no room, by the names of users.
+TEST(ExitCodes, NoMemoryAndNoThreadsAreTheConfigurations) {
+  const auto told = [](const std::function<void()>& body) {
+    try {
+      body();
+    } catch (...) {
+      const auto error = std::current_exception();
+      return std::pair(exit_code_of(error), message_of(error));
+    }
+    return std::pair(0, std::string());
+  };
+  for (const auto& sizes : std::vector<std::vector<std::int64_t>>{
+           {std::int64_t{1} << 56},
+           {std::int64_t{1} << 60},
+           {std::int64_t{1} << 62},
+           {std::int64_t{1} << 40, std::int64_t{1} << 40}}) {
+    const auto [code, text] = told([&] { at::zeros(sizes, at::kFloat); });
+    EXPECT_EQ(code, 78) << text;
+    expect_has(text, "out of memory");
+    EXPECT_EQ(text.find("alloc_cpu"), std::string::npos) << text;
+  }
+  EXPECT_EQ(told([] { throw std::bad_alloc(); }).first, 78);
+  EXPECT_EQ(told([] { std::vector<int>().reserve(SIZE_MAX / 2); }).first, 78);
+  EXPECT_EQ(
+      told([] {
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_unavailable_try_again));
+      }).first,
+      78);
+  // All else stays what it is, without LibTorch's stack.
+  const auto [code, text] =
+      told([] { at::zeros({3}, at::kFloat).add_(at::zeros({4})); });
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(text.find("frame #"), std::string::npos) << text;
+  EXPECT_EQ(told([] { throw Error(ErrorKind::Io, "x"); }).first, 74);
 }
 
 TEST(AbortElsewhere, OtherWorldsGoOn) {

@@ -3,6 +3,8 @@
 
 #include <ATen/ops/zeros_like.h>
 
+#include <nlohmann/json.hpp>
+
 #include "compress/invariants.h"
 
 namespace abtrain::compress {
@@ -100,6 +102,7 @@ inline void check_resume(
         for (const auto& [name, tensor] : saved.own) {
           state.own[name] = tensor.clone();
         }
+        *state.values = *saved.values;
       }
     }
   });

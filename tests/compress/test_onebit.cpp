@@ -112,6 +112,38 @@ TEST(OneBit, DoesWhatTheAlgorithmSays) {
       });
 }
 
+// A method that exchanges now and then, in steps of which none is a multiple of
+// the masks' period.
+TEST(OneBit, MasksFollowTheExchangesNotTheSteps) {
+  constexpr std::int64_t numel = 5000;
+  constexpr std::int64_t interval = 8;
+  for (const std::int64_t dense : {0, 3, 21}) {
+    ReducerOptions options = kOptions;
+    options.dense_steps = dense;
+    const auto slots = one_slot({numel});
+    comm::run_workers(2, 60, [&](comm::Communicator& base) {
+      comm::TrafficMeter meter;
+      auto world = metered(base.split(0, base.rank()), "world", meter);
+      const at::Tensor flat = at::zeros({numel});
+      GradientExchange exchange(options, 5, interval);
+      exchange.bind(slots, flat, *world);
+      std::int64_t end = 0;
+      for (std::int64_t t = 5; t < 200; t += interval) {
+        flat.copy_(normal_gradients(numel)(world->rank(), t));
+        flat.narrow(0, 0, numel / 2).zero_();  // dead on all workers
+        exchange.finish(t);
+        EXPECT_TRUE(flat.narrow(0, 0, numel / 2).eq(0).all().item<bool>())
+            << "step " << t << " dense " << dense;
+        end = t + 1;
+      }
+      ExchangePlan plan(options, slots);
+      EXPECT_EQ(
+          meter.of(comm::Purpose::Gradient).bytes,
+          plan.bytes_between(2, world->rank(), 5, end, interval));
+    });
+  }
+}
+
 // Every third number is zero on all workers, one more on all but the last.
 TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
   constexpr std::int64_t numel = 5000;
@@ -182,7 +214,7 @@ TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
       });
 }
 
-TEST(OneBit, InABucketBoundBetweenTwoMasksAllIsAlive) {
+TEST(OneBit, InABucketBoundInTheMiddleOfARunAllIsAlive) {
   for (const std::int64_t numel : {1, 32, 40, 4100}) {
     at::Tensor values = at::ones({numel});
     const auto gradients = {values, values};

@@ -83,6 +83,8 @@ class Hosts(Runs):
                 ("compressed", "method.name=diloco", "method.sync_every=10",
                  "method.fragments=2", "method.delay=4",
                  "reducer={name: thc, min_numel: 64, dense_steps: 12}"),
+                ("masked", "method.name=local-sgd", "workers=3",
+                 "method.sync_every=3", "reducer={name: onebit, min_numel: 64}"),
                 ("mirror", "method.name=ddp", "reducer.name=threshold",
                  "optimizer={name: qcmd-adagrad, l1: 1e-3, lr: 0.02}"),
                 ("dual", "method.name=ddp", "reducer.name=ternary", "workers=3",
@@ -210,6 +212,23 @@ class Hosts(Runs):
             failure = self.failure(name)
             self.assertEqual(failure["exit_code"], 70)
             self.assertIn("loss of worker 1 is nan", failure["message"])
+
+    def test_an_update_that_breaks_the_factors_ends_the_run(self):
+        # The decomposition of their product comes right after it.
+        for processes in (0, 2):
+            name = f"broken{processes}"
+            outcome = self.run_it(
+                name, "method.full_rank_steps=0", "method.warmup_steps=10",
+                "method.sync_every=10", "method.ramp=none", "train.steps=50",
+                "train.clip_norm=0", "optimizer={name: sgd, lr: 1e-3}",
+                "schedule={name: step, step_factor: 1e38,"
+                " milestones: [0.37, 0.38], warmup_steps: 0}",
+                processes=processes, code=70)
+            self.assertIn("cannot be decomposed", outcome.err)
+            self.assertNotIn("linalg", outcome.err)
+            failure = self.failure(name)
+            self.assertEqual(failure["exit_code"], 70)
+            self.assertIn("layer 'fc", failure["message"])
 
     def test_a_damaged_checkpoint_is_left_aside(self):
         self.run_it("whole")

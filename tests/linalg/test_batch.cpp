@@ -243,6 +243,19 @@ TEST_F(GpuSvd, NotFiniteNamesTheLayer) {
       decompose_all(all, {RankRule{}, SvdRoute::Auto, 1, &drivers}), Error);
 }
 
+TEST_F(GpuSvd, ProductsThatAreNotFiniteNameTheLayer) {
+  ExactDrivers drivers(gpu_);
+  const at::Tensor good = noise(9, 3).to(at::kFloat).to(gpu_);
+  const at::Tensor bad = good.div(0.0);
+  try {
+    product_svds({{good, good.t()}, {bad, good.t()}}, {"fc1", "fc2"}, &drivers);
+    FAIL() << "an infinite factor has a decomposition";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Diverged);
+    EXPECT_NE(std::string(error.what()).find("'fc2'"), std::string::npos);
+  }
+}
+
 TEST_F(GpuSvd, ProductsAgreeWithTheCpu) {
   ExactDrivers drivers(gpu_);
   std::vector<LowRankPair> here;
@@ -253,8 +266,9 @@ TEST_F(GpuSvd, ProductsAgreeWithTheCpu) {
         {noise(80, k, i).to(at::kFloat), noise(k, 60, i + 9).to(at::kFloat)});
     there.push_back({here.back().a.to(gpu_), here.back().b.to(gpu_)});
   }
-  const auto cpu = product_svds(here, nullptr);
-  const auto gpu = product_svds(there, &drivers);
+  const std::vector<std::string> layers = {"a", "b", "c"};
+  const auto cpu = product_svds(here, layers, nullptr);
+  const auto gpu = product_svds(there, layers, &drivers);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_LT(
         largest_difference(

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -34,6 +36,17 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
         for (std::int64_t d = 0; d * f < h; ++d) {
           const LocalPlan plan{w, h, f, d, 31};
           const auto expected = timeline(plan);
+          for (std::int64_t k = 0; k < f; ++k) {
+            const auto begins =
+                std::ranges::count(expected, k, [](const auto& event) {
+                  return event.second;
+                });
+            EXPECT_EQ(plan.meetings_of(k), begins);
+            EXPECT_EQ(
+                begins > 0,
+                expected.contains(plan.first_of(k)) &&
+                    expected.at(plan.first_of(k)) == k);
+          }
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
             const auto now = plan.begins_after(t);
@@ -99,6 +112,12 @@ TEST(LocalPlan, RefusesWhatDoesNotFit) {
       error_of(diloco(10, 1, 10)),
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 1 steps), got 10");
+  // Products that 64 bits do not hold.
+  EXPECT_NE(error_of(diloco(10, 4, std::numeric_limits<int>::max())), "");
+  MethodOptions huge = diloco(12, 4, 0);
+  huge.sync_every = Duration::epochs(1e8);
+  huge.delay = std::int64_t{1} << 62;
+  EXPECT_NE(error_of(huge), "");
   MethodOptions late = diloco(10, 1, 0);
   late.warmup_steps = Duration::epochs(2);
   EXPECT_EQ(

@@ -320,15 +320,18 @@ TEST(LocalTraining, MergedIsWhatTheEndGives) {
   }
 }
 
-// A meeting after t steps is the reducer's step t.
+// A meeting after t steps is the reducer's step t; what is due is done by the
+// next one.
 TEST(LocalTraining, MeetingsAreEvaluatedByTheirStep) {
   LocalRun run = local_sgd(4, 3);
   run.reducer.evaluate_every = 5;
   with_workers(2, run, [](LocalWorker& w, int) {
     w.method->start();
     w.go(0, 30);
-    // Step 0 of the warm-up; then those of 7, 10, ... that 5 divides.
-    EXPECT_EQ(w.observer.evaluated, (std::vector<std::int64_t>{1, 10, 25}));
+    // Step 0 of the warm-up; then of 7, 10, ... the first one from 5, 10, ... on.
+    EXPECT_EQ(
+        w.observer.evaluated,
+        (std::vector<std::int64_t>{1, 7, 10, 16, 22, 25}));
   });
 }
 

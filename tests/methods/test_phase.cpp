@@ -56,6 +56,48 @@ TEST(Phase, FollowsTheTimelineForAllSmallPlans) {
   }
 }
 
+// The jumps from switch to switch, and what they count, against single steps.
+TEST(Phase, JumpsAgreeWithSingleSteps) {
+  for (const bool reference : {false, true}) {
+    for (std::int64_t w = 0; w <= 7; ++w) {
+      for (std::int64_t s = 1; s <= 7; ++s) {
+        for (std::int64_t d = 0; d < s; ++d) {
+          const PhasePlan plan{w, s, d, reference};
+          PhaseCounts wanted;
+          Phase phase = Phase::Full;
+          std::int64_t jump = next_switch(plan, -1, phase);
+          for (std::int64_t t = 0; t <= 40; ++t) {
+            if (t > 0) {
+              ++(phase == Phase::Ab ? wanted.ab : wanted.full);
+            }
+            const Switch now = switch_after(plan, t, phase);
+            ASSERT_EQ(now != Switch::None, t == jump)
+                << "W " << w << " S " << s << " D " << d << " t " << t
+                << " reference " << reference;
+            if (now == Switch::None) {
+              continue;
+            }
+            wanted.sync += now == Switch::Decompose ? 0 : 1;
+            wanted.dense_cuts += now == Switch::Decompose ? 1 : 0;
+            wanted.product_cuts += now == Switch::SyncAndDecompose ? 1 : 0;
+            phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
+            wanted.switched_at = t;
+            jump = next_switch(plan, t, phase);
+          }
+          const PhaseCounts n = count_phases(plan, 40);
+          EXPECT_EQ(n.full, wanted.full);
+          EXPECT_EQ(n.ab, wanted.ab);
+          EXPECT_EQ(n.sync, wanted.sync);
+          EXPECT_EQ(n.dense_cuts, wanted.dense_cuts);
+          EXPECT_EQ(n.product_cuts, wanted.product_cuts);
+          EXPECT_EQ(n.last, phase);
+          EXPECT_EQ(n.switched_at, wanted.switched_at);
+        }
+      }
+    }
+  }
+}
+
 TEST(Phase, NothingHappensInTheWantedPhase) {
   const PhasePlan plan{4, 6, 2, false};
   EXPECT_EQ(switch_after(plan, 4, Phase::Ab), Switch::None);

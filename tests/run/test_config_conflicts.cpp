@@ -22,8 +22,8 @@ const Case kSets[] = {
     {"set_wrong_type",
      "",
      {"train.steps=3.5"},
-     {"--set train.steps=3.5: error: train.steps: expected an integer of at "
-      "least 0, got '3.5'"}},
+     {"--set train.steps=3.5: error: train.steps: expected an integer from 0 "
+      "to 100000000, got '3.5'"}},
     {"set_without_a_value",
      "",
      {"seed"},
@@ -283,8 +283,8 @@ const Case kConflicts[] = {
     {"no_conflict_with_a_wrong_value",
      "workers: 4\nmethod: {group_size: 0}\n",
      {},
-     {"c.yaml:2:22: error: method.group_size: expected auto or an integer of "
-      "at least 1, got '0'"}},
+     {"c.yaml:2:22: error: method.group_size: expected auto or an integer "
+      "from 1 to 65536, got '0'"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(

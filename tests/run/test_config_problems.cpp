@@ -86,13 +86,13 @@ const Case kValues[] = {
     {"text_for_an_integer",
      "train: {steps: many}\n",
      {},
-     {"c.yaml:1:16: error: train.steps: expected an integer of at least 0, got "
-      "'many'"}},
+     {"c.yaml:1:16: error: train.steps: expected an integer from 0 to "
+      "100000000, got 'many'"}},
     {"octal",
      "train: {steps: 010}\n",
      {},
-     {"c.yaml:1:16: error: train.steps: expected an integer of at least 0, got "
-      "'010' (write it without the leading zero)"}},
+     {"c.yaml:1:16: error: train.steps: expected an integer from 0 to "
+      "100000000, got '010' (write it without the leading zero)"}},
     {"hexadecimal",
      "seed: 0x10\n",
      {},
@@ -116,8 +116,8 @@ const Case kValues[] = {
     {"quoted_number",
      "train: {epochs: \"3\"}\n",
      {},
-     {"c.yaml:1:17: error: train.epochs: expected a number above 0, got "
-      "\"3\" (leave the quotes off)"}},
+     {"c.yaml:1:17: error: train.epochs: expected a number above 0 and "
+      "at most 100000000, got \"3\" (leave the quotes off)"}},
     {"yes_for_true",
      "optimizer: {nesterov: yes}\n",
      {},
@@ -126,22 +126,23 @@ const Case kValues[] = {
     {"nan",
      "optimizer: {lr: .nan}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got "
-      "'.nan' (not a finite number)"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
+      "at most 1e38, got '.nan' (not a finite number)"}},
     {"infinite",
      "optimizer: {weight_decay: inf}\n",
      {},
-     {"c.yaml:1:27: error: optimizer.weight_decay: expected a number of at "
-      "least 0, got 'inf' (not a finite number)"}},
+     {"c.yaml:1:27: error: optimizer.weight_decay: expected a number from "
+      "0 to 1e38, got 'inf' (not a finite number)"}},
     {"beyond_a_double",
      "optimizer: {lr: 1e999}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got "
-      "'1e999' (beyond what a double can hold)"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
+      "at most 1e38, got '1e999' (beyond what a double can hold)"}},
     {"zero_rate",
      "optimizer: {lr: 0}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0, got '0'"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
+      "at most 1e38, got '0'"}},
     {"out_of_range",
      "train:\n  label_smoothing: 1\n",
      {},
@@ -150,8 +151,8 @@ const Case kValues[] = {
     {"empty_value",
      "train:\n  epochs:\n  steps: 3\n",
      {},
-     {"c.yaml:2:3: error: train.epochs: expected a number above 0, got "
-      "nothing"}},
+     {"c.yaml:2:3: error: train.epochs: expected a number above 0 and at "
+      "most 100000000, got nothing"}},
     {"null_value",
      "name: ~\n",
      {},
@@ -173,19 +174,19 @@ const Case kValues[] = {
     {"wrong_group_size",
      "method: {group_size: half}\n",
      {},
-     {"c.yaml:1:22: error: method.group_size: expected auto or an integer of "
-      "at least 1, got 'half'"}},
+     {"c.yaml:1:22: error: method.group_size: expected auto or an integer "
+      "from 1 to 65536, got 'half'"}},
     {"wrong_unit",
      "checkpoint: {every: 10 minutes}\n",
      {},
-     {"c.yaml:1:21: error: checkpoint.every: expected a duration of at least "
-      "0, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit is steps, "
+     {"c.yaml:1:21: error: checkpoint.every: expected a duration from 0 to "
+      "100000000, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit is steps, "
       "epochs or %)"}},
     {"fraction_of_a_step",
      "method: {sync_every: 1.5}\n",
      {},
-     {"c.yaml:1:22: error: method.sync_every: expected a duration above 0, as "
-      "in 110, 2 epochs or 5 %, got '1.5' (steps are whole numbers)"}},
+     {"c.yaml:1:22: error: method.sync_every: expected a duration above 0 "
+      "and at most 100000000, as in 110, 2 epochs or 5 %, got '1.5' (steps are whole numbers)"}},
     {"scalar_for_a_list",
      "model: {hidden: 64}\n",
      {},

