@@ -10,6 +10,8 @@ namespace abtrain::run {
 constexpr int kCheckpointFormat = 1;
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kManifest = "manifest.json";
+constexpr const char* kConfig = "config.yaml";
+constexpr std::int64_t kMostWorkers = 65536;  // of the key `workers`
 constexpr const char* kStepPrefix = "step-";
 constexpr const char* kOwnPrefix = "own/";
 constexpr const char* kReplicasPrefix = "replicas/";

@@ -111,7 +111,8 @@ Checkpoint named(const std::string& how, Log& log) {
 }  // namespace
 
 std::int64_t kept_metrics(
-    const ResumeChoice& resume, const std::string& run_folder) {
+    const ResumeChoice& resume,
+    const std::string& run_folder) {
   if (!resume.from) {
     return 0;
   }
@@ -120,8 +121,8 @@ std::int64_t kept_metrics(
       fs::path(resume.from->folder).parent_path().parent_path();
   std::error_code none;
   return fs::equivalent(run.empty() ? "." : run, run_folder, none)
-      ? resume.from->metrics_bytes
-      : 0;
+             ? resume.from->metrics_bytes
+             : 0;
 }
 
 std::string default_resume() {
@@ -163,7 +164,8 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   std::error_code ignored;
   clean_checkpoints(run_folder);
   const std::string place = run_folder + "/" + kCheckpoints;
-  if (list_checkpoints(run_folder).empty()) {
+  // One that cannot be read is kept too: somebody may still mend it.
+  if (entries_of(run_folder, kStepPrefix).empty()) {
     fs::remove_all(place, ignored);
     return;
   }
