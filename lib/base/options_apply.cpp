@@ -1,6 +1,8 @@
 #include "base/options_apply.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/text.h"
 
@@ -27,22 +29,18 @@ class Applier {
       const std::vector<Field>& fields,
       const Value& section,
       const std::string& prefix) {
-    std::vector<const Entry*> seen;
+    std::map<std::string_view, const Entry*> seen;
     for (const Entry& entry : section.entries) {
       const std::string name = full_name(prefix, entry.key);
-      const auto earlier =
-          std::find_if(seen.begin(), seen.end(), [&](const Entry* other) {
-            return other->key == entry.key;
-          });
-      if (earlier != seen.end()) {
-        const Place& place = (*earlier)->place;
+      const auto [earlier, is_new] = seen.try_emplace(entry.key, &entry);
+      if (!is_new) {
+        const Place& place = earlier->second->place;
         problem(
             entry.place,
             name,
             str("given twice, first at ", place.line, ":", place.column));
         continue;
       }
-      seen.push_back(&entry);
       const auto field =
           std::find_if(fields.begin(), fields.end(), [&](const Field& f) {
             return f.key == entry.key;

@@ -1,5 +1,7 @@
 #include "base/value.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace abtrain {
@@ -62,9 +64,13 @@ std::string to_text(const Problem& problem) {
 }
 
 std::string to_text(const std::vector<Problem>& problems) {
+  constexpr std::size_t kMost = 100;  // nobody reads more
   std::vector<std::string> parts;
-  for (const Problem& problem : problems) {
-    parts.push_back(to_text(problem));
+  for (std::size_t i = 0; i < std::min(problems.size(), kMost); ++i) {
+    parts.push_back(to_text(problems[i]));
+  }
+  if (problems.size() > kMost) {
+    parts.push_back(str("and ", problems.size() - kMost, " more"));
   }
   return join(parts, "\n");
 }

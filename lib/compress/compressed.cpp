@@ -153,7 +153,8 @@ void CompressedReducer::archive(
     archive.tensor(
         str(prefix, "residual.", state.packed.bucket),
         state.residual,
-        state::Share::Own);
+        state::Share::Own,
+        state.packed.numel);
     archive_more(archive, prefix, state.packed);
   }
 }

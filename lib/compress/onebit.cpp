@@ -1,5 +1,6 @@
 // Signs with a scale, error feedback on both sides (1-bit Adam's communication,
 // Tang et al., 2021, algorithm 1, here of gradients). docs/methods/onebit.md.
+#include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -95,10 +96,17 @@ class OneBit : public CompressedReducer {
       bytes = state.alive.view(at::kByte).to(at::kFloat);
     }
     archive.tensor(
-        str(prefix, "alive.", packed.bucket), bytes, state::Share::Own);
+        str(prefix, "alive.", packed.bucket),
+        bytes,
+        state::Share::Own,
+        4 * state.blocks.groups());
     if (archive.is_loading()) {
-      state.alive =
-          bytes.defined() ? bytes.to(at::kByte).view(at::kInt) : at::Tensor();
+      // No bit stands beyond the end of a block.
+      state.alive = bytes.defined()
+                        ? at::bitwise_and(
+                              bytes.to(at::kByte).view(at::kInt),
+                              all_alive(state.blocks))
+                        : at::Tensor();
     }
   }
 

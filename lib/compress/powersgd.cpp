@@ -128,7 +128,8 @@ class PowerSgd : public CompressedReducer {
     archive.tensor(
         str(prefix, "q.", packed.bucket),
         warm_[packed.bucket],
-        state::Share::Own);
+        state::Share::Own,
+        matrices_of(packed).q_numel);
   }
 
  private:

@@ -120,7 +120,8 @@ class ThcSaturated : public CompressedReducer {
     archive.tensor(
         str(prefix, "scale.", packed.bucket),
         scales_[packed.bucket],
-        state::Share::Own);
+        state::Share::Own,
+        1);
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <turbojpeg.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,14 @@ namespace {
 
 // What Pillow takes for an attack: a header that claims more pixels.
 constexpr std::int64_t most_pixels = 178'956'970;
+// A Huffman code takes a bit at least for each 8 x 8 block: a larger picture of
+// so few bytes is cut off, and memory for it would be taken in vain.
+constexpr std::int64_t most_pixels_a_byte = 8 * 64;
+constexpr std::int64_t always_fine = 1'000'000;  // pixels
+// Each scan of a progressive file goes through all pixels, however few bytes it
+// has. Encoders write ten or so.
+constexpr std::int64_t most_scans = 100;
+constexpr std::int64_t most_scanned = 4'000'000'000;  // pixels, of all scans
 // Readers may load four bytes at the last pixel.
 constexpr std::size_t spare_bytes = 16;
 
@@ -34,6 +44,39 @@ bool is_tolerable(std::string_view reason) {
     }
   }
   return false;
+}
+
+// The scans of a file, counted no further than `limit`.
+std::int64_t count_scans(
+    std::span<const std::uint8_t> bytes,
+    std::int64_t limit) {
+  constexpr std::uint8_t fill = 0xFF, start_of_scan = 0xDA, end_of_image = 0xD9;
+  // Without a length: stuffed zeros, restarts and the like.
+  const auto stands_alone = [](std::uint8_t marker) {
+    return marker <= 1 || (marker >= 0xD0 && marker <= 0xD8);
+  };
+  std::int64_t scans = 0;
+  for (std::size_t at = 0; at + 4 <= bytes.size() && scans < limit;) {
+    const std::uint8_t marker = bytes[at + 1];
+    if (bytes[at] != fill) {
+      const auto* next = static_cast<const std::uint8_t*>(
+          std::memchr(&bytes[at], fill, bytes.size() - at));
+      if (next == nullptr) {
+        break;
+      }
+      at = static_cast<std::size_t>(next - bytes.data());
+    } else if (marker == fill) {
+      ++at;
+    } else if (stands_alone(marker)) {
+      at += 2;
+    } else if (marker == end_of_image) {
+      break;
+    } else {
+      scans += marker == start_of_scan ? 1 : 0;
+      at += 2 + 256U * bytes[at + 2] + bytes[at + 3];
+    }
+  }
+  return scans;
 }
 
 // As Pillow: stored values are 255 - ink, whether the file says so or not.
@@ -88,6 +131,28 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
       " x ",
       height,
       " pixels");
+  const std::int64_t pixels = std::int64_t{width} * height;
+  ABT_CHECK(
+      pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes),
+      DamagedData,
+      "claims to have ",
+      width,
+      " x ",
+      height,
+      " pixels in ",
+      bytes.size(),
+      " bytes");
+  const std::int64_t limit = std::min(most_scans, most_scanned / pixels);
+  ABT_CHECK(
+      count_scans(bytes, limit + 1) <= limit,
+      DamagedData,
+      "has more than ",
+      limit,
+      " scans of ",
+      width,
+      " x ",
+      height,
+      " pixels");
   bytes_ = bytes;
   size_ = {width, height};
   cmyk_ = colours == TJCS_CMYK || colours == TJCS_YCCK;
@@ -123,7 +188,7 @@ Picture JpegDecoder::decode(int divisor) {
       /*pitch=*/0,
       height,
       cmyk_ ? TJPF_CMYK : TJPF_RGB,
-      TJFLAG_ACCURATEDCT);
+      TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS);
   if (result != 0) {
     const std::string reason = reason_of(handle_.get());
     if (!is_tolerable(reason)) {

@@ -2,7 +2,8 @@
 // as Pillow's Image.open(...).convert("RGB").
 //
 // Errors are Error(DamagedData) with the reason alone: broken, cut off (as for
-// Pillow; other warnings of the decoder do not count), or far too large.
+// Pillow; other warnings of the decoder do not count), far too large, or of more
+// scans than any encoder writes.
 #pragma once
 
 #include <cstdint>

@@ -90,14 +90,18 @@ RangeFinder::RangeFinder(
       cold_(!warm.defined()) {
   start_ = random_rows(block_, n_);
   if (warm.defined()) {
-    ABT_ASSERT(
+    // It may come from a checkpoint.
+    ABT_CHECK(
         warm.dim() == 2 && warm.size(1) == n_ && warm.size(0) == block_,
+        DamagedData,
         "layer '",
         layer,
         "': wanted a start of ",
         block_,
         " x ",
-        n_);
+        n_,
+        ", got one of ",
+        warm.sizes());
     // Some of everything, or what is new would be found late.
     constexpr double kNew = 0.05;
     start_ = warm.to(gram_.options()).add(start_, kNew);

@@ -6,9 +6,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "methods/ab.h"
 
 namespace abtrain::methods {
@@ -25,26 +26,28 @@ nlohmann::ordered_json to_json(const std::vector<LayerRank>& layers) {
 
 std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
   std::vector<LayerRank> layers;
-  try {
-    for (const auto& l : list) {
-      layers.push_back(
-          {l.at(0).get<std::string>(),
-           l.at(1).get<std::int64_t>(),
-           l.at(2).get<std::int64_t>(),
-           l.at(3).get<std::int64_t>(),
-           l.at(4).get<double>(),
-           l.at(5).get<double>()});
-    }
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(
-        ErrorKind::DamagedData,
-        str("the checkpoint's ranks of layers: ", error.what()));
+  bool ok = list.is_array();
+  for (std::size_t i = 0; ok && i < list.size(); ++i) {
+    const nlohmann::ordered_json& l = list[i];
+    LayerRank& layer = layers.emplace_back();
+    ok = l.is_array() && l.size() == 6 && read_json(l[0], layer.name) &&
+         read_json(l[1], layer.m) && read_json(l[2], layer.n) &&
+         read_json(l[3], layer.rank) && read_json(l[4], layer.energy) &&
+         read_json(l[5], layer.first_energy);
   }
+  ABT_CHECK(
+      ok,
+      DamagedData,
+      "the checkpoint's value 'ab.layers': expected name, m, n, rank and two "
+      "energies of each layer, got ",
+      shown(list));
   return layers;
 }
 
-bool is_factor_a(const state::State& state) {
-  return state.values->value("ab.role", "") == "A";
+std::string text_of(state::State& state, const std::string& name) {
+  std::string text;
+  state::Archive::loading(state).value(name, text);
+  return text;
 }
 
 }  // namespace
@@ -65,6 +68,15 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
           : context_.model.weights().front().weight->dense.options();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     nn::Weight& w = *factorable_[i].weight;
+    ABT_CHECK(
+        ranks[i] >= 0 && ranks[i] <= std::min(w.m(), w.n()),
+        DamagedData,
+        "the checkpoint's rank of layer '",
+        factorable_[i].layer,
+        "': expected 0 to ",
+        std::min(w.m(), w.n()),
+        ", got ",
+        ranks[i]);
     if (ranks[i] > 0) {
       w.set_factors(
           {at::empty({w.m(), ranks[i]}, options.requires_grad(false)),
@@ -93,8 +105,27 @@ void AbTraining::archive(state::Archive& archive) {
   archive.value("ab.decomposed_before", decomposed_before_);
   archive.value("ab.averaged_at", averaged_at_);
   if (archive.is_loading()) {
+    ABT_CHECK(
+        (phase == "full" || phase == "ab") && (role == "A" || role == "B"),
+        DamagedData,
+        "the checkpoint's phase and role: expected full or ab and A or B, got ",
+        shown(phase),
+        " and ",
+        shown(role));
     phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
     layers_ = from_json(layers);
+    ABT_CHECK(
+        layers_.empty() || layers_.size() == factorable_.size(),
+        DamagedData,
+        "the checkpoint has a last cut of ",
+        layers_.size(),
+        " layers, this model has ",
+        factorable_.size());
+    ABT_CHECK(
+        phase_ == Phase::Ab ||
+            std::ranges::count(ranks, 0) == std::ssize(ranks),
+        DamagedData,
+        "the checkpoint has factored layers in the full phase");
     shape_weights(ranks);
     build_blocks();
   }
@@ -150,9 +181,9 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   std::vector<state::State*> of_a;
   std::vector<state::State*> of_b;
   for (state::State& state : old) {
-    (is_factor_a(state) ? of_a : of_b).push_back(&state);
+    (text_of(state, "ab.role") == "A" ? of_a : of_b).push_back(&state);
   }
-  if (old.front().values->value("ab.phase", "") == "full") {
+  if (text_of(old.front(), "ab.phase") == "full") {
     of_b.insert(of_b.end(), of_a.begin(), of_a.end());
     load_mean(of_b);
   } else {

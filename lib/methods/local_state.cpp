@@ -48,6 +48,15 @@ void LocalTraining::archive(state::Archive& archive) {
     return;
   }
   ABT_CHECK(
+      begun >= 0 && begun <= applies && applies - begun == plan_.delay,
+      DamagedData,
+      "the checkpoint's fragment, begun after step ",
+      begun,
+      " and applied after step ",
+      applies,
+      ", does not fit method.delay of ",
+      plan_.delay);
+  ABT_CHECK(
       fragment < plan_.fragments,
       DamagedData,
       "the checkpoint has fragment ",

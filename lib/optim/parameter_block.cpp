@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -29,6 +30,29 @@ at::Tensor view_of(
 at::Tensor view_like(
     const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
   return view_of(flat, offset, like.sizes(), like.strides());
+}
+
+// Whether a tensor of these strides fills its memory without gap or overlap.
+bool fill_memory(
+    at::IntArrayRef sizes, const std::vector<std::int64_t>& strides) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (strides.size() != sizes.size() || strides[d] < 0) {
+      return false;
+    }
+    if (sizes[d] != 1) {
+      dimensions.emplace_back(strides[d], sizes[d]);
+    }
+  }
+  std::ranges::sort(dimensions);
+  std::int64_t expected = 1;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride != expected) {
+      return false;
+    }
+    expected *= size;
+  }
+  return strides.size() == sizes.size();
 }
 
 }  // namespace
@@ -159,8 +183,7 @@ void ParameterBlock::archive(
         str(prefix, "strides.", parameters_[i].name), strides);
     if (archive.is_loading() && strides != parameters_[i].tensor->strides()) {
       ABT_CHECK(
-          strides.size() == static_cast<std::size_t>(
-              parameters_[i].tensor->dim()),
+          fill_memory(parameters_[i].tensor->sizes(), strides),
           DamagedData,
           "the checkpoint's strides of '",
           parameters_[i].name,

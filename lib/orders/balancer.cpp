@@ -255,6 +255,10 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.counted", counted_);
   archive.tensor("order.sum", sum(), state::Share::Own);
   if (place_ % 2 == 1 && decides_pairs()) {
+    ABT_CHECK(
+        coordination_.has_value(),
+        DamagedData,
+        "the checkpoint's place in the order of examples is inside a pair");
     coordination_->archive(archive, "order.");
   }
   archive.tensor("order.mean", mean_, state::Share::Own);
@@ -265,11 +269,14 @@ void Balancer::archive(state::Archive& archive) {
   order_ = data::BalancedOrder(
       std::vector<std::int64_t>(static_cast<std::size_t>(published_.units())));
   ABT_CHECK(
-      order_.restore(units) && place_ >= 0 && place_ < published_.units(),
+      epoch_ >= 0 && place_ >= 0 && place_ < published_.units() &&
+          order_.restore(units) && units[0] <= place_ && units[0] >= place_ - 1,
       DamagedData,
       "the checkpoint's order of examples is none of ",
       published_.units(),
-      " units");
+      " units, of which ",
+      place_,
+      " are done");
   published_.publish(epoch_, order_.order());
 }
 

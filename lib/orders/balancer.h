@@ -54,6 +54,9 @@ class Balancer {
   // The units' own order for this epoch, from unit `place` on: units before it
   // are not seen, and keep their order.
   void start(std::int64_t epoch, std::int64_t place);
+  bool is_at(std::int64_t epoch, std::int64_t place) const {
+    return epoch_ == epoch && place_ == place;
+  }
   // From now on gradients of `numel` parameters, which workers of `group`
   // average (null: none), both until the next bind(). Collective over the group
   // before.

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "run/checkpoint_files.h"
+#include "run/config.h"
 #include "run/safetensors.h"
 
 namespace abtrain::run {
@@ -18,66 +19,125 @@ using nlohmann::ordered_json;
 
 Checkpoint read_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
-  const std::string text = read_file(path);
-  try {
-    const ordered_json json = ordered_json::parse(text);
-    ABT_CHECK(
-        json.at("format") == kCheckpointFormat,
-        DamagedData,
-        path,
-        ": expected format ",
-        kCheckpointFormat,
-        ", got ",
-        json.at("format").dump());
-    Checkpoint checkpoint;
-    checkpoint.folder = folder;
-    checkpoint.step = json.at("step").get<std::int64_t>();
-    checkpoint.run_steps = json.at("run_steps").get<std::int64_t>();
-    checkpoint.leads = json.at("leads").get<std::vector<int>>();
-    checkpoint.metrics_bytes = json.at("metrics_bytes").get<std::int64_t>();
-    if (!json.at("validation_accuracy").is_null()) {
-      checkpoint.validation_accuracy =
-          json.at("validation_accuracy").get<double>();
-    }
-    const int workers = checkpoint.workers();
-    ABT_CHECK(
-        workers > 0 &&
-            std::ranges::all_of(
-                checkpoint.leads,
-                [&](int lead) { return lead >= 0 && lead < workers; }),
-        DamagedData,
-        path,
-        ": its list of workers is malformed");
-    return checkpoint;
-  } catch (const ordered_json::exception& error) {
-    throw Error(ErrorKind::DamagedData, str(path, ": ", error.what()));
+  const JsonObject json = JsonObject::of_file(path);
+  json.integer("/format", kCheckpointFormat, kCheckpointFormat);
+  Checkpoint checkpoint;
+  checkpoint.folder = folder;
+  checkpoint.run_steps = json.integer("/run_steps", 1);
+  checkpoint.step = json.integer("/step", 0, checkpoint.run_steps);
+  checkpoint.metrics_bytes = json.integer("/metrics_bytes", 0);
+  // One that was copied elsewhere may have another name.
+  const std::string name = fs::path(folder).filename().string();
+  if (name.starts_with(kStepPrefix) && name != step_folder(checkpoint.step)) {
+    json.complain("/step", "that of the folder's name");
   }
+  std::vector<std::int64_t> leads;
+  const ordered_json* list = json.find("/leads");
+  const bool is_list = list != nullptr && read_json(*list, leads);
+  const std::int64_t workers = json.integer("/workers", 1, kMostWorkers);
+  for (std::int64_t w = 0; is_list && w < std::ssize(leads); ++w) {
+    // The lowest of those that hold the same stores it.
+    const std::int64_t lead = leads[static_cast<std::size_t>(w)];
+    if (lead < 0 || lead > w || leads[static_cast<std::size_t>(lead)] != lead) {
+      leads.clear();
+    }
+  }
+  if (!is_list || std::ssize(leads) != workers) {
+    json.complain(
+        "/leads", str("for each of ", workers, " workers the one that stores"));
+  }
+  checkpoint.leads.assign(leads.begin(), leads.end());
+  const ordered_json* accuracy = json.find("/validation_accuracy");
+  if (accuracy == nullptr || !accuracy->is_null()) {
+    checkpoint.validation_accuracy = json.number("/validation_accuracy");
+    if (!(*checkpoint.validation_accuracy >= 0 &&
+          *checkpoint.validation_accuracy <= 1)) {
+      json.complain("/validation_accuracy", "a share from 0 to 1, or null");
+    }
+  }
+  return checkpoint;
 }
 
+namespace {
+
+// Of a worker's file.
+ordered_json values_of(const SafetensorsFile& file) {
+  JsonProblem problem;
+  ordered_json values = parse_json(file.metadata("state"), problem);
+  ABT_CHECK(
+      values.is_object(),
+      DamagedData,
+      file.path(),
+      ": its metadata has no state",
+      problem.what.empty() ? "" : ": ",
+      problem.what);
+  return values;
+}
+
+void check_mark(
+    const JsonObject& manifest,
+    const std::string& folder,
+    const std::string& name) {
+  const std::string file = folder + "/" + name;
+  // A name holds no slash that a pointer would split it at.
+  const std::string key = "/files/" + name;
+  const std::int64_t bytes = manifest.integer((key + "/bytes").c_str(), 0);
+  const std::string hash = manifest.text((key + "/xxh3").c_str());
+  const FileMark found = mark_of(file);
+  ABT_CHECK(
+      found.bytes == bytes,
+      DamagedData,
+      file,
+      ": expected ",
+      bytes,
+      " bytes, found ",
+      found.bytes);
+  ABT_CHECK(
+      hash_text(found.hash) == hash,
+      DamagedData,
+      file,
+      ": its content is not what was written (XXH3 differs)");
+}
+
+}  // namespace
+
 void verify(const Checkpoint& checkpoint) {
-  const std::string path = checkpoint.folder + "/" + kManifest;
-  try {
-    const ordered_json manifest = ordered_json::parse(read_file(path));
-    for (const auto& [name, wanted] : manifest.at("files").items()) {
-      const std::string file = checkpoint.folder + "/" + name;
-      const FileMark found = mark_of(file);
-      ABT_CHECK(
-          found.bytes == wanted.at("bytes").get<std::int64_t>(),
-          DamagedData,
-          file,
-          ": expected ",
-          wanted.at("bytes").dump(),
-          " bytes, found ",
-          found.bytes);
-      ABT_CHECK(
-          hash_text(found.hash) == wanted.at("xxh3").get<std::string>(),
-          DamagedData,
-          file,
-          ": its content is not what was written (XXH3 differs)");
-    }
-  } catch (const ordered_json::exception& error) {
-    throw Error(ErrorKind::DamagedData, str(path, ": ", error.what()));
+  const JsonObject manifest =
+      JsonObject::of_file(checkpoint.folder + "/" + kManifest);
+  const auto files = static_cast<std::size_t>(checkpoint.workers()) + 1;
+  if (manifest.object("/files").size() != files) {
+    manifest.complain(
+        "/files",
+        str("config.yaml and a file of each of ",
+            checkpoint.workers(),
+            " workers"));
   }
+  check_mark(manifest, checkpoint.folder, kConfig);
+  for (int worker = 0; worker < checkpoint.workers(); ++worker) {
+    check_mark(manifest, checkpoint.folder, worker_file(worker));
+    const SafetensorsFile file(checkpoint.folder + "/" + worker_file(worker));
+    file.check_layout();
+    values_of(file);
+  }
+  std::int64_t workers = checkpoint.workers();
+  const std::string config = str(checkpoint.folder, "/", kConfig);
+  try {
+    workers = read_config(config).workers;
+  } catch (const LocatedError&) {
+    // Whoever goes on from it says what is wrong there.
+  }
+  ABT_CHECK(
+      workers == checkpoint.workers(),
+      DamagedData,
+      checkpoint.folder,
+      ": expected one number of workers, got ",
+      checkpoint.workers(),
+      " in ",
+      kManifest,
+      " and ",
+      workers,
+      " in ",
+      kConfig);
 }
 
 std::vector<std::string> entries_of(
@@ -157,12 +217,7 @@ state::State load_state(const Checkpoint& checkpoint, int rank) {
   } else {
     take(SafetensorsFile(file_of(lead)), kReplicasPrefix, state.replicas);
   }
-  *state.values = ordered_json::parse(own.metadata("state"), nullptr, false);
-  ABT_CHECK(
-      state.values->is_object(),
-      DamagedData,
-      file_of(rank),
-      ": its metadata has no state");
+  *state.values = values_of(own);
   return state;
 }
 

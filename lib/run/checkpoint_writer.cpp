@@ -213,9 +213,9 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
             {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
         about.leads.push_back(static_cast<int>(mark[2]));
       }
-      atomic_write(folder + "/config.yaml", place_.config);
-      const FileMark config = mark_of(folder + "/config.yaml");
-      files["config.yaml"] = {
+      atomic_write(str(folder, "/", kConfig), place_.config);
+      const FileMark config = mark_of(str(folder, "/", kConfig));
+      files[kConfig] = {
           {"bytes", config.bytes}, {"xxh3", hash_text(config.hash)}};
       ordered_json manifest = {
           {"format", kCheckpointFormat},

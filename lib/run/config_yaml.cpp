@@ -16,6 +16,14 @@ namespace {
 
 using Kind = Value::Kind;
 
+// Far more than a person writes: what is larger is refused within a second.
+constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostValues = 100'000;
+constexpr std::size_t kDeepest = 32;
+// Every value knows its line: a file that is one long line would be kept as
+// often as it has values.
+constexpr std::size_t kLongestShown = 1000;
+
 // The lines of a source; makes places from byte positions.
 class Source {
  public:
@@ -44,14 +52,16 @@ class Source {
     const std::string& text = lines_[line];
     const auto end = text.begin() +
                      static_cast<std::ptrdiff_t>(std::min(column, text.size()));
-    const auto characters = std::count_if(text.begin(), end, [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-    });
+    const bool is_long = text.size() > kLongestShown;
+    const auto characters =
+        is_long ? column : std::count_if(text.begin(), end, [](char c) {
+          return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+        });
     return {
         name_,
         static_cast<int>(line) + 1,
         static_cast<int>(characters) + 1,
-        text};
+        is_long ? std::string() : text};
   }
   Place at(const YAML::Mark& mark) const {
     return at(
@@ -202,7 +212,7 @@ class Builder : public YAML::EventHandler {
       const std::string&,
       YAML::anchor_t,
       YAML::EmitterStyle::value) override {
-    stack_.push_back({make(Kind::List, mark), {}, false});
+    begin(Kind::List, mark);
   }
   void OnSequenceEnd() override {
     end();
@@ -212,7 +222,7 @@ class Builder : public YAML::EventHandler {
       const std::string&,
       YAML::anchor_t,
       YAML::EmitterStyle::value) override {
-    stack_.push_back({make(Kind::Section, mark), {}, false});
+    begin(Kind::Section, mark);
   }
   void OnMapEnd() override {
     end();
@@ -228,7 +238,18 @@ class Builder : public YAML::EventHandler {
     bool has_key;
   };
 
-  Value make(Kind kind, const YAML::Mark& mark) const {
+  void begin(Kind kind, const YAML::Mark& mark) {
+    if (stack_.size() == kDeepest) {
+      throw YAML::Exception(
+          mark, str("it is nested more than ", kDeepest, " deep"));
+    }
+    stack_.push_back({make(kind, mark), {}, false});
+  }
+  Value make(Kind kind, const YAML::Mark& mark) {
+    if (++values_ > kMostValues) {
+      throw YAML::Exception(
+          mark, str("it has more than ", with_commas(kMostValues), " values"));
+    }
     Value value;
     value.kind = kind;
     value.place = source_.at(mark);
@@ -276,6 +297,7 @@ class Builder : public YAML::EventHandler {
   std::vector<Frame> stack_;
   Value root_;
   int documents_ = 0;
+  std::size_t values_ = 0;
 };
 
 }  // namespace
@@ -288,9 +310,19 @@ Value parse_yaml(
   constexpr const char* kByteOrderMark = "\xEF\xBB\xBF";
   const std::string body =
       text.rfind(kByteOrderMark, 0) == 0 ? text.substr(3) : text;
-  const Source source(body, name, has_lines);
   Value invalid;
   invalid.kind = Kind::Invalid;
+  if (body.size() > kMostBytes) {
+    problems.push_back(
+        {{name, 0, 0, ""},
+         "",
+         str("expected at most ",
+             with_commas(kMostBytes),
+             " bytes, got ",
+             with_commas(static_cast<std::int64_t>(body.size())))});
+    return invalid;
+  }
+  const Source source(body, name, has_lines);
   if (!check_text(body, source, problems)) {
     return invalid;
   }

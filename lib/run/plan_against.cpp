@@ -2,10 +2,9 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/json.h"
 #include "data/dataset.h"
 #include "run/plan_rows.h"
 #include "run/plan_traffic.h"
@@ -14,22 +13,37 @@ namespace abtrain::run {
 
 namespace {
 
-using nlohmann::json;
+using nlohmann::ordered_json;
 
-json read_summary(const std::string& folder) {
+// What plans multiply stays below what an integer holds.
+constexpr std::int64_t kMostRank = 1 << 20;
+// Plans go through all steps.
+constexpr std::int64_t kMostSteps = 100'000'000;
+
+JsonObject read_summary(const std::string& folder) {
   const std::string path = folder + "/summary.json";
   ABT_CHECK(
       std::filesystem::exists(path),
       MissingInput,
       path,
       ": expected the summary of a run that has ended well");
-  try {
-    return json::parse(read_file(path));
-  } catch (const json::exception&) {
-    throw Error(
-        ErrorKind::DamagedData,
-        str(path, ": expected a JSON object, this is damaged or cut off"));
+  return JsonObject::of_file(path);
+}
+
+std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
+  std::map<std::string, std::int64_t> ranks;
+  for (const ordered_json& layer : summary.list("/layers")) {
+    const auto name = layer.find("name");
+    const auto rank = layer.find("rank");
+    std::string key;
+    std::int64_t value = -1;
+    if (name == layer.end() || rank == layer.end() || !read_json(*name, key) ||
+        !read_json(*rank, value) || value < 0 || value > kMostRank) {
+      summary.complain("/layers", "a name and a rank of each layer");
+    }
+    ranks[key] = value;
   }
+  return ranks;
 }
 
 }  // namespace
@@ -38,65 +52,54 @@ PlanAgainst plan_against(
     const RunOptions& options,
     const std::string& folder,
     const TimeRequest& request) {
-  const json summary = read_summary(folder);
+  const JsonObject summary = read_summary(folder);
   PlanAgainst result;
-  try {
-    RunOptions o = options;
-    o.train.steps = summary.at("steps").get<std::int64_t>();
-    const data::DatasetShape set = data::dataset_shape(o.data);
-    const nn::InputShape shape{
-        set.channels, set.height, set.width, set.classes};
-    const RunLength length = check_run(o, shape, set.train - o.data.validation);
-    std::map<std::string, std::int64_t> ranks;
-    for (const json& layer : summary.at("layers")) {
-      ranks[layer.at("name").get<std::string>()] =
-          layer.at("rank").get<std::int64_t>();
-    }
-    const bool ab = o.method.name == "ab";
-    auto planned = model_sizes(o, shape);
-    if (!planned) {
-      planned = model_sizes(o, shape, ab ? &ranks : nullptr);
-    }
-    const methods::ModelSizes& sizes = planned->sizes;
-    const ComputeTime compute = compute_time(o, set, sizes, request);
-    const TimePlan time = plan_time(o, sizes, length, request.network, compute);
-
-    const json& seconds = summary.at("seconds");
-    const auto of = [&](const char* key) {
-      return seconds.at(key).get<double>();
-    };
-    const auto steps = static_cast<double>(length.steps);
-    const double svd = time.train - time.communication - time.compute;
-    result.run =
-        str(folder,
-            ": ",
-            o.method.name,
-            ", ",
-            o.workers,
-            " workers, ",
-            length.steps,
-            " steps");
-    result.network = network_text(request.network, compute);
-    result.rows = {
-        {"bytes a worker",
-         "bytes_per_worker",
-         planned_bytes(o, sizes, length),
-         summary.at("traffic").at("bytes_per_worker").get<double>()},
-        {"ms a step",
-         "ms_per_step",
-         1e3 * time.train / steps,
-         1e3 * of("train") / steps},
-        {"seconds of training", "train", time.train, of("train")},
-        {"  computing", "compute", time.compute, of("compute") + of("data")},
-        {"  communicating",
-         "communication",
-         time.communication,
-         of("communication")},
-        {"  decomposing", "svd", svd, of("svd")}};
-  } catch (const json::exception& error) {
-    throw Error(
-        ErrorKind::DamagedData, str(folder, "/summary.json: ", error.what()));
+  RunOptions o = options;
+  o.train.steps = summary.integer("/steps", 1, kMostSteps);
+  const data::DatasetShape set = data::dataset_shape(o.data);
+  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
+  const RunLength length = check_run(o, shape, set.train - o.data.validation);
+  const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
+  const bool ab = o.method.name == "ab";
+  auto planned = model_sizes(o, shape);
+  if (!planned) {
+    planned = model_sizes(o, shape, ab ? &ranks : nullptr);
   }
+  const methods::ModelSizes& sizes = planned->sizes;
+  const ComputeTime compute = compute_time(o, set, sizes, request);
+  const TimePlan time = plan_time(o, sizes, length, request.network, compute);
+
+  const auto of = [&](const char* key) {
+    return summary.number(str("/seconds/", key).c_str());
+  };
+  const auto steps = static_cast<double>(length.steps);
+  const double svd = time.train - time.communication - time.compute;
+  result.run =
+      str(folder,
+          ": ",
+          o.method.name,
+          ", ",
+          o.workers,
+          " workers, ",
+          length.steps,
+          " steps");
+  result.network = network_text(request.network, compute);
+  result.rows = {
+      {"bytes a worker",
+       "bytes_per_worker",
+       planned_bytes(o, sizes, length),
+       summary.number("/traffic/bytes_per_worker")},
+      {"ms a step",
+       "ms_per_step",
+       1e3 * time.train / steps,
+       1e3 * of("train") / steps},
+      {"seconds of training", "train", time.train, of("train")},
+      {"  computing", "compute", time.compute, of("compute") + of("data")},
+      {"  communicating",
+       "communication",
+       time.communication,
+       of("communication")},
+      {"  decomposing", "svd", svd, of("svd")}};
   return result;
 }
 

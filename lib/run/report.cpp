@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "compress/reducer.h"
 #include "run/recorder.h"
 
@@ -138,7 +138,9 @@ ordered_json summarise(const RunOptions& options, const TrainResult& result) {
   return summary;
 }
 
-std::string report_table(
+namespace {
+
+std::string table_of(
     const RunOptions& options,
     const ordered_json& s,
     const std::string& folder) {
@@ -147,8 +149,8 @@ std::string report_table(
     out += "  " + label + std::string(label.size() < 18 ? 18 - label.size() : 1, ' ') +
         value + "\n";
   };
-  const ordered_json& traffic = s["traffic"];
-  const ordered_json& time = s["seconds"];
+  const ordered_json& traffic = s.at("traffic");
+  const ordered_json& time = s.at("seconds");
   const auto bytes = [&](const ordered_json& value) {
     return human_bytes(value.get<double>());
   };
@@ -163,126 +165,143 @@ std::string report_table(
       ", ",
       options.workers,
       options.workers == 1 ? " worker, " : " workers, ",
-      s["steps"].get<std::int64_t>(),
+      s.at("steps").get<std::int64_t>(),
       " steps\n");
   row("accuracy",
-      str(percent(s["accuracy"], 2),
+      str(percent(s.at("accuracy"), 2),
           " of the merged model (loss ",
-          fixed(s["loss"].get<double>(), 4),
+          fixed(s.at("loss").get<double>(), 4),
           ")"));
   row("compression",
-      str(fixed(s["compression_ratio"].get<double>(), 2),
+      str(fixed(s.at("compression_ratio").get<double>(), 2),
           ":1 (",
-          with_commas(s["parameters"]["stored"].get<std::int64_t>()),
+          with_commas(s.at("parameters").at("stored").get<std::int64_t>()),
           " of ",
-          with_commas(s["parameters"]["dense"].get<std::int64_t>()),
+          with_commas(s.at("parameters").at("dense").get<std::int64_t>()),
           " parameters; a worker trains ",
           with_commas(
-              s["parameters"]["trained_by_a_worker"].get<std::int64_t>()),
+              s.at("parameters").at("trained_by_a_worker").get<std::int64_t>()),
           ")"));
-  if (traffic["vs_fp32"].is_null()) {
+  if (traffic.at("vs_fp32").is_null()) {
     row("traffic", "none: one worker");
   } else {
     row("traffic",
-        str(bytes(traffic["bytes_per_worker"]),
+        str(bytes(traffic.at("bytes_per_worker")),
             " sent a worker: ",
-            percent(traffic["vs_fp32"], 1),
+            percent(traffic.at("vs_fp32"), 1),
             " of fp32 data parallel, ",
-            percent(traffic["vs_bf16"], 1),
+            percent(traffic.at("vs_bf16"), 1),
             " of bf16"));
     row("  by purpose",
         str("gradients ",
-            bytes(traffic["by_purpose"]["gradient"]),
+            bytes(traffic.at("by_purpose").at("gradient")),
             ", sync ",
-            bytes(traffic["by_purpose"]["sync"]),
+            bytes(traffic.at("by_purpose").at("sync")),
             ", factors ",
-            bytes(traffic["by_purpose"]["factors"]),
+            bytes(traffic.at("by_purpose").at("factors")),
             options.order.name == "cd-grab"
-                ? ", orders " + bytes(traffic["by_purpose"]["orders"])
+                ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
                 : std::string(),
             "; metrics apart: ",
-            bytes(traffic["by_purpose"]["metrics"])));
+            bytes(traffic.at("by_purpose").at("metrics"))));
     row("  by phase",
         str("full ",
-            bytes(traffic["by_phase"]["full"]),
+            bytes(traffic.at("by_phase").at("full")),
             ", ab ",
-            bytes(traffic["by_phase"]["ab"]),
+            bytes(traffic.at("by_phase").at("ab")),
             ", switches ",
-            bytes(traffic["by_phase"]["switches"])));
+            bytes(traffic.at("by_phase").at("switches"))));
   }
   row("time",
-      str(human_seconds(time["train"].get<double>()),
+      str(human_seconds(time.at("train").get<double>()),
           " training: compute ",
-          human_seconds(time["compute"].get<double>()),
+          human_seconds(time.at("compute").get<double>()),
           ", communication ",
-          human_seconds(time["communication"].get<double>()),
+          human_seconds(time.at("communication").get<double>()),
           ", SVD ",
-          human_seconds(time["svd"].get<double>()),
+          human_seconds(time.at("svd").get<double>()),
           ", data ",
-          human_seconds(time["data"].get<double>()),
+          human_seconds(time.at("data").get<double>()),
           "; evaluation ",
-          human_seconds(time["evaluate"].get<double>())));
-  const ordered_json& reducer = s["reducer"];
-  const double coding = reducer["encode_seconds"].get<double>() +
-      reducer["decode_seconds"].get<double>();
-  if (!traffic["vs_fp32"].is_null()) {
+          human_seconds(time.at("evaluate").get<double>())));
+  const ordered_json& reducer = s.at("reducer");
+  const double coding = reducer.at("encode_seconds").get<double>() +
+      reducer.at("decode_seconds").get<double>();
+  if (!traffic.at("vs_fp32").is_null()) {
     row("  reducer",
-        str(reducer["name"].get<std::string>(),
+        str(reducer.at("name").get<std::string>(),
             ": encode and decode ",
             human_seconds(coding),
             " (",
-            percent(share(coding, time["train"].get<double>()), 1),
+            percent(share(coding, time.at("train").get<double>()), 1),
             " of the training), of the compute",
-            reducer["vnmse"].is_null()
+            reducer.at("vnmse").is_null()
                 ? std::string()
                 : str("; error of the mean gradient ",
-                      percent(reducer["vnmse"], 2))));
+                      percent(reducer.at("vnmse"), 2))));
   }
-  if (!s["layers"].empty()) {
+  if (!s.at("layers").empty()) {
     out += "  layer                     m       n    rank  energy kept: first cut   last\n";
-    for (const ordered_json& l : s["layers"]) {
+    for (const ordered_json& l : s.at("layers")) {
       const auto pad = [](const std::string& text, std::size_t width) {
         return std::string(text.size() < width ? width - text.size() : 0, ' ') +
             text;
       };
-      std::string name = l["name"].get<std::string>();
+      std::string name = l.at("name").get<std::string>();
       name.resize(std::max<std::size_t>(name.size(), 20), ' ');
-      const auto rank = l["rank"].get<std::int64_t>();
-      out += "    " + name + pad(std::to_string(l["m"].get<int>()), 3) +
-          pad(std::to_string(l["n"].get<int>()), 8) +
+      const auto rank = l.at("rank").get<std::int64_t>();
+      out += "    " + name + pad(std::to_string(l.at("m").get<int>()), 3) +
+          pad(std::to_string(l.at("n").get<int>()), 8) +
           pad(rank > 0 ? std::to_string(rank) : "dense", 8) +
-          pad(percent(l["first_energy"], 1), 24) +
-          pad(percent(l["energy"], 1), 9) + "\n";
+          pad(percent(l.at("first_energy"), 1), 24) +
+          pad(percent(l.at("energy"), 1), 9) + "\n";
     }
   }
   const ordered_json sparsity = s.value("sparsity", ordered_json());
   if (!sparsity.is_null()) {
     row("sparsity",
-        str(percent(sparsity["zeros"], 2),
+        str(percent(sparsity.at("zeros"), 2),
             " of the weights are 0; ",
-            with_commas(sparsity["nonzero_parameters"].get<std::int64_t>()),
+            with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
             " parameters are not, in ",
-            bytes(sparsity["sparse_bytes"]),
+            bytes(sparsity.at("sparse_bytes")),
             " (dense ",
-            bytes(sparsity["dense_bytes"]),
+            bytes(sparsity.at("dense_bytes")),
             ")"));
-    for (const ordered_json& l : sparsity["layers"]) {
-      row("  " + l["name"].get<std::string>(),
-          str(percent(l["zeros"], 2),
+    for (const ordered_json& l : sparsity.at("layers")) {
+      row("  " + l.at("name").get<std::string>(),
+          str(percent(l.at("zeros"), 2),
               " of ",
-              with_commas(l["numel"].get<std::int64_t>())));
+              with_commas(l.at("numel").get<std::int64_t>())));
     }
   }
   const ordered_json damaged = s.value("damaged_images", ordered_json());
-  if (!damaged.is_null() && damaged["count"] > 0) {
+  if (!damaged.is_null() && damaged.at("count") > 0) {
     row("damaged images",
-        str(with_commas(damaged["count"].get<std::int64_t>()),
+        str(with_commas(damaged.at("count").get<std::int64_t>()),
             " left out: ",
-            damaged["files"][0].get<std::string>(),
-            damaged["count"] > 1 ? ", ..." : ""));
+            damaged.at("files").at(0).get<std::string>(),
+            damaged.at("count") > 1 ? ", ..." : ""));
   }
   row("files", folder);
   return out;
+}
+
+}  // namespace
+
+std::string report_table(
+    const RunOptions& options,
+    const ordered_json& summary,
+    const std::string& folder) {
+  try {
+    return table_of(options, summary, folder);
+  } catch (const ordered_json::exception& error) {
+    throw Error(
+        ErrorKind::DamagedData,
+        str(folder,
+            "/summary.json: expected the summary of a run, this is damaged: ",
+            error.what()));
+  }
 }
 
 }  // namespace abtrain::run

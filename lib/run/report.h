@@ -15,7 +15,8 @@ namespace abtrain::run {
 nlohmann::ordered_json summarise(
     const RunOptions& options, const TrainResult& result);
 
-// The table; `folder` is where everything lies.
+// The table; `folder` is where everything lies. Throws Error(DamagedData) where
+// the summary, read from there, is none.
 std::string report_table(
     const RunOptions& options,
     const nlohmann::ordered_json& summary,

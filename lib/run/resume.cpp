@@ -255,7 +255,8 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   std::error_code ignored;
   clean_checkpoints(run_folder);
   const std::string place = run_folder + "/" + kCheckpoints;
-  if (list_checkpoints(run_folder).empty()) {
+  // One that cannot be read is kept too: somebody may still mend it.
+  if (entries_of(run_folder, kStepPrefix).empty()) {
     fs::remove_all(place, ignored);
     return;
   }

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace abtrain::run {
 
@@ -15,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kMetadata = "__metadata__";
+constexpr std::size_t kMostDimensions = 64;  // of LibTorch's operators
 
 struct Dtype {
   const char* name;
@@ -46,31 +46,31 @@ const Dtype* find_dtype(std::string_view name) {
   return found == kDtypes.end() ? nullptr : found;
 }
 
-StoredTensor
-parse_entry(const std::string& name, const ordered_json& entry, bool& ok) {
+// Nothing where the entry is malformed.
+std::optional<StoredTensor> parse_entry(
+    const std::string& name,
+    const ordered_json& entry) {
   StoredTensor tensor{name, {}, {}};
-  try {
-    tensor.dtype = entry.at("dtype").get<std::string>();
-    const ordered_json& offsets = entry.at("data_offsets");
-    ok = entry.at("shape").is_array() && offsets.is_array() &&
-         offsets.size() == 2;
-    const auto whole = [&](const ordered_json& number) {
-      ok = ok && number.is_number_unsigned() &&
-           number.get<std::uint64_t>() <= INT64_MAX;
-      return ok ? number.get<std::uint64_t>() : 0;
-    };
-    double most = 1;  // a product that no integer can hold is no size
-    for (const ordered_json& size : entry.at("shape")) {
-      tensor.sizes.push_back(static_cast<std::int64_t>(whole(size)));
-      most *= std::max(1.0, static_cast<double>(tensor.sizes.back()));
-    }
-    ok = ok && most < 1e18;
-    tensor.begin = ok ? whole(offsets[0]) : 0;
-    tensor.end = ok ? whole(offsets[1]) : 0;
-  } catch (const nlohmann::json::exception&) {
-    ok = false;
+  std::vector<std::int64_t> offsets;
+  const auto get = [&](const char* key, auto& value) {
+    const auto found = entry.find(key);
+    return found != entry.end() && read_json(*found, value);
+  };
+  if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) ||
+      !get("data_offsets", offsets) || offsets.size() != 2 ||
+      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMostDimensions) {
+    return std::nullopt;
   }
-  return tensor;
+  double most = 1;  // a product that no integer can hold is no size
+  for (const std::int64_t size : tensor.sizes) {
+    if (size < 0) {
+      return std::nullopt;
+    }
+    most *= std::max(1.0, static_cast<double>(size));
+  }
+  tensor.begin = static_cast<std::uint64_t>(offsets[0]);
+  tensor.end = static_cast<std::uint64_t>(offsets[1]);
+  return most < 1e18 ? std::optional(tensor) : std::nullopt;
 }
 
 }  // namespace
@@ -116,33 +116,29 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
   const auto check = [&](bool ok, const auto&... what) {
     ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what...);
   };
-  // A JSON object keeps only one of two equal keys, without a word.
-  std::set<std::string> seen;
-  std::string twice;
-  const auto watch =
-      [&](int depth, nlohmann::json::parse_event_t event, ordered_json& key) {
-        if (event == nlohmann::json::parse_event_t::key && depth == 1 &&
-            !seen.insert(key.get<std::string>()).second) {
-          twice = key.get<std::string>();
-        }
-        return true;
-      };
-  const ordered_json json = ordered_json::parse(
-      text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-  check(json.is_object(), "its header is not a JSON object");
-  check(twice.empty(), "tensor '", twice, "' stands twice in its header");
+  JsonProblem problem;
+  const ordered_json json = parse_json(text, problem);
+  check(
+      json.is_object(),
+      "its header is not a JSON object",
+      problem.what.empty() ? "" : ": ",
+      problem.what);
   SafetensorsHeader header;
   for (const auto& [name, entry] : json.items()) {
     if (name != kMetadata) {
-      bool ok = entry.is_object();
-      header.tensors.push_back(parse_entry(name, entry, ok));
-      check(ok, "the header entry of '", name, "' is malformed");
+      auto tensor = parse_entry(name, entry);
+      check(
+          tensor.has_value(), "the header entry of '", name, "' is malformed");
+      header.tensors.push_back(std::move(*tensor));
       continue;
     }
     check(entry.is_object(), "its metadata are not a JSON object");
     for (const auto& [key, value] : entry.items()) {
-      check(value.is_string(), "its metadata entry '", key, "' is not text");
-      header.metadata[key] = value.get<std::string>();
+      check(
+          read_json(value, header.metadata[key]),
+          "its metadata entry '",
+          key,
+          "' is not text");
     }
   }
   return header;

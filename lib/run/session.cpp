@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/signals.h"
 #include "comm/control.h"
 #include "comm/run_workers.h"
@@ -115,9 +116,10 @@ SessionResult train_as(
   }
   if (finished) {
     log.info(folder, ": this run has finished; here is its report");
-    const std::string text = read_file(folder + "/summary.json");
+    const std::string path = folder + "/summary.json";
+    const std::string text = read_file(path);
     return report(
-        configured, folder, nlohmann::ordered_json::parse(text), text);
+        configured, folder, JsonObject(path, 1, text).all(), text);
   }
 
   Setup setup;

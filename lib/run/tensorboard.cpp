@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/json.h"
 #include "base/socket.h"
 #include "base/text.h"
 #include "run/tensorboard_records.h"
@@ -80,8 +80,13 @@ std::int64_t start_before_now(double seconds) {
 }
 
 double seconds_of(const ordered_json& event) {
+  constexpr double kMost = 1e9;
   const auto found = event.find("seconds");
-  return found != event.end() && found->is_number() ? found->get<double>() : 0;
+  double seconds = 0;
+  if (found != event.end()) {
+    read_json(*found, seconds);
+  }
+  return std::clamp(seconds, 0.0, kMost);
 }
 
 }  // namespace
@@ -101,7 +106,8 @@ TensorBoard::TensorBoard(
   const std::vector<std::string> lines = split_text(kept_lines, '\n');
   std::vector<ordered_json> events;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    ordered_json event = ordered_json::parse(lines[i], nullptr, false);
+    JsonProblem problem;
+    ordered_json event = parse_json(lines[i], problem);
     if (event.is_object()) {
       events.push_back(std::move(event));
     } else if (!lines[i].empty()) {
@@ -109,7 +115,10 @@ TensorBoard::TensorBoard(
           folder,
           "/metrics.jsonl:",
           i + 1,
-          ": expected a JSON object; left out of the TensorBoard events");
+          ": expected a JSON object",
+          problem.what.empty() ? "" : ", ",
+          problem.what,
+          "; left out of the TensorBoard events");
     }
   }
   const std::vector<EventsFile> before = events_files(folder);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/options_apply.h"
 #include "base/scalars.h"
 #include "base/text.h"
@@ -42,10 +42,6 @@ std::string tag_of(std::string_view event, const std::string& key) {
   return str(event, "/", key);
 }
 
-bool is_number(const ordered_json& value) {
-  return value.is_number();
-}
-
 std::string text_of(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>()
@@ -59,9 +55,9 @@ double number_of(const ordered_json& object, const char* key) {
 
 std::vector<double> numbers_of(const ordered_json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_array() &&
-                 std::ranges::all_of(*found, is_number)
-             ? found->get<std::vector<double>>()
+  std::vector<double> numbers;
+  return found != object.end() && read_json(*found, numbers)
+             ? numbers
              : std::vector<double>();
 }
 
@@ -263,7 +259,10 @@ std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
   if (summary.bytes().empty()) {
     return {};
   }
-  const auto step = static_cast<std::int64_t>(number_of(event, "step"));
+  std::int64_t step = 0;
+  if (const auto found = event.find("step"); found != event.end()) {
+    read_json(*found, step);
+  }
   return tfrecord(event_at(wall_time, step).message(5, summary).bytes());
 }
 

@@ -40,6 +40,8 @@ class Trainer {
   // training_order.cpp
   void watch_order();
   void start_order(std::int64_t t);
+  // Its place in the epoch after t steps.
+  std::int64_t place_in_order(std::int64_t t) const;
   void bind_order();
   void settle_order();
 
@@ -63,6 +65,7 @@ class Trainer {
   void archive(state::Archive& archive);
   void archive_figures(state::Archive& archive);
   std::int64_t resume(const Checkpoint& from);
+  std::int64_t resume_from(const Checkpoint& from);
   void regroup(const Checkpoint& from, std::int64_t t);
   bool saves_after(std::int64_t t) const;
   bool save(std::int64_t t);

@@ -38,13 +38,15 @@ void Trainer::start_order(std::int64_t t) {
   if (!balancer_) {
     return;
   }
-  const std::int64_t place = t % length_.steps_per_epoch;
-  balancer_->start(
-      t / length_.steps_per_epoch,
-      balances_examples(options_)
-          ? place * options_.data.batch_size * options_.train.accumulate
-          : place);
+  balancer_->start(t / length_.steps_per_epoch, place_in_order(t));
   bind_order();
+}
+
+std::int64_t Trainer::place_in_order(std::int64_t t) const {
+  const std::int64_t step = t % length_.steps_per_epoch;
+  return balances_examples(options_)
+             ? step * options_.data.batch_size * options_.train.accumulate
+             : step;
 }
 
 // Where other parameters are trained, or averaged over others.

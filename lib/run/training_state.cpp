@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "run/training_loop.h"
 
 namespace abtrain::run {
@@ -28,23 +28,29 @@ ordered_json to_json(const Scopes& scopes) {
   return json;
 }
 
+// Sums of them still fit.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
+
 Scopes from_json(const ordered_json& json) {
   Scopes scopes;
-  try {
-    for (const auto& [scope, purposes] : json.items()) {
-      for (std::size_t p = 0; p < scopes[scope].size(); ++p) {
-        const auto& t = purposes.at(p);
-        scopes[scope][p] = {
-            t.at(0).get<std::int64_t>(),
-            t.at(1).get<std::int64_t>(),
-            t.at(2).get<double>()};
-      }
+  bool ok = json.is_object();
+  for (const auto& [scope, purposes] : json.items()) {
+    auto& all = scopes[scope];
+    ok = ok && purposes.is_array() && purposes.size() == all.size();
+    for (std::size_t p = 0; ok && p < all.size(); ++p) {
+      const ordered_json& t = purposes[p];
+      ok = t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
+           read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
+           std::clamp<std::int64_t>(all[p].bytes, 0, kMostBytes) ==
+               all[p].bytes;
     }
-  } catch (const ordered_json::exception& error) {
-    throw Error(
-        ErrorKind::DamagedData,
-        str("the checkpoint's traffic: ", error.what()));
   }
+  ABT_CHECK(
+      ok,
+      DamagedData,
+      "the checkpoint's value 'traffic': expected bytes, calls and seconds of "
+      "each purpose, got ",
+      shown(json));
   return scopes;
 }
 
@@ -102,6 +108,14 @@ void Trainer::archive_figures(state::Archive& archive) {
       "the checkpoint's vnmse has ",
       vnmse.size(),
       " values, expected 2");
+  constexpr double kMostSeconds = 1e9;
+  ABT_CHECK(
+      seconds >= 0 && seconds < kMostSeconds,
+      DamagedData,
+      "the checkpoint's value 'seconds': expected 0 to ",
+      kMostSeconds,
+      ", got ",
+      seconds);
   costs_before_ = {costs[0], costs[1], costs[2]};
   vnmse_before_ = {vnmse[0], vnmse[1]};
   metrics_seconds_ = metrics;
@@ -127,11 +141,36 @@ void Trainer::archive(state::Archive& archive) {
 }
 
 std::int64_t Trainer::resume(const Checkpoint& from) {
+  try {
+    return resume_from(from);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::DamagedData) {
+      throw;
+    }
+    throw Error(
+        ErrorKind::DamagedData, str(from.folder, ": ", error.what()));
+  }
+}
+
+std::int64_t Trainer::resume_from(const Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
+    ABT_CHECK(
+        from.run_steps == length_.steps,
+        DamagedData,
+        "expected the checkpoint of a run of ",
+        length_.steps,
+        " steps, got one of ",
+        from.run_steps);
     state::State state = load_state(from, world_->rank());
     state::Archive archive = state::Archive::loading(state);
     this->archive(archive);
+    ABT_CHECK(
+        !balancer_ ||
+            balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)),
+        DamagedData,
+        "the checkpoint's order of examples is not that of step ",
+        t);
     saved_at_ = t;
   } else {
     regroup(from, t);

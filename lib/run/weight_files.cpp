@@ -1,10 +1,10 @@
 #include "run/weight_files.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <map>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/output.h"
 #include "base/terminal.h"
 #include "run/checkpoint_files.h"
@@ -79,37 +79,39 @@ WeightFiles::WeightFiles(const std::string& path) {
 }
 
 void WeightFiles::open_index(const std::string& path) {
-  const auto index = nlohmann::json::parse(
-      read_file(path), nullptr, /*allow_exceptions=*/false);
+  JsonProblem problem;
+  const auto index = parse_json(read_file(path), problem);
   const auto check = [&](bool ok) {
     ABT_CHECK(
         ok,
         DamagedData,
         path,
-        ": expected an index of shards, {\"weight_map\": {TENSOR: FILE, ...}}");
+        ": expected an index of shards, {\"weight_map\": {TENSOR: FILE, ...}}",
+        problem.what.empty() ? "" : "; ",
+        problem.what);
   };
-  check(index.is_object() && index.contains("weight_map"));
-  const auto& map = index["weight_map"];
-  check(map.is_object());
-  std::set<std::string> names;
-  for (const auto& [tensor, file] : map.items()) {
-    check(file.is_string());
-    names.insert(file.get<std::string>());
+  const auto map = index.find("weight_map");
+  check(map != index.end() && map->is_object());
+  std::map<std::string, std::size_t> shards;  // places among the files
+  for (const auto& [tensor, file] : map->items()) {
+    std::string name;
+    check(read_json(file, name));
+    shards.emplace(name, 0);
   }
-  for (const std::string& name : names) {
+  for (auto& [name, place] : shards) {
+    place = files_.size();
     files_.emplace_back((fs::path(path).parent_path() / name).string());
   }
-  for (const auto& [tensor, file] : map.items()) {
-    const auto shard = std::ranges::distance(
-        names.begin(), names.find(file.get<std::string>()));
+  for (const auto& [tensor, file] : map->items()) {
+    const SafetensorsFile& shard = files_[shards.at(file.get<std::string>())];
     ABT_CHECK(
-        files_[static_cast<std::size_t>(shard)].has(tensor),
+        shard.has(tensor),
         DamagedData,
         path,
         ": tensor '",
         tensor,
         "' should be in ",
-        files_[static_cast<std::size_t>(shard)].path(),
+        shard.path(),
         ", but is not");
   }
 }

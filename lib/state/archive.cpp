@@ -3,9 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
+#include "base/json.h"
 
 namespace abtrain::state {
 
@@ -16,7 +15,11 @@ State::~State() = default;
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;
 
-void Archive::tensor(const std::string& name, at::Tensor& tensor, Share share) {
+void Archive::tensor(
+    const std::string& name,
+    at::Tensor& tensor,
+    Share share,
+    std::optional<std::int64_t> numel) {
   auto& tensors = share == Share::Own ? state_.own : state_.replicas;
   if (!loading_) {
     at::Tensor saved =
@@ -40,19 +43,25 @@ void Archive::tensor(const std::string& name, at::Tensor& tensor, Share share) {
       "the checkpoint has no tensor '",
       name,
       "'");
-  if (!tensor.defined()) {
-    tensor = found->second.numel() > 0 ? found->second : at::Tensor();
+  const std::int64_t stored = found->second.numel();
+  if (!tensor.defined() && stored == 0) {
     return;
   }
+  const std::int64_t wanted =
+      tensor.defined() ? tensor.numel() : numel.value_or(stored);
   ABT_CHECK(
-      tensor.numel() == found->second.numel(),
+      wanted == stored,
       DamagedData,
       "the checkpoint's tensor '",
       name,
       "' has ",
-      found->second.numel(),
+      stored,
       " numbers, expected ",
-      tensor.numel());
+      wanted);
+  if (!tensor.defined()) {
+    tensor = numel ? found->second.view({stored}) : found->second;
+    return;
+  }
   const at::NoGradGuard no_grad;
   if (tensor.numel() > 0) {
     tensor.copy_(found->second.view(tensor.sizes()));
@@ -67,13 +76,20 @@ void Archive::exchange(const std::string& name, T& value) {
     (*state_.values)[name] = value;
     return;
   }
-  try {
-    value = state_.values->at(name).template get<T>();
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(
-        ErrorKind::DamagedData,
-        str("the checkpoint's value '", name, "': ", error.what()));
-  }
+  const auto found = state_.values->find(name);
+  ABT_CHECK(
+      found != state_.values->end(),
+      DamagedData,
+      "the checkpoint has no value '",
+      name,
+      "'");
+  ABT_CHECK(
+      read_json(*found, value),
+      DamagedData,
+      "the checkpoint's value '",
+      name,
+      "': expected another type or range, got ",
+      shown(*found));
 }
 
 void Archive::value(const std::string& name, std::int64_t& value) {

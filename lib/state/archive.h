@@ -1,6 +1,7 @@
 // What a bit-exact resume needs: named tensors and values of a worker. A part
 // that has state lists it in one function, which serves saving and loading:
-//   void archive(Archive& a) { a.value("step", step_); a.tensor("m", m_, ...); }
+//   void archive(Archive& a) { a.value("step", step_); a.tensor("m", m_, ...);
+//   }
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,13 +10,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace abtrain::state {
 
-// Whether all members of the worker's replica group hold the same bits: then one
-// of them stores it for all.
+// Whether all members of the worker's replica group hold the same bits: then
+// one of them stores it for all.
 enum class Share { Own, Replicas };
 
 // One worker's state. Tensors are fp32.
@@ -46,8 +48,13 @@ class Archive {
   }
 
   // An undefined or empty tensor is stored as such. Loading copies into the
-  // tensor, or defines it where it is undefined.
-  void tensor(const std::string& name, at::Tensor& tensor, Share share);
+  // tensor, or defines it where it is undefined: by what is stored, which must
+  // have `numel` numbers where that is given.
+  void tensor(
+      const std::string& name,
+      at::Tensor& tensor,
+      Share share,
+      std::optional<std::int64_t> numel = std::nullopt);
   void value(const std::string& name, std::int64_t& value);
   void value(const std::string& name, double& value);
   void value(const std::string& name, bool& value);

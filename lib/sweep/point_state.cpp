@@ -1,11 +1,10 @@
 #include "sweep/point_state.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/json.h"
 #include "run/config.h"
 
 namespace abtrain::sweep {
@@ -63,16 +62,7 @@ PointState own_state_of(const PointRun& run) {
 }
 
 double accuracy_of(const PointRun& run) {
-  const std::string path = run.folder + "/summary.json";
-  const auto summary = nlohmann::json::parse(
-      read_file(path), nullptr, /*allow_exceptions=*/false);
-  ABT_CHECK(
-      summary.is_object() && summary.contains("accuracy") &&
-          summary["accuracy"].is_number(),
-      DamagedData,
-      path,
-      ": expected a JSON object with accuracy, this is damaged or cut off");
-  return summary["accuracy"];
+  return JsonObject::of_file(run.folder + "/summary.json").number("/accuracy");
 }
 
 }  // namespace abtrain::sweep

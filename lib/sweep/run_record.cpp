@@ -6,16 +6,16 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/options.h"
 #include "run/config.h"
-#include "sweep/json_object.h"
 
 namespace abtrain::sweep {
 
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 // Every key below `fields` with its value, as YAML on one line.
 void flatten(
@@ -62,21 +62,19 @@ std::string without_spectra(std::string_view line) {
 }
 
 std::vector<double>
-numbers(const JsonObject& event, const json& layer, const char* key) {
+numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
   const auto list = layer.at("singular_values").find(key);
-  const bool is_right =
-      list != layer.at("singular_values").end() && list->is_array() &&
-      std::ranges::all_of(*list, [](const json& v) { return v.is_number(); });
-  if (!is_right) {
+  std::vector<double> out;
+  if (list == layer.at("singular_values").end() || !read_json(*list, out)) {
     event.complain(
         "/layers", "lists of numbers in each singular_values' index and value");
   }
-  return list->get<std::vector<double>>();
+  return out;
 }
 
 std::optional<Spectrum> spectrum_of(
     const JsonObject& event,
-    const json& layer) {
+    const ordered_json& layer) {
   const auto values = layer.find("singular_values");
   if (values == layer.end() || !values->is_object() || values->empty()) {
     return {};
@@ -91,23 +89,19 @@ std::optional<Spectrum> spectrum_of(
 
 Decomposition decomposition(const JsonObject& event) {
   Decomposition cut{event.number("/step"), {}};
-  for (const json& layer : event.list("/layers")) {
-    const auto number = [&](const char* key) {
-      const auto value = layer.find(key);
-      if (value == layer.end() || !value->is_number()) {
+  for (const ordered_json& layer : event.list("/layers")) {
+    const auto get = [&](const char* key, auto value) {
+      const auto found = layer.find(key);
+      if (found == layer.end() || !read_json(*found, value)) {
         event.complain("/layers", "a name, m, n and rank of each layer");
       }
-      return value->get<double>();
+      return value;
     };
-    if (!layer.is_object() || !layer.contains("name") ||
-        !layer["name"].is_string()) {
-      event.complain("/layers", "a name, m, n and rank of each layer");
-    }
     cut.layers.push_back(
-        {layer["name"].get<std::string>(),
-         number("m"),
-         number("n"),
-         number("rank"),
+        {get("name", std::string()),
+         get("m", 0.0),
+         get("n", 0.0),
+         get("rank", 0.0),
          spectrum_of(event, layer)});
   }
   return cut;
@@ -172,7 +166,7 @@ void read_summary(RunRecord& run) {
   if (!fs::exists(path)) {
     return;
   }
-  const JsonObject file(path, 1, read_file(path));
+  const JsonObject file = JsonObject::of_file(path);
   const double steps = std::max(1.0, file.number("/steps"));
   const double train = file.number("/seconds/train");
   const double communication = file.number("/seconds/communication");
@@ -200,7 +194,7 @@ std::string why_unfinished(const std::string& folder) {
     return "no summary.json: it goes on still, or was stopped";
   }
   try {
-    const JsonObject failure(path, 1, read_file(path));
+    const JsonObject failure = JsonObject::of_file(path);
     const std::string message = failure.text("/message");
     return str(
         "failed with exit code ",

@@ -147,6 +147,51 @@ TEST(Jpeg, AHeaderThatClaimsTooMuch) {
   expect_damaged(bytes, "claims to have 61166 x 61166 pixels");
 }
 
+TEST(Jpeg, MorePixelsThanItsBytesCanHold) {
+  Bytes bytes = jpeg_of(smooth(16, 16, 1));
+  const Bytes frame = {0xFF, 0xC0};
+  const auto at =
+      std::search(bytes.begin(), bytes.end(), frame.begin(), frame.end());
+  ASSERT_NE(at, bytes.end());
+  std::fill_n(at + 5, 4, std::uint8_t{0x20});
+  expect_damaged(
+      bytes, str("claims to have 8224 x 8224 pixels in ", bytes.size()));
+}
+
+// Each scan is a pass over all pixels for a few bytes: decoding these would
+// take minutes.
+TEST(Jpeg, EndlessScansOfAProgressiveFile) {
+  const Bytes whole =
+      jpeg_of(smooth(2000, 1500, 1), TJSAMP_444, 50, TJFLAG_PROGRESSIVE);
+  const Bytes start = {0xFF, 0xDA};
+  const auto last =
+      std::find_end(whole.begin(), whole.end(), start.begin(), start.end());
+  ASSERT_NE(last, whole.end());
+  const Bytes header(last, last + 10);  // of a scan without any data
+  Bytes bytes(whole.begin(), whole.end() - 2);
+  for (int scan = 0; scan < 20'000; ++scan) {
+    bytes.insert(bytes.end(), header.begin(), header.end());
+  }
+  bytes.insert(bytes.end(), {0xFF, 0xD9});
+  expect_damaged(bytes, "has more than 100 scans of 2000 x 1500 pixels");
+  JpegDecoder decoder;
+  decoder.open(whole);
+  EXPECT_NO_THROW(decoder.decode(1));
+}
+
+// What an encoder puts before the picture may hold a picture of its own.
+TEST(Jpeg, ScansInsideASegmentDoNotCount) {
+  Bytes bytes = jpeg_of(smooth(16, 16, 1));
+  Bytes segment = {0xFF, 0xE1, 0x01, 0x92};
+  for (int i = 0; i < 200; ++i) {
+    segment.insert(segment.end(), {0xFF, 0xDA});
+  }
+  bytes.insert(bytes.begin() + 2, segment.begin(), segment.end());
+  JpegDecoder decoder;
+  decoder.open(bytes);
+  EXPECT_NO_THROW(decoder.decode(1));
+}
+
 // A decoder that has met damage is as good as new.
 TEST(Jpeg, GoesOnAfterDamage) {
   const Rgb image = smooth(40, 30, 0.3);

@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "[1]",
                 "[0,1]") "}",
             1,
-            "'a' stands twice"},
+            "the key \"a\" twice"},
         BadHeader{
             "Overlap",
             TWO("[0,4]", "[2,6]"),
@@ -104,6 +104,25 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             "'k' is not text"},
         BadHeader{"MetadataList", R"({"__metadata__":[]})", 0, "metadata"},
+        BadHeader{
+            "TwiceInside",
+            R"({"a":{"dtype":"U8","dtype":"F32"}})",
+            0,
+            "twice"},
+        BadHeader{
+            "BeyondDouble",
+            ONE("[1e999]", "[0,4]"),
+            4,
+            "a number that no double holds"},
+        BadHeader{
+            "ManyDimensions",
+            ONE("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                "1,1,"
+                "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                "1,1]",
+                "[0,4]"),
+            4,
+            "'a' is malformed"},
         BadHeader{"List", "[]", 0, "not a JSON object"},
         BadHeader{"Utf8", "{\"\xff\":1}", 0, "not a JSON object"}),
     [](const auto& test) { return test.param.name; });
@@ -218,6 +237,34 @@ TEST(WeightFiles, DamagedIndicesAreNamed) {
   const auto none = failure_of([&] { WeightFiles files(empty.path()); });
   EXPECT_EQ(none.first, 66);
   EXPECT_NE(none.second.find("model.safetensors"), std::string::npos);
+}
+
+// Values nested so deep that who copies or prints them runs out of stack.
+TEST(Safetensors, DepthIsDamage) {
+  const TempFolder folder;
+  std::string deep = "{\"a\":";
+  deep.append(100'000, '[').append(100'000, ']').append("}");
+  const std::string file = folder.add("a.safetensors", raw_file(deep));
+  const std::string index = folder.add("b.safetensors.index.json", deep);
+  for (const std::string& path : {file, index}) {
+    const auto [code, what] = failure_of([&] { WeightFiles{path}; });
+    EXPECT_EQ(code, 65) << path;
+    EXPECT_NE(what.find("nested more than 64 deep"), std::string::npos) << what;
+  }
+}
+
+// With a search through all keys for each, this takes a minute.
+TEST(Safetensors, ManyTensorsTakeLinearTime) {
+  const TempFolder folder;
+  SafetensorsHeader header;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    header.tensors.push_back({str("layer.", i), "U8", {1}, i, i + 1});
+  }
+  const std::string path = folder.add(
+      "many.safetensors", header_bytes(header) + std::string(200'000, 'x'));
+  const WeightFiles files(path);
+  EXPECT_EQ(files.tensors().size(), 200'000U);
+  EXPECT_TRUE(files.has("layer.199999"));
 }
 
 }  // namespace

@@ -117,6 +117,16 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
       "error: expected a JSON object, this is damaged or cut off";
   expect("{\"event\": \"step\"}\n{\"event\": \"st\n", ":2: " + cut_off);
   expect("{\"event\": \"step\"}\n\n", ":2: " + cut_off);
+  // Printing it in the complaint ran out of stack.
+  std::string deep(100'000, '[');
+  deep.append(100'000, ']');
+  expect(
+      "{\"event\": \"step\"}\n{\"event\": " + deep + "}\n",
+      ":2: error: expected a JSON object, this is nested more than 64 deep");
+  expect(
+      "{\"event\": \"step\", \"loss\": 1e999}\n",
+      ":1: error: expected a JSON object, this has a number that no double "
+      "holds");
   expect("[3]\n", ":1: error: expected a JSON object");
   // Once the run has ended its last line must be whole.
   expect("{\"event\": \"step\"}\n{\"ev", ":2: error: the line is cut off");

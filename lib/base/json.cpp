@@ -1,0 +1,333 @@
+#include "base/json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace abtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// The reference's limit of a safetensors header, the largest text we read.
+constexpr std::size_t kMostBytes = 100'000'000;
+constexpr std::size_t kMostValues = 10'000'000;
+// We write 6 levels. Printing and copying values recurse.
+constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kMostShown = 80;
+
+// Builds the value. nlohmann's own builder looks through all the keys of an
+// ordered object for each new one.
+class Builder : public nlohmann::json_sax<ordered_json> {
+ public:
+  explicit Builder(JsonProblem& problem) : problem_(problem) {}
+
+  bool null() override {
+    return add(nullptr);
+  }
+  bool boolean(bool value) override {
+    return add(value);
+  }
+  bool number_integer(number_integer_t value) override {
+    return add(value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return add(value);
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    return add(value);
+  }
+  bool string(string_t& value) override {
+    return add(std::move(value));
+  }
+  bool binary(binary_t&) override {
+    return false;  // no text has any
+  }
+  bool start_object(std::size_t) override {
+    return open(ordered_json::object());
+  }
+  bool key(string_t& key) override {
+    key_ = std::move(key);
+    return true;
+  }
+  bool end_object() override {
+    return close() && has_no_key_twice();
+  }
+  bool start_array(std::size_t) override {
+    return open(ordered_json::array());
+  }
+  bool end_array() override {
+    return close();
+  }
+  bool parse_error(
+      std::size_t byte,
+      const std::string&,
+      const nlohmann::detail::exception& error) override {
+    constexpr int kOutOfRange = 406;
+    problem_.byte = byte;
+    return fail(
+        error.id == kOutOfRange ? "this has a number that no double holds"
+                                : "this is damaged or cut off");
+  }
+  ordered_json take() {
+    return std::move(root_);
+  }
+
+ private:
+  bool fail(std::string what) {
+    problem_.what = std::move(what);
+    return false;
+  }
+  bool add(ordered_json value) {
+    return put(std::move(value)) != nullptr;
+  }
+  // Where it now is; null where there are too many.
+  ordered_json* put(ordered_json&& value) {
+    if (++count_ > kMostValues) {
+      fail(str("this has more than ", with_commas(kMostValues), " values"));
+      return nullptr;
+    }
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    if (auto* list = open_.back()->get_ptr<ordered_json::array_t*>()) {
+      return &list->emplace_back(std::move(value));
+    }
+    // Not by emplace(), which searches for the key.
+    return &open_.back()
+                ->get_ref<ordered_json::object_t&>()
+                .emplace_back(std::move(key_), std::move(value))
+                .second;
+  }
+  bool open(ordered_json value) {
+    if (open_.size() == kDeepest) {
+      return fail(str("this is nested more than ", kDeepest, " deep"));
+    }
+    open_.push_back(put(std::move(value)));
+    return open_.back() != nullptr;
+  }
+  bool close() {
+    last_ = open_.back();
+    open_.pop_back();
+    return true;
+  }
+  bool has_no_key_twice() {
+    std::vector<const std::string*> keys;
+    for (const auto& entry : last_->get_ref<ordered_json::object_t&>()) {
+      keys.push_back(&entry.first);
+    }
+    const auto text = [](const std::string* key) -> const std::string& {
+      return *key;
+    };
+    std::ranges::sort(keys, {}, text);
+    const auto twice = std::ranges::adjacent_find(keys, {}, text);
+    return twice == keys.end() ||
+           fail(str("this has the key ", shown(**twice), " twice"));
+  }
+
+  JsonProblem& problem_;
+  ordered_json root_;
+  std::vector<ordered_json*> open_;  // from the outermost to the innermost
+  ordered_json* last_ = nullptr;     // the object that was closed
+  std::string key_;
+  std::size_t count_ = 0;
+};
+
+template <class T>
+bool read_list(const ordered_json& value, std::vector<T>& out) {
+  if (!value.is_array()) {
+    return false;
+  }
+  std::vector<T> numbers(value.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!read_json(value[i], numbers[i])) {
+      return false;
+    }
+  }
+  out = std::move(numbers);
+  return true;
+}
+
+}  // namespace
+
+ordered_json parse_json(std::string_view text, JsonProblem& problem) {
+  if (text.size() > kMostBytes) {
+    problem = {
+        str("this has more than ", with_commas(kMostBytes), " bytes"), 0};
+    return ordered_json::value_t::discarded;
+  }
+  Builder builder(problem);
+  if (!ordered_json::sax_parse(text.begin(), text.end(), &builder)) {
+    return ordered_json::value_t::discarded;
+  }
+  return builder.take();
+}
+
+bool read_json(const ordered_json& value, std::int64_t& out) {
+  const bool fits =
+      value.is_number_unsigned()
+          ? std::in_range<std::int64_t>(value.get<std::uint64_t>())
+          : value.is_number_integer();
+  if (fits) {
+    out = value.get<std::int64_t>();
+  }
+  return fits;
+}
+
+bool read_json(const ordered_json& value, double& out) {
+  if (value.is_number()) {
+    out = value.get<double>();
+  }
+  return value.is_number();
+}
+
+bool read_json(const ordered_json& value, bool& out) {
+  if (value.is_boolean()) {
+    out = value.get<bool>();
+  }
+  return value.is_boolean();
+}
+
+bool read_json(const ordered_json& value, std::string& out) {
+  if (value.is_string()) {
+    out = value.get<std::string>();
+  }
+  return value.is_string();
+}
+
+bool read_json(const ordered_json& value, std::vector<std::int64_t>& out) {
+  return read_list(value, out);
+}
+
+bool read_json(const ordered_json& value, std::vector<double>& out) {
+  return read_list(value, out);
+}
+
+bool read_json(const ordered_json& value, ordered_json& out) {
+  out = value;
+  return true;
+}
+
+std::string shown(const ordered_json& value) {
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() > kMostShown) {
+    text.replace(kMostShown - 4, std::string::npos, " ...");
+  }
+  return text;
+}
+
+void damaged(
+    const std::string& path,
+    std::ptrdiff_t line,
+    const std::string& what) {
+  throw LocatedError(
+      ErrorKind::DamagedData, str(path, ":", line, ": error: ", what));
+}
+
+JsonObject::JsonObject(
+    std::string path,
+    std::ptrdiff_t line,
+    std::string_view text)
+    : path_(std::move(path)), line_(line) {
+  JsonProblem problem;
+  json_ = parse_json(text, problem);
+  if (json_.is_discarded()) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(
+                                        std::min(problem.byte, text.size()));
+    damaged(
+        path_,
+        line_ + std::count(text.begin(), end, '\n'),
+        "expected a JSON object, " + problem.what);
+  }
+  if (!json_.is_object()) {
+    damaged(path_, line_, "expected a JSON object");
+  }
+}
+
+JsonObject JsonObject::of_file(const std::string& path) {
+  return {path, 1, read_file(path)};
+}
+
+const ordered_json* JsonObject::find(const char* pointer) const {
+  const ordered_json::json_pointer place(pointer);
+  return json_.contains(place) ? &json_.at(place) : nullptr;
+}
+
+std::optional<double> JsonObject::maybe(const char* pointer) const {
+  const ordered_json* value = find(pointer);
+  double number = 0;
+  return value != nullptr && read_json(*value, number) ? std::optional(number)
+                                                       : std::nullopt;
+}
+
+double JsonObject::number(const char* pointer) const {
+  const std::optional<double> value = maybe(pointer);
+  if (!value) {
+    complain(pointer, "a number");
+  }
+  return *value;
+}
+
+std::int64_t JsonObject::integer(
+    const char* pointer,
+    std::int64_t low,
+    std::int64_t high) const {
+  const ordered_json* value = find(pointer);
+  std::int64_t number = 0;
+  if (value == nullptr || !read_json(*value, number) || number < low ||
+      number > high) {
+    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+    complain(
+        pointer,
+        high == kMost ? str("a whole number of at least ", low)
+                      : str("a whole number from ", low, " to ", high));
+  }
+  return number;
+}
+
+std::string JsonObject::text(const char* pointer) const {
+  const ordered_json* value = find(pointer);
+  std::string text;
+  if (value == nullptr || !read_json(*value, text)) {
+    complain(pointer, "a text");
+  }
+  return text;
+}
+
+const ordered_json& JsonObject::list(const char* pointer) const {
+  const ordered_json* value = find(pointer);
+  if (value == nullptr || !value->is_array()) {
+    complain(pointer, "a list");
+  }
+  return *value;
+}
+
+const ordered_json& JsonObject::object(const char* pointer) const {
+  const ordered_json* value = find(pointer);
+  if (value == nullptr || !value->is_object()) {
+    complain(pointer, "an object");
+  }
+  return *value;
+}
+
+void JsonObject::complain(const std::string& pointer, const std::string& wanted)
+    const {
+  std::string key = pointer.substr(1);
+  std::ranges::replace(key, '/', '.');
+  const ordered_json* value = find(pointer.c_str());
+  damaged(
+      path_,
+      line_,
+      str(key,
+          ": expected ",
+          wanted,
+          ", got ",
+          value == nullptr ? "nothing" : shown(*value)));
+}
+
+}  // namespace abtrain
