@@ -112,11 +112,4 @@ receive(const Socket& socket, double seconds, const Inbox::Check& expected) {
   }
 }
 
-std::string printable(std::string_view text) {
-  std::string safe(text.substr(0, 300));
-  std::ranges::replace_if(
-      safe, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return safe;
-}
-
 }  // namespace abtrain::comm::wire

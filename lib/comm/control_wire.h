@@ -74,7 +74,4 @@ std::optional<Message> receive(
     double seconds = std::numeric_limits<double>::infinity(),
     const Inbox::Check& expected = {});
 
-// Text of another process, safe to print: one line of ASCII.
-std::string printable(std::string_view text);
-
 }  // namespace abtrain::comm::wire

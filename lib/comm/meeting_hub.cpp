@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/meeting_frames.h"
 
 namespace abtrain::comm::wire {

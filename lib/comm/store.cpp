@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/socket.h"
+#include "base/text.h"
 #include "comm/control_wire.h"
 #include "comm/secret.h"
 
@@ -162,7 +163,7 @@ void Store::Impl::take_place(const Elastic& elastic) {
         ": process ",
         process,
         " on ",
-        wire::printable(host),
+        printable(host),
         " has rank ",
         rank,
         " already: expected each rank from 0 to ",

@@ -11,13 +11,13 @@
 #include <ctime>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/socket.h"
 
 namespace abtrain::run {
@@ -25,7 +25,6 @@ namespace abtrain::run {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 // The file has one length, so that a beat is one write that changes no size.
 constexpr std::size_t kBytes = 1024;
@@ -110,7 +109,8 @@ std::string lock_text(const LockHolder& holder, std::int64_t beat) {
       {"machine", holder.machine},
       {"ticks", holder.ticks},
       {"id", holder.id}};
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text =
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   text.resize(std::max(text.size(), kBytes - 1), ' ');
   return text + "\n";
 }
@@ -120,20 +120,21 @@ std::string lock_text(const LockHolder& holder, std::int64_t beat) {
 LockHolder from_text(const std::string& text, ino_t inode) {
   LockHolder holder;
   holder.id = str("inode", inode);
-  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  JsonProblem problem;
+  const nlohmann::ordered_json value = parse_json(text, problem);
   const auto is_plain = [](unsigned char c) { return c >= ' ' && c < 127; };
   const auto word = [&](const char* key) {
-    const std::string found =
-        value.is_object() && value.contains(key) && value[key].is_string()
-            ? value[key].get<std::string>()
-            : std::string();
-    return std::ranges::all_of(found, is_plain) ? found : std::string();
+    std::string found;
+    const auto entry = value.find(key);
+    const bool ok = entry != value.end() && read_json(*entry, found) &&
+                    std::ranges::all_of(found, is_plain);
+    return ok ? found : std::string();
   };
   const std::string id = word("id");
-  const std::int64_t pid = value.is_object() && value.contains("pid") &&
-                                   value["pid"].is_number_integer()
-                               ? value["pid"].get<std::int64_t>()
-                               : 0;
+  std::int64_t pid = 0;
+  if (const auto entry = value.find("pid"); entry != value.end()) {
+    read_json(*entry, pid);
+  }
   if (id.empty() || pid <= 0 || pid > std::numeric_limits<pid_t>::max() ||
       id.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return holder;
