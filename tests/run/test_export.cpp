@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -133,8 +134,9 @@ TEST_F(Export, NumbersBeyondADtypeAreNamed) {
 
 // Factors that are finite, and a product that is not; or not even those.
 TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
-  const nn::NamedWeight& factored = model_->weights()[0];
-  ASSERT_TRUE(factored.weight->is_factored());
+  const auto weights = model_->weights();
+  const auto factored = *std::ranges::find_if(
+      weights, [](const auto& w) { return w.weight->is_factored(); });
   const at::NoGradGuard no_grad;
   factored.weight->inner.fill_(1e30F);
   factored.weight->outer.fill_(1e30F);
