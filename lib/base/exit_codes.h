@@ -25,13 +25,19 @@ constexpr std::array<ExitCode, 11> kExitCodes{
     exit_code(
         ErrorKind::PeerLost,
         "another worker is gone, or a collective operation timed out"),
-    exit_code(ErrorKind::Diverged, "a loss or weight is not finite any more"),
+    exit_code(
+        ErrorKind::Diverged,
+        "a loss or weight is no longer finite; the last checkpoint predates "
+        "that"),
     exit_code(ErrorKind::Io, "reading or writing failed"),
     exit_code(
         ErrorKind::Stopped,
-        "stopped by a signal, all saved: `--resume auto` goes on; or another "
-        "process trains in the run folder"),
-    exit_code(ErrorKind::Config, "the configuration is wrong"),
+        "stopped by a signal with everything saved (`--resume auto` "
+        "continues), or another process is training in the run folder"),
+    exit_code(
+        ErrorKind::Config,
+        "the configuration is wrong, or needs more memory or threads than "
+        "there are"),
     ExitCode{130, "stopped at once by a second signal"}};
 
 }  // namespace abtrain
