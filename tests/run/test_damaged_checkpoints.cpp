@@ -59,7 +59,7 @@ TEST_P(SenselessManifest, IsNamedAndTheOneBeforeIsUsed) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step, 4);
   const auto [code, what] =
-      failure_of([&] { choose_resume(newest, {}, folder.path(), log); });
+      failure_of([&] { choose_resume(newest, false, {}, folder.path(), log); });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(newest), std::string::npos) << what;
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
