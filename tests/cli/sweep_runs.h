@@ -33,6 +33,8 @@ inline constexpr const char* kBase =
     "checkpoint: {every: 4 steps}\n"
     "evaluate: {every: 0}\n";
 
+using States = std::vector<std::string>;
+
 class CliSweep : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -21,8 +21,6 @@ namespace {
 
 using namespace abtrain;
 
-using States = std::vector<std::string>;
-
 TEST_F(CliSweep, ListsWhatItWillDo) {
   add_sweep("grid: {method.rank.rank: [1, 2]}\nseeds: [3]\n");
   const auto rows = list();
