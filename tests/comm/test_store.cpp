@@ -133,7 +133,7 @@ TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
     expect_has(outcome.message, "has rank 1 already");
     expect_has(
         outcome.message,
-        holder[0] == 'e' ? "process 77 on else?_where"
+        holder[0] == 'e' ? "process 77 on else\\x1b_where"
                          : "process 1 on " + here);
   }
   const pid_t ended = fork();

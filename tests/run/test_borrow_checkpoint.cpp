@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "run/checkpoint.h"
@@ -17,15 +18,24 @@ namespace {
 using namespace abtrain;
 namespace fs = std::filesystem;
 
-// As CheckpointWriter leaves one, with something else for the tensors.
+// A worker's file without tensors: length of the header, then the header.
+std::string no_tensors() {
+  const std::string header = R"({"__metadata__":{"state":"{}"}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  return bytes + header;
+}
+
+// As CheckpointWriter leaves one.
 std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
   const std::string name = run::step_folder(step);
   const std::string beside = "other/checkpoints/.unfinished-" + name + "/";
   nlohmann::json files;
-  for (const std::string& file :
-       {run::worker_file(0), std::string("config.yaml")}) {
-    const run::FileMark mark =
-        run::mark_of(folder.add(beside + file, file + " of " + name));
+  for (const auto& [file, content] :
+       {std::pair(run::worker_file(0), no_tensors()),
+        std::pair(
+            std::string("config.yaml"), "workers: 1\nname: " + name + "\n")}) {
+    const run::FileMark mark = run::mark_of(folder.add(beside + file, content));
     files[file] = {{"bytes", mark.bytes}, {"xxh3", run::hash_text(mark.hash)}};
   }
   const nlohmann::json manifest = {

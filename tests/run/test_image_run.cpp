@@ -78,8 +78,8 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
 TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
   const auto model = [&](const char* threads) {
     options_.data.decode_threads = threads;
-    trained();
-    return read_file(options_.output + "/images/model.safetensors");
+    options_.name = str("threads", threads);
+    return read_file(trained().folder + "/model.safetensors");
   };
   const std::string one = model("1");
   EXPECT_TRUE(model("4") == one);
