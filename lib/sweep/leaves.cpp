@@ -72,7 +72,16 @@ std::string LeafReader::checked(const run::Override& override) {
   Reading reading;
   apply(fields_, as_section(override), reading);
   if (reading.problems.empty()) {
-    return find_field(fields_, override.key).print();
+    const Field& field = find_field(fields_, override.key);
+    if (!field.is_section()) {
+      return field.print();
+    }
+    problems_.push_back(
+        {override.place,
+         override.key,
+         str("expected keys with values, as in '{",
+             field.section.front().key,
+             ": ...}', got none")});
   }
   std::ranges::move(reading.problems, std::back_inserter(problems_));
   return "";

@@ -112,6 +112,10 @@ INSTANTIATE_TEST_SUITE_P(
             "base: base\ngrid: {workers: [1, 2}\n",
             {"@:2:", "not valid YAML"}},
         Wrong{
+            "EmptySection",
+            "base: base\nlist: [{method: {}}]\n",
+            {"@:2:9: error: method: expected keys with values"}},
+        Wrong{
             "ExcludesNothing",
             "base: base\ngrid: {workers: [2, 4]}\n"
             "exclude: [{workers: 3}, {optimizer.lr: 3}]\n",

@@ -1,0 +1,83 @@
+// The manifest of a checkpoint, or after an 'S' the file of a worker, whose
+// size and hash are made right.
+#include "run/checkpoint.h"
+#include "run/damaged_checkpoint.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "\"format\": 1",
+      "\"step\": ",
+      "\"run_steps\": ",
+      "\"workers\": ",
+      "\"leads\": [",
+      "\"validation_accuracy\": ",
+      "\"metrics_bytes\": ",
+      "\"files\": {",
+      "\"config.yaml\": ",
+      "\"worker-00000.safetensors\": ",
+      "\"bytes\": ",
+      "\"xxh3\": \"",
+      "[",
+      "]",
+      "{",
+      "}",
+      ",",
+      "null",
+      "0",
+      "-1",
+      "0.5",
+      "1e999",
+      "\"../\"",
+      "\"state\":\"",
+      "\"__metadata__\":",
+      "\\\""};
+  return all;
+}
+
+namespace {
+
+// Of one worker, after step 3 of 7.
+std::string make_checkpoint(const TempFolder& folder) {
+  const std::string place = folder.file("checkpoint");
+  folder.add("checkpoint/config.yaml", "workers: 1\n");
+  folder.add(
+      "checkpoint/manifest.json",
+      R"({"format": 1, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
+          "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
+  run::write_safetensors(
+      place + "/" + run::worker_file(0), {}, {{"state", "{}"}});
+  run::mend_mark(place, run::kConfig);
+  run::mend_mark(place, run::worker_file(0));
+  return place;
+}
+
+}  // namespace
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  static const std::string place = fuzz::make_checkpoint(folder);
+  static const std::string manifest = read_file(place + "/manifest.json");
+  static const std::string worker =
+      read_file(place + "/" + run::worker_file(0));
+  const std::string_view text = fuzz::text_of(data, size);
+  const bool is_state = text.starts_with('S');
+  fuzz::write_file(place + "/manifest.json", is_state ? manifest : text);
+  fuzz::write_file(
+      place + "/" + run::worker_file(0), is_state ? text.substr(1) : worker);
+  if (is_state) {
+    run::mend_mark(place, run::worker_file(0));
+  }
+  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+    const run::Checkpoint checkpoint = run::read_checkpoint(place);
+    run::verify(checkpoint);
+    run::load_state(checkpoint, 0);
+  });
+  return 0;
+}

@@ -1,0 +1,41 @@
+// The configuration of a run. What is read must print as a configuration that
+// reads back to the same.
+#include <stdexcept>
+
+#include "run/config.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "extends: ", "a: ",       "- ",        ": ",           "[",
+      "]",         "{",         "}",         "\"",           "'",
+      "\\",        "#",         "|\n  ",     ">-\n",         "? ",
+      "&a ",       "*a",        "<<: ",      "!!str ",       "---\n",
+      "...\n",     "\t",        "\r\n",      "\xEF\xBB\xBF", "%YAML 1.2\n",
+      "~",         "null",      "true",      "0x7f",         "1e400",
+      ".inf",      "workers: ", "method: {", "name: ",       "[[",
+      "{{",        ",",         "epochs",    "steps",        "5 epochs",
+      "\n",        "\n  ",      "\n    - ",  "\"\\u0000\"",  "\"\\x41",
+      "''",        "@",         "`"};
+  return all;
+}
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  const std::string path = folder.file("config.yaml");
+  fuzz::write_file(path, fuzz::text_of(data, size));
+  fuzz::refusing({ErrorKind::Config, ErrorKind::MissingInput}, [&] {
+    const std::string text = run::to_yaml(run::read_config(path));
+    fuzz::write_file(path, text);
+    if (run::to_yaml(run::read_config(path)) != text) {
+      throw std::logic_error("it does not print as what it is:\n" + text);
+    }
+  });
+  return 0;
+}

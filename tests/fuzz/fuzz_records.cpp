@@ -1,0 +1,90 @@
+// summary.json, a line of dots, and metrics.jsonl of a run: as `abtrain report`
+// reads and prints them, as `plan --against` does, as the events of a run that
+// goes on are made of them.
+#include "base/json.h"
+#include "run/config.h"
+#include "run/plan_against.h"
+#include "run/tensorboard.h"
+#include "sweep/formats.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "{\"event\":\"step\",",
+      "{\"event\":\"evaluate\",",
+      "\"accuracy\":",
+      "{\"event\":\"decompose\",",
+      "\"layers\":[",
+      "\"singular_values\":{",
+      "\"index\":[",
+      "\"value\":[",
+      "\"name\":\"a\",",
+      "\"rank\":",
+      "\"m\":",
+      "\"step\":",
+      "\"seconds\":",
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      "\n",
+      "...\n",
+      "1e308",
+      "-1e308",
+      "1e999",
+      "null",
+      "\"\\u001b[2J\"",
+      "\"",
+      "\xc3",
+      "{\"event\":\"compression\",\"vnmse\":0.5}\n",
+      "\"traffic\":",
+      "\"bytes_per_worker\":",
+      "\"train_seconds\":",
+      "\"final\":true"};
+  return all;
+}
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  const std::string run = folder.file("run");
+  const std::string config =
+      "name: run\nworkers: 2\ndata: {name: fashion-mnist}\n"
+      "method: {name: ddp}\n";
+  folder.add("run/config.yaml", config);
+  const std::string_view text = fuzz::text_of(data, size);
+  const std::size_t dots = text.find("...\n");
+  const std::string lines(
+      dots == std::string_view::npos ? "" : text.substr(dots + 4));
+  fuzz::write_file(run + "/metrics.jsonl", lines);
+  fuzz::write_file(run + "/summary.json", text.substr(0, dots));
+  std::string all;
+  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+    const sweep::Comparison comparison = sweep::compare({run}, 0.5);
+    const auto columns = sweep::all_columns(0.5);
+    sweep::as_table(comparison, columns, true);
+    sweep::as_csv(comparison, columns);
+    sweep::as_json(comparison, columns);
+  });
+  all += fuzz::outcome();
+  const run::RunOptions options = run::read_config(run + "/config.yaml");
+  fuzz::refusing({ErrorKind::DamagedData}, [&] {
+    run::TimeRequest request;
+    request.compute = run::ComputeTime{};
+    const run::PlanAgainst plan = run::plan_against(options, run, request);
+    run::against_text(plan);
+    run::against_json(plan);
+  });
+  all += fuzz::outcome();
+  Log log(LogLevel::Quiet);
+  run::TensorBoard(run, options, lines, log);
+  fuzz::outcome() = all;
+  return 0;
+}

@@ -1,0 +1,80 @@
+// A safetensors file, or after a 'J' only its header, or after an 'I' an index
+// of shards.
+#include <cstring>
+
+#include "run/weight_files.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "{\"",
+      "\":",
+      "\"dtype\":",
+      "\"F32\"",
+      "\"F64\"",
+      "\"BF16\"",
+      "\"I64\"",
+      "\"shape\":",
+      "\"data_offsets\":",
+      "[0,4]",
+      "[0,0]",
+      "[]",
+      "{}",
+      "[",
+      "{",
+      "\"__metadata__\":",
+      "\"format\":\"pt\"",
+      "\"weight_map\":",
+      ",",
+      "}",
+      "\"a.safetensors\"",
+      "\"\\ud800\"",
+      "\"\\u0000\"",
+      "1e999",
+      "null",
+      "\xff",
+      "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"};
+  return all;
+}
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  const std::string_view text = fuzz::text_of(data, size);
+  std::string path = folder.file("a.safetensors");
+  if (text.starts_with('J')) {
+    const std::uint64_t length = size - 1;
+    std::string begin(8, '\0');
+    std::memcpy(begin.data(), &length, 8);
+    fuzz::write_file(
+        path, begin + std::string(text.substr(1)) + std::string(64, '?'));
+  } else if (text.starts_with('I')) {
+    const std::string header =
+        R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+    fuzz::write_file(
+        path,
+        std::string(1, static_cast<char>(header.size())) +
+            std::string(7, '\0') + header + "?");
+    path = folder.file("model.safetensors.index.json");
+    fuzz::write_file(path, text.substr(1));
+  } else {
+    fuzz::write_file(path, text);
+  }
+  // A shard that an index names may not be there, or be a folder.
+  fuzz::refusing(
+      {ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
+        const run::WeightFiles files(path);
+        for (const run::WeightFiles::Item& item : files.tensors()) {
+          if (run::float_type(item.tensor->dtype)) {
+            item.file->load(*item.tensor);
+          }
+          item.file->read(item.tensor->name, item.tensor->sizes);
+        }
+      });
+  return 0;
+}

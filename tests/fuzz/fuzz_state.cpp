@@ -1,0 +1,159 @@
+// The values in a worker's state, from which a run goes on for one step: a line
+// that names the kind of run, and a JSON object with the values that become
+// others.
+#include <map>
+
+#include "comm/run_workers.h"
+#include "run/config.h"
+#include "run/damaged_checkpoint.h"
+#include "run/trainer.h"
+#include "target.h"
+#include "temp_folder.h"
+#include "toy_data.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "ab\n",
+      "grab\n",
+      "diloco\n",
+      "powersgd\n",
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      "\"ab.ranks\":",
+      "\"ab.phase\":\"full\"",
+      "\"ab.phase\":\"ab\"",
+      "\"ab.layers\":",
+      "\"ab.switched_at\":",
+      "\"ab.averaged_at\":",
+      "\"local.local\":",
+      "\"local.fragment\":",
+      "\"local.begun\":",
+      "\"local.applies\":",
+      "\"order.epoch\":",
+      "\"order.place\":",
+      "\"order.units\":",
+      "\"order.broken\":",
+      "\"order.counted\":",
+      "\"seconds\":",
+      "\"traffic\":",
+      "\"event_step\":",
+      "\"vnmse\":",
+      "\"loss_count\":",
+      "true",
+      "false",
+      "null",
+      "-1",
+      "0",
+      "1",
+      "2",
+      "3"};
+  return all;
+}
+
+namespace {
+
+struct Kind {
+  run::RunOptions options;
+  TempFolder folder;
+  std::string checkpoint;  // after step 3 of 4
+  std::string worker;      // its file
+};
+
+run::RunOptions options_of(const std::string& kind) {
+  run::RunOptions o;
+  o.workers = 1;
+  o.data.batch_size = 8;
+  o.model.hidden = {12};
+  o.method.name = kind == "ab" || kind == "diloco" ? kind : "ddp";
+  o.method.group_size = "1";
+  o.method.sync = "only-b";  // one worker is one group
+  o.method.warmup_steps = Duration::steps(1);
+  o.method.sync_every = Duration::steps(3);
+  o.method.full_rank_steps = Duration::steps(1);
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 3;
+  o.order.name = kind == "grab" ? kind : "shuffle";
+  o.reducer.name = kind == "powersgd" ? kind : "plain";
+  o.train.steps = 4;
+  o.train.threads = 1;
+  o.train.timeout = 20;
+  o.evaluate.every = Duration::steps(0);
+  o.checkpoint.every = Duration::steps(3);
+  return o;
+}
+
+const data::Dataset& dataset() {
+  static const data::Dataset all = testing::toy_dataset(32, 1, 4);
+  return all;
+}
+
+void train(
+    const run::RunOptions& options,
+    const run::CheckpointWriter::Place* place,
+    const run::Checkpoint* from) {
+  const data::Images none;
+  run::TrainInputs inputs{options, dataset(), none, at::kCPU};
+  inputs.checkpoints = place;
+  inputs.resume = from;
+  comm::run_workers(1, 20, [&](comm::Communicator& world) {
+    run::train_worker(world, inputs);
+  });
+}
+
+Kind& kind_named(const std::string& name) {
+  static std::map<std::string, Kind> known;
+  const auto [place, is_new] = known.try_emplace(name);
+  Kind& kind = place->second;
+  if (is_new) {
+    kind.options = options_of(name);
+    const run::CheckpointWriter::Place where{
+        kind.folder.path(), run::to_yaml(kind.options), 1};
+    train(kind.options, &where, nullptr);
+    kind.checkpoint =
+        kind.folder.file(str(run::kCheckpoints, "/", run::step_folder(3)));
+    kind.worker = read_file(kind.checkpoint + "/" + run::worker_file(0));
+  }
+  return kind;
+}
+
+}  // namespace
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  const std::string_view text = fuzz::text_of(data, size);
+  const std::size_t line = text.find('\n');
+  if (line == std::string_view::npos) {
+    return 0;
+  }
+  std::string name(text.substr(0, line));
+  if (name != "ab" && name != "grab" && name != "diloco" &&
+      name != "powersgd") {
+    name = "ab";
+  }
+  JsonProblem problem;
+  const auto changes = parse_json(text.substr(line + 1), problem);
+  if (!changes.is_object()) {
+    return 0;
+  }
+  fuzz::Kind& kind = fuzz::kind_named(name);
+  fuzz::write_file(kind.checkpoint + "/" + run::worker_file(0), kind.worker);
+  run::change_values(kind.checkpoint, [&](nlohmann::ordered_json& values) {
+    for (const auto& [key, value] : changes.items()) {
+      values[key] = value;
+    }
+  });
+  fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
+    const run::Checkpoint from = run::read_checkpoint(kind.checkpoint);
+    run::verify(from);
+    fuzz::train(kind.options, nullptr, &from);
+  });
+  return 0;
+}

@@ -1,0 +1,66 @@
+// A sweep file, and the configurations of its points.
+#include "sweep/point_runs.h"
+#include "target.h"
+#include "temp_folder.h"
+
+namespace abtrain::fuzz {
+
+const std::vector<std::string>& words() {
+  static const std::vector<std::string> all = {
+      "base: base\n",
+      "set: ",
+      "grid:\n",
+      "list: ",
+      "exclude: ",
+      "seeds: ",
+      "name: ",
+      "output: ",
+      "[1, 2]",
+      "{",
+      "}",
+      "[",
+      "]",
+      "- ",
+      ": ",
+      ", ",
+      "workers: ",
+      "method.rank",
+      "rule: fixed",
+      "seed",
+      "\"",
+      "'",
+      "\n  ",
+      "100000",
+      "[[",
+      "{a: ",
+      "*a",
+      "&a ",
+      "~",
+      "../",
+      "\\n",
+      "|\n"};
+  return all;
+}
+
+}  // namespace abtrain::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace abtrain;
+  static const TempFolder folder;
+  static const std::string base =
+      folder.add("configs/base.yaml", "workers: 4\nmethod: {name: ab}\n");
+  const std::string path = folder.file("sweep.yaml");
+  fuzz::write_file(path, fuzz::text_of(data, size));
+  fuzz::refusing({ErrorKind::Config, ErrorKind::MissingInput}, [&] {
+    const std::vector<std::string> folders = {folder.file("configs")};
+    sweep::SweepArgs args;
+    args.file = path;
+    const sweep::Sweep read = sweep::read_sweep(args, folders);
+    const auto points = sweep::list_points(read);
+    // Many take long because they are many.
+    if (points.size() <= 20) {
+      sweep::resolve_all(read, points, folders);
+    }
+  });
+  return 0;
+}
