@@ -125,13 +125,14 @@ class Hosts(Runs):
                   "reducer.bucket_mb=0.01", "reducer.block=64", "reducer.bits=4",
                   "reducer.dense_steps=2", "train.steps=24",
                   "optimizer={name: sgd, momentum: 0.9}"]
-        for name, *sets in [
+        for number, (reducer, *sets) in enumerate([
                 ("topk",), ("topk-chunked",), ("thc",), ("thc-saturated",),
                 ("powersgd",), ("onebit",), ("twobit",), ("hylo",),
                 ("threshold", "reducer.error_feedback=true"), ("ternary",),
                 ("threshold", "reducer.transport=int8"),
-                ("hylo", "reducer.transport=a2a", "reducer.select=local")]:
-            sets = [*common, f"reducer.name={name}", *sets]
+                ("hylo", "reducer.transport=a2a", "reducer.select=local")]):
+            name = f"{reducer}{number}"
+            sets = [*common, f"reducer.name={reducer}", *sets]
             self.run_it(name, *sets)
             before = self.model(name)
             self.run_it(name + "_mpi", *sets, processes=3)
