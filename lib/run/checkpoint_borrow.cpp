@@ -47,8 +47,12 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
 
 Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
   return_checkpoint(run_folder);
-  const fs::path place =
-      fs::path(run_folder) / kSource / fs::weakly_canonical(folder).filename();
+  // By the text of its path alone: its run may remove it at any moment.
+  fs::path named = fs::absolute(folder).lexically_normal();
+  if (!named.has_filename()) {
+    named = named.parent_path();  // it ended in a slash
+  }
+  const fs::path place = fs::path(run_folder) / kSource / named.filename();
   const int workers = read_checkpoint(folder).workers();
   make_folders(place.string());
   std::vector<std::string> names{kManifest, "config.yaml"};
