@@ -6,21 +6,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "error_of.h"
 #include "temp_folder.h"
 
 namespace abtrain {
 namespace {
-
-// Kind and message of the error that `action` throws.
-template <class Action>
-std::pair<int, std::string> error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.exit_code(), error.what()};
-  }
-  return {0, ""};
-}
 
 // Files of this process may not grow beyond `bytes`, as on a full disk.
 class SmallDisk {

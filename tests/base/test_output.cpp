@@ -13,23 +13,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "error_of.h"
 #include "temp_folder.h"
 
 namespace abtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Kind and message of the error that `action` throws.
-template <class Action>
-std::pair<int, std::string> error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.exit_code(), error.what()};
-  }
-  return {0, ""};
-}
 
 mode_t mode_of(const std::string& path) {
   struct stat status {};
