@@ -55,7 +55,7 @@ Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
   const fs::path place = fs::path(run_folder) / kSource / named.filename();
   const int workers = read_checkpoint(folder).workers();
   make_folders(place.string());
-  std::vector<std::string> names{kManifest, "config.yaml"};
+  std::vector<std::string> names{kManifest, kConfig};
   for (int worker = 0; worker < workers; ++worker) {
     names.push_back(worker_file(worker));
   }

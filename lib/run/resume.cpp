@@ -182,7 +182,7 @@ ResumeChoice decide(
     Log& log) {
   ResumeChoice choice;
   const auto configuration_of = [](const Checkpoint& checkpoint) {
-    return read_config(checkpoint.folder + "/config.yaml");
+    return read_config(str(checkpoint.folder, "/", kConfig));
   };
   if (how == "auto" && !exists(run_folder + "/summary.json")) {
     choice.from = newest_checkpoint(run_folder, log);
