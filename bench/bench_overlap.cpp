@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/launch.h"
-#include "comm/mpi.h"
+#include "comm/mpi/world.h"
 
 namespace {
 
@@ -29,8 +29,7 @@ double median(std::vector<double> values) {
 double seconds_of(const std::function<void()>& body) {
   const auto begin = std::chrono::steady_clock::now();
   body();
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now() - begin)
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
       .count();
 }
 
@@ -56,10 +55,11 @@ int main(int argc, char** argv) {
   world->barrier();
   const double first = seconds_of([&] { send().wait(); });
   const double one = seconds_of([&] {
-    for (int i = 0; i < 100; ++i) {
-      product();
-    }
-  }) / 100;
+                       for (int i = 0; i < 100; ++i) {
+                         product();
+                       }
+                     }) /
+                     100;
   const int products = std::max(1, static_cast<int>(first / one));
   const auto compute = [&] {
     for (int i = 0; i < products; ++i) {
@@ -86,7 +86,8 @@ int main(int argc, char** argv) {
     const double computation = median(computed);
     const double together = median(both);
     std::printf(
-        "all-reduce of %lld numbers over %d processes %.1f ms, products %.1f ms, "
+        "all-reduce of %lld numbers over %d processes %.1f ms, products %.1f "
+        "ms, "
         "together %.1f ms: %.0f %% hidden\n",
         static_cast<long long>(numbers),
         launch.size,

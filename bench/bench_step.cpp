@@ -1,7 +1,8 @@
 // Time of a training step of a model on random images: dense or in the AB
 // phase, the whole loop as `abtrain train` runs it. One row: model, method,
 // workers, threads a worker, median and quartiles of the step in ms.
-//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N] [--side PIXELS]
+//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N] [--side
+//   PIXELS]
 //              [--batch N] [--width X] [--ratio X] [--steps N]
 //              [--device auto|cpu|cuda] [--graphs auto|on|off]
 //              [--precision fp32|bf16]
@@ -24,7 +25,7 @@
 #include "device/graph.h"
 #include "device/memory.h"
 #include "device/tune.h"
-#include "run/trainer.h"
+#include "train/trainer.h"
 
 namespace {
 
@@ -50,8 +51,8 @@ data::Dataset random_images(std::int64_t count, std::int64_t side) {
   return set;
 }
 
-std::string word(
-    int argc, char** argv, const char* name, const std::string& otherwise) {
+std::string
+word(int argc, char** argv, const char* name, const std::string& otherwise) {
   for (int i = 3; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], name) == 0) {
       return argv[i + 1];
@@ -69,8 +70,8 @@ std::int64_t warm_up(const c10::Device& device) {
   return device.is_cuda() ? kGpuWarmUp : kWarmUp;
 }
 
-run::RunOptions options_of(
-    int argc, char** argv, const c10::Device& device) {
+config::RunOptions
+options_of(int argc, char** argv, const c10::Device& device) {
   const auto number = [&](const char* name, double otherwise) {
     return option(argc, argv, name, otherwise);
   };
@@ -78,14 +79,13 @@ run::RunOptions options_of(
     return static_cast<std::int64_t>(number(name, otherwise));
   };
   const std::string mode = argv[2];
-  run::RunOptions o;
+  config::RunOptions o;
   o.workers = whole("--workers", 1);
   o.train.threads = whole("--threads", 2);
   o.model.name = argv[1];
   o.model.width = number("--width", 1);
   o.data.batch_size = whole("--batch", 128);
-  o.train.steps =
-      whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
+  o.train.steps = whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
   o.train.precision = word(argc, argv, "--precision", "fp32");
   o.train.cuda_graphs = word(argc, argv, "--graphs", "auto");
   o.evaluate.every = Duration::steps(0);
@@ -101,25 +101,25 @@ run::RunOptions options_of(
 
 // Seconds of each step of worker 0, the first few left out.
 std::vector<double> step_seconds(
-    const run::RunOptions& options,
+    const config::RunOptions& options,
     std::int64_t side,
     const c10::Device& device) {
   const data::Dataset set = random_images(
-      std::max<std::int64_t>(
-          1024, options.workers * options.data.batch_size),
+      std::max<std::int64_t>(1024, options.workers * options.data.batch_size),
       side);
   std::vector<Clock::time_point> moments;
   device::CaptureTurn turn;
   comm::run_workers(
       static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
-        run::TrainInputs inputs{options, set, {}, device};
+        train::TrainInputs inputs{options, set, {}, device};
         inputs.turn = &turn;
-        inputs.hooks.before_step = [&](int rank, std::int64_t step, nn::Model&) {
-          if (rank == 0 && step >= warm_up(device)) {
-            moments.push_back(Clock::now());
-          }
-        };
-        run::train_worker(world, inputs);
+        inputs.hooks.before_step =
+            [&](int rank, std::int64_t step, nn::Model&) {
+              if (rank == 0 && step >= warm_up(device)) {
+                moments.push_back(Clock::now());
+              }
+            };
+        train::train_worker(world, inputs);
       });
   std::vector<double> seconds;
   for (std::size_t i = 1; i < moments.size(); ++i) {
@@ -148,13 +148,12 @@ int main(int argc, char** argv) {
     const c10::Device device =
         device::pick_device(word(argc, argv, "--device", "auto"));
     device::tune(device);
-    const run::RunOptions options = options_of(argc, argv, device);
+    const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
-    const std::vector<double> s =
-        step_seconds(
-            options,
-            static_cast<std::int64_t>(option(argc, argv, "--side", 32)),
-            device);
+    const std::vector<double> s = step_seconds(
+        options,
+        static_cast<std::int64_t>(option(argc, argv, "--side", 32)),
+        device);
     std::printf(
         "%s %s %d %d %.2f %.2f %.2f\n",
         argv[1],

@@ -16,7 +16,7 @@
 #include "methods/average.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
-#include "run/autocast.h"
+#include "train/autocast.h"
 
 namespace abtrain::bench {
 
@@ -61,8 +61,9 @@ class Training {
       block_.zero_gradients();
       at::Tensor loss;
       {
-        const run::Autocast autocast(precision_, device_.type());
-        loss = at::cross_entropy_loss(model_->forward(images_, true, tape), labels_);
+        const train::Autocast autocast(precision_, device_.type());
+        loss = at::cross_entropy_loss(
+            model_->forward(images_, true, tape), labels_);
       }
       loss.backward();
     });

@@ -1,34 +1,67 @@
-# abtrain_floor(NAME LEVEL [TORCH] [USES floor...] [LINKS target...])
-# A folder is a floor: one static library of all its .cpp files, which may use
-# only floors of a lower level. A pair foo_cuda.cpp / foo_no_cuda.cpp (or
-# cuda.cpp / no_cuda.cpp; the same for nccl, mpi and plotly) holds the two forms of an
-# optional part; foo_cuda.h then serves only the first.
+# abtrain_floor(NAME LEVEL [TORCH] [COLD] [USES floor...] [LINKS target...])
+# A folder is a floor: one static library of the .cpp files in it and in its
+# subfolders, which may use only floors of a lower level. An optional part (cuda,
+# nccl, mpi, plotly) is a subfolder of that name, or a file such as plotly.cpp. The
+# stub no_<part>.cpp beside it is compiled in its stead where the part is absent.
 
-add_library(abtrain_pch OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
-target_link_libraries(abtrain_pch PRIVATE abtrain::flags abtrain::torch Threads::Threads)
-target_precompile_headers(abtrain_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+# abtrain_precompile(NAME LINKS target... HEADERS header...): an object library
+# whose precompiled header other targets reuse: abtrain_reuse(TARGET NAME).
+function(abtrain_precompile name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS;HEADERS")
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
+  target_link_libraries(${name} PRIVATE
+    abtrain::flags abtrain::torch Threads::Threads ${arg_LINKS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
 
-# Keeps of each such pair the file that this build wants.
+function(abtrain_reuse target name)
+  target_link_libraries(${target} PRIVATE abtrain::torch)
+  target_precompile_headers(${target} REUSE_FROM ${name})
+  # The precompiled header is made so; an executable's -fPIE would not match.
+  target_compile_options(${target} PRIVATE -fPIC)
+endfunction()
+
+# What runs a few times in a run, or not in one at all, is compiled fast.
+set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1>)
+
+set(pch ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+abtrain_precompile(abtrain_pch HEADERS ${pch})
+
+# Keeps the files that this build wants. Of the headers of an absent part, those
+# stay that its stub includes.
 function(abtrain_choose_forms list)
-  set(sources ${${list}})
-  foreach(part IN ITEMS cuda nccl mpi plotly)
-    string(TOUPPER ${part} upper)
-    set(absent ${sources})
-    list(FILTER absent INCLUDE REGEX "[/_]no_${part}\\.cpp$")
-    if(absent AND ABTRAIN_WITH_${upper})
-      list(REMOVE_ITEM sources ${absent})
-    elseif(NOT ABTRAIN_WITH_${upper})
-      list(FILTER sources EXCLUDE REGEX "[/_]${part}\\.cpp$|_${part}\\.h$")
-      list(APPEND sources ${absent})
+  set(kept)
+  foreach(file IN LISTS ${list})
+    set(wanted ON)
+    foreach(part IN ITEMS cuda nccl mpi plotly)
+      string(TOUPPER ${part} upper)
+      if(file MATCHES "/no_${part}\\.cpp$")
+        if(ABTRAIN_WITH_${upper})
+          set(wanted OFF)
+        endif()
+      elseif(file MATCHES "/${part}(/[a-z_]+)?\\.(cpp|h)$" AND NOT ABTRAIN_WITH_${upper})
+        set(wanted OFF)
+        get_filename_component(folder ${file} DIRECTORY)
+        file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/lib ${file})
+        if(file MATCHES "\\.h$" AND EXISTS ${folder}/no_${part}.cpp)
+          file(STRINGS ${folder}/no_${part}.cpp named REGEX "^#include \"${name}\"")
+          if(named)
+            set(wanted ON)
+          endif()
+        endif()
+      endif()
+    endforeach()
+    if(wanted)
+      list(APPEND kept ${file})
     endif()
   endforeach()
-  set(${list} ${sources} PARENT_SCOPE)
+  set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 
 function(abtrain_floor name level)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH" "" "USES;LINKS")
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
-  file(GLOB headers CONFIGURE_DEPENDS *.h)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH;COLD" "" "USES;LINKS")
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp */*.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS *.h */*.h)
   abtrain_choose_forms(sources)
   abtrain_choose_forms(headers)
   set(target abtrain_${name})
@@ -59,6 +92,9 @@ function(abtrain_floor name level)
     if(sources)
       target_precompile_headers(${target} REUSE_FROM abtrain_pch)
     endif()
+  endif()
+  if(arg_COLD)
+    target_compile_options(${target} PRIVATE ${ABTRAIN_COLD})
   endif()
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
   # Include lines are held to the same order as the link lines.

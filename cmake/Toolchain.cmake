@@ -59,7 +59,7 @@ target_compile_options(abtrain_flags INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 warns wrongly of std::string's operator+ (GCC bug 105651).
   target_compile_options(abtrain_flags INTERFACE
-    "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread>")
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 endif()
 # at::parallel_for runs in the calling thread alone where OpenMP is off. Only
 # ThreadSanitizer goes without: it does not see the barriers of GCC's library.

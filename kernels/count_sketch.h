@@ -19,7 +19,7 @@ struct CountSketch {
   std::int64_t numel;
   std::int64_t buckets;
   std::uint32_t seed;
-  float* parts;  // room for sketch_parts() x buckets
+  float* parts;  // scratch: sketch_parts() x buckets
   float* out;    // buckets
 };
 int count_sketch(const CountSketch& job, void* stream);

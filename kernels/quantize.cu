@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(x, job.room, begin, end, true);
+    load_eight(x, job.scratch, begin, end, true);
   }
   if (kCode) {
     std::uint32_t random[4];
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
   }
   if (!kFinish) {
-    store_eight(x, job.room, begin, end, true);
+    store_eight(x, job.scratch, begin, end, true);
   } else if (job.residual) {
     const std::uint32_t own = own_signs(signs);
     float value = 0;
@@ -225,10 +225,10 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
     }
     transform_tile<kLog>(x, shared, stages);
   } else {
-    load_eight(x, job.room, begin, end, true);
+    load_eight(x, job.scratch, begin, end, true);
   }
   if (!kFinish) {
-    store_eight(x, job.room, begin, end, true);
+    store_eight(x, job.scratch, begin, end, true);
     return;
   }
   stage_signs<kLog>(c, tile, signs);
@@ -280,7 +280,7 @@ int quantize_blocks(const Quantize& job, void* stream) {
         quantize_kernel<kLog, true, true, true>, job, wide, stream);
   }
   const auto above = [&] {
-    return c.rotate ? hadamard_above_tile(job.room, numel, c.log_size, stream)
+    return c.rotate ? hadamard_above_tile(job.scratch, numel, c.log_size, stream)
                     : 0;
   };
   int status =
@@ -321,7 +321,7 @@ int dequantize_blocks(const Dequantize& job, void* stream) {
   int status =
       queue<kLog>(dequantize_kernel<kLog, true, false>, job, wide, stream);
   if (status == 0 && c.rotate) {
-    status = hadamard_above_tile(job.room, numel, c.log_size, stream);
+    status = hadamard_above_tile(job.scratch, numel, c.log_size, stream);
   }
   return status != 0
              ? status

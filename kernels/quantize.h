@@ -1,6 +1,6 @@
 // Rotated blocks to codes and back, in one pass over memory where a block fits
 // a thread block's shared memory (2^kTileLog numbers), else in several passes
-// by way of `room`. The bits are those of the CPU forms in lib/ops. Device
+// by way of `scratch`. The bits are those of the CPU forms in lib/ops. Device
 // pointers; asynchronous on `stream`; returns a cudaError_t as int.
 #pragma once
 
@@ -25,7 +25,8 @@ struct Quantize {
   float* u = nullptr;     // becomes u less what the codes stand for
   void* codes = nullptr;  // 16-byte aligned
   bool residual = true;   // else u stays
-  float* room = nullptr;  // blocks << log_size, where a block is above a tile
+  float* scratch =
+      nullptr;  // blocks << log_size, where a block is above a tile
 };
 int quantize_blocks(const Quantize& job, void* stream);
 
@@ -37,13 +38,13 @@ struct Dequantize {
   // Above 1: codes lie in so many shards, a tail of kTailBytes behind each.
   int shards = 1;
   float* out = nullptr;
-  float* room = nullptr;
+  float* scratch = nullptr;
 };
 int dequantize_blocks(const Dequantize& job, void* stream);
 
 // The sums of 4-bit codes (8 stands for 0) of `members` shards of `bytes` that
 // lie one behind another, clamped to 1 .. 15, and behind them the tail. `bytes`
-// a multiple of 64; `partial`: room for kPartials counts. Members up to
+// a multiple of 64; `partial`: scratch for kPartials counts. Members up to
 // kMostMembers.
 struct SumCodes {
   const std::uint8_t* in = nullptr;

@@ -22,7 +22,7 @@ struct Moments {
   const std::int64_t* firsts;  // first block of each tensor; count at the end
   std::int64_t tensors;
   const float* u;
-  float* parts;  // room for 2 a block
+  float* parts;  // scratch: 2 per block
   float* sums;   // of squares and of absolute values of each tensor
 };
 int moments(const Moments& job, void* stream);

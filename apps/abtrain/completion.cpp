@@ -7,17 +7,17 @@
 
 #include "base/options_apply.h"
 #include "commands.h"
-#include "run/run_options.h"
+#include "config/run_options.h"
 
 namespace abtrain::app {
 
 namespace {
 
 std::vector<KeyInfo> configuration_keys() {
-  run::RunOptions defaults;
+  config::RunOptions defaults;
   std::vector<KeyInfo> keys;
   each_key(
-      run::fields_of(defaults).list(),
+      config::fields_of(defaults).list(),
       [&](const std::string& name, const Field& field) {
         keys.push_back({name, field.help, field.choices});
       });

@@ -5,7 +5,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "run/config.h"
+#include "config/config.h"
 
 namespace abtrain::app {
 
@@ -59,7 +59,7 @@ void add_force(CLI::App& command, bool& force) {
       "--force", force, "replace the file even if it is of another kind");
 }
 
-run::RunOptions read_run_configuration(
+config::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets) {
   const std::string config = folder + "/config.yaml";
@@ -68,10 +68,10 @@ run::RunOptions read_run_configuration(
       MissingInput,
       folder,
       ": expected a run folder with config.yaml and model.safetensors");
-  return run::read_config(config, sets);
+  return config::read_config(config, sets);
 }
 
-run::RunOptions read_configuration(
+config::RunOptions read_configuration(
     const ConfigArgs& args,
     std::int64_t launched) {
   std::vector<std::string> sets = args.sets;
@@ -81,10 +81,10 @@ run::RunOptions read_configuration(
   if (!args.output.empty()) {
     sets.push_back("output=" + args.output);
   }
-  run::ConfigContext context;
+  config::ConfigContext context;
   context.launched = launched;
-  context.folders = run::config_folders(program_path());
-  return run::read_config(args.config, sets, context);
+  context.folders = config::config_folders(program_path());
+  return config::read_config(args.config, sets, context);
 }
 
 }  // namespace abtrain::app

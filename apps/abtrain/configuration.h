@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "commands.h"
-#include "run/run_options.h"
+#include "config/run_options.h"
 
 namespace abtrain::app {
 
@@ -32,22 +32,19 @@ void add_run_options(
     std::string& model);
 
 // --dtype fp32 | fp16 | bf16; `what` says of which tensors.
-void add_dtype_option(
-    CLI::App& command,
-    std::string& dtype,
-    const char* what);
+void add_dtype_option(CLI::App& command, std::string& dtype, const char* what);
 
 // --force, for what writes a file that the user names.
 void add_force(CLI::App& command, bool& force);
 
 // config.yaml of a run folder, and `sets` over it. Throws MissingInput.
-run::RunOptions read_run_configuration(
+config::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets = {});
 
 // The file or name, then --set, --name and --output.
 // `launched`: processes that a launcher started, which are the workers then.
-run::RunOptions read_configuration(
+config::RunOptions read_configuration(
     const ConfigArgs& args,
     std::int64_t launched = 0);
 

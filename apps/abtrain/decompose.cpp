@@ -13,15 +13,15 @@
 #include "base/scalars.h"
 #include "configuration.h"
 #include "device/memory.h"
-#include "run/decompose_file.h"
-#include "run/setup.h"
+#include "train/setup.h"
+#include "weights/decompose_file.h"
 
 namespace abtrain::app {
 
 namespace {
 
 struct DecomposeArgs {
-  run::DecomposeOptions options;
+  weights::DecomposeOptions options;
   // Of the rule's table (linalg::fields_of): what was given, by key.
   std::map<std::string, std::string> rule;
   std::string budget;
@@ -123,14 +123,15 @@ int run_decompose(DecomposeArgs& args) {
     args.options.output.clear();
   }
   device::return_freed_memory();
-  at::set_num_threads(run::threads_per_worker({}, 1));
+  at::set_num_threads(train::threads_per_worker({}, 1));
   Log log;
-  const run::DecomposeReport report = run::decompose_file(args.options, log);
+  const weights::DecomposeReport report =
+      weights::decompose_file(args.options, log);
   const bool is_table = args.format == "table";
   const std::string text = args.format == "json"
-                               ? run::decompose_json(report).dump(2) + "\n"
-                           : is_table ? run::decompose_table(report)
-                                      : run::decompose_csv(report);
+                               ? weights::decompose_json(report).dump(2) + "\n"
+                           : is_table ? weights::decompose_table(report)
+                                      : weights::decompose_csv(report);
   // Standard output may be the file that was written.
   if (report.written && is_standard_output(args.options.output)) {
     std::cerr << printable(text, "\n");
@@ -176,7 +177,7 @@ void add_globs(
 
 Command add_decompose(CLI::App& parser) {
   auto args = std::make_shared<DecomposeArgs>();
-  run::DecomposeOptions& options = args->options;
+  weights::DecomposeOptions& options = args->options;
   CLI::App& command = *parser.add_subcommand(
       "decompose", "cut the weights of any PyTorch model to low rank");
   command

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "configuration.h"
-#include "run/session.h"
+#include "train/session.h"
 
 namespace abtrain::app {
 
@@ -19,7 +19,7 @@ struct EvaluateArgs {
 
 int run_evaluate(const EvaluateArgs& args) {
   Log log;
-  print(run::evaluate_run(
+  print(train::evaluate_run(
       read_run_configuration(args.run, args.sets), args.run, args.model, log));
   return 0;
 }

@@ -1,5 +1,5 @@
 // abtrain export: the model of a run, for others to load.
-#include "run/export.h"
+#include "weights/export.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -12,7 +12,7 @@
 namespace abtrain::app {
 
 Command add_export(CLI::App& parser) {
-  auto args = std::make_shared<run::ExportOptions>();
+  auto args = std::make_shared<weights::ExportOptions>();
   auto form = std::make_shared<std::string>("factored");
   CLI::App& command = *parser.add_subcommand(
       "export", "write the model of a run for PyTorch: factored or merged");
@@ -42,8 +42,8 @@ Command add_export(CLI::App& parser) {
   add_dtype_option(command, args->dtype, "of all tensors (default fp32)");
   return {&command, [args, form] {
             args->merged = *form == "merged";
-            const std::string report =
-                run::export_run(read_run_configuration(args->folder), *args);
+            const std::string report = weights::export_run(
+                read_run_configuration(args->folder), *args);
             if (is_standard_output(args->output)) {
               std::cerr << printable(report, "\n");
             } else {

@@ -1,10 +1,10 @@
 // What a test build adds to a run; the program itself adds nothing.
 #pragma once
 
-#include "run/trainer.h"
+#include "train/trainer.h"
 
 namespace abtrain::app {
 
-run::TrainHooks train_hooks();
+train::TrainHooks train_hooks();
 
 }  // namespace abtrain::app

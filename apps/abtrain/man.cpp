@@ -10,8 +10,8 @@
 #include "base/options_apply.h"
 #include "command_line.h"
 #include "commands.h"
+#include "config/config.h"
 #include "roff.h"
-#include "run/config.h"
 
 namespace abtrain::app {
 
@@ -173,9 +173,9 @@ std::string config_page() {
   ManPage page("ABTRAIN-CONFIG", 5, version_text(), kManual);
   page.heading("NAME").text(
       "abtrain-config - configuration of a run of abtrain");
-  page.heading("DESCRIPTION").text(run::config_introduction());
-  run::RunOptions defaults;
-  const Fields fields = run::fields_of(defaults);
+  page.heading("DESCRIPTION").text(config::config_introduction());
+  config::RunOptions defaults;
+  const Fields fields = config::fields_of(defaults);
   const auto item = [&](const std::string& name, const Field& field) {
     page.item(
         bold(name) + " = " + field.print(),

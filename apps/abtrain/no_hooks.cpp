@@ -2,7 +2,7 @@
 
 namespace abtrain::app {
 
-run::TrainHooks train_hooks() {
+train::TrainHooks train_hooks() {
   return {};
 }
 

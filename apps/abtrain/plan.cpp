@@ -1,6 +1,6 @@
 // abtrain plan: what a configuration will do, and on request how long it will
 // take; trains nothing.
-#include "run/plan.h"
+#include "plan/plan.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "configuration.h"
-#include "run/plan_against.h"
+#include "plan/against.h"
 
 namespace abtrain::app {
 
@@ -46,7 +46,7 @@ double seconds_of(const char* option, const std::string& text) {
   return *seconds;
 }
 
-run::ComputeTime read_compute(const std::string& text) {
+plan::ComputeTime read_compute(const std::string& text) {
   const std::vector<std::string> parts = split_text(text, ',');
   ABT_CHECK(
       parts.size() <= 3,
@@ -55,7 +55,7 @@ run::ComputeTime read_compute(const std::string& text) {
       "got '",
       text,
       "'");
-  run::ComputeTime compute;
+  plan::ComputeTime compute;
   compute.how = "as given";
   compute.dense = seconds_of("--compute", parts[0]);
   compute.ab =
@@ -64,10 +64,10 @@ run::ComputeTime read_compute(const std::string& text) {
   return compute;
 }
 
-run::TimeRequest request_of(
+plan::TimeRequest request_of(
     const PlanArgs& args,
-    const run::RunOptions& options) {
-  run::TimeRequest request;
+    const config::RunOptions& options) {
+  plan::TimeRequest request;
   for (const auto& [option, value] :
        {std::pair("--nodes", args.nodes),
         std::pair("--workers-here", args.workers_here)}) {
@@ -134,23 +134,23 @@ int run_plan(const PlanArgs& args) {
         "plan: expected --config FILE, or --against RUN");
     ABT_CHECK(
         args.format != "json", Usage, "--format json goes with --against RUN");
-    const run::RunOptions options = read_configuration(args.config);
+    const config::RunOptions options = read_configuration(args.config);
     print(
-        wants_time ? run::plan_text(options, request_of(args, options))
-                   : run::plan_text(options));
+        wants_time ? plan::plan_text(options, request_of(args, options))
+                   : plan::plan_text(options));
     return 0;
   }
   ConfigArgs config = args.config;
   if (config.config.empty()) {
     config.config = args.against + "/config.yaml";
   }
-  const run::RunOptions options = read_configuration(config);
-  const run::PlanAgainst plan =
-      run::plan_against(options, args.against, request_of(args, options));
+  const config::RunOptions options = read_configuration(config);
+  const plan::PlanAgainst plan =
+      plan::plan_against(options, args.against, request_of(args, options));
   const bool is_json = args.format == "json";
   print(
-      is_json ? run::against_json(plan).dump(2) + "\n"
-              : run::against_text(plan),
+      is_json ? plan::against_json(plan).dump(2) + "\n"
+              : plan::against_text(plan),
       /*exact=*/is_json);
   return 0;
 }

@@ -12,9 +12,9 @@
 #include "base/output.h"
 #include "base/terminal.h"
 #include "configuration.h"
-#include "run/build_info.h"
-#include "sweep/formats.h"
-#include "sweep/html_report.h"
+#include "report/formats.h"
+#include "report/html_report.h"
+#include "train/build_info.h"
 
 namespace abtrain::app {
 
@@ -70,32 +70,32 @@ std::string made_now() {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
-  return str("Made by abtrain ", run::version_line(), ", ", text.data());
+  return str("Made by abtrain ", train::version_line(), ", ", text.data());
 }
 
 std::string written(
-    const sweep::Comparison& comparison,
+    const report::Comparison& comparison,
     const std::string& format,
     const ReportArgs& args) {
   const bool for_machines = format == "csv" || format == "json";
-  const auto columns = sweep::choose_columns(
+  const auto columns = report::choose_columns(
       !args.columns.empty() ? args.columns
       : for_machines        ? "all"
                             : "default",
       args.target);
   if (format == "csv") {
-    return sweep::as_csv(comparison, columns);
+    return report::as_csv(comparison, columns);
   }
   if (format == "json") {
-    return sweep::as_json(comparison, columns);
+    return report::as_json(comparison, columns);
   }
   if (format == "markdown") {
-    return sweep::as_markdown(comparison, columns);
+    return report::as_markdown(comparison, columns);
   }
   if (format == "html") {
-    return sweep::as_html(comparison, columns, made_now());
+    return report::as_html(comparison, columns, made_now());
   }
-  return sweep::as_table(
+  return report::as_table(
       comparison, columns, !args.to_file() && wants_color(1));
 }
 
@@ -115,14 +115,14 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--format html: a page of some megabytes is not for a terminal; name a "
       "file, as -o report.html");
-  const auto comparison = sweep::compare(
+  const auto comparison = report::compare(
       args.runs,
       args.target,
-      format == "html" ? sweep::Spectra::Read : sweep::Spectra::Skip);
+      format == "html" ? report::Spectra::Read : report::Spectra::Skip);
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";
   }
-  for (const std::string& line : sweep::unfinished_runs(comparison)) {
+  for (const std::string& line : report::unfinished_runs(comparison)) {
     std::cerr << printable(line) << "\n";
   }
   const std::string text = written(comparison, format, args);

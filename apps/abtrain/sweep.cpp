@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/signals.h"
+#include "config/config.h"
 #include "configuration.h"
-#include "run/config.h"
-#include "run/setup_watch.h"
 #include "sweep/child.h"
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
+#include "train/setup_watch.h"
 #include "training.h"
 
 namespace abtrain::app {
@@ -43,7 +43,7 @@ struct SweepCommand {
 };
 
 std::vector<std::string> folders() {
-  return run::config_folders(program_path());
+  return config::config_folders(program_path());
 }
 
 constexpr std::int64_t kMostJobs = 65536;
@@ -222,7 +222,7 @@ int train_all(const SweepCommand& args) {
       "are run by one process");
   const StopSignals signals;
   Log log;
-  run::SetupWatch watch(log, "checking the points");
+  train::SetupWatch watch(log, "checking the points");
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   const auto runs = checked_runs(sweep, true);
   watch.end();

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "configuration.h"
-#include "run/plan.h"
-#include "run/resume.h"
+#include "plan/plan.h"
+#include "train/resume.h"
 #include "training.h"
 
 namespace abtrain::app {
@@ -23,7 +23,7 @@ struct TrainArgs {
 int run_train(const TrainArgs& args) {
   return train_here(
       args.launch,
-      args.resume.empty() ? run::default_resume() : args.resume,
+      args.resume.empty() ? train::default_resume() : args.resume,
       args.overwrite,
       [&](std::int64_t launched) {
         return read_configuration(args.config, launched);
@@ -57,7 +57,7 @@ Command add_train(CLI::App& parser) {
   add_train_options(command, *args);
   return {&command, [args] {
             if (args->dry_run) {
-              std::cout << run::plan_text(read_configuration(args->config))
+              std::cout << plan::plan_text(read_configuration(args->config))
                         << std::flush;
               return 0;
             }

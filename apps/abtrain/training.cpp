@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "hooks.h"
-#include "run/processes.h"
-#include "run/session.h"
-#include "run/setup_watch.h"
+#include "train/processes.h"
+#include "train/session.h"
+#include "train/setup_watch.h"
 
 namespace abtrain::app {
 
@@ -40,21 +40,21 @@ int train_here(
     const comm::LaunchFlags& flags,
     const std::string& resume,
     bool overwrite,
-    const std::function<run::RunOptions(std::int64_t launched)>& read) {
+    const std::function<config::RunOptions(std::int64_t launched)>& read) {
   const StopSignals signals;  // from the first moment to the last
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
-  run::SessionOptions session;
-  run::SetupWatch watch(log, "reading the configuration");
+  train::SessionOptions session;
+  train::SetupWatch watch(log, "reading the configuration");
   session.resume = resume;
   session.overwrite = overwrite;
   session.watch = &watch;
   session.hooks = train_hooks();
-  const auto print = [](const run::SessionResult& result) {
+  const auto print = [](const train::SessionResult& result) {
     app::print(result.table);
   };
   if (launch.size == 1) {
-    print(run::train(read(0), session, log));
+    print(train::train(read(0), session, log));
     return 0;
   }
   log.info(launch.text());
@@ -65,7 +65,7 @@ int train_here(
       std::_Exit(static_cast<int>(ErrorKind::Stopped));
     });
   }
-  run::Processes processes(launch, log);
+  train::Processes processes(launch, log);
   session.processes = &processes;
   watch.set_leave([&](const std::string& message) {
     processes.stop_before_start(message);
@@ -73,9 +73,9 @@ int train_here(
   processes.run([&] {
     try {
       watch.doing("reading the configuration");
-      run::RunOptions options;
+      config::RunOptions options;
       processes.all_or_none([&] { options = read(launch.size); });
-      print(run::train(options, session, log));
+      print(train::train(options, session, log));
     } catch (...) {
       watch.end();
       throw;

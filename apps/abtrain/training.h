@@ -7,7 +7,7 @@
 
 #include "comm/launch.h"
 #include "commands.h"
-#include "run/run_options.h"
+#include "config/run_options.h"
 
 namespace abtrain::app {
 
@@ -16,11 +16,11 @@ void add_launch_options(CLI::App& command, comm::LaunchFlags& flags);
 
 // Trains what `read` returns, which is told how many processes a launcher has
 // started (0: none), and prints the report. `resume`, `overwrite`: see
-// run/resume.h.
+// train/resume.h.
 int train_here(
     const comm::LaunchFlags& flags,
     const std::string& resume,
     bool overwrite,
-    const std::function<run::RunOptions(std::int64_t launched)>& read);
+    const std::function<config::RunOptions(std::int64_t launched)>& read);
 
 }  // namespace abtrain::app

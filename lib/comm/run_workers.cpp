@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "comm/failure.h"
-#include "comm/local.h"
+#include "comm/local/world.h"
 
 namespace abtrain::comm {
 

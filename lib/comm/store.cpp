@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "base/socket.h"
 #include "base/text.h"
-#include "comm/control_wire.h"
-#include "comm/secret.h"
+#include "comm/control/secret.h"
+#include "comm/control/wire.h"
 
 C10_DECLARE_int(caffe2_log_level);
 

@@ -6,8 +6,8 @@
 // names host:port and what was waited for, for how long; Error(Config) where
 // rank 0 cannot serve on the port, or another process has this rank.
 //
-// Whoever reaches the port can read and write what lies there: comm/meeting.h
-// authenticates it where there is a secret.
+// Whoever reaches the port can read and write what lies there:
+// comm/control/meeting.h authenticates it where there is a secret.
 #pragma once
 
 #include <cstddef>

@@ -5,9 +5,9 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "methods/ab.h"
-#include "methods/ddp.h"
-#include "methods/local_training.h"
+#include "methods/ab/ab.h"
+#include "methods/ddp/ddp.h"
+#include "methods/local/training.h"
 
 namespace abtrain::methods {
 

@@ -6,11 +6,11 @@
 #include "compress/average.h"
 #include "compress/gradient_exchange.h"
 #include "linalg/svd.h"
-#include "methods/decompose.h"
-#include "methods/gather_layers.h"
-#include "methods/local_plan.h"
-#include "methods/phase.h"
-#include "methods/synchronise.h"
+#include "methods/ab/decompose.h"
+#include "methods/ab/gather_layers.h"
+#include "methods/ab/phase.h"
+#include "methods/ab/synchronise.h"
+#include "methods/local/plan.h"
 
 namespace abtrain::methods {
 

@@ -1,7 +1,8 @@
 #include "ops/adagrad.h"
 
-#include "ops/adagrad_backends.h"
+#include "ops/cpu/adagrad.h"
 #include "ops/flat_check.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -34,8 +35,7 @@ void adagrad_step(
       divisor.defined() ? divisor.to(at::kFloat) : at::Tensor()};
   for (const at::Tensor& scalar : scalars) {
     ABT_ASSERT(
-        !scalar.defined() ||
-            (scalar.numel() == 1 && scalar.device() == device),
+        !scalar.defined() || (scalar.numel() == 1 && scalar.device() == device),
         "adagrad_step: expected scalars on ",
         device,
         ", got ",
@@ -59,7 +59,8 @@ void adagrad_step(
       pointer(scalars[1]),
       pointer(scalars[2]),
       static_cast<float>(delta)};
-  device.is_cuda() ? adagrad_step_cuda(job, device) : adagrad_step_cpu(job);
+  dispatch(
+      "adagrad_step", job, device, adagrad_step_cpu, kernels::adagrad_step);
 }
 
 }  // namespace abtrain::ops

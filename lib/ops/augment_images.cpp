@@ -3,7 +3,9 @@
 #include <limits>
 
 #include "base/error.h"
-#include "ops/augment_images_backends.h"
+#include "ops/augment_job.h"
+#include "ops/cpu/augment_images.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -26,7 +28,12 @@ bool is_batch(const at::Tensor& t, const at::Tensor& pixels) {
 }  // namespace
 
 void augment_images(const AugmentBatch& batch, const Augmentation& how) {
-  const auto& [pixels, labels, indices, table, images, image_labels] = batch;
+  const at::Tensor& pixels = batch.pixels;
+  const at::Tensor& labels = batch.labels;
+  const at::Tensor& indices = batch.indices;
+  const at::Tensor& table = batch.table;
+  const at::Tensor& images = batch.images;
+  const at::Tensor& image_labels = batch.image_labels;
   ABT_ASSERT(
       pixels.dim() == 4 && is_flat(pixels, at::kByte, pixels) &&
           is_flat(labels, at::kLong, pixels) && labels.dim() == 1 &&
@@ -75,7 +82,13 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
       pixels.sizes(),
       " are too large");
   if (pixels.is_cuda()) {
-    augment_images_cuda(batch, how);
+    launch("augment_images", pixels.device(), [&](void* stream) {
+      return kernels::augment_images(
+          augment_job(batch, how),
+          images.scalar_type() == at::kFloat ? kernels::Element::F32
+                                             : kernels::Element::BF16,
+          stream);
+    });
   } else {
     augment_images_cpu(batch, how);
   }

@@ -2,12 +2,25 @@
 
 #include <limits>
 
-#include "ops/chunks_backends.h"
+#include "kernels/chunks.h"
+#include "ops/cpu/chunks.h"
 #include "ops/flat_check.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
 namespace {
+
+kernels::Chunks chunks_of(
+    const at::Tensor& indices,
+    std::int64_t chunk,
+    const at::Tensor& numbers) {
+  return {
+      indices.const_data_ptr<std::int32_t>(),
+      indices.numel(),
+      chunk,
+      numbers.numel()};
+}
 
 void check_chunks(
     const char* name,
@@ -61,7 +74,16 @@ void add_with_norms(
     return;
   }
   if (u.is_cuda()) {
-    add_with_norms_cuda(u, g, add, chunk, norms);
+    launch("add_with_norms", u.device(), [&](void* stream) {
+      return kernels::add_with_norms(
+          u.mutable_data_ptr<float>(),
+          g.const_data_ptr<float>(),
+          add,
+          u.numel(),
+          chunk,
+          norms.mutable_data_ptr<float>(),
+          stream);
+    });
   } else {
     add_with_norms_cpu(u, g, add, chunk, norms);
   }
@@ -79,7 +101,14 @@ void take_chunks(
     return;
   }
   if (u.is_cuda()) {
-    take_chunks_cuda(u, indices, chunk, members, wire);
+    launch("take_chunks", u.device(), [&](void* stream) {
+      return kernels::take_chunks(
+          chunks_of(indices, chunk, u),
+          u.mutable_data_ptr<float>(),
+          members,
+          wire.mutable_data_ptr(),
+          stream);
+    });
   } else {
     take_chunks_cpu(u, indices, chunk, members, wire);
   }
@@ -96,7 +125,14 @@ void put_chunks(
     return;
   }
   if (out.is_cuda()) {
-    put_chunks_cuda(wire, indices, chunk, out, how);
+    launch("put_chunks", out.device(), [&](void* stream) {
+      return kernels::put_chunks(
+          chunks_of(indices, chunk, out),
+          wire.const_data_ptr(),
+          out.mutable_data_ptr<float>(),
+          how == Put::Add,
+          stream);
+    });
   } else {
     put_chunks_cpu(wire, indices, chunk, out, how);
   }

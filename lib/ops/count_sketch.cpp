@@ -2,8 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
-#include "ops/count_sketch_backends.h"
+#include "ops/cpu/count_sketch.h"
 #include "ops/flat_check.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -32,7 +33,8 @@ void count_sketch(
   const at::Tensor parts =
       at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
   job.parts = parts.mutable_data_ptr<float>();
-  device.is_cuda() ? count_sketch_cuda(job, device) : count_sketch_cpu(job);
+  dispatch(
+      "count_sketch", job, device, count_sketch_cpu, kernels::count_sketch);
 }
 
 }  // namespace abtrain::ops

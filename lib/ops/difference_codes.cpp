@@ -1,7 +1,8 @@
 #include "ops/difference_codes.h"
 
-#include "ops/difference_codes_backends.h"
+#include "ops/cpu/difference_codes.h"
 #include "ops/flat_check.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -27,8 +28,12 @@ void encode_difference(
       second.defined() ? second.const_data_ptr<float>() : nullptr,
       numel,
       records.mutable_data_ptr<std::uint8_t>()};
-  device.is_cuda() ? encode_difference_cuda(job, device)
-                   : encode_difference_cpu(job);
+  dispatch(
+      "encode_difference",
+      job,
+      device,
+      encode_difference_cpu,
+      kernels::encode_difference);
 }
 
 void encode_difference_of_kept(
@@ -47,8 +52,12 @@ void encode_difference_of_kept(
       second.const_data_ptr<float>(),
       numel,
       records.mutable_data_ptr<std::uint8_t>()};
-  device.is_cuda() ? encode_difference_cuda(job, device)
-                   : encode_difference_cpu(job);
+  dispatch(
+      "encode_difference",
+      job,
+      device,
+      encode_difference_cpu,
+      kernels::encode_difference);
 }
 
 void decode_differences(const at::Tensor& records, const at::Tensor& out) {
@@ -70,8 +79,12 @@ void decode_differences(const at::Tensor& records, const at::Tensor& out) {
       records.const_data_ptr<std::uint8_t>(),
       count,
       out.mutable_data_ptr<float>()};
-  device.is_cuda() ? decode_differences_cuda(job, device)
-                   : decode_differences_cpu(job);
+  dispatch(
+      "decode_differences",
+      job,
+      device,
+      decode_differences_cpu,
+      kernels::decode_differences);
 }
 
 }  // namespace abtrain::ops

@@ -3,9 +3,38 @@
 #include <limits>
 
 #include "base/error.h"
-#include "ops/gram_schmidt_backends.h"
+#include "kernels/gram_schmidt.h"
+#include "ops/cpu/gram_schmidt.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
+
+namespace {
+
+void gram_schmidt_on_gpu(
+    const at::Tensor& flat,
+    const std::vector<RowSet>& sets) {
+  kernels::RowSetList list;
+  const auto queue = [&] {
+    launch("gram_schmidt", flat.device(), [&](void* stream) {
+      return kernels::gram_schmidt(
+          flat.mutable_data_ptr<float>(), list, stream);
+    });
+    list.count = 0;
+  };
+  for (const RowSet& set : sets) {
+    if (list.count == kernels::kMaxRowSets) {
+      queue();
+    }
+    list.sets[list.count++] = {
+        set.offset,
+        static_cast<std::int32_t>(set.rows),
+        static_cast<std::int32_t>(set.length)};
+  }
+  queue();
+}
+
+}  // namespace
 
 void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   ABT_ASSERT(
@@ -29,7 +58,7 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
         flat.sizes());
   }
   if (flat.is_cuda()) {
-    gram_schmidt_cuda(flat, sets);
+    gram_schmidt_on_gpu(flat, sets);
   } else {
     gram_schmidt_cpu(flat, sets);
   }

@@ -3,7 +3,9 @@
 #include <bit>
 
 #include "base/error.h"
-#include "ops/hadamard_backends.h"
+#include "kernels/hadamard.h"
+#include "ops/cpu/hadamard.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -29,7 +31,13 @@ void hadamard(const at::Tensor& x, std::int64_t block) {
       " ",
       x.sizes());
   if (x.is_cuda()) {
-    hadamard_cuda(x, log_size);
+    float* data = x.mutable_data_ptr<float>();
+    ABT_ASSERT(
+        reinterpret_cast<std::uintptr_t>(data) % 16 == 0,
+        "hadamard: on CUDA expected numbers at a multiple of 16 bytes");
+    launch("hadamard", x.device(), [&](void* stream) {
+      return kernels::hadamard(data, x.numel(), log_size, stream);
+    });
   } else {
     hadamard_cpu(x, log_size);
   }

@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "ops/cpu/level_codes.h"
 #include "ops/flat_check.h"
-#include "ops/level_codes_backends.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -48,7 +49,7 @@ void find_sizes(
       largest,
       parts.mutable_data_ptr<float>(),
       sizes.mutable_data_ptr<float>()};
-  device.is_cuda() ? sizes_cuda(job, device) : sizes_cpu(job);
+  dispatch("sizes", job, device, sizes_cpu, kernels::sizes);
 }
 
 }  // namespace
@@ -122,8 +123,12 @@ void encode_above(
       codes.mutable_data_ptr<std::uint8_t>(),
       parts.mutable_data_ptr<float>(),
       sums.mutable_data_ptr<float>()};
-  device.is_cuda() ? encode_above_cuda(job, device)
-                   : encode_above_cpu(job, best_simd());
+  dispatch(
+      "encode_above",
+      job,
+      device,
+      [](const auto& it) { encode_above_cpu(it, best_simd()); },
+      kernels::encode_above);
 }
 
 void encode_by_chance(
@@ -148,8 +153,12 @@ void encode_by_chance(
       {key[0], key[1]},
       chance.step,
       chance.stream};
-  device.is_cuda() ? encode_by_chance_cuda(job, device)
-                   : encode_by_chance_cpu(job);
+  dispatch(
+      "encode_by_chance",
+      job,
+      device,
+      encode_by_chance_cpu,
+      kernels::encode_by_chance);
 }
 
 void subtract_levels(
@@ -169,8 +178,12 @@ void subtract_levels(
       levels.const_data_ptr<float>(),
       form == LevelForm::Bytes,
       codes.const_data_ptr<std::uint8_t>()};
-  device.is_cuda() ? subtract_levels_cuda(job, device)
-                   : subtract_levels_cpu(job);
+  dispatch(
+      "subtract_levels",
+      job,
+      device,
+      subtract_levels_cpu,
+      kernels::subtract_levels);
 }
 
 void average_levels(
@@ -193,8 +206,12 @@ void average_levels(
       in.const_data_ptr<std::uint8_t>(),
       workers,
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? average_levels_cuda(job, device)
-                   : average_levels_cpu(job, best_simd());
+  dispatch(
+      "average_levels",
+      job,
+      device,
+      [](const auto& it) { average_levels_cpu(it, best_simd()); },
+      kernels::average_levels);
 }
 
 void average_byte_levels(
@@ -228,8 +245,12 @@ void average_byte_levels(
       workers,
       levels.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? average_byte_levels_cuda(job, device)
-                   : average_byte_levels_cpu(job);
+  dispatch(
+      "average_byte_levels",
+      job,
+      device,
+      average_byte_levels_cpu,
+      kernels::average_byte_levels);
 }
 
 }  // namespace abtrain::ops

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/simd_cpu.h"
+#include "ops/cpu/simd.h"
 
 namespace abtrain::ops {
 

@@ -1,7 +1,8 @@
 #include "ops/pair_signs.h"
 
+#include "ops/cpu/pair_signs.h"
 #include "ops/flat_check.h"
-#include "ops/pair_signs_backends.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -20,7 +21,7 @@ void pair_signs(const at::Tensor& triangle, const at::Tensor& signs) {
       triangle.const_data_ptr<float>(),
       static_cast<int>(rows),
       signs.mutable_data_ptr<std::int8_t>()};
-  device.is_cuda() ? pair_signs_cuda(job, device) : pair_signs_cpu(job);
+  dispatch("pair_signs", job, device, pair_signs_cpu, kernels::pair_signs);
 }
 
 }  // namespace abtrain::ops

@@ -1,13 +1,32 @@
 #include "ops/quantize.h"
 
+#include <ATen/ops/empty.h>
+
 #include "base/error.h"
+#include "kernels/hadamard.h"
+#include "ops/cpu/quantize.h"
 #include "ops/hadamard.h"
-#include "ops/quantize_backends.h"
+#include "ops/launch.h"
 #include "ops/quantize_job.h"
 
 namespace abtrain::ops {
 
 namespace {
+
+void check_alignment(const void* codes) {
+  ABT_ASSERT(
+      reinterpret_cast<std::uintptr_t>(codes) % 16 == 0,
+      "quantize: on CUDA expected codes at a multiple of 16 bytes");
+}
+
+// A GPU's scratch: the rotated numbers, where a block is too large for one
+// thread block. It may be freed as soon as the kernels are queued, since the
+// allocator reuses it on this stream only.
+at::Tensor scratch_for(const kernels::BlockCoding& c, const at::Tensor& like) {
+  return c.log_size <= kernels::kTileLog
+             ? at::Tensor()
+             : at::empty({c.blocks << c.log_size}, like.options());
+}
 
 bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
   return t.defined() && t.dim() == 1 && t.is_contiguous() &&
@@ -94,7 +113,15 @@ void block_norms(
       ", got ",
       norms.sizes());
   if (u.is_cuda()) {
-    block_norms_cuda(u, log_size, norms);
+    launch("block_norms", u.device(), [&](void* stream) {
+      return kernels::block_norms(
+          u.const_data_ptr<float>(),
+          u.numel(),
+          norms.numel(),
+          log_size,
+          norms.mutable_data_ptr<float>(),
+          stream);
+    });
   } else {
     block_norms_cpu(u, log_size, norms, best_simd());
   }
@@ -107,10 +134,15 @@ void quantize_blocks(
     bool residual,
     const at::Tensor& codes) {
   check("quantize_blocks", u, ranges, coding, codes, 0);
-  const kernels::Quantize job =
-      quantize_job(u, ranges, coding, residual, codes);
+  kernels::Quantize job = quantize_job(u, ranges, coding, residual, codes);
   if (u.is_cuda()) {
-    quantize_blocks_cuda(job, u);
+    check_alignment(job.codes);
+    const at::Tensor scratch = scratch_for(job.coding, u);
+    job.scratch =
+        scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
+    launch("quantize_blocks", u.device(), [&](void* stream) {
+      return kernels::quantize_blocks(job, stream);
+    });
   } else {
     quantize_blocks_cpu(job, best_simd());
   }
@@ -133,9 +165,15 @@ void dequantize_blocks(
       coding,
       sums.codes,
       sums.shards > 1 ? sums.shards * kernels::kTailBytes : 0);
-  const kernels::Dequantize job = dequantize_job(sums, ranges, coding, out);
+  kernels::Dequantize job = dequantize_job(sums, ranges, coding, out);
   if (out.is_cuda()) {
-    dequantize_blocks_cuda(job, out);
+    check_alignment(job.codes);
+    const at::Tensor scratch = scratch_for(job.coding, out);
+    job.scratch =
+        scratch.defined() ? scratch.mutable_data_ptr<float>() : nullptr;
+    launch("dequantize_blocks", out.device(), [&](void* stream) {
+      return kernels::dequantize_blocks(job, stream);
+    });
   } else {
     dequantize_blocks_cpu(job, best_simd());
   }
@@ -154,7 +192,19 @@ void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
       " do not make one of ",
       out.sizes());
   if (in.is_cuda()) {
-    sum_codes_cuda(in, members, out);
+    const at::Tensor partial =
+        at::empty({kernels::kPartials}, in.options().dtype(at::kInt));
+    kernels::SumCodes job;
+    job.in = in.const_data_ptr<std::uint8_t>();
+    job.out = out.mutable_data_ptr<std::uint8_t>();
+    job.bytes = bytes;
+    job.members = members;
+    job.partial = static_cast<std::uint32_t*>(partial.mutable_data_ptr());
+    check_alignment(job.in);
+    check_alignment(job.out);
+    launch("sum_codes", in.device(), [&](void* stream) {
+      return kernels::sum_codes(job, stream);
+    });
   } else {
     sum_codes_cpu(in, members, out);
   }
@@ -184,10 +234,14 @@ void update_scale(
   job.codes = codes.const_data_ptr<std::uint8_t>();
   job.scale = scale.mutable_data_ptr<float>();
   if (codes.is_cuda()) {
-    update_scale_cuda(job, scale);
-  } else {
-    update_scale_cpu(job);
+    check_alignment(job.codes);
   }
+  dispatch(
+      "update_scale",
+      job,
+      codes.device(),
+      update_scale_cpu,
+      kernels::update_scale);
 }
 
 }  // namespace abtrain::ops

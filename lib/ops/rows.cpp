@@ -4,8 +4,9 @@
 
 #include <cstring>
 
+#include "ops/cpu/rows.h"
 #include "ops/flat_check.h"
-#include "ops/rows_backends.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -66,7 +67,7 @@ void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms) {
       table.rows(),
       u.const_data_ptr<float>(),
       norms.mutable_data_ptr<float>()};
-  device.is_cuda() ? row_norms_cuda(job, device) : row_norms_cpu(job);
+  dispatch("row_norms", job, device, row_norms_cpu, kernels::row_norms);
 }
 
 void choose_rows(
@@ -82,7 +83,7 @@ void choose_rows(
       table.rows(),
       norms.const_data_ptr<float>(),
       chosen.mutable_data_ptr<std::int32_t>()};
-  device.is_cuda() ? choose_rows_cuda(job, device) : choose_rows_cpu(job);
+  dispatch("choose_rows", job, device, choose_rows_cpu, kernels::choose_rows);
 }
 
 void send_rows(
@@ -103,7 +104,7 @@ void send_rows(
       u.mutable_data_ptr<float>(),
       wire.mutable_data_ptr(),
       members};
-  device.is_cuda() ? send_rows_cuda(job, device) : send_rows_cpu(job);
+  dispatch("send_rows", job, device, send_rows_cpu, kernels::send_rows);
 }
 
 void add_rows(
@@ -122,7 +123,7 @@ void add_rows(
       chosen.const_data_ptr<std::int32_t>(),
       wire.const_data_ptr(),
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? add_rows_cuda(job, device) : add_rows_cpu(job);
+  dispatch("add_rows", job, device, add_rows_cpu, kernels::add_rows);
 }
 
 }  // namespace abtrain::ops

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/convert_cpu.h"
+#include "ops/cpu/convert.h"
 
 namespace abtrain::ops {
 

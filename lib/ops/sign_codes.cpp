@@ -1,7 +1,8 @@
 #include "ops/sign_codes.h"
 
+#include "ops/cpu/sign_codes.h"
 #include "ops/flat_check.h"
-#include "ops/sign_codes_backends.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -42,7 +43,8 @@ void encode_signs(
       words(alive),
       words(wire),
       fresh};
-  device.is_cuda() ? encode_signs_cuda(job, device) : encode_signs_cpu(job);
+  dispatch(
+      "encode_signs", job, device, encode_signs_cpu, kernels::encode_signs);
 }
 
 void serve_signs(
@@ -72,7 +74,7 @@ void serve_signs(
       residual.mutable_data_ptr<float>(),
       words(wire),
       fresh};
-  device.is_cuda() ? serve_signs_cuda(job, device) : serve_signs_cpu(job);
+  dispatch("serve_signs", job, device, serve_signs_cpu, kernels::serve_signs);
 }
 
 void decode_signs(
@@ -98,7 +100,8 @@ void decode_signs(
       words(alive),
       estimate.mutable_data_ptr<float>(),
       fresh};
-  device.is_cuda() ? decode_signs_cuda(job, device) : decode_signs_cpu(job);
+  dispatch(
+      "decode_signs", job, device, decode_signs_cpu, kernels::decode_signs);
 }
 
 }  // namespace abtrain::ops

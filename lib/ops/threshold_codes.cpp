@@ -2,8 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include "ops/cpu/threshold_codes.h"
 #include "ops/flat_check.h"
-#include "ops/threshold_codes_backends.h"
+#include "ops/launch.h"
 
 namespace abtrain::ops {
 
@@ -38,7 +39,7 @@ void unpack(
       bits,
       thresholds.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? unpack_sums_cuda(job, device) : unpack_sums_cpu(job);
+  dispatch("unpack_sums", job, device, unpack_sums_cpu, kernels::unpack_sums);
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums) {
       u.const_data_ptr<float>(),
       parts.mutable_data_ptr<float>(),
       sums.mutable_data_ptr<float>()};
-  device.is_cuda() ? moments_cuda(job, device) : moments_cpu(job);
+  dispatch("moments", job, device, moments_cpu, kernels::moments);
 }
 
 void encode_threshold(
@@ -82,8 +83,12 @@ void encode_threshold(
       thresholds.const_data_ptr<float>(),
       wire.mutable_data_ptr<std::uint8_t>(),
       form == CodeForm::Bytes};
-  device.is_cuda() ? encode_threshold_cuda(job, device)
-                   : encode_threshold_cpu(job);
+  dispatch(
+      "encode_threshold",
+      job,
+      device,
+      encode_threshold_cpu,
+      kernels::encode_threshold);
 }
 
 void average_codes(
@@ -109,7 +114,8 @@ void average_codes(
       workers,
       thresholds.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  device.is_cuda() ? average_codes_cuda(job, device) : average_codes_cpu(job);
+  dispatch(
+      "average_codes", job, device, average_codes_cpu, kernels::average_codes);
 }
 
 void pack_sums(
@@ -136,7 +142,7 @@ void pack_sums(
       workers,
       reinterpret_cast<std::uint32_t*>(wire.mutable_data_ptr<std::int32_t>()),
       sum_bits(workers)};
-  device.is_cuda() ? pack_sums_cuda(job, device) : pack_sums_cpu(job);
+  dispatch("pack_sums", job, device, pack_sums_cpu, kernels::pack_sums);
 }
 
 void unpack_sums(

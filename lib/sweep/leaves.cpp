@@ -68,7 +68,7 @@ void LeafReader::add_section(
   }
 }
 
-std::string LeafReader::checked(const run::Override& override) {
+std::string LeafReader::checked(const config::Override& override) {
   Reading reading;
   apply(fields_, as_section(override), reading);
   if (reading.problems.empty()) {
@@ -120,8 +120,8 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
       }
     }
   };
-  const auto check = [&](const std::vector<run::Override>& overrides) {
-    for (const run::Override& one : overrides) {
+  const auto check = [&](const std::vector<config::Override>& overrides) {
+    for (const config::Override& one : overrides) {
       if (varied.contains(one.key)) {
         problems.push_back({one.place, one.key, "the sweep varies this key"});
       }

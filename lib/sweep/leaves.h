@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/options.h"
-#include "run/run_options.h"
+#include "config/run_options.h"
 #include "sweep/sweep_file.h"
 
 namespace abtrain::sweep {
@@ -31,10 +31,10 @@ class LeafReader {
 
  private:
   // The value as it prints; a problem and "" where the key cannot take it.
-  std::string checked(const run::Override& override);
+  std::string checked(const config::Override& override);
 
   std::vector<Problem>& problems_;
-  run::RunOptions options_;  // where values are tried
+  config::RunOptions options_;  // where values are tried
   Fields fields_ = fields_of(options_);
 };
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/signals.h"
-#include "run/config.h"
+#include "config/config.h"
 #include "sweep/child.h"
 #include "sweep/point_state.h"
 
@@ -120,7 +120,7 @@ class Jobs {
       make_folders(run.folder);
       const std::string config = run.folder + "/config.yaml";
       if (state_of(run) == PointState::Missing) {
-        atomic_write(config, run::to_yaml(run.options));
+        atomic_write(config, config::to_yaml(run.options));
       }
       auto child = Child::start(
           {program_, "train", "--config", config, "--resume", "auto"},

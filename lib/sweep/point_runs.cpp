@@ -16,15 +16,15 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/options_apply.h"
+#include "config/check_run.h"
+#include "config/config.h"
 #include "data/dataset.h"
-#include "run/config.h"
-#include "run/plan.h"
 
 namespace abtrain::sweep {
 
 namespace {
 
-std::string hash_of(const run::RunOptions& options) {
+std::string hash_of(const config::RunOptions& options) {
   const std::string text = content_of(options);
   const auto hash =
       static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
@@ -129,24 +129,24 @@ void check_place(const std::string& folder) {
 
 }  // namespace
 
-std::string content_of(run::RunOptions options) {
-  const run::RunOptions defaults;
+std::string content_of(config::RunOptions options) {
+  const config::RunOptions defaults;
   options.name = defaults.name;
   options.output = defaults.output;
-  return run::to_yaml(options);
+  return config::to_yaml(options);
 }
 
 PointRun resolve(
     const Sweep& sweep,
     const Point& point,
     const std::vector<std::string>& folders) {
-  std::vector<run::Override> overrides = sweep.common;
+  std::vector<config::Override> overrides = sweep.common;
   overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
   for (const Leaf& leaf : point.values) {
     overrides.push_back(leaf.override);
   }
   PointRun run{point.index, point.label, {}, ""};
-  run.options = run::read_config_with(overrides, sweep.base, {folders, 0});
+  run.options = config::read_config_with(overrides, sweep.base, {folders, 0});
   const std::string output =
       sweep.output.empty() ? run.options.output : sweep.output;
   run.options.output = (std::filesystem::path(output) / sweep.name).string();
@@ -192,7 +192,7 @@ void check_runs(
   for (const PointRun& run : runs) {
     faults.note(run.index, run.label, [&] {
       check_place(run.folder);
-      run::RunOptions options = run.options;
+      config::RunOptions options = run.options;
       const std::string data = to_yaml(data::fields_of(options.data));
       if (!shapes.contains(data)) {
         shapes[data] = data::dataset_shape(options.data);
@@ -200,9 +200,10 @@ void check_runs(
       const data::DatasetShape& set = shapes[data];
       const nn::InputShape shape{
           set.channels, set.height, set.width, set.classes};
-      run::check_run(options, shape, set.train - options.data.validation);
+      config::check_run(options, shape, set.train - options.data.validation);
       if (here) {
-        run::check_memory(options, shape, static_cast<int>(options.workers), 0);
+        config::check_memory(
+            options, shape, static_cast<int>(options.workers), 0);
       }
     });
   }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "run/run_options.h"
+#include "config/run_options.h"
 #include "sweep/points.h"
 
 namespace abtrain::sweep {
@@ -20,7 +20,7 @@ namespace abtrain::sweep {
 struct PointRun {
   std::size_t index = 0;
   std::string label;
-  run::RunOptions options;
+  config::RunOptions options;
   std::string folder;
 };
 
@@ -38,7 +38,7 @@ std::vector<PointRun> resolve_all(
     const std::vector<std::string>& folders);
 
 // The configuration but name and output, as YAML: the same for the same run.
-std::string content_of(run::RunOptions options);
+std::string content_of(config::RunOptions options);
 
 // What only the shape of the data can tell, as `abtrain train` checks it before
 // its first step; `here`: they run on this machine, whose memory counts.

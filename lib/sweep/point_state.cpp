@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "run/config.h"
+#include "config/config.h"
 
 namespace abtrain::sweep {
 
@@ -37,7 +37,7 @@ PointState state_of(const PointRun& run) {
     return PointState::Missing;
   }
   try {
-    if (content_of(run::read_config(run.folder + "/config.yaml")) !=
+    if (content_of(config::read_config(run.folder + "/config.yaml")) !=
         content_of(run.options)) {
       return PointState::Foreign;
     }

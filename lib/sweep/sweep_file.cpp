@@ -10,8 +10,8 @@
 #include "base/options.h"
 #include "base/options_apply.h"
 #include "base/scalars.h"
-#include "run/config.h"
-#include "run/config_yaml.h"
+#include "config/config.h"
+#include "config/yaml.h"
 #include "sweep/leaves.h"
 
 namespace abtrain::sweep {
@@ -69,14 +69,14 @@ class SweepReader {
       places.push_back(folder + "/sweeps");
     }
     try {
-      sweep_.file = run::find_config(name, places);
+      sweep_.file = config::find_config(name, places);
     } catch (const Error& error) {
       throw Error(error.kind(), str("sweep ", error.what()));
     }
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
-    const Value root =
-        run::parse_yaml(read_file(sweep_.file), sweep_.file, true, problems());
+    const Value root = config::parse_yaml(
+        read_file(sweep_.file), sweep_.file, true, problems());
     Sections sections;
     if (root.kind == Kind::Section) {
       apply(fields_of(sections), root, reading_);
@@ -97,7 +97,7 @@ class SweepReader {
     std::vector<std::string> places{""};
     places.insert(places.end(), folders_.begin(), folders_.end());
     try {
-      sweep_.base = run::find_config(config, places);
+      sweep_.base = config::find_config(config, places);
     } catch (const Error& error) {
       throw Error(error.kind(), str("configuration ", error.what()));
     }
@@ -110,7 +110,8 @@ class SweepReader {
           equals == std::string::npos
               ? text
               : str(text.substr(0, equals), "=[", text.substr(equals + 1), "]");
-      run::Override values = run::parse_override(as_list, "--grid", problems());
+      config::Override values =
+          config::parse_override(as_list, "--grid", problems());
       values.value.place.source = "--grid " + text;
       if (!values.key.empty()) {
         dimension(values.key, values.value.place, values.value);
@@ -121,7 +122,7 @@ class SweepReader {
   void set_seeds(const std::string& text) {
     const bool is_list =
         text.find(',') != std::string::npos && !trim(text).starts_with('[');
-    seeds(run::parse_yaml(
+    seeds(config::parse_yaml(
         is_list ? "[" + text + "]" : text,
         "--seeds " + text,
         false,
@@ -130,7 +131,8 @@ class SweepReader {
 
   void set_all(const std::vector<std::string>& sets) {
     for (const std::string& text : sets) {
-      const run::Override one = run::parse_override(text, "--set", problems());
+      const config::Override one =
+          config::parse_override(text, "--set", problems());
       Choice choice;
       if (!one.key.empty()) {
         leaves_.add(one.key, one.place, one.value, choice);
@@ -168,7 +170,7 @@ class SweepReader {
           "nothing is varied; expected at least one of grid, list and seeds");
     }
     if (!problems().empty()) {
-      throw LocatedError(ErrorKind::Config, to_text(problems()));
+      throw LocatedError(ErrorKind::Config, report::to_text(problems()));
     }
     return std::move(sweep_);
   }
@@ -221,7 +223,7 @@ class SweepReader {
         fs::path(sweep_.file).parent_path().string()};
     places.insert(places.end(), folders_.begin(), folders_.end());
     try {
-      sweep_.base = run::find_config(name, places);
+      sweep_.base = config::find_config(name, places);
     } catch (const Error& error) {
       problem(set->second.place, "base", error.what());
     }

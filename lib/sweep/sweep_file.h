@@ -17,13 +17,13 @@
 #include <string>
 #include <vector>
 
-#include "run/override.h"
+#include "config/override.h"
 
 namespace abtrain::sweep {
 
 // A key with a value; `text` is the value as every spelling of it prints.
 struct Leaf {
-  run::Override override;
+  config::Override override;
   std::string text;
 };
 // What one value of a grid's key, or one item of a list, sets.
@@ -34,9 +34,9 @@ struct Sweep {
   std::string file;    // "" for the command line
   std::string base;    // the path of the configuration
   std::string name;
-  std::string output;                 // "": the configuration's own
-  std::vector<run::Override> common;  // `set`
-  std::vector<run::Override> sets;    // `--set`, over it
+  std::string output;                    // "": the configuration's own
+  std::vector<config::Override> common;  // `set`
+  std::vector<config::Override> sets;    // `--set`, over it
   std::vector<std::vector<Choice>> grid;
   std::vector<Choice> list;
   std::vector<Choice> exclude;
@@ -54,8 +54,8 @@ struct SweepArgs {
   std::string output = {};
 };
 
-// `folders`: where configurations are found (run::config_folders), sweep files
-// in their sub-folder sweeps too.
+// `folders`: where configurations are found (config::config_folders), sweep
+// files in their sub-folder sweeps too.
 Sweep read_sweep(
     const SweepArgs& args,
     const std::vector<std::string>& folders);

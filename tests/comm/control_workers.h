@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/control_channel.h"
+#include "comm/control/channel.h"
 #include "comm/failure.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"

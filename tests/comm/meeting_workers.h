@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "comm/meeting.h"
-#include "comm/meeting_frames.h"
+#include "comm/control/meeting.h"
+#include "comm/control/meeting_frames.h"
 #include "control_workers.h"
 
 namespace abtrain::comm::wire {

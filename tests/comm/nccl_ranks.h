@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "comm/nccl.h"
+#include "comm/nccl/world.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
 #include "device/stream.h"

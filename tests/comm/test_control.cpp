@@ -1,6 +1,6 @@
 // A stop on request: all workers end before the same step, at whatever speeds
 // they run.
-#include "comm/control.h"
+#include "comm/control/control.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/socket.h"
-#include "comm/control_wire.h"
-#include "comm/meeting.h"
+#include "comm/control/meeting.h"
+#include "comm/control/wire.h"
 #include "control_workers.h"
 
 namespace abtrain::comm {

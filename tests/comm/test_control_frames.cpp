@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "comm/control_wire.h"
-#include "comm/meeting.h"
+#include "comm/control/meeting.h"
+#include "comm/control/wire.h"
 #include "control_workers.h"
 
 namespace abtrain::comm {

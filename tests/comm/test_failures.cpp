@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "comm/failure.h"
-#include "comm/local.h"
+#include "comm/local/world.h"
 #include "comm/run_workers.h"
 
 namespace abtrain::comm {

@@ -1,4 +1,4 @@
-#include "comm/secret.h"
+#include "comm/control/secret.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-// The MPI back end, run by mpirun: every process runs these tests, side by side.
+// The MPI back end, run by mpirun: every process runs these tests, side by
+// side.
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include "comm/collectives.h"
 #include "comm/launch.h"
 #include "comm/meter.h"
-#include "comm/mpi.h"
+#include "comm/mpi/world.h"
 
 namespace abtrain::comm {
 namespace {
@@ -158,8 +159,7 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
     EXPECT_NE(
-        std::string(error.what())
-            .find(str("for worker ", comm->size() - 1)),
+        std::string(error.what()).find(str("for worker ", comm->size() - 1)),
         std::string::npos)
         << error.what();
   }

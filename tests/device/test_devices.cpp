@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "device/cuda_check.h"
+#include "device/cuda/check.h"
 #include "device/stream.h"
 
 namespace abtrain::device {

@@ -1,7 +1,7 @@
 // The manifest of a checkpoint, or after an 'S' the file of a worker, whose
 // size and hash are made right.
-#include "run/checkpoint.h"
-#include "run/damaged_checkpoint.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/damaged_checkpoint.h"
 #include "target.h"
 #include "temp_folder.h"
 
@@ -48,10 +48,10 @@ std::string make_checkpoint(const TempFolder& folder) {
       "checkpoint/manifest.json",
       R"({"format": 1, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
-  run::write_safetensors(
-      place + "/" + run::worker_file(0), {}, {{"state", "{}"}});
-  run::mend_mark(place, run::kConfig);
-  run::mend_mark(place, run::worker_file(0));
+  weights::write_safetensors(
+      place + "/" + run_folder::worker_file(0), {}, {{"state", "{}"}});
+  run::mend_mark(place, config::kConfig);
+  run::mend_mark(place, run_folder::worker_file(0));
   return place;
 }
 
@@ -65,19 +65,21 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string place = fuzz::make_checkpoint(folder);
   static const std::string manifest = read_file(place + "/manifest.json");
   static const std::string worker =
-      read_file(place + "/" + run::worker_file(0));
+      read_file(place + "/" + run_folder::worker_file(0));
   const std::string_view text = fuzz::text_of(data, size);
   const bool is_state = text.starts_with('S');
   fuzz::write_file(place + "/manifest.json", is_state ? manifest : text);
   fuzz::write_file(
-      place + "/" + run::worker_file(0), is_state ? text.substr(1) : worker);
+      place + "/" + run_folder::worker_file(0),
+      is_state ? text.substr(1) : worker);
   if (is_state) {
-    run::mend_mark(place, run::worker_file(0));
+    run::mend_mark(place, run_folder::worker_file(0));
   }
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
-    const run::Checkpoint checkpoint = run::read_checkpoint(place);
-    run::verify(checkpoint);
-    run::load_state(checkpoint, 0);
+    const run_folder::Checkpoint checkpoint =
+        run_folder::read_checkpoint(place);
+    run_folder::verify(checkpoint);
+    run_folder::load_state(checkpoint, 0);
   });
   return 0;
 }

@@ -2,7 +2,7 @@
 // reads back to the same.
 #include <stdexcept>
 
-#include "run/config.h"
+#include "config/config.h"
 #include "target.h"
 #include "temp_folder.h"
 
@@ -31,9 +31,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string path = folder.file("config.yaml");
   fuzz::write_file(path, fuzz::text_of(data, size));
   fuzz::refusing({ErrorKind::Config, ErrorKind::MissingInput}, [&] {
-    const std::string text = run::to_yaml(run::read_config(path));
+    const std::string text = config::to_yaml(config::read_config(path));
     fuzz::write_file(path, text);
-    if (run::to_yaml(run::read_config(path)) != text) {
+    if (config::to_yaml(config::read_config(path)) != text) {
       throw std::logic_error("it does not print as what it is:\n" + text);
     }
   });

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/socket.h"
-#include "comm/control_wire.h"
+#include "comm/control/wire.h"
 #include "target.h"
 
 namespace abtrain::fuzz {

@@ -2,10 +2,10 @@
 // reads and prints them, as `plan --against` does, as the events of a run that
 // goes on are made of them.
 #include "base/json.h"
-#include "run/config.h"
-#include "run/plan_against.h"
-#include "run/tensorboard.h"
-#include "sweep/formats.h"
+#include "config/config.h"
+#include "plan/against.h"
+#include "report/formats.h"
+#include "run_folder/tensorboard.h"
 #include "target.h"
 #include "temp_folder.h"
 
@@ -67,24 +67,24 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::write_file(run + "/summary.json", text.substr(0, dots));
   std::string all;
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
-    const sweep::Comparison comparison = sweep::compare({run}, 0.5);
-    const auto columns = sweep::all_columns(0.5);
-    sweep::as_table(comparison, columns, true);
-    sweep::as_csv(comparison, columns);
-    sweep::as_json(comparison, columns);
+    const report::Comparison comparison = report::compare({run}, 0.5);
+    const auto columns = report::all_columns(0.5);
+    report::as_table(comparison, columns, true);
+    report::as_csv(comparison, columns);
+    report::as_json(comparison, columns);
   });
   all += fuzz::outcome();
-  const run::RunOptions options = run::read_config(run + "/config.yaml");
+  const config::RunOptions options = config::read_config(run + "/config.yaml");
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
-    run::TimeRequest request;
-    request.compute = run::ComputeTime{};
-    const run::PlanAgainst plan = run::plan_against(options, run, request);
-    run::against_text(plan);
-    run::against_json(plan);
+    plan::TimeRequest request;
+    request.compute = plan::ComputeTime{};
+    const plan::PlanAgainst plan = plan::plan_against(options, run, request);
+    plan::against_text(plan);
+    plan::against_json(plan);
   });
   all += fuzz::outcome();
   Log log(LogLevel::Quiet);
-  run::TensorBoard(run, options, lines, log);
+  run_folder::TensorBoard(run, options, lines, log);
   fuzz::outcome() = all;
   return 0;
 }

@@ -2,9 +2,9 @@
 // of shards.
 #include <cstring>
 
-#include "run/weight_files.h"
 #include "target.h"
 #include "temp_folder.h"
+#include "weights/weight_files.h"
 
 namespace abtrain::fuzz {
 
@@ -68,9 +68,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // A shard that an index names may not be there, or be a folder.
   fuzz::refusing(
       {ErrorKind::DamagedData, ErrorKind::MissingInput, ErrorKind::Io}, [&] {
-        const run::WeightFiles files(path);
-        for (const run::WeightFiles::Item& item : files.tensors()) {
-          if (run::float_type(item.tensor->dtype)) {
+        const weights::WeightFiles files(path);
+        for (const weights::WeightFiles::Item& item : files.tensors()) {
+          if (weights::float_type(item.tensor->dtype)) {
             item.file->load(*item.tensor);
           }
           item.file->read(item.tensor->name, item.tensor->sizes);

@@ -4,12 +4,12 @@
 #include <map>
 
 #include "comm/run_workers.h"
-#include "run/config.h"
-#include "run/damaged_checkpoint.h"
-#include "run/trainer.h"
+#include "config/config.h"
+#include "run_folder/damaged_checkpoint.h"
 #include "target.h"
 #include "temp_folder.h"
 #include "toy_data.h"
+#include "train/trainer.h"
 
 namespace abtrain::fuzz {
 
@@ -59,14 +59,14 @@ const std::vector<std::string>& words() {
 namespace {
 
 struct Kind {
-  run::RunOptions options;
+  config::RunOptions options;
   TempFolder folder;
   std::string checkpoint;  // after step 3 of 4
   std::string worker;      // its file
 };
 
-run::RunOptions options_of(const std::string& kind) {
-  run::RunOptions o;
+config::RunOptions options_of(const std::string& kind) {
+  config::RunOptions o;
   o.workers = 1;
   o.data.batch_size = 8;
   o.model.hidden = {12};
@@ -94,15 +94,15 @@ const data::Dataset& dataset() {
 }
 
 void train(
-    const run::RunOptions& options,
-    const run::CheckpointWriter::Place* place,
-    const run::Checkpoint* from) {
+    const config::RunOptions& options,
+    const run_folder::CheckpointWriter::Place* place,
+    const run_folder::Checkpoint* from) {
   const data::Images none;
-  run::TrainInputs inputs{options, dataset(), none, at::kCPU};
+  train::TrainInputs inputs{options, dataset(), none, at::kCPU};
   inputs.checkpoints = place;
   inputs.resume = from;
   comm::run_workers(1, 20, [&](comm::Communicator& world) {
-    run::train_worker(world, inputs);
+    train::train_worker(world, inputs);
   });
 }
 
@@ -112,12 +112,12 @@ Kind& kind_named(const std::string& name) {
   Kind& kind = place->second;
   if (is_new) {
     kind.options = options_of(name);
-    const run::CheckpointWriter::Place where{
-        kind.folder.path(), run::to_yaml(kind.options), 1};
+    const run_folder::CheckpointWriter::Place where{
+        kind.folder.path(), config::to_yaml(kind.options), 1};
     train(kind.options, &where, nullptr);
-    kind.checkpoint =
-        kind.folder.file(str(run::kCheckpoints, "/", run::step_folder(3)));
-    kind.worker = read_file(kind.checkpoint + "/" + run::worker_file(0));
+    kind.checkpoint = kind.folder.file(
+        str(config::kCheckpoints, "/", run_folder::step_folder(3)));
+    kind.worker = read_file(kind.checkpoint + "/" + run_folder::worker_file(0));
   }
   return kind;
 }
@@ -144,15 +144,17 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   fuzz::Kind& kind = fuzz::kind_named(name);
-  fuzz::write_file(kind.checkpoint + "/" + run::worker_file(0), kind.worker);
+  fuzz::write_file(
+      kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
   run::change_values(kind.checkpoint, [&](nlohmann::ordered_json& values) {
     for (const auto& [key, value] : changes.items()) {
       values[key] = value;
     }
   });
   fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
-    const run::Checkpoint from = run::read_checkpoint(kind.checkpoint);
-    run::verify(from);
+    const run_folder::Checkpoint from =
+        run_folder::read_checkpoint(kind.checkpoint);
+    run_folder::verify(from);
     fuzz::train(kind.options, nullptr, &from);
   });
   return 0;

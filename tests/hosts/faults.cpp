@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/scalars.h"
 #include "hooks.h"
-#include "run/checkpoint_files.h"
+#include "run_folder/checkpoint_files.h"
 
 namespace abtrain::app {
 
@@ -38,10 +38,12 @@ Fault read_fault(const std::string& text) {
     const std::string key = part.substr(0, equals);
     const std::string value = part.substr(equals + 1);
     std::string why;
-    const bool known = key == "kind"
-        ? !(fault.kind = value).empty()
-        : parse_integer(value, key == "rank" ? fault.rank : fault.step, why) &&
-            (key == "rank" || key == "step");
+    const bool known =
+        key == "kind"
+            ? !(fault.kind = value).empty()
+            : parse_integer(
+                  value, key == "rank" ? fault.rank : fault.step, why) &&
+                  (key == "rank" || key == "step");
     ABT_CHECK(known, Usage, "ABTRAIN_FAULT: '", part, "'");
   }
   return fault;
@@ -66,14 +68,14 @@ void flip_a_byte(const std::string& path) {
 
 }  // namespace
 
-run::TrainHooks train_hooks() {
+train::TrainHooks train_hooks() {
   const auto text = env("ABTRAIN_FAULT");
   if (!text) {
     return {};
   }
   const Fault fault = read_fault(*text);
   const auto due = std::make_shared<std::atomic<bool>>(false);
-  run::TrainHooks hooks;
+  train::TrainHooks hooks;
   hooks.before_step = [=](int rank, std::int64_t step, nn::Model& model) {
     if (fault.kind == "disk-full") {
       limit_files(RLIM_INFINITY);
@@ -102,7 +104,7 @@ run::TrainHooks train_hooks() {
     } else if (
         fault.kind == "corrupt-checkpoint" &&
         std::strcmp(moment, "saved") == 0) {
-      flip_a_byte(folder + "/" + run::worker_file(rank));
+      flip_a_byte(folder + "/" + run_folder::worker_file(rank));
       *due = false;
     }
   };

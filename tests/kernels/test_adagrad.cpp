@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/adagrad_backends.h"
+#include "ops/cpu/adagrad.h"
 
 namespace abtrain::kernels {
 namespace {

@@ -6,8 +6,8 @@
 #include "code_buffers.h"
 #include "kernels/count_sketch.h"
 #include "kernels/difference_codes.h"
-#include "ops/count_sketch_backends.h"
-#include "ops/difference_codes_backends.h"
+#include "ops/cpu/count_sketch.h"
+#include "ops/cpu/difference_codes.h"
 
 namespace abtrain::kernels {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/random.h"
 #include "code_buffers.h"
+#include "ops/cpu/level_codes.h"
 #include "ops/level_codes.h"
-#include "ops/level_codes_backends.h"
 
 namespace abtrain::kernels {
 namespace {

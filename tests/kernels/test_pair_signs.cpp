@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
-#include "ops/pair_signs_backends.h"
+#include "ops/cpu/pair_signs.h"
 
 namespace abtrain::kernels {
 namespace {

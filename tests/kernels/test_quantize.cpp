@@ -175,7 +175,7 @@ TEST_P(QuantizeKernel, EqualsTheCpuFormToTheBit) {
     const at::Tensor held = ranges();
     Quantize job = ops::quantize_job(u, held, coding(), residual, codes);
     const at::Tensor room = at::empty({padded()});
-    job.room = room.mutable_data_ptr<float>();
+    job.scratch = room.mutable_data_ptr<float>();
     ASSERT_EQ(quantize_blocks(job, nullptr), 0);
     EXPECT_TRUE(same_bits(codes, wanted_codes));
     EXPECT_TRUE(same_bits(u.clone(), wanted));
@@ -206,7 +206,7 @@ TEST_P(QuantizeKernel, TheWayBackEqualsTheCpuFormToTheBit) {
       const at::Tensor out = around.narrow(0, aligned ? 4 : 3, numel);
       Dequantize job = ops::dequantize_job(sums, held, coding(), out);
       const at::Tensor room = at::empty({padded()});
-      job.room = room.mutable_data_ptr<float>();
+      job.scratch = room.mutable_data_ptr<float>();
       ASSERT_EQ(dequantize_blocks(job, nullptr), 0);
       EXPECT_TRUE(same_bits(out.clone(), wanted)) << shards;
       EXPECT_EQ(around.eq(5).sum().item<int>(), 8);

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
+#include "ops/cpu/sign_codes.h"
 #include "ops/sign_codes.h"
-#include "ops/sign_codes_backends.h"
 
 namespace abtrain::kernels {
 namespace {

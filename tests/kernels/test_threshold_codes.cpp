@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "code_buffers.h"
+#include "ops/cpu/threshold_codes.h"
 #include "ops/threshold_codes.h"
-#include "ops/threshold_codes_backends.h"
 
 namespace abtrain::kernels {
 namespace {

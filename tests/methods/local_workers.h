@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
-#include "methods/local_training.h"
+#include "methods/local/training.h"
 
 namespace abtrain::testing {
 

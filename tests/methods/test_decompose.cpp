@@ -1,4 +1,4 @@
-#include "methods/decompose.h"
+#include "methods/ab/decompose.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/linalg_qr.h>

@@ -1,5 +1,5 @@
 // When and what methods of local steps synchronise.
-#include "methods/local_plan.h"
+#include "methods/local/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "methods/fragment.h"
+#include "methods/local/fragment.h"
 
 namespace abtrain::methods {
 namespace {
@@ -37,10 +37,8 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
           const LocalPlan plan{w, h, f, d, 31};
           const auto expected = timeline(plan);
           for (std::int64_t k = 0; k < f; ++k) {
-            const auto begins =
-                std::ranges::count(expected, k, [](const auto& event) {
-                  return event.second;
-                });
+            const auto begins = std::ranges::count(
+                expected, k, [](const auto& event) { return event.second; });
             EXPECT_EQ(plan.meetings_of(k), begins);
             EXPECT_EQ(
                 begins > 0,
@@ -180,7 +178,8 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
     const auto slots = slots_of(sizes);
     const auto layers = static_cast<std::int64_t>(sizes.size());
     for (std::int64_t count = 1; count <= layers; ++count) {
-      const auto fragments = cut_fragments(slots, weights_of(sizes.size()), count);
+      const auto fragments =
+          cut_fragments(slots, weights_of(sizes.size()), count);
       ASSERT_EQ(static_cast<std::int64_t>(fragments.size()), count);
       std::int64_t largest = 0;
       int last = -1;  // position

@@ -1,5 +1,5 @@
 // Training with local steps against a re-computation in float64.
-#include "methods/local_training.h"
+#include "methods/local/training.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
@@ -228,8 +228,16 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"local_sgd_after_a_warm_up", 2, local_sgd(7, 4)},
         LocalCase{"local_sgd_each_step", 4, local_sgd(2, 1)},
         LocalCase{"local_sgd_alone", 1, local_sgd(3, 4)},
-        LocalCase{"local_sgd_fp16", 4, with_dtype(local_sgd(3, 4), "fp16"), 2e-4},
-        LocalCase{"local_sgd_bf16", 2, with_dtype(local_sgd(3, 4), "bf16"), 1e-3},
+        LocalCase{
+            "local_sgd_fp16",
+            4,
+            with_dtype(local_sgd(3, 4), "fp16"),
+            2e-4},
+        LocalCase{
+            "local_sgd_bf16",
+            2,
+            with_dtype(local_sgd(3, 4), "bf16"),
+            1e-3},
         LocalCase{"diloco", 4, diloco(0, 6)},
         LocalCase{"diloco_after_a_warm_up", 3, diloco(4, 5)},
         LocalCase{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
@@ -328,7 +336,8 @@ TEST(LocalTraining, MeetingsAreEvaluatedByTheirStep) {
   with_workers(2, run, [](LocalWorker& w, int) {
     w.method->start();
     w.go(0, 30);
-    // Step 0 of the warm-up; then of 7, 10, ... the first one from 5, 10, ... on.
+    // Step 0 of the warm-up; then of 7, 10, ... the first one from 5, 10, ...
+    // on.
     EXPECT_EQ(
         w.observer.evaluated,
         (std::vector<std::int64_t>{1, 7, 10, 16, 22, 25}));

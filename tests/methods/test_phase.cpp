@@ -1,4 +1,4 @@
-#include "methods/phase.h"
+#include "methods/ab/phase.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 // The timeline as a user would draw it, written down without the function:
 // step -> what happens after it.
 std::map<std::int64_t, Switch> timeline(
-    const PhasePlan& plan, std::int64_t steps) {
+    const PhasePlan& plan,
+    std::int64_t steps) {
   std::map<std::int64_t, Switch> events;
   events[plan.warmup] = Switch::Decompose;
   const std::int64_t origin = plan.reference_anchor ? 0 : plan.warmup;
@@ -41,7 +42,8 @@ TEST(Phase, FollowsTheTimelineForAllSmallPlans) {
           for (std::int64_t t = 0; t <= 40; ++t) {
             const Switch now = switch_after(plan, t, phase);
             const auto found = expected.find(t);
-            ASSERT_EQ(now, found == expected.end() ? Switch::None : found->second)
+            ASSERT_EQ(
+                now, found == expected.end() ? Switch::None : found->second)
                 << "W " << w << " S " << s << " D " << d << " t " << t
                 << " reference " << reference;
             if (now == Switch::Sync) {
@@ -183,8 +185,7 @@ TEST(Ramp, ReferenceIsTheAuthors) {
 }
 
 TEST(Ramp, NoneIsTheSchedule) {
-  EXPECT_DOUBLE_EQ(
-      ramped_rate({RampKind::None, 1e-5, 5}, 1, 1e-3, 1e-3), 1e-3);
+  EXPECT_DOUBLE_EQ(ramped_rate({RampKind::None, 1e-5, 5}, 1, 1e-3, 1e-3), 1e-3);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "methods/synchronise.h"
+#include "methods/ab/synchronise.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -120,8 +120,7 @@ TEST_P(SyncModes, EqualsItsDefinition) {
     EXPECT_EQ(merged.a.size(1), mode == SyncMode::Full ? 2 * kR : kR);
     EXPECT_EQ(
         meter.of(comm::Purpose::Sync).bytes,
-        FactorExchange::bytes_sent(
-            groups, world.rank(), kM * kR, kR * kN, 4));
+        FactorExchange::bytes_sent(groups, world.rank(), kM * kR, kR * kN, 4));
     // The same bits everywhere.
     at::Tensor sum = at::cat({merged.a.reshape({-1}), merged.b.reshape({-1})});
     at::Tensor largest = sum.clone();
@@ -140,8 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::ValuesIn(cases()),
     [](const auto& each) {
       std::string name = each.param.mode + "_" +
-          std::to_string(each.param.workers) + "x" +
-          std::to_string(each.param.group_size);
+                         std::to_string(each.param.workers) + "x" +
+                         std::to_string(each.param.group_size);
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
@@ -170,8 +169,7 @@ TEST(MergeFactors, Formulas) {
       distance(
           product(SyncMode::Full, da), w0 + mm(da, b0) / 2 + mm(a0, db) / 2),
       1e-6);
-  EXPECT_LT(
-      distance(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
+  EXPECT_LT(distance(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
 }
 
 TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {

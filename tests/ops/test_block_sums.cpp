@@ -13,9 +13,9 @@
 
 #include "base/random.h"
 #include "device/devices.h"
+#include "ops/cpu/quantize.h"
+#include "ops/cpu/random_words.h"
 #include "ops/quantize.h"
-#include "ops/quantize_backends.h"
-#include "ops/random_words_cpu.h"
 
 namespace abtrain::ops {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "device/devices.h"
-#include "ops/hadamard_cpu.h"
+#include "ops/cpu/hadamard.h"
 
 namespace abtrain::ops {
 namespace {

@@ -17,9 +17,9 @@
 
 #include "base/random.h"
 #include "device/devices.h"
-#include "ops/quantize_backends.h"
+#include "ops/cpu/quantize.h"
+#include "ops/cpu/random_words.h"
 #include "ops/quantize_job.h"
-#include "ops/random_words_cpu.h"
 
 namespace abtrain::ops {
 namespace {

@@ -13,7 +13,7 @@
 #include <limits>
 
 #include "device/devices.h"
-#include "ops/convert_cpu.h"
+#include "ops/cpu/convert.h"
 
 namespace abtrain::ops {
 namespace {

@@ -13,8 +13,8 @@
 #include "methods/average.h"
 #include "optim/optimizer.h"
 #include "python.h"
-#include "run/model_file.h"
 #include "temp_folder.h"
+#include "weights/model_file.h"
 
 namespace abtrain {
 namespace {
@@ -28,7 +28,8 @@ struct Case {
   bool nesterov;
   double clip_norm;
   double label_smoothing;
-  std::string trains;  // "dense", or the factor "A" or "B" and all that is dense
+  std::string
+      trains;  // "dense", or the factor "A" or "B" and all that is dense
   // One step through thirteen batch norms and ReLUs: after three, weights that
   // differed by 1e-5 have gone a third of their way apart, in float64 as well.
   int steps;
@@ -46,14 +47,18 @@ nn::Factor other(nn::Factor factor) {
 
 // What is trained; the other factors get no gradient.
 std::vector<optim::ParameterRef> trained(
-    nn::Model& model, const std::string& trains) {
+    nn::Model& model,
+    const std::string& trains) {
   std::vector<optim::ParameterRef> refs;
   if (trains != "dense") {
     const nn::Factor own = trains == "A" ? nn::Factor::A : nn::Factor::B;
     for (const nn::NamedWeight& named : model.weights()) {
       if (named.weight->is_factored()) {
         refs.push_back(
-            {named.name + "." + trains, &named.weight->factor(own), true, true});
+            {named.name + "." + trains,
+             &named.weight->factor(own),
+             true,
+             true});
         named.weight->factor(other(own)).set_requires_grad(false);
       }
     }
@@ -70,8 +75,7 @@ struct Batches {
 
 Batches make_batches(const nn::InputShape& shape, int steps) {
   Batches b{
-      at::empty(
-          {steps, kBatch, shape.channels, shape.height, shape.width}),
+      at::empty({steps, kBatch, shape.channels, shape.height, shape.width}),
       at::empty({steps, kBatch}, at::kLong)};
   Random random(5, RandomPurpose::Test);
   for (std::int64_t i = 0; i < b.images.numel(); ++i) {
@@ -85,12 +89,11 @@ Batches make_batches(const nn::InputShape& shape, int steps) {
 }
 
 std::string bytes_of(const at::Tensor& tensor) {
-  return {
-      static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-std::vector<double> train(
-    nn::Model& model, const Case& c, const Batches& batches) {
+std::vector<double>
+train(nn::Model& model, const Case& c, const Batches& batches) {
   optim::OptimizerOptions options;
   options.name = c.optimizer;
   options.nesterov = c.nesterov;
@@ -138,27 +141,26 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
     }
   }
   const Batches batches = make_batches(c.shape, c.steps);
-  run::save_model(folder.file("before"), *model);
+  weights::save_model(folder.file("before"), *model);
   folder.add("images", bytes_of(batches.images));
   folder.add("labels", bytes_of(batches.labels));
   const std::vector<double> losses = train(*model, c, batches);
-  run::save_model(folder.file("after"), *model);
+  weights::save_model(folder.file("after"), *model);
   folder.add(
       "case.json",
-      nlohmann::json(
-          {{"model", c.model},
-           {"batches", batches.images.sizes().vec()},
-           {"optimizer", c.optimizer},
-           {"nesterov", c.nesterov},
-           {"lr", kRate},
-           {"factor_scale", kFactorScale},
-           {"eps", kEps},
-           {"weight_decay", optim::OptimizerOptions().weight_decay},
-           {"momentum", optim::OptimizerOptions().momentum},
-           {"clip_norm", c.clip_norm},
-           {"label_smoothing", c.label_smoothing},
-           {"trains", c.trains},
-           {"losses", losses}})
+      nlohmann::json({{"model", c.model},
+                      {"batches", batches.images.sizes().vec()},
+                      {"optimizer", c.optimizer},
+                      {"nesterov", c.nesterov},
+                      {"lr", kRate},
+                      {"factor_scale", kFactorScale},
+                      {"eps", kEps},
+                      {"weight_decay", optim::OptimizerOptions().weight_decay},
+                      {"momentum", optim::OptimizerOptions().momentum},
+                      {"clip_norm", c.clip_norm},
+                      {"label_smoothing", c.label_smoothing},
+                      {"trains", c.trains},
+                      {"losses", losses}})
           .dump());
 
   const testing::PythonResult result =
@@ -175,16 +177,64 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Parity,
     ::testing::Values(
-        Case{"mlp_adamw", "mlp", 1, kFashion, "adamw", false, 1, 0.1, "dense", 3},
+        Case{
+            "mlp_adamw",
+            "mlp",
+            1,
+            kFashion,
+            "adamw",
+            false,
+            1,
+            0.1,
+            "dense",
+            3},
         Case{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
-        Case{"mlp_adagrad", "mlp", 1, kFashion, "qcmd-adagrad", false, 1, 0,
-             "dense", 3},
-        Case{"lenet5_sgd", "lenet5", 1, kFashion, "sgd", true, 0, 0, "dense", 3},
+        Case{
+            "mlp_adagrad",
+            "mlp",
+            1,
+            kFashion,
+            "qcmd-adagrad",
+            false,
+            1,
+            0,
+            "dense",
+            3},
+        Case{
+            "lenet5_sgd",
+            "lenet5",
+            1,
+            kFashion,
+            "sgd",
+            true,
+            0,
+            0,
+            "dense",
+            3},
         Case{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
         Case{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},
-        Case{"vgg_adamw", "vgg16-small", 0.25, kCifar, "adamw", false, 1, 0.1,
-             "dense", 1},
-        Case{"vgg_A", "vgg16-small", 0.25, kCifar, "sgd", false, 1, 0.1, "A", 1},
+        Case{
+            "vgg_adamw",
+            "vgg16-small",
+            0.25,
+            kCifar,
+            "adamw",
+            false,
+            1,
+            0.1,
+            "dense",
+            1},
+        Case{
+            "vgg_A",
+            "vgg16-small",
+            0.25,
+            kCifar,
+            "sgd",
+            false,
+            1,
+            0.1,
+            "A",
+            1},
         Case{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1}),
     [](const auto& test) { return test.param.name; });
 

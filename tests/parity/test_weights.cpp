@@ -4,12 +4,12 @@
 
 #include <cstdlib>
 
+#include "config/config.h"
+#include "config/run_options.h"
 #include "factored_model.h"
 #include "python.h"
-#include "run/config.h"
-#include "run/model_file.h"
-#include "run/run_options.h"
 #include "temp_folder.h"
+#include "weights/model_file.h"
 
 namespace abtrain {
 namespace {
@@ -24,7 +24,7 @@ class ExportedWeights : public ::testing::TestWithParam<Exported> {};
 TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   const at::NoGradGuard no_grad;
   const TempFolder folder;
-  run::RunOptions options;
+  config::RunOptions options;
   options.data.name = "cifar10";
   options.workers = 2;
   options.model.name = GetParam().model;
@@ -37,8 +37,8 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
       testing::factor_weight(named, 8);
     }
   }
-  folder.add("config.yaml", run::to_yaml(options));
-  run::save_model(folder.file("model.safetensors"), *model);
+  folder.add("config.yaml", config::to_yaml(options));
+  weights::save_model(folder.file("model.safetensors"), *model);
   for (const char* form : {"factored", "merged"}) {
     const std::string command =
         std::string("'") + ABTRAIN_PROGRAM + "' export '" + folder.path() +

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "python.h"
-#include "run/model_file.h"
-#include "run/safetensors.h"
 #include "temp_folder.h"
+#include "weights/model_file.h"
+#include "weights/safetensors.h"
 
 namespace abtrain {
 namespace {
@@ -54,7 +54,7 @@ class Zoo : public ::testing::TestWithParam<Case> {
     return std::string(GetParam().library) + "/" + GetParam().model;
   }
   at::Tensor batch(const char* which, std::vector<std::int64_t> sizes) const {
-    return run::SafetensorsFile(folder_.file("batch.safetensors"))
+    return weights::SafetensorsFile(folder_.file("batch.safetensors"))
         .read(which, sizes);
   }
   at::Tensor images() const {
@@ -86,20 +86,21 @@ class Zoo : public ::testing::TestWithParam<Case> {
   void expect_gradients(nn::Model& model, double tolerance, double times) {
     if (!gradients_) {
       gradients_ = fresh();
-      run::load_model(
+      weights::load_model(
           folder_.file("gradients.safetensors"),
           *gradients_,
           model.buffers().empty() ? std::vector<std::string>{}
                                   : std::vector<std::string>{"*.running_*"});
     }
-    const run::SafetensorsFile rounding(folder_.file("rounding.safetensors"));
+    const weights::SafetensorsFile rounding(
+        folder_.file("rounding.safetensors"));
     const auto expect = [&](const std::string& tensor,
                             const at::Tensor& got,
                             const at::Tensor& want) {
       const std::string theirs =
           std::string(GetParam().library) == "torchvision"
-          ? model.torchvision_name(tensor).name
-          : tensor;
+              ? model.torchvision_name(tensor).name
+              : tensor;
       EXPECT_LT(
           (got - want).norm().item<double>(),
           tolerance * want.norm().item<double>() +
@@ -109,7 +110,9 @@ class Zoo : public ::testing::TestWithParam<Case> {
     for (std::size_t i = 0; i < model.weights().size(); ++i) {
       const nn::NamedWeight& w = model.weights()[i];
       expect(
-          w.name, w.weight->dense.grad(), gradients_->weights()[i].weight->dense);
+          w.name,
+          w.weight->dense.grad(),
+          gradients_->weights()[i].weight->dense);
     }
     for (std::size_t i = 0; i < model.parameters().size(); ++i) {
       const nn::NamedParameter& p = model.parameters()[i];
@@ -125,8 +128,8 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
       testing::python("zoo.py", {"make", folder_.path(), name()});
   ASSERT_EQ(made.status, 0) << made.text;
   const auto model = fresh();
-  run::load_model(folder_.file("theirs.safetensors"), *model);
-  run::save_model(
+  weights::load_model(folder_.file("theirs.safetensors"), *model);
+  weights::save_model(
       folder_.file("ours.safetensors"), *model, GetParam().library);
   const auto exact = fresh();
   exact->copy_from(*model);

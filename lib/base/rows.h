@@ -1,0 +1,21 @@
+// Columns of tables for people: text at the left, numbers at the right.
+#pragma once
+
+#include <string>
+
+namespace abtrain {
+
+inline std::string pad(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ')
+                             : text + " ";
+}
+
+inline std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+inline std::string row(const std::string& label, const std::string& value) {
+  return "  " + pad(label, 20) + value + "\n";
+}
+
+}  // namespace abtrain

@@ -1,0 +1,199 @@
+#include "comm/control/meeting.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/control/meeting_frames.h"
+
+namespace abtrain::comm::wire {
+
+namespace {
+
+// For an answer, where worker 0 may be at another address.
+constexpr double kTurnSeconds = 5;
+
+Meeting invite(const Socket& listener, const std::string& address) {
+  Meeting meeting;
+  fill_random(&meeting.token, sizeof(meeting.token));
+  meeting.port = listener.port();
+  std::size_t next = 0;
+  for (const std::string& own :
+       address.empty() ? own_addresses() : std::vector{address}) {
+    in_addr parsed{};
+    if (next < meeting.addresses.size() &&
+        ::inet_pton(AF_INET, own.c_str(), &parsed) == 1) {
+      meeting.addresses[next++] = parsed.s_addr;
+    }
+  }
+  return meeting;
+}
+
+std::vector<std::string> addresses_of(const Meeting& meeting) {
+  std::vector<std::string> addresses;
+  for (const std::uint32_t address : meeting.addresses) {
+    std::array<char, INET_ADDRSTRLEN> text{};
+    if (address != 0) {
+      ::inet_ntop(AF_INET, &address, text.data(), text.size());
+      addresses.emplace_back(text.data());
+    }
+  }
+  return addresses;
+}
+
+class Joining {
+ public:
+  explicit Joining(const MeetOptions& options, const Meeting& meeting)
+      : options_(options),
+        meeting_(meeting),
+        who_(str("worker ", options.rank, " on ", host_name())) {
+    fill_random(process_.data(), process_.size());
+  }
+  Connections run();
+
+ private:
+  // The host of worker 0, if it has welcomed this worker.
+  std::optional<std::string> greet(const Socket& socket, double seconds) const;
+  std::optional<Message> hear(const Socket& socket, double seconds) const;
+  Message answer(
+      const Socket& socket,
+      const Message& hello,
+      const Message& reply) const;
+
+  const MeetOptions& options_;
+  const Meeting& meeting_;
+  std::string who_;
+  std::array<unsigned char, 16> process_;
+};
+
+// Another host may have one of worker 0's addresses too (of its own bridges),
+// and a connection to a port of this host where nobody listens can meet itself:
+// only worker 0 answers with the token.
+std::optional<Message> Joining::hear(const Socket& socket, double seconds)
+    const {
+  return receive(socket, seconds, [&](const Message& message) {
+    return message.value == meeting_.token && message.rank == 0 &&
+           (message.type == Type::Challenge || message.type == Type::Welcome ||
+            message.type == Type::Refused);
+  });
+}
+
+Message Joining::answer(
+    const Socket& socket,
+    const Message& hello,
+    const Message& reply) const {
+  const auto challenge = read_as<Challenge>(reply.text);
+  if (!challenge || !options_.secret.matches(
+                        transcript(kHub, meeting_, hello, challenge->nonce),
+                        challenge->mac)) {
+    const std::string why =
+        str(who_,
+            " and worker 0 do not have the same secret (ABTRAIN_SECRET, "
+            "ABTRAIN_SECRET_FILE), or somebody else answered in its place");
+    send(
+        socket,
+        {Type::Refused, options_.rank, meeting_.token, why},
+        kAnswerSeconds);
+    throw Error(ErrorKind::Config, why);
+  }
+  return {
+      Type::Proof,
+      options_.rank,
+      meeting_.token,
+      bytes_of(options_.secret.mac_of(
+          transcript(kWorker, meeting_, hello, challenge->nonce)))};
+}
+
+std::optional<std::string> Joining::greet(const Socket& socket, double seconds)
+    const {
+  const Deadline deadline(seconds);
+  const bool is_sealed = options_.secret.is_set();
+  Greeting greeting{options_.size, is_sealed, process_, {}};
+  fill_random(greeting.nonce.data(), greeting.nonce.size());
+  const Message hello{
+      Type::Hello,
+      options_.rank,
+      meeting_.token,
+      bytes_of(greeting) + host_name()};
+  bool sent = send(socket, hello, deadline.seconds_left());
+  auto reply = sent ? hear(socket, deadline.seconds_left()) : std::nullopt;
+  if (is_sealed && reply && reply->type == Type::Challenge) {
+    sent = send(socket, answer(socket, hello, *reply), deadline.seconds_left());
+    reply = sent ? hear(socket, deadline.seconds_left()) : std::nullopt;
+  } else if (is_sealed && reply && reply->type == Type::Welcome) {
+    return std::nullopt;  // without a proof it is not worker 0
+  }
+  ABT_CHECK(
+      !reply || reply->type != Type::Refused,
+      Config,
+      who_,
+      " was refused: ",
+      printable(reply->text));
+  if (!reply || reply->type != Type::Welcome) {
+    return std::nullopt;
+  }
+  return printable(reply->text);
+}
+
+Connections Joining::run() {
+  const Deadline deadline(options_.timeout);
+  const auto addresses = addresses_of(meeting_);
+  ABT_CHECK(
+      !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536,
+      PeerLost,
+      who_,
+      ": what it was told in place of worker 0's address is none");
+  do {
+    for (const std::string& address : addresses) {
+      const double left = deadline.seconds_left();
+      // An address of another network may swallow packets.
+      Socket socket =
+          Socket::connect(address, meeting_.port, std::min(left, 1.0));
+      const auto host =
+          socket.is_open()
+              ? greet(
+                    socket,
+                    addresses.size() == 1 ? left : std::min(left, kTurnSeconds))
+              : std::nullopt;
+      if (host) {
+        Connections one;
+        one.hosts.resize(static_cast<std::size_t>(options_.size));
+        one.hosts[0] = *host;
+        one.sockets.push_back(std::move(socket));
+        return one;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  } while (!deadline.has_passed());
+  throw Error(
+      ErrorKind::PeerLost,
+      str(who_,
+          " could not reach worker 0 at port ",
+          meeting_.port,
+          " of any of its addresses (",
+          abtrain::join(addresses, ", "),
+          ") within ",
+          options_.timeout,
+          " s: is there a firewall between the hosts?"));
+}
+
+}  // namespace
+
+Connections meet(const MeetOptions& options) {
+  Meeting meeting;
+  Socket listener;
+  if (options.rank == 0) {
+    listener = Socket::listen(options.address);
+    meeting = invite(listener, options.address);
+  }
+  options.share(&meeting, sizeof(meeting));
+  return options.rank == 0 ? welcome(options, meeting, listener)
+                           : Joining(options, meeting).run();
+}
+
+}  // namespace abtrain::comm::wire

@@ -1,0 +1,87 @@
+// What a meeting sends in its frames, and what both sides authenticate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "base/text.h"
+#include "comm/control/meeting.h"
+#include "comm/control/secret.h"
+#include "comm/control/wire.h"
+
+namespace abtrain::comm::wire {
+
+using Nonce = std::array<unsigned char, 32>;
+
+// The text of a Hello; the host's name follows.
+struct Greeting {
+  std::int32_t size;        // processes, as this one was told
+  std::uint32_t is_sealed;  // it has a secret
+  // The same in each try of one process.
+  std::array<unsigned char, 16> process;
+  Nonce nonce;  // of this connection
+};
+
+// The text of a Challenge; that of a Proof is the MAC alone.
+struct Challenge {
+  Nonce nonce;
+  Mac mac;
+};
+
+// Their bytes are sent and authenticated: none may be padding.
+static_assert(std::has_unique_object_representations_v<Meeting>);
+static_assert(std::has_unique_object_representations_v<Greeting>);
+static_assert(std::has_unique_object_representations_v<Challenge>);
+
+constexpr double kAnswerSeconds = 1;  // an answer fits into any buffer
+
+template <class T>
+std::string bytes_of(const T& value) {
+  std::string bytes(sizeof(value), '\0');
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+// The value at the beginning of a text.
+template <class T>
+std::optional<T> read_as(const std::string& text) {
+  if (text.size() < sizeof(T)) {
+    return std::nullopt;
+  }
+  T value;
+  std::memcpy(&value, text.data(), sizeof(value));
+  return value;
+}
+
+// What both sides authenticate. The role keeps one from sending the other's own
+// answer back, the nonces from sending that of another connection, and the
+// meeting from another place to meet than the one that worker 0 has named.
+inline std::string transcript(
+    const char* role,
+    const Meeting& meeting,
+    const Message& hello,
+    const Nonce& nonce) {
+  return str(
+      "abtrain meeting, version 1, ",
+      role,
+      ' ',
+      hello.rank,
+      '\0',
+      bytes_of(meeting),
+      bytes_of(nonce),
+      hello.text);
+}
+constexpr const char* kHub = "worker 0 to";
+constexpr const char* kWorker = "worker";
+
+// Worker 0's part: until all others have come.
+Connections welcome(
+    const MeetOptions& options,
+    const Meeting& meeting,
+    const Socket& listener);
+
+}  // namespace abtrain::comm::wire

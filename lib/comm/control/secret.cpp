@@ -1,0 +1,135 @@
+#include "comm/control/secret.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/env.h"
+#include "base/error.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+constexpr const char* kVariable = "ABTRAIN_SECRET";
+constexpr const char* kFileVariable = "ABTRAIN_SECRET_FILE";
+constexpr std::size_t kShortest = 16;
+constexpr std::size_t kLongest = 4096;
+
+static_assert(sizeof(Mac) == crypto_auth_BYTES);
+static_assert(crypto_auth_KEYBYTES == 32);
+
+void start_sodium() {
+  // May be called by several threads, and again.
+  ABT_ASSERT(sodium_init() >= 0, "libsodium does not start");
+}
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+Secret checked(std::string text, const std::string& what) {
+  while (text.ends_with('\n') || text.ends_with('\r')) {
+    text.pop_back();
+  }
+  ABT_CHECK(
+      text.size() >= kShortest && text.size() <= kLongest,
+      Config,
+      what,
+      ": expected a secret of ",
+      kShortest,
+      " to ",
+      kLongest,
+      " bytes, got ",
+      text.size());
+  const Secret secret(text);
+  sodium_memzero(text.data(), text.size());
+  return secret;
+}
+
+Secret read_file(const std::string& path) {
+  const std::string what = str(kFileVariable, ": ", path);
+  // Without O_NONBLOCK a FIFO would hold the program up.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ABT_CHECK(file >= 0, MissingInput, what, ": ", std::strerror(errno));
+  struct stat about {};
+  const bool known = ::fstat(file, &about) == 0;
+  std::string text(kLongest + 2, '\0');
+  const ssize_t got = known && S_ISREG(about.st_mode)
+                          ? ::read(file, text.data(), text.size())
+                          : 0;
+  const int error = errno;
+  ::close(file);
+  ABT_CHECK(
+      known && S_ISREG(about.st_mode), Config, what, " is no regular file");
+  ABT_CHECK(
+      about.st_uid == ::geteuid() || ::geteuid() == 0,
+      Config,
+      what,
+      " belongs to user ",
+      about.st_uid,
+      ": expected a file of the user that runs abtrain, ",
+      ::geteuid());
+  ABT_CHECK(
+      (about.st_mode & 077) == 0,
+      Config,
+      what,
+      " is open to other users than its owner: chmod 600 mends it");
+  ABT_CHECK(got >= 0, Io, what, ": ", std::strerror(error));
+  text.resize(static_cast<std::size_t>(got));
+  return checked(std::move(text), what);
+}
+
+}  // namespace
+
+Secret::Secret(std::string_view text) {
+  start_sodium();
+  constexpr std::string_view kContext = "abtrain: processes of one run";
+  key_.emplace();
+  crypto_generichash(
+      key_->data(),
+      key_->size(),
+      bytes_of(text),
+      text.size(),
+      bytes_of(kContext),
+      kContext.size());
+}
+
+Mac Secret::mac_of(std::string_view message) const {
+  Mac mac;
+  crypto_auth(mac.data(), bytes_of(message), message.size(), key_->data());
+  return mac;
+}
+
+bool Secret::matches(std::string_view message, const Mac& mac) const {
+  return crypto_auth_verify(
+             mac.data(), bytes_of(message), message.size(), key_->data()) == 0;
+}
+
+Secret secret_from_env() {
+  const auto text = env(kVariable);
+  const auto path = env(kFileVariable);
+  ABT_CHECK(
+      !text || !path,
+      Config,
+      kVariable,
+      " and ",
+      kFileVariable,
+      " are both set: expected one of them");
+  return text ? checked(*text, kVariable) : path ? read_file(*path) : Secret();
+}
+
+std::string secret_source() {
+  return env(kVariable) ? kVariable : env(kFileVariable) ? kFileVariable : "";
+}
+
+void fill_random(void* bytes, std::size_t count) {
+  start_sodium();
+  randombytes_buf(bytes, count);
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,336 @@
+#include "comm/local/group.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Kind = Call::Kind;
+
+// Below this many bytes over all members, one member does the work alone: a
+// second meeting would cost more.
+constexpr std::int64_t kAloneBytes = 256 << 10;
+
+void copy(const at::Tensor& to, const at::Tensor& from) {
+  if (to.is_cuda()) {
+    at::NoGradGuard no_grad;
+    to.copy_(from);
+  } else if (to.numel() > 0 && to.data_ptr() != from.data_ptr()) {
+    std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
+  }
+}
+
+// `count` elements of flat buffers, without views of them where many members
+// exchange little.
+void copy_run(
+    const at::Tensor& to,
+    std::int64_t to_begin,
+    const at::Tensor& from,
+    std::int64_t from_begin,
+    std::int64_t count) {
+  if (to.is_cuda()) {
+    copy(to.narrow(0, to_begin, count), from.narrow(0, from_begin, count));
+    return;
+  }
+  const auto size = static_cast<std::int64_t>(to.element_size());
+  if (count > 0) {
+    std::memmove(
+        static_cast<char*>(to.mutable_data_ptr()) + to_begin * size,
+        static_cast<const char*>(from.const_data_ptr()) + from_begin * size,
+        static_cast<std::size_t>(count * size));
+  }
+}
+
+bool alike(const Call& a, const Call& b) {
+  const auto same_buffer = [](const at::Tensor& x, const at::Tensor& y) {
+    return x.defined() == y.defined() &&
+           (!x.defined() ||
+            (x.scalar_type() == y.scalar_type() && x.device() == y.device()));
+  };
+  const auto numel = [](const Call& call) {
+    const at::Tensor& t = common_buffer(call);
+    return t.defined() ? t.numel() : 0;
+  };
+  return a.kind == b.kind && a.op == b.op && a.root == b.root &&
+         a.counts == b.counts && same_buffer(a.out, b.out) &&
+         numel(a) == numel(b);
+}
+
+bool is_large(const Call& call, int members) {
+  return call.out.defined() &&
+         static_cast<std::int64_t>(
+             call.in.defined() ? std::max(call.in.nbytes(), call.out.nbytes())
+                               : call.out.nbytes()) *
+                 members >
+             kAloneBytes;
+}
+
+}  // namespace
+
+LocalGroup::LocalGroup(
+    std::shared_ptr<LocalState> state,
+    std::vector<int> workers)
+    : state_(std::move(state)), workers_(std::move(workers)) {}
+
+std::shared_ptr<LocalGroup> LocalGroup::make(
+    const std::shared_ptr<LocalState>& state,
+    std::vector<int> workers) {
+  auto group = std::make_shared<LocalGroup>(state, std::move(workers));
+  state->enlist(group);
+  return group;
+}
+
+void LocalGroup::wake() {
+  const Lock lock(mutex_);
+  changed_.notify_all();
+}
+
+std::shared_ptr<LocalOperation>
+LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
+  std::shared_ptr<LocalOperation> operation;
+  {
+    const Lock lock(mutex_);
+    state_->throw_if_aborted();
+    auto& entry = open_[sequence];
+    if (!entry) {
+      entry = std::make_shared<LocalOperation>(sequence, size());
+    }
+    operation = entry;
+    operation->calls[rank] = std::move(call);
+    operation->came[rank] = true;
+    if (--operation->missing_posts > 0) {
+      return operation;
+    }
+    open_.erase(sequence);
+    ++operation->at_work;
+  }
+  // The last to post looks at all calls; the others wait for `posted`.
+  try {
+    begin(*operation);
+  } catch (...) {
+    state_->abort(std::current_exception());
+    const Lock lock(mutex_);
+    --operation->at_work;
+    changed_.notify_all();
+    throw;
+  }
+  return operation;
+}
+
+void LocalGroup::begin(LocalOperation& operation) {
+  std::string mismatch = compare(operation);
+  const Call& first = operation.calls.front();
+  const bool on_cuda = first.out.defined() && first.out.is_cuda();
+  const bool alone =
+      mismatch.empty() && (on_cuda || size() == 1 || !is_large(first, size()));
+  if (alone) {
+    do_all(operation);
+  }
+  if (!mismatch.empty()) {
+    state_->abort(std::make_exception_ptr(Error(ErrorKind::Config, mismatch)));
+  }
+  const Lock lock(mutex_);
+  operation.mismatch = std::move(mismatch);
+  operation.done = alone;
+  operation.posted = true;
+  --operation.at_work;
+  changed_.notify_all();
+}
+
+void LocalGroup::complete(LocalOperation& operation, int rank) {
+  Lock lock(mutex_);
+  meet(lock, operation, operation.posted, operation.came);
+  if (!operation.done) {
+    leave_if_aborted(lock, operation);
+    ++operation.at_work;
+    lock.unlock();
+    // Checked and large: nothing in a share of CPU work can throw.
+    do_share(operation, rank);
+    lock.lock();
+    --operation.at_work;
+    operation.ended[rank] = true;
+    operation.done = --operation.missing_ends == 0;
+    if (operation.done || state_->aborted()) {
+      changed_.notify_all();
+    }
+    meet(lock, operation, operation.done, operation.ended);
+    if (!operation.done) {
+      leave_if_aborted(lock, operation);
+    }
+  }
+  // Nobody reads the call any more: its owner lets go of its tensors.
+  const Call mine = std::move(operation.calls[rank]);
+  lock.unlock();
+  operation.result.order_after();
+}
+
+// The caller may free its buffer once this has thrown: those at work on it end
+// first.
+void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
+  if (state_->aborted()) {
+    changed_.wait(lock, [&] { return operation.at_work == 0; });
+    ABT_CHECK(operation.mismatch.empty(), Config, operation.mismatch);
+    state_->throw_if_aborted();
+  }
+}
+
+// Returns when the flag is set or the world has failed; the lock is held.
+void LocalGroup::meet(
+    Lock& lock,
+    const LocalOperation& operation,
+    const std::atomic<bool>& flag,
+    const std::vector<bool>& members) {
+  // More than a lifetime would overflow the clock.
+  const double seconds = std::min(state_->timeout(), 1e8);
+  const auto came = [&] { return flag.load() || state_->aborted(); };
+  if (came()) {
+    return;
+  }
+  if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), came)) {
+    return;
+  }
+  const Call* call = nullptr;
+  for (std::size_t i = 0; i < operation.calls.size() && !call; ++i) {
+    call = operation.came[i] ? &operation.calls[i] : nullptr;
+  }
+  const std::string message = str(
+      describe(*call), ": waited ", seconds, " s for ", names_missing(members));
+  lock.unlock();
+  state_->abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, message)));
+  lock.lock();
+}
+
+std::string LocalGroup::names_missing(const std::vector<bool>& members) const {
+  std::string names;
+  for (int i = 0; i < size(); ++i) {
+    if (!members[i]) {
+      names += str(names.empty() ? "worker " : ", worker ", workers_[i]);
+    }
+  }
+  return names;
+}
+
+std::string LocalGroup::compare(const LocalOperation& operation) const {
+  const Call& first = operation.calls.front();
+  for (int i = 1; i < size(); ++i) {
+    if (!alike(first, operation.calls[i])) {
+      return str(
+          "workers called different collectives: worker ",
+          workers_[0],
+          " ",
+          describe(first),
+          "; worker ",
+          workers_[i],
+          " ",
+          describe(operation.calls[i]));
+    }
+  }
+  return {};
+}
+
+void LocalGroup::do_all(LocalOperation& operation) {
+  const Call& first = operation.calls.front();
+  for (const Call& call : operation.calls) {
+    call.ready.order_after();
+  }
+  if (first.kind == Kind::Split) {
+    do_split(operation);
+  } else if (first.kind == Kind::AllReduce && size() == 1) {
+    // The buffer is its own sum.
+  } else if (first.kind == Kind::AllReduce) {
+    std::vector<at::Tensor> buffers;
+    for (const Call& call : operation.calls) {
+      buffers.push_back(call.out);
+    }
+    ops::reduce_buffers(buffers, 0, first.out.numel(), buffers, 0, first.op);
+  } else {
+    for (int i = 0; i < size(); ++i) {
+      do_share(operation, i);
+    }
+  }
+  if (first.out.defined()) {
+    operation.result = device::Event::record(first.out.device());
+  }
+}
+
+void LocalGroup::do_share(const LocalOperation& operation, int rank) const {
+  const Call& mine = operation.calls[rank];
+  const int n = size();
+  std::vector<at::Tensor> buffers;
+  switch (mine.kind) {
+    case Kind::AllReduce: {
+      for (const Call& call : operation.calls) {
+        buffers.push_back(call.out);
+      }
+      const auto begin = chunk_begin(mine.out.numel(), n, rank);
+      const auto count = chunk_size(mine.out.numel(), n, rank);
+      ops::reduce_buffers(buffers, begin, count, buffers, begin, mine.op);
+      break;
+    }
+    case Kind::ReduceScatter: {
+      for (const Call& call : operation.calls) {
+        buffers.push_back(call.in);
+      }
+      const auto begin = chunk_begin(mine.in.numel(), n, rank);
+      ops::reduce_buffers(
+          buffers, begin, mine.out.numel(), {mine.out}, 0, mine.op);
+      break;
+    }
+    case Kind::AllGather: {
+      std::int64_t begin = 0;
+      for (int i = 0; i < n; ++i) {
+        copy(mine.out.narrow(0, begin, mine.counts[i]), operation.calls[i].in);
+        begin += mine.counts[i];
+      }
+      break;
+    }
+    case Kind::AllToAll: {
+      std::int64_t begin = 0;
+      for (int i = 0; i < rank; ++i) {
+        begin += mine.counts[i];
+      }
+      const std::int64_t count = mine.counts[rank];
+      for (int i = 0; i < n; ++i) {
+        copy_run(mine.out, i * count, operation.calls[i].in, begin, count);
+      }
+      break;
+    }
+    case Kind::Broadcast:
+      copy(mine.out, operation.calls[mine.root].out);
+      break;
+    case Kind::Barrier:
+    case Kind::Split:
+      break;
+  }
+}
+
+void LocalGroup::do_split(LocalOperation& operation) {
+  std::map<int, std::vector<int>> colors;
+  for (int i = 0; i < size(); ++i) {
+    colors[operation.calls[i].color].push_back(i);
+  }
+  operation.parts.resize(operation.calls.size());
+  for (auto& [color, ranks] : colors) {
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return operation.calls[a].key < operation.calls[b].key;
+    });
+    std::vector<int> workers;
+    for (const int rank : ranks) {
+      workers.push_back(workers_[rank]);
+    }
+    const auto group = make(state_, workers);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      operation.parts[ranks[i]] = {group, static_cast<int>(i)};
+    }
+  }
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,151 @@
+#include "comm/local/world.h"
+
+#include <deque>
+#include <exception>
+#include <numeric>
+
+#include "base/error.h"
+#include "comm/local/group.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Kind = Call::Kind;
+
+// One worker's end of a group: its calls that are not complete yet.
+class Member {
+ public:
+  Member(std::shared_ptr<LocalGroup> joined, int rank_in_group)
+      : group(std::move(joined)), rank(rank_in_group) {}
+
+  std::shared_ptr<LocalOperation> post(Call call) {
+    open_.push_back(group->post(rank, next_++, std::move(call)));
+    return open_.back();
+  }
+
+  // In order, as every member does: no two can wait for each other.
+  void complete_up_to(const LocalOperation& operation) {
+    while (!open_.empty() && open_.front()->sequence <= operation.sequence) {
+      group->complete(*open_.front(), rank);
+      open_.pop_front();
+    }
+  }
+
+  const std::shared_ptr<LocalGroup> group;
+  const int rank;
+
+ private:
+  std::uint64_t next_ = 0;
+  std::deque<std::shared_ptr<LocalOperation>> open_;
+};
+
+class LocalWork : public Pending::Work {
+ public:
+  LocalWork(
+      std::shared_ptr<Member> member,
+      std::shared_ptr<LocalOperation> operation)
+      : member_(std::move(member)),
+        operation_(std::move(operation)),
+        errors_(std::uncaught_exceptions()) {}
+
+  void wait() override {
+    waited_ = true;
+    member_->complete_up_to(*operation_);
+  }
+
+  ~LocalWork() override {
+    if (waited_) {
+      return;
+    }
+    try {
+      // A worker on its way out of an error does not wait for the others,
+      // which may be waiting for it elsewhere.
+      ABT_CHECK(
+          std::uncaught_exceptions() == errors_,
+          PeerLost,
+          "a worker left a collective because of an error");
+      member_->complete_up_to(*operation_);
+    } catch (...) {
+      member_->group->state().abort(std::current_exception());
+    }
+  }
+
+ private:
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<LocalOperation> operation_;
+  int errors_;
+  bool waited_ = false;
+};
+
+class LocalCommunicator : public CheckedCommunicator {
+ public:
+  LocalCommunicator(std::shared_ptr<LocalGroup> group, int rank)
+      : member_(std::make_shared<Member>(std::move(group), rank)) {}
+
+  int rank() const override {
+    return member_->rank;
+  }
+  int size() const override {
+    return member_->group->size();
+  }
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    const auto done =
+        complete({.kind = Kind::Split, .color = color, .key = key});
+    const auto& [group, rank] = done->parts[member_->rank];
+    return std::make_unique<LocalCommunicator>(group, rank);
+  }
+
+  void barrier() override {
+    complete({.kind = Kind::Barrier});
+  }
+
+  void check_peers() override {
+    member_->group->state().throw_if_aborted();
+  }
+
+ protected:
+  Pending start(Call call) override {
+    call.ready = device::Event::record(call.out.device());
+    auto operation = member_->post(std::move(call));
+    return Pending(std::make_unique<LocalWork>(member_, std::move(operation)));
+  }
+
+ private:
+  std::shared_ptr<LocalOperation> complete(Call call) {
+    auto operation = member_->post(std::move(call));
+    member_->complete_up_to(*operation);
+    return operation;
+  }
+
+  std::shared_ptr<Member> member_;
+};
+
+}  // namespace
+
+LocalWorld::LocalWorld(int size, double timeout_seconds)
+    : size_(size), state_(std::make_shared<LocalState>(timeout_seconds)) {
+  ABT_CHECK(size > 0, Config, "workers: expected at least 1, got ", size);
+}
+
+std::vector<std::unique_ptr<Communicator>> LocalWorld::communicators() {
+  std::vector<int> workers(size_);
+  std::iota(workers.begin(), workers.end(), 0);
+  const auto group = LocalGroup::make(state_, workers);
+  std::vector<std::unique_ptr<Communicator>> all;
+  for (int i = 0; i < size_; ++i) {
+    all.push_back(std::make_unique<LocalCommunicator>(group, i));
+  }
+  return all;
+}
+
+void LocalWorld::abort(std::exception_ptr cause) noexcept {
+  state_->abort(std::move(cause));
+}
+
+std::exception_ptr LocalWorld::cause() const {
+  return state_->cause();
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,397 @@
+#include "comm/mpi/collective.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "comm/traffic.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A tag says which call of a communicator a message belongs to, and tells calls
+// that differ apart: 12 bits of the call's number, 14 of what it is, 2 of the
+// phase. MPICH has 28 bits, Open MPI 31.
+constexpr int kPhaseBits = 2;
+constexpr int kKindBits = 14;
+constexpr std::uint32_t kNumberMask = 0xFFF;
+constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
+
+// What all members' calls have in common.
+std::uint32_t kind_of(const Call& call) {
+  const at::Tensor& sized = common_buffer(call);
+  std::string text = abtrain::str(
+      static_cast<int>(call.kind),
+      ' ',
+      static_cast<int>(call.op),
+      ' ',
+      call.root);
+  if (sized.defined()) {
+    text +=
+        abtrain::str(' ', sized.numel(), c10::toString(sized.scalar_type()));
+  }
+  for (const std::int64_t count : call.counts) {
+    text += abtrain::str(' ', count);
+  }
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  }
+  return (hash ^ hash >> kKindBits) & kKindMask;
+}
+
+void copy_bytes(char* to, const char* from, std::size_t count) {
+  if (count > 0) {  // nothing may lie at no address
+    std::memmove(to, from, count);
+  }
+}
+
+bool post_all(std::vector<MpiStream>& streams) {
+  bool moved = false;
+  for (MpiStream& stream : streams) {
+    moved |= stream.post();
+  }
+  return moved;
+}
+
+bool all_done(const std::vector<MpiStream>& streams) {
+  return std::ranges::all_of(
+      streams, [](const MpiStream& stream) { return stream.done(); });
+}
+
+}  // namespace
+
+MpiCollective::MpiCollective(MpiGroup& group, const Call& call)
+    : group_(group),
+      call_(call),
+      number_(group.calls++),
+      moved_at_(Clock::now()) {
+  if (call_.out.defined()) {
+    width_ = static_cast<std::int64_t>(call_.out.element_size());
+  }
+  switch (call_.kind) {
+    case Call::Kind::AllReduce:
+      exchange(call_.out, /*in_place=*/true);
+      break;
+    case Call::Kind::ReduceScatter:
+      exchange(call_.in, /*in_place=*/false);
+      break;
+    case Call::Kind::AllGather:
+      gather();
+      break;
+    case Call::Kind::AllToAll:
+      all_to_all();
+      break;
+    case Call::Kind::Broadcast:
+      broadcast();
+      break;
+    case Call::Kind::Barrier:
+      meet();
+      break;
+    case Call::Kind::Split:
+      break;
+  }
+}
+
+int MpiCollective::tag(int phase) const {
+  return static_cast<int>(
+      ((number_ & kNumberMask) << (kKindBits + kPhaseBits)) |
+      kind_of(call_) << kPhaseBits | static_cast<std::uint32_t>(phase));
+}
+
+char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element)
+    const {
+  return static_cast<char*>(tensor.data_ptr()) + element * width_;
+}
+
+// Peers in the order rank + 1, rank + 2, ...: at any moment the members send to
+// different ones.
+void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
+  const int n = group_.size();
+  const int rank = group_.rank;
+  const std::int64_t numel = in.numel();
+  if (n == 1) {
+    if (!in_place) {
+      copy_bytes(bytes_at(call_.out, 0), bytes_at(in, 0), in.nbytes());
+    }
+    return;
+  }
+  own_begin_ = chunk_begin(numel, n, rank);
+  own_count_ = chunk_size(numel, n, rank);
+  const std::int64_t own_bytes = own_count_ * width_;
+  const std::int64_t ring = std::min(own_bytes, kWindow * kPieceBytes);
+  const std::int64_t ring_numel = ring / width_;
+  room_ = at::empty({(n - 1) * ring_numel}, in.options());
+  for (int k = 1; k < n; ++k) {
+    const int peer = (rank + k) % n;
+    const std::int64_t begin = chunk_begin(numel, n, peer);
+    const std::int64_t bytes = chunk_size(numel, n, peer) * width_;
+    parts_out_.emplace_back(
+        Way::Send, group_.comm, peer, tag(0), bytes_at(in, begin), bytes);
+    parts_out_.back().allow_all();
+    parts_in_.emplace_back(
+        Way::Receive,
+        group_.comm,
+        peer,
+        tag(0),
+        bytes_at(room_, (k - 1) * ring_numel),
+        own_bytes,
+        ring);
+    if (in_place) {
+      results_out_.emplace_back(
+          Way::Send,
+          group_.comm,
+          peer,
+          tag(1),
+          bytes_at(in, own_begin_),
+          own_bytes);
+      results_in_.emplace_back(
+          Way::Receive, group_.comm, peer, tag(1), bytes_at(in, begin), bytes);
+    }
+  }
+}
+
+// One stream each way with every other member, free to go.
+void MpiCollective::exchange_results(
+    const std::function<Bytes(int)>& to,
+    const std::function<Bytes(int)>& from) {
+  const int n = group_.size();
+  const auto add = [&](auto& streams, Way way, int peer, Bytes bytes) {
+    streams.emplace_back(
+        way, group_.comm, peer, tag(0), bytes.begin, bytes.count);
+    streams.back().allow_all();
+  };
+  for (int k = 1; k < n; ++k) {
+    const int peer = (group_.rank + k) % n;
+    add(results_out_, Way::Send, peer, to(peer));
+    add(results_in_, Way::Receive, peer, from(peer));
+  }
+}
+
+// Where each member's elements begin in the buffer that holds those of all.
+std::vector<std::int64_t> MpiCollective::begins() const {
+  std::vector<std::int64_t> result(call_.counts.size());
+  std::exclusive_scan(
+      call_.counts.begin(), call_.counts.end(), result.begin(), 0L);
+  return result;
+}
+
+void MpiCollective::gather() {
+  const std::vector<std::int64_t> at = begins();
+  const auto own = static_cast<std::int64_t>(call_.in.nbytes());
+  const auto part_of = [&](int member) {
+    const auto m = static_cast<std::size_t>(member);
+    return Bytes{bytes_at(call_.out, at[m]), call_.counts[m] * width_};
+  };
+  exchange_results(
+      [&](int) {
+        return Bytes{bytes_at(call_.in, 0), own};
+      },
+      part_of);
+  copy_bytes(
+      part_of(group_.rank).begin, bytes_at(call_.in, 0), call_.in.nbytes());
+}
+
+void MpiCollective::all_to_all() {
+  const std::vector<std::int64_t> at = begins();
+  const std::int64_t count =
+      call_.counts[static_cast<std::size_t>(group_.rank)];
+  const auto for_member = [&](int member) {
+    const auto m = static_cast<std::size_t>(member);
+    return Bytes{bytes_at(call_.in, at[m]), call_.counts[m] * width_};
+  };
+  const auto of_member = [&](int member) {
+    return Bytes{bytes_at(call_.out, member * count), count * width_};
+  };
+  exchange_results(for_member, of_member);
+  copy_bytes(
+      of_member(group_.rank).begin,
+      for_member(group_.rank).begin,
+      static_cast<std::size_t>(count * width_));
+}
+
+void MpiCollective::broadcast() {
+  const int n = group_.size();
+  const auto bytes = static_cast<std::int64_t>(call_.out.nbytes());
+  char* data = bytes_at(call_.out, 0);
+  if (group_.rank != call_.root) {
+    results_in_.emplace_back(
+        Way::Receive, group_.comm, call_.root, tag(0), data, bytes);
+    results_in_.back().allow_all();
+    return;
+  }
+  for (int k = 1; k < n; ++k) {
+    const int peer = (group_.rank + k) % n;
+    results_out_.emplace_back(
+        Way::Send, group_.comm, peer, tag(0), data, bytes);
+    results_out_.back().allow_all();
+  }
+}
+
+void MpiCollective::meet() {
+  tokens_.resize(static_cast<std::size_t>(group_.size()));
+  exchange_results(
+      [&](int) {
+        return Bytes{&token_, 1};
+      },
+      [&](int peer) {
+        return Bytes{&tokens_[static_cast<std::size_t>(peer)], 1};
+      });
+}
+
+// Adds up the piece that begins at this byte of the own chunk; its end.
+std::int64_t MpiCollective::reduce(std::int64_t begin) {
+  const int n = group_.size();
+  const std::int64_t end = std::min(begin + kPieceBytes, own_count_ * width_);
+  const std::int64_t first = begin / width_;
+  const std::int64_t count = (end - begin) / width_;
+  const bool in_place = call_.kind == Call::Kind::AllReduce;
+  const at::Tensor& in = in_place ? call_.out : call_.in;
+  const at::Tensor own = in.narrow(0, own_begin_ + first, count);
+  const std::int64_t ring = room_.numel() / (n - 1);
+  std::vector<at::Tensor> inputs;
+  for (int member = 0; member < n; ++member) {
+    const int k = (member - group_.rank + n) % n;
+    inputs.push_back(
+        k == 0 ? own : room_.narrow(0, (k - 1) * ring + first % ring, count));
+  }
+  const at::Tensor out = in_place ? own : call_.out.narrow(0, first, count);
+  ops::reduce_buffers(inputs, 0, count, {out}, 0, call_.op);
+  return end;
+}
+
+// One look for all streams: every call into MPI asks the system about all of
+// its connections.
+bool MpiCollective::take_arrivals() {
+  std::vector<MpiStream*> streams;
+  std::vector<MPI_Request> requests;
+  for (auto* all : {&parts_in_, &parts_out_, &results_in_, &results_out_}) {
+    for (MpiStream& stream : *all) {
+      if (stream.oldest() != MPI_REQUEST_NULL) {
+        streams.push_back(&stream);
+        requests.push_back(stream.oldest());
+      }
+    }
+  }
+  int through = 0;
+  std::vector<int> which(requests.size());
+  check_mpi(
+      MPI_Testsome(
+          static_cast<int>(requests.size()),
+          requests.data(),
+          &through,
+          which.data(),
+          MPI_STATUSES_IGNORE),
+      "MPI_Testsome");
+  for (int i = 0; i < through && through != MPI_UNDEFINED; ++i) {
+    streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]
+        ->oldest_is_through();
+  }
+  return through != MPI_UNDEFINED && through > 0;
+}
+
+bool MpiCollective::advance() {
+  bool moved = false;
+  while (take_arrivals()) {
+    moved = true;
+  }
+  moved |= post_all(parts_out_);
+  for (MpiStream& stream : parts_in_) {
+    // A ring's place is free again once its piece has been added up.
+    stream.allow(std::min(stream.bytes(), reduced_ + kWindow * kPieceBytes));
+    moved |= stream.post();
+  }
+  const std::int64_t own_bytes = own_count_ * width_;
+  while (!parts_in_.empty() && reduced_ < own_bytes &&
+         std::ranges::all_of(parts_in_, [&](const MpiStream& stream) {
+           return stream.finished() >=
+                  std::min(reduced_ + kPieceBytes, own_bytes);
+         })) {
+    reduced_ = reduce(reduced_);
+    moved = true;
+  }
+  if (!parts_out_.empty()) {
+    for (std::size_t i = 0; i < results_in_.size(); ++i) {
+      results_out_[i].allow(reduced_);
+      // What lies there must have been sent before it is overwritten.
+      results_in_[i].allow(parts_out_[i].finished());
+    }
+  }
+  moved |= post_all(results_out_);
+  moved |= post_all(results_in_);
+  if (moved) {
+    moved_at_ = Clock::now();
+  }
+  done_ = all_done(parts_in_) && all_done(parts_out_) &&
+          all_done(results_in_) && all_done(results_out_) &&
+          (parts_in_.empty() || reduced_ == own_bytes);
+  return moved;
+}
+
+double MpiCollective::seconds_since_progress() const {
+  return std::chrono::duration<double>(Clock::now() - moved_at_).count();
+}
+
+std::string MpiCollective::overdue() const {
+  // Who has not sent its part is late; a result that is missing may only wait
+  // for that part too.
+  std::vector<int> missing;
+  for (const auto* streams :
+       {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
+    for (const MpiStream& stream : *streams) {
+      if (!stream.done()) {
+        missing.push_back(
+            group_.workers[static_cast<std::size_t>(stream.peer())]);
+      }
+    }
+    if (!missing.empty()) {
+      break;
+    }
+  }
+  std::ranges::sort(missing);
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  std::vector<std::string> names;
+  for (const int worker : missing) {
+    names.push_back(abtrain::str("worker ", worker));
+  }
+  return abtrain::str(
+      describe(call_),
+      ": waited ",
+      seconds_since_progress(),
+      " s for ",
+      join(names, ", "));
+}
+
+void MpiCollective::check_match() const {
+  for (int peer = 0; peer < group_.size(); ++peer) {
+    int there = 0;
+    MPI_Status status;
+    check_mpi(
+        MPI_Iprobe(peer, MPI_ANY_TAG, group_.comm, &there, &status),
+        "MPI_Iprobe");
+    const auto tag = static_cast<std::uint32_t>(status.MPI_TAG);
+    if (there != 0 &&
+        tag >> (kKindBits + kPhaseBits) == (number_ & kNumberMask) &&
+        (tag >> kPhaseBits & kKindMask) != kind_of(call_)) {
+      throw Error(
+          ErrorKind::Config,
+          abtrain::str(
+              "workers called different collectives: worker ",
+              group_.workers[static_cast<std::size_t>(group_.rank)],
+              " ",
+              describe(call_),
+              ", worker ",
+              group_.workers[static_cast<std::size_t>(peer)],
+              " another one"));
+    }
+  }
+}
+
+}  // namespace abtrain::comm

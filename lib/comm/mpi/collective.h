@@ -1,0 +1,79 @@
+// A collective under way in one process, as streams of messages to and from
+// each other member. Only in builds with MPI; used by the engine's thread.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "comm/call.h"
+#include "comm/mpi/stream.h"
+
+namespace abtrain::comm {
+
+// What a communicator is to the engine.
+struct MpiGroup {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0;
+  std::vector<int> workers;  // the members' ranks in the world
+  std::uint32_t calls = 0;   // collectives begun
+  int size() const {
+    return static_cast<int>(workers.size());
+  }
+};
+
+class MpiCollective {
+ public:
+  // Both outlive it.
+  MpiCollective(MpiGroup& group, const Call& call);
+
+  // Moves on what can be; true where anything moved. Throws Error.
+  bool advance();
+  bool done() const {
+    return done_;
+  }
+  double seconds_since_progress() const;
+  // "all_reduce of 5 Float on cpu, sum: waited 3 s for worker 2"
+  std::string overdue() const;
+  // Throws Error(Config) where a member has sent something for another call.
+  void check_match() const;
+
+ private:
+  using Way = MpiStream::Way;
+  struct Bytes {
+    char* begin;
+    std::int64_t count;
+  };
+  bool take_arrivals();
+  void exchange(const at::Tensor& in, bool in_place);
+  void exchange_results(
+      const std::function<Bytes(int)>& to,
+      const std::function<Bytes(int)>& from);
+  std::vector<std::int64_t> begins() const;
+  void gather();
+  void all_to_all();
+  void broadcast();
+  void meet();
+  std::int64_t reduce(std::int64_t begin);
+  char* bytes_at(const at::Tensor& tensor, std::int64_t element) const;
+  int tag(int phase) const;
+
+  MpiGroup& group_;
+  const Call& call_;
+  std::uint32_t number_;
+  std::int64_t width_ = 1;  // bytes of an element
+  bool done_ = false;
+  std::chrono::steady_clock::time_point moved_at_;
+
+  // Of a reduction: own chunk in elements, what has come of it, one ring of
+  // pieces a member.
+  std::int64_t own_begin_ = 0;
+  std::int64_t own_count_ = 0;
+  std::int64_t reduced_ = 0;  // bytes
+  at::Tensor room_;
+  std::vector<MpiStream> parts_in_, parts_out_;  // to be added up
+  std::vector<MpiStream> results_in_, results_out_;
+  char token_ = 0;  // of a barrier
+  std::vector<char> tokens_;
+};
+
+}  // namespace abtrain::comm

@@ -1,0 +1,277 @@
+#include "comm/mpi/engine.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+// Between two looks at transfers that do not move; it grows with the time that
+// nothing has, so that workers who wait leave the cores to those who compute.
+constexpr microseconds kShortestPause{20};
+constexpr microseconds kLongestPause{1000};
+constexpr double kProbeSeconds = 1;
+
+// Of all members of `group`, their ranks in the world.
+std::vector<int> workers_of(MPI_Comm comm, MPI_Comm world) {
+  MPI_Group all;
+  MPI_Group part;
+  check_mpi(MPI_Comm_group(world, &all), "MPI_Comm_group");
+  check_mpi(MPI_Comm_group(comm, &part), "MPI_Comm_group");
+  int size = 0;
+  MPI_Group_size(part, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> workers(ranks.size());
+  MPI_Group_translate_ranks(part, size, ranks.data(), all, workers.data());
+  MPI_Group_free(&part);
+  MPI_Group_free(&all);
+  return workers;
+}
+
+std::shared_ptr<MpiGroup> make_group(MPI_Comm comm, MPI_Comm world) {
+  auto group = std::make_shared<MpiGroup>();
+  group->comm = comm;
+  check_mpi(
+      MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
+      "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(comm, &group->rank), "MPI_Comm_rank");
+  group->workers = workers_of(comm, world);
+  return group;
+}
+
+}  // namespace
+
+void MpiWorld::Engine::start(const std::shared_ptr<Engine>& engine) {
+  engine->thread_ = std::thread([engine] { engine->run(); });
+  std::unique_lock lock(engine->mutex_);
+  engine->changed_.wait(
+      lock, [&] { return engine->started_ || engine->failure_.happened(); });
+  if (engine->failure_.happened()) {
+    lock.unlock();
+    engine->thread_.join();
+    std::rethrow_exception(engine->failure_.cause());
+  }
+}
+
+void MpiWorld::Engine::finish() {
+  {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    posted_.notify_all();
+    changed_.wait(lock, [&] { return ended_ || failure_.happened(); });
+  }
+  if (failure_.happened()) {
+    thread_.detach();  // it may sit in MPI for ever
+  } else {
+    thread_.join();
+  }
+}
+
+std::shared_ptr<MpiWorld::Engine::Job> MpiWorld::Engine::post(
+    std::shared_ptr<MpiGroup> group,
+    Call call) {
+  failure_.throw_if_happened();
+  auto job = std::make_shared<Job>();
+  job->group = std::move(group);
+  job->call = std::move(call);
+  const std::lock_guard lock(mutex_);
+  inbox_.push_back(job);
+  posted_.notify_one();
+  return job;
+}
+
+void MpiWorld::Engine::wait(const Job& job) {
+  std::unique_lock lock(mutex_);
+  const auto came = [&] { return job.done || failure_.happened(); };
+  if (job.call.kind == Call::Kind::Split) {
+    // MPI's own call, which the thread cannot look after.
+    if (!changed_.wait_for(
+            lock,
+            std::chrono::duration<double>(std::min(timeout_, 1e8)),
+            came)) {
+      const Error late(
+          ErrorKind::PeerLost,
+          str("split: waited ", timeout_, " s for the other workers"));
+      lock.unlock();
+      abort(std::make_exception_ptr(late));
+      lock.lock();
+    }
+  } else {
+    changed_.wait(lock, came);
+  }
+  if (job.done) {
+    return;
+  }
+  const auto cause = failure_.cause();
+  lock.unlock();
+  // Different calls are a mistake of every worker, not of another one.
+  if (!is_echo(cause)) {
+    std::rethrow_exception(cause);
+  }
+  failure_.throw_if_happened();
+}
+
+void MpiWorld::Engine::abort(std::exception_ptr cause) noexcept {
+  failure_.set(std::move(cause));
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+  posted_.notify_all();
+}
+
+void MpiWorld::Engine::set_timeout(double seconds) {
+  const std::lock_guard lock(mutex_);
+  timeout_ = seconds;
+}
+
+void MpiWorld::Engine::run() {
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: short pauses are short
+  try {
+    initialise();
+    serve();
+    if (!failure_.happened()) {
+      for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+        MPI_Comm_free(&(*group)->comm);
+      }
+      MPI_Finalize();
+    }
+  } catch (...) {
+    abort(std::current_exception());
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void MpiWorld::Engine::initialise() {
+  // With its default, "put", a pair of hosts sends and receives by turns, and
+  // an exchange takes up to 1.6 times as long. ("send" with several links
+  // hangs.)
+  if (std::getenv("OMPI_MCA_btl_tcp_links") == nullptr) {
+    ::setenv("OMPI_MCA_btl_tcp_flags", "send", /*overwrite=*/0);
+  }
+  int provided = 0;
+  check_mpi(
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided),
+      "MPI_Init_thread");
+  ABT_CHECK(
+      provided >= MPI_THREAD_FUNNELED,
+      Config,
+      "this MPI is built without threads");
+  MPI_Comm own = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
+  groups_.push_back(make_group(own, MPI_COMM_WORLD));
+  if (groups_[0]->size() != size_ || groups_[0]->rank != rank_) {
+    const std::string what = str(
+        "MPI sees process ",
+        groups_[0]->rank,
+        " of ",
+        groups_[0]->size(),
+        ", the launcher started process ",
+        rank_,
+        " of ",
+        size_,
+        ": start abtrain with this MPI's own mpirun, or under Slurm with srun "
+        "--mpi=pmix");
+    MPI_Comm_free(&groups_[0]->comm);
+    MPI_Finalize();
+    throw Error(ErrorKind::Config, what);
+  }
+  const std::lock_guard lock(mutex_);
+  world_ = groups_[0];
+  started_ = true;
+  changed_.notify_all();
+}
+
+void MpiWorld::Engine::serve() {
+  auto moved_at = Clock::now();
+  bool moved = true;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      const auto something = [&] {
+        return !inbox_.empty() || ending_ || failure_.happened();
+      };
+      if (open_.empty()) {
+        posted_.wait(lock, something);
+        moved_at = Clock::now();
+        moved = true;
+      } else if (!moved) {
+        const auto idle =
+            std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
+        posted_.wait_for(
+            lock,
+            std::clamp(idle / 4, kShortestPause, kLongestPause),
+            something);
+      }
+      if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {
+        return;
+      }
+      while (!inbox_.empty()) {
+        open_.push_back(std::move(inbox_.front()));
+        inbox_.pop_front();
+      }
+    }
+    moved = advance();
+    if (moved) {
+      moved_at = Clock::now();
+    }
+  }
+}
+
+// One look at everything that is open.
+bool MpiWorld::Engine::advance() {
+  bool moved = false;
+  for (const auto& job : open_) {
+    if (job->call.kind == Call::Kind::Split) {
+      split(*job);
+      finish_job(*job);
+      moved = true;
+      continue;
+    }
+    if (!job->collective) {
+      job->collective = std::make_unique<MpiCollective>(*job->group, job->call);
+    }
+    moved |= job->collective->advance();
+    if (job->collective->done()) {
+      finish_job(*job);
+    } else if (job->collective->seconds_since_progress() > kProbeSeconds) {
+      job->collective->check_match();
+      ABT_CHECK(
+          job->collective->seconds_since_progress() <= timeout_,
+          PeerLost,
+          job->collective->overdue());
+    }
+  }
+  std::erase_if(open_, [](const auto& job) { return job->done; });
+  return moved;
+}
+
+void MpiWorld::Engine::split(Job& job) {
+  MPI_Comm part = MPI_COMM_NULL;
+  check_mpi(
+      MPI_Comm_split(job.group->comm, job.call.color, job.call.key, &part),
+      "MPI_Comm_split");
+  job.part = make_group(part, MPI_COMM_WORLD);
+  groups_.push_back(job.part);
+}
+
+void MpiWorld::Engine::finish_job(Job& job) {
+  const std::lock_guard lock(mutex_);
+  job.collective.reset();
+  job.done = true;
+  changed_.notify_all();
+}
+
+}  // namespace abtrain::comm

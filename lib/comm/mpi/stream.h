@@ -1,0 +1,77 @@
+// A run of bytes to or from one peer, as messages of one piece each, in order.
+// Only in builds with MPI.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include <mpi.h>
+
+namespace abtrain::comm {
+
+constexpr std::int64_t kPieceBytes = 256 << 10;
+constexpr std::int64_t kWindow = 4;  // pieces under way at a time
+
+class MpiStream {
+ public:
+  enum class Way { Send, Receive };
+  // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all of
+  // them lie there one after the other.
+  MpiStream(
+      Way way,
+      MPI_Comm comm,
+      int peer,
+      int tag,
+      char* data,
+      std::int64_t bytes,
+      std::int64_t ring = 0);
+
+  // Pieces that end within the first `bytes` may be posted.
+  void allow(std::int64_t bytes) {
+    allowed_ = bytes;
+  }
+  void allow_all() {
+    allowed_ = bytes_;
+  }
+  // Posts what may be; true where that was anything. Throws Error.
+  bool post();
+  // The oldest message under way, MPI_REQUEST_NULL where there is none; and
+  // what to call once it is through.
+  MPI_Request oldest() const {
+    return under_way_.empty() ? MPI_REQUEST_NULL : under_way_.front();
+  }
+  void oldest_is_through();
+  // The first so many bytes are through.
+  std::int64_t finished() const {
+    return finished_;
+  }
+  bool done() const {
+    return finished_ == bytes_;
+  }
+  std::int64_t bytes() const {
+    return bytes_;
+  }
+  int peer() const {
+    return peer_;
+  }
+
+ private:
+  std::int64_t end_of_piece(std::int64_t begin) const;
+
+  Way way_;
+  MPI_Comm comm_;
+  int peer_;
+  int tag_;
+  char* data_;
+  std::int64_t bytes_;
+  std::int64_t ring_;
+  std::int64_t allowed_ = 0;
+  std::int64_t posted_ = 0;
+  std::int64_t finished_ = 0;
+  std::deque<MPI_Request> under_way_;
+};
+
+// Throws Error(PeerLost) with MPI's own words unless `code` is MPI_SUCCESS.
+void check_mpi(int code, const char* call);
+
+}  // namespace abtrain::comm

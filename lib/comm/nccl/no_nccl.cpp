@@ -1,0 +1,35 @@
+#include "base/error.h"
+#include "comm/nccl/world.h"
+
+namespace abtrain::comm {
+
+class NcclState {};
+
+int nccl_version() {
+  return 0;
+}
+
+NcclVersions nccl_versions() {
+  return {};
+}
+
+NcclWorld::NcclWorld(int, int, at::Device, double, const Share&, bool) {
+  throw Error(
+      ErrorKind::Config,
+      "comm: nccl: this build has no NCCL; build with ABTRAIN_CUDA=ON and a "
+      "LibTorch that was made with NCCL");
+}
+
+NcclWorld::~NcclWorld() = default;
+
+std::unique_ptr<Communicator> NcclWorld::communicator() {
+  return nullptr;
+}
+
+void NcclWorld::abort(std::exception_ptr) noexcept {}
+
+std::exception_ptr NcclWorld::cause() const {
+  return nullptr;
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,382 @@
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "comm/nccl/calls.h"
+#include "comm/nccl/state.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often the watching thread looks.
+constexpr std::chrono::milliseconds kLook{20};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Between two looks at something that mostly comes in microseconds.
+class Pause {
+ public:
+  void operator()() {
+    if (++looks_ < 100) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::min(length_, kLongest));
+      length_ += length_ / 4;
+    }
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kLongest{1000};
+  int looks_ = 0;
+  std::chrono::microseconds length_{20};
+};
+
+at::Device with_index(at::Device device) {
+  ABT_CHECK(
+      device.is_cuda(),
+      Config,
+      "comm: nccl: expected a CUDA device, got ",
+      device);
+  return device.has_index()
+             ? device
+             : at::Device(at::kCUDA, c10::cuda::current_device());
+}
+
+bool good(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
+std::string text_of(ncclResult_t result) {
+  std::string detail = ncclGetLastError(nullptr);
+  while (!detail.empty() && detail.back() == '\n') {
+    detail.pop_back();
+  }
+  return str(
+      ncclGetErrorString(result),
+      detail.empty() ? "" : " (",
+      detail,
+      detail.empty() ? "" : ")");
+}
+
+ErrorKind kind_of(ncclResult_t result) {
+  const bool refused =
+      result == ncclInvalidArgument || result == ncclInvalidUsage;
+  return refused ? ErrorKind::Config : ErrorKind::PeerLost;
+}
+
+// NCCL's own thread may be the writer while a split is under way.
+ncclComm* handle_of(NcclState::Link& link) {
+  return std::atomic_ref<ncclComm*>(link.handle).load();
+}
+
+}  // namespace
+
+struct NcclState::Cuda {
+  c10::cuda::CUDAStream stream;
+};
+
+struct NcclState::Operation {
+  std::string what;
+  // Before it, the stream waits for what its owner had queued: a long
+  // computation is no reason to call the others lost.
+  mutable c10::cuda::CUDAEvent begun;
+  mutable c10::cuda::CUDAEvent done;
+  Clock::time_point start = {};  // when `begun` was seen; the watcher's
+};
+
+// One stream for all communicators: NCCL's kernels wait for their peers while
+// they hold a part of the GPU, so two at once on one GPU can wait in a circle.
+NcclState::NcclState(at::Device device, double timeout_seconds)
+    : device_(with_index(device)),
+      failure_(std::min(timeout_seconds, 1e8)),
+      cuda_(new Cuda{c10::cuda::getStreamFromPool(true, device_.index())}),
+      watcher_([this] { watch(); }) {}
+
+NcclState::~NcclState() {
+  if (watcher_.joinable()) {
+    close(false);
+  }
+}
+
+NcclState::Id NcclState::make_id() {
+  ncclUniqueId id;
+  static_assert(sizeof id == sizeof(Id));
+  const ncclResult_t result = ncclGetUniqueId(&id);
+  ABT_CHECK(
+      result == ncclSuccess,
+      PeerLost,
+      "nccl: cannot open a rendezvous: ",
+      text_of(result));
+  Id bytes;
+  std::memcpy(bytes.data(), &id, sizeof id);
+  return bytes;
+}
+
+NcclState::Link& NcclState::add_link(int rank, int size) {
+  links_.push_back(std::make_unique<Link>(rank, size));
+  return *links_.back();
+}
+
+void NcclState::join(const Id& id, int rank, int size) {
+  Lock lock(mutex_);
+  throw_if_aborted();
+  const c10::cuda::CUDAGuard guard(device_.index());
+  ncclUniqueId nccl_id;
+  std::memcpy(&nccl_id, id.data(), sizeof nccl_id);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const std::string what = str("rank ", rank, " joining ", size, " workers");
+  Link& link = add_link(rank, size);
+  check(
+      ncclCommInitRankConfig(&link.handle, size, nccl_id, rank, &config), what);
+  settle(lock, link, what);
+  link.watched = true;
+}
+
+NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
+  Lock lock(mutex_);
+  throw_if_aborted();
+  ABT_ASSERT(link.handle != nullptr, "split after the world's end");
+  const c10::cuda::CUDAGuard guard(device_.index());
+  const std::string what = str("split of ", link.size, " workers");
+  // NCCL writes the handle later: it needs a place that stays.
+  Link& part = add_link(key, size);
+  const bool takes_part = color != kNoColor;
+  link.watched = false;
+  check(
+      ncclCommSplit(
+          link.handle,
+          takes_part ? color : NCCL_SPLIT_NOCOLOR,
+          key,
+          &part.handle,
+          nullptr),
+      what);
+  // The part is there when its parent has settled, and settles then itself.
+  settle(lock, link, what);
+  link.watched = true;
+  if (!takes_part) {
+    return nullptr;
+  }
+  settle(lock, part, what);
+  part.watched = true;
+  return &part;
+}
+
+std::shared_ptr<const NcclState::Operation> NcclState::start(
+    Link& link,
+    Call call) {
+  Lock lock(mutex_);
+  throw_if_aborted();
+  ABT_ASSERT(link.handle != nullptr, describe(call), " after the world's end");
+  auto operation = std::make_shared<Operation>();
+  operation->what = describe(call);
+  const c10::cuda::CUDAStreamGuard guard(cuda_->stream);
+  if (call.kind == Call::Kind::Barrier) {
+    // Its value means nothing; memory of this stream needs no `ready`.
+    call.out = at::empty({1}, at::TensorOptions(at::kInt).device(device_));
+  }
+  for (const at::Tensor& tensor : {call.out, call.in}) {
+    // Freed by its owner, it is not used again before this stream is past.
+    if (tensor.defined()) {
+      c10::cuda::CUDACachingAllocator::recordStream(
+          tensor.storage().data_ptr(), cuda_->stream);
+    }
+  }
+  call.ready.order_after();
+  operation->begun.record(cuda_->stream);
+  link.watched = false;
+  check(
+      enqueue(call, link.rank, link.size, link.handle, cuda_->stream.stream()),
+      operation->what);
+  settle(lock, link, operation->what);
+  link.watched = true;
+  operation->done.record(cuda_->stream);
+  open_.push_back(operation);
+  return operation;
+}
+
+void NcclState::order_after(const Operation& operation) const {
+  throw_if_aborted();
+  operation.done.block(c10::cuda::getCurrentCUDAStream(device_.index()));
+}
+
+void NcclState::wait(const Operation& operation) const {
+  Pause pause;
+  while (!operation.done.query()) {
+    throw_if_aborted();
+    pause();
+  }
+  // An abort ends the kernel too; the flag is set before.
+  throw_if_aborted();
+}
+
+void NcclState::abort(std::exception_ptr cause) noexcept {
+  failure_.abort(std::move(cause));
+  changed_.notify_all();
+}
+
+// Returns when NCCL has done what it does in the background of a call.
+void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
+  const auto start = Clock::now();
+  Pause pause;
+  while (true) {
+    throw_if_aborted();  // the handle is gone then
+    ncclResult_t state = ncclInProgress;
+    if (ncclComm* handle = handle_of(link)) {
+      const ncclResult_t asked = ncclCommGetAsyncError(handle, &state);
+      check(asked == ncclSuccess ? state : asked, what);
+    }
+    if (state == ncclSuccess) {
+      return;
+    }
+    if (seconds_since(start) > failure_.timeout()) {
+      fail(ErrorKind::PeerLost, waited(what));
+    }
+    lock.unlock();
+    pause();
+    lock.lock();
+  }
+}
+
+void NcclState::check(int result, const std::string& what) {
+  const auto nccl_result = static_cast<ncclResult_t>(result);
+  if (!good(nccl_result)) {
+    fail(kind_of(nccl_result), str("nccl: ", what, ": ", text_of(nccl_result)));
+  }
+}
+
+void NcclState::fail(ErrorKind kind, const std::string& message) {
+  const Error error(kind, message);
+  abort(std::make_exception_ptr(error));
+  throw error;
+}
+
+std::string NcclState::waited(const std::string& what) const {
+  return str(
+      "nccl: ",
+      what,
+      ": waited ",
+      failure_.timeout(),
+      " s for the other workers");
+}
+
+void NcclState::watch() noexcept {
+  Lock lock(mutex_);
+  const auto told = [&] { return closing_ || failure_.aborted(); };
+  while (!changed_.wait_for(lock, kLook, told)) {
+    try {
+      look();
+    } catch (...) {
+      failure_.abort(std::current_exception());
+    }
+  }
+  if (failure_.aborted()) {
+    abort_links();
+    // Nothing is added after an abort.
+    changed_.wait(lock, [&] { return closing_; });
+  }
+}
+
+void NcclState::look() {
+  for (const auto& link : links_) {
+    if (link->watched && link->handle != nullptr) {
+      ncclResult_t state = ncclSuccess;
+      const auto asked = ncclCommGetAsyncError(link->handle, &state);
+      const auto result = asked == ncclSuccess ? state : asked;
+      ABT_CHECK(
+          good(result),
+          PeerLost,
+          "nccl: one of ",
+          link->size,
+          " workers was lost: ",
+          text_of(result));
+    }
+  }
+  // They end in their order: one stream.
+  while (!open_.empty() && open_.front()->done.query()) {
+    open_.pop_front();
+  }
+  if (!open_.empty()) {
+    Operation& first = *open_.front();
+    const bool begun = first.start != Clock::time_point{};
+    if (!begun && first.begun.query()) {
+      first.start = Clock::now();
+    }
+    ABT_CHECK(
+        !begun || seconds_since(first.start) <= failure_.timeout(),
+        PeerLost,
+        waited(first.what));
+  }
+}
+
+// Under the mutex. What hangs on the GPU comes to its end here.
+void NcclState::abort_links() noexcept {
+  open_.clear();
+  try {
+    const c10::cuda::CUDAGuard guard(device_.index());
+    // In one group, as NCCL wants it: one communicator's abort may wait for
+    // work that only another's abort ends. Parents come first: that ends a
+    // split under way and shows the part's handle.
+    bool ended = ncclGroupStart() == ncclSuccess;
+    for (const auto& link : links_) {
+      if (ncclComm* handle = handle_of(*link)) {
+        link->handle = nullptr;
+        ended = good(ncclCommAbort(handle)) && ended;
+      }
+    }
+    ended = good(ncclGroupEnd()) && ended;
+    if (!ended) {
+      std::fprintf(stderr, "warning: nccl: a communicator did not abort\n");
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "warning: nccl: abort: %s\n", error.what());
+  }
+}
+
+// All members end it together; what they had queued is done then.
+void NcclState::finalize(Lock& lock, Link& link) {
+  const std::string what = str("end of a group of ", link.size, " workers");
+  link.watched = false;
+  check(ncclCommFinalize(link.handle), what);
+  settle(lock, link, what);
+  check(ncclCommDestroy(std::exchange(link.handle, nullptr)), what);
+}
+
+void NcclState::close(bool agreed) noexcept {
+  try {
+    Lock lock(mutex_);
+    const c10::cuda::CUDAGuard guard(device_.index());
+    ABT_CHECK(agreed, PeerLost, "a worker left NCCL because of an error");
+    for (auto link = links_.rbegin(); link != links_.rend(); ++link) {
+      if ((*link)->handle != nullptr && !failure_.aborted()) {
+        finalize(lock, **link);
+      }
+    }
+  } catch (...) {
+    failure_.abort(std::current_exception());
+  }
+  {
+    const Lock lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+}
+
+}  // namespace abtrain::comm

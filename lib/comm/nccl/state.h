@@ -1,0 +1,106 @@
+// One worker's side of NCCL: its communicators, its stream, the collectives
+// under way and the thread that watches over them. Internal to the NCCL back
+// end; NCCL's and CUDA's types are only named here.
+//
+// NCCL's calls are not safe for threads: all are made under one mutex, which
+// non-blocking communicators keep short. What NCCL then does in the background
+// is polled for.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "comm/call.h"
+#include "comm/local/state.h"
+
+struct ncclComm;
+
+namespace abtrain::comm {
+
+class NcclState {
+ public:
+  // An NCCL communicator of this worker's. Lives as long as the state.
+  struct Link {
+    int rank = 0;
+    int size = 1;
+    ncclComm* handle = nullptr;
+    bool watched = false;  // the watching thread may ask after its errors
+  };
+  // A collective on the stream.
+  struct Operation;
+  using Id = std::array<std::byte, 128>;
+
+  // Error(Config) where the device is no GPU.
+  NcclState(at::Device device, double timeout_seconds);
+  ~NcclState();
+
+  // An id that all ranks of a world join with.
+  static Id make_id();
+  // Collective; comes first.
+  void join(const Id& id, int rank, int size);
+  // Null before join().
+  Link* world() const {
+    return links_.empty() ? nullptr : links_.front().get();
+  }
+  // Collective over `link`. Colors from 0 up, keys are ranks in the new group;
+  // with no color the member takes part and gets null.
+  Link* split(Link& link, int color, int key, int size);
+  static constexpr int kNoColor = -1;
+
+  // Queues a barrier, or a transfer of CUDA tensors after call.ready.
+  std::shared_ptr<const Operation> start(Link& link, Call call);
+  // The caller's current stream goes on after it.
+  void order_after(const Operation& operation) const;
+  // The host goes on after it.
+  void wait(const Operation& operation) const;
+
+  void abort(std::exception_ptr cause) noexcept;
+  std::exception_ptr cause() const {
+    return failure_.cause();
+  }
+  void throw_if_aborted() const {
+    failure_.throw_if_aborted();
+  }
+  at::Device device() const {
+    return device_;
+  }
+
+  // Ends all communicators: by agreement of all members where `agreed`, else by
+  // an abort. Called once.
+  void close(bool agreed) noexcept;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct Cuda;  // the stream
+
+  Link& add_link(int rank, int size);
+  void settle(Lock& lock, Link& link, const std::string& what);
+  void check(int result, const std::string& what);
+  [[noreturn]] void fail(ErrorKind kind, const std::string& message);
+  std::string waited(const std::string& what) const;
+  void finalize(Lock& lock, Link& link);
+  void watch() noexcept;
+  void look();
+  void abort_links() noexcept;
+
+  const at::Device device_;
+  LocalState failure_;  // the same flag as a local world's, with no groups
+  std::unique_ptr<Cuda> cuda_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::vector<std::unique_ptr<Link>> links_;  // in order of creation
+  std::deque<std::shared_ptr<Operation>> open_;
+  std::thread watcher_;  // last: it uses all of the above
+};
+
+}  // namespace abtrain::comm

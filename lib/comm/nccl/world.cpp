@@ -1,0 +1,293 @@
+#include "comm/nccl/world.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+
+#include "base/error.h"
+#include "comm/nccl/calls.h"
+#include "comm/nccl/state.h"
+
+namespace abtrain::comm {
+
+namespace {
+
+using Kind = Call::Kind;
+using State = std::shared_ptr<NcclState>;
+using Link = NcclState::Link;
+
+// Orders the caller's stream behind a collective.
+class NcclWork : public Pending::Work {
+ public:
+  NcclWork(State state, std::shared_ptr<const NcclState::Operation> operation)
+      : state_(std::move(state)),
+        operation_(std::move(operation)),
+        errors_(std::uncaught_exceptions()) {}
+
+  void wait() override {
+    waited_ = true;
+    state_->order_after(*operation_);
+  }
+
+  // With an error on its way there is nothing to do: the GPU completes the
+  // collective without this thread, and its memory is kept until then.
+  ~NcclWork() override {
+    if (waited_ || std::uncaught_exceptions() != errors_) {
+      return;
+    }
+    try {
+      state_->order_after(*operation_);
+    } catch (...) {
+      state_->abort(std::current_exception());
+    }
+  }
+
+ private:
+  State state_;
+  std::shared_ptr<const NcclState::Operation> operation_;
+  int errors_;
+  bool waited_ = false;
+};
+
+class NcclCommunicator : public CheckedCommunicator {
+ public:
+  // No link: a group of one that NCCL knows nothing of.
+  NcclCommunicator(State state, Link* link, int rank, int size)
+      : state_(std::move(state)), link_(link), rank_(rank), size_(size) {}
+
+  int rank() const override {
+    return rank_;
+  }
+  int size() const override {
+    return size_;
+  }
+
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+  void barrier() override {
+    state_->throw_if_aborted();
+    if (link_) {
+      state_->wait(*state_->start(*link_, {.kind = Kind::Barrier}));
+    }
+  }
+
+  void check_peers() override {
+    state_->throw_if_aborted();
+  }
+
+ protected:
+  Pending start(Call call) override;
+
+ private:
+  void stage(const Call& call);
+
+  State state_;
+  Link* link_;
+  int rank_;
+  int size_;
+};
+
+// In a group of one.
+void copy_to_itself(const Call& call) {
+  if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
+    const at::NoGradGuard no_grad;
+    call.out.copy_(call.in);
+  }
+}
+
+Pending NcclCommunicator::start(Call call) {
+  state_->throw_if_aborted();
+  if (!link_) {
+    copy_to_itself(call);
+    return {};
+  }
+  if (!transfers(call)) {
+    return {};
+  }
+  if (call.out.is_cpu()) {
+    stage(call);
+    return {};
+  }
+  ABT_CHECK(
+      call.out.device() == state_->device(),
+      Config,
+      describe(call),
+      ": this worker's GPU is ",
+      state_->device());
+  call.ready = device::Event::record(state_->device());
+  auto operation = state_->start(*link_, std::move(call));
+  return Pending(std::make_unique<NcclWork>(state_, std::move(operation)));
+}
+
+// By way of the GPU, and the host waits.
+void NcclCommunicator::stage(const Call& call) {
+  const at::NoGradGuard no_grad;
+  const c10::cuda::CUDAGuard guard(state_->device().index());
+  Call moved;
+  moved.kind = call.kind;
+  moved.op = call.op;
+  moved.root = call.root;
+  moved.counts = call.counts;
+  moved.out = call.out.to(state_->device());
+  if (call.in.defined()) {
+    moved.in = call.in.to(state_->device());
+  }
+  const at::Tensor out = moved.out;
+  moved.ready = device::Event::record(state_->device());
+  const auto operation = state_->start(*link_, std::move(moved));
+  state_->wait(*operation);
+  call.out.copy_(out);
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
+  state_->throw_if_aborted();
+  // NCCL takes colors from 0 up and need not know groups of one: gather what
+  // all chose and number the larger groups. That also waits for what was under
+  // way, which NCCL wants before a split.
+  const at::Tensor mine = at::empty({2}, at::kLong);
+  const at::Tensor all = at::empty({2 * size_}, at::kLong);
+  mine[0].fill_(color);
+  mine[1].fill_(key);
+  all_gather(all, mine, std::vector<std::int64_t>(size_, 2), Purpose::Metrics)
+      .wait();
+  const auto* chosen = all.const_data_ptr<std::int64_t>();
+  std::map<std::int64_t, std::vector<int>> groups;
+  for (int i = 0; i < size_; ++i) {
+    groups[chosen[2 * i]].push_back(i);
+  }
+  auto& members = groups.at(color);
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return chosen[2 * a + 1] < chosen[2 * b + 1];
+  });
+  const auto rank = static_cast<int>(
+      std::find(members.begin(), members.end(), rank_) - members.begin());
+  const auto size = static_cast<int>(members.size());
+  // A world of one that was linked all the same splits so too.
+  const std::size_t least = size_ == 1 ? 1 : 2;
+  int number = NcclState::kNoColor;
+  int linked = 0;
+  for (const auto& [other, ranks] : groups) {
+    if (ranks.size() >= least) {
+      number = other == color ? linked : number;
+      ++linked;
+    }
+  }
+  Link* part =
+      link_ && linked > 0 ? state_->split(*link_, number, rank, size) : nullptr;
+  return std::make_unique<NcclCommunicator>(state_, part, rank, size);
+}
+
+std::string version_text(int code) {
+  return str(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
+void check_version(int loaded) {
+  ABT_CHECK(
+      loaded / 100 == NCCL_VERSION_CODE / 100,
+      Config,
+      "comm: nccl: this program was made for NCCL ",
+      version_text(NCCL_VERSION_CODE),
+      ", the library that it found is ",
+      version_text(loaded),
+      " (see LD_LIBRARY_PATH)");
+}
+
+// What rank 0 gives to all. No version: it failed.
+struct Invitation {
+  int version = 0;
+  NcclState::Id id = {};
+};
+
+}  // namespace
+
+int nccl_version() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+NcclVersions nccl_versions() {
+  const int loaded = nccl_version();
+  return {
+      version_text(NCCL_VERSION_CODE),
+      loaded > 0 ? version_text(loaded) : std::string()};
+}
+
+NcclWorld::NcclWorld(
+    int rank,
+    int size,
+    at::Device device,
+    double timeout_seconds,
+    const Share& share,
+    bool even_alone)
+    : rank_(rank), size_(size), errors_(std::uncaught_exceptions()) {
+  ABT_CHECK(
+      rank >= 0 && rank < size,
+      Config,
+      "comm: nccl: rank ",
+      rank,
+      " of ",
+      size);
+  const bool joins = size > 1 || even_alone;
+  Invitation invitation;
+  std::exception_ptr error;
+  try {
+    check_version(nccl_version());
+    state_ = std::make_shared<NcclState>(device, timeout_seconds);
+    if (joins && rank == 0) {
+      invitation = {nccl_version(), NcclState::make_id()};
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (joins) {
+    try {
+      share(&invitation, sizeof invitation);  // an error too: the others wait
+    } catch (...) {
+      error = error ? error : std::current_exception();
+    }
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+  if (joins) {
+    ABT_CHECK(
+        invitation.version != 0,
+        PeerLost,
+        "comm: nccl: worker 0 failed to start NCCL");
+    ABT_CHECK(
+        invitation.version / 100 == nccl_version() / 100,
+        Config,
+        "comm: nccl: worker 0 has NCCL ",
+        version_text(invitation.version),
+        ", worker ",
+        rank,
+        " has ",
+        version_text(nccl_version()));
+    state_->join(invitation.id, rank, size);
+  }
+}
+
+NcclWorld::~NcclWorld() {
+  // Members on their way out of an error do not end together.
+  state_->close(std::uncaught_exceptions() == errors_);
+}
+
+std::unique_ptr<Communicator> NcclWorld::communicator() {
+  return std::make_unique<NcclCommunicator>(
+      state_, state_->world(), rank_, size_);
+}
+
+void NcclWorld::abort(std::exception_ptr cause) noexcept {
+  state_->abort(std::move(cause));
+}
+
+std::exception_ptr NcclWorld::cause() const {
+  return state_->cause();
+}
+
+}  // namespace abtrain::comm

@@ -1,0 +1,365 @@
+#include "config/check_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "comm/groups.h"
+#include "compress/reducer_check.h"
+#include "data/dataset.h"
+#include "methods/local/plan.h"
+#include "ops/pair_signs.h"
+
+namespace abtrain::config {
+namespace {
+
+using Conflicts = std::vector<Conflict>;
+
+void check_groups(const RunOptions& o, Conflicts& out) {
+  try {
+    comm::make_groups(
+        static_cast<int>(o.workers),
+        o.method.group_size,
+        o.method.sync == "only-b");
+  } catch (const Error& error) {
+    // The message begins with its key.
+    std::string message = error.what();
+    const std::size_t colon = message.find(": ");
+    if (colon != std::string::npos && message.find(' ') > colon) {
+      message.erase(0, colon + 2);
+    }
+    out.push_back(
+        {{"method.group_size", "workers", "method.sync", "method.name"},
+         message});
+  }
+}
+
+bool same_unit(const Duration& a, const Duration& b) {
+  return a.unit == b.unit;
+}
+
+// A warm-up that ends with the run or later, where the units tell.
+void check_warmup(
+    const RunOptions& o,
+    const Duration& warmup,
+    const std::string& key,
+    bool may_fill,
+    const char* what,
+    Conflicts& out) {
+  const Duration run = o.train.steps > 0
+                           ? Duration::steps(static_cast<double>(o.train.steps))
+                           : Duration::epochs(o.train.epochs);
+  const bool is_share = warmup.unit == Duration::Unit::Percent;
+  const double whole = is_share ? 100 : run.value;
+  if ((is_share || same_unit(run, warmup)) &&
+      (may_fill ? warmup.value > whole : warmup.value >= whole)) {
+    out.push_back(
+        {{key,
+          o.train.steps > 0 ? "train.steps" : "train.epochs",
+          "method.name"},
+         str("a warm-up of ",
+             print_duration(warmup),
+             " leaves no ",
+             what,
+             " in a run of ",
+             print_duration(run))});
+  }
+}
+
+void check_ab(const RunOptions& o, Conflicts& out) {
+  const methods::MethodOptions& m = o.method;
+  check_groups(o, out);
+  if (same_unit(m.full_rank_steps, m.sync_every) &&
+      m.full_rank_steps.value >= m.sync_every.value) {
+    out.push_back(
+        {{"method.full_rank_steps", "method.sync_every", "method.name"},
+         str("expected less than method.sync_every (",
+             print_duration(m.sync_every),
+             "), got ",
+             print_duration(m.full_rank_steps))});
+  }
+  check_warmup(
+      o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);
+}
+
+void check_local(const RunOptions& o, Conflicts& out) {
+  const methods::MethodOptions& m = o.method;
+  check_warmup(
+      o, m.warmup_steps, "method.warmup_steps", false, "local step", out);
+  if (m.name != "diloco" || m.sync_every.unit != Duration::Unit::Steps) {
+    return;
+  }
+  const double interval = std::max(1.0, std::round(m.sync_every.value));
+  if (static_cast<double>(m.fragments) > interval) {
+    out.push_back(
+        {{"method.fragments", "method.sync_every", "method.name"},
+         str("expected at most method.sync_every (",
+             print_duration(m.sync_every),
+             "), got ",
+             m.fragments)});
+  } else if (static_cast<double>(m.delay * m.fragments) >= interval) {
+    out.push_back(
+        {{"method.delay",
+          "method.fragments",
+          "method.sync_every",
+          "method.name"},
+         str("expected less than method.sync_every / method.fragments (",
+             print_duration(m.sync_every),
+             m.fragments > 1 ? str(" / ", m.fragments) : std::string(),
+             "), got ",
+             m.delay)});
+  }
+}
+
+void check_schedule(const RunOptions& o, Conflicts& out) {
+  const std::vector<double>& shares = o.schedule.milestones;
+  if (std::adjacent_find(
+          shares.begin(), shares.end(), std::greater_equal<>()) !=
+      shares.end()) {
+    out.push_back({{"schedule.milestones"}, "expected ascending shares"});
+  }
+  check_warmup(
+      o,
+      o.schedule.warmup_steps,
+      "schedule.warmup_steps",
+      true,
+      "step at the full rate",
+      out);
+}
+
+// data.subset, data.pool and data.standardise, of a set that is there as bytes.
+void check_images(const data::DataOptions& o, Conflicts& out) {
+  try {
+    data::dataset_shape(o);
+  } catch (const Error& error) {
+    // The message begins with its key.
+    const std::string message = error.what();
+    const std::size_t colon = message.find(": ");
+    out.push_back(
+        {{message.substr(0, colon), "data.name"}, message.substr(colon + 2)});
+  }
+  if (o.subset > 0 && o.validation >= o.subset) {
+    out.push_back(
+        {{"data.validation", "data.subset"},
+         str("expected less than data.subset (",
+             o.subset,
+             "), got ",
+             o.validation)});
+  }
+  const char* const floats = o.standardise ? "data.standardise" : "data.pool";
+  if (o.on_device == "true" && (o.standardise || o.pool > 0)) {
+    out.push_back(
+        {{"data.on_device", floats},
+         str("images lie on a GPU as bytes, but ",
+             o.standardise ? "standardised" : "pooled",
+             " ones are none; expected auto or false")});
+  }
+  for (const auto& [key, values] :
+       {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
+    if (o.standardise && !values->empty()) {
+      out.push_back(
+          {{key, "data.standardise"},
+           "standardised images take each pixel's own mean and deviation; "
+           "expected none"});
+    }
+  }
+}
+
+// What does not go with files.
+void check_image_folder(const data::DataOptions& o, Conflicts& out) {
+  const auto refuse = [&](bool given, const char* key, const char* message) {
+    if (given) {
+      out.push_back({{key, "data.name"}, message});
+    }
+  };
+  refuse(
+      o.subset > 0,
+      "data.subset",
+      "image-folder lists its files class after class, so the first of them "
+      "are "
+      "of few classes; expected 0");
+  refuse(
+      o.pool > 0,
+      "data.pool",
+      "image-folder's images are decoded and cut for each batch, to "
+      "data.image_size; expected 0");
+  refuse(
+      o.standardise,
+      "data.standardise",
+      "image-folder's images are decoded and cut for each batch, so no pixel "
+      "has "
+      "a mean of its own; expected false");
+  refuse(
+      o.on_device == "true",
+      "data.on_device",
+      "image-folder's images are files that the host decodes; expected auto "
+      "or false");
+}
+
+void check_data(const RunOptions& run, Conflicts& out) {
+  const data::DataOptions& o = run.data;
+  const auto channels =
+      static_cast<std::size_t>(data::dataset_channels(o.name));
+  const auto check_channels = [&](const char* key,
+                                  const std::vector<double>& values) {
+    if (!values.empty() && values.size() != channels) {
+      out.push_back(
+          {{key, "data.name"},
+           str("expected ",
+               channels,
+               channels == 1 ? " value" : " values",
+               ", one a channel, got ",
+               values.size())});
+    }
+  };
+  check_channels("data.mean", o.mean);
+  check_channels("data.std", o.std);
+  if (o.on_device == "true" && run.device == "cpu") {
+    out.push_back(
+        {{"data.on_device", "device"},
+         "images lie on a GPU only, but device is cpu; expected auto or "
+         "false"});
+  }
+  if (o.name != "image-folder") {
+    check_images(o, out);
+    return;
+  }
+  check_image_folder(o, out);
+  if (o.resize < o.image_size) {
+    out.push_back(
+        {{"data.resize", "data.image_size", "data.name"},
+         str("expected at least data.image_size (",
+             o.image_size,
+             "), got ",
+             o.resize)});
+  }
+  if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {
+    out.push_back(
+        {{"data.crop_scale", "data.name"},
+         "expected two shares, the smaller one first"});
+  }
+}
+
+// `section`: "reducer", or "method.full_phase.reducer".
+void check_reducer(
+    const compress::ReducerOptions& reducer,
+    const std::string& section,
+    std::int64_t members,
+    Conflicts& out) {
+  for (const compress::ReducerConflict& conflict :
+       compress::check(reducer, members)) {
+    std::vector<std::string> keys;
+    for (const std::string& key : conflict.keys) {
+      keys.push_back(section + "." + key);
+    }
+    out.push_back({keys, conflict.message});
+  }
+}
+
+void check_full_phase(const RunOptions& o, Conflicts& out) {
+  const methods::FullPhaseOptions& full = o.method.full_phase;
+  const bool same = full.reducer.name == "same";
+  if (!same) {
+    check_reducer(full.reducer, "method.full_phase.reducer", o.workers, out);
+  }
+  const std::string& name = same ? o.reducer.name : full.reducer.name;
+  if (full.sync_every > 1 && name != "plain") {
+    out.push_back(
+        {{"method.full_phase.sync_every",
+          same ? "reducer.name" : "method.full_phase.reducer.name",
+          "method.name"},
+         str("local steps average parameters, plainly, but the dense phases' "
+             "reducer is ",
+             name,
+             "; expected 1, or method.full_phase.reducer.name plain")});
+  }
+}
+
+void check_adagrad(const RunOptions& o, Conflicts& out) {
+  const std::string& name = o.optimizer.name;
+  if (!optim::is_adagrad(o.optimizer)) {
+    return;
+  }
+  if (o.method.name != "ddp") {
+    out.push_back(
+        {{"optimizer.name", "method.name"},
+         str(name,
+             "'s sums of gradients stand for weights that nothing else "
+             "changes, "
+             "but ",
+             o.method.name,
+             " averages or decomposes them; expected method.name ddp")});
+  }
+  if (optim::is_dual_averaging(o.optimizer) && o.schedule.name != "constant") {
+    out.push_back(
+        {{"schedule.name", "optimizer.name"},
+         str("qrda-adagrad scales the sum of all gradients with the present "
+             "rate: a rate that falls to 0 takes the weights back to where "
+             "they began; expected constant, got ",
+             o.schedule.name)});
+  }
+}
+
+void check_order(const RunOptions& o, Conflicts& out) {
+  const std::int64_t batch = o.data.batch_size;
+  if (!balances_examples(o)) {
+    return;
+  }
+  if (batch > ops::kMaxPairRows) {
+    out.push_back(
+        {{"data.batch_size", "order.unit", "order.name"},
+         str("the products of all pairs of a batch's gradients are taken: "
+             "expected at most ",
+             ops::kMaxPairRows,
+             ", got ",
+             batch)});
+  }
+  if (o.order.name != "grab" && batch % 2 == 1) {
+    out.push_back(
+        {{"data.batch_size", "order.unit", "order.name"},
+         str("neighbours are balanced in pairs of one batch: expected an even "
+             "number, got ",
+             batch)});
+  }
+}
+
+}  // namespace
+
+std::vector<Conflict> check(const RunOptions& options) {
+  Conflicts out;
+  check_data(options, out);
+  if (options.method.name == "ab") {
+    check_ab(options, out);
+    check_full_phase(options, out);
+  } else if (methods::has_local_steps(options.method)) {
+    check_local(options, out);
+  }
+  check_reducer(options.reducer, "reducer", options.workers, out);
+  check_schedule(options, out);
+  check_adagrad(options, out);
+  check_order(options, out);
+  if (options.model.weights == "none" && !options.model.fresh.empty()) {
+    out.push_back(
+        {{"model.fresh", "model.weights"},
+         "these layers are not taken from model.weights, but that is none"});
+  }
+  if (options.train.cuda_graphs == "on" && options.device == "cpu") {
+    out.push_back(
+        {{"train.cuda_graphs", "device"},
+         "graphs need a GPU, but device is cpu; auto takes them where there "
+         "is one"});
+  }
+  if (options.optimizer.name == "sgd" && options.optimizer.nesterov &&
+      options.optimizer.momentum == 0) {
+    out.push_back(
+        {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+         "Nesterov's form needs a momentum above 0"});
+  }
+  return out;
+}
+
+}  // namespace abtrain::config

@@ -1,0 +1,128 @@
+#include "config/check_run.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/planned_sizes.h"
+#include "data/dataset.h"
+#include "device/devices.h"
+#include "methods/ab/phase.h"
+#include "methods/local/fragment.h"
+#include "methods/local/plan.h"
+#include "methods/method.h"
+#include "nn/example_gradients.h"
+#include "optim/optimizer.h"
+#include "orders/balancer.h"
+
+namespace abtrain::config {
+
+double state_bytes(const RunOptions& options, std::int64_t parameters) {
+  const int moments = optim::make_optimizer(options.optimizer)->moments();
+  const int residuals = options.reducer.name == "plain" ? 0 : 1;
+  const double copies =
+      2 + moments + residuals + methods::local_copies(options.method) +
+      orders::order_copies(
+          options.order,
+          balances_examples(options) ? options.data.batch_size : 0,
+          static_cast<int>(options.workers));
+  return 4.0 * static_cast<double>(parameters) * copies;
+}
+
+void check_memory(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    int local_workers,
+    std::int64_t image_bytes) {
+  const at::Device device = device::pick_device(options.device);
+  std::int64_t memory = device::cpu_device().memory_bytes;
+  for (const device::DeviceInfo& each : device::cuda_devices()) {
+    memory = each.device == device ? each.memory_bytes : memory;
+  }
+  const std::int64_t parameters =
+      nn::make_model(options.model, shape)->dense_parameters();
+  const double one = state_bytes(options, parameters);
+  const auto gpus = static_cast<int>(device::cuda_devices().size());
+  const int sharing =
+      device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
+  const auto images = static_cast<double>(image_bytes);
+  const double all = one * static_cast<double>(sharing) + images;
+  const double room = static_cast<double>(memory) - images;
+  ABT_CHECK(
+      memory <= 0 || all <= static_cast<double>(memory),
+      Config,
+      "workers: ",
+      sharing,
+      " workers need ",
+      human_bytes(all),
+      " for parameters, gradients, moments and residuals in a dense step",
+      image_bytes > 0 ? str(" and ", human_bytes(images), " of images") : "",
+      ", but this machine's ",
+      device.is_cuda() ? "GPU has " : "memory is ",
+      human_bytes(static_cast<double>(memory)),
+      "; ",
+      one <= room
+          ? str("at most ", static_cast<std::int64_t>(room / one), " fit")
+          : std::string("not one fits"));
+}
+
+RunLength check_run(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    std::int64_t train_images) {
+  const RunLength length = run_length(options, train_images);
+  ABT_CHECK(
+      !data::is_balanced(options.order) || options.order.unit != "example" ||
+          !nn::mixes_examples(*nn::make_model(options.model, shape)),
+      Config,
+      "order.unit: example needs the gradient of each example, but ",
+      options.model.name,
+      " has batch norm, which mixes the examples of a batch; expected "
+      "microbatch");
+  ABT_CHECK(
+      options.model.init != "zeros" ||
+          nn::make_model(options.model, shape)->weights().size() == 1,
+      Config,
+      "model.init: zeros, but ",
+      options.model.name,
+      " has hidden layers, which get no gradient from zeros; expected kaiming "
+      "or "
+      "orthogonal");
+  const auto planned = model_sizes(options, shape);
+  // All bytes of all workers, sixteen a parameter and step, fit into 63 bits.
+  const double parameters = static_cast<double>(
+      planned ? planned->sizes.parameters
+              : nn::make_model(options.model, shape)->dense_parameters());
+  ABT_CHECK(
+      16 * parameters * static_cast<double>(length.steps) *
+              static_cast<double>(options.workers) <
+          9e18,
+      Config,
+      options.train.steps > 0 ? "train.steps: " : "train.epochs: ",
+      with_commas(length.steps),
+      " steps of ",
+      options.workers,
+      options.workers == 1 ? " worker and " : " workers and ",
+      with_commas(static_cast<std::int64_t>(parameters)),
+      " parameters are more than can be counted in bytes; expected fewer");
+  if (methods::has_local_steps(options.method)) {
+    const methods::LocalPlan local =
+        methods::make_local_plan(options.method, length);
+    methods::cut_fragments(
+        planned->sizes.dense, planned->sizes.weights, local.fragments);
+  }
+  if (options.method.name == "ab") {
+    const methods::PhasePlan phases =
+        methods::make_phase_plan(options.method, length);
+    ABT_CHECK(
+        phases.warmup < length.steps,
+        Config,
+        "method.warmup_steps: a warm-up of ",
+        phases.warmup,
+        " steps leaves no factored phase in a run of ",
+        length.steps);
+  }
+  return length;
+}
+
+}  // namespace abtrain::config

@@ -1,0 +1,32 @@
+// Whether a configuration can run on data of a given shape.
+#pragma once
+
+#include <cstdint>
+
+#include "config/run_length.h"
+#include "config/run_options.h"
+#include "nn/model.h"
+
+namespace abtrain::config {
+
+// Everything that can be wrong with a configuration on data of this shape,
+// found without reading it or touching a file. Throws Error(Config).
+RunLength check_run(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    std::int64_t train_images);
+
+// fp32 parameters, gradients, moments, residuals and what an order keeps, of
+// one worker in a dense step; activations come on top.
+double state_bytes(const RunOptions& options, std::int64_t parameters);
+
+// Throws Error(Config) where the workers' parameters, gradients and moments
+// alone, and the bytes of the images that lie there, are more than the memory
+// of the device.
+void check_memory(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    int local_workers,
+    std::int64_t image_bytes);
+
+}  // namespace abtrain::config

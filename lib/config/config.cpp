@@ -1,0 +1,331 @@
+#include "config/config.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/options_apply.h"
+#include "config/check_options.h"
+#include "config/yaml.h"
+
+namespace abtrain::config {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = Value::Kind;
+
+// A file by name in `folders` (the first may be ""), with or without ".yaml".
+struct Search {
+  std::string found;  // empty: not there
+  std::vector<std::string> looked_at;
+  std::string meant;  // a file there with a similar name
+};
+
+Search search_config(
+    const std::string& name,
+    const std::vector<std::string>& folders) {
+  Search search;
+  std::vector<std::string> present;
+  for (const std::string& folder : folders) {
+    for (const char* ending : {"", ".yaml"}) {
+      const fs::path path = fs::path(folder) / (name + ending);
+      std::error_code error;
+      if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+        search.found = path.string();
+        return search;
+      }
+      if (*ending == '\0') {
+        search.looked_at.push_back(path.string());
+      }
+    }
+    std::error_code error;
+    for (const auto& entry :
+         fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+      if (entry.path().extension() == ".yaml") {
+        present.push_back(entry.path().filename().string());
+      }
+    }
+    if (fs::path(name).is_absolute()) {
+      break;
+    }
+  }
+  const std::string file = fs::path(name).filename().string();
+  search.meant = nearest(
+      file.find('.') == std::string::npos ? file + ".yaml" : file, present);
+  return search;
+}
+
+std::string not_found(const std::string& name, const Search& search) {
+  std::error_code error;
+  if (fs::is_directory(name, error)) {
+    return str("'", name, "' is a folder; expected a YAML file");
+  }
+  return str(
+      "'",
+      name,
+      "' was not found; looked for ",
+      join(search.looked_at, ", "),
+      search.meant.empty() ? "" : str("; did you mean '", search.meant, "'?"));
+}
+
+class Reader {
+ public:
+  Reader(RunOptions& options, const ConfigContext& context)
+      : options_(options), fields_(fields_of(options)), context_(context) {}
+
+  void file(const std::string& path) {
+    // Read once, even if two of the files extend it.
+    const std::string identity = fs::weakly_canonical(path).string();
+    if (!read_.insert(identity).second) {
+      return;
+    }
+    under_way_.push_back(identity);
+    Value root = parse_yaml(read_file(path), path, true, reading_.problems);
+    if (root.kind == Kind::Section) {
+      extend(root, path);
+      apply(fields_, root, reading_);
+    } else {
+      unreadable_ = true;
+    }
+    if (root.kind == Kind::Nothing) {
+      problem({path, 1, 1, ""}, "", "the file is empty; expected keys");
+    } else if (root.kind == Kind::Scalar || root.kind == Kind::List) {
+      problem(
+          root.place,
+          "",
+          str("expected keys, as in 'workers: 4', got ", describe(root)));
+    }
+    under_way_.pop_back();
+  }
+
+  void override_by(const std::string& text) {
+    const Override override = parse_override(text, "--set", reading_.problems);
+    if (!override.key.empty()) {
+      override_by(override);
+    }
+  }
+  void override_by(const Override& override) {
+    apply(fields_, as_section(override), reading_);
+  }
+
+  // Workers of a launcher, keys that do not go together.
+  void finish(const std::string& path) {
+    if (context_.launched > 0) {
+      const auto set = reading_.settings.find("workers");
+      if (set != reading_.settings.end() && !set->second.bad &&
+          options_.workers != context_.launched) {
+        problem(
+            set->second.place,
+            "workers",
+            str("the launcher has started ",
+                context_.launched,
+                " processes, got ",
+                options_.workers,
+                " (under a launcher, leave the key out)"));
+      }
+      options_.workers = context_.launched;
+    }
+    // Where a whole file is missing, conflicts would be with its defaults.
+    if (!unreadable_) {
+      for (const Conflict& conflict : check(options_)) {
+        blame(conflict, path);
+      }
+    }
+    if (!reading_.problems.empty()) {
+      throw LocatedError(ErrorKind::Config, to_text(reading_.problems));
+    }
+  }
+
+ private:
+  void
+  problem(const Place& place, const std::string& key, std::string message) {
+    reading_.problems.push_back({place, key, std::move(message)});
+  }
+
+  // Takes `extends` out of the section and reads the files that it names.
+  void extend(Value& root, const std::string& path) {
+    std::vector<Entry> others;
+    bool extended = false;
+    for (Entry& entry : root.entries) {
+      if (entry.key != "extends") {
+        others.push_back(std::move(entry));
+      } else if (extended) {
+        problem(entry.place, "extends", "given twice");
+      } else {
+        extended = true;
+        const bool is_list = entry.value.kind == Kind::List;
+        if (is_list && entry.value.items.empty()) {
+          problem(entry.value.place, "extends", "expected a file, got none");
+        }
+        for (const Value& name :
+             is_list ? entry.value.items : std::vector<Value>{entry.value}) {
+          extend_by(name, entry.place, path);
+        }
+      }
+    }
+    root.entries = std::move(others);
+  }
+
+  void extend_by(
+      const Value& name,
+      const Place& key_place,
+      const std::string& path) {
+    if (name.kind == Kind::Invalid) {
+      return;
+    }
+    if (name.kind != Kind::Scalar || name.text.empty()) {
+      problem(
+          name.kind == Kind::Nothing ? key_place : name.place,
+          "extends",
+          "expected a file or a list of files, got " + describe(name));
+      return;
+    }
+    std::vector<std::string> folders = {fs::path(path).parent_path().string()};
+    folders.insert(
+        folders.end(), context_.folders.begin(), context_.folders.end());
+    const Search search = search_config(name.text, folders);
+    if (search.found.empty()) {
+      unreadable_ = true;
+      problem(name.place, "extends", not_found(name.text, search));
+      return;
+    }
+    const std::string identity = fs::weakly_canonical(search.found).string();
+    const auto begin =
+        std::find(under_way_.begin(), under_way_.end(), identity);
+    if (begin != under_way_.end()) {
+      std::vector<std::string> circle;
+      for (auto file = begin; file != under_way_.end(); ++file) {
+        circle.push_back(fs::path(*file).filename().string());
+      }
+      circle.push_back(circle.front());
+      problem(
+          name.place, "extends", "files in a circle: " + join(circle, " -> "));
+      return;
+    }
+    file(search.found);
+  }
+
+  // A key with a problem, or in a section with one.
+  bool is_bad(std::string key) const {
+    for (;;) {
+      const auto set = reading_.settings.find(key);
+      if (set != reading_.settings.end() && set->second.bad) {
+        return true;
+      }
+      const std::size_t dot = key.rfind('.');
+      if (dot == std::string::npos) {
+        return false;
+      }
+      key.resize(dot);
+    }
+  }
+
+  // Points at the one of its keys that was set last: what came last broke it.
+  void blame(const Conflict& conflict, const std::string& path) {
+    const Reading::Setting* last = nullptr;
+    for (const std::string& key : conflict.keys) {
+      if (is_bad(key)) {
+        return;  // reported already, and the default stands in its place
+      }
+      const auto set = reading_.settings.find(key);
+      if (set != reading_.settings.end() &&
+          (last == nullptr || set->second.order > last->order)) {
+        last = &set->second;
+      }
+    }
+    const Place whole{path.empty() ? "defaults" : path, 0, 0, ""};
+    problem(
+        last == nullptr ? whole : last->place,
+        conflict.keys.front(),
+        conflict.message);
+  }
+
+  RunOptions& options_;
+  Fields fields_;
+  const ConfigContext& context_;
+  Reading reading_;
+  bool unreadable_ = false;
+  std::set<std::string> read_;
+  std::vector<std::string> under_way_;
+};
+
+// Overrides: as text, or read already.
+template <class T>
+RunOptions read(
+    const std::string& path,
+    const std::vector<T>& overrides,
+    const ConfigContext& context) {
+  RunOptions options;
+  Reader reader(options, context);
+  std::string found;
+  if (!path.empty()) {
+    std::vector<std::string> folders = {""};
+    folders.insert(
+        folders.end(), context.folders.begin(), context.folders.end());
+    const Search search = search_config(path, folders);
+    ABT_CHECK(
+        !search.found.empty(),
+        MissingInput,
+        "configuration ",
+        not_found(path, search));
+    found = search.found;
+    reader.file(found);
+  }
+  for (const T& override : overrides) {
+    reader.override_by(override);
+  }
+  reader.finish(found);
+  return options;
+}
+
+}  // namespace
+
+std::string find_config(
+    const std::string& name,
+    const std::vector<std::string>& folders) {
+  const Search search = search_config(name, folders);
+  ABT_CHECK(!search.found.empty(), MissingInput, not_found(name, search));
+  return search.found;
+}
+
+RunOptions read_config_with(
+    const std::vector<Override>& overrides,
+    const std::string& path,
+    const ConfigContext& context) {
+  return read(path, overrides, context);
+}
+
+RunOptions read_config(
+    const std::string& path,
+    const std::vector<std::string>& overrides,
+    const ConfigContext& context) {
+  return read(path, overrides, context);
+}
+
+std::vector<std::string> config_folders(const std::string& program) {
+  std::vector<std::string> folders;
+  if (const auto listed = env("ABTRAIN_CONFIGS")) {
+    for (const std::string& folder : split_text(*listed, ':')) {
+      if (!folder.empty()) {
+        folders.push_back(folder);
+      }
+    }
+  }
+  folders.emplace_back("configs");
+  if (!program.empty()) {
+    const fs::path place = fs::path(program).parent_path();
+    folders.push_back((place.parent_path() / "share/abtrain/configs").string());
+    folders.push_back((place.parent_path().parent_path() / "configs").string());
+  }
+  return folders;
+}
+
+std::string to_yaml(const RunOptions& options) {
+  RunOptions copy = options;
+  return abtrain::to_yaml(fields_of(copy));
+}
+
+}  // namespace abtrain::config

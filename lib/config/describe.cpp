@@ -1,0 +1,77 @@
+// docs/config.md, made from the tables.
+#include "base/options_apply.h"
+#include "base/text.h"
+#include "config/config.h"
+
+namespace abtrain::config {
+namespace {
+
+constexpr const char* kIntroduction =
+    R"(A configuration is a YAML file; what it leaves out has the default below.
+`extends: other.yaml` (or a list of files) starts from other files, which are
+looked for beside the file and in the `configs` folders; `--set a.b=value`
+overrides single keys. The order is default, extended files, file, `--set`; the
+last one counts.
+
+A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
+`0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
+rank rule that is not chosen are checked, but unused.
+)";
+
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += c == '|' ? "\\|" : c == '<' ? "&lt;" : std::string(1, c);
+  }
+  return out;
+}
+
+void table(
+    const std::string& title,
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::string& out) {
+  out += "\n## " + title + "\n\n| key | default | value | meaning |\n";
+  out += "| --- | --- | --- | --- |\n";
+  each_key(
+      fields,
+      [&](const std::string& name, const Field& field) {
+        out += str("| `", name, "` | `", field.print(), "` | ");
+        out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
+      },
+      prefix);
+}
+
+}  // namespace
+
+std::string config_introduction() {
+  return kIntroduction;
+}
+
+std::string describe_options() {
+  RunOptions defaults;
+  const Fields all = fields_of(defaults);
+  std::vector<Field> top;
+  for (const Field& field : all.list()) {
+    if (!field.is_section()) {
+      top.push_back(field);
+    }
+  }
+  std::string out =
+      "# Configuration\n\nThis page is made from the program's own "
+      "tables.\n\n" +
+      config_introduction();
+  table("The run", top, "", out);
+  for (const Field& field : all.list()) {
+    if (field.is_section()) {
+      table(
+          str("`", field.key, "`: ", field.help),
+          field.section,
+          field.key,
+          out);
+    }
+  }
+  return out;
+}
+
+}  // namespace abtrain::config

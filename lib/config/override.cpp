@@ -1,0 +1,48 @@
+#include "config/override.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/yaml.h"
+
+namespace abtrain::config {
+
+Override parse_override(
+    const std::string& text,
+    const std::string& option,
+    std::vector<Problem>& problems) {
+  const Place place{option + " " + text, 0, 0, ""};
+  const std::size_t equals = text.find('=');
+  const std::string key(trim(text.substr(0, equals)));
+  const std::vector<std::string> keys = split_text(key, '.');
+  std::string fault;
+  if (equals == std::string::npos ||
+      std::find(keys.begin(), keys.end(), "") != keys.end()) {
+    fault = "expected a.b=value";
+  } else if (keys.front() == "extends") {
+    fault = "extends: has a meaning only in a file";
+  }
+  if (!fault.empty()) {
+    problems.push_back({place, "", fault});
+    return {};
+  }
+  return {
+      key,
+      place,
+      parse_yaml(text.substr(equals + 1), place.source, false, problems)};
+}
+
+Value as_section(const Override& override) {
+  Value value = override.value;
+  const std::vector<std::string> keys = split_text(override.key, '.');
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    Value section;
+    section.kind = Value::Kind::Section;
+    section.place = override.place;
+    section.entries.push_back({*key, override.place, std::move(value)});
+    value = std::move(section);
+  }
+  return value;
+}
+
+}  // namespace abtrain::config

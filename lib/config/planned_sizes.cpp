@@ -1,0 +1,113 @@
+#include "config/planned_sizes.h"
+
+#include <algorithm>
+
+#include "linalg/rank_rule.h"
+#include "methods/ab/decompose.h"
+#include "methods/gradient_reduction.h"
+#include "optim/optimizer.h"
+
+namespace abtrain::config {
+
+namespace {
+
+bool needs_spectra(const linalg::RankRule& rule) {
+  return rule.rule == linalg::RankRuleName::Sigma ||
+         rule.rule == linalg::RankRuleName::Energy;
+}
+
+std::int64_t buffer_numel(const nn::Model& model) {
+  std::int64_t total = 0;
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    total += b.tensor->numel();
+  }
+  return total;
+}
+
+// By a rule that needs no spectra; a budget as every layer at the same ratio.
+std::vector<std::int64_t> planned_ranks(
+    const linalg::RankRule& rule,
+    const std::vector<nn::NamedWeight>& weights,
+    std::int64_t parameters) {
+  std::vector<linalg::Spectrum> flat;
+  std::int64_t other = parameters;
+  for (const nn::NamedWeight& w : weights) {
+    const auto n = static_cast<std::size_t>(w.weight->n());
+    flat.push_back(
+        {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
+    other -= w.weight->numel();
+  }
+  // Also throws where a budget cannot be met.
+  const auto choices = linalg::choose_ranks(rule, flat, other);
+  linalg::RankRule even;
+  even.rule = linalg::RankRuleName::Ratio;
+  const auto dense = static_cast<double>(parameters);
+  const auto kept = static_cast<double>(other);
+  even.ratio = (dense - kept) / (dense / rule.ratio - kept);
+  std::vector<std::int64_t> ranks;
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    ranks.push_back(
+        linalg::is_global(rule.rule) ? linalg::choose_rank(even, flat[i]).rank
+                                     : choices[i].rank);
+  }
+  return ranks;
+}
+
+// A layer that has none stays dense.
+std::vector<std::int64_t> ranks_by_name(
+    const std::vector<nn::NamedWeight>& weights,
+    const std::map<std::string, std::int64_t>& ranks) {
+  std::vector<std::int64_t> found;
+  for (const nn::NamedWeight& w : weights) {
+    const auto place = ranks.find(w.layer);
+    found.push_back(place == ranks.end() ? 0 : place->second);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<PlannedSizes> model_sizes(
+    const RunOptions& options,
+    const nn::InputShape& shape,
+    const std::map<std::string, std::int64_t>* known) {
+  const auto model = nn::make_model(options.model, shape);
+  methods::ModelSizes sizes;
+  sizes.parameters = model->dense_parameters();
+  sizes.buffers = buffer_numel(*model);
+  sizes.moments = optim::make_optimizer(options.optimizer)->moments();
+  sizes.dense = methods::dense_slots(*model);
+  sizes.weights = nn::weight_positions(*model);
+  if (options.method.name != "ab") {
+    return PlannedSizes{sizes, false};
+  }
+  const linalg::RankRule& rule = options.method.rank;
+  const auto weights =
+      nn::factorable_weights(*model, options.method.keep_dense);
+  methods::check_factorable(weights, rule);
+  if (known == nullptr && needs_spectra(rule)) {
+    return std::nullopt;
+  }
+  const std::vector<std::int64_t> planned =
+      known == nullptr ? planned_ranks(rule, weights, sizes.parameters)
+                       : ranks_by_name(weights, *known);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const nn::Weight& w = *weights[i].weight;
+    sizes.layers.push_back({w.m(), w.n(), planned[i]});
+  }
+  std::vector<std::int64_t> ranks;
+  for (const nn::NamedWeight& w : model->weights()) {
+    const auto place = std::ranges::find(
+        weights, w.weight, [](const nn::NamedWeight& f) { return f.weight; });
+    ranks.push_back(
+        place == weights.end()
+            ? 0
+            : sizes.layers[static_cast<std::size_t>(place - weights.begin())]
+                  .rank);
+  }
+  sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
+  sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
+  return PlannedSizes{sizes, known == nullptr && linalg::is_global(rule.rule)};
+}
+
+}  // namespace abtrain::config

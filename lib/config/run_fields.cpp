@@ -1,0 +1,124 @@
+#include "base/options.h"
+#include "config/run_options.h"
+
+namespace abtrain::config {
+namespace {
+
+Fields fields_of(TrainOptions& o) {
+  Fields f;
+  f.number("epochs", o.epochs, above_to(0, kMostSteps), "length of the run");
+  f.integer(
+      "steps",
+      o.steps,
+      between(0, kMostSteps),
+      "length in steps; wins over epochs if > 0");
+  f.choice("precision", o.precision, {"fp32", "bf16"}, "of the layers");
+  f.choice(
+      "cuda_graphs",
+      o.cuda_graphs,
+      {"auto", "on", "off"},
+      "steps on a GPU as captured graphs; auto: where that works");
+  f.integer(
+      "accumulate", o.accumulate, between(1, 1e6), "micro-batches a step");
+  f.number(
+      "label_smoothing",
+      o.label_smoothing,
+      from_to_below(0, 1),
+      "share of the target spread over all classes");
+  f.number(
+      "clip_norm",
+      o.clip_norm,
+      between(0, kLargest),
+      "largest gradient norm; 0: no limit");
+  f.integer(
+      "check_replicas",
+      o.check_replicas,
+      between(0, kMostSteps),
+      "steps between comparisons of the replicas' bits; 0: never");
+  f.integer(
+      "log_every",
+      o.log_every,
+      between(1, kMostSteps),
+      "steps between `step` events");
+  f.flag(
+      "tensorboard",
+      o.tensorboard,
+      "an events file in the run folder with what metrics.jsonl says "
+      "(docs/metrics.md)");
+  f.integer(
+      "threads",
+      o.threads,
+      between(0, 4096),
+      "cores a worker; 0: $OMP_NUM_THREADS, or else shared out evenly");
+  f.number(
+      "timeout",
+      o.timeout,
+      above_to(0, 1e7),
+      "seconds that a collective may take");
+  return f;
+}
+
+Fields fields_of(CheckpointOptions& o) {
+  Fields f;
+  f.duration(
+      "every",
+      o.every,
+      between(0, kMostSteps),
+      "interval; 0: only when the run ends");
+  f.integer(
+      "keep",
+      o.keep,
+      between(1, 1e6),
+      "newest checkpoints that stay, and the one best on held-out images");
+  return f;
+}
+
+Fields fields_of(EvaluateOptions& o) {
+  Fields f;
+  f.duration(
+      "every",
+      o.every,
+      between(0, kMostSteps),
+      "interval; 0: only when the run ends");
+  f.integer("batch_size", o.batch_size, between(1, 1e6), "images at a time");
+  f.flag(
+      "train",
+      o.train,
+      "train_loss too: the objective over all training images, weight decay of "
+      "sgd or l1 of the adagrads included (docs/metrics.md)");
+  return f;
+}
+
+}  // namespace
+
+Fields fields_of(RunOptions& o) {
+  Fields f;
+  f.folder_name("name", o.name, "of the run folder, <output>/<name>");
+  f.integer("seed", o.seed, "all random numbers follow from it");
+  f.integer(
+      "workers",
+      o.workers,
+      between(1, 65536),
+      "threads, or under a launcher its processes");
+  f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where is computed");
+  f.choice(
+      "comm", o.comm, {"auto", "local", "mpi", "nccl"}, "how workers talk");
+  f.text("output", o.output, "folder of the run folders");
+  f.section("data", data::fields_of(o.data), "the data set");
+  f.section("model", nn::fields_of(o.model), "the network");
+  f.section("method", methods::fields_of(o.method), "how workers cooperate");
+  f.section("optimizer", optim::fields_of(o.optimizer), "the optimizer");
+  f.section("schedule", optim::fields_of(o.schedule), "the learning rate");
+  f.section(
+      "reducer", compress::fields_of(o.reducer), "the averaging of gradients");
+  f.section("order", data::fields_of(o.order), "the order of the examples");
+  f.section("train", fields_of(o.train), "the training loop");
+  f.section(
+      "checkpoint",
+      fields_of(o.checkpoint),
+      "what a stopped run goes on from (docs/hosts.md)");
+  f.section("evaluate", fields_of(o.evaluate), "tests on the way");
+  return f;
+}
+
+}  // namespace abtrain::config

@@ -1,0 +1,11 @@
+// Names of files that others look for in the folder of a run, and in those of
+// its checkpoints.
+#pragma once
+
+namespace abtrain::config {
+
+inline constexpr const char* kConfig = "config.yaml";
+inline constexpr const char* kCheckpoints = "checkpoints";
+inline constexpr const char* kManifest = "manifest.json";
+
+}  // namespace abtrain::config

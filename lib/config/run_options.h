@@ -1,0 +1,75 @@
+// The whole configuration of a run, one struct a section.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/duration.h"
+#include "compress/reducer_options.h"
+#include "data/data_options.h"
+#include "methods/method_options.h"
+#include "nn/model_options.h"
+#include "optim/optim_options.h"
+
+namespace abtrain {
+class Fields;
+}
+
+namespace abtrain::config {
+
+struct TrainOptions {
+  double epochs = 6;
+  std::int64_t steps = 0;            // wins over epochs where positive
+  std::string precision = "fp32";    // fp32 | bf16
+  std::string cuda_graphs = "auto";  // auto | on | off
+  std::int64_t accumulate = 1;       // micro-batches a step
+  double label_smoothing = 0;
+  double clip_norm = 0;             // 0: no clipping
+  std::int64_t check_replicas = 0;  // compare replicas every N steps; 0: never
+  std::int64_t log_every = 50;      // steps between `step` events
+  bool tensorboard = true;          // an events file beside metrics.jsonl
+  std::int64_t threads = 0;         // cores a worker; 0: shared out evenly
+  double timeout = 600;             // seconds a collective may take
+};
+
+struct CheckpointOptions {
+  Duration every = Duration::epochs(1);
+  std::int64_t keep = 2;
+};
+
+struct EvaluateOptions {
+  Duration every = Duration::epochs(1);  // 0: only at the end
+  std::int64_t batch_size = 500;
+  bool train = false;  // also the objective over the training images
+};
+
+struct RunOptions {
+  std::string name = "run";  // run folder: <output>/<name>
+  std::uint64_t seed = 1;
+  std::int64_t workers = 1;
+  std::string device = "auto";  // auto | cpu | cuda
+  std::string comm = "auto";    // auto | local | mpi | nccl
+  std::string output = "runs";
+  data::DataOptions data;
+  nn::ModelOptions model;
+  methods::MethodOptions method;
+  optim::OptimizerOptions optimizer;
+  optim::ScheduleOptions schedule;
+  compress::ReducerOptions reducer;
+  data::OrderOptions order;
+  TrainOptions train;
+  CheckpointOptions checkpoint;
+  EvaluateOptions evaluate;
+};
+
+// Whether an order looks at the gradients of single examples: of one image a
+// step they are those of the step.
+inline bool balances_examples(const RunOptions& o) {
+  return data::is_balanced(o.order) && o.order.unit == "example" &&
+         o.data.batch_size * o.train.accumulate > 1;
+}
+
+// The table of their keys, ranges and help (base/options.h).
+Fields fields_of(RunOptions& options);
+
+}  // namespace abtrain::config

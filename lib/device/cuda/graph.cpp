@@ -1,0 +1,184 @@
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <exception>
+
+#include "base/text.h"
+#include "device/cuda/check.h"
+#include "device/graph.h"
+
+namespace abtrain::device {
+
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+using Generators = std::vector<at::Generator>;
+
+// A step of recovery, each tried whatever became of those before.
+template <class Body>
+void quietly(const Body& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+  }
+}
+
+// Memory that LibTorch keeps for later goes back to the device where little
+// else is free: a capture gets a pool of its own, and what it asks for while it
+// lasts is not found by giving back.
+void make_room() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ABT_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  if (free < total / 4) {
+    allocator::emptyCache();
+  }
+}
+
+class Captured : public Graph::Form {
+ public:
+  Captured(
+      c10::Device device,
+      const std::function<void()>& body,
+      const Generators& generators,
+      CaptureTurn& turn)
+      : device_(device), turn_(turn) {
+    const c10::cuda::CUDAGuard guard(device_);
+    // The generators' numbers on the device may be filled from other workers'
+    // streams: nothing that is still queued here may use that memory.
+    ABT_CUDA_CHECK(cudaStreamSynchronize(stream()));
+    const auto lock = turn_.take();
+    make_room();
+    if (const std::exception_ptr error = record(body, generators)) {
+      recover(generators);
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& cause) {
+        throw CaptureFailed(cause.what());
+      }
+    }
+  }
+
+  void replay() override {
+    const auto lock = turn_.take();
+    graph_->replay();
+  }
+
+  ~Captured() override {
+    // Its pool, and the generators' numbers on the device, may go to others
+    // as soon as it is gone.
+    quietly([&] {
+      const c10::cuda::CUDAGuard guard(device_);
+      // On the way out of an error the stream may wait for a peer that is gone.
+      if (std::uncaught_exceptions() == 0) {
+        ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
+      }
+      // Only now: what the stream waits for may need another worker.
+      const auto lock = turn_.take();
+      graph_.reset();
+    });
+  }
+
+ private:
+  cudaStream_t stream() const {
+    return c10::cuda::getCurrentCUDAStream(device_.index()).stream();
+  }
+
+  // Null where all went well.
+  std::exception_ptr record(
+      const std::function<void()>& body,
+      const Generators& generators) {
+    std::exception_ptr error;
+    try {
+      graph_ = std::make_unique<at::cuda::CUDAGraph>();
+      pool_ = at::cuda::graph_pool_handle();
+      for (const at::Generator& generator : generators) {
+        graph_->register_generator_state(generator);
+      }
+      // Only this thread is kept from calls that a capture cannot take: threads
+      // of loaders and of NCCL may allocate and ask events meanwhile, on
+      // streams that are not captured. LibTorch's backward pass runs on a
+      // thread of its own, but on the stream of the forward pass: it is
+      // captured all the same.
+      graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    } catch (...) {
+      return std::current_exception();
+    }
+    try {
+      body();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    try {
+      graph_->capture_end();
+    } catch (...) {
+      error = error ? error : std::current_exception();
+    }
+    return error;
+  }
+
+  // Puts right what LibTorch 2.11 leaves behind when a capture fails: the
+  // stream and both allocators may still be in it, and the generators wait for
+  // its end.
+  void recover(const Generators& generators) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream(), &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone) {
+      cudaGraph_t part = nullptr;
+      static_cast<void>(cudaStreamEndCapture(stream(), &part));
+      if (part != nullptr) {
+        static_cast<void>(cudaGraphDestroy(part));
+      }
+    }
+    bool ended = true;  // then the graph gives its pool back itself
+    try {
+      static_cast<void>(graph_->pool());
+    } catch (...) {
+      ended = false;
+    }
+    if (!ended) {
+      at::HostAllocator* host = at::getHostAllocator(at::kCUDA);
+      quietly([&] { allocator::endAllocateToPool(device_.index(), pool_); });
+      quietly([&] { host->end_allocate_to_pool(pool_); });
+      quietly([&] { allocator::releasePool(device_.index(), pool_); });
+      quietly([&] { host->release_pool(pool_); });
+    }
+    graph_.reset();
+    static_cast<void>(cudaGetLastError());
+    // A capture that ends well is what tells the generators that it is over.
+    const at::NoGradGuard no_grad;
+    const at::Tensor nothing = at::zeros({1}, at::TensorOptions(device_));
+    graph_ = std::make_unique<at::cuda::CUDAGraph>();
+    for (const at::Generator& generator : generators) {
+      graph_->register_generator_state(generator);
+    }
+    graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    nothing.zero_();
+    graph_->capture_end();
+    graph_.reset();
+  }
+
+  c10::Device device_;
+  CaptureTurn& turn_;
+  c10::MempoolId_t pool_{0, 0};
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<Graph::Form> Graph::capture_cuda(
+    c10::Device device,
+    const std::function<void()>& body,
+    const std::vector<at::Generator>& generators,
+    CaptureTurn& turn) {
+  return std::make_unique<Captured>(device, body, generators, turn);
+}
+
+}  // namespace abtrain::device

@@ -1,0 +1,89 @@
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <stdexcept>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "device/cuda/check.h"
+#include "device/devices.h"
+#include "device/generator.h"
+#include "device/graph.h"
+#include "device/side_stream.h"
+#include "device/span.h"
+#include "device/stream.h"
+
+namespace abtrain::device {
+
+void throw_cuda_error(int status, const char* call) {
+  throw std::runtime_error(str(
+      call, ": CUDA error ", status, " in a build made with ABTRAIN_CUDA=OFF"));
+}
+
+void warn_cuda_error(int, const char*) noexcept {}
+
+std::vector<DeviceInfo> cuda_devices() {
+  return {};
+}
+
+struct Event::Impl {};
+Event::Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+Event::~Event() = default;
+Event Event::record(c10::Device) {
+  return {};
+}
+void Event::order_after() const {}
+void Event::wait() const {}
+
+struct OwnStream::Impl {};
+OwnStream::OwnStream(c10::Device) {}
+OwnStream::~OwnStream() = default;
+
+void synchronize(c10::Device) {}
+
+at::Generator make_generator(c10::Device) {
+  return at::detail::createCPUGenerator();
+}
+
+std::unique_ptr<Graph::Form> Graph::capture_cuda(
+    c10::Device,
+    const std::function<void()>&,
+    const std::vector<at::Generator>&,
+    CaptureTurn&) {
+  throw CaptureFailed("a CUDA graph in a build made with ABTRAIN_CUDA=OFF");
+}
+
+struct SideStream::Impl {};
+SideStream::SideStream(c10::Device) {}
+SideStream::~SideStream() = default;
+
+void SideStream::run(const std::function<void()>& body) {
+  body();
+}
+
+void keep_for_current_stream(const at::Tensor&) {}
+
+struct Span::Impl {
+  Stopwatch watch;
+  double seconds = 0;
+};
+
+Span::Span(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Span::Span(Span&&) noexcept = default;
+Span& Span::operator=(Span&&) noexcept = default;
+Span::~Span() = default;
+
+Span Span::begin(c10::Device) {
+  return Span(std::make_unique<Impl>());
+}
+
+void Span::end() {
+  impl_->seconds = impl_->watch.seconds();
+}
+
+std::optional<double> Span::seconds(bool) const {
+  return impl_->seconds;
+}
+
+}  // namespace abtrain::device

@@ -1,0 +1,259 @@
+#include "methods/ab/ab.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "compress/average.h"
+#include "methods/average.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+compress::ReducerOptions full_reducer_options(const MethodContext& context) {
+  const auto& own = context.options.full_phase.reducer;
+  return own.name == "same" ? context.reducer : own;
+}
+
+}  // namespace
+
+AbTraining::AbTraining(const MethodContext& context)
+    : context_(context),
+      mode_(sync_mode(context.options.sync)),
+      groups_(comm::make_groups(
+          context.world.size(),
+          context.options.group_size,
+          mode_ == SyncMode::OnlyB)),
+      role_(groups_.role_of(context.world.rank())),
+      group_(context.world.split(
+          groups_.group_of(context.world.rank()),
+          context.world.rank())),
+      exchange_(context.world, groups_),
+      full_wire_(compress::plain_dtype(full_reducer_options(context))),
+      factorable_(
+          nn::factorable_weights(context.model, context.options.keep_dense)),
+      plan_(make_phase_plan(context.options, context.length)),
+      ramp_(make_ramp(context.options, plan_, context.length)),
+      group_reduction_(context.reducer, context.seed, context.observer),
+      full_reduction_(
+          full_reducer_options(context),
+          context.seed,
+          context.observer) {
+  check_factorable(factorable_, context.options.rank);
+}
+
+std::string AbTraining::role() const {
+  return role_ == comm::Role::A ? "A" : "B";
+}
+
+void AbTraining::start() {
+  build_blocks();
+  if (switch_after(plan_, 0, phase_) == Switch::Decompose) {
+    decompose(0);
+    switched_at_ = 0;
+    rate_at_switch_ = context_.schedule.at(0);
+  }
+}
+
+double AbTraining::learning_rate(std::int64_t t) {
+  const double scheduled = context_.schedule.at(t);
+  if (switched_at_ < 0) {
+    return scheduled;
+  }
+  return ramped_rate(ramp_, t - switched_at_ + 1, scheduled, rate_at_switch_);
+}
+
+GradientReduction* AbTraining::reduction() {
+  if (phase_ == Phase::Ab) {
+    return &group_reduction_;
+  }
+  return local_steps() ? nullptr : &full_reduction_;
+}
+
+void AbTraining::bind_reductions() {
+  group_reduction_.release();
+  full_reduction_.release();
+  if (GradientReduction* now = reduction()) {
+    now->bind(trained_, replicas());
+  }
+}
+
+void AbTraining::before_backward(std::int64_t t) {
+  if (GradientReduction* now = reduction()) {
+    now->before_backward(t);
+  }
+}
+
+bool AbTraining::sends_early() const {
+  return phase_ == Phase::Ab ? group_->size() > 1
+                             : !local_steps() && context_.world.size() > 1;
+}
+
+void AbTraining::reduce_gradients(std::int64_t t) {
+  if (GradientReduction* now = reduction()) {
+    now->reduce(t);
+  }
+}
+
+compress::Costs AbTraining::costs() {
+  return group_reduction_.costs() + full_reduction_.costs();
+}
+
+void AbTraining::after_step(std::int64_t t) {
+  const Switch now = switch_after(plan_, t, phase_);
+  if (phase_ == Phase::Full && local_steps()) {
+    const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
+    if (now == Switch::Decompose ||
+        (t - since) % context_.options.full_phase.sync_every == 0) {
+      average_replicas(t, now == Switch::Decompose);
+    }
+  }
+  switch (now) {
+    case Switch::None:
+      return;
+    case Switch::Decompose:
+      decompose(t);
+      break;
+    case Switch::Sync:
+      enter_full(synchronise(t));
+      break;
+    case Switch::SyncAndDecompose:
+      decompose(synchronise(t), t);
+      break;
+  }
+  switched_at_ = t;
+  rate_at_switch_ = context_.schedule.at(t);
+}
+
+void AbTraining::finish(std::int64_t t) {
+  if (phase_ == Phase::Full) {
+    if (local_steps()) {
+      average_replicas(t, true);
+    }
+    decompose(t);
+    return;
+  }
+  if (switched_at_ == t && t > 0) {
+    return;  // the last step ended in a synchronisation or decomposition
+  }
+  const Products products = synchronise(t);
+  if (mode_ == SyncMode::Full || !left_dense().empty()) {
+    decompose(products, t);
+    return;
+  }
+  const std::vector<nn::NamedWeight> weights = factored();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weights[i].weight->set_factors(products[i]);
+  }
+  build_blocks();
+}
+
+void AbTraining::merge_into(nn::Model& target) {
+  share_dense(
+      context_.model,
+      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
+      target);
+  if (phase_ == Phase::Full && !local_steps()) {
+    return;
+  }
+  if (phase_ == Phase::Ab) {
+    const Products products = merged_products(comm::Purpose::Metrics);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < target.weights().size(); ++i) {
+      if (context_.model.weights()[i].weight->is_factored()) {
+        target.weights()[i].weight->set_factors(products[next++]);
+      }
+    }
+  }
+  set_mean_dense(
+      trained_.values().narrow(0, own_numel_, trained_.numel() - own_numel_),
+      context_.world,
+      target);
+}
+
+std::vector<at::Tensor> AbTraining::replicated_state() {
+  std::vector<at::Tensor> state = {trained_.values()};
+  if (phase_ == Phase::Ab || !local_steps()) {
+    state.push_back(
+        trained_.moments());  // local steps: averaged at the end only
+  }
+  if (frozen_.numel() > 0) {
+    state.push_back(frozen_.values());
+  }
+  return state;
+}
+
+std::vector<nn::NamedWeight> AbTraining::factored() const {
+  std::vector<nn::NamedWeight> result;
+  for (const nn::NamedWeight& w : factorable_) {
+    if (w.weight->is_factored()) {
+      result.push_back(w);
+    }
+  }
+  return result;
+}
+
+std::vector<nn::NamedWeight> AbTraining::left_dense() const {
+  std::vector<nn::NamedWeight> result;
+  for (const nn::NamedWeight& w : factorable_) {
+    if (!w.weight->is_factored()) {
+      result.push_back(w);
+    }
+  }
+  return result;
+}
+
+AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
+  const at::NoGradGuard no_grad;
+  const std::vector<nn::NamedWeight> weights = factored();
+  std::int64_t a = 0;
+  std::int64_t b = 0;
+  for (const nn::NamedWeight& w : weights) {
+    const std::int64_t rank = w.weight->rank();
+    a += w.weight->factor_numel(nn::Factor::A, rank);
+    b += w.weight->factor_numel(nn::Factor::B, rank);
+  }
+  const FlatFactors change = exchange_.mean_changes(
+      trained_.values().narrow(0, 0, own_numel_) - own_start_,
+      a,
+      b,
+      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"),
+      purpose);
+  const bool own_a = role_ == comm::Role::A;
+  const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
+  const at::Tensor& start_b = own_a ? frozen_.values() : own_start_;
+
+  Products products;
+  a = 0;
+  b = 0;
+  for (const nn::NamedWeight& named : weights) {
+    const nn::Weight& w = *named.weight;
+    const auto matrix_at =
+        [&](const at::Tensor& flat, nn::Factor which, std::int64_t offset) {
+          return flat.defined()
+                     ? w.to_matrix(
+                           which,
+                           nn::view_at(
+                               flat, offset, w.stored_sizes(which, w.rank())))
+                     : at::Tensor();
+        };
+    products.push_back(merge_factors(
+        mode_,
+        {matrix_at(start_a, nn::Factor::A, a),
+         matrix_at(start_b, nn::Factor::B, b)},
+        matrix_at(change.a, nn::Factor::A, a),
+        matrix_at(change.b, nn::Factor::B, b)));
+    a += w.factor_numel(nn::Factor::A, w.rank());
+    b += w.factor_numel(nn::Factor::B, w.rank());
+  }
+  return products;
+}
+
+}  // namespace abtrain::methods

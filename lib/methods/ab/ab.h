@@ -1,0 +1,141 @@
+// AB-training: groups of workers train one factor of each weight on their own
+// and meet now and then. Source: Coquelin et al., arXiv 2405.01067.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/groups.h"
+#include "methods/ab/decompose.h"
+#include "methods/ab/phase.h"
+#include "methods/ab/synchronise.h"
+#include "methods/gradient_reduction.h"
+#include "methods/method.h"
+
+namespace abtrain::methods {
+
+class AbTraining : public Method {
+ public:
+  // Collective: splits the world. Throws Error(Config) where groups do not fit
+  // or no layer can be factored.
+  explicit AbTraining(const MethodContext& context);
+
+  void start() override;
+  optim::ParameterBlock& block() override {
+    return trained_;
+  }
+  double learning_rate(std::int64_t t) override;
+  double factor_lr_scale() const override {
+    return context_.options.factor_lr_scale;
+  }
+  void before_backward(std::int64_t t) override;
+  bool sends_early() const override;
+  void reduce_gradients(std::int64_t t) override;
+  comm::Communicator* gradient_group() override {
+    return reduction() == nullptr ? nullptr : &replicas();
+  }
+  void watch_gradients(compress::GradientWatch watch) override {
+    group_reduction_.watch(watch);
+    full_reduction_.watch(std::move(watch));
+  }
+  compress::Costs costs() override;
+  void after_step(std::int64_t t) override;
+  void finish(std::int64_t t) override;
+  void merge_into(nn::Model& target) override;
+  void archive(state::Archive& archive) override;
+  void regroup(std::vector<state::State>& old, std::int64_t t) override;
+  comm::Communicator& replicas() override {
+    return phase_ == Phase::Ab ? *group_ : context_.world;
+  }
+  std::string role() const override;
+  std::vector<LayerRank> layers() const override {
+    return layers_;
+  }
+  std::string phase_name() const override {
+    return phase_ == Phase::Ab ? "ab" : "full";
+  }
+  bool moves_after(std::int64_t t) const override {
+    return switch_after(plan_, t, phase_) != Switch::None;
+  }
+  bool replicas_agree(std::int64_t t) const override {
+    return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
+  }
+  bool one_state(std::int64_t) const override {
+    return phase_ == Phase::Ab || !local_steps();
+  }
+
+ protected:
+  std::vector<at::Tensor> replicated_state() override;
+
+ private:
+  using Products = std::vector<linalg::LowRankPair>;
+
+  // The weights that are factored now, and those that may be but are dense.
+  std::vector<nn::NamedWeight> factored() const;
+  std::vector<nn::NamedWeight> left_dense() const;
+  // Merged factors of the factored weights, one product a layer.
+  Products merged_products(comm::Purpose purpose);
+  // Averages dense parameters, running statistics and moments over the world.
+  void average_dense();
+  // FULL phase with local steps: averages the parameters over the world; at
+  // the end of the phase also the moments that outlive it.
+  void average_replicas(std::int64_t t, bool with_moments);
+
+  // AB -> FULL weights, or -> merged products.
+  Products synchronise(std::int64_t t);
+  void enter_full(const Products& products);
+  // `factors`: one a factorable weight; `products`: one a weight that was
+  // factored until now, empty where none was.
+  void enter_ab(
+      const std::vector<LayerFactors>& factors,
+      const Products& products,
+      std::int64_t t,
+      double seconds);
+  void decompose(std::int64_t t);
+  void decompose(const Products& products, std::int64_t t);
+  void build_blocks();
+  // Gradients in the FULL phase over the world, in the AB phase in the group;
+  // null where local steps send none.
+  GradientReduction* reduction();
+  void bind_reductions();
+  void shape_weights(const std::vector<std::int64_t>& ranks);
+  void load_mean(const std::vector<state::State*>& old);
+  void enter_phase_of(std::int64_t t);
+  DecomposeOptions decompose_options() const;
+  bool local_steps() const {
+    return context_.options.full_phase.sync_every > 1;
+  }
+
+  MethodContext context_;
+  SyncMode mode_;
+  comm::Groups groups_;
+  comm::Role role_;
+  std::unique_ptr<comm::Communicator> group_;
+  FactorExchange exchange_;
+  at::ScalarType full_wire_;  // of local steps' averages
+  std::vector<nn::NamedWeight> factorable_;
+  PhasePlan plan_;
+  Ramp ramp_;
+  SvdMemory svd_memory_;
+
+  Phase phase_ = Phase::Full;
+  std::int64_t switched_at_ = -1;  // step of the last switch; -1: none yet
+  double rate_at_switch_ = 0;
+  bool decomposed_before_ = false;
+  std::vector<LayerRank> layers_;
+
+  optim::ParameterBlock trained_;
+  optim::ParameterBlock frozen_;  // the other role's factor, AB phase only
+  std::int64_t own_numel_ = 0;    // the own factor leads trained_
+  // Values at the last switch or averaging, flat: what travels is the change.
+  at::Tensor own_start_;           // AB: own factor
+  at::Tensor dense_start_;         // AB, FULL with local steps: the rest
+  std::int64_t averaged_at_ = -1;  // FULL with local steps
+
+  GradientReduction group_reduction_;
+  GradientReduction full_reduction_;
+};
+
+}  // namespace abtrain::methods

@@ -1,0 +1,292 @@
+// The state of AB-training: saved, restored, and made one again for another
+// number of workers.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "methods/ab/ab.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+nlohmann::ordered_json to_json(const std::vector<LayerRank>& layers) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const LayerRank& l : layers) {
+    list.push_back({l.name, l.m, l.n, l.rank, l.energy, l.first_energy});
+  }
+  return list;
+}
+
+std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
+  std::vector<LayerRank> layers;
+  bool ok = list.is_array();
+  for (std::size_t i = 0; ok && i < list.size(); ++i) {
+    const nlohmann::ordered_json& l = list[i];
+    LayerRank& layer = layers.emplace_back();
+    ok = l.is_array() && l.size() == 6 && read_json(l[0], layer.name) &&
+         read_json(l[1], layer.m) && read_json(l[2], layer.n) &&
+         read_json(l[3], layer.rank) && read_json(l[4], layer.energy) &&
+         read_json(l[5], layer.first_energy);
+  }
+  ABT_CHECK(
+      ok,
+      DamagedData,
+      "the checkpoint's value 'ab.layers': expected name, m, n, rank and two "
+      "energies of each layer, got ",
+      shown(list));
+  return layers;
+}
+
+std::string text_of(state::State& state, const std::string& name) {
+  std::string text;
+  state::Archive::loading(state).value(name, text);
+  return text;
+}
+
+}  // namespace
+
+// Factored and dense weights as they were, without their values.
+void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
+  const at::NoGradGuard no_grad;
+  ABT_CHECK(
+      ranks.size() == factorable_.size(),
+      DamagedData,
+      "the checkpoint has ranks of ",
+      ranks.size(),
+      " layers, this model has ",
+      factorable_.size());
+  const at::TensorOptions options =
+      context_.model.weights().front().weight->is_factored()
+          ? context_.model.weights().front().weight->inner.options()
+          : context_.model.weights().front().weight->dense.options();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    nn::Weight& w = *factorable_[i].weight;
+    ABT_CHECK(
+        ranks[i] >= 0 && ranks[i] <= std::min(w.m(), w.n()),
+        DamagedData,
+        "the checkpoint's rank of layer '",
+        factorable_[i].layer,
+        "': expected 0 to ",
+        std::min(w.m(), w.n()),
+        ", got ",
+        ranks[i]);
+    if (ranks[i] > 0) {
+      w.set_factors(
+          {at::empty({w.m(), ranks[i]}, options.requires_grad(false)),
+           at::empty({ranks[i], w.n()}, options.requires_grad(false))});
+    } else if (w.is_factored()) {
+      w.set_dense(w.from_matrix(
+          at::empty({w.m(), w.n()}, options.requires_grad(false))));
+    }
+  }
+}
+
+void AbTraining::archive(state::Archive& archive) {
+  std::string phase = phase_name();
+  std::string role = this->role();
+  std::vector<std::int64_t> ranks;
+  for (const nn::NamedWeight& w : factorable_) {
+    ranks.push_back(w.weight->rank());
+  }
+  nlohmann::ordered_json layers = to_json(layers_);
+  archive.value("ab.phase", phase);
+  archive.value("ab.role", role);
+  archive.value("ab.ranks", ranks);
+  archive.value("ab.layers", layers);
+  archive.value("ab.switched_at", switched_at_);
+  archive.value("ab.rate_at_switch", rate_at_switch_);
+  archive.value("ab.decomposed_before", decomposed_before_);
+  archive.value("ab.averaged_at", averaged_at_);
+  if (archive.is_loading()) {
+    ABT_CHECK(
+        (phase == "full" || phase == "ab") && (role == "A" || role == "B"),
+        DamagedData,
+        "the checkpoint's phase and role: expected full or ab and A or B, got ",
+        shown(phase),
+        " and ",
+        shown(role));
+    phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
+    layers_ = from_json(layers);
+    ABT_CHECK(
+        layers_.empty() || layers_.size() == factorable_.size(),
+        DamagedData,
+        "the checkpoint has a last cut of ",
+        layers_.size(),
+        " layers, this model has ",
+        factorable_.size());
+    ABT_CHECK(
+        phase_ == Phase::Ab ||
+            std::ranges::count(ranks, 0) == std::ssize(ranks),
+        DamagedData,
+        "the checkpoint has factored layers in the full phase");
+    shape_weights(ranks);
+    build_blocks();
+  }
+  // Between two averages of local steps every worker is alone.
+  const state::Share share = phase_ == Phase::Full && local_steps()
+                                 ? state::Share::Own
+                                 : state::Share::Replicas;
+  trained_.archive(archive, "trained.", share);
+  frozen_.archive(archive, "frozen.", share);
+  archive.tensor("own_start", own_start_, share);
+  archive.tensor("dense_start", dense_start_, share);
+  std::vector<std::string> large;
+  for (const nn::NamedWeight& w : factorable_) {
+    if (linalg::may_be_partial(
+            svd_route(context_.options.svd), w.weight->n())) {
+      large.push_back(w.layer);
+    }
+  }
+  svd_memory_.archive(archive, large);
+  if (archive.is_loading()) {
+    bind_reductions();  // the block's tensors may lie otherwise now
+  }
+  if (GradientReduction* now = reduction()) {
+    now->archive(archive, "reducer.");
+  }
+}
+
+// The mean of what the workers of `old` hold of the trained block; those of one
+// role in the AB phase, all of them else.
+void AbTraining::load_mean(const std::vector<state::State*>& old) {
+  const at::NoGradGuard no_grad;
+  at::Tensor values;
+  at::Tensor moments;
+  for (state::State* state : old) {
+    state::Archive archive = state::Archive::loading(*state);
+    this->archive(archive);
+    if (!values.defined()) {
+      values = trained_.values().clone();
+      moments = trained_.moments().clone();
+    } else {
+      values.add_(trained_.values());
+      moments.add_(trained_.moments());
+    }
+  }
+  const auto n = static_cast<double>(old.size());
+  trained_.values().copy_(values.div_(n));
+  trained_.moments().copy_(moments.div_(n));
+}
+
+void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  const comm::Role own_role = role_;
+  std::vector<state::State*> of_a;
+  std::vector<state::State*> of_b;
+  for (state::State& state : old) {
+    (text_of(state, "ab.role") == "A" ? of_a : of_b).push_back(&state);
+  }
+  if (text_of(old.front(), "ab.phase") == "full") {
+    of_b.insert(of_b.end(), of_a.begin(), of_a.end());
+    load_mean(of_b);
+  } else {
+    // What a synchronisation would have made of them.
+    struct Side {
+      std::vector<linalg::LowRankPair> start, now;
+      at::Tensor dense;
+      at::Tensor moments;
+      double groups = 0;
+    };
+    const auto read = [&](comm::Role role,
+                          const std::vector<state::State*>& states) {
+      Side side;
+      if (states.empty()) {
+        return side;
+      }
+      role_ = role;
+      load_mean(states);
+      side.groups = static_cast<double>(states.size());
+      side.dense = trained_.values()
+                       .narrow(0, own_numel_, trained_.numel() - own_numel_)
+                       .clone();
+      std::vector<at::Tensor> moments;
+      for (const auto& w : factored()) {
+        const linalg::LowRankPair pair = w.weight->pair();
+        side.now.push_back({pair.a.clone(), pair.b.clone()});
+      }
+      trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
+      for (const auto& w : factored()) {
+        const linalg::LowRankPair pair = w.weight->pair();
+        side.start.push_back({pair.a.clone(), pair.b.clone()});
+      }
+      for (int k = 0; k < trained_.moment_count(); ++k) {
+        moments.push_back(trained_.moments().narrow(
+            0,
+            k * trained_.numel() + own_numel_,
+            trained_.numel() - own_numel_));
+      }
+      side.moments = moments.empty() ? at::Tensor() : at::cat(moments);
+      return side;
+    };
+    const Side a = read(comm::Role::A, of_a);
+    const Side b = read(comm::Role::B, of_b);
+    role_ = own_role;
+    Products products;
+    for (std::size_t i = 0; i < b.now.size(); ++i) {
+      products.push_back(merge_factors(
+          mode_,
+          b.start[i],
+          a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
+          b.now[i].b - b.start[i].b));
+    }
+    // B was loaded last: its block carries the dense parameters on.
+    const auto mean = [&](const at::Tensor& x, const at::Tensor& y) {
+      return x.defined() ? (x * a.groups + y * b.groups) / (a.groups + b.groups)
+                         : y;
+    };
+    const std::int64_t dense = trained_.numel() - own_numel_;
+    trained_.values()
+        .narrow(0, own_numel_, dense)
+        .copy_(mean(a.dense, b.dense));
+    if (b.moments.defined()) {
+      const at::Tensor moments = mean(a.moments, b.moments);
+      for (int k = 0; k < trained_.moment_count(); ++k) {
+        trained_.moments()
+            .narrow(0, k * trained_.numel() + own_numel_, dense)
+            .copy_(moments.narrow(0, k * dense, dense));
+      }
+    }
+    enter_full(products);
+  }
+  role_ = own_role;
+  svd_memory_.clear();  // layers may have changed hands
+  bind_reductions();    // residuals were those of other workers
+  enter_phase_of(t);
+}
+
+// From dense weights to where the plan stands after t steps.
+void AbTraining::enter_phase_of(std::int64_t t) {
+  Phase phase = Phase::Full;
+  std::int64_t last = -1;
+  for (std::int64_t s = next_switch(plan_, -1, phase); s <= t;
+       s = next_switch(plan_, s, phase)) {
+    switch (switch_after(plan_, s, phase)) {
+      case Switch::None:
+        continue;
+      case Switch::Sync:
+        phase = Phase::Full;
+        break;
+      case Switch::Decompose:
+      case Switch::SyncAndDecompose:
+        phase = Phase::Ab;
+        break;
+    }
+    last = s;
+  }
+  switched_at_ = last;
+  rate_at_switch_ = last >= 0 ? context_.schedule.at(last) : 0;
+  if (phase == Phase::Ab) {
+    decompose(t);
+    switched_at_ = t;
+    rate_at_switch_ = context_.schedule.at(t);
+  }
+}
+
+}  // namespace abtrain::methods

@@ -1,0 +1,43 @@
+#include "methods/ab/svd_memory.h"
+
+namespace abtrain::methods {
+
+at::Tensor SvdMemory::start_of(const std::string& layer) const {
+  const auto found = starts_.find(layer);
+  return found == starts_.end() ? at::Tensor() : found->second;
+}
+
+void SvdMemory::keep_start(const std::string& layer, const at::Tensor& start) {
+  starts_[layer] = start;
+}
+
+void SvdMemory::archive(
+    state::Archive& archive,
+    const std::vector<std::string>& layers) {
+  if (archive.is_loading()) {
+    starts_.clear();
+  }
+  for (const std::string& layer : layers) {
+    at::Tensor& start = starts_[layer];
+    archive.tensor("svd_start." + layer, start, state::Share::Own);
+    if (start.defined() && start.numel() == 0) {
+      start = at::Tensor();
+    }
+  }
+}
+
+linalg::ExactDrivers* SvdMemory::drivers(c10::Device device) {
+  if (!drivers_ && device.is_cuda()) {
+    drivers_ = std::make_unique<linalg::ExactDrivers>(device);
+  }
+  return drivers_.get();
+}
+
+device::SideStream& SvdMemory::stream(c10::Device device) {
+  if (!stream_) {
+    stream_ = std::make_unique<device::SideStream>(device);
+  }
+  return *stream_;
+}
+
+}  // namespace abtrain::methods

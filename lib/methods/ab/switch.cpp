@@ -1,0 +1,232 @@
+// The switches between the phases of AB-training: synchronisations,
+// decompositions, and the averages that go with them.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/matmul.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "compress/average.h"
+#include "methods/ab/ab.h"
+#include "methods/average.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+nn::Factor factor_of(comm::Role role) {
+  return role == comm::Role::A ? nn::Factor::A : nn::Factor::B;
+}
+
+}  // namespace
+
+void AbTraining::average_dense() {
+  const at::NoGradGuard no_grad;
+  const std::int64_t dense = trained_.numel() - own_numel_;
+  // Values as their change, so that a narrow wire rounds only that.
+  at::Tensor values = trained_.values().narrow(0, own_numel_, dense);
+  std::vector<at::Tensor> parts = {values - dense_start_};
+  for (int k = 0; k < trained_.moment_count(); ++k) {
+    parts.push_back(
+        trained_.moments().narrow(0, k * trained_.numel() + own_numel_, dense));
+  }
+  average(
+      parts,
+      context_.world,
+      comm::Purpose::Sync,
+      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"));
+  values.copy_(dense_start_ + parts[0]);
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+}
+
+void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
+  const at::NoGradGuard no_grad;
+  // As their change, like the dense parameters of a synchronisation.
+  at::Tensor change = trained_.values() - dense_start_;
+  average({change}, context_.world, comm::Purpose::Sync, full_wire_);
+  trained_.values().copy_(dense_start_.add_(change));
+  averaged_at_ = t;
+  if (!with_moments) {
+    return;
+  }
+  std::vector<at::Tensor> moments;
+  for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
+    const at::Tensor* tensor = trained_.parameters()[i].tensor;
+    const bool stays = std::none_of(
+        factorable_.begin(), factorable_.end(), [&](const nn::NamedWeight& w) {
+          return &w.weight->dense == tensor;
+        });
+    for (int k = 0; stays && k < trained_.moment_count(); ++k) {
+      moments.push_back(trained_.moment_views(k)[i]);
+    }
+  }
+  // Squared gradients would be zero in fp16.
+  average(
+      moments,
+      context_.world,
+      comm::Purpose::Sync,
+      full_wire_ == at::kHalf ? at::kFloat : full_wire_);
+}
+
+AbTraining::Products AbTraining::synchronise(std::int64_t t) {
+  Stopwatch watch;
+  Products products = merged_products(comm::Purpose::Sync);
+  average_dense();
+  context_.observer.synchronised(t, context_.options.sync, watch.seconds());
+  return products;
+}
+
+void AbTraining::enter_full(const Products& products) {
+  const at::NoGradGuard no_grad;
+  const std::vector<nn::NamedWeight> weights = factored();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    nn::Weight& w = *weights[i].weight;
+    w.set_dense(w.from_matrix(at::matmul(products[i].a, products[i].b)));
+  }
+  phase_ = Phase::Full;
+  build_blocks();
+}
+
+DecomposeOptions AbTraining::decompose_options() const {
+  std::int64_t other = context_.model.dense_parameters();
+  for (const nn::NamedWeight& w : factorable_) {
+    other -= w.weight->numel();
+  }
+  return {
+      context_.options.rank,
+      context_.options.cut_first || decomposed_before_,
+      other,
+      svd_route(context_.options.svd)};
+}
+
+void AbTraining::decompose(std::int64_t t) {
+  Stopwatch watch;
+  full_reduction_.release();
+  trained_.drop_gradients();  // the factors get memory of their own
+  // Running statistics differ between workers until here.
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+  const auto factors = decompose_dense(
+      factorable_,
+      decompose_options(),
+      context_.world,
+      svd_memory_,
+      [&](double s) { context_.observer.add_svd_seconds(s); });
+  enter_ab(factors, {}, t, watch.seconds());
+}
+
+void AbTraining::decompose(const Products& products, std::int64_t t) {
+  const std::vector<nn::NamedWeight> dense = left_dense();
+  if (!dense.empty() && linalg::is_global(context_.options.rank.rule)) {
+    // One choice over all spectra: those of the products are needed as well.
+    enter_full(products);
+    decompose(t);
+    return;
+  }
+  Stopwatch watch;
+  const auto add_seconds = [&](double s) {
+    context_.observer.add_svd_seconds(s);
+  };
+  const std::vector<nn::NamedWeight> weights = factored();
+  std::vector<LayerFactors> of_products;
+  std::vector<LayerFactors> of_dense;
+  if (!weights.empty()) {
+    of_products = decompose_products(
+        weights,
+        products,
+        decompose_options(),
+        context_.world,
+        svd_memory_,
+        add_seconds);
+  }
+  if (!dense.empty()) {
+    of_dense = decompose_dense(
+        dense, decompose_options(), context_.world, svd_memory_, add_seconds);
+  }
+  std::vector<LayerFactors> factors;
+  std::size_t p = 0;
+  std::size_t d = 0;
+  for (const nn::NamedWeight& w : factorable_) {
+    factors.push_back(
+        std::move(w.weight->is_factored() ? of_products[p++] : of_dense[d++]));
+  }
+  enter_ab(factors, products, t, watch.seconds());
+}
+
+void AbTraining::enter_ab(
+    const std::vector<LayerFactors>& factors,
+    const Products& products,
+    std::int64_t t,
+    double seconds) {
+  const at::NoGradGuard no_grad;
+  const std::vector<LayerRank> before = std::exchange(layers_, {});
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < factorable_.size(); ++i) {
+    nn::Weight& w = *factorable_[i].weight;
+    const LayerFactors& f = factors[i];
+    const linalg::LowRankPair* product =
+        w.is_factored() ? &products[next++] : nullptr;
+    if (f.rank > 0) {
+      w.set_factors(f.pair);
+    } else if (product != nullptr) {
+      w.set_dense(w.from_matrix(at::matmul(product->a, product->b)));
+    }
+    layers_.push_back(
+        {factorable_[i].layer,
+         w.m(),
+         w.n(),
+         f.rank,
+         f.energy,
+         before.empty() ? f.energy : before[i].first_energy,
+         f.values});
+  }
+  phase_ = Phase::Ab;
+  decomposed_before_ = true;
+  build_blocks();
+  context_.observer.decomposed(t, layers_, seconds);
+}
+
+void AbTraining::build_blocks() {
+  const at::NoGradGuard no_grad;
+  std::vector<optim::ParameterRef> own;
+  std::vector<optim::ParameterRef> other;
+  const nn::Factor trained = factor_of(role_);
+  const nn::Factor frozen =
+      trained == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
+  own_numel_ = 0;
+  for (const nn::NamedWeight& w : factored()) {
+    own.push_back(
+        {w.name + (trained == nn::Factor::A ? ".A" : ".B"),
+         &w.weight->factor(trained),
+         true,
+         true,
+         w.position});
+    own_numel_ += w.weight->factor_numel(trained, w.weight->rank());
+    other.push_back({w.name + ".frozen", &w.weight->factor(frozen)});
+  }
+  for (const optim::ParameterRef& ref : dense_parameters(context_.model)) {
+    own.push_back(ref);
+  }
+  const optim::ParameterBlock old = std::move(trained_);
+  trained_ = optim::ParameterBlock(own, true, context_.optimizer.moments());
+  trained_.adopt(old);
+  if (local_steps()) {
+    // Moments of weights that might have been factored were not averaged.
+    for (const nn::NamedWeight& w : left_dense()) {
+      trained_.forget(w.name);
+    }
+  }
+  frozen_ = optim::ParameterBlock(other, false, 0);
+  const bool ab = phase_ == Phase::Ab;
+  own_start_ = trained_.values().narrow(0, 0, own_numel_).clone();
+  dense_start_ = ab || local_steps()
+                     ? trained_.values()
+                           .narrow(0, own_numel_, trained_.numel() - own_numel_)
+                           .clone()
+                     : at::Tensor();
+  bind_reductions();
+  moved();
+}
+
+}  // namespace abtrain::methods

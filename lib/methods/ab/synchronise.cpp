@@ -1,0 +1,171 @@
+#include "methods/ab/synchronise.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include "base/error.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t size() const {
+    return end - begin;
+  }
+};
+
+Range part(Range whole, std::int64_t index, std::int64_t count) {
+  return {
+      whole.begin + whole.size() * index / count,
+      whole.begin + whole.size() * (index + 1) / count};
+}
+
+// Where a worker stands among the workers of its role.
+struct Place {
+  comm::Role role;
+  int groups;    // of this role
+  int group;     // index among them
+  int position;  // in the group
+};
+
+Place place_of(const comm::Groups& groups, int rank) {
+  Place place{groups.role_of(rank), 0, 0, rank % groups.group_size};
+  for (int g = 0; g < groups.count; ++g) {
+    if (groups.role_of(g * groups.group_size) == place.role) {
+      if (g < groups.group_of(rank)) {
+        ++place.group;
+      }
+      ++place.groups;
+    }
+  }
+  return place;
+}
+
+// The slice of its factor that a worker and its peers reduce, and the shard of
+// it that this worker ends up with.
+Range slice_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
+  return part({0, n}, place.position, groups.group_size);
+}
+Range shard_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
+  return part(slice_of(groups, place, n), place.group, place.groups);
+}
+
+}  // namespace
+
+SyncMode sync_mode(const std::string& name) {
+  if (name == "only-learned") {
+    return SyncMode::OnlyLearned;
+  }
+  if (name == "with-stale") {
+    return SyncMode::WithStale;
+  }
+  if (name == "full") {
+    return SyncMode::Full;
+  }
+  ABT_CHECK(
+      name == "only-b",
+      Config,
+      "method.sync: expected only-learned, with-stale, full or only-b; got '",
+      name,
+      "'");
+  return SyncMode::OnlyB;
+}
+
+FactorExchange::FactorExchange(
+    comm::Communicator& world,
+    const comm::Groups& groups)
+    : world_(world), groups_(groups) {
+  const Place place = place_of(groups_, world.rank());
+  const int role = place.role == comm::Role::A ? 0 : 1;
+  peers_ =
+      world.split(role * groups_.group_size + place.position, world.rank());
+}
+
+FlatFactors FactorExchange::mean_changes(
+    const at::Tensor& change,
+    std::int64_t a,
+    std::int64_t b,
+    at::ScalarType wire,
+    comm::Purpose purpose) {
+  const at::NoGradGuard no_grad;
+  const Place own = place_of(groups_, world_.rank());
+  const Range slice = slice_of(groups_, own, change.numel());
+  const Range shard = shard_of(groups_, own, change.numel());
+
+  at::Tensor in = change.narrow(0, slice.begin, slice.size())
+                      .to(wire, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor mean = at::empty({shard.size()}, in.options());
+  peers_->reduce_scatter(mean, in, comm::ReduceOp::Mean, purpose).wait();
+
+  std::vector<Range> shards;
+  std::vector<std::int64_t> counts;
+  std::int64_t total = 0;
+  for (int r = 0; r < world_.size(); ++r) {
+    const bool is_a = groups_.role_of(r) == comm::Role::A;
+    shards.push_back(shard_of(groups_, place_of(groups_, r), is_a ? a : b));
+    counts.push_back(shards.back().size());
+    total += counts.back();
+  }
+  at::Tensor all = at::empty({total}, in.options());
+  world_.all_gather(all, mean, counts, purpose).wait();
+
+  FlatFactors result;
+  result.b = at::empty({b}, change.options());
+  if (groups_.role_of(0) == comm::Role::A) {
+    result.a = at::empty({a}, change.options());
+  }
+  std::int64_t offset = 0;
+  for (int r = 0; r < world_.size(); ++r) {
+    const Range range = shards[static_cast<std::size_t>(r)];
+    at::Tensor& target =
+        groups_.role_of(r) == comm::Role::A ? result.a : result.b;
+    target.narrow(0, range.begin, range.size())
+        .copy_(all.narrow(0, offset, range.size()));
+    offset += range.size();
+  }
+  return result;
+}
+
+std::int64_t FactorExchange::bytes_sent(
+    const comm::Groups& groups,
+    int rank,
+    std::int64_t a,
+    std::int64_t b,
+    std::int64_t element_size) {
+  const Place place = place_of(groups, rank);
+  const std::int64_t n = place.role == comm::Role::A ? a : b;
+  const std::int64_t slice = slice_of(groups, place, n).size();
+  const std::int64_t shard = shard_of(groups, place, n).size();
+  const std::int64_t workers =
+      static_cast<std::int64_t>(groups.group_size) * groups.count;
+  return ((slice - shard) + (workers - 1) * shard) * element_size;
+}
+
+linalg::LowRankPair merge_factors(
+    SyncMode mode,
+    const linalg::LowRankPair& start,
+    const at::Tensor& da,
+    const at::Tensor& db) {
+  const at::NoGradGuard no_grad;
+  switch (mode) {
+    case SyncMode::OnlyLearned:
+      return {start.a + da, start.b + db};
+    case SyncMode::WithStale:
+      return {start.a + da * 0.5, start.b + db * 0.5};
+    case SyncMode::OnlyB:
+      return {start.a, start.b + db};
+    case SyncMode::Full:
+      break;
+  }
+  // (A0 + dA/2) B0 + A0 (dB/2), a product of rank 2r.
+  return {
+      at::cat({start.a + da * 0.5, start.a}, 1),
+      at::cat({start.b, db * 0.5}, 0)};
+}
+
+}  // namespace abtrain::methods

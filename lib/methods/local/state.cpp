@@ -1,0 +1,118 @@
+// The state of training with local steps: saved, restored, and made one again
+// for another number of workers.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include "base/error.h"
+#include "methods/local/training.h"
+
+namespace abtrain::methods {
+
+void LocalTraining::archive(state::Archive& archive) {
+  ABT_ASSERT(
+      archive.is_loading() || !flight_ || flight_->settled,
+      "a fragment is under way");
+  std::int64_t fragment = flight_ ? flight_->fragment : -1;
+  std::int64_t begun = flight_ ? flight_->begun : 0;
+  std::int64_t applies = flight_ ? flight_->applies : 0;
+  archive.value("local.local", local_);
+  archive.value("local.agreed_at", agreed_at_);
+  archive.value("local.moments_agreed", moments_agreed_);
+  archive.value("local.fragment", fragment);
+  archive.value("local.begun", begun);
+  archive.value("local.applies", applies);
+  if (archive.is_loading()) {
+    make_block();
+  }
+  // Alone after the warm-up; x and what came of it is the same everywhere.
+  block_.archive(
+      archive, "block.", local_ ? state::Share::Own : state::Share::Replicas);
+  if (archive.is_loading()) {
+    x_ = local_ ? at::empty_like(block_.values()) : at::Tensor();
+    velocity_ = local_ && sgd_.momentum > 0 ? at::empty_like(x_) : at::Tensor();
+    flight_.reset();
+    bind();
+    moved();
+  }
+  if (!local_) {
+    reduction_.archive(archive, "reducer.");
+    return;
+  }
+  archive.tensor("x", x_, state::Share::Replicas);
+  archive.tensor("velocity", velocity_, state::Share::Replicas);
+  for (std::size_t f = 0; f < exchanges_.size(); ++f) {
+    exchanges_[f]->archive(archive, str("outer.", f, "."));
+  }
+  if (fragment < 0) {
+    return;
+  }
+  ABT_CHECK(
+      begun >= 0 && begun <= applies && applies - begun == plan_.delay,
+      DamagedData,
+      "the checkpoint's fragment, begun after step ",
+      begun,
+      " and applied after step ",
+      applies,
+      ", does not fit method.delay of ",
+      plan_.delay);
+  ABT_CHECK(
+      fragment < plan_.fragments,
+      DamagedData,
+      "the checkpoint has fragment ",
+      fragment,
+      " under way, this run ",
+      plan_.fragments,
+      " fragments");
+  if (archive.is_loading()) {
+    flight_.emplace();
+    flight_->fragment = fragment;
+    flight_->begun = begun;
+    flight_->applies = applies;
+    flight_->settled = true;
+    std::int64_t statistics = 0;
+    for (const nn::NamedBuffer& b : context_.model.buffers()) {
+      statistics += b.tensor->numel();
+    }
+    if (statistics > 0 && plan_.ends_round(fragment)) {
+      flight_->statistics = at::empty({statistics}, x_.options());
+    }
+  }
+  at::Tensor mean =
+      room_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
+  archive.tensor("mean", mean, state::Share::Replicas);
+  archive.tensor("statistics", flight_->statistics, state::Share::Replicas);
+}
+
+void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  at::Tensor values;
+  at::Tensor moments;
+  for (state::State& state : old) {
+    state::Archive archive = state::Archive::loading(state);
+    this->archive(archive);
+    if (!values.defined()) {
+      values = block_.values().clone();
+      moments = block_.moments().clone();
+    } else {
+      values.add_(block_.values());
+      moments.add_(block_.moments());
+    }
+  }
+  const auto n = static_cast<double>(old.size());
+  block_.values().copy_(values.div_(n));
+  block_.moments().copy_(moments.div_(n));
+  if (flight_) {
+    apply_fragment(t);  // its step is one of another run length
+  }
+  const bool was_local = local_;
+  local_ = t >= plan_.warmup;
+  if (local_ && !was_local) {
+    begin_local(t);
+  } else {
+    bind();  // residuals were those of other workers
+    agree(t, true);
+  }
+}
+
+}  // namespace abtrain::methods

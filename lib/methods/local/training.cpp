@@ -1,0 +1,262 @@
+#include "methods/local/training.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "compress/average.h"
+#include "methods/average.h"
+
+namespace abtrain::methods {
+
+LocalTraining::LocalTraining(const MethodContext& context)
+    : context_(context),
+      plan_(make_local_plan(context.options, context.length)),
+      mixing_(1),
+      with_moments_(false),
+      wire_(compress::plain_dtype(context.reducer)),
+      reduction_(context.reducer, context.seed, context.observer) {
+  if (context.options.name == "diloco") {
+    sgd_ = {context.options.outer_lr, context.options.outer_momentum};
+    mixing_ = context.options.mixing;
+  } else {
+    with_moments_ = context.options.average == "params+moments";
+  }
+}
+
+void LocalTraining::make_block() {
+  block_ = optim::ParameterBlock(
+      dense_parameters(context_.model), true, context_.optimizer.moments());
+}
+
+void LocalTraining::start() {
+  make_block();
+  moved();
+  local_ = plan_.warmup == 0;
+  if (local_) {
+    begin_local(0);
+  } else {
+    bind();
+  }
+}
+
+void LocalTraining::begin_local(std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  local_ = true;
+  x_ = block_.values().clone();
+  velocity_ = sgd_.momentum > 0 ? at::zeros_like(x_) : at::Tensor();
+  bind();
+  agree(t, true);
+}
+
+void LocalTraining::bind() {
+  reduction_.release();
+  fragments_.clear();
+  exchanges_.clear();
+  if (!local_) {
+    reduction_.bind(block_, context_.world);
+    return;
+  }
+  fragments_ = cut_fragments(
+      slots_of(block_), nn::weight_positions(context_.model), plan_.fragments);
+  std::int64_t largest = 0;
+  for (const Fragment& fragment : fragments_) {
+    largest = std::max(largest, fragment.numel);
+  }
+  if (!room_.defined() || room_.numel() != largest) {
+    room_ = at::empty({largest}, x_.options());
+  }
+  for (const Fragment& fragment : fragments_) {
+    exchanges_.push_back(std::make_unique<compress::GradientExchange>(
+        context_.reducer, context_.seed, plan_.interval));
+    exchanges_.back()->bind(
+        fragment.slots,
+        room_.narrow(0, 0, fragment.numel),
+        context_.world,
+        comm::Purpose::Sync);
+  }
+}
+
+void LocalTraining::before_backward(std::int64_t t) {
+  if (!local_) {
+    reduction_.before_backward(t);
+  }
+}
+
+void LocalTraining::reduce_gradients(std::int64_t t) {
+  if (!local_) {
+    reduction_.reduce(t);
+  }
+}
+
+compress::Costs LocalTraining::costs() {
+  compress::Costs sum = reduction_.costs();
+  for (const auto& exchange : exchanges_) {
+    sum += exchange->costs();
+  }
+  return sum;
+}
+
+void LocalTraining::after_step(std::int64_t t) {
+  if (!local_) {
+    if (t == plan_.warmup) {
+      begin_local(t);
+    }
+    return;
+  }
+  if (flight_ && t >= flight_->applies) {
+    apply_fragment(t);
+  }
+  if (const auto fragment = plan_.begins_after(t)) {
+    begin_fragment(*fragment, t);
+    if (plan_.delay == 0) {
+      apply_fragment(t);
+    }
+  }
+}
+
+void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  Stopwatch watch;
+  ABT_ASSERT(!flight_, "step ", t, ": another fragment is under way");
+  std::int64_t at = 0;
+  const auto index = static_cast<std::size_t>(fragment);
+  for (const compress::Range& range : fragments_[index].ranges) {
+    at::Tensor change = room_.narrow(0, at, range.size);
+    at::sub_out(change, part(block_.values(), range), part(x_, range));
+    at += range.size;
+  }
+  exchanges_[index]->start(t);
+  flight_.emplace();
+  flight_->fragment = fragment;
+  flight_->begun = t;
+  flight_->applies = t + plan_.delay;
+  if (plan_.ends_round(fragment) && !context_.model.buffers().empty()) {
+    std::vector<at::Tensor> flat;
+    for (const nn::NamedBuffer& b : context_.model.buffers()) {
+      flat.push_back(b.tensor->reshape({-1}));
+    }
+    flight_->statistics = at::cat(flat);
+    flight_->pending = context_.world.all_reduce(
+        flight_->statistics, comm::ReduceOp::Mean, comm::Purpose::Sync);
+  }
+  flight_->seconds = watch.seconds();
+}
+
+void LocalTraining::settle() {
+  if (!flight_ || flight_->settled) {
+    return;
+  }
+  const auto fragment = static_cast<std::size_t>(flight_->fragment);
+  if (const auto evaluation = exchanges_[fragment]->finish(flight_->begun)) {
+    context_.observer.compressed(flight_->begun, *evaluation);
+  }
+  flight_->pending.wait();
+  flight_->settled = true;
+}
+
+void LocalTraining::apply_fragment(std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  Stopwatch watch;
+  settle();
+  const Flight flight = std::move(*flight_);
+  flight_.reset();
+  std::int64_t at = 0;
+  for (const compress::Range& range :
+       fragments_[static_cast<std::size_t>(flight.fragment)].ranges) {
+    const at::Tensor x = part(x_, range);
+    outer_step(
+        sgd_,
+        x,
+        room_.narrow(0, at, range.size),
+        velocity_.defined() ? part(velocity_, range) : at::Tensor());
+    at::Tensor values = part(block_.values(), range);
+    if (mixing_ == 1) {
+      values.copy_(x);
+    } else {
+      values.mul_(1 - mixing_).add_(x, mixing_);
+    }
+    at += range.size;
+  }
+  if (flight.statistics.defined()) {
+    at = 0;
+    for (const nn::NamedBuffer& b : context_.model.buffers()) {
+      b.tensor->copy_(flight.statistics.narrow(0, at, b.tensor->numel())
+                          .view(b.tensor->sizes()));
+      at += b.tensor->numel();
+    }
+  }
+  if (with_moments_) {
+    average_moments();
+  }
+  if (plan_.fragments == 1 && mixing_ == 1) {
+    agree(t, with_moments_ || block_.moment_count() == 0);
+  }
+  std::string mode = "outer";
+  if (context_.options.name == "local-sgd") {
+    mode = context_.options.average;
+  } else if (plan_.fragments > 1) {
+    mode = str("outer, fragment ", flight.fragment);
+  }
+  context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
+}
+
+void LocalTraining::average_moments() {
+  if (block_.moment_count() > 0) {
+    // Squared gradients would be zero in fp16.
+    average(
+        {block_.moments()},
+        context_.world,
+        comm::Purpose::Sync,
+        wire_ == at::kHalf ? at::kFloat : wire_);
+  }
+}
+
+void LocalTraining::agree(std::int64_t t, bool with_moments) {
+  agreed_at_ = t;
+  moments_agreed_ = with_moments;
+}
+
+void LocalTraining::finish(std::int64_t t) {
+  const at::NoGradGuard no_grad;
+  if (local_) {
+    Stopwatch watch;
+    if (flight_) {
+      apply_fragment(t);
+    }
+    // Plainly: no later meeting would send what a scheme leaves out.
+    at::Tensor change = block_.values() - x_;
+    average({change}, context_.world, comm::Purpose::Sync, wire_);
+    block_.values().copy_(x_.add_(change));
+    agree(t, block_.moment_count() == 0);
+    context_.observer.synchronised(t, "params", watch.seconds());
+  }
+  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
+}
+
+void LocalTraining::merge_into(nn::Model& target) {
+  share_dense(
+      context_.model,
+      averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
+      target);
+  if (local_) {
+    set_mean_dense(block_.values(), context_.world, target);
+  }
+}
+
+std::vector<at::Tensor> LocalTraining::replicated_state() {
+  std::vector<at::Tensor> state = {block_.values()};
+  if (!local_ || moments_agreed_) {
+    state.push_back(block_.moments());
+  }
+  return state;
+}
+
+}  // namespace abtrain::methods

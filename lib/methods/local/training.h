@@ -1,0 +1,119 @@
+// Training with local steps: after a data parallel warm-up every worker goes on
+// alone, and now and then all meet. `local-sgd` averages the parameters (Stich
+// 2019, arXiv 1805.09767; the warm-up is Lin et al. 2020, arXiv 1808.07217);
+// `diloco` takes that average for an outer gradient (Douillard et al. 2023,
+// arXiv 2311.08105), in fragments that travel while training goes on where
+// asked (Douillard et al. 2025, arXiv 2501.18512).
+//
+// Both keep x, the parameters that all workers had from the last meeting. A
+// fragment's change since then goes through an exchange of its own: averaged by
+// the run's reducer, with residuals of its own. A meeting after t steps counts
+// as the reducer's step t. The end averages the workers' parameters plainly,
+// without an outer step: none would follow to make up for its momentum.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/gradient_exchange.h"
+#include "methods/gradient_reduction.h"
+#include "methods/local/fragment.h"
+#include "methods/local/outer_step.h"
+#include "methods/local/plan.h"
+#include "methods/method.h"
+
+namespace abtrain::methods {
+
+class LocalTraining : public Method {
+ public:
+  explicit LocalTraining(const MethodContext& context);
+
+  void start() override;
+  optim::ParameterBlock& block() override {
+    return block_;
+  }
+  double learning_rate(std::int64_t t) override {
+    return context_.schedule.at(t);
+  }
+  void before_backward(std::int64_t t) override;
+  void reduce_gradients(std::int64_t t) override;
+  comm::Communicator* gradient_group() override {
+    return local_ ? nullptr : &context_.world;
+  }
+  void watch_gradients(compress::GradientWatch watch) override {
+    reduction_.watch(std::move(watch));
+  }
+  compress::Costs costs() override;
+  void after_step(std::int64_t t) override;
+  void finish(std::int64_t t) override;
+  // The mean of the workers' parameters, in fp32.
+  void merge_into(nn::Model& target) override;
+  void settle() override;
+  void archive(state::Archive& archive) override;
+  void regroup(std::vector<state::State>& old, std::int64_t t) override;
+  comm::Communicator& replicas() override {
+    return context_.world;
+  }
+  // "full" in the warm-up, then "local".
+  std::string phase_name() const override {
+    return local_ ? "local" : "full";
+  }
+  // After a meeting of whole models that leaves them equal.
+  bool replicas_agree(std::int64_t t) const override {
+    return !local_ || agreed_at_ == t;
+  }
+  bool one_state(std::int64_t) const override {
+    return !local_;
+  }
+
+ protected:
+  std::vector<at::Tensor> replicated_state() override;
+
+ private:
+  // A fragment between the begin of its exchange and the use of the result.
+  struct Flight {
+    std::int64_t fragment = 0;
+    std::int64_t begun = 0;    // steps done then
+    std::int64_t applies = 0;  // and when it is used
+    bool settled = false;      // the mean is in room_
+    at::Tensor statistics;     // the running ones, flat; undefined: none
+    comm::Pending pending;     // their average
+    double seconds = 0;
+  };
+
+  void make_block();
+  void begin_local(std::int64_t t);
+  // From local_ and the block: fragments, exchanges without residuals, room.
+  void bind();
+  void begin_fragment(std::int64_t fragment, std::int64_t t);
+  void apply_fragment(std::int64_t t);
+  void average_moments();
+  void agree(std::int64_t t, bool with_moments);
+  // The part of a flat buffer of all parameters that a range is.
+  static at::Tensor part(const at::Tensor& flat, const compress::Range& range) {
+    return flat.narrow(0, range.begin, range.size);
+  }
+
+  MethodContext context_;
+  LocalPlan plan_;
+  OuterSgd sgd_;
+  double mixing_;
+  bool with_moments_;
+  at::ScalarType wire_;  // of plain averages
+
+  optim::ParameterBlock block_;
+  GradientReduction reduction_;  // in the warm-up
+  bool local_ = false;
+  std::vector<Fragment> fragments_;
+  std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
+  at::Tensor x_;         // of all parameters, as the block
+  at::Tensor velocity_;  // of the outer step, the same
+  at::Tensor room_;      // a fragment's change, then its mean
+  std::optional<Flight> flight_;
+  std::int64_t agreed_at_ = -1;  // steps done when replicas were last equal
+  bool moments_agreed_ = false;  // their moments too
+};
+
+}  // namespace abtrain::methods

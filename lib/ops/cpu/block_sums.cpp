@@ -1,0 +1,181 @@
+// The parts of quantize.h that sum: norms of blocks, 4-bit codes.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ops/cpu/quantize.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+// Lane i over numbers i, i + 128, ..., then halves added to halves.
+[[gnu::always_inline]] inline float
+sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
+  constexpr std::int64_t kLanes = kernels::kUnit;
+  float sum[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= present; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      sum[lane] = ::fmaf(x[i + lane], x[i + lane], sum[lane]);
+    }
+  }
+  for (std::int64_t lane = 0; i + lane < present; ++lane) {
+    sum[lane] = ::fmaf(x[i + lane], x[i + lane], sum[lane]);
+  }
+  for (std::int64_t half = std::min(size, kLanes) / 2; half > 0; half /= 2) {
+    for (std::int64_t lane = 0; lane < half; ++lane) {
+      sum[lane] += sum[lane + half];
+    }
+  }
+  return sum[0];
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) float
+sum_of_squares_avx2(const float* x, std::int64_t present, std::int64_t size) {
+  return sum_of_squares(x, present, size);
+}
+#else
+float sum_of_squares_avx2(
+    const float* x,
+    std::int64_t present,
+    std::int64_t size) {
+  return sum_of_squares(x, present, size);
+}
+#endif
+float sum_of_squares_plain(
+    const float* x,
+    std::int64_t present,
+    std::int64_t size) {
+  return sum_of_squares(x, present, size);
+}
+
+// Of bytes that are codes, two each: adds to the two sums.
+[[gnu::always_inline]] inline void add_codes(
+    const std::uint8_t* in,
+    std::int64_t count,
+    std::uint16_t (*sums)[512]) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    sums[0][i] = static_cast<std::uint16_t>(sums[0][i] + (in[i] & 15));
+    sums[1][i] = static_cast<std::uint16_t>(sums[1][i] + (in[i] >> 4));
+  }
+}
+
+[[gnu::always_inline]] inline std::uint32_t clamp_codes(
+    const std::uint16_t (*sums)[512],
+    std::int64_t count,
+    int offset,
+    std::uint8_t* out) {
+  std::uint32_t clamped = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const int low = int{sums[0][i]} - offset;
+    const int high = int{sums[1][i]} - offset;
+    const int low_within = std::clamp(low, -7, 7);
+    const int high_within = std::clamp(high, -7, 7);
+    clamped += static_cast<std::uint32_t>(low != low_within) +
+               static_cast<std::uint32_t>(high != high_within);
+    out[i] =
+        static_cast<std::uint8_t>((low_within + 8) | (high_within + 8) << 4);
+  }
+  return clamped;
+}
+
+// Tile by tile; a sum is at most 4,096 * 15.
+[[gnu::always_inline]] inline std::uint32_t sum_shards(
+    const std::uint8_t* in,
+    std::int64_t bytes,
+    int members,
+    std::uint8_t* out) {
+  std::uint32_t clamped = 0;
+  for (std::int64_t at = 0; at < bytes; at += 512) {
+    const std::int64_t count = std::min<std::int64_t>(512, bytes - at);
+    std::uint16_t sums[2][512] = {};
+    for (int member = 0; member < members; ++member) {
+      add_codes(in + member * bytes + at, count, sums);
+    }
+    clamped += clamp_codes(sums, count, 8 * members, out + at);
+  }
+  return clamped;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) std::uint32_t sum_shards_avx2(
+    const std::uint8_t* in,
+    std::int64_t bytes,
+    int members,
+    std::uint8_t* out) {
+  return sum_shards(in, bytes, members, out);
+}
+#else
+std::uint32_t sum_shards_avx2(
+    const std::uint8_t* in,
+    std::int64_t bytes,
+    int members,
+    std::uint8_t* out) {
+  return sum_shards(in, bytes, members, out);
+}
+#endif
+
+}  // namespace
+
+void block_norms_cpu(
+    const at::Tensor& u,
+    int log_size,
+    const at::Tensor& norms,
+    Simd simd) {
+  const auto* x = u.const_data_ptr<float>();
+  auto* out = norms.mutable_data_ptr<float>();
+  const std::int64_t size = std::int64_t{1} << log_size;
+  const auto sum =
+      simd == Simd::Avx2 ? sum_of_squares_avx2 : sum_of_squares_plain;
+  at::parallel_for(
+      0,
+      norms.numel(),
+      std::max<std::int64_t>(1, 65536 / size),
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t b = begin; b < end; ++b) {
+          const std::int64_t present =
+              std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
+          const float norm = std::sqrt(sum(x + b * size, present, size));
+          out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
+        }
+      });
+}
+
+void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out) {
+  const std::int64_t bytes = out.numel() - kernels::kTailBytes;
+  auto* to = out.mutable_data_ptr<std::uint8_t>();
+  const auto sum = best_simd() == Simd::Avx2
+                       ? sum_shards_avx2
+                       : +[](const std::uint8_t* from,
+                             std::int64_t count,
+                             int n,
+                             std::uint8_t* result) {
+                           return sum_shards(from, count, n, result);
+                         };
+  const std::uint32_t tail[kernels::kTailBytes / 4] = {
+      sum(in.const_data_ptr<std::uint8_t>(), bytes, members, to)};
+  std::memcpy(to + bytes, tail, sizeof(tail));
+}
+
+void update_scale_cpu(const kernels::UpdateScale& job) {
+  std::uint64_t count = 0;
+  for (std::int64_t i = 1; i <= job.shards; ++i) {
+    std::uint32_t each = 0;
+    const std::int64_t tail = job.units * i / job.shards * job.unit_bytes +
+                              (i - 1) * kernels::kTailBytes;
+    std::memcpy(&each, job.codes + tail, sizeof(each));
+    count += each;
+  }
+  *job.scale = kernels::next_scale(
+      *job.scale,
+      count,
+      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes),
+      job.shards);
+}
+
+}  // namespace abtrain::ops

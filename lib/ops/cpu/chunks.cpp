@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "base/error.h"
+#include "kernels/chunk_norm.h"
+#include "ops/cpu/chunks.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/simd.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::kNormLanes;
+
+// In vectors where the target has them; __builtin_fmaf is one instruction then.
+[[gnu::always_inline]] inline void norms_of_chunks(
+    float* u,
+    const float* g,
+    bool add,
+    std::int64_t numel,
+    std::int64_t chunk,
+    float* norms) {
+  for (std::int64_t begin = 0; begin < numel; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, numel);
+    float lanes[kNormLanes] = {};
+    std::int64_t i = begin;
+    for (; i + kNormLanes <= end; i += kNormLanes) {
+#pragma GCC ivdep  // u and g are the same or apart
+      for (int l = 0; l < kNormLanes; ++l) {
+        const float x = add ? u[i + l] + g[i + l] : g[i + l];
+        u[i + l] = x;
+        lanes[l] = __builtin_fmaf(x, x, lanes[l]);
+      }
+    }
+    for (int l = 0; i < end; ++i, ++l) {
+      const float x = add ? u[i] + g[i] : g[i];
+      u[i] = x;
+      lanes[l] = __builtin_fmaf(x, x, lanes[l]);
+    }
+    *norms++ = kernels::sum_of_lanes(lanes);
+  }
+}
+
+// out[i] = u[i] * scale; later u[i] -= members * rounded[i].
+[[gnu::always_inline]] inline void
+subtract(float* u, const float* rounded, float members, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    u[i] = __builtin_fmaf(-members, rounded[i], u[i]);
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) void norms_avx2(
+    float* u,
+    const float* g,
+    bool add,
+    std::int64_t numel,
+    std::int64_t chunk,
+    float* norms) {
+  // Two loops instead of a choice in each.
+  if (add) {
+    norms_of_chunks(u, g, true, numel, chunk, norms);
+  } else {
+    norms_of_chunks(u, g, false, numel, chunk, norms);
+  }
+}
+
+__attribute__((target("avx2,fma"))) void subtract_avx2(
+    float* u,
+    const float* rounded,
+    float members,
+    std::int64_t count) {
+  subtract(u, rounded, members, count);
+}
+
+#else
+void norms_avx2(
+    float*,
+    const float*,
+    bool,
+    std::int64_t,
+    std::int64_t,
+    float*) {}
+void subtract_avx2(float*, const float*, float, std::int64_t) {}
+#endif
+
+constexpr std::int64_t kTile = 2048;  // numbers of the wire at a time
+
+// Walks the wire; runs are what lies together in u, cut where a tile ends.
+class Walk {
+ public:
+  Walk(const at::Tensor& indices, std::int64_t chunk, std::int64_t numel)
+      : index_(indices.const_data_ptr<std::int32_t>()),
+        count_(indices.numel()),
+        chunk_(chunk),
+        numel_(numel) {
+    std::int64_t last = -1;
+    for (std::int64_t j = 0; j < count_; ++j) {
+      ABT_ASSERT(
+          index_[j] > last && index_[j] * chunk < numel,
+          "chunk ",
+          index_[j],
+          " after ",
+          last,
+          " of ",
+          numel,
+          " numbers in chunks of ",
+          chunk);
+      last = index_[j];
+    }
+  }
+  // For each run of the next `size` numbers of the wire: run(at, place, valid,
+  // padding), `at` from the tile's begin, `place` in u.
+  template <class Run>
+  void tile(std::int64_t size, const Run& run) {
+    if (chunk_ == 1) {
+      for (std::int64_t at = 0; at < size; ++at) {
+        run(at, index_[j_++], std::integral_constant<std::int64_t, 1>(), 0);
+      }
+      return;
+    }
+    for (std::int64_t at = 0; at < size;) {
+      const std::int64_t place = index_[j_] * chunk_ + inside_;
+      const std::int64_t length = std::min(chunk_ - inside_, size - at);
+      const std::int64_t valid =
+          std::clamp<std::int64_t>(numel_ - place, 0, length);
+      run(at, place, valid, length - valid);
+      at += length;
+      inside_ += length;
+      if (inside_ == chunk_) {
+        inside_ = 0;
+        ++j_;
+      }
+    }
+  }
+
+ private:
+  const std::int32_t* index_;
+  std::int64_t count_;
+  std::int64_t chunk_;
+  std::int64_t numel_;
+  std::int64_t j_ = 0;       // the chunk
+  std::int64_t inside_ = 0;  // numbers of it that are done
+};
+
+}  // namespace
+
+void add_with_norms_cpu(
+    const at::Tensor& u,
+    const at::Tensor& g,
+    bool add,
+    std::int64_t chunk,
+    const at::Tensor& norms) {
+  (best_simd() == Simd::Avx2 ? norms_avx2 : norms_of_chunks)(
+      u.mutable_data_ptr<float>(),
+      g.const_data_ptr<float>(),
+      add,
+      u.numel(),
+      chunk,
+      norms.mutable_data_ptr<float>());
+}
+
+void take_chunks_cpu(
+    const at::Tensor& u,
+    const at::Tensor& indices,
+    std::int64_t chunk,
+    int members,
+    const at::Tensor& wire) {
+  auto* numbers = u.mutable_data_ptr<float>();
+  auto* out = wire.mutable_data_ptr<c10::Half>();
+  const float scale = 1.0f / static_cast<float>(members);
+  const auto subtract_run =
+      best_simd() == Simd::Avx2 ? subtract_avx2 : subtract;
+  std::array<float, kTile> room, scaled;
+  Walk walk(indices, chunk, u.numel());
+  for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {
+    const std::int64_t size = std::min(kTile, wire.numel() - begin);
+    Walk back = walk;
+    walk.tile(size, [&](auto at, auto place, auto valid, auto padding) {
+      std::copy_n(numbers + place, valid, room.data() + at);
+      std::fill_n(room.data() + at + valid, padding, 0.0f);
+    });
+    for (std::int64_t i = 0; i < size; ++i) {
+      scaled[static_cast<std::size_t>(i)] =
+          room[static_cast<std::size_t>(i)] * scale;
+    }
+    from_float(scaled.data(), out + begin, size);
+    to_float(out + begin, scaled.data(), size);
+    subtract_run(room.data(), scaled.data(), static_cast<float>(members), size);
+    back.tile(size, [&](auto at, auto place, auto valid, auto) {
+      std::copy_n(room.data() + at, valid, numbers + place);
+    });
+  }
+}
+
+void put_chunks_cpu(
+    const at::Tensor& wire,
+    const at::Tensor& indices,
+    std::int64_t chunk,
+    const at::Tensor& out,
+    Put how) {
+  const auto* in = wire.const_data_ptr<c10::Half>();
+  auto* numbers = out.mutable_data_ptr<float>();
+  std::array<float, kTile> room;
+  Walk walk(indices, chunk, out.numel());
+  for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {
+    const std::int64_t size = std::min(kTile, wire.numel() - begin);
+    to_float(in + begin, room.data(), size);
+    walk.tile(size, [&](auto at, auto place, auto valid, auto) {
+      if (how == Put::Set) {
+        std::copy_n(room.data() + at, valid, numbers + place);
+        return;
+      }
+      for (std::int64_t i = 0; i < valid; ++i) {
+        numbers[place + i] += room[static_cast<std::size_t>(at + i)];
+      }
+    });
+  }
+}
+
+}  // namespace abtrain::ops

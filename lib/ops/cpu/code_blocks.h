@@ -1,0 +1,155 @@
+// Blocks of codes on the CPU: loops that the compiler makes vectors of, in the
+// order of sums of kernels/code_blocks.h.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/code_blocks.h"
+#include "ops/cpu/simd.h"
+
+// Inlined into each form of a function that is compiled for more than one
+// processor.
+#define ABT_INLINE [[gnu::always_inline]] inline
+
+namespace abtrain::ops {
+
+using kernels::CodeBlock;
+using kernels::kBlock;
+using kernels::kGroup;
+using kernels::kLanes;
+using kernels::kTensorLanes;
+
+ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
+  return (block.count + kGroup - 1) / kGroup;
+}
+
+// All numbers of a block: where they are, or, of one that is not full, in
+// `room` (kBlock) with zeros behind them.
+ABT_INLINE float* whole_block(float* from, std::int64_t count, float* room) {
+  if (count == kBlock) {
+    return from;
+  }
+  std::copy(from, from + count, room);
+  std::fill(room + count, room + kBlock, 0.0f);
+  return room;
+}
+
+template <class T>
+ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
+  for (int half = count / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      lanes[i] += lanes[i + half];
+    }
+  }
+  return lanes[0];
+}
+
+ABT_INLINE float sum_of_squares(const float* x) {
+  float lanes[kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    lanes[i] = std::fma(x[i + kLanes], x[i + kLanes], x[i] * x[i]);
+  }
+  return add_by_halves(lanes);
+}
+
+// Of a block that is full. The lanes' first four halvings are done in
+// registers, while the next block of the buffer comes from memory.
+ABT_INLINE float sum_of_sizes(const float* x) {
+  constexpr int kWidth = 8;
+  constexpr int kRows = 16;
+  constexpr int kColumns = kBlock / kRows;
+  constexpr int kLine = 16;  // numbers
+  float lanes[kColumns];
+  for (int i = 0; i < kColumns; i += kWidth) {
+    for (int k = 0; k < kRows * kWidth; k += kLine) {
+      __builtin_prefetch(x + kBlock + kRows * i + k);
+    }
+    float rows[kRows][kWidth];
+    for (int row = 0; row < kRows; ++row) {
+      for (int k = 0; k < kWidth; ++k) {
+        rows[row][k] = std::fabs(x[row * kColumns + i + k]);
+      }
+    }
+    for (int half = kRows / 2; half > 0; half /= 2) {
+      for (int row = 0; row < half; ++row) {
+        for (int k = 0; k < kWidth; ++k) {
+          rows[row][k] += rows[row + half][k];
+        }
+      }
+    }
+    for (int k = 0; k < kWidth; ++k) {
+      lanes[i + k] = rows[0][k];
+    }
+  }
+  return add_by_halves(lanes, kColumns);
+}
+
+// The sum of what blocks begin .. end - 1 have left, every `stride` floats.
+template <class Sum = float>
+Sum add_parts(
+    const float* parts,
+    int stride,
+    std::int64_t begin,
+    std::int64_t end) {
+  Sum lanes[kTensorLanes] = {};
+  for (std::int64_t b = begin; b < end; ++b) {
+    lanes[(b - begin) % kTensorLanes] += Sum{parts[stride * b]};
+  }
+  return add_by_halves(lanes, kTensorLanes);
+}
+
+// A mask for choices without a branch, which compilers make vectors of.
+ABT_INLINE std::uint32_t all_ones(bool condition) {
+  return 0u - std::uint32_t{condition};
+}
+
+// Bit k of word w: test(32 w + k).
+template <class Test>
+ABT_INLINE void
+pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::uint32_t word = 0;
+    for (unsigned k = 0; k < kGroup; ++k) {
+      word |= test(g * kGroup + k) << k;
+    }
+    words[g] = word;
+  }
+}
+
+// Calls work(b) for b < count, compiled for the processor at hand, on as many
+// threads as ATen has. `work` is a lambda that is inlined always (ABT_INLINED).
+#define ABT_INLINED __attribute__((always_inline))
+
+template <class Work>
+#if defined(__x86_64__)
+// The same loops, with instructions that the baseline lacks.
+__attribute__((target("avx2,fma")))
+#endif
+void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
+  for (std::int64_t b = begin; b < end; ++b) {
+    work(b);
+  }
+}
+
+// `grain`: so many at least are worth a thread.
+template <class Work>
+void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
+  const bool wide = best_simd() == Simd::Avx2;
+  at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
+    if (wide) {
+      for_blocks_wide(begin, end, work);
+      return;
+    }
+    for (std::int64_t b = begin; b < end; ++b) {
+      work(b);
+    }
+  });
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,101 @@
+#include "ops/cpu/convert.h"
+
+#include <bit>
+
+#include "ops/cpu/simd.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace abtrain::ops {
+
+namespace {
+
+// Without a branch, so that the compiler makes vectors of it.
+[[gnu::always_inline]] inline void
+round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(in[i]);
+    const std::uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+    const bool nan = (bits & 0x7FFFFFFF) > 0x7F800000;
+    out[i].x = static_cast<std::uint16_t>(nan ? 0x7FC0 : rounded);
+  }
+}
+
+#if defined(__x86_64__)
+// Both convert whole groups of eight and return how many elements that was.
+__attribute__((target("avx,f16c"))) std::int64_t
+to_float_f16c(const c10::Half* in, float* out, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const auto bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(bits));
+  }
+  return i;
+}
+
+__attribute__((target("avx,f16c"))) std::int64_t
+from_float_f16c(const float* in, c10::Half* out, std::int64_t count) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const auto bits =
+        _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bits);
+  }
+  return i;
+}
+
+// The same loop, with instructions that the baseline lacks.
+__attribute__((target("avx2"))) void
+round_to_bf16_avx2(const float* in, c10::BFloat16* out, std::int64_t count) {
+  round_to_bf16(in, out, count);
+}
+
+bool has_f16c() {
+  return __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
+}
+#else
+std::int64_t to_float_f16c(const c10::Half*, float*, std::int64_t) {
+  return 0;
+}
+std::int64_t from_float_f16c(const float*, c10::Half*, std::int64_t) {
+  return 0;
+}
+void round_to_bf16_avx2(const float*, c10::BFloat16*, std::int64_t) {}
+bool has_f16c() {
+  return false;
+}
+#endif
+
+}  // namespace
+
+void to_float(const c10::Half* in, float* out, std::int64_t count) {
+  std::int64_t i = has_f16c() ? to_float_f16c(in, out, count) : 0;
+  for (; i < count; ++i) {
+    out[i] = static_cast<float>(in[i]);
+  }
+}
+
+void from_float(const float* in, c10::Half* out, std::int64_t count) {
+  std::int64_t i = has_f16c() ? from_float_f16c(in, out, count) : 0;
+  for (; i < count; ++i) {
+    out[i] = c10::Half(in[i]);
+  }
+}
+
+void to_float(const c10::BFloat16* in, float* out, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = std::bit_cast<float>(std::uint32_t{in[i].x} << 16);
+  }
+}
+
+void from_float(const float* in, c10::BFloat16* out, std::int64_t count) {
+  if (best_simd() == Simd::Avx2) {
+    round_to_bf16_avx2(in, out, count);
+  } else {
+    round_to_bf16(in, out, count);
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,89 @@
+#include <algorithm>
+
+#include "ops/cpu/code_blocks.h"
+#include "ops/cpu/difference_codes.h"
+
+namespace abtrain::ops {
+
+using kernels::kRecordBytes;
+using kernels::kRecordNumbers;
+
+namespace {
+
+ABT_INLINE void
+decode(const std::uint8_t* record, std::int64_t count, float* out) {
+  float scale;
+  std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = kernels::from_code(record[i], scale);
+  }
+}
+
+// 0 where there is no second one.
+ABT_INLINE void subtract(
+    const kernels::EncodeDifference& job,
+    std::int64_t begin,
+    std::int64_t count,
+    float* difference) {
+  float room[kRecordNumbers];
+  const float* first = room;
+  if (job.first != nullptr) {
+    first = job.first + begin;
+  } else {
+    decode(job.kept + begin / kRecordNumbers * kRecordBytes, count, room);
+  }
+  if (job.second == nullptr) {
+    std::copy(first, first + count, difference);
+  } else {
+    const float* const second = job.second + begin;
+    for (std::int64_t i = 0; i < count; ++i) {
+      difference[i] = first[i] - second[i];
+    }
+  }
+  std::fill(difference + count, difference + kRecordNumbers, 0.0f);
+}
+
+ABT_INLINE float largest_size(const float* x) {
+  constexpr int kWidth = 32;
+  float lanes[kWidth] = {};
+  for (int i = 0; i < kRecordNumbers; i += kWidth) {
+    for (int k = 0; k < kWidth; ++k) {
+      const float size = std::fabs(x[i + k]);
+      lanes[k] = lanes[k] < size ? size : lanes[k];
+    }
+  }
+  return *std::max_element(lanes, lanes + kWidth);
+}
+
+}  // namespace
+
+void encode_difference_cpu(const kernels::EncodeDifference& job) {
+  const std::int64_t count = (job.numel + kRecordNumbers - 1) / kRecordNumbers;
+  for_blocks(count, [&](std::int64_t b) ABT_INLINED {
+    const std::int64_t begin = b * kRecordNumbers;
+    float x[kRecordNumbers];
+    subtract(
+        job,
+        begin,
+        std::min<std::int64_t>(kRecordNumbers, job.numel - begin),
+        x);
+    const float scale = largest_size(x) / 127.0f;
+    const float factor = kernels::codes_a_unit(scale);
+    std::uint8_t* const record = job.records + b * kRecordBytes;
+    for (int i = 0; i < kRecordNumbers; ++i) {
+      record[i] = kernels::to_code(x[i], factor);
+    }
+    std::memcpy(record + kRecordNumbers, &scale, sizeof(scale));
+  });
+}
+
+void decode_differences_cpu(const kernels::DecodeDifferences& job) {
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED {
+    decode(
+        job.records + b * kRecordBytes,
+        kRecordNumbers,
+        job.out + b * kRecordNumbers);
+  });
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "kernels/gram_schmidt_rows.h"
+#include "ops/cpu/gram_schmidt.h"
+#include "ops/cpu/simd.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::kRowLanes;
+
+[[gnu::always_inline]] inline double
+dot_in_lanes(const float* a, const float* b, std::int64_t length) {
+  double lanes[kRowLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kRowLanes <= length; i += kRowLanes) {
+    for (int l = 0; l < kRowLanes; ++l) {
+      lanes[l] = __builtin_fma(a[i + l], b[i + l], lanes[l]);
+    }
+  }
+  for (int l = 0; i < length; ++i, ++l) {
+    lanes[l] = __builtin_fma(a[i], b[i], lanes[l]);
+  }
+  for (int half = kRowLanes / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) {
+      lanes[l] += lanes[l + half];
+    }
+  }
+  return lanes[0];
+}
+
+[[gnu::always_inline]] inline void
+add_row(float* a, double factor, const float* b, std::int64_t length) {
+  for (std::int64_t i = 0; i < length; ++i) {
+    a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) double
+dot_avx2(const float* a, const float* b, std::int64_t length) {
+  return dot_in_lanes(a, b, length);
+}
+__attribute__((target("avx2,fma"))) void
+add_avx2(float* a, double factor, const float* b, std::int64_t length) {
+  add_row(a, factor, b, length);
+}
+#else
+double dot_avx2(const float*, const float*, std::int64_t) {
+  return 0;
+}
+void add_avx2(float*, double, const float*, std::int64_t) {}
+#endif
+
+// All lanes in one thread.
+class HostTeam {
+ public:
+  explicit HostTeam(std::int64_t length) : length_(length) {}
+
+  double dot(const float* a, const float* b) const {
+    return (fast_ ? dot_avx2 : dot_in_lanes)(a, b, length_);
+  }
+  void add(float* a, double factor, const float* b) const {
+    (fast_ ? add_avx2 : add_row)(a, factor, b, length_);
+  }
+  void scale(float* a, double factor) const {
+    for (std::int64_t i = 0; i < length_; ++i) {
+      a[i] = static_cast<float>(factor * a[i]);
+    }
+  }
+  void set_unit(float* a, const float* rows, int k) const {
+    double least = 0;
+    std::int64_t place = 0;
+    for (std::int64_t i = 0; i < length_; ++i) {
+      double weight = 0;
+      for (int j = 0; j < k; ++j) {
+        const double x = rows[j * length_ + i];
+        weight = __builtin_fma(x, x, weight);
+      }
+      if (i == 0 || weight < least) {
+        least = weight;
+        place = i;
+      }
+    }
+    std::fill_n(a, length_, 0.0f);
+    a[place] = 1;
+  }
+
+ private:
+  std::int64_t length_;
+  bool fast_ = best_simd() == Simd::Avx2;
+};
+
+}  // namespace
+
+void gram_schmidt_cpu(const at::Tensor& flat, const std::vector<RowSet>& sets) {
+  auto* numbers = flat.mutable_data_ptr<float>();
+  for (const RowSet& set : sets) {
+    HostTeam team(set.length);
+    kernels::orthonormal_rows(
+        team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,178 @@
+#include "ops/cpu/hadamard.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "ops/cpu/hadamard.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace abtrain::ops {
+
+namespace {
+
+// So many numbers stay in the first-level cache.
+constexpr int kCacheLog = 12;
+
+// Stages from stride 2^from to that of 2^(to - 1), one after another.
+void stages_plain(float* x, std::int64_t size, int from, int to) {
+  for (std::int64_t h = std::int64_t{1} << from; h < std::int64_t{1} << to;
+       h *= 2) {
+    for (std::int64_t i = 0; i < size; i += 2 * h) {
+      for (std::int64_t j = i; j < i + h; ++j) {
+        const float a = x[j];
+        const float b = x[j + h];
+        x[j] = a + b;
+        x[j + h] = a - b;
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+#define ABT_AVX2 __attribute__((target("avx2")))
+
+// Within eight numbers: each and its partner, with the sign of the upper one
+// changed, so that a + b and (-b) + a come of one addition.
+ABT_AVX2 inline __m256 stages_within(__m256 x) {
+  const __m256 one = _mm256_castsi256_ps(
+      _mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
+  const __m256 two = _mm256_castsi256_ps(
+      _mm256_set_epi32(INT32_MIN, INT32_MIN, 0, 0, INT32_MIN, INT32_MIN, 0, 0));
+  const __m256 four = _mm256_castsi256_ps(
+      _mm256_set_epi32(INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN, 0, 0, 0, 0));
+  x = _mm256_add_ps(_mm256_permute_ps(x, 0b10'11'00'01), _mm256_xor_ps(x, one));
+  x = _mm256_add_ps(_mm256_permute_ps(x, 0b01'00'11'10), _mm256_xor_ps(x, two));
+  return _mm256_add_ps(_mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
+}
+
+// kStages stages between 2^kStages vectors.
+template <int kStages>
+ABT_AVX2 inline void stages_between(__m256* x) {
+#pragma GCC unroll 3
+  for (int stride = 1; stride < 1 << kStages; stride *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 1 << kStages; ++i) {
+      if ((i & stride) == 0) {
+        const __m256 a = x[i];
+        const __m256 b = x[i + stride];
+        x[i] = _mm256_add_ps(a, b);
+        x[i + stride] = _mm256_sub_ps(a, b);
+      }
+    }
+  }
+}
+
+// The first six stages.
+ABT_AVX2 void first_stages_avx2(float* x, std::int64_t size) {
+  for (float* const end = x + size; x < end; x += 64) {
+    __m256 v[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      v[i] = stages_within(_mm256_loadu_ps(x + 8 * i));
+    }
+    stages_between<3>(v);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      _mm256_storeu_ps(x + 8 * i, v[i]);
+    }
+  }
+}
+
+// kStages stages from stride h on, in one pass.
+template <int kStages>
+ABT_AVX2 void pass_avx2(float* x, std::int64_t size, std::int64_t h) {
+  constexpr int kCount = 1 << kStages;
+  for (float* const end = x + size; x < end; x += kCount * h) {
+    for (std::int64_t j = 0; j < h; j += 8) {
+      __m256 v[kCount];
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i) {
+        v[i] = _mm256_loadu_ps(x + i * h + j);
+      }
+      stages_between<kStages>(v);
+#pragma GCC unroll 8
+      for (int i = 0; i < kCount; ++i) {
+        _mm256_storeu_ps(x + i * h + j, v[i]);
+      }
+    }
+  }
+}
+
+void stages_avx2(float* x, std::int64_t size, int from, int to) {
+  if (from == 0) {
+    if (to < 6) {
+      stages_plain(x, size, 0, to);
+      return;
+    }
+    first_stages_avx2(x, size);
+    from = 6;
+  }
+  while (from < to) {
+    const int left = to - from;
+    const std::int64_t h = std::int64_t{1} << from;
+    // Four in two passes of two: as many passes as of three and one.
+    if (left == 3 || left > 4) {
+      pass_avx2<3>(x, size, h);
+      from += 3;
+    } else if (left >= 2) {
+      pass_avx2<2>(x, size, h);
+      from += 2;
+    } else {
+      pass_avx2<1>(x, size, h);
+      from += 1;
+    }
+  }
+}
+#undef ABT_AVX2
+#else
+void stages_avx2(float* x, std::int64_t size, int from, int to) {
+  stages_plain(x, size, from, to);
+}
+#endif
+
+void stages(float* x, int log_size, int from, Simd simd) {
+  const std::int64_t size = std::int64_t{1} << log_size;
+  if (simd == Simd::Avx2) {
+    stages_avx2(x, size, from, log_size);
+  } else {
+    stages_plain(x, size, from, log_size);
+  }
+}
+
+}  // namespace
+
+void hadamard_block(float* x, int log_size, Simd simd) {
+  if (log_size <= kCacheLog) {
+    stages(x, log_size, 0, simd);
+    return;
+  }
+  // Parts that fit the cache first: their last stages come in one more pass.
+  const int part_log = std::max(log_size - 3, kCacheLog);
+  for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log);
+       ++part) {
+    hadamard_block(x + (part << part_log), part_log, simd);
+  }
+  stages(x, log_size, part_log, simd);
+}
+
+void hadamard_cpu(const at::Tensor& x, int log_size) {
+  float* data = x.mutable_data_ptr<float>();
+  const Simd simd = best_simd();
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, std::int64_t{65536} >> log_size);
+  at::parallel_for(
+      0,
+      x.numel() >> log_size,
+      grain,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t b = begin; b < end; ++b) {
+          hadamard_block(data + (b << log_size), log_size, simd);
+        }
+      });
+}
+
+}  // namespace abtrain::ops

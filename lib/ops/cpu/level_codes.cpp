@@ -1,0 +1,257 @@
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "ops/cpu/level_codes.h"
+#include "ops/cpu/level_windows.h"
+#include "ops/cpu/random_words.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::LevelTensors;
+
+// NaN where one of both is.
+ABT_INLINE float larger(float a, float b) {
+  return b > a || b != b ? b : a;
+}
+
+ABT_INLINE float largest_of(const float* x, std::int64_t count) {
+  constexpr int kWidth = 64;
+  float lanes[kWidth] = {};
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    for (int k = 0; k < kWidth; ++k) {
+      lanes[k] = larger(lanes[k], std::fabs(x[i + k]));
+    }
+  }
+  float most = 0;
+  for (; i < count; ++i) {
+    most = larger(most, std::fabs(x[i]));
+  }
+  for (const float lane : lanes) {
+    most = larger(most, lane);
+  }
+  return most;
+}
+
+ABT_INLINE void work(const kernels::Sizes& job, std::int64_t b) {
+  const CodeBlock& block = job.table.blocks[b];
+  const float* const u = job.u + block.begin;
+  if (job.largest) {
+    job.parts[b] = largest_of(u, block.count);
+    return;
+  }
+  float room[kBlock];
+  // Only read where the block is full.
+  job.parts[b] =
+      sum_of_sizes(whole_block(const_cast<float*>(u), block.count, room));
+}
+
+std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
+  return std::min<std::int64_t>(kBlock, table.numel - window * kBlock);
+}
+
+// Calls f(block, place in the window) for each block of a window.
+template <class F>
+ABT_INLINE void
+for_window(const LevelTensors& table, std::int64_t window, const F& f) {
+  for (std::int64_t b = table.windows[window]; b < table.windows[window + 1];
+       ++b) {
+    f(b, table.blocks[b].begin - window * kBlock);
+  }
+}
+
+// Codes as they are added up: 0, 1, 2 become 1, 2, 0.
+ABT_INLINE void
+store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<std::uint8_t>(1 + (codes[i] & 1) - (codes[i] >> 1));
+  }
+}
+
+ABT_INLINE void
+work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
+  alignas(64) std::uint8_t codes[kCodeBytes] = {};
+  for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
+    const CodeBlock& block = job.table.blocks[b];
+    const float cut = job.cuts[block.slot];
+    Sent sent;
+    if (block.count == kBlock) {
+      sent = encode(job.u + block.begin, cut, codes);
+    } else {
+      // Zeros are not above the cut.
+      alignas(64) float room[kBlock] = {};
+      std::uint8_t own[kCodeBytes];
+      std::copy_n(job.u + block.begin, block.count, room + place);
+      sent = encode(room, cut, own);
+      for (int i = 0; i < kCodeBytes; ++i) {
+        codes[i] |= own[i];
+      }
+    }
+    job.parts[2 * b] = sent.size;
+    job.parts[2 * b + 1] = sent.count;
+  });
+  const std::int64_t count = count_of(job.table, w);
+  if (job.bytes) {
+    std::uint8_t each[kBlock];
+    unpack_codes(codes, kCodeBytes, each);
+    store_bytes(each, count, job.codes + w * kBlock);
+  } else {
+    std::copy_n(
+        codes, kernels::packed_bytes(count), job.codes + w * kCodeBytes);
+  }
+}
+
+ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
+  const std::int64_t count = count_of(job.table, w);
+  const std::int64_t bytes = kernels::packed_bytes(count);
+  alignas(64) std::uint8_t codes[kBlock];
+  alignas(64) std::uint32_t random[kBlock];
+  random_words(
+      {{job.key[0], job.key[1]}, job.step, job.random_stream},
+      w * kCodeBytes,
+      bytes,
+      random,
+      best_simd());
+  for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
+    const CodeBlock& block = job.table.blocks[b];
+    const float level = job.levels[block.slot];
+    const float* const x = job.u + block.begin;
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      const auto bits = static_cast<std::int32_t>(random[place + i] >> 8);
+      const float uniform = static_cast<float>(bits) * 0x1.0p-24f;
+      codes[place + i] = static_cast<std::uint8_t>(
+          code_of(x[i], all_ones(uniform < std::fabs(x[i]) / level)));
+    }
+  });
+  if (job.bytes) {
+    store_bytes(codes, count, job.codes + w * kBlock);
+  } else {
+    std::fill(codes + count, codes + 4 * bytes, std::uint8_t{0});
+    pack_codes(codes, bytes, job.codes + w * kCodeBytes);
+  }
+}
+
+ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
+  alignas(64) std::uint8_t codes[kBlock];
+  if (!job.bytes) {
+    unpack_codes(
+        job.codes + w * kCodeBytes,
+        kernels::packed_bytes(count_of(job.table, w)),
+        codes);
+  }
+  for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
+    const CodeBlock& block = job.table.blocks[b];
+    const float level = job.levels[block.slot];
+    float* const u = job.u + block.begin;
+    if (job.bytes) {
+      for (std::int64_t i = 0; i < block.count; ++i) {
+        const int code = job.codes[block.begin + i];
+        u[i] -= level * static_cast<float>(code - 1);
+      }
+    } else {
+      for (std::int64_t i = 0; i < block.count; ++i) {
+        u[i] -= level * sign_of(codes[place + i]);
+      }
+    }
+  });
+}
+
+void work(
+    const kernels::AverageLevels& job,
+    AverageWindow* average,
+    std::int64_t w) {
+  const std::int64_t head = 4 * job.table.tensor_count;
+  const std::int64_t stride = head + kernels::packed_bytes(job.table.numel);
+  std::vector<Multiples> levels(static_cast<std::size_t>(job.workers));
+  const AverageRun run{
+      job.in + head + w * kCodeBytes,
+      stride,
+      levels.data(),
+      job.workers,
+      job.estimate + w * kBlock};
+  for_window(job.table, w, [&](std::int64_t b, std::int64_t place) {
+    const CodeBlock& block = job.table.blocks[b];
+    for (int worker = 0; worker < job.workers; ++worker) {
+      float level;
+      std::memcpy(
+          &level, job.in + worker * stride + 4 * block.slot, sizeof(level));
+      for (int code = 0; code < 8; ++code) {
+        levels[static_cast<std::size_t>(worker)].of[code] =
+            level * sign_of(static_cast<std::uint8_t>(code & 3));
+      }
+    }
+    average(run, place, place + block.count);
+  });
+}
+
+ABT_INLINE void work(const kernels::AverageByteLevels& job, std::int64_t b) {
+  const CodeBlock& block = job.table.blocks[b];
+  const float level = job.levels[block.slot];
+  const auto workers = static_cast<float>(job.workers);
+  for (std::int64_t i = block.begin; i < block.begin + block.count; ++i) {
+    const int sum = int{job.sums[i]} - job.workers;
+    job.estimate[i] = level * static_cast<float>(sum) / workers;
+  }
+}
+
+}  // namespace
+
+void sizes_cpu(const kernels::Sizes& job) {
+  const LevelTensors& table = job.table;
+  for_blocks(
+      table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
+  for (std::int64_t t = 0; t < table.tensor_count; ++t) {
+    const std::int64_t first = table.tensors[t];
+    const std::int64_t end = table.tensors[t + 1];
+    if (!job.largest) {
+      job.sizes[t] = add_parts(job.parts, 1, first, end);
+      continue;
+    }
+    float most = 0;
+    for (std::int64_t b = first; b < end; ++b) {
+      most = larger(most, job.parts[b]);
+    }
+    constexpr auto kLimits = std::numeric_limits<float>();
+    job.sizes[t] = most <= kLimits.max() ? most : kLimits.infinity();
+  }
+}
+void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd) {
+  const LevelTensors& table = job.table;
+  EncodeWindow* const encode = encode_window(simd);
+  for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED {
+    work(job, encode, w);
+  });
+  for (std::int64_t t = 0; t < table.tensor_count; ++t) {
+    const std::int64_t first = table.tensors[t];
+    const std::int64_t end = table.tensors[t + 1];
+    const float size = add_parts(job.parts, 2, first, end);
+    const float count = add_parts(job.parts + 1, 2, first, end);
+    job.sums[2 * t] = count > 0 ? size : job.cuts[t] * 0.0f;
+    job.sums[2 * t + 1] = count;
+  }
+}
+void encode_by_chance_cpu(const kernels::EncodeByChance& job) {
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
+    work(job, w);
+  });
+}
+void subtract_levels_cpu(const kernels::SubtractLevels& job) {
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
+    work(job, w);
+  });
+}
+void average_levels_cpu(const kernels::AverageLevels& job, Simd simd) {
+  AverageWindow* const average = average_window(simd);
+  for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
+    work(job, average, w);
+  });
+}
+void average_byte_levels_cpu(const kernels::AverageByteLevels& job) {
+  for_blocks(
+      job.table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
+}
+
+}  // namespace abtrain::ops

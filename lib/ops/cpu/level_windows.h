@@ -1,0 +1,74 @@
+// What takes most of the time of level codes on the CPU, a window at a time, in
+// two forms that have the same bits.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "ops/cpu/code_blocks.h"
+#include "ops/cpu/simd.h"
+
+namespace abtrain::ops {
+
+constexpr int kCodeBytes = kBlock / 4;  // of a window
+
+// 1 for +a, 2 for -a.
+ABT_INLINE std::uint32_t code_of(float x, std::uint32_t sent) {
+  return (1 + (std::bit_cast<std::uint32_t>(x) >> 31)) & sent;
+}
+
+ABT_INLINE float sign_of(std::uint8_t code) {
+  return static_cast<float>((code & 1) - (code >> 1));
+}
+
+// Four codes of a byte each, into one and out of it.
+ABT_INLINE void
+pack_codes(const std::uint8_t* codes, std::int64_t bytes, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    std::uint32_t four;
+    std::memcpy(&four, codes + 4 * i, sizeof(four));
+    to[i] =
+        static_cast<std::uint8_t>(four | four >> 6 | four >> 12 | four >> 18);
+  }
+}
+ABT_INLINE void unpack_codes(
+    const std::uint8_t* from,
+    std::int64_t bytes,
+    std::uint8_t* codes) {
+  for (std::int64_t i = 0; i < bytes; ++i) {
+    const std::uint32_t byte = from[i];
+    const std::uint32_t four =
+        (byte | byte << 6 | byte << 12 | byte << 18) & 0x03030303u;
+    std::memcpy(codes + 4 * i, &four, sizeof(four));
+  }
+}
+
+struct Sent {
+  float size = 0;  // their sum
+  float count = 0;
+};
+
+// Numbers of a window (kBlock, zeros where none are) that are above the cut, to
+// their codes (kCodeBytes).
+using EncodeWindow = Sent(const float* x, float cut, std::uint8_t* codes);
+EncodeWindow* encode_window(Simd simd);
+
+// Of a code 0 .. 3 the level times its sign, twice over.
+struct Multiples {
+  float of[8];
+};
+
+struct AverageRun {
+  const std::uint8_t* codes;  // of a window, of each worker
+  std::int64_t stride;        // bytes from one worker's to the next one's
+  const Multiples* levels;    // of each worker
+  int workers;
+  float* estimate;  // of the window
+};
+// The means of numbers first .. end - 1 of a window, added in the workers'
+// order.
+using AverageWindow =
+    void(const AverageRun& run, std::int64_t first, std::int64_t end);
+AverageWindow* average_window(Simd simd);
+
+}  // namespace abtrain::ops

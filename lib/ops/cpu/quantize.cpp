@@ -1,0 +1,380 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/block_code.h"
+#include "ops/cpu/hadamard.h"
+#include "ops/cpu/quantize.h"
+#include "ops/cpu/random_words.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::BlockCoding;
+
+// Codes are made, and numbers signed, in runs that stay in the first cache.
+constexpr std::int64_t kRun = 1024;
+
+// Loops that the compiler makes vectors of, each for the baseline and for AVX2
+// with FMA; a sum's product is an explicit fma, so the bits are the same.
+#define ABT_INLINE [[gnu::always_inline]] inline
+#if defined(__x86_64__)
+#define ABT_FORMS(name, arguments, call)                           \
+  __attribute__((target("avx2,fma"))) void name##_avx2 arguments { \
+    name##_body call;                                              \
+  }                                                                \
+  void name##_plain arguments {                                    \
+    name##_body call;                                              \
+  }                                                                \
+  constexpr auto name = [](Simd simd, auto&&... rest) {            \
+    (simd == Simd::Avx2 ? name##_avx2 : name##_plain)(rest...);    \
+  }
+#else
+#define ABT_FORMS(name, arguments, call) \
+  void name##_plain arguments {          \
+    name##_body call;                    \
+  }                                      \
+  constexpr auto name = [](Simd, auto&&... rest) { name##_plain(rest...); }
+#endif
+
+// out = in * value with the signs' bits: word i / 32, bit i % 32.
+ABT_INLINE void apply_signs_body(
+    const float* in,
+    const std::uint32_t* signs,
+    float value,
+    std::int64_t count,
+    float* out) {
+  std::int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const std::uint32_t word = signs[i / 32];
+    for (int j = 0; j < 32; ++j) {
+      out[i + j] = kernels::signed_by(value, word << (31 - j)) * in[i + j];
+    }
+  }
+  for (; i < count; ++i) {
+    out[i] = kernels::signed_by(value, signs[i / 32] << (31 - i % 32)) * in[i];
+  }
+}
+ABT_FORMS(
+    apply_signs,
+    (const float* in,
+     const std::uint32_t* signs,
+     float value,
+     std::int64_t count,
+     float* out),
+    (in, signs, value, count, out));
+
+// u -= in * value with the signs' bits.
+ABT_INLINE void subtract_signed_body(
+    const float* in,
+    const std::uint32_t* signs,
+    float value,
+    std::int64_t count,
+    float* u) {
+  std::int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const std::uint32_t word = signs[i / 32];
+    for (int j = 0; j < 32; ++j) {
+      u[i + j] = ::fmaf(
+          -kernels::signed_by(value, word << (31 - j)), in[i + j], u[i + j]);
+    }
+  }
+  for (; i < count; ++i) {
+    u[i] = ::fmaf(
+        -kernels::signed_by(value, signs[i / 32] << (31 - i % 32)),
+        in[i],
+        u[i]);
+  }
+}
+ABT_FORMS(
+    subtract_signed,
+    (const float* in,
+     const std::uint32_t* signs,
+     float value,
+     std::int64_t count,
+     float* u),
+    (in, signs, value, count, u));
+
+// Sixteen bits of each word, the low ones first.
+typedef std::uint16_t HalfWord __attribute__((may_alias));
+
+// Codes of x, which becomes what they stand for.
+ABT_INLINE void code_body(
+    float* x,
+    const HalfWord* random,
+    float scale,
+    float limit,
+    float offset,
+    std::int64_t count,
+    std::uint8_t* codes) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint32_t k =
+        kernels::code_of(x[i], scale, limit, offset, random[i]);
+    codes[i] = static_cast<std::uint8_t>(k);
+    x[i] = static_cast<float>(static_cast<std::int32_t>(k)) - offset;
+  }
+}
+ABT_FORMS(
+    code,
+    (float* x,
+     const HalfWord* random,
+     float scale,
+     float limit,
+     float offset,
+     std::int64_t count,
+     std::uint8_t* codes),
+    (x, random, scale, limit, offset, count, codes));
+
+// Two neighbours of `codes` in each lane.
+template <class Lane, int kShift>
+ABT_INLINE void
+pack_pairs(const std::uint8_t* codes, std::int64_t count, Lane* out) {
+  for (std::int64_t i = 0; i < count / 2; ++i) {
+    out[i] = static_cast<Lane>(codes[2 * i] | codes[2 * i + 1] << kShift);
+  }
+}
+ABT_INLINE void pack_body(
+    const std::uint8_t* codes,
+    std::int64_t begin,
+    std::int64_t count,
+    Lanes lanes,
+    void* out) {
+  if (lanes == Lanes::Byte) {
+    std::copy_n(codes, count, static_cast<std::uint8_t*>(out) + begin);
+  } else if (lanes == Lanes::Nibble) {
+    pack_pairs<std::uint8_t, 4>(
+        codes, count, static_cast<std::uint8_t*>(out) + begin / 2);
+  } else {
+    pack_pairs<std::int32_t, 16>(
+        codes, count, static_cast<std::int32_t*>(out) + begin / 2);
+  }
+}
+ABT_FORMS(
+    pack,
+    (const std::uint8_t* codes,
+     std::int64_t begin,
+     std::int64_t count,
+     Lanes lanes,
+     void* out),
+    (codes, begin, count, lanes, out));
+
+template <int kBits, class Lane>
+ABT_INLINE void
+unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
+  constexpr int kMask = (1 << kBits) - 1;
+  for (std::int64_t i = 0; i < count / 2; ++i) {
+    const int lane = in[i];
+    x[2 * i] = static_cast<float>(lane & kMask) - zero;
+    x[2 * i + 1] = static_cast<float>(lane >> kBits & kMask) - zero;
+  }
+}
+// `begin`: number of the first code.
+ABT_INLINE void unpack_body(
+    const void* in,
+    std::int64_t begin,
+    std::int64_t count,
+    Lanes lanes,
+    float zero,
+    float* x) {
+  const auto* const bytes = static_cast<const std::uint8_t*>(in);
+  if (lanes == Lanes::Byte) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      x[i] = static_cast<float>(int{bytes[begin + i]}) - zero;
+    }
+  } else if (lanes == Lanes::Nibble) {
+    unpack_pairs<4>(bytes + begin / 2, count, zero, x);
+  } else {
+    unpack_pairs<16>(
+        static_cast<const std::int32_t*>(in) + begin / 2, count, zero, x);
+  }
+}
+ABT_FORMS(
+    unpack,
+    (const void* in,
+     std::int64_t begin,
+     std::int64_t count,
+     Lanes lanes,
+     float zero,
+     float* x),
+    (in, begin, count, lanes, zero, x));
+
+#undef ABT_FORMS
+#undef ABT_INLINE
+
+// One unit's numbers, signs and roundings.
+class Unit {
+ public:
+  Unit(const BlockCoding& c, Simd simd)
+      : c_(c),
+        simd_(simd),
+        size_(kernels::unit_of(c.log_size)),
+        block_(std::int64_t{1} << c.log_size),
+        x_(static_cast<std::size_t>(size_)),
+        signs_(static_cast<std::size_t>(size_ / 32)) {}
+
+  void encode(std::int64_t unit, const kernels::Quantize& job) {
+    start(unit);
+    apply_signs(simd_, job.u + begin_, signs_.data(), 1.0f, present_, x());
+    std::fill(x() + present_, x() + size_, 0.0f);
+    rotate();
+    const std::int64_t run = std::min(size_, kRun);
+    for (std::int64_t from = 0; from < size_; from += run) {
+      make_codes(from, run, job.codes);
+    }
+    if (!job.residual) {
+      return;
+    }
+    rotate();
+    each_block([&](std::int64_t at, std::int64_t count, float range) {
+      const float value =
+          kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
+      float* const u = job.u + begin_ + at;
+      if (value != value) {
+        // What is not finite is dropped: the estimate shows it.
+        std::fill_n(u, count, 0.0f);
+        return;
+      }
+      signed_run(at, [&](const std::uint32_t* signs) {
+        subtract_signed(simd_, x() + at, signs, value, count, u);
+      });
+    });
+  }
+
+  void decode(std::int64_t unit, const kernels::Dequantize& job) {
+    start(unit);
+    const std::int64_t units = (c_.blocks << c_.log_size) / size_;
+    const std::int64_t tails =
+        job.shards > 1 ? kernels::shard_of(unit, units, job.shards) : 0;
+    const auto* const codes = static_cast<const std::uint8_t*>(job.codes) +
+                              tails * kernels::kTailBytes;
+    unpack(simd_, codes, begin_, size_, c_.lanes, job.zero, x());
+    rotate();
+    each_block([&](std::int64_t at, std::int64_t count, float range) {
+      const float value = kernels::code_value(
+          range, c_.limit, c_.log_size, c_.rotate, job.members);
+      float* const out = job.out + begin_ + at;
+      signed_run(at, [&](const std::uint32_t* signs) {
+        apply_signs(simd_, x() + at, signs, value, count, out);
+      });
+    });
+  }
+
+ private:
+  float* x() {
+    return x_.data();
+  }
+
+  void start(std::int64_t unit) {
+    begin_ = unit * size_;
+    present_ = std::clamp<std::int64_t>(c_.numel - begin_, 0, size_);
+    if (c_.rotate) {
+      random_words(
+          {{c_.sign_key[0], c_.sign_key[1]}, c_.step, c_.sign_stream},
+          (c_.first + begin_) / kernels::kUnit,
+          size_ / kernels::kUnit,
+          signs_.data(),
+          simd_);
+    }
+  }
+
+  void rotate() {
+    for (std::int64_t at = 0; c_.rotate && at < size_; at += block_) {
+      hadamard_block(x() + at, c_.log_size, simd_);
+    }
+  }
+
+  void make_codes(std::int64_t from, std::int64_t count, void* codes) {
+    alignas(32) std::uint32_t random[kRun / 2];
+    std::uint8_t made[kRun];
+    random_words(
+        {{c_.rounding_key[0], c_.rounding_key[1]}, c_.step, c_.rounding_stream},
+        (c_.first + begin_ + from) / 8,
+        count / 8,
+        random,
+        simd_);
+    const auto* const halves = reinterpret_cast<const HalfWord*>(random);
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t part = std::min(count - i, block_);
+      const float scale = kernels::code_scale(
+          range_at(from + i), c_.limit, c_.log_size, c_.rotate);
+      code(
+          simd_,
+          x() + from + i,
+          halves + i,
+          scale,
+          c_.limit,
+          c_.offset,
+          part,
+          made + i);
+      i += part;
+    }
+    pack(simd_, made, begin_ + from, count, c_.lanes, codes);
+  }
+
+  float range_at(std::int64_t at) const {
+    return c_.ranges[(begin_ + at) >> c_.log_size];
+  }
+
+  // Calls f(begin in the unit, numbers that are there, range) of each block.
+  template <class F>
+  void each_block(const F& f) {
+    for (std::int64_t at = 0; at < present_; at += block_) {
+      f(at, std::min(block_, present_ - at), range_at(at));
+    }
+  }
+
+  // Calls f(signs) with the signs of numbers `at` on from the first bit on.
+  template <class F>
+  void signed_run(std::int64_t at, const F& f) {
+    if (at % 32 == 0) {
+      f(signs_.data() + at / 32);
+      return;
+    }
+    // Blocks below 32 numbers do not cross a word.
+    const std::uint32_t word =
+        signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
+    f(&word);
+  }
+
+  const BlockCoding& c_;
+  const Simd simd_;
+  const std::int64_t size_;   // of the unit
+  const std::int64_t block_;  // numbers
+  std::int64_t begin_ = 0;
+  std::int64_t present_ = 0;
+  std::vector<float> x_;
+  std::vector<std::uint32_t> signs_;  // 0 without a rotation
+};
+
+template <class F>
+void for_units(const BlockCoding& c, Simd simd, const F& f) {
+  const std::int64_t size = kernels::unit_of(c.log_size);
+  at::parallel_for(
+      0,
+      (c.blocks << c.log_size) / size,
+      std::max<std::int64_t>(1, 65536 / size),
+      [&](std::int64_t begin, std::int64_t end) {
+        Unit unit(c, simd);
+        for (std::int64_t u = begin; u < end; ++u) {
+          f(unit, u);
+        }
+      });
+}
+
+}  // namespace
+
+void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd) {
+  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) {
+    unit.encode(u, job);
+  });
+}
+
+void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd) {
+  for_units(job.coding, simd, [&](Unit& unit, std::int64_t u) {
+    unit.decode(u, job);
+  });
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,16 @@
+// The forms of reduce_buffers.h on the CPU; arguments are checked.
+#pragma once
+
+#include "ops/reduce_buffers.h"
+
+namespace abtrain::ops {
+
+void reduce_buffers_cpu(
+    at::ArrayRef<at::Tensor> in,
+    std::int64_t begin,
+    std::int64_t count,
+    at::ArrayRef<at::Tensor> out,
+    std::int64_t out_begin,
+    ReduceOp op);
+
+}  // namespace abtrain::ops

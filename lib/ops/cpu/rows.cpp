@@ -1,0 +1,132 @@
+#include <numeric>
+#include <vector>
+
+#include "ops/cpu/code_blocks.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/rows.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::kRowLanes;
+using kernels::RowTensor;
+
+ABT_INLINE float squared_norm(const float* row, std::int64_t length) {
+  float lanes[kRowLanes] = {};
+  for (std::int64_t i = 0; i + kRowLanes <= length; i += kRowLanes) {
+    for (int k = 0; k < kRowLanes; ++k) {
+      lanes[k] = std::fma(row[i + k], row[i + k], lanes[k]);
+    }
+  }
+  const std::int64_t tail = length / kRowLanes * kRowLanes;
+  for (std::int64_t i = tail; i < length; ++i) {
+    lanes[i - tail] = std::fma(row[i], row[i], lanes[i - tail]);
+  }
+  for (int half = kRowLanes / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) {
+      lanes[k] += lanes[k + half];
+    }
+  }
+  return lanes[0];
+}
+
+constexpr std::int64_t kTile = 1024;
+
+ABT_INLINE void
+send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
+  float room[kTile];
+  const float share = 1.0f / members;
+  for (std::int64_t i = 0; i < length; i += kTile) {
+    const std::int64_t count = std::min(kTile, length - i);
+    for (std::int64_t k = 0; k < count; ++k) {
+      room[k] = u[i + k] * share;
+    }
+    from_float(room, wire + i, count);
+    to_float(wire + i, room, count);
+    for (std::int64_t k = 0; k < count; ++k) {
+      u[i + k] = std::fma(-members, room[k], u[i + k]);
+    }
+  }
+}
+
+ABT_INLINE void
+add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
+  float room[kTile];
+  for (std::int64_t i = 0; i < length; i += kTile) {
+    const std::int64_t count = std::min(kTile, length - i);
+    to_float(wire + i, room, count);
+    for (std::int64_t k = 0; k < count; ++k) {
+      estimate[i + k] += room[k];
+    }
+  }
+}
+
+// The bits of numbers that are not negative have the numbers' order, and a NaN
+// comes first.
+void choose(const RowTensor& tensor, const float* norms, std::int32_t* chosen) {
+  std::vector<std::int32_t> rows(static_cast<std::size_t>(tensor.rows));
+  std::iota(rows.begin(), rows.end(), 0);
+  std::partial_sort(
+      rows.begin(),
+      rows.begin() + tensor.chosen,
+      rows.end(),
+      [norms](std::int32_t a, std::int32_t b) {
+        const auto x = std::bit_cast<std::uint32_t>(norms[a]);
+        const auto y = std::bit_cast<std::uint32_t>(norms[b]);
+        return x > y || (x == y && a < b);
+      });
+  std::copy(rows.begin(), rows.begin() + tensor.chosen, chosen);
+}
+
+}  // namespace
+
+void row_norms_cpu(const kernels::RowNorms& job) {
+  for (int t = 0; t < job.count; ++t) {
+    const RowTensor& tensor = job.tensors[t];
+    for_blocks(tensor.rows, [&](std::int64_t row) ABT_INLINED {
+      job.norms[tensor.first_row + row] = squared_norm(
+          job.u + tensor.begin + row * tensor.length, tensor.length);
+    });
+  }
+}
+
+void choose_rows_cpu(const kernels::ChooseRows& job) {
+  for (int t = 0; t < job.count; ++t) {
+    const RowTensor& tensor = job.tensors[t];
+    choose(
+        tensor, job.norms + tensor.first_row, job.chosen + tensor.first_chosen);
+  }
+}
+
+void send_rows_cpu(const kernels::SendRows& job) {
+  for (int t = 0; t < job.count; ++t) {
+    const RowTensor& tensor = job.tensors[t];
+    auto* const wire = static_cast<c10::Half*>(job.wire) + tensor.first_value;
+    for_blocks(tensor.chosen, [&](std::int64_t i) ABT_INLINED {
+      send_row(
+          job.u + tensor.begin +
+              job.chosen[tensor.first_chosen + i] * tensor.length,
+          tensor.length,
+          static_cast<float>(job.members),
+          wire + i * tensor.length);
+    });
+  }
+}
+
+void add_rows_cpu(const kernels::AddRows& job) {
+  for (int t = 0; t < job.count; ++t) {
+    const RowTensor& tensor = job.tensors[t];
+    const auto* const wire =
+        static_cast<const c10::Half*>(job.wire) + tensor.first_value;
+    for_blocks(tensor.chosen, [&](std::int64_t i) ABT_INLINED {
+      add_row(
+          wire + i * tensor.length,
+          tensor.length,
+          job.estimate + tensor.begin +
+              job.chosen[tensor.first_chosen + i] * tensor.length);
+    });
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,13 @@
+#include <stdexcept>
+
+#include "base/text.h"
+#include "ops/launch.h"
+
+namespace abtrain::ops {
+
+void launch(const char* op, c10::Device, c10::function_ref<int(void* stream)>) {
+  throw std::runtime_error(
+      str(op, ": CUDA tensors in a build made with ABTRAIN_CUDA=OFF"));
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,138 @@
+#include "plan/against.h"
+
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/rows.h"
+#include "data/dataset.h"
+#include "plan/traffic.h"
+
+namespace abtrain::plan {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// What plans multiply stays below what an integer holds.
+constexpr std::int64_t kMostRank = 1 << 20;
+// Plans go through all steps.
+constexpr std::int64_t kMostSteps = 100'000'000;
+
+JsonObject read_summary(const std::string& folder) {
+  const std::string path = folder + "/summary.json";
+  ABT_CHECK(
+      std::filesystem::exists(path),
+      MissingInput,
+      path,
+      ": expected the summary of a run that has ended well");
+  return JsonObject::of_file(path);
+}
+
+std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
+  std::map<std::string, std::int64_t> ranks;
+  for (const ordered_json& layer : summary.list("/layers")) {
+    const auto name = layer.find("name");
+    const auto rank = layer.find("rank");
+    std::string key;
+    std::int64_t value = -1;
+    if (name == layer.end() || rank == layer.end() || !read_json(*name, key) ||
+        !read_json(*rank, value) || value < 0 || value > kMostRank) {
+      summary.complain("/layers", "a name and a rank of each layer");
+    }
+    ranks[key] = value;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+PlanAgainst plan_against(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const TimeRequest& request) {
+  const JsonObject summary = read_summary(folder);
+  PlanAgainst result;
+  config::RunOptions o = options;
+  o.train.steps = summary.integer("/steps", 1, kMostSteps);
+  const data::DatasetShape set = data::dataset_shape(o.data);
+  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
+  const RunLength length =
+      config::check_run(o, shape, set.train - o.data.validation);
+  const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
+  const bool ab = o.method.name == "ab";
+  auto planned = config::model_sizes(o, shape);
+  if (!planned) {
+    planned = config::model_sizes(o, shape, ab ? &ranks : nullptr);
+  }
+  const methods::ModelSizes& sizes = planned->sizes;
+  const ComputeTime compute = compute_time(o, set, sizes, request);
+  const TimePlan time = plan_time(o, sizes, length, request.network, compute);
+
+  const auto of = [&](const char* key) {
+    return summary.number(str("/seconds/", key).c_str());
+  };
+  const auto steps = static_cast<double>(length.steps);
+  const double svd = time.train - time.communication - time.compute;
+  result.run =
+      str(folder,
+          ": ",
+          o.method.name,
+          ", ",
+          o.workers,
+          " workers, ",
+          length.steps,
+          " steps");
+  result.network = network_text(request.network, compute);
+  result.rows = {
+      {"bytes a worker",
+       "bytes_per_worker",
+       planned_bytes(o, sizes, length),
+       summary.number("/traffic/bytes_per_worker")},
+      {"ms a step",
+       "ms_per_step",
+       1e3 * time.train / steps,
+       1e3 * of("train") / steps},
+      {"seconds of training", "train", time.train, of("train")},
+      {"  computing", "compute", time.compute, of("compute") + of("data")},
+      {"  communicating",
+       "communication",
+       time.communication,
+       of("communication")},
+      {"  decomposing", "svd", svd, of("svd")}};
+  return result;
+}
+
+std::string against_text(const PlanAgainst& plan) {
+  std::string out = plan.run + "\n" + plan.network + "\n\n" + pad("", 22) +
+                    right("planned", 18) + right("measured", 18) +
+                    right("ratio", 9) + "\n";
+  for (const PlanAgainst::Row& r : plan.rows) {
+    const auto shown = [&](double value) {
+      return r.key == "bytes_per_worker"
+                 ? with_commas(static_cast<std::int64_t>(value))
+                 : fixed(value, 2);
+    };
+    out += pad(r.name, 22) + right(shown(r.planned), 18) +
+           right(shown(r.measured), 18) +
+           right(r.measured > 0 ? fixed(r.planned / r.measured, 3) : "-", 9) +
+           "\n";
+  }
+  return out;
+}
+
+nlohmann::ordered_json against_json(const PlanAgainst& plan) {
+  nlohmann::ordered_json out = {{"run", plan.run}, {"network", plan.network}};
+  for (const PlanAgainst::Row& r : plan.rows) {
+    out[r.key] = {
+        {"planned", r.planned},
+        {"measured", r.measured},
+        {"ratio",
+         r.measured > 0 ? nlohmann::ordered_json(r.planned / r.measured)
+                        : nlohmann::ordered_json(nullptr)}};
+  }
+  return out;
+}
+
+}  // namespace abtrain::plan

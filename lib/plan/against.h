@@ -1,0 +1,37 @@
+// A plan beside what a finished run has measured.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace abtrain::plan {
+
+struct PlanAgainst {
+  struct Row {
+    std::string name;  // "bytes a worker", "ms a step", ...
+    std::string key;   // bytes_per_worker, ms_per_step, ...
+    double planned = 0;
+    double measured = 0;
+  };
+  std::string run;  // its folder and what it was
+  std::string network;
+  std::vector<Row> rows;
+};
+
+// `folder`: a run that has ended well. Ranks that only spectra tell are taken
+// from it. Throws MissingInput or DamagedData, naming the file.
+PlanAgainst plan_against(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const TimeRequest& request);
+
+// A table for people; {"run", "network", KEY: {"planned", "measured",
+// "ratio"}}.
+std::string against_text(const PlanAgainst& plan);
+nlohmann::ordered_json against_json(const PlanAgainst& plan);
+
+}  // namespace abtrain::plan

@@ -1,0 +1,203 @@
+#include "plan/compute_time.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/randint.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/run_workers.h"
+#include "device/devices.h"
+#include "device/memory.h"
+#include "device/tune.h"
+#include "train/setup.h"
+#include "train/trainer.h"
+
+namespace abtrain::plan {
+
+namespace {
+
+// cuDNN's choices, captured graphs; on the CPU first touches of memory.
+constexpr std::int64_t kWarmUp = 3;
+constexpr std::int64_t kWarmUpGpu = 10;
+constexpr double kTimeout = 600;
+
+data::Dataset random_images(
+    const config::RunOptions& options,
+    const data::DatasetShape& shape) {
+  const std::int64_t step =
+      options.workers * options.data.batch_size * options.train.accumulate;
+  const std::int64_t count = std::max<std::int64_t>(512, step);
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  data::Dataset set;
+  set.name = "random";
+  set.channels = shape.channels;
+  set.height = shape.height;
+  set.width = shape.width;
+  set.classes = shape.classes;
+  set.flips = true;
+  set.mean.assign(channels, 0.5F);
+  set.std.assign(channels, 0.25F);
+  set.train = {
+      at::randint(
+          256, {count, shape.channels, shape.height, shape.width}, at::kByte),
+      at::randint(shape.classes, {count}, at::kLong)};
+  set.test = {
+      set.train.pixels.narrow(0, 0, 2), set.train.labels.narrow(0, 0, 2)};
+  return set;
+}
+
+// The configuration's steps and nothing else.
+config::RunOptions bare(const config::RunOptions& configured, int workers) {
+  config::RunOptions o = configured;
+  o.workers = workers;
+  o.data.name = "random";
+  o.data.subset = o.data.pool = o.data.validation = 0;
+  o.data.standardise = false;
+  o.order = {};
+  o.evaluate = {};
+  o.evaluate.every = Duration::steps(0);
+  o.checkpoint.every = Duration::steps(0);
+  return o;
+}
+
+// Dense steps that all workers take together.
+config::RunOptions dense_steps(
+    const config::RunOptions& configured,
+    int workers) {
+  config::RunOptions o = bare(configured, workers);
+  o.method = {};
+  o.method.name = "ddp";
+  return o;
+}
+
+// One dense step, then only AB steps of ranks that store as much as planned,
+// each worker a group: both roles at once where there are two.
+config::RunOptions ab_steps(
+    const config::RunOptions& configured,
+    const methods::ModelSizes& sizes,
+    int workers) {
+  config::RunOptions o = bare(configured, workers);
+  double whole = 0;
+  double stored = 0;
+  for (const methods::ModelSizes::Layer& l : sizes.layers) {
+    whole += static_cast<double>(l.m * l.n);
+    stored +=
+        static_cast<double>(l.rank > 0 ? l.rank * (l.m + l.n) : l.m * l.n);
+  }
+  o.method.rank.rule = linalg::RankRuleName::Ratio;
+  o.method.rank.ratio = std::max(1.0, whole / std::max(1.0, stored));
+  o.method.group_size = "1";
+  if (workers == 1) {
+    o.method.sync = "only-b";  // two roles need two groups
+  }
+  o.method.warmup_steps = Duration::steps(1);
+  o.method.sync_every = Duration::steps(1'000'000'000);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.method.full_phase = {};
+  o.method.cut_first = true;
+  return o;
+}
+
+struct Measured {
+  double step = 0;  // of the slowest worker, its median
+  double svd = 0;   // of the slowest worker, all of it
+};
+
+Measured measure(
+    config::RunOptions options,
+    const data::Dataset& images,
+    at::Device device,
+    std::int64_t steps) {
+  const std::int64_t warm_up = device.is_cuda() ? kWarmUpGpu : kWarmUp;
+  options.train.steps = warm_up + steps + 1;
+  std::mutex mutex;
+  std::map<int, std::vector<double>> moments;
+  Measured result;
+  const Stopwatch watch;
+  device::CaptureTurn turn;
+  comm::run_workers(
+      static_cast<int>(options.workers),
+      kTimeout,
+      [&](comm::Communicator& world) {
+        train::TrainInputs inputs{options, images, {}, device};
+        inputs.turn = options.workers > 1 ? &turn : nullptr;
+        inputs.hooks.before_step = [&](int rank, std::int64_t t, nn::Model&) {
+          if (t >= warm_up) {
+            const std::lock_guard lock(mutex);
+            moments[rank].push_back(watch.seconds());
+          }
+        };
+        const train::TrainResult trained = train::train_worker(world, inputs);
+        const std::lock_guard lock(mutex);
+        for (const train::WorkerFigures& worker : trained.workers) {
+          result.svd = std::max(result.svd, worker.seconds.svd);
+        }
+      });
+  for (const auto& [rank, at] : moments) {
+    std::vector<double> seconds;
+    for (std::size_t i = 1; i < at.size(); ++i) {
+      seconds.push_back(at[i] - at[i - 1]);
+    }
+    const auto middle =
+        seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::ranges::nth_element(seconds, middle);
+    result.step = std::max(result.step, *middle);
+  }
+  return result;
+}
+
+// Few slow steps, many fast ones.
+Measured measure(
+    const config::RunOptions& options,
+    const data::Dataset& images,
+    at::Device device) {
+  constexpr double kSeconds = 3;
+  const Measured first = measure(options, images, device, 2);
+  const auto steps = static_cast<std::int64_t>(kSeconds / first.step);
+  return steps <= 3
+             ? first
+             : measure(
+                   options, images, device, std::min<std::int64_t>(steps, 100));
+}
+
+}  // namespace
+
+ComputeTime measure_compute(
+    const config::RunOptions& options,
+    const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes,
+    int workers) {
+  device::keep_freed_memory();
+  const at::Device device = device::pick_device(options.device);
+  device::tune(device);
+  const int threads = train::threads_per_worker(options, workers);
+  at::set_num_threads(threads);
+  const data::Dataset images = random_images(options, shape);
+
+  ComputeTime result;
+  result.workers = workers;
+  result.how =
+      str("measured here, ",
+          workers == 1 ? std::string("one worker")
+                       : str(workers, " workers at once"),
+          device.is_cuda()
+              ? std::string(" on a GPU")
+              : str(" of ", threads, threads == 1 ? " thread" : " threads"));
+  result.dense = measure(dense_steps(options, workers), images, device).step;
+  if (options.method.name == "ab") {
+    // As many workers of each role.
+    const int paired = workers > 1 ? workers / 2 * 2 : 1;
+    const Measured ab =
+        measure(ab_steps(options, sizes, paired), images, device);
+    result.ab = ab.step;
+    result.decompose = ab.svd;
+  }
+  return result;
+}
+
+}  // namespace abtrain::plan

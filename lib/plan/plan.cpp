@@ -1,0 +1,235 @@
+#include "plan/plan.h"
+
+#include "config/check_run.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rows.h"
+#include "comm/groups.h"
+#include "config/config.h"
+#include "config/run_notes.h"
+#include "data/dataset.h"
+#include "device/devices.h"
+#include "linalg/rank_rule.h"
+#include "methods/ab/phase.h"
+#include "methods/local/fragment.h"
+#include "methods/local/plan.h"
+#include "methods/method.h"
+#include "nn/example_gradients.h"
+#include "optim/optimizer.h"
+#include "orders/balancer.h"
+#include "plan/traffic.h"
+#include "train/trainer.h"
+
+namespace abtrain::plan {
+
+namespace {
+
+std::string groups_text(const config::RunOptions& options) {
+  const comm::Groups groups = comm::make_groups(
+      static_cast<int>(options.workers),
+      options.method.group_size,
+      options.method.sync == "only-b");
+  std::vector<std::string> parts;
+  for (int g = 0; g < groups.count; ++g) {
+    const int first = g * groups.group_size;
+    parts.push_back(
+        str(groups.role_of(first) == comm::Role::A ? "A" : "B",
+            " = ",
+            first,
+            groups.group_size > 1 ? str("..", first + groups.group_size - 1)
+                                  : std::string()));
+  }
+  if (parts.size() > 8) {
+    parts.resize(8);
+    parts.emplace_back("...");
+  }
+  return str(
+      groups.count,
+      groups.count == 1 ? " group of " : " groups of ",
+      groups.group_size,
+      ": ",
+      join(parts, ", "));
+}
+
+std::string layers_text(
+    const nn::Model& model,
+    const config::RunOptions& options,
+    const std::optional<config::PlannedSizes>& planned) {
+  std::vector<nn::NamedWeight> factorable;
+  if (options.method.name == "ab") {
+    factorable = nn::factorable_weights(model, options.method.keep_dense);
+  }
+  std::string out = "\nlayers\n  " + pad("name", 22) + right("m", 7) +
+                    right("n", 7) + right("rank", 9) + right("dense", 12) +
+                    right("stored", 12) + "\n";
+  for (const nn::NamedWeight& w : model.weights()) {
+    const auto place = std::find_if(
+        factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
+          return f.weight == w.weight;
+        });
+    const std::int64_t m = w.weight->m();
+    const std::int64_t n = w.weight->n();
+    std::string rank = "dense";
+    std::string stored = with_commas(m * n);
+    if (place != factorable.end() && !planned) {
+      rank = "spectrum";
+      stored = "?";
+    } else if (place != factorable.end()) {
+      const auto index = static_cast<std::size_t>(place - factorable.begin());
+      const std::int64_t r = planned->sizes.layers[index].rank;
+      if (r > 0) {
+        const std::string about = planned->estimated ? "~" : "";
+        rank = about + std::to_string(r);
+        stored = about + with_commas(r * (m + n));
+      }
+    }
+    out += "  " + pad(w.layer, 22) + right(std::to_string(m), 7) +
+           right(std::to_string(n), 7) + right(rank, 9) +
+           right(with_commas(m * n), 12) + right(stored, 12) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+ComputeTime compute_time(
+    const config::RunOptions& options,
+    const data::DatasetShape& shape,
+    const methods::ModelSizes& sizes,
+    const TimeRequest& request) {
+  const auto workers = static_cast<int>(options.workers);
+  ABT_CHECK(
+      request.network.nodes >= 1 && workers % request.network.nodes == 0,
+      Usage,
+      "--nodes: expected a divisor of the ",
+      workers,
+      " workers; got ",
+      request.network.nodes);
+  if (request.compute) {
+    return *request.compute;
+  }
+  // A worker on a GPU has one for itself.
+  const int on_a_node = device::pick_device(options.device).is_cuda()
+                            ? 1
+                            : workers / request.network.nodes;
+  return measure_compute(
+      options,
+      shape,
+      sizes,
+      request.workers_here > 0 ? request.workers_here : on_a_node);
+}
+
+std::string plan_text(
+    const config::RunOptions& options,
+    const std::optional<TimeRequest>& request) {
+  const data::DatasetShape set = data::dataset_shape(options.data);
+  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
+  const auto model = nn::make_model(options.model, shape);
+  const RunLength length =
+      config::check_run(options, shape, set.train - options.data.validation);
+  const auto planned = config::model_sizes(options, shape);
+  const std::int64_t dense = model->dense_parameters();
+
+  std::string out = config::to_yaml(options);
+  out += "\nplan\n";
+  out +=
+      row("data",
+          str(options.data.name,
+              ", ",
+              with_commas(set.train - options.data.validation),
+              " training and ",
+              with_commas(set.test),
+              " test images of ",
+              set.channels,
+              "x",
+              set.height,
+              "x",
+              set.width));
+  out += row(
+      "steps",
+      str(with_commas(length.steps),
+          ", ",
+          with_commas(length.steps_per_epoch),
+          " an epoch, ",
+          options.workers * options.data.batch_size * options.train.accumulate,
+          " images each"));
+  out += row("workers", std::to_string(options.workers));
+  if (options.method.name == "ab") {
+    out += row("groups", groups_text(options));
+    const methods::PhasePlan phases =
+        methods::make_phase_plan(options.method, length);
+    out +=
+        row("phases",
+            str(phases.warmup,
+                " dense steps, then AB; every ",
+                phases.interval,
+                " steps a synchronisation and ",
+                phases.full_rank,
+                " dense steps",
+                options.method.cut_first
+                    ? ""
+                    : "; the first AB phase is uncut and sends more than an AB "
+                      "step below"));
+  }
+  if (methods::has_local_steps(options.method)) {
+    out += row(
+        "phases",
+        methods::describe(methods::make_local_plan(options.method, length)));
+  }
+  out += row("parameters", with_commas(dense));
+  if (options.method.name == "ab" && planned) {
+    std::int64_t stored = dense;
+    for (const methods::ModelSizes::Layer& l : planned->sizes.layers) {
+      stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
+    }
+    out += row(
+        "stored",
+        str(with_commas(stored),
+            ", ",
+            fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
+            ":1"));
+  }
+  out +=
+      row("memory a worker",
+          str(human_bytes(state_bytes(options, dense)),
+              " for parameters, gradients and moments in a dense step"));
+  out += layers_text(*model, options, planned);
+  if (planned) {
+    out += traffic_text(options, planned->sizes, length);
+    if (planned->estimated) {
+      out +=
+          "  ~ the budget rule spreads the ranks by the spectra; shown is "
+          "every "
+          "layer at the same ratio\n";
+    }
+  } else {
+    out +=
+        "\ntraffic\n  depends on the ranks, which this rule takes from the "
+        "spectra at each decomposition\n";
+  }
+  const std::vector<std::string> notes = config::run_notes(options, length);
+  if (!notes.empty()) {
+    out += "\nwarnings\n  " + join(notes, "\n  ") + "\n";
+  }
+  if (request) {
+    ABT_CHECK(
+        planned,
+        Config,
+        "method.rank.rule: the ranks of this rule follow from the spectra, so "
+        "that the time cannot be planned; expected fixed, fraction, ratio or "
+        "budget, or a run to take the ranks from (--against)");
+    const ComputeTime compute =
+        compute_time(options, set, planned->sizes, *request);
+    out += time_text(
+        options,
+        length,
+        request->network,
+        compute,
+        plan_time(options, planned->sizes, length, request->network, compute));
+  }
+  return out;
+}
+
+}  // namespace abtrain::plan

@@ -1,0 +1,62 @@
+// How long a configuration will take on a network, from a measured compute time
+// and an alpha-beta model (Hockney 1994): a message of n bytes takes alpha + n
+// / beta.
+//
+// Workers lie on nodes in the order of their ranks, as many on each. A node has
+// one link, both ways at once; workers of one node reach each other in no time.
+// Bytes are those of methods/traffic_plan.h and 66 bytes of headers for each
+// 1448 (Ethernet, IP and TCP with time stamps). Over MPI every member of a
+// collective sends to every other one; over NCCL in a ring. A bucket of
+// gradients can leave once the backward pass, from 30 to 90 % of a step's
+// compute time, has come to its end; the next one leaves when it has arrived.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/run_length.h"
+#include "config/run_options.h"
+#include "methods/traffic_plan.h"
+#include "plan/compute_time.h"
+
+namespace abtrain::plan {
+
+struct Network {
+  int nodes = 1;
+  double rate = 1e9;       // of a link each way, bits a second
+  double latency = 50e-6;  // alpha, seconds
+  bool ring = false;       // NCCL's
+};
+
+// Seconds. A step's compute time is part of it.
+struct TimePlan {
+  double dense_step = 0;
+  double ab_step = 0;  // of the slower role
+  double sync = 0;
+  double decompose = 0;
+  double train = 0;  // the whole run without evaluations and checkpoints
+  // Of it: in steps, and waiting for the network; the rest are decompositions.
+  double compute = 0;
+  double communication = 0;
+};
+
+// `network.nodes` divides the workers.
+TimePlan plan_time(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length,
+    const Network& network,
+    const ComputeTime& compute);
+
+// "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
+std::string network_text(const Network& network, const ComputeTime& compute);
+
+// The lines of `plan`.
+std::string time_text(
+    const config::RunOptions& options,
+    const RunLength& length,
+    const Network& network,
+    const ComputeTime& compute,
+    const TimePlan& plan);
+
+}  // namespace abtrain::plan

@@ -1,0 +1,139 @@
+#include "plan/traffic.h"
+
+#include <map>
+#include <tuple>
+
+#include "base/rows.h"
+#include "base/text.h"
+#include "methods/local/plan.h"
+#include "orders/difference_wire.h"
+#include "train/summary.h"
+
+namespace abtrain::plan {
+
+namespace {
+
+// Of a dense step.
+std::string order_text(
+    const config::RunOptions& options,
+    std::int64_t parameters) {
+  const auto workers = static_cast<int>(options.workers);
+  const bool examples = config::balances_examples(options);
+  const std::int64_t pairs = examples ? options.data.batch_size / 2 : 1;
+  std::int64_t sum = 0;
+  for (int r = 0; r < workers; ++r) {
+    sum +=
+        orders::difference_bytes(options.order, parameters, pairs, workers, r);
+  }
+  return str(
+      human_bytes(static_cast<double>(sum) / workers),
+      examples ? " a batch" : " every second step",
+      " (",
+      options.order.wire,
+      ")");
+}
+
+methods::TrafficPlan sum_over_workers(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const auto workers = static_cast<int>(options.workers);
+  const methods::StepTraffic beside = order_traffic(options, length);
+  methods::TrafficPlan sum;
+  for (int r = 0; r < workers; ++r) {
+    const methods::TrafficPlan p = methods::plan_traffic(
+        options.method, options.reducer, sizes, workers, r, length, beside);
+    sum.full_step += p.full_step;
+    sum.ab_step += p.ab_step;
+    sum.sync += p.sync;
+    sum.decompose += p.decompose;
+    sum.total += p.total;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double planned_bytes(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  return static_cast<double>(sum_over_workers(options, sizes, length).total) /
+         static_cast<double>(options.workers);
+}
+
+std::string traffic_text(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const auto workers = static_cast<int>(options.workers);
+  const methods::TrafficPlan sum = sum_over_workers(options, sizes, length);
+  const auto mean = [&](std::int64_t bytes) {
+    return human_bytes(static_cast<double>(bytes) / workers);
+  };
+  std::string out = "\ntraffic (bytes sent a worker, mean)\n";
+  if (methods::has_local_steps(options.method)) {
+    if (options.method.warmup_steps.in_steps(length) > 0) {
+      out += row("warm-up step", mean(sum.full_step));
+    }
+    out += row("local step", "none");
+    out += row("synchronisation", mean(sum.sync));
+  } else {
+    out += row("dense step", mean(sum.full_step));
+  }
+  if (options.method.name == "ab") {
+    out += row("AB step", mean(sum.ab_step));
+    out += row("synchronisation", mean(sum.sync));
+    out += row("decomposition", mean(sum.decompose));
+  }
+  if (options.order.name == "cd-grab") {
+    out += row("example order", order_text(options, sizes.parameters));
+  }
+  const double baseline =
+      train::data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
+  out += row(
+      "whole run",
+      baseline > 0
+          ? str(mean(sum.total),
+                ", ",
+                fixed(
+                    100 * static_cast<double>(sum.total) / workers / baseline,
+                    1),
+                " % of fp32 data parallel")
+          : str("none: one worker"));
+  return out;
+}
+
+methods::StepTraffic order_traffic(
+    const config::RunOptions& options,
+    const RunLength& length) {
+  if (options.order.name != "cd-grab") {
+    return {};
+  }
+  const std::int64_t batch = options.data.batch_size;
+  const std::int64_t accumulate = options.train.accumulate;
+  const bool examples = config::balances_examples(options);
+  // Of a step with differences, by parameters, members and member.
+  std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
+  return [=, order = options.order](
+             std::int64_t t,
+             std::int64_t since,
+             std::int64_t numel,
+             int members,
+             int member) mutable -> std::int64_t {
+    const bool second = t % length.steps_per_epoch % 2 == 1 && t > since;
+    if (!examples && !second) {
+      return 0;
+    }
+    const auto [place, is_new] = known.try_emplace({numel, members, member}, 0);
+    if (is_new) {
+      place->second =
+          examples ? accumulate * orders::difference_bytes(
+                                      order, numel, batch / 2, members, member)
+                   : orders::difference_bytes(order, numel, 1, members, member);
+    }
+    return place->second;
+  };
+}
+
+}  // namespace abtrain::plan

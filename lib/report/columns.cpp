@@ -1,0 +1,322 @@
+#include "report/columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace abtrain::report {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+std::optional<double> standard_deviation(const std::vector<double>& values) {
+  if (values.size() < 2) {
+    return {};
+  }
+  const auto count = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) {
+    mean += value / count;
+  }
+  double sum = 0;
+  for (const double value : values) {
+    sum += (value - mean) * (value - mean);
+  }
+  return std::sqrt(sum / (count - 1));
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return sum / static_cast<double>(values.size());
+}
+
+std::string number_text(double value, int decimals) {
+  return decimals < 0 ? str(std::setprecision(-decimals), value)
+                      : fixed(value, decimals);
+}
+
+// Of the summary; none for a run that has not ended well.
+template <class T>
+auto of_summary(T Summary::*which) {
+  return [which](const RunRecord& run) -> std::optional<double> {
+    if (!run.summary) {
+      return {};
+    }
+    return (*run.summary).*which;
+  };
+}
+
+// Share of the training time.
+std::optional<double> coding(const RunRecord& run) {
+  if (!run.summary || !run.summary->encode_ms || !run.summary->decode_ms ||
+      run.summary->ms_per_step <= 0) {
+    return {};
+  }
+  return (*run.summary->encode_ms + *run.summary->decode_ms) /
+         run.summary->ms_per_step;
+}
+
+auto at_arrival(double Evaluation::*what, double target) {
+  return [=](const RunRecord& run) -> std::optional<double> {
+    const Evaluation* there = arrival(run, target);
+    return there == nullptr ? kNever : there->*what;
+  };
+}
+
+}  // namespace
+
+Figure Column::figure(const Setting& setting) const {
+  Figure figure;
+  std::vector<double> values;
+  for (const RunRecord& run : setting.runs) {
+    if (const auto value = of_run(run)) {
+      values.push_back(*value);
+    }
+  }
+  if (values.empty()) {
+    return figure;
+  }
+  figure.value = is_median ? median(values) : mean(values);
+  const std::size_t missed =
+      static_cast<std::size_t>(std::ranges::count(values, kNever));
+  if (missed == 0) {
+    figure.spread = standard_deviation(values);
+  } else {
+    figure.note = str(values.size() - missed, " of ", values.size());
+  }
+  return figure;
+}
+
+std::vector<Column> all_columns(std::optional<double> target) {
+  using enum Best;
+  const auto in_default = [](Column column) {
+    column.is_default = true;
+    return column;
+  };
+  std::vector<Column> columns = {
+      in_default(
+          {.key = "accuracy",
+           .title = "accuracy, %",
+           .help = "of the final, merged model on the test set",
+           .unit = 0.01,
+           .decimals = 2,
+           .best = Highest,
+           .of_run = of_summary(&Summary::accuracy)}),
+      {.key = "loss",
+       .title = "loss",
+       .help = "mean cross-entropy on the test set",
+       .decimals = 4,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::loss)},
+      in_default(
+          {.key = "compression_ratio",
+           .title = "compression",
+           .help = "parameters of the dense model over those of the final one",
+           .decimals = 2,
+           .best = Highest,
+           .of_run = of_summary(&Summary::compression_ratio)}),
+      in_default(
+          {.key = "bytes",
+           .title = "MB sent",
+           .help = "by a worker in the whole run, metrics not counted",
+           .unit = 1e6,
+           .decimals = 1,
+           .best = Lowest,
+           .of_run = of_summary(&Summary::bytes)}),
+      in_default(
+          {.key = "vs_fp32",
+           .title = "of fp32, %",
+           .help = "bytes sent over those of fp32 data parallel training",
+           .unit = 0.01,
+           .decimals = 1,
+           .best = Lowest,
+           .of_run = of_summary(&Summary::vs_fp32)})};
+  if (target) {
+    const std::string place = str(" to ", 100 * *target, " %");
+    const auto add = [&](Column column, double Evaluation::*what) {
+      column.title += place;
+      column.help += " up to the first evaluation at or above the target";
+      column.best = Lowest;
+      column.is_median = true;
+      column.of_run = at_arrival(what, *target);
+      columns.push_back(std::move(column));
+    };
+    add(in_default(
+            {.key = "seconds_to_target",
+             .title = "s",
+             .help = "training time",
+             .decimals = 1}),
+        &Evaluation::seconds);
+    add(in_default(
+            {.key = "bytes_to_target",
+             .title = "MB",
+             .help = "bytes sent by worker 0",
+             .unit = 1e6,
+             .decimals = 1}),
+        &Evaluation::bytes);
+    add({.key = "steps_to_target", .title = "steps", .help = "steps"},
+        &Evaluation::step);
+  }
+  const std::vector<Column> rest = {
+      {.key = "train_seconds",
+       .title = "s trained",
+       .help = "training time without evaluations and checkpoints",
+       .decimals = 1,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::train_seconds)},
+      in_default(
+          {.key = "ms_per_step",
+           .title = "ms a step",
+           .help = "training time over steps",
+           .decimals = 1,
+           .best = Lowest,
+           .of_run = of_summary(&Summary::ms_per_step)}),
+      {.key = "sent_bits",
+       .title = "bits sent",
+       .help = "by a worker, a step and parameter of the dense model",
+       .decimals = 2,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::sent_bits)},
+      {.key = "communication_share",
+       .title = "communicating, %",
+       .help = "share of the training time in collectives",
+       .unit = 0.01,
+       .decimals = 1,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::communication_share)},
+      {.key = "coding_share",
+       .title = "coding, %",
+       .help = "share of the training time in encoding and decoding",
+       .unit = 0.01,
+       .decimals = 1,
+       .best = Lowest,
+       .of_run = coding},
+      {.key = "encode_ms",
+       .title = "encoding, ms",
+       .help = "a step",
+       .decimals = 2,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::encode_ms)},
+      {.key = "decode_ms",
+       .title = "decoding, ms",
+       .help = "a step",
+       .decimals = 2,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::decode_ms)},
+      {.key = "vnmse",
+       .title = "vNMSE",
+       .help = "squared error of the averaged gradient over the square of the "
+               "true mean",
+       .decimals = -3,
+       .best = Lowest,
+       .of_run = [](const RunRecord& run) {
+         return run.summary ? run.vnmse : std::nullopt;
+       }}};
+  columns.insert(columns.end(), rest.begin(), rest.end());
+  return columns;
+}
+
+std::vector<Column> choose_columns(
+    const std::string& names,
+    std::optional<double> target) {
+  std::vector<Column> all = all_columns(target);
+  if (names == "all") {
+    return all;
+  }
+  if (names == "default") {
+    std::erase_if(all, [](const Column& column) { return !column.is_default; });
+    return all;
+  }
+  std::vector<std::string> keys;
+  for (const Column& column : all_columns(target.value_or(1))) {
+    keys.push_back(column.key);
+  }
+  std::vector<Column> chosen;
+  for (const std::string& part : split_text(names, ',')) {
+    const std::string key(trim(part));
+    ABT_CHECK(
+        std::ranges::count(keys, key) > 0,
+        Usage,
+        "--columns: no column '",
+        key,
+        "'; expected all, default or some of ",
+        join(keys, ", "));
+    const auto column = std::ranges::find(all, key, &Column::key);
+    ABT_CHECK(
+        column != all.end(), Usage, "--columns: ", key, " needs a --target");
+    chosen.push_back(*column);
+  }
+  return chosen;
+}
+
+std::vector<Figure> figures(
+    const Column& column,
+    const std::vector<Setting>& settings) {
+  std::vector<Figure> all;
+  std::vector<double> values;
+  for (const Setting& setting : settings) {
+    all.push_back(column.figure(setting));
+    if (all.back().value) {
+      values.push_back(*all.back().value);
+    }
+  }
+  if (column.best == Best::None || values.empty()) {
+    return all;
+  }
+  const auto [low, high] = std::ranges::minmax(values);
+  // What looks equal is equal.
+  const auto shown = [&](double value) {
+    return number_text(value / column.unit, column.decimals);
+  };
+  if (shown(low) != shown(high)) {
+    const std::string best = shown(column.best == Best::Lowest ? low : high);
+    for (Figure& figure : all) {
+      figure.is_best = figure.value && shown(*figure.value) == best;
+    }
+  }
+  return all;
+}
+
+std::vector<Column> shown_columns(
+    std::vector<Column> columns,
+    const std::vector<Setting>& settings) {
+  std::erase_if(columns, [&](const Column& column) {
+    return std::ranges::none_of(settings, [&](const Setting& setting) {
+      return column.figure(setting).value.has_value();
+    });
+  });
+  return columns;
+}
+
+std::string to_text(const Column& column, const Figure& figure) {
+  if (!figure.value) {
+    return "-";
+  }
+  const auto shown = [&](double value) {
+    return number_text(value / column.unit, column.decimals);
+  };
+  std::string text =
+      std::isinf(*figure.value) ? "not reached" : shown(*figure.value);
+  // A spread that would be shown as 0 says nothing.
+  if (figure.spread && shown(*figure.spread) != shown(0)) {
+    text += " ± " + shown(*figure.spread);
+  }
+  return figure.note.empty() ? text : text + " (" + figure.note + ")";
+}
+
+std::string seeds_text(const Setting& setting) {
+  const std::size_t all = setting.runs.size();
+  const std::size_t some = setting.finished();
+  return some == all ? str(all) : str(some, " of ", all);
+}
+
+}  // namespace abtrain::report

@@ -1,0 +1,289 @@
+#include "report/compare.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/columns.h"
+
+namespace abtrain::report {
+
+namespace {
+
+// "rank=8,seed=3-1f0c66ad" of a sweep without the hash.
+std::string without_hash(const std::string& name) {
+  constexpr std::size_t kDigits = 8;
+  const std::size_t dash = name.rfind('-');
+  const bool is_point =
+      dash != std::string::npos && name.find('=') < dash &&
+      name.size() == dash + 1 + kDigits &&
+      name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  return is_point ? name.substr(0, dash) : name;
+}
+
+// "topk_3" of seed 3 is "topk", so are "topk,seed=3" and "topk_seed3".
+std::string stem(const RunRecord& run) {
+  const std::string seed = std::to_string(run.seed);
+  const std::string whole = without_hash(run.name);
+  if (!whole.ends_with(seed)) {
+    return whole;
+  }
+  std::string name = whole.substr(0, whole.size() - seed.size());
+  constexpr std::string_view kSeparators = "_-.,";
+  for (const std::string_view word : {"seed", "seed=", "seed_", "seed-"}) {
+    if (name.ends_with(word)) {
+      name.resize(name.size() - word.size());
+      break;
+    }
+  }
+  const std::size_t last = name.find_last_not_of(kSeparators);
+  const bool is_apart = last != std::string::npos && last + 1 < name.size();
+  return is_apart ? name.substr(0, last + 1) : whole;
+}
+
+// Of all its runs; "" where they differ.
+std::string common_stem(const Setting& setting) {
+  const std::string first = stem(setting.runs.front());
+  const bool is_common = std::ranges::all_of(
+      setting.runs, [&](const RunRecord& run) { return stem(run) == first; });
+  return is_common ? first : "";
+}
+
+bool repeats_a_seed(const std::vector<RunRecord>& runs) {
+  std::set<std::uint64_t> seeds;
+  return !std::ranges::all_of(
+      runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
+}
+
+// Of the finished runs; below all others where there are none.
+double accuracy(const Setting& setting) {
+  double sum = 0;
+  for (const RunRecord& run : setting.runs) {
+    sum += run.summary ? run.summary->accuracy : 0;
+  }
+  const std::size_t count = setting.finished();
+  return count == 0 ? -1 : sum / static_cast<double>(count);
+}
+
+double seconds_to(const Setting& setting, std::optional<double> target) {
+  std::vector<double> seconds;
+  for (const RunRecord& run : setting.runs) {
+    const Evaluation* there = arrival(run, target);
+    seconds.push_back(
+        there != nullptr ? there->seconds
+                         : std::numeric_limits<double>::infinity());
+  }
+  return median(std::move(seconds));
+}
+
+// Keys whose values differ among those of these settings that count.
+template <class Counts>
+std::vector<std::string> varying_keys(
+    const std::vector<Setting>& settings,
+    const Counts& counts) {
+  std::vector<std::string> varying;
+  const auto first = std::ranges::find_if(settings, counts);
+  if (first == settings.end()) {
+    return varying;
+  }
+  for (const auto& [key, value] : first->runs.front().keys) {
+    if (!std::ranges::all_of(settings, [&](const Setting& s) {
+          return !counts(s) || s.runs.front().value_of(key) == value;
+        })) {
+      varying.push_back(key);
+    }
+  }
+  return varying;
+}
+
+// "group_size=2 keep=0.8": the end of a key where it is clear.
+std::string by_its_keys(
+    const Setting& setting,
+    const std::vector<std::string>& varying) {
+  const auto tail = [](const std::string& key) {
+    return key.substr(key.rfind('.') + 1);
+  };
+  std::vector<std::string> parts;
+  for (const std::string& key : varying) {
+    const bool is_clear = tail(key) != "name" &&
+                          std::ranges::count(varying, tail(key), tail) == 1;
+    parts.push_back(
+        (is_clear ? tail(key) : key) + "=" +
+        setting.runs.front().value_of(key));
+  }
+  return join(parts, " ");
+}
+
+// Names that tell the settings apart: of the runs, else what differs in their
+// configurations, else their folders.
+void name_settings(std::vector<Setting>& settings) {
+  std::map<std::string, int> count;
+  const auto is_unclear = [&](const Setting& setting) {
+    return setting.name.empty() || count[setting.name] > 1;
+  };
+  const auto count_names = [&] {
+    count.clear();
+    for (const Setting& setting : settings) {
+      ++count[setting.name];
+    }
+  };
+  const auto rename_repeated = [&](const auto& name) {
+    count_names();
+    for (Setting& setting : settings) {
+      if (is_unclear(setting)) {
+        setting.name = name(setting);
+      }
+    }
+  };
+  rename_repeated([](const Setting& s) { return common_stem(s); });
+  count_names();
+  // What tells one from others that are clear is what differs among all.
+  const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
+  const auto varying = varying_keys(
+      settings, [&](const Setting& s) { return is_one || is_unclear(s); });
+  rename_repeated([&](const Setting& s) { return by_its_keys(s, varying); });
+  rename_repeated(
+      [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
+  rename_repeated([](const Setting& s) { return s.runs.front().folder; });
+}
+
+// A run, or why it could not be read.
+struct Reading {
+  std::optional<RunRecord> run;
+  std::optional<Error> error;
+};
+
+// By some threads: a file of a far disk lets one wait.
+std::vector<Reading> read_all(
+    const std::vector<std::string>& folders,
+    Spectra spectra) {
+  constexpr std::size_t kMostThreads = 8;
+  std::vector<Reading> readings(folders.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;  // a bug, or no memory left
+  const auto work = [&] {
+    try {
+      for (std::size_t i; (i = next++) < folders.size();) {
+        try {
+          readings[i].run = read_run(folders[i], spectra);
+        } catch (const Error& error) {
+          readings[i].error = error;
+        }
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t wanted = std::min({folders.size(), cores, kMostThreads});
+    for (std::size_t i = 1; i < wanted; ++i) {
+      threads.emplace_back(work);
+    }
+    work();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return readings;
+}
+
+std::string first_line(const std::string& message) {
+  const auto lines = split_text(message, '\n');
+  // Messages of configurations: each problem with its line and a caret below.
+  const auto others = std::ranges::count_if(lines, [](const std::string& line) {
+    return line.find(": error: ") != std::string::npos;
+  });
+  return lines.front() +
+         (others > 1 ? str(" (and ", others - 1, " more)") : "");
+}
+
+}  // namespace
+
+std::size_t Setting::finished() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      runs, [](const RunRecord& run) { return run.summary.has_value(); }));
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
+  const auto there = std::ranges::find_if(
+      run.evaluations,
+      [&](const Evaluation& e) { return target && e.accuracy >= *target; });
+  return there == run.evaluations.end() ? nullptr : &*there;
+}
+
+Comparison group_runs(
+    std::vector<RunRecord> runs,
+    std::optional<double> target) {
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+  std::map<Keys, std::vector<RunRecord>> same;
+  for (RunRecord& run : runs) {
+    same[run.keys].push_back(std::move(run));
+  }
+  Comparison comparison{target, {}, {}, {}};
+  std::vector<Setting>& settings = comparison.settings;
+  for (auto& [keys, members] : same) {
+    // Where a seed is repeated too, the runs had other surroundings: their
+    // names tell them apart.
+    const bool by_name = repeats_a_seed(members);
+    std::map<std::string, std::vector<RunRecord>> named;
+    for (RunRecord& run : members) {
+      named[by_name ? stem(run) : ""].push_back(std::move(run));
+    }
+    for (auto& [name, repeats] : named) {
+      std::ranges::stable_sort(repeats, {}, &RunRecord::seed);
+      settings.push_back({"", std::move(repeats)});
+    }
+  }
+  comparison.varying =
+      varying_keys(settings, [](const Setting&) { return true; });
+  name_settings(settings);
+  std::ranges::sort(settings, {}, [&](const Setting& s) {
+    return std::tuple(seconds_to(s, target), -accuracy(s), s.name);
+  });
+  return comparison;
+}
+
+Comparison compare(
+    const std::vector<std::string>& paths,
+    std::optional<double> target,
+    Spectra spectra) {
+  FoundRuns found = find_runs(paths);
+  std::vector<RunRecord> runs;
+  std::vector<std::string> skipped = std::move(found.without);
+  ErrorKind kind = ErrorKind::MissingInput;
+  for (Reading& reading : read_all(found.folders, spectra)) {
+    if (reading.run) {
+      runs.push_back(std::move(*reading.run));
+    } else {
+      kind = skipped.empty() ? reading.error->kind() : kind;
+      skipped.push_back(first_line(reading.error->what()));
+    }
+  }
+  if (runs.empty()) {
+    throw LocatedError(kind, join(skipped, "\n"));
+  }
+  Comparison comparison = group_runs(std::move(runs), target);
+  comparison.skipped = std::move(skipped);
+  return comparison;
+}
+
+}  // namespace abtrain::report

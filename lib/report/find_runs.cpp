@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "report/run_record.h"
+
+namespace abtrain::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of run folders, and folders of those.
+constexpr int kLevels = 2;
+
+// One of a run's files is there, or nothing yet.
+bool is_run(const fs::path& path) {
+  constexpr std::array kFiles = {
+      "config.yaml", "metrics.jsonl", "summary.json", "failure.json"};
+  std::error_code error;
+  return std::ranges::any_of(
+             kFiles,
+             [&](const char* file) {
+               return fs::exists(path / file, error);
+             }) ||
+         (fs::is_directory(path, error) && fs::is_empty(path, error));
+}
+
+std::vector<fs::path> folders_in(const fs::path& path) {
+  std::vector<fs::path> inside;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) {
+      inside.push_back(entry->path());
+    }
+  }
+  std::ranges::sort(inside);
+  return inside;
+}
+
+// Those at or below `path`, in the order of their names.
+std::vector<fs::path> runs_below(const fs::path& path, int levels) {
+  if (is_run(path)) {
+    return {path};
+  }
+  std::vector<fs::path> runs;
+  if (levels > 0) {
+    for (const fs::path& folder : folders_in(path)) {
+      std::ranges::copy(
+          runs_below(folder, levels - 1), std::back_inserter(runs));
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+FoundRuns find_runs(const std::vector<std::string>& paths) {
+  FoundRuns found;
+  std::set<std::string> known;
+  constexpr const char* kExpected =
+      ": expected a run folder, with config.yaml and metrics.jsonl, or a "
+      "folder that holds some";
+  for (const std::string& path : paths) {
+    ABT_CHECK(
+        fs::exists(path), MissingInput, path, kExpected, "; it is not there");
+    const auto runs = runs_below(path, kLevels);
+    if (runs.empty()) {
+      found.without.push_back(path + kExpected);
+    }
+    for (const fs::path& run : runs) {
+      if (known.insert(fs::canonical(run).string()).second) {
+        found.folders.push_back(run.string());
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace abtrain::report

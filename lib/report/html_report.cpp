@@ -1,0 +1,229 @@
+#include "report/html_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "report/formats.h"
+#include "report/page_parts.h"
+
+namespace abtrain::report {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Points of a run's curve that a plot can still show apart.
+constexpr std::size_t kMostPoints = 500;
+
+// Which of `count` points are kept: evenly spread, both ends among them.
+std::vector<std::size_t> thinned(std::size_t count) {
+  std::vector<std::size_t> kept;
+  const std::size_t points = std::min(count, kMostPoints);
+  for (std::size_t i = 0; i < points; ++i) {
+    kept.push_back(points < 2 ? 0 : i * (count - 1) / (points - 1));
+  }
+  return kept;
+}
+
+// Enough for a plot, and short.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) {
+    return 0;
+  }
+  const double scale =
+      std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
+  return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale
+                                           : value;
+}
+
+ordered_json rounded(const std::vector<double>& values) {
+  ordered_json list = ordered_json::array();
+  for (const double value : values) {
+    list.push_back(rounded(value));
+  }
+  return list;
+}
+
+ordered_json curve(const std::vector<Evaluation>& evaluations) {
+  ordered_json curve = {
+      {"step", ordered_json::array()},
+      {"seconds", ordered_json::array()},
+      {"bytes", ordered_json::array()},
+      {"accuracy", ordered_json::array()}};
+  for (const std::size_t i : thinned(evaluations.size())) {
+    const Evaluation& e = evaluations[i];
+    curve["step"].push_back(e.step);
+    curve["seconds"].push_back(rounded(e.seconds));
+    curve["bytes"].push_back(e.bytes);
+    curve["accuracy"].push_back(rounded(e.accuracy));
+  }
+  return curve;
+}
+
+const LayerCut* find(const Decomposition& cut, const std::string& name) {
+  const auto layer = std::ranges::find(cut.layers, name, &LayerCut::name);
+  return layer == cut.layers.end() ? nullptr : &*layer;
+}
+
+ordered_json ranks(const std::vector<Decomposition>& cuts) {
+  ordered_json steps = ordered_json::array();
+  const std::vector<std::size_t> kept = thinned(cuts.size());
+  for (const std::size_t i : kept) {
+    steps.push_back(cuts[i].step);
+  }
+  ordered_json layers = ordered_json::array();
+  for (const LayerCut& layer : cuts.front().layers) {
+    ordered_json over_time = ordered_json::array();
+    for (const std::size_t i : kept) {
+      const LayerCut* cut = find(cuts[i], layer.name);
+      over_time.push_back(cut == nullptr ? 0 : cut->rank);
+    }
+    layers.push_back(
+        {{"name", layer.name},
+         {"full", std::min(layer.m, layer.n)},
+         {"rank", over_time}});
+  }
+  return {{"step", steps}, {"layers", layers}};
+}
+
+// Of the first and the last decomposition; null where they were not logged.
+ordered_json spectra(const std::vector<Decomposition>& cuts) {
+  ordered_json layers = ordered_json::array();
+  for (const LayerCut& first : cuts.front().layers) {
+    const LayerCut* last = find(cuts.back(), first.name);
+    if (!first.spectrum || last == nullptr || !last->spectrum) {
+      continue;
+    }
+    const auto side = [](const LayerCut& cut) -> ordered_json {
+      return {
+          {"rank", cut.rank},
+          {"index", cut.spectrum->index},
+          {"value", rounded(cut.spectrum->value)}};
+    };
+    layers.push_back(
+        {{"name", first.name}, {"first", side(first)}, {"last", side(*last)}});
+  }
+  return layers.empty() ? ordered_json(nullptr)
+                        : ordered_json{
+                              {"first_step", cuts.front().step},
+                              {"last_step", cuts.back().step},
+                              {"layers", layers}};
+}
+
+ordered_json run_json(const RunRecord& run, std::size_t setting) {
+  ordered_json json = {
+      {"name", run.name},
+      {"folder", run.folder},
+      {"seed", run.seed},
+      {"setting", setting},
+      {"curve", curve(run.evaluations)},
+      {"ranks", nullptr},
+      {"spectra", nullptr}};
+  if (!run.decompositions.empty()) {
+    json["ranks"] = ranks(run.decompositions);
+    json["spectra"] = spectra(run.decompositions);
+  }
+  return json;
+}
+
+ordered_json column_json(
+    const Column& column,
+    const std::vector<Setting>& settings) {
+  ordered_json cells = ordered_json::array();
+  for (const Figure& figure : figures(column, settings)) {
+    // A time that was not reached sorts behind all others.
+    const bool is_number = figure.value && std::isfinite(*figure.value);
+    cells.push_back(
+        {{"text", to_text(column, figure)},
+         {"value",
+          is_number ? ordered_json(*figure.value / column.unit)
+                    : ordered_json(nullptr)},
+         {"best", figure.is_best}});
+  }
+  return {
+      {"key", column.key},
+      {"title", column.title},
+      {"help", column.help},
+      {"decimals", column.decimals},
+      {"better", column.best == Best::Highest ? "higher" : "lower"},
+      {"cells", cells}};
+}
+
+ordered_json data_of(
+    const Comparison& comparison,
+    const std::vector<Column>& columns,
+    const std::string& made) {
+  const std::vector<Setting>& settings = comparison.settings;
+  ordered_json data = {
+      {"made", made},
+      {"target",
+       comparison.target ? ordered_json(*comparison.target)
+                         : ordered_json(nullptr)},
+      {"varying", comparison.varying},
+      {"settings", ordered_json::array()},
+      {"columns", ordered_json::array()},
+      {"runs", ordered_json::array()},
+      {"unfinished", unfinished_runs(comparison)},
+      {"skipped", comparison.skipped}};
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const RunRecord& first = settings[i].runs.front();
+    ordered_json keys = ordered_json::object();
+    for (const std::string& key : comparison.varying) {
+      keys[key] = first.value_of(key);
+    }
+    data["settings"].push_back(
+        {{"name", settings[i].name},
+         {"seeds", seeds_text(settings[i])},
+         {"method", first.value_of("method.name")},
+         {"rule", first.value_of("method.rank.rule")},
+         {"config", keys}});
+    for (const RunRecord& run : settings[i].runs) {
+      data["runs"].push_back(run_json(run, i));
+    }
+  }
+  for (const Column& column : shown_columns(columns, settings)) {
+    data["columns"].push_back(column_json(column, settings));
+  }
+  return data;
+}
+
+// No "</script>" and no comment can begin in it.
+std::string for_a_script(const ordered_json& data) {
+  std::string out;
+  for (const char c :
+       data.dump(-1, ' ', false, ordered_json::error_handler_t::replace)) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string as_html(
+    const Comparison& comparison,
+    const std::vector<Column>& columns,
+    const std::string& made) {
+  const std::string data = for_a_script(data_of(comparison, columns, made));
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"{{style}}", page_style()},
+      {"{{plotly}}", plotly_script()},
+      {"{{data}}", data},
+      {"{{script}}", page_script()},
+      {"{{plots}}", page_plots()}};
+  std::string page;
+  std::string_view rest = page_frame();
+  for (const auto& [mark, part] : parts) {
+    const std::size_t at = rest.find(mark);
+    page.append(rest.substr(0, at)).append(part);
+    rest.remove_prefix(at + mark.size());
+  }
+  return page.append(rest);
+}
+
+}  // namespace abtrain::report

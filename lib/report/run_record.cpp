@@ -1,0 +1,229 @@
+#include "report/run_record.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/options.h"
+#include "config/config.h"
+
+namespace abtrain::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+// Every key below `fields` with its value, as YAML on one line.
+void flatten(
+    const std::vector<Field>& fields,
+    const std::string& prefix,
+    std::vector<std::pair<std::string, std::string>>& keys) {
+  for (const Field& field : fields) {
+    if (field.is_section()) {
+      flatten(field.section, prefix + field.key + ".", keys);
+    } else {
+      keys.emplace_back(prefix + field.key, field.print());
+    }
+  }
+}
+
+void read_config_of(RunRecord& run) {
+  const std::string path = run.folder + "/config.yaml";
+  ABT_CHECK(
+      fs::exists(path), MissingInput, run.folder, ": it has no config.yaml");
+  config::RunOptions options = config::read_config(path);
+  run.name = options.name;
+  run.seed = options.seed;
+  flatten(config::fields_of(options).list(), "", run.keys);
+  std::erase_if(run.keys, [](const auto& key) {
+    return key.first == "name" || key.first == "seed" || key.first == "output";
+  });
+}
+
+constexpr std::string_view kSpectrum = "\"singular_values\":{";
+
+// A line without its singular values: they are most of its bytes, and only
+// those of two lines a run are looked at.
+std::string without_spectra(std::string_view line) {
+  std::string out;
+  for (std::size_t at; (at = line.find(kSpectrum)) != std::string_view::npos;) {
+    const std::size_t end = line.find('}', at);
+    if (end == std::string_view::npos) {
+      break;
+    }
+    out += line.substr(0, at + kSpectrum.size());
+    line.remove_prefix(end);
+  }
+  return out += line;
+}
+
+std::vector<double>
+numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
+  const auto list = layer.at("singular_values").find(key);
+  std::vector<double> out;
+  if (list == layer.at("singular_values").end() || !read_json(*list, out)) {
+    event.complain(
+        "/layers", "lists of numbers in each singular_values' index and value");
+  }
+  return out;
+}
+
+std::optional<Spectrum> spectrum_of(
+    const JsonObject& event,
+    const ordered_json& layer) {
+  const auto values = layer.find("singular_values");
+  if (values == layer.end() || !values->is_object() || values->empty()) {
+    return {};
+  }
+  Spectrum spectrum{
+      numbers(event, layer, "index"), numbers(event, layer, "value")};
+  if (spectrum.index.size() != spectrum.value.size()) {
+    event.complain("/layers", "as many singular values as indices");
+  }
+  return spectrum;
+}
+
+Decomposition decomposition(const JsonObject& event) {
+  Decomposition cut{event.number("/step"), {}};
+  for (const ordered_json& layer : event.list("/layers")) {
+    const auto get = [&](const char* key, auto value) {
+      const auto found = layer.find(key);
+      if (found == layer.end() || !read_json(*found, value)) {
+        event.complain("/layers", "a name, m, n and rank of each layer");
+      }
+      return value;
+    };
+    cut.layers.push_back(
+        {get("name", std::string()),
+         get("m", 0.0),
+         get("n", 0.0),
+         get("rank", 0.0),
+         spectrum_of(event, layer)});
+  }
+  return cut;
+}
+
+struct Line {
+  std::ptrdiff_t number = 0;  // from 1
+  std::string_view text;
+};
+
+void read_metrics(RunRecord& run, Spectra spectra) {
+  const std::string path = run.folder + "/metrics.jsonl";
+  ABT_CHECK(
+      fs::exists(path), MissingInput, run.folder, ": it has no metrics.jsonl");
+  const std::string text = read_file(path);
+  std::vector<Line> cuts;  // of decompositions
+  double vnmse = 0;
+  int estimates = 0;
+  std::size_t begin = 0;
+  for (std::ptrdiff_t number = 1; begin < text.size(); ++number) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      // Of a run under way it is still being written, or was torn at its end.
+      if (run.summary) {
+        damaged(path, number, "the line is cut off");
+      }
+      break;
+    }
+    const Line line{number, std::string_view(text).substr(begin, end - begin)};
+    begin = end + 1;
+    const JsonObject event(path, number, without_spectra(line.text));
+    const std::string kind = event.text("/event");
+    if (kind == "evaluate") {
+      run.evaluations.push_back(
+          {event.number("/step"),
+           event.number("/train_seconds"),
+           event.number("/bytes_per_worker"),
+           event.number("/accuracy")});
+    } else if (kind == "decompose") {
+      run.decompositions.push_back(decomposition(event));
+      cuts.push_back(line);
+    } else if (const auto value = event.maybe("/vnmse");
+               kind == "compression" && value) {
+      vnmse += *value;
+      ++estimates;
+    }
+  }
+  if (estimates > 0) {
+    run.vnmse = vnmse / estimates;
+  }
+  for (const std::size_t i : {std::size_t{0}, cuts.size() - 1}) {
+    if (spectra == Spectra::Read && i < cuts.size() &&
+        cuts[i].text.find(kSpectrum) != std::string_view::npos) {
+      run.decompositions[i] =
+          decomposition(JsonObject(path, cuts[i].number, cuts[i].text));
+    }
+  }
+}
+
+void read_summary(RunRecord& run) {
+  const std::string path = run.folder + "/summary.json";
+  if (!fs::exists(path)) {
+    return;
+  }
+  const JsonObject file = JsonObject::of_file(path);
+  const double steps = std::max(1.0, file.number("/steps"));
+  const double train = file.number("/seconds/train");
+  const double communication = file.number("/seconds/communication");
+  Summary summary;
+  summary.accuracy = file.number("/accuracy");
+  summary.loss = file.maybe("/loss");
+  summary.compression_ratio = file.maybe("/compression_ratio");
+  summary.bytes = file.number("/traffic/bytes_per_worker");
+  summary.vs_fp32 = file.maybe("/traffic/vs_fp32");
+  summary.train_seconds = train;
+  summary.ms_per_step = 1e3 * train / steps;
+  summary.communication_share = train > 0 ? communication / train : 0;
+  summary.sent_bits =
+      8 * summary.bytes / (steps * file.number("/parameters/dense"));
+  if (const auto encode = file.maybe("/reducer/encode_seconds")) {
+    summary.encode_ms = 1e3 * *encode / steps;
+    summary.decode_ms = 1e3 * file.number("/reducer/decode_seconds") / steps;
+  }
+  run.summary = summary;
+}
+
+std::string why_unfinished(const std::string& folder) {
+  const std::string path = folder + "/failure.json";
+  if (!fs::exists(path)) {
+    return "no summary.json: it goes on still, or was stopped";
+  }
+  try {
+    const JsonObject failure = JsonObject::of_file(path);
+    const std::string message = failure.text("/message");
+    return str(
+        "failed with exit code ",
+        failure.number("/exit_code"),
+        ": ",
+        message.substr(0, message.find('\n')));
+  } catch (const Error&) {
+    return "failed, and failure.json is damaged";
+  }
+}
+
+}  // namespace
+
+std::string RunRecord::value_of(const std::string& key) const {
+  const auto found =
+      std::ranges::find(keys, key, [](const auto& pair) { return pair.first; });
+  return found == keys.end() ? "" : found->second;
+}
+
+RunRecord read_run(const std::string& folder, Spectra spectra) {
+  RunRecord run;
+  run.folder = folder;
+  read_config_of(run);
+  read_summary(run);
+  read_metrics(run, spectra);
+  if (!run.summary) {
+    run.unfinished = why_unfinished(folder);
+  }
+  return run;
+}
+
+}  // namespace abtrain::report

@@ -1,0 +1,229 @@
+// Reading checkpoints.
+#include "run_folder/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "config/config.h"
+#include "run_folder/checkpoint_files.h"
+#include "weights/safetensors.h"
+
+namespace abtrain::run_folder {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+Checkpoint read_checkpoint(const std::string& folder) {
+  const std::string path = folder + "/" + config::kManifest;
+  const JsonObject json = JsonObject::of_file(path);
+  json.integer("/format", kCheckpointFormat, kCheckpointFormat);
+  Checkpoint checkpoint;
+  checkpoint.folder = folder;
+  checkpoint.run_steps = json.integer("/run_steps", 1);
+  checkpoint.step = json.integer("/step", 0, checkpoint.run_steps);
+  checkpoint.metrics_bytes = json.integer("/metrics_bytes", 0);
+  // One that was copied elsewhere may have another name.
+  const std::string name = fs::path(folder).filename().string();
+  if (name.starts_with(kStepPrefix) && name != step_folder(checkpoint.step)) {
+    json.complain("/step", "that of the folder's name");
+  }
+  std::vector<std::int64_t> leads;
+  const ordered_json* list = json.find("/leads");
+  const bool is_list = list != nullptr && read_json(*list, leads);
+  const std::int64_t workers = json.integer("/workers", 1, kMostWorkers);
+  for (std::int64_t w = 0; is_list && w < std::ssize(leads); ++w) {
+    // The lowest of those that hold the same stores it.
+    const std::int64_t lead = leads[static_cast<std::size_t>(w)];
+    if (lead < 0 || lead > w || leads[static_cast<std::size_t>(lead)] != lead) {
+      leads.clear();
+    }
+  }
+  if (!is_list || std::ssize(leads) != workers) {
+    json.complain(
+        "/leads", str("for each of ", workers, " workers the one that stores"));
+  }
+  checkpoint.leads.assign(leads.begin(), leads.end());
+  const ordered_json* accuracy = json.find("/validation_accuracy");
+  if (accuracy == nullptr || !accuracy->is_null()) {
+    checkpoint.validation_accuracy = json.number("/validation_accuracy");
+    if (!(*checkpoint.validation_accuracy >= 0 &&
+          *checkpoint.validation_accuracy <= 1)) {
+      json.complain("/validation_accuracy", "a share from 0 to 1, or null");
+    }
+  }
+  return checkpoint;
+}
+
+namespace {
+
+// Of a worker's file.
+ordered_json values_of(const weights::SafetensorsFile& file) {
+  JsonProblem problem;
+  ordered_json values = parse_json(file.metadata("state"), problem);
+  ABT_CHECK(
+      values.is_object(),
+      DamagedData,
+      file.path(),
+      ": its metadata has no state",
+      problem.what.empty() ? "" : ": ",
+      problem.what);
+  return values;
+}
+
+void check_mark(
+    const JsonObject& manifest,
+    const std::string& folder,
+    const std::string& name) {
+  const std::string file = folder + "/" + name;
+  // A name holds no slash that a pointer would split it at.
+  const std::string key = "/files/" + name;
+  const std::int64_t bytes = manifest.integer((key + "/bytes").c_str(), 0);
+  const std::string hash = manifest.text((key + "/xxh3").c_str());
+  const FileMark found = mark_of(file);
+  ABT_CHECK(
+      found.bytes == bytes,
+      DamagedData,
+      file,
+      ": expected ",
+      bytes,
+      " bytes, found ",
+      found.bytes);
+  ABT_CHECK(
+      hash_text(found.hash) == hash,
+      DamagedData,
+      file,
+      ": its content is not what was written (XXH3 differs)");
+}
+
+}  // namespace
+
+void verify(const Checkpoint& checkpoint) {
+  const JsonObject manifest =
+      JsonObject::of_file(checkpoint.folder + "/" + config::kManifest);
+  const auto files = static_cast<std::size_t>(checkpoint.workers()) + 1;
+  if (manifest.object("/files").size() != files) {
+    manifest.complain(
+        "/files",
+        str("config.yaml and a file of each of ",
+            checkpoint.workers(),
+            " workers"));
+  }
+  check_mark(manifest, checkpoint.folder, config::kConfig);
+  for (int worker = 0; worker < checkpoint.workers(); ++worker) {
+    check_mark(manifest, checkpoint.folder, worker_file(worker));
+    const weights::SafetensorsFile file(
+        checkpoint.folder + "/" + worker_file(worker));
+    file.check_layout();
+    values_of(file);
+  }
+  std::int64_t workers = checkpoint.workers();
+  const std::string config = str(checkpoint.folder, "/", config::kConfig);
+  try {
+    workers = config::read_config(config).workers;
+  } catch (const LocatedError&) {
+    // Whoever goes on from it says what is wrong there.
+  }
+  ABT_CHECK(
+      workers == checkpoint.workers(),
+      DamagedData,
+      checkpoint.folder,
+      ": expected one number of workers, got ",
+      checkpoint.workers(),
+      " in ",
+      config::kManifest,
+      " and ",
+      workers,
+      " in ",
+      config::kConfig);
+}
+
+std::vector<std::string> entries_of(
+    const std::string& run_folder,
+    const std::string& prefix) {
+  std::vector<std::string> paths;
+  std::error_code none;
+  for (fs::directory_iterator i(run_folder + "/" + config::kCheckpoints, none),
+       end;
+       !none && i != end;
+       i.increment(none)) {
+    if (i->path().filename().string().starts_with(prefix)) {
+      paths.push_back(i->path().string());
+    }
+  }
+  return paths;
+}
+
+std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
+  std::vector<Checkpoint> found;
+  for (const std::string& folder : entries_of(run_folder, kStepPrefix)) {
+    try {
+      found.push_back(read_checkpoint(folder));
+    } catch (const Error&) {
+      // newest_checkpoint() names it.
+    }
+  }
+  std::ranges::sort(found, [](const Checkpoint& a, const Checkpoint& b) {
+    return a.step > b.step;
+  });
+  return found;
+}
+
+std::optional<Checkpoint> newest_checkpoint(
+    const std::string& run_folder,
+    Log& log) {
+  std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
+  // The number has leading zeros.
+  std::ranges::sort(folders, std::ranges::greater());
+  for (const std::string& folder : folders) {
+    try {
+      Checkpoint checkpoint = read_checkpoint(folder);
+      verify(checkpoint);
+      return checkpoint;
+    } catch (const Error& error) {
+      log.warning("checkpoint left aside: ", error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+void take(
+    const weights::SafetensorsFile& file,
+    const std::string& prefix,
+    std::map<std::string, at::Tensor>& tensors) {
+  for (const std::string& name : file.names()) {
+    if (name.starts_with(prefix)) {
+      tensors.emplace(
+          name.substr(prefix.size()), file.read(name, file.shape(name)));
+    }
+  }
+}
+
+}  // namespace
+
+state::State load_state(const Checkpoint& checkpoint, int rank) {
+  const auto file_of = [&](int worker) {
+    return checkpoint.folder + "/" + worker_file(worker);
+  };
+  state::State state;
+  const weights::SafetensorsFile own(file_of(rank));
+  take(own, kOwnPrefix, state.own);
+  const int lead = checkpoint.leads[static_cast<std::size_t>(rank)];
+  if (lead == rank) {
+    take(own, kReplicasPrefix, state.replicas);
+  } else {
+    take(
+        weights::SafetensorsFile(file_of(lead)),
+        kReplicasPrefix,
+        state.replicas);
+  }
+  *state.values = values_of(own);
+  return state;
+}
+
+}  // namespace abtrain::run_folder

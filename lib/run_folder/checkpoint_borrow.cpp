@@ -1,0 +1,121 @@
+// Checkpoints of other runs, which may go while they are read.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/checkpoint_files.h"
+
+namespace abtrain::run_folder {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// A link where the file system allows it: nothing is copied, and it stays when
+// the other name goes.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  if (error && exists(from.string())) {
+    fs::copy_file(from, to, error);
+  }
+  ABT_CHECK(
+      !error || exists(from.string()),
+      MissingInput,
+      "there is no file '",
+      from.string(),
+      "'");
+  ABT_CHECK(
+      !error,
+      Io,
+      "cannot copy '",
+      from.string(),
+      "' to '",
+      to.string(),
+      "': ",
+      error.message());
+}
+
+Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
+  return_checkpoint(run_folder);
+  // By the text of its path alone: its run may remove it at any moment.
+  fs::path named = fs::absolute(folder).lexically_normal();
+  if (!named.has_filename()) {
+    named = named.parent_path();  // it ended in a slash
+  }
+  const fs::path place = fs::path(run_folder) / kSource / named.filename();
+  const int workers = read_checkpoint(folder).workers();
+  make_folders(place.string());
+  std::vector<std::string> names{config::kManifest, config::kConfig};
+  for (int worker = 0; worker < workers; ++worker) {
+    names.push_back(worker_file(worker));
+  }
+  for (const std::string& name : names) {
+    link_or_copy(fs::path(folder) / name, place / name);
+  }
+  try {
+    Checkpoint checkpoint = read_checkpoint(place.string());
+    checkpoint.copy_of = folder;
+    verify(checkpoint);
+    return checkpoint;
+  } catch (const Error& error) {
+    // What is damaged is the original.
+    std::string text = error.what();
+    if (const auto at = text.find(place.string()); at != std::string::npos) {
+      text.replace(at, place.string().size(), folder);
+    }
+    throw Error(error.kind(), text);
+  }
+}
+
+}  // namespace
+
+void return_checkpoint(const std::string& run_folder) noexcept {
+  std::error_code ignored;
+  fs::remove_all(fs::path(run_folder) / kSource, ignored);
+}
+
+Checkpoint borrow_checkpoint(
+    const std::string& folder,
+    const std::string& run_folder,
+    Log& log) {
+  if (exists(folder + "/" + config::kManifest)) {
+    return borrow(folder, run_folder);
+  }
+  // Looked up anew after each failure: the other run goes on meanwhile.
+  std::set<std::string> bad;
+  for (;;) {
+    std::vector<std::string> folders = entries_of(folder, kStepPrefix);
+    std::erase_if(
+        folders, [&](const auto& path) { return bad.contains(path); });
+    ABT_CHECK(
+        !folders.empty(),
+        MissingInput,
+        "--resume: no checkpoint in '",
+        folder,
+        "' that can be used");
+    const std::string newest = *std::ranges::max_element(folders);
+    try {
+      return borrow(newest, run_folder);
+    } catch (const Error& error) {
+      if (!exists(newest + "/" + config::kManifest)) {
+        log.info(
+            newest, " was removed by its run just now: taking a newer one");
+        continue;
+      }
+      log.warning("checkpoint left aside: ", error.what());
+      bad.insert(newest);
+    }
+  }
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,317 @@
+// Writing checkpoints.
+#include <ATen/ops/empty.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/checkpoint_files.h"
+#include "run_folder/run_lock.h"
+#include "weights/safetensors.h"
+
+namespace abtrain::run_folder {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kUnfinished = ".unfinished-";
+constexpr const char* kObsolete = ".obsolete-";
+
+std::string padded(std::int64_t number, std::size_t digits) {
+  const std::string text = std::to_string(number);
+  return std::string(digits - std::min(digits, text.size()), '0') + text;
+}
+
+void remove_all(const std::string& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  ABT_CHECK(!error, Io, "cannot remove '", folder, "': ", error.message());
+}
+
+void rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  ABT_CHECK(
+      !error,
+      Io,
+      "cannot rename '",
+      from,
+      "' to '",
+      to,
+      "': ",
+      error.message());
+}
+
+}  // namespace
+
+std::string worker_file(int rank) {
+  return str("worker-", padded(rank, 5), ".safetensors");
+}
+
+std::string step_folder(std::int64_t step) {
+  return str(kStepPrefix, padded(step, 10));
+}
+
+FileMark mark_of(const std::string& path) {
+  const std::string content = read_file(path);
+  return {
+      static_cast<std::int64_t>(content.size()),
+      XXH3_64bits(content.data(), content.size())};
+}
+
+std::string hash_text(std::uint64_t hash) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit) {
+    *digit = kDigits[hash & 15];
+    hash >>= 4;
+  }
+  return text;
+}
+
+CheckpointWriter::CheckpointWriter(
+    Place place,
+    comm::Communicator& world,
+    Log* log,
+    Hook hook)
+    : place_(std::move(place)),
+      world_(world),
+      log_(log),
+      hook_(std::move(hook)) {}
+
+void CheckpointWriter::tell(const char* moment, const std::string& folder)
+    const {
+  if (hook_) {
+    hook_(world_.rank(), moment, folder);
+  }
+}
+
+// Returns what went wrong, "" where nothing did.
+std::string CheckpointWriter::write_own(
+    const std::string& folder,
+    state::State& state,
+    bool is_lead,
+    std::int64_t& bytes,
+    std::uint64_t& hash) const {
+  std::vector<weights::NamedTensor> tensors;
+  for (const auto& [name, tensor] : state.own) {
+    tensors.push_back({kOwnPrefix + name, tensor});
+  }
+  if (is_lead) {
+    for (const auto& [name, tensor] : state.replicas) {
+      tensors.push_back({kReplicasPrefix + name, tensor});
+    }
+  }
+  try {
+    tell("write", folder);
+    XXH3_state_t digest;
+    XXH3_64bits_reset(&digest);
+    weights::write_safetensors(
+        folder + "/" + worker_file(world_.rank()),
+        tensors,
+        {{"state", state.values->dump()}},
+        [&](std::string_view piece) {
+          bytes += static_cast<std::int64_t>(piece.size());
+          XXH3_64bits_update(&digest, piece.data(), piece.size());
+        });
+    hash = XXH3_64bits_digest(&digest);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
+  const bool first = world_.rank() == 0;
+  const std::string all = place_.run_folder + "/" + config::kCheckpoints;
+  const std::string folder =
+      str(all, "/", kUnfinished, step_folder(about.step));
+  std::string problem;
+  if (first) {
+    try {
+      check_run_lock(true);
+      remove_all(folder);
+      make_folders(folder);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  // Tells everybody a number of every worker.
+  const auto exchange = [&](std::vector<std::int64_t> mine) {
+    const auto k = static_cast<std::int64_t>(mine.size());
+    at::Tensor in = at::empty({k}, at::kLong);
+    std::copy(mine.begin(), mine.end(), in.data_ptr<std::int64_t>());
+    at::Tensor out = at::empty({k * world_.size()}, at::kLong);
+    world_.all_gather(out, in, comm::Purpose::Metrics).wait();
+    const auto* data = out.const_data_ptr<std::int64_t>();
+    return std::vector<std::int64_t>(data, data + out.numel());
+  };
+  const auto nobody_failed = [&] {
+    const auto failed = exchange({problem.empty() ? 0 : 1});
+    if (std::ranges::count(failed, 1) == 0) {
+      return true;
+    }
+    if (first && !lost_run_lock()) {
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+    }
+    if (log_ != nullptr) {
+      const auto who = std::ranges::find(failed, 1) - failed.begin();
+      log_->warning(
+          "step ",
+          about.step,
+          ": no checkpoint: ",
+          problem.empty() ? str("worker ", who, " could not write its part")
+                          : problem);
+    } else if (!problem.empty()) {
+      // Worker 0 does not know the reason.
+      Log().warning(
+          "worker ", world_.rank(), ": step ", about.step, ": ", problem);
+    }
+    return false;
+  };
+  if (!nobody_failed()) {
+    return false;
+  }
+
+  std::int64_t bytes = 0;
+  std::uint64_t hash = 0;
+  problem = write_own(folder, state, lead == world_.rank(), bytes, hash);
+  if (!nobody_failed()) {
+    return false;
+  }
+  const auto marks =
+      exchange({bytes, static_cast<std::int64_t>(hash), std::int64_t{lead}});
+  if (first) {
+    try {
+      ordered_json files = ordered_json::object();
+      for (int r = 0; r < world_.size(); ++r) {
+        const std::int64_t* mark = &marks[static_cast<std::size_t>(3 * r)];
+        const std::string name = worker_file(r);
+        ABT_CHECK(
+            fs::exists(folder + "/" + name),
+            Io,
+            folder,
+            "/",
+            name,
+            " of worker ",
+            r,
+            " is not to be seen by worker 0: `output` must be a folder that "
+            "all "
+            "hosts share");
+        files[name] = {
+            {"bytes", mark[0]},
+            {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
+        about.leads.push_back(static_cast<int>(mark[2]));
+      }
+      atomic_write(str(folder, "/", config::kConfig), place_.config);
+      const FileMark config = mark_of(str(folder, "/", config::kConfig));
+      files[config::kConfig] = {
+          {"bytes", config.bytes}, {"xxh3", hash_text(config.hash)}};
+      ordered_json manifest = {
+          {"format", kCheckpointFormat},
+          {"step", about.step},
+          {"run_steps", about.run_steps},
+          {"workers", world_.size()},
+          {"leads", about.leads},
+          {"validation_accuracy", nullptr},
+          {"metrics_bytes", about.metrics_bytes},
+          {"files", files}};
+      if (about.validation_accuracy) {
+        manifest["validation_accuracy"] = *about.validation_accuracy;
+      }
+      atomic_write(folder + "/" + config::kManifest, manifest.dump(2) + "\n");
+      publish(about, folder);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  if (!nobody_failed()) {
+    return false;
+  }
+  tell("saved", str(all, "/", step_folder(about.step)));
+  return true;
+}
+
+void CheckpointWriter::publish(
+    const Checkpoint& about,
+    const std::string& folder) const {
+  const std::string all = place_.run_folder + "/" + config::kCheckpoints;
+  const std::string place = str(all, "/", step_folder(about.step));
+  sync_path(folder);
+  tell("publish", folder);
+  check_run_lock(true);
+  if (fs::exists(place)) {  // of the same step, from before a resume
+    const std::string old = str(all, "/", kObsolete, step_folder(about.step));
+    remove_all(old);
+    rename(place, old);
+  }
+  rename(folder, place);
+  sync_path(all);
+  return_checkpoint(place_.run_folder);  // all have loaded it by now
+  try {
+    prune();
+  } catch (const Error& error) {
+    if (log_ != nullptr) {
+      log_->warning("old checkpoints: ", error.what());
+    }
+  }
+}
+
+void CheckpointWriter::prune() const {
+  const std::vector<Checkpoint> found = list_checkpoints(place_.run_folder);
+  const auto best =
+      std::ranges::max_element(found, {}, [](const Checkpoint& checkpoint) {
+        return checkpoint.validation_accuracy.value_or(-1);
+      });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool newest = static_cast<std::int64_t>(i) < place_.keep;
+    const bool is_best =
+        best->validation_accuracy && found[i].step == best->step;
+    if (newest || is_best) {
+      continue;
+    }
+    // Renamed first: what is half removed does not look like a checkpoint.
+    const fs::path path = found[i].folder;
+    const std::string gone =
+        (path.parent_path() / (kObsolete + path.filename().string())).string();
+    remove_all(gone);
+    rename(found[i].folder, gone);
+    remove_all(gone);
+  }
+}
+
+void clean_checkpoints(const std::string& run_folder) {
+  std::error_code ignored;
+  for (const std::string& path : entries_of(run_folder, kUnfinished)) {
+    fs::remove_all(path, ignored);
+  }
+  for (const fs::path path : entries_of(run_folder, kObsolete)) {
+    // A save may have ended between taking one away and putting its successor
+    // in its place.
+    const fs::path place =
+        path.parent_path() /
+        path.filename().string().substr(std::string_view(kObsolete).size());
+    try {
+      verify(read_checkpoint(path.string()));
+      if (!fs::exists(place)) {
+        rename(path.string(), place.string());
+        continue;
+      }
+    } catch (const Error&) {
+      // Half removed already.
+    }
+    fs::remove_all(path, ignored);
+  }
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,294 @@
+#include "run_folder/lock_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/socket.h"
+
+namespace abtrain::run_folder {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The file has one length, so that a beat is one write that changes no size.
+constexpr std::size_t kBytes = 1024;
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags)
+      : file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~Descriptor() {
+    if (file_ >= 0) {
+      ::close(file_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  operator int() const {
+    return file_;
+  }
+
+ private:
+  int file_;
+};
+
+std::string first_line(const std::string& path) {
+  try {
+    const std::string text = read_file(path);
+    return text.substr(0, text.find('\n'));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Pids mean something only in one process namespace of one boot.
+std::string this_machine() {
+  std::error_code error;
+  const fs::path space = fs::read_symlink("/proc/self/ns/pid", error);
+  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  return error || boot.empty() ? std::string() : str(boot, " ", space.string());
+}
+
+struct ProcessState {
+  bool is_zombie = false;
+  std::string ticks;
+};
+
+// From /proc/PID/stat; nothing where that is hidden or gone.
+std::optional<ProcessState> process_state(pid_t pid) {
+  const std::string line = first_line(str("/proc/", pid, "/stat"));
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 > line.size()) {
+    return std::nullopt;
+  }
+  const auto words = split_text(line.substr(name_end + 2), ' ');
+  if (words.size() < 20) {
+    return std::nullopt;
+  }
+  // Its first thread may have ended while others still do.
+  const bool last = words[17] == "0" || words[17] == "1";
+  return ProcessState{(words[0] == "Z" || words[0] == "X") && last, words[19]};
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%FT%TZ", std::gmtime(&now));
+  return text.data();
+}
+
+std::string random_id() {
+  std::random_device device;
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%08x%08x", device(), device());
+  return text.data();
+}
+
+std::string lock_text(const LockHolder& holder, std::int64_t beat) {
+  const nlohmann::ordered_json value = {
+      {"host", holder.host},
+      {"pid", holder.pid},
+      {"started", holder.started},
+      {"beat", beat},
+      {"machine", holder.machine},
+      {"ticks", holder.ticks},
+      {"id", holder.id}};
+  std::string text =
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  text.resize(std::max(text.size(), kBytes - 1), ' ');
+  return text + "\n";
+}
+
+// What a lock file says. One that a process was killed in while it wrote it has
+// the number of the file for an id.
+LockHolder from_text(const std::string& text, ino_t inode) {
+  LockHolder holder;
+  holder.id = str("inode", inode);
+  JsonProblem problem;
+  const nlohmann::ordered_json value = parse_json(text, problem);
+  const auto is_plain = [](unsigned char c) { return c >= ' ' && c < 127; };
+  const auto word = [&](const char* key) {
+    std::string found;
+    const auto entry = value.find(key);
+    const bool ok = entry != value.end() && read_json(*entry, found) &&
+                    std::ranges::all_of(found, is_plain);
+    return ok ? found : std::string();
+  };
+  const std::string id = word("id");
+  std::int64_t pid = 0;
+  if (const auto entry = value.find("pid"); entry != value.end()) {
+    read_json(*entry, pid);
+  }
+  if (id.empty() || pid <= 0 || pid > std::numeric_limits<pid_t>::max() ||
+      id.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return holder;
+  }
+  holder.id = id;
+  holder.host = word("host");
+  holder.machine = word("machine");
+  holder.pid = static_cast<pid_t>(pid);
+  holder.ticks = word("ticks");
+  holder.started = word("started");
+  return holder;
+}
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw Error(
+      ErrorKind::Io,
+      str("cannot lock the run folder by '",
+          path,
+          "': ",
+          std::generic_category().message(error)));
+}
+
+// Nothing where it is not there.
+std::optional<LockFile> read_lock(const std::string& path, int file) {
+  if (file < 0) {
+    if (errno == ENOENT || errno == ESTALE) {
+      return std::nullopt;
+    }
+    fail(path, errno);
+  }
+  std::array<char, 2 * kBytes> block{};
+  struct stat status {};
+  const ssize_t got = ::pread(file, block.data(), block.size(), 0);
+  if (got < 0 || ::fstat(file, &status) != 0) {
+    if (errno == ESTALE) {
+      return std::nullopt;
+    }
+    fail(path, errno);
+  }
+  const std::string text(block.data(), static_cast<std::size_t>(got));
+  return LockFile{path, text, from_text(text, status.st_ino)};
+}
+
+}  // namespace
+
+LockHolder this_process() {
+  LockHolder me;
+  me.id = random_id();
+  me.host = host_name();
+  me.machine = this_machine();
+  me.pid = ::getpid();
+  if (const auto state = process_state(me.pid)) {
+    me.ticks = state->ticks;
+  }
+  me.started = utc_now();
+  return me;
+}
+
+LockHolder with_new_id(LockHolder holder) {
+  holder.id = random_id();
+  return holder;
+}
+
+bool lives(const LockHolder& holder) {
+  if (::kill(holder.pid, 0) != 0 && errno == ESRCH) {
+    return false;
+  }
+  const auto state = process_state(holder.pid);
+  return !state || (!state->is_zombie &&
+                    (holder.ticks.empty() || holder.ticks == state->ticks));
+}
+
+std::string name_of(const LockHolder& holder) {
+  return holder.pid == 0 ? str("a process that has not said who it is")
+                         : str("process ", holder.pid, " on ", holder.host);
+}
+
+std::string lock_in(const std::string& folder) {
+  return folder + "/lock.json";
+}
+
+std::string claim_on(const std::string& folder, const LockHolder& holder) {
+  return str(folder, "/lock-", holder.id, ".json");
+}
+
+std::optional<LockFile> read_lock(const std::string& path) {
+  return read_lock(path, Descriptor(path, O_RDONLY));
+}
+
+std::optional<LockFile> find_holder(const std::string& folder) {
+  auto last = read_lock(lock_in(folder));
+  while (last) {
+    auto next = read_lock(claim_on(folder, last->holder));
+    if (!next) {
+      break;
+    }
+    last = std::move(next);
+  }
+  return last;
+}
+
+bool create_lock(const std::string& path, const LockHolder& holder) {
+  const std::string text = lock_text(holder, 0);
+  const std::string beside =
+      (fs::path(path).parent_path() / str("lock-", holder.id, ".tmp")).string();
+  const auto write_new = [&](const std::string& name) {
+    const Descriptor file(name, O_WRONLY | O_CREAT | O_EXCL);
+    if (file < 0 && (errno == EEXIST || errno == ENOENT)) {
+      return false;
+    }
+    if (file < 0 || ::write(file, text.data(), text.size()) !=
+                        static_cast<ssize_t>(text.size())) {
+      const int error = errno;
+      if (file >= 0) {
+        ::unlink(name.c_str());
+      }
+      fail(name, error);
+    }
+    return true;
+  };
+  if (!write_new(beside)) {
+    return false;
+  }
+  const bool linked = ::link(beside.c_str(), path.c_str()) == 0;
+  const int error = errno;
+  // Over NFS the answer to a call that succeeded may be lost.
+  struct stat status {};
+  const bool is_there =
+      linked || (::stat(beside.c_str(), &status) == 0 && status.st_nlink == 2);
+  ::unlink(beside.c_str());
+  if (is_there) {
+    return true;
+  }
+  if (error == EEXIST || error == ENOENT) {
+    return false;
+  }
+  return write_new(path);  // a file system without links
+}
+
+std::optional<LockFile> beat_lock(
+    const std::string& path,
+    const LockHolder& holder,
+    std::int64_t beat) {
+  const Descriptor file(path, O_RDWR);
+  auto found = read_lock(path, file);
+  if (found && found->holder.id == holder.id) {
+    // Into the file that was looked at, whatever the name means by now.
+    const std::string text = lock_text(holder, beat);
+    if (::pwrite(file, text.data(), text.size(), 0) !=
+        static_cast<ssize_t>(text.size())) {
+      fail(path, errno);
+    }
+  }
+  return found;
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,280 @@
+#include "run_folder/run_lock.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace abtrain::run_folder {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTries = 200;
+constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kPatience{300};
+
+std::timed_mutex registry_mutex;
+RunLock* registered = nullptr;
+std::atomic<bool> any_lost{false};
+
+// Also counts the time for which the machine slept.
+double now_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) +
+         1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void pause_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+[[noreturn]] void refuse(const std::string& folder, const LockHolder& holder) {
+  throw Error(
+      ErrorKind::Stopped,
+      str(folder,
+          " is in use: ",
+          name_of(holder),
+          " has been training in it",
+          holder.started.empty() ? "" : str(" since ", holder.started),
+          ". Wait for its end",
+          holder.pid == 0
+              ? ""
+              : str(", stop it there with `kill ", holder.pid, "` (it saves)"),
+          ", or take another --name"));
+}
+
+}  // namespace
+
+RunLock::RunLock(std::string folder, Log& log, LockTimes times)
+    : folder_(std::move(folder)), times_(times), me_(this_process()) {
+  made_folder_ = ::access(folder_.c_str(), F_OK) != 0;
+  int tries = 0;
+  do {
+    if (tries > 0) {
+      std::this_thread::sleep_for(kPause);
+    }
+    ABT_CHECK(
+        ++tries <= kTries,
+        Stopped,
+        folder_,
+        " is in use: other processes are taking and giving back its lock; try "
+        "again");
+    make_folders(folder_);  // another that had made it may have removed it
+  } while (!try_take(log));
+  // Half-made locks of processes that were killed, and claims on earlier ones.
+  std::error_code ignored;
+  const fs::path own = claim_on(folder_, me_);
+  for (fs::directory_iterator i(folder_, ignored), end; !ignored && i != end;
+       i.increment(ignored)) {
+    const std::string name = i->path().filename().string();
+    if (name.starts_with("lock-") && name != own.filename().string()) {
+      ::unlink(i->path().c_str());
+    }
+  }
+  held_ = true;
+  fresh_until_ = now_seconds() + 3 * times_.beat;
+  {
+    const std::lock_guard lock(registry_mutex);
+    registered = this;
+    any_lost = false;
+  }
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    for (;;) {
+      std::unique_lock lock(sleep_);
+      wake_.wait_for(
+          lock, stop, std::chrono::duration<double>(times_.beat), [] {
+            return false;
+          });
+      if (stop.stop_requested()) {
+        return;
+      }
+      lock.unlock();
+      const std::lock_guard guard(mutex_);
+      beat();
+    }
+  });
+}
+
+RunLock::~RunLock() {
+  {
+    const std::lock_guard lock(registry_mutex);
+    if (registered == this) {
+      registered = nullptr;
+    }
+  }
+  thread_.request_stop();
+  thread_.join();
+  release();
+}
+
+bool RunLock::try_take(Log& log) {
+  const std::string place = lock_in(folder_);
+  const auto found = find_holder(folder_);
+  if (!found) {
+    return create_lock(place, me_);
+  }
+  if (!is_dead(found->path, found->holder, log)) {
+    return false;
+  }
+  const std::string claim = claim_on(folder_, found->holder);
+  if (!create_lock(claim, me_)) {
+    return false;  // another was faster
+  }
+  // The claim counts only if nobody has come between.
+  const auto now = find_holder(folder_);
+  if (!now || now->holder.id != me_.id) {
+    ::unlink(claim.c_str());
+    return false;
+  }
+  if (::rename(claim.c_str(), place.c_str()) != 0) {
+    return false;
+  }
+  log.info(
+      folder_,
+      ": ",
+      name_of(found->holder),
+      " has ended without giving back its lock: taken over");
+  return true;
+}
+
+// True where it is. Throws where it lives, and returns false where something
+// has changed meanwhile.
+bool RunLock::is_dead(
+    const std::string& path,
+    const LockHolder& holder,
+    Log& log) {
+  if (holder.pid > 0 && !holder.machine.empty() &&
+      holder.machine == me_.machine) {
+    if (lives(holder)) {
+      refuse(folder_, holder);
+    }
+    return true;
+  }
+  const auto before = read_lock(path);
+  if (!before || before->holder.id != holder.id) {
+    return false;
+  }
+  if (!std::exchange(waited_, true)) {
+    log.info(
+        folder_,
+        ": locked by ",
+        name_of(holder),
+        holder.started.empty() ? "" : str(" since ", holder.started),
+        ". Watching it for ",
+        times_.stale,
+        " s to see whether it is still alive");
+  }
+  // Counted by looks, so that a file system that hangs does not age it.
+  const double between = times_.beat / 3;
+  const auto looks = static_cast<int>(std::ceil(times_.stale / between));
+  for (int look = 0; look < looks; ++look) {
+    pause_for(between);
+    const auto now = read_lock(path);
+    if (!now || now->holder.id != holder.id) {
+      return false;
+    }
+    if (now->text != before->text) {
+      refuse(folder_, holder);
+    }
+  }
+  return true;
+}
+
+void RunLock::beat() {
+  if (!held_ || !lost_.empty()) {
+    return;
+  }
+  const auto lose = [&](const std::string& why) {
+    lost_ = why;
+    any_lost = true;
+  };
+  const std::string path = lock_in(folder_);
+  try {
+    const auto found = beat_lock(path, me_, ++beats_);
+    const auto claim = read_lock(claim_on(folder_, me_));
+    if (!found) {
+      lose(str(path, " is gone"));
+    } else if (found->holder.id != me_.id) {
+      lose(str(name_of(found->holder), " has taken over the folder"));
+    } else if (claim) {
+      lose(str(name_of(claim->holder), " is taking over the folder"));
+    } else {
+      fresh_until_ = now_seconds() + 3 * times_.beat;
+    }
+  } catch (const Error& error) {
+    // It may come right again, but not after others could think us dead.
+    if (now_seconds() > fresh_until_ + times_.stale / 3) {
+      lose(error.what());
+    }
+  }
+}
+
+void RunLock::check(bool now) {
+  if (!now && !any_lost && now_seconds() < fresh_until_) {
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  beat();
+  ABT_CHECK(
+      lost_.empty(),
+      Io,
+      "this run has lost its folder ",
+      folder_,
+      ": ",
+      lost_,
+      ". It ends here and writes nothing more");
+}
+
+void RunLock::release() noexcept {
+  const std::unique_lock lock(mutex_, kPatience);
+  if (!lock || !std::exchange(held_, false) || !lost_.empty()) {
+    return;
+  }
+  try {
+    // Who takes over creates the same name, so only one of us goes on.
+    const std::string place = lock_in(folder_);
+    const std::string claim = claim_on(folder_, me_);
+    if (create_lock(claim, with_new_id(me_))) {
+      const auto found = read_lock(place);
+      if (found && found->holder.id == me_.id) {
+        ::unlink(place.c_str());
+      }
+      ::unlink(claim.c_str());
+    }
+    if (made_folder_) {
+      ::rmdir(folder_.c_str());
+    }
+  } catch (...) {
+    // It is found dead later.
+  }
+}
+
+void check_run_lock(bool now) {
+  const std::lock_guard lock(registry_mutex);
+  if (registered != nullptr) {
+    registered->check(now);
+  }
+}
+
+void release_run_lock() noexcept {
+  const std::unique_lock lock(registry_mutex, kPatience);
+  if (lock && registered != nullptr) {
+    registered->release();
+  }
+}
+
+bool lost_run_lock() noexcept {
+  return any_lost;
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,85 @@
+#include "run_folder/run_log.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "run_folder/run_lock.h"
+
+namespace abtrain::run_folder {
+
+namespace {
+
+// Between two progress lines, on a terminal and elsewhere (a job's log).
+constexpr double kLiveSeconds = 0.2;
+constexpr double kPlainSeconds = 30;
+
+}  // namespace
+
+RunLog::RunLog(
+    const config::RunOptions& options,
+    const std::string& folder,
+    Log& log,
+    std::int64_t keep)
+    : log_(log), writer_(folder + "/metrics.jsonl", keep) {
+  if (options.train.tensorboard) {
+    board_.emplace(
+        folder,
+        options,
+        writer_.size() > 0 ? read_file(writer_.path()) : std::string(),
+        log);
+  } else {
+    remove_events_files(folder);
+  }
+}
+
+void RunLog::event(
+    const char* name,
+    std::int64_t step,
+    const nlohmann::ordered_json& fields) {
+  check_run_lock();
+  nlohmann::ordered_json line = {
+      {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
+  line.update(fields);
+  writer_.write(line.dump());
+  if (board_) {
+    board_->add(line);
+  }
+}
+
+void RunLog::progress(
+    std::int64_t step,
+    std::int64_t total,
+    const std::string& phase,
+    double loss,
+    double examples_per_second) {
+  check_run_lock();
+  const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
+  if (watch_.seconds() - last_progress_ < interval) {
+    return;
+  }
+  last_progress_ = watch_.seconds();
+  const double left = step > 0 ? last_progress_ / static_cast<double>(step) *
+                                     static_cast<double>(total - step)
+                               : 0;
+  const std::string line =
+      str("step ",
+          step,
+          "/",
+          total,
+          "  ",
+          phase,
+          "  loss ",
+          fixed(loss, 4),
+          "  ",
+          with_commas(static_cast<std::int64_t>(examples_per_second)),
+          " images/s  ",
+          human_seconds(left),
+          " left");
+  if (log_.is_live()) {
+    log_.live(line);
+  } else {
+    log_.info(line);
+  }
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,67 @@
+// What a run writes while it goes on: metrics.jsonl, the same for TensorBoard,
+// and lines for people.
+// Only worker 0 has one.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "config/run_options.h"
+#include "run_folder/tensorboard.h"
+
+namespace abtrain::run_folder {
+
+class RunLog {
+ public:
+  // Goes on with the first `keep` bytes of `folder`/metrics.jsonl; where
+  // train.tensorboard asks for it, all of it goes to TensorBoard too.
+  RunLog(
+      const config::RunOptions& options,
+      const std::string& folder,
+      Log& log,
+      std::int64_t keep = 0);
+
+  // Appends {"event": name, "step": step, "seconds": s since the start,
+  // fields...}.
+  void event(
+      const char* name,
+      std::int64_t step,
+      const nlohmann::ordered_json& fields);
+  // The live line on a terminal; elsewhere a plain line every half minute.
+  void progress(
+      std::int64_t step,
+      std::int64_t total,
+      const std::string& phase,
+      double loss,
+      double examples_per_second);
+  Log& log() {
+    return log_;
+  }
+  double seconds() const {
+    return watch_.seconds();
+  }
+  // Goes on from that time.
+  void set_seconds(double seconds) {
+    watch_ = Stopwatch(seconds);
+  }
+  // Bytes of metrics.jsonl, on the disk.
+  std::int64_t flush() {
+    writer_.sync();
+    return writer_.size();
+  }
+
+ private:
+  Log& log_;
+  LineWriter writer_;
+  std::optional<TensorBoard> board_;
+  Stopwatch watch_;
+  double last_progress_ = 0;
+};
+
+}  // namespace abtrain::run_folder

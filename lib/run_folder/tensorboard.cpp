@@ -1,0 +1,148 @@
+#include "run_folder/tensorboard.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "base/json.h"
+#include "base/socket.h"
+#include "base/text.h"
+#include "run_folder/tensorboard_records.h"
+
+namespace abtrain::run_folder {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+
+// An events file of this program: <kPrefix>START.PART.HOST. TensorBoard reads a
+// folder's files in the order of their names.
+struct EventsFile {
+  std::int64_t start = 0;
+  std::int64_t part = 0;
+  std::string name;
+};
+
+std::string name_of(std::int64_t start, std::int64_t part) {
+  std::string digits = std::to_string(part);
+  digits.insert(0, digits.size() < 4 ? 4 - digits.size() : 0, '0');
+  return str(kPrefix, start, ".", digits, ".", host_name());
+}
+
+bool read_digits(const std::string& text, std::int64_t& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  return error == std::errc() && stop == end;
+}
+
+// Those of a folder, the newest last.
+std::vector<EventsFile> events_files(const std::string& folder) {
+  std::vector<EventsFile> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    EventsFile file{0, 0, entry.path().filename().string()};
+    if (!file.name.starts_with(kPrefix)) {
+      continue;
+    }
+    const auto parts = split_text(file.name.substr(kPrefix.size()), '.');
+    if (parts.size() > 2 && parts[1].size() >= 4 &&
+        read_digits(parts[0], file.start) && read_digits(parts[1], file.part)) {
+      files.push_back(std::move(file));
+    }
+  }
+  std::ranges::sort(files, {}, &EventsFile::name);
+  return files;
+}
+
+// A TensorBoard that watches the folder goes on to the next file only at the
+// end of its own, and never where that is gone: so it is emptied, and removed
+// when the one after it is.
+void retire(const std::string& path) {
+  std::error_code ignored;
+  if (fs::file_size(path, ignored) == 0) {
+    fs::remove(path, ignored);
+  } else {
+    fs::resize_file(path, 0, ignored);
+  }
+}
+
+// `seconds` ago.
+std::int64_t start_before_now(double seconds) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count() -
+         std::llround(seconds);
+}
+
+double seconds_of(const ordered_json& event) {
+  constexpr double kMost = 1e9;
+  const auto found = event.find("seconds");
+  double seconds = 0;
+  if (found != event.end()) {
+    read_json(*found, seconds);
+  }
+  return std::clamp(seconds, 0.0, kMost);
+}
+
+}  // namespace
+
+void remove_events_files(const std::string& folder) {
+  for (const EventsFile& file : events_files(folder)) {
+    std::error_code ignored;
+    fs::remove(folder + "/" + file.name, ignored);
+  }
+}
+
+TensorBoard::TensorBoard(
+    const std::string& folder,
+    const config::RunOptions& options,
+    std::string_view kept_lines,
+    Log& log) {
+  const std::vector<std::string> lines = split_text(kept_lines, '\n');
+  std::vector<ordered_json> events;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    JsonProblem problem;
+    ordered_json event = parse_json(lines[i], problem);
+    if (event.is_object()) {
+      events.push_back(std::move(event));
+    } else if (!lines[i].empty()) {
+      log.warning(
+          folder,
+          "/metrics.jsonl:",
+          i + 1,
+          ": expected a JSON object",
+          problem.what.empty() ? "" : ", ",
+          problem.what,
+          "; left out of the TensorBoard events");
+    }
+  }
+  const std::vector<EventsFile> before = events_files(folder);
+  start_ = events.empty()   ? start_before_now(0)
+           : before.empty() ? start_before_now(seconds_of(events.back()))
+                            : before.back().start;
+  std::int64_t part = 0;
+  for (const EventsFile& file : before) {
+    part = file.start == start_ ? file.part + 1 : part;
+  }
+  std::string content = tensorboard_head(options, start_);
+  for (const ordered_json& event : events) {
+    content += tensorboard_record(event, start_);
+  }
+  const std::string path = folder + "/" + name_of(start_, part);
+  atomic_write(path, content);
+  for (const EventsFile& file : before) {
+    retire(folder + "/" + file.name);
+  }
+  file_.emplace(path);
+}
+
+void TensorBoard::add(const ordered_json& event) {
+  file_->write(tensorboard_record(event, start_));
+}
+
+}  // namespace abtrain::run_folder

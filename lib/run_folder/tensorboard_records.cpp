@@ -1,0 +1,274 @@
+#include "run_folder/tensorboard_records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/options_apply.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "run_folder/tensorboard_wire.h"
+
+namespace abtrain::run_folder {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// TensorBoard groups what it shows by the part of a tag before its first slash.
+// Numbers stand under their event's name, but for these.
+struct Tag {
+  std::string_view event;
+  std::string_view key;  // "": all others of the event
+  std::string_view tag;  // ends with '/': the key is added
+};
+constexpr Tag kTags[] = {
+    {"step", "bytes_per_worker", "traffic/bytes_per_worker"},
+    {"step", "", "train/"},
+    {"evaluate", "validation_accuracy", "validation/accuracy"},
+    {"evaluate", "validation_loss", "validation/loss"},
+    {"compression", "", "reducer/"},
+};
+
+std::string tag_of(std::string_view event, const std::string& key) {
+  for (const Tag& t : kTags) {
+    if (t.event == event && (t.key.empty() || t.key == key)) {
+      return str(t.tag, t.tag.ends_with('/') ? key : "");
+    }
+  }
+  return str(event, "/", key);
+}
+
+std::string text_of(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>()
+                                                     : std::string();
+}
+
+double number_of(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::vector<double> numbers_of(const ordered_json& object, const char* key) {
+  const auto found = object.find(key);
+  std::vector<double> numbers;
+  return found != object.end() && read_json(*found, numbers)
+             ? numbers
+             : std::vector<double>();
+}
+
+// Those of an event whose layers are listed; none elsewhere.
+const ordered_json& layers_of(const ordered_json& event) {
+  static const ordered_json none = ordered_json::array();
+  const auto found = event.find("layers");
+  return found != event.end() && found->is_array() ? *found : none;
+}
+
+// Event {1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log}
+Message event_at(double wall_time, std::int64_t step) {
+  return Message().real(1, wall_time).integer(2, step);
+}
+
+// SummaryMetadata {1 plugin_data {1 plugin_name, 2 content}, 4 data_class}
+Message metadata(const char* plugin, const Message& content) {
+  constexpr int kTensor = 2;
+  return Message()
+      .message(1, Message().bytes(1, plugin).bytes(2, content.bytes()))
+      .integer(4, kTensor);
+}
+
+// Summary {1 value {1 tag, 2 simple_value, 5 histo, 8 tensor, 9 metadata}}
+Message tagged(const std::string& tag) {
+  return Message().bytes(1, tag);
+}
+
+// A layer's singular values as a histogram, or nothing where it has none. They
+// are given at some indices i < j < ..., from the largest down; those from i to
+// j - 1 lie between the two values, so each bucket's count is exact.
+std::optional<Message> histogram(const ordered_json& layer) {
+  const auto found = layer.find("singular_values");
+  if (found == layer.end()) {
+    return std::nullopt;
+  }
+  const std::vector<double> index = numbers_of(*found, "index");
+  const std::vector<double> value = numbers_of(*found, "value");
+  if (index.empty() || index.size() != value.size()) {
+    return std::nullopt;
+  }
+  std::vector<double> limits;
+  std::vector<double> counts;
+  double sum = 0;
+  double squares = 0;
+  for (std::size_t i = value.size(); i-- > 0;) {
+    const double next = i + 1 < index.size() ? index[i + 1] : index[i] + 1;
+    const double count = next - index[i];
+    sum += count * value[i];
+    squares += count * value[i] * value[i];
+    if (limits.empty() || value[i] > limits.back()) {
+      limits.push_back(value[i]);
+      counts.push_back(count);
+    } else {
+      counts.back() += count;
+    }
+  }
+  // HistogramProto
+  return Message()
+      .real(1, value.back())
+      .real(2, value.front())
+      .real(3, index.back() - index.front() + 1)
+      .real(4, sum)
+      .real(5, squares)
+      .reals(6, limits)
+      .reals(7, counts);
+}
+
+// TensorProto {1 dtype, 2 tensor_shape {2 dim {1 size}}, ...}
+Message tensor(int type, std::int64_t size) {
+  const Message dim = Message().integer(1, size);
+  return Message().integer(1, type).message(2, Message().message(2, dim));
+}
+
+// What the hparams plugin reads: HParamsPluginData {1 version, 3
+// session_start_info, 4 session_end_info}, beside a tensor of no numbers.
+Message hparams(const char* tag, int field, const Message& info) {
+  constexpr int kFloat = 1;
+  return tagged(tag)
+      .message(8, tensor(kFloat, 0))
+      .message(
+          9, metadata("hparams", Message().integer(1, 0).message(field, info)));
+}
+
+// google.protobuf.Value {2 number_value, 3 string_value, 4 bool_value}
+Message value_of(const std::string& text) {
+  double number = 0;
+  std::string why;
+  if (text == "true" || text == "false") {
+    return Message().integer(4, text == "true" ? 1 : 0);
+  }
+  if (parse_number(text, number, why)) {
+    return Message().real(2, number);
+  }
+  return Message().bytes(3, text);
+}
+
+// SessionStartInfo {1 hparams, 5 start_time_secs}. No experiment is described:
+// TensorBoard then finds out by itself which keys differ among the runs that it
+// is shown.
+Message session_start(const config::RunOptions& options, std::int64_t start) {
+  Message info;
+  config::RunOptions copy = options;
+  each_key(
+      config::fields_of(copy).list(),
+      [&](const std::string& key, const Field& field) {
+        if (key != "name" && key != "output" && key != "train.tensorboard") {
+          info.message(
+              1, Message().bytes(1, key).message(2, value_of(field.print())));
+        }
+      });
+  info.real(5, static_cast<double>(start));
+  return hparams("_hparams_/session_start_info", 3, info);
+}
+
+// SessionEndInfo {1 status, 2 end_time_secs}
+Message session_end(double wall_time) {
+  constexpr int kSuccess = 1;
+  return hparams(
+      "_hparams_/session_end_info",
+      4,
+      Message().integer(1, kSuccess).real(2, wall_time));
+}
+
+// A text, in Markdown: 8 string_val of a tensor.
+Message markdown(const std::string& tag, const std::string& text) {
+  constexpr int kString = 7;
+  return tagged(tag)
+      .message(8, tensor(kString, 1).bytes(8, text))
+      .message(9, metadata("text", {}));
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> scalars_of(
+    const ordered_json& event) {
+  const std::string name = text_of(event, "event");
+  std::vector<std::pair<std::string, double>> scalars;
+  const auto add = [&](const std::string& tag, const ordered_json& value) {
+    if (value.is_number() && std::isfinite(value.get<double>())) {
+      scalars.emplace_back(tag, value.get<double>());
+    }
+  };
+  for (const auto& [key, value] : event.items()) {
+    if (key == "step" || key == "seconds") {
+      continue;
+    }
+    add(tag_of(name, key), value);
+    if (value.is_array()) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        add(str(tag_of(name, key), "/", i), value[i]);
+      }
+    }
+  }
+  for (const ordered_json& layer : layers_of(event)) {
+    for (const char* key : {"rank", "energy"}) {
+      if (const auto found = layer.find(key); found != layer.end()) {
+        add(str(key, "/", text_of(layer, "name")), *found);
+      }
+    }
+  }
+  return scalars;
+}
+
+std::string tensorboard_head(
+    const config::RunOptions& options,
+    std::int64_t start) {
+  const auto time = static_cast<double>(start);
+  constexpr int kStart = 1;
+  const Message summary =
+      Message()
+          .message(
+              1,
+              markdown(
+                  "config", "```yaml\n" + config::to_yaml(options) + "```"))
+          .message(1, session_start(options, start));
+  // A reader that has seen an earlier file of the run forgets it at the second.
+  return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
+         tfrecord(event_at(time, 0)
+                      .message(7, Message().integer(1, kStart))
+                      .bytes()) +
+         tfrecord(event_at(time, 0).message(5, summary).bytes());
+}
+
+std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
+  const double wall_time =
+      static_cast<double>(start) + number_of(event, "seconds");
+  Message summary;
+  for (const auto& [tag, value] : scalars_of(event)) {
+    summary.message(1, tagged(tag).real32(2, static_cast<float>(value)));
+  }
+  for (const ordered_json& layer : layers_of(event)) {
+    if (const auto values = histogram(layer)) {
+      summary.message(
+          1,
+          tagged("singular_values/" + text_of(layer, "name"))
+              .message(5, *values));
+    }
+  }
+  if (const auto final = event.find("final");
+      final != event.end() && *final == true) {
+    summary.message(1, session_end(wall_time));
+  }
+  if (summary.bytes().empty()) {
+    return {};
+  }
+  std::int64_t step = 0;
+  if (const auto found = event.find("step"); found != event.end()) {
+    read_json(*found, step);
+  }
+  return tfrecord(event_at(wall_time, step).message(5, summary).bytes());
+}
+
+}  // namespace abtrain::run_folder

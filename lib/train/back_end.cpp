@@ -1,0 +1,91 @@
+#include "train/back_end.h"
+
+#include "base/error.h"
+
+namespace abtrain::train {
+
+namespace {
+
+std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
+  return place.has_nccl ? str(place.workers,
+                              " workers share ",
+                              place.gpus,
+                              place.gpus == 1 ? " GPU" : " GPUs",
+                              ", but NCCL wants one for each: they talk ",
+                              way)
+                        : str("this build has no NCCL: workers talk ", way);
+}
+
+const char* who_needs_mpi(const std::string& comm, const WorkerPlace& place) {
+  return comm == "mpi"    ? "comm: mpi"
+         : !place.on_gpu  ? "workers on CPUs"
+         : place.has_nccl ? "workers that share a GPU"
+                          : "workers on GPUs without NCCL in this build";
+}
+
+BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
+  ABT_CHECK(
+      comm != "mpi",
+      Config,
+      "comm: mpi needs a process a worker: `mpirun -np ",
+      place.workers,
+      " abtrain ...` or `srun --mpi=pmix`; workers that are threads of one "
+      "process talk through its memory (local)");
+  ABT_CHECK(
+      comm != "nccl" || place.on_gpu,
+      Config,
+      "comm: nccl needs GPUs, but the workers are on the CPU");
+  const bool fits = place.has_nccl && place.gpus >= place.workers;
+  if (!place.on_gpu || place.workers == 1 || comm == "local") {
+    return {};
+  }
+  if (fits) {
+    return {BackEnd::Nccl, ""};
+  }
+  return {
+      BackEnd::Local, shared_gpus(place, "through its memory (comm: local)")};
+}
+
+BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
+  ABT_CHECK(
+      comm != "local",
+      Config,
+      "comm: local is for workers that are threads of one process, but ",
+      place.launcher,
+      " started ",
+      place.workers,
+      " processes");
+  ABT_CHECK(
+      comm != "nccl" || place.on_gpu,
+      Config,
+      "comm: nccl needs GPUs, but the workers are on the CPU");
+  const bool fits =
+      place.on_gpu && place.has_nccl && place.gpus >= place.workers;
+  if (fits && comm != "mpi") {
+    return {BackEnd::Nccl, ""};
+  }
+  ABT_CHECK(
+      place.has_mpi,
+      Config,
+      place.launcher,
+      " started ",
+      place.workers,
+      " processes, but nothing of MPI, which is needed by ",
+      who_needs_mpi(comm, place),
+      ": start them with `mpirun` or `srun --mpi=pmix`");
+  return {
+      BackEnd::Mpi,
+      place.on_gpu && comm != "mpi"
+          ? shared_gpus(place, "through the hosts' memory (comm: mpi)")
+          : std::string()};
+}
+
+}  // namespace
+
+BackEndChoice choose_back_end(
+    const std::string& comm,
+    const WorkerPlace& place) {
+  return place.processes ? of_processes(comm, place) : of_threads(comm, place);
+}
+
+}  // namespace abtrain::train

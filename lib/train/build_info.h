@@ -1,0 +1,25 @@
+// What this program is: its version and what was compiled in. A part that is
+// not compiled in has an empty version.
+#pragma once
+
+#include <string>
+
+namespace abtrain::train {
+
+struct BuildInfo {
+  std::string version;     // "0.1.0"
+  std::string revision;    // git's, "-dirty" where files were changed, or ""
+  std::string build_type;  // "Release"
+  std::string compiler;    // "GNU 12.2.0"
+  std::string torch;       // LibTorch, "2.11.0"
+  std::string cuda;        // the toolkit compiled with, "13.0.88"
+  std::string nccl;        // "2.28.9"
+  std::string mpi;         // the standard, "3.1"
+};
+
+BuildInfo build_info();
+
+// "0.1.0 (6d0915b1c2)".
+std::string version_line();
+
+}  // namespace abtrain::train

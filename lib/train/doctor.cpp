@@ -1,0 +1,206 @@
+#include "train/doctor.h"
+
+#include <ATen/Version.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iomanip>
+#include <sstream>
+#include <system_error>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "comm/control/secret.h"
+#include "comm/launch.h"
+#include "comm/nccl/world.h"
+#include "config/config.h"
+#include "data/dataset.h"
+#include "device/devices.h"
+#include "train/build_info.h"
+
+namespace abtrain::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "2.28.9" -> "2.28": NCCL keeps its interface within a minor version.
+std::string minor_version(const std::string& version) {
+  return version.substr(0, version.rfind('.'));
+}
+
+Finding check_cuda(const BuildInfo& info) {
+  if (!info.cuda.empty()) {
+    return {"CUDA", str("compiled in, toolkit ", info.cuda), ""};
+  }
+  return {
+      "CUDA",
+      "not compiled in",
+      "to use GPUs, install a CUDA toolkit, put nvcc on PATH and build again"};
+}
+
+Finding check_gpus(const BuildInfo& info) {
+  std::vector<std::string> names;
+  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+    names.push_back(abtrain::str(
+        gpu.device,
+        " ",
+        gpu.name,
+        ", ",
+        human_bytes(static_cast<double>(gpu.memory_bytes))));
+  }
+  if (!names.empty()) {
+    return {"GPUs", join(names, "; "), ""};
+  }
+  return {
+      "GPUs",
+      "none found: runs use the CPU",
+      info.cuda.empty() ? ""
+                        : "if there is one, `nvidia-smi` tells whether its "
+                          "driver works"};
+}
+
+Finding check_nccl() {
+  const comm::NcclVersions nccl = comm::nccl_versions();
+  if (nccl.compiled.empty()) {
+    return {"NCCL", "not compiled in", ""};
+  }
+  if (minor_version(nccl.compiled) == minor_version(nccl.loaded)) {
+    return {"NCCL", str("compiled in, ", nccl.loaded), ""};
+  }
+  return {
+      "NCCL",
+      str("compiled with ", nccl.compiled, ", loaded ", nccl.loaded),
+      "another libnccl.so.2 comes first in LD_LIBRARY_PATH: take it out"};
+}
+
+Finding check_mpi(const BuildInfo& info) {
+  if (!info.mpi.empty()) {
+    return {"MPI", str("compiled in, ", info.mpi), ""};
+  }
+  return {
+      "MPI",
+      "not compiled in",
+      "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
+      "and build again with -DABTRAIN_MPI=ON"};
+}
+
+// Which launcher's variables win here: `mpirun -np 2 abtrain doctor` tells what
+// the workers of a run would find.
+Finding check_launcher() {
+  try {
+    return {"launcher", comm::find_launch({}).text(), ""};
+  } catch (const Error& error) {
+    return {"launcher", "not understood", error.what()};
+  }
+}
+
+// Without one nothing is missing: most private networks go without.
+Finding check_secret() {
+  try {
+    return {
+        "secret",
+        comm::secret_from_env().is_set()
+            ? str(comm::secret_source(), ", for connections between processes")
+            : "none, connections between processes are not authenticated",
+        ""};
+  } catch (const Error& error) {
+    return {"secret", "not usable", error.what()};
+  }
+}
+
+Finding check_configs() {
+  std::vector<std::string> folders;
+  for (const fs::path folder : config::config_folders(program_path())) {
+    std::error_code failed;
+    if (fs::is_directory(folder, failed)) {
+      folders.push_back(fs::weakly_canonical(folder, failed).string());
+    }
+  }
+  std::ranges::sort(folders);
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
+  if (!folders.empty()) {
+    return {"configs", join(folders, ", "), ""};
+  }
+  return {
+      "configs",
+      "none found",
+      "the program was moved away from its files: give paths of "
+      "configurations, or install it with `cmake --install`"};
+}
+
+std::vector<Finding> check_data() {
+  std::vector<Finding> findings;
+  for (const std::string& name : data::dataset_names()) {
+    const data::DatasetPlace place = data::find_dataset(name, "auto");
+    const bool found = !place.found_in.empty();
+    findings.push_back(
+        {name,
+         found ? place.found_in : "not found",
+         found ? ""
+               : str(place.how_to_get,
+                     "; then name ROOT in ABTRAIN_DATA or data.root:\n      ",
+                     join(split_text(place.layout, '\n'), "\n      "))});
+  }
+  return findings;
+}
+
+Finding check_cpu() {
+  const device::DeviceInfo cpu = device::cpu_device();
+  return {
+      "CPU",
+      str(cpu.name,
+          ", ",
+          device::cpu_cores(),
+          " cores for this process, ",
+          at::get_cpu_capability(),
+          ", memory ",
+          human_bytes(static_cast<double>(cpu.memory_bytes))),
+      ""};
+}
+
+}  // namespace
+
+std::vector<Finding> diagnose() {
+  const BuildInfo info = build_info();
+  std::vector<Finding> findings{
+      {"abtrain",
+       str(version_line(), ", ", info.build_type, ", ", info.compiler),
+       ""},
+      {"LibTorch", info.torch, ""},
+      check_cuda(info),
+      check_gpus(info),
+      check_nccl(),
+      check_mpi(info),
+      check_launcher(),
+      check_secret(),
+      check_cpu(),
+      check_configs()};
+  for (Finding& finding : check_data()) {
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::string format_findings(const std::vector<Finding>& findings) {
+  std::size_t width = 0;
+  for (const Finding& finding : findings) {
+    width = std::max(width, finding.topic.size());
+  }
+  std::ostringstream table;
+  std::ostringstream advice;
+  for (const Finding& finding : findings) {
+    table << std::left << std::setw(static_cast<int>(width) + 2)
+          << finding.topic << finding.text << '\n';
+    if (!finding.advice.empty()) {
+      advice << "  " << finding.topic << ": " << finding.advice << '\n';
+    }
+  }
+  if (advice.view().empty()) {
+    return str(table.str(), "\nNothing is missing.\n");
+  }
+  return str(table.str(), "\nWhat could be better:\n", advice.str());
+}
+
+}  // namespace abtrain::train

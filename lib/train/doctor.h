@@ -1,0 +1,21 @@
+// Looks at the machine and at the program's own files: what is there, what is
+// missing and how to get it. Never throws for something that is missing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace abtrain::train {
+
+struct Finding {
+  std::string topic;   // "CUDA"
+  std::string text;    // what is there
+  std::string advice;  // what to do about it; empty where all is well
+};
+
+std::vector<Finding> diagnose();
+
+// The findings as a table, then the advice.
+std::string format_findings(const std::vector<Finding>& findings);
+
+}  // namespace abtrain::train

@@ -1,0 +1,53 @@
+// Accuracy and loss of a model on held-out images, shared out over workers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "nn/model.h"
+#include "optim/optim_options.h"
+
+namespace abtrain::train {
+
+struct Score {
+  double accuracy = 0;  // 0..1
+  double loss = 0;      // mean cross-entropy, summed in double
+};
+
+struct Scores {
+  Score all;                  // mean over the groups
+  std::vector<Score> groups;  // one a group
+};
+
+// Images to score: on the host, or where `on_device` is set, there, and then
+// taken from there as `type`.
+struct HeldOut {
+  const data::Images& images;
+  const data::DeviceImages* on_device = nullptr;
+  at::ScalarType type = at::kFloat;
+};
+
+// Each group of `group_size` consecutive workers holds one model and shares
+// all of `images` out among its members; group_size == world.size() scores one
+// model. The same result on all workers; the host reads the device once.
+// `label_smoothing`: of the loss. Traffic: metrics.
+Scores evaluate(
+    nn::Model& model,
+    const HeldOut& images,
+    const data::Augment& augment,
+    std::int64_t batch_size,
+    int group_size,
+    const at::Device& device,
+    comm::Communicator& world,
+    double label_smoothing = 0);
+
+// What the optimizer adds to the mean loss that it minimises, over the weights
+// that decay: sgd weight_decay / 2 times the sum of their squares, the adagrads
+// l1 times that of their sizes, adamw nothing (its decay is decoupled). A
+// factored weight counts as the product of its factors.
+double penalty(const nn::Model& model, const optim::OptimizerOptions& options);
+
+}  // namespace abtrain::train

@@ -1,0 +1,368 @@
+#include "train/processes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/signals.h"
+#include "base/socket.h"
+#include "comm/control/channel.h"
+#include "comm/control/secret.h"
+#include "comm/failure.h"
+#include "comm/mpi/world.h"
+#include "comm/nccl/world.h"
+#include "comm/share.h"
+#include "comm/store.h"
+#include "run_folder/run_lock.h"
+
+namespace abtrain::train {
+
+namespace {
+
+// A worker that was told of a failure and does not come to its end within this
+// time hangs somewhere: it is ended.
+constexpr std::chrono::seconds kGrace{20};
+
+// A launcher ends all processes when one has gone: the others may want to say
+// their last first.
+constexpr std::chrono::milliseconds kLastWords{300};
+
+// For processes that the launcher has not started all at once.
+constexpr double kMeetSeconds = 300;
+// After so long a wait each says once what it waits for.
+constexpr double kPatience = 10;  // seconds
+// How soon it notices a signal.
+constexpr std::chrono::milliseconds kLook{100};
+
+bool is_stop(const std::exception_ptr& error) {
+  return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
+}
+
+// Errors with a place of their own are printed as they are.
+bool is_located(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const LocatedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Where worker 0 listens for the others; empty: on all addresses.
+std::string listen_address(const comm::Launch& launch) {
+  return launch.local_size == launch.size ? "127.0.0.1"
+                                          : own_address_of(launch.host);
+}
+
+[[noreturn]] void leave(int code) {
+  run_folder::release_run_lock();
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
+// While a process waits for the others: says what for if it takes long, and
+// ends it at a signal, which nothing else would notice.
+class MeetingWatch {
+ public:
+  explicit MeetingWatch(std::string text)
+      : thread_([this, text = std::move(text)](const std::stop_token& end) {
+          watch(text, end);
+        }) {}
+
+ private:
+  void watch(const std::string& text, const std::stop_token& end) {
+    std::unique_lock lock(mutex_);
+    const Stopwatch waited;
+    bool told = false;
+    while (!ended_.wait_for(
+        lock, end, kLook, [&] { return end.stop_requested(); })) {
+      if (const int signal = StopSignals::requested(); signal != 0) {
+        std::cerr << str(
+            "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
+        leave(static_cast<int>(ErrorKind::Stopped));
+      }
+      if (!told && waited.seconds() > kPatience) {
+        told = true;
+        std::cerr << str("abtrain: ", text, "\n") << std::flush;
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+void record_failure(
+    const std::string& folder,
+    int exit_code,
+    const std::string& message,
+    int worker) noexcept {
+  try {
+    if (folder.empty() || run_folder::lost_run_lock() ||
+        !std::filesystem::is_directory(folder)) {
+      return;
+    }
+    const std::time_t now = std::time(nullptr);
+    char time[32];
+    std::strftime(time, sizeof(time), "%FT%TZ", std::gmtime(&now));
+    const nlohmann::ordered_json json = {
+        {"exit_code", exit_code},
+        {"message", message},
+        {"worker", worker},
+        {"host", host_name()},
+        {"time", time}};
+    atomic_write(folder + "/failure.json", json.dump(2) + "\n");
+  } catch (...) {
+    // The message is on standard error too.
+  }
+}
+
+struct Processes::State {
+  explicit State(Log& where) : log(where) {}
+  Log& log;
+  std::unique_ptr<comm::MpiWorld> mpi;
+  std::unique_ptr<comm::Communicator> meeting;  // over MPI
+  std::unique_ptr<comm::Store> store;           // where there is none
+  std::unique_ptr<comm::NcclWorld> nccl;
+  std::unique_ptr<comm::ControlChannel> channel;
+  bool quiet = false;  // another worker prints the error
+  bool told = false;   // on_failure() has done its part
+  std::condition_variable changed;
+  std::mutex mutex;
+  std::string folder;
+  std::atomic<bool> said{false};
+
+  // Worker 0 says why all stop, whoever has been told to.
+  void say_once(const comm::Launch& launch, const std::string& message) {
+    if (launch.rank == 0 && !said.exchange(true)) {
+      log.live("");
+      std::cerr << str("abtrain: ", message, "\n") << std::flush;
+    }
+  }
+  void on_failure(const comm::Launch& launch, std::exception_ptr cause);
+};
+
+// In the channel's thread: the worker itself may be in the middle of a step.
+void Processes::State::on_failure(
+    const comm::Launch& launch,
+    std::exception_ptr cause) {
+  const int code = comm::exit_code_of(cause);
+  const std::string message = comm::message_of(cause);
+  if (mpi) {
+    mpi->abort(cause);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (nccl) {
+      nccl->abort(cause);
+    }
+  }
+  // A worker that failed has told so itself; one that is gone cannot.
+  if (code == static_cast<int>(ErrorKind::PeerLost) &&
+      (launch.rank == 0 || message.starts_with("worker 0 "))) {
+    log.live("");
+    std::cerr << str("abtrain: ", printable(message, "\n\t"), "\n")
+              << std::flush;
+    const std::lock_guard lock(mutex);
+    record_failure(folder, code, message, launch.rank);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    told = true;
+    changed.notify_all();
+  }
+  // A stop before the first step: nobody has anything to save.
+  const bool stopped = code == static_cast<int>(ErrorKind::Stopped);
+  if (stopped) {
+    say_once(launch, message);
+  }
+  std::thread([code, stopped] {
+    std::this_thread::sleep_for(stopped ? kLastWords : kGrace);
+    leave(code);
+  }).detach();
+}
+
+Processes::Processes(const comm::Launch& launch, Log& log)
+    : launch_(launch), state_(std::make_unique<State>(log)) {
+  ABT_CHECK(
+      launch.has_mpi || launch.port > 0,
+      Config,
+      launch.text(),
+      ", but there is neither MPI nor an address to meet at");
+  comm::ControlOptions options;
+  options.secret = comm::secret_from_env();
+  const Deadline deadline(kMeetSeconds);
+  const MeetingWatch watch(
+      str(launch.text(),
+          ": waits for the others",
+          launch.port > 0 ? str(" at ", launch.host, ":", launch.port) : "",
+          "; each rank from 0 to ",
+          launch.size - 1,
+          " must be started once"));
+  if (launch.has_mpi) {
+    state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
+    state_->meeting = state_->mpi->communicator();
+    options.share = comm::share_over(*state_->meeting);
+  } else {
+    state_->store = std::make_unique<comm::Store>(
+        launch.host, launch.port, launch.rank, launch.size, kMeetSeconds);
+    options.share = [this](void* data, std::size_t bytes) {
+      state_->store->share(data, bytes);
+    };
+    options.connect_timeout = std::max(1.0, deadline.seconds_left());
+  }
+  options.address = listen_address(launch);
+  options.rank = launch.rank;
+  options.size = launch.size;
+  options.wanted = [] { return StopSignals::requested() != 0; };
+  options.on_failure = [this](std::exception_ptr cause) {
+    state_->on_failure(launch_, std::move(cause));
+  };
+  state_->channel = std::make_unique<comm::ControlChannel>(std::move(options));
+}
+
+Processes::~Processes() = default;
+
+comm::Control& Processes::control() {
+  return *state_->channel;
+}
+
+std::unique_ptr<comm::Communicator>
+Processes::world(BackEnd back_end, at::Device device, double timeout) {
+  State& s = *state_;
+  if (s.mpi) {
+    s.mpi->set_timeout(timeout);
+  }
+  if (back_end == BackEnd::Mpi) {
+    return s.mpi->communicator();
+  }
+  auto nccl = std::make_unique<comm::NcclWorld>(
+      launch_.rank,
+      launch_.size,
+      device,
+      timeout,
+      [&s](void* data, std::size_t bytes) { s.channel->share(data, bytes); });
+  const std::lock_guard lock(s.mutex);
+  s.nccl = std::move(nccl);
+  return s.nccl->communicator();
+}
+
+std::vector<std::string> Processes::agree(
+    std::exception_ptr mine,
+    const std::string& text) {
+  try {
+    return state_->channel->agree(mine, text);
+  } catch (...) {
+    // Who had the error prints it, once.
+    state_->quiet =
+        mine == nullptr ||
+        comm::message_of(std::current_exception()) != comm::message_of(mine);
+    throw;
+  }
+}
+
+void Processes::all_or_none(const std::function<void()>& body) {
+  std::exception_ptr mine;
+  try {
+    body();
+  } catch (...) {
+    mine = std::current_exception();
+  }
+  agree(mine);
+}
+
+std::string Processes::share(const std::string& text) {
+  std::uint64_t length = text.size();
+  state_->channel->share(&length, sizeof(length));
+  std::string shared = first() ? text : std::string(length, '\0');
+  if (length > 0) {
+    state_->channel->share(shared.data(), length);
+  }
+  return shared;
+}
+
+void Processes::stop_before_start(const std::string& message) {
+  state_->channel->fail(
+      std::make_exception_ptr(Error(ErrorKind::Stopped, message)));
+  state_->say_once(launch_, message);
+  std::this_thread::sleep_for(kLastWords);
+  leave(static_cast<int>(ErrorKind::Stopped));
+}
+
+void Processes::set_folder(const std::string& folder) {
+  const std::lock_guard lock(state_->mutex);
+  state_->folder = folder;
+}
+
+void Processes::run(const std::function<int()>& body) {
+  State& s = *state_;
+  int code = 0;
+  try {
+    code = body();
+  } catch (...) {
+    const auto error = std::current_exception();
+    code = comm::exit_code_of(error);
+    s.log.live("");
+    if (!is_stop(error)) {
+      end_badly(error);
+    }
+    if (first()) {
+      std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t")
+                << '\n';
+    }
+  }
+  s.channel->close();
+  s.nccl.reset();
+  s.meeting.reset();
+  s.mpi.reset();
+  leave(code);
+}
+
+void Processes::end_badly(const std::exception_ptr& error) {
+  State& s = *state_;
+  const int code = comm::exit_code_of(error);
+  if (s.quiet) {
+    std::this_thread::sleep_for(kLastWords);
+    leave(code);
+  }
+  const auto cause = s.channel->cause();
+  if (cause) {
+    // Printed by the worker that failed, or by the channel's thread.
+    std::unique_lock lock(s.mutex);
+    s.changed.wait_for(lock, kGrace, [&] { return s.told; });
+    leave(comm::exit_code_of(cause));
+  }
+  s.channel->fail(error);
+  std::cerr << (first() ? is_located(error) ? std::string() : "abtrain: "
+                        : str("abtrain: worker ",
+                              launch_.rank,
+                              " on ",
+                              host_name(),
+                              ": "))
+            << printable(comm::message_of(error), "\n\t") << '\n';
+  {
+    const std::lock_guard lock(s.mutex);
+    record_failure(s.folder, code, comm::message_of(error), launch_.rank);
+  }
+  std::this_thread::sleep_for(kLastWords);
+  leave(code);
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,284 @@
+#include "train/resume.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <system_error>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/options_apply.h"
+#include "config/config.h"
+#include "run_folder/checkpoint_files.h"
+
+namespace abtrain::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What may differ: where and how fast a run is done, not what is learned.
+constexpr std::array<std::string_view, 20> kFree{
+    "name",
+    "output",
+    "workers",
+    "device",
+    "comm",
+    "data.root",
+    "data.prefetch",
+    "data.on_device",
+    "data.decode_threads",
+    "data.max_damaged",
+    "train.threads",
+    "train.timeout",
+    "train.log_every",
+    "train.tensorboard",
+    "train.check_replicas",
+    "checkpoint.every",
+    "checkpoint.keep",
+    "evaluate.every",
+    "evaluate.batch_size",
+    "evaluate.train"};
+
+// With another number of workers groups and batches may change as well.
+constexpr std::array<std::string_view, 3> kFreeWithWorkers{
+    "method.group_size",
+    "data.batch_size",
+    "train.accumulate"};
+
+std::map<std::string, std::string> flatten(config::RunOptions options) {
+  std::map<std::string, std::string> all;
+  each_key(
+      config::fields_of(options).list(),
+      [&](const std::string& key, const Field& field) {
+        all[key] = field.print();
+      });
+  return all;
+}
+
+// "  a.b: 1 there, 2 now" of all keys that matter and differ.
+std::vector<std::string> differences(
+    const config::RunOptions& before,
+    const config::RunOptions& now) {
+  const bool regroups = before.workers != now.workers;
+  const auto old_values = flatten(before);
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : flatten(now)) {
+    const bool is_free =
+        std::ranges::find(kFree, key) != kFree.end() ||
+        (regroups &&
+         std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
+    const auto old_value = old_values.find(key);
+    if (!is_free && old_value != old_values.end() &&
+        old_value->second != value) {
+      lines.push_back(
+          str("  ", key, ": ", old_value->second, " there, ", value, " now"));
+    }
+  }
+  return lines;
+}
+
+void check_same(
+    const config::RunOptions& before,
+    const config::RunOptions& now,
+    const std::string& where) {
+  const auto lines = differences(before, now);
+  ABT_CHECK(
+      lines.empty(),
+      Config,
+      where,
+      " belongs to a run of another configuration:\n",
+      join(lines, "\n"),
+      "\nTake another --name, or --overwrite to start anew in its place");
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// What a start without it would lose, refused where it is worth something: a
+// finished run, checkpoints, or whatever a run of other settings has left.
+void check_nothing_is_lost(
+    const config::RunOptions& options,
+    const std::string& run_folder) {
+  const bool finished = exists(run_folder + "/summary.json");
+  const auto checkpoints = run_folder::list_checkpoints(run_folder);
+  std::error_code none;
+  const auto metrics = fs::file_size(run_folder + "/metrics.jsonl", none);
+  if (!finished && checkpoints.empty() && (none || metrics == 0) &&
+      !exists(run_folder + "/model.safetensors")) {
+    return;
+  }
+  std::vector<std::string> lines;
+  try {
+    lines =
+        differences(config::read_config(run_folder + "/config.yaml"), options);
+  } catch (const Error&) {
+    lines = {str("  its config.yaml is missing or cannot be read")};
+  }
+  const bool same = lines.empty();
+  if (!finished && checkpoints.empty() && same) {
+    return;  // it came to nothing: the same start is the next try
+  }
+  throw Error(
+      ErrorKind::Config,
+      str(run_folder,
+          finished ? " holds a finished run" : " holds an unfinished run",
+          same ? " of these very settings" : " of other settings:\n",
+          join(lines, "\n"),
+          !same      ? "\n"
+          : finished ? str("; `abtrain report ", run_folder, "` shows it. ")
+                     : str(", saved up to step ",
+                           checkpoints.front().step,
+                           "; --resume auto goes on with it. "),
+          "Take another --name to keep it, or --overwrite to start anew in its "
+          "place"));
+}
+
+// Whether <run>/checkpoints/step-... is one of this run folder's own.
+bool is_own(
+    const run_folder::Checkpoint& checkpoint,
+    const std::string& run_folder) {
+  const fs::path run = fs::path(checkpoint.folder).parent_path().parent_path();
+  std::error_code none;
+  return checkpoint.copy_of.empty() &&
+         fs::equivalent(run.empty() ? "." : run, run_folder, none);
+}
+
+// `how`: the folder of a run or of one checkpoint.
+run_folder::Checkpoint
+named(const std::string& how, const std::string& run_folder, Log& log) {
+  std::error_code none;
+  ABT_CHECK(
+      fs::is_directory(how, none),
+      MissingInput,
+      "--resume: there is no folder '",
+      how,
+      "'");
+  if (exists(how + "/" + config::kManifest)) {
+    run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(how);
+    if (is_own(checkpoint, run_folder)) {
+      run_folder::verify(checkpoint);
+      return checkpoint;
+    }
+  } else if (fs::equivalent(how, run_folder, none)) {
+    auto checkpoint = run_folder::newest_checkpoint(how, log);
+    ABT_CHECK(
+        checkpoint,
+        MissingInput,
+        "--resume: no checkpoint in '",
+        how,
+        "' that can be used");
+    return *checkpoint;
+  }
+  return run_folder::borrow_checkpoint(how, run_folder, log);
+}
+
+ResumeChoice decide(
+    const std::string& how,
+    bool overwrite,
+    const config::RunOptions& options,
+    const std::string& run_folder,
+    Log& log) {
+  ResumeChoice choice;
+  const auto configuration_of = [](const run_folder::Checkpoint& checkpoint) {
+    return config::read_config(str(checkpoint.folder, "/", config::kConfig));
+  };
+  if (how == "auto" && !exists(run_folder + "/summary.json")) {
+    choice.from = run_folder::newest_checkpoint(run_folder, log);
+    if (choice.from && overwrite &&
+        !differences(configuration_of(*choice.from), options).empty()) {
+      choice.from.reset();
+    }
+  } else if (how != "auto" && how != "none") {
+    choice.from = named(how, run_folder, log);
+  }
+  if (choice.from) {
+    const run_folder::Checkpoint& from = *choice.from;
+    check_same(
+        configuration_of(from),
+        options,
+        from.copy_of.empty() ? from.folder : from.copy_of);
+    choice.is_own = is_own(from, run_folder);
+  }
+  const bool goes_on = choice.is_own && !exists(run_folder + "/summary.json");
+  if (!overwrite && !goes_on) {
+    check_nothing_is_lost(options, run_folder);
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::string default_resume() {
+  return env("SLURM_JOB_ID") ? "auto" : "none";
+}
+
+bool has_finished(
+    const std::string& how,
+    bool overwrite,
+    const config::RunOptions& options,
+    const std::string& run_folder) {
+  // Written last of all; the model may have been moved away since.
+  if (how != "auto" || !exists(run_folder + "/summary.json")) {
+    return false;
+  }
+  const std::string config = run_folder + "/config.yaml";
+  if (!overwrite) {
+    check_same(config::read_config(config), options, run_folder);
+    return true;
+  }
+  try {
+    return differences(config::read_config(config), options).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ResumeChoice choose_resume(
+    const std::string& how,
+    bool overwrite,
+    const config::RunOptions& options,
+    const std::string& run_folder,
+    Log& log) {
+  run_folder::clean_checkpoints(run_folder);
+  run_folder::return_checkpoint(run_folder);
+  try {
+    return decide(how, overwrite, options, run_folder, log);
+  } catch (...) {
+    run_folder::return_checkpoint(run_folder);
+    throw;
+  }
+}
+
+void put_checkpoints_aside(const std::string& run_folder, Log& log) {
+  std::error_code ignored;
+  run_folder::clean_checkpoints(run_folder);
+  const std::string place = run_folder + "/" + config::kCheckpoints;
+  // One that cannot be read is kept too: somebody may still mend it.
+  if (run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty()) {
+    fs::remove_all(place, ignored);
+    return;
+  }
+  const std::string previous = place + ".previous";
+  fs::remove_all(previous, ignored);
+  std::error_code error;
+  fs::rename(place, previous, error);
+  ABT_CHECK(
+      !error,
+      Io,
+      "cannot rename '",
+      place,
+      "' to '",
+      previous,
+      "': ",
+      error.message());
+  log.warning(
+      "a fresh start: the checkpoints of the run before are kept in ",
+      previous);
+}
+
+}  // namespace abtrain::train

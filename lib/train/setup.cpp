@@ -1,0 +1,203 @@
+#include "train/setup.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/socket.h"
+#include "comm/nccl/world.h"
+#include "config/check_run.h"
+#include "config/config.h"
+#include "config/planned_sizes.h"
+#include "config/run_notes.h"
+#include "device/devices.h"
+#include "train/batches.h"
+
+namespace abtrain::train {
+
+namespace {
+
+int cores_per_worker(std::int64_t workers) {
+  return std::max(1, device::cpu_cores() / static_cast<int>(workers));
+}
+
+// "host id" of the GPU that a worker computes on, "" on a CPU.
+std::string name_of_gpu(const at::Device& device) {
+  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+    if (gpu.device == device) {
+      return str(host_name(), " ", gpu.id);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int threads_per_worker(
+    const config::RunOptions& options,
+    std::int64_t workers) {
+  if (options.train.threads > 0) {
+    return static_cast<int>(options.train.threads);
+  }
+  // As PyTorch does; launchers set it for processes that share a host.
+  const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
+  return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
+                    : cores_per_worker(workers);
+}
+
+config::RunOptions with_decode_threads(
+    config::RunOptions options,
+    std::int64_t workers) {
+  if (options.data.decode_threads == "auto") {
+    options.data.decode_threads = std::to_string(cores_per_worker(workers));
+  }
+  return options;
+}
+
+void choose_place(
+    Setup& s,
+    const config::RunOptions& options,
+    Processes* processes,
+    Log& log) {
+  WorkerPlace place;
+  place.workers = static_cast<int>(options.workers);
+  place.has_nccl = comm::nccl_version() > 0;
+  std::vector<std::string> gpus;
+  if (processes == nullptr) {
+    s.device = device::pick_device(options.device);
+    place.on_gpu = s.device.is_cuda();
+    for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+      gpus.push_back(gpu.id);
+    }
+  } else {
+    const comm::Launch& launch = processes->launch();
+    processes->all_or_none([&] {
+      s.device = device::pick_device(options.device, launch.local_rank);
+    });
+    gpus = processes->agree(nullptr, name_of_gpu(s.device));
+    place.processes = true;
+    place.launcher = launch.source;
+    place.has_mpi = launch.has_mpi;
+  }
+  const auto decide = [&] {
+    if (place.processes) {  // each has named its own GPU
+      const auto without = std::ranges::find(gpus, "");
+      place.on_gpu = without == gpus.end();
+      ABT_CHECK(
+          place.on_gpu || std::ranges::count(gpus, "") == std::ssize(gpus),
+          Config,
+          "device: worker ",
+          without - gpus.begin(),
+          " has no GPU, but others have one");
+    }
+    std::ranges::sort(gpus);
+    place.gpus =
+        static_cast<int>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+    const BackEndChoice choice = choose_back_end(options.comm, place);
+    s.back_end = choice.back_end;
+    if (!choice.note.empty()) {
+      log.warning(choice.note);
+    }
+    ABT_CHECK(
+        options.train.cuda_graphs != "on" || place.on_gpu,
+        Config,
+        "train.cuda_graphs: on needs a GPU, but this run computes on ",
+        s.device,
+        "; auto takes graphs where there is one");
+  };
+  if (processes == nullptr) {
+    decide();
+  } else {
+    processes->all_or_none(decide);
+  }
+}
+
+void prepare(
+    Setup& s,
+    const config::RunOptions& configured,
+    const comm::Launch* launch,
+    SetupWatch* watch,
+    Log& log) {
+  const auto doing = [&](const std::string& what) {
+    if (watch != nullptr) {
+      watch->doing(what);
+    }
+  };
+  const int workers = static_cast<int>(configured.workers);
+  const int local_workers = launch == nullptr ? workers : launch->local_size;
+  s.options = with_decode_threads(configured, local_workers);
+  const config::RunOptions& options = s.options;
+  doing("reading " + options.data.name);
+  s.dataset = data::load_dataset(options.data, &log);
+  s.validation =
+      data::hold_out(s.dataset.train, options.data.validation, options.seed);
+  log.info(
+      options.name,
+      ": ",
+      options.data.name,
+      " from ",
+      s.dataset.found_in,
+      ", ",
+      with_commas(s.dataset.train.size()),
+      " training and ",
+      with_commas(s.dataset.test.size()),
+      " test images");
+
+  // Whatever is wrong shows before the folder of an earlier run is touched.
+  const nn::InputShape shape = config::input_shape(s.dataset);
+  s.length = config::check_run(options, shape, s.dataset.train.size());
+  for (const std::string& note : config::run_notes(options, s.length)) {
+    log.warning(note);
+  }
+  if (optim::is_dual_averaging(options.optimizer) &&
+      options.optimizer.center == "zero" &&
+      config::model_sizes(options, shape)->sizes.weights.size() > 1) {
+    log.warning(
+        "optimizer.center: zero pulls all weights to 0: a hidden layer that "
+        "gets "
+        "there has no gradient any more, nor has any other layer; init starts "
+        "from the first weights");
+  }
+  if (lies_on_device(options, s.dataset, s.validation, s.device)) {
+    s.device_copies =
+        std::make_unique<data::DeviceCopies>(s.dataset, s.validation);
+  }
+  config::check_memory(
+      options,
+      shape,
+      local_workers,
+      s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
+  at::set_num_threads(threads_per_worker(options, 1));
+  doing(
+      options.model.weights == "none" ? "initialising " + options.model.name
+                                      : "reading " + options.model.weights);
+  s.initial = std::make_unique<InitialModel>(
+      options, shape, launch == nullptr ? workers : 1);
+}
+
+void open_folder(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const ResumeChoice& resume,
+    Log& log) {
+  make_folders(folder);
+  if (!resume.is_own) {
+    put_checkpoints_aside(folder, log);
+  }
+  std::error_code ignored;
+  for (const char* result :
+       {"/summary.json",
+        "/model.safetensors",
+        "/model.sparse.safetensors",
+        "/failure.json"}) {
+    std::filesystem::remove(folder + result, ignored);
+  }
+  atomic_write(folder + "/config.yaml", config::to_yaml(options));
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,71 @@
+// What must be right before a worker starts, and what the workers of a process
+// share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+#include "comm/launch.h"
+#include "config/run_length.h"
+#include "config/run_options.h"
+#include "data/dataset.h"
+#include "data/device_images.h"
+#include "train/back_end.h"
+#include "train/initial_model.h"
+#include "train/processes.h"
+#include "train/resume.h"
+#include "train/setup_watch.h"
+
+namespace abtrain::train {
+
+struct Setup {
+  config::RunOptions options;
+  at::Device device = at::kCPU;
+  data::Dataset dataset;
+  data::Images validation;
+  std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
+  RunLength length;
+  std::unique_ptr<InitialModel> initial;
+  BackEnd back_end = BackEnd::Local;
+  std::mutex mutex;  // of the result
+};
+
+// Where the workers compute and how they talk; `processes` is null where they
+// are threads. Collective: all processes see the same list of GPUs and choose
+// alike.
+void choose_place(
+    Setup& setup,
+    const config::RunOptions& options,
+    Processes* processes,
+    Log& log);
+
+// Data, length, first weights. `launch`: null where the workers are threads.
+// `watch`, which may be null, is told what takes time.
+void prepare(
+    Setup& setup,
+    const config::RunOptions& options,
+    const comm::Launch* launch,
+    SetupWatch* watch,
+    Log& log);
+
+// The folder of the run, made ready for a fresh start or to go on.
+void open_folder(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const ResumeChoice& resume,
+    Log& log);
+
+// The options with `auto` decode threads replaced by the cores, shared out.
+config::RunOptions with_decode_threads(
+    config::RunOptions options,
+    std::int64_t workers);
+
+// Cores that a worker's own operators use. Set before the workers start: each
+// thread takes it over at its first parallel operator.
+int threads_per_worker(const config::RunOptions& options, std::int64_t workers);
+
+}  // namespace abtrain::train

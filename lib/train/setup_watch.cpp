@@ -1,0 +1,106 @@
+#include "train/setup_watch.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "base/error.h"
+#include "base/signals.h"
+#include "run_folder/run_lock.h"
+
+namespace abtrain::train {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{50};
+
+// A live line after this time and then each moment; elsewhere plain lines, of
+// what takes long only.
+constexpr double kLiveAfter = 0.3;
+constexpr double kLiveEvery = 0.2;
+constexpr double kPlainAfter = 10;
+constexpr double kPlainEvery = 30;
+
+[[noreturn]] void leave_alone(const std::string& message) {
+  std::cerr << str("abtrain: ", message, "\n") << std::flush;
+  run_folder::release_run_lock();
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ErrorKind::Stopped));
+}
+
+}  // namespace
+
+SetupWatch::SetupWatch(Log& log, std::string doing)
+    : log_(log),
+      what_(std::move(doing)),
+      leave_(leave_alone),
+      thread_([this] { watch(); }) {}
+
+SetupWatch::~SetupWatch() {
+  end();
+}
+
+void SetupWatch::doing(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  since_.restart();
+  shown_at_ = 0;
+}
+
+void SetupWatch::set_leave(Leave leave) {
+  const std::lock_guard lock(mutex_);
+  leave_ = std::move(leave);
+}
+
+void SetupWatch::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) {
+    thread_.join();
+    log_.live("");
+  }
+}
+
+void SetupWatch::show() {
+  const bool live = log_.is_live();
+  const double seconds = since_.seconds();
+  const double due = shown_at_ == 0
+                         ? (live ? kLiveAfter : kPlainAfter)
+                         : shown_at_ + (live ? kLiveEvery : kPlainEvery);
+  if (seconds < due) {
+    return;
+  }
+  shown_at_ = seconds;
+  if (live) {
+    log_.live(str(what_, ", ", human_seconds(seconds)));
+  } else {
+    log_.info(what_, ": ", human_seconds(seconds), " so far");
+  }
+}
+
+void SetupWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPause, [&] { return ended_; })) {
+    if (const int signal = StopSignals::requested(); signal != 0) {
+      const std::string message =
+          str("stopped by ",
+              signal_name(signal),
+              " before the first step (",
+              what_,
+              "): nothing is lost, the same command starts again");
+      const Leave leave = leave_;
+      lock.unlock();
+      log_.live("");
+      leave(message);
+      return;
+    }
+    show();
+  }
+}
+
+}  // namespace abtrain::train

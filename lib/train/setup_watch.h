@@ -1,0 +1,50 @@
+// Watches over a run until its first step, which can take minutes: says what is
+// being done, and ends the process soon after a signal that asks for a stop.
+// What the main thread is busy with then (a large factorization, waiting for
+// other processes) cannot be interrupted otherwise.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace abtrain::train {
+
+class SetupWatch {
+ public:
+  // Ends the process for the reason that is given; does not return.
+  using Leave = std::function<void(const std::string& message)>;
+
+  SetupWatch(Log& log, std::string doing);
+  ~SetupWatch();
+  SetupWatch(const SetupWatch&) = delete;
+  SetupWatch& operator=(const SetupWatch&) = delete;
+
+  // What comes next: "reading cifar10".
+  void doing(std::string what);
+  // In place of a message and exit code 75.
+  void set_leave(Leave leave);
+  // The first step begins: from now on signals are the training loop's matter.
+  void end();
+
+ private:
+  void watch();
+  void show();
+
+  Log& log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string what_;
+  Stopwatch since_;
+  double shown_at_ = 0;
+  Leave leave_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace abtrain::train

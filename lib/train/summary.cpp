@@ -1,0 +1,310 @@
+#include "train/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "compress/reducer.h"
+#include "run_folder/recorder.h"
+
+namespace abtrain::train {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class Get>
+double mean(const std::vector<WorkerFigures>& workers, const Get& get) {
+  double sum = 0;
+  for (const WorkerFigures& w : workers) {
+    sum += get(w);
+  }
+  return sum / static_cast<double>(workers.size());
+}
+
+// a / b, or null where there is nothing to compare with (one worker).
+ordered_json share(double a, double b) {
+  return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
+}
+
+std::string reducer_name(const config::RunOptions& options) {
+  return compress::make_reducer(options.reducer, options.seed)->name();
+}
+
+std::string percent(const ordered_json& value, int decimals) {
+  return value.is_null() ? "n/a"
+                         : fixed(100 * value.get<double>(), decimals) + " %";
+}
+
+}  // namespace
+
+double data_parallel_bytes(
+    std::int64_t parameters,
+    std::int64_t steps,
+    std::int64_t workers,
+    std::int64_t element_size) {
+  const auto n = static_cast<double>(workers);
+  return 2 * (n - 1) / n * static_cast<double>(parameters) *
+         static_cast<double>(element_size) * static_cast<double>(steps);
+}
+
+ordered_json summarise(
+    const config::RunOptions& options,
+    const TrainResult& result) {
+  const std::vector<WorkerFigures>& workers = result.workers;
+  const std::int64_t dense = result.model->dense_parameters();
+  const std::int64_t stored = result.model->stored_parameters();
+  const auto traffic = [&](double TrafficSplit::*member) {
+    return std::llround(mean(
+        workers, [&](const WorkerFigures& w) { return w.traffic.*member; }));
+  };
+  const auto seconds = [&](double TimeSplit::*member) {
+    return mean(
+        workers, [&](const WorkerFigures& w) { return w.seconds.*member; });
+  };
+  const auto reducer = [&](double ReducerSplit::*member) {
+    return mean(
+        workers, [&](const WorkerFigures& w) { return w.reducer.*member; });
+  };
+  const double bytes =
+      mean(workers, [](const WorkerFigures& w) { return w.traffic.total(); });
+  double bytes_max = 0;
+  double trained_max = 0;
+  for (const WorkerFigures& w : workers) {
+    bytes_max = std::max(bytes_max, w.traffic.total());
+    trained_max = std::max(trained_max, w.trained_parameters);
+  }
+  ordered_json summary = {
+      {"name", options.name},
+      {"method", options.method.name},
+      {"model", options.model.name},
+      {"data", options.data.name},
+      {"seed", options.seed},
+      {"accuracy", result.test.accuracy},
+      {"loss", result.test.loss},
+      {"compression_ratio",
+       static_cast<double>(dense) / static_cast<double>(stored)},
+      {"parameters",
+       {{"dense", dense},
+        {"stored", stored},
+        {"trained_by_a_worker", std::llround(trained_max)}}},
+      {"traffic",
+       {{"bytes_per_worker", std::llround(bytes)},
+        {"bytes_max", std::llround(bytes_max)},
+        {"vs_fp32",
+         share(
+             bytes,
+             data_parallel_bytes(dense, result.steps, options.workers, 4))},
+        {"vs_bf16",
+         share(
+             bytes,
+             data_parallel_bytes(dense, result.steps, options.workers, 2))},
+        {"by_purpose",
+         {{"gradient", traffic(&TrafficSplit::gradient)},
+          {"sync", traffic(&TrafficSplit::sync)},
+          {"factors", traffic(&TrafficSplit::factors)},
+          {"orders", traffic(&TrafficSplit::orders)},
+          {"metrics", traffic(&TrafficSplit::metrics)}}},
+        {"by_phase",
+         {{"full", traffic(&TrafficSplit::full_phase)},
+          {"ab", traffic(&TrafficSplit::ab_phase)},
+          {"switches", traffic(&TrafficSplit::switches)}}},
+        {"inside_groups", traffic(&TrafficSplit::inside_groups)},
+        {"between_groups", traffic(&TrafficSplit::between_groups)}}},
+      {"seconds",
+       {{"train", seconds(&TimeSplit::train)},
+        {"compute", seconds(&TimeSplit::compute)},
+        {"communication", seconds(&TimeSplit::communication)},
+        {"svd", seconds(&TimeSplit::svd)},
+        {"data", seconds(&TimeSplit::data)},
+        {"evaluate", seconds(&TimeSplit::evaluate)},
+        {"checkpoint", seconds(&TimeSplit::checkpoint)}}},
+      {"reducer",
+       {{"name", reducer_name(options)},
+        {"encode_seconds", reducer(&ReducerSplit::encode)},
+        {"collective_seconds", reducer(&ReducerSplit::collective)},
+        {"decode_seconds", reducer(&ReducerSplit::decode)},
+        {"vnmse",
+         share(
+             reducer(&ReducerSplit::vnmse_sum),
+             reducer(&ReducerSplit::vnmse_count))}}},
+      {"steps", result.steps},
+      {"workers", options.workers},
+      {"layers", run_folder::layers_json(result.layers)}};
+  if (result.train_loss) {
+    summary["train_loss"] = *result.train_loss;
+  }
+  return summary;
+}
+
+namespace {
+
+std::string table_of(
+    const config::RunOptions& options,
+    const ordered_json& s,
+    const std::string& folder) {
+  std::string out;
+  const auto row = [&](const std::string& label, const std::string& value) {
+    out += "  " + label +
+           std::string(label.size() < 18 ? 18 - label.size() : 1, ' ') + value +
+           "\n";
+  };
+  const ordered_json& traffic = s.at("traffic");
+  const ordered_json& time = s.at("seconds");
+  const auto bytes = [&](const ordered_json& value) {
+    return human_bytes(value.get<double>());
+  };
+  out +=
+      str(options.name,
+          ": ",
+          options.method.name,
+          ", ",
+          options.model.name,
+          " on ",
+          options.data.name,
+          ", ",
+          options.workers,
+          options.workers == 1 ? " worker, " : " workers, ",
+          s.at("steps").get<std::int64_t>(),
+          " steps\n");
+  row("accuracy",
+      str(percent(s.at("accuracy"), 2),
+          " of the merged model (loss ",
+          fixed(s.at("loss").get<double>(), 4),
+          ")"));
+  row("compression",
+      str(fixed(s.at("compression_ratio").get<double>(), 2),
+          ":1 (",
+          with_commas(s.at("parameters").at("stored").get<std::int64_t>()),
+          " of ",
+          with_commas(s.at("parameters").at("dense").get<std::int64_t>()),
+          " parameters; a worker trains ",
+          with_commas(
+              s.at("parameters").at("trained_by_a_worker").get<std::int64_t>()),
+          ")"));
+  if (traffic.at("vs_fp32").is_null()) {
+    row("traffic", "none: one worker");
+  } else {
+    row("traffic",
+        str(bytes(traffic.at("bytes_per_worker")),
+            " sent a worker: ",
+            percent(traffic.at("vs_fp32"), 1),
+            " of fp32 data parallel, ",
+            percent(traffic.at("vs_bf16"), 1),
+            " of bf16"));
+    row("  by purpose",
+        str("gradients ",
+            bytes(traffic.at("by_purpose").at("gradient")),
+            ", sync ",
+            bytes(traffic.at("by_purpose").at("sync")),
+            ", factors ",
+            bytes(traffic.at("by_purpose").at("factors")),
+            options.order.name == "cd-grab"
+                ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
+                : std::string(),
+            "; metrics apart: ",
+            bytes(traffic.at("by_purpose").at("metrics"))));
+    row("  by phase",
+        str("full ",
+            bytes(traffic.at("by_phase").at("full")),
+            ", ab ",
+            bytes(traffic.at("by_phase").at("ab")),
+            ", switches ",
+            bytes(traffic.at("by_phase").at("switches"))));
+  }
+  row("time",
+      str(human_seconds(time.at("train").get<double>()),
+          " training: compute ",
+          human_seconds(time.at("compute").get<double>()),
+          ", communication ",
+          human_seconds(time.at("communication").get<double>()),
+          ", SVD ",
+          human_seconds(time.at("svd").get<double>()),
+          ", data ",
+          human_seconds(time.at("data").get<double>()),
+          "; evaluation ",
+          human_seconds(time.at("evaluate").get<double>())));
+  const ordered_json& reducer = s.at("reducer");
+  const double coding = reducer.at("encode_seconds").get<double>() +
+                        reducer.at("decode_seconds").get<double>();
+  if (!traffic.at("vs_fp32").is_null()) {
+    row("  reducer",
+        str(reducer.at("name").get<std::string>(),
+            ": encode and decode ",
+            human_seconds(coding),
+            " (",
+            percent(share(coding, time.at("train").get<double>()), 1),
+            " of the training), of the compute",
+            reducer.at("vnmse").is_null()
+                ? std::string()
+                : str("; error of the mean gradient ",
+                      percent(reducer.at("vnmse"), 2))));
+  }
+  if (!s.at("layers").empty()) {
+    out +=
+        "  layer                     m       n    rank  energy kept: first cut "
+        "  last\n";
+    for (const ordered_json& l : s.at("layers")) {
+      const auto pad = [](const std::string& text, std::size_t width) {
+        return std::string(text.size() < width ? width - text.size() : 0, ' ') +
+               text;
+      };
+      std::string name = l.at("name").get<std::string>();
+      name.resize(std::max<std::size_t>(name.size(), 20), ' ');
+      const auto rank = l.at("rank").get<std::int64_t>();
+      out += "    " + name + pad(std::to_string(l.at("m").get<int>()), 3) +
+             pad(std::to_string(l.at("n").get<int>()), 8) +
+             pad(rank > 0 ? std::to_string(rank) : "dense", 8) +
+             pad(percent(l.at("first_energy"), 1), 24) +
+             pad(percent(l.at("energy"), 1), 9) + "\n";
+    }
+  }
+  const ordered_json sparsity = s.value("sparsity", ordered_json());
+  if (!sparsity.is_null()) {
+    row("sparsity",
+        str(percent(sparsity.at("zeros"), 2),
+            " of the weights are 0; ",
+            with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
+            " parameters are not, in ",
+            bytes(sparsity.at("sparse_bytes")),
+            " (dense ",
+            bytes(sparsity.at("dense_bytes")),
+            ")"));
+    for (const ordered_json& l : sparsity.at("layers")) {
+      row("  " + l.at("name").get<std::string>(),
+          str(percent(l.at("zeros"), 2),
+              " of ",
+              with_commas(l.at("numel").get<std::int64_t>())));
+    }
+  }
+  const ordered_json damaged = s.value("damaged_images", ordered_json());
+  if (!damaged.is_null() && damaged.at("count") > 0) {
+    row("damaged images",
+        str(with_commas(damaged.at("count").get<std::int64_t>()),
+            " left out: ",
+            damaged.at("files").at(0).get<std::string>(),
+            damaged.at("count") > 1 ? ", ..." : ""));
+  }
+  row("files", folder);
+  return out;
+}
+
+}  // namespace
+
+std::string report_table(
+    const config::RunOptions& options,
+    const ordered_json& summary,
+    const std::string& folder) {
+  try {
+    return table_of(options, summary, folder);
+  } catch (const ordered_json::exception& error) {
+    throw Error(
+        ErrorKind::DamagedData,
+        str(folder,
+            "/summary.json: expected the summary of a run, this is damaged: ",
+            error.what()));
+  }
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,34 @@
+// What a run reports at its end: summary.json and a table for people.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+#include "config/run_options.h"
+#include "train/trainer.h"
+
+namespace abtrain::train {
+
+// Keys and units as docs/report.md says: accuracy 0..1, bytes sent a worker,
+// seconds of wall time, means over the workers.
+nlohmann::ordered_json summarise(
+    const config::RunOptions& options,
+    const TrainResult& result);
+
+// The table; `folder` is where everything lies. Throws Error(DamagedData) where
+// the summary, read from there, is none.
+std::string report_table(
+    const config::RunOptions& options,
+    const nlohmann::ordered_json& summary,
+    const std::string& folder);
+
+// Bytes a worker of dense data parallel sends in that many steps (mean over the
+// workers), with elements of that size.
+double data_parallel_bytes(
+    std::int64_t parameters,
+    std::int64_t steps,
+    std::int64_t workers,
+    std::int64_t element_size);
+
+}  // namespace abtrain::train

@@ -1,0 +1,367 @@
+#include "train/training_loop.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "device/stream.h"
+#include "train/autocast.h"
+#include "train/batches.h"
+
+namespace abtrain::train {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Lets go of a model's tensors: an evaluated model shares those of the
+// training, which frees dense weights when it factors them.
+void release(nn::Model& model) {
+  for (const nn::NamedWeight& w : model.weights()) {
+    w.weight->set_dense({});
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    p.tensor->reset();
+  }
+  for (const nn::NamedBuffer& b : model.buffers()) {
+    b.tensor->reset();
+  }
+}
+
+// In steps, at least one; 0: never.
+std::int64_t interval(const Duration& every, const RunLength& length) {
+  return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length))
+                         : 0;
+}
+
+}  // namespace
+
+Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
+    : in_(inputs),
+      options_(inputs.options),
+      world_(comm::metered(world, "world", meter_)),
+      length_(config::run_length(options_, in_.dataset.train.size())),
+      model_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
+      merged_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
+      optimizer_(optim::make_optimizer(options_.optimizer)),
+      schedule_(options_.schedule, options_.optimizer.lr, length_),
+      recorder_(in_.log),
+      augment_(options_.data, in_.dataset, options_.seed),
+      order_(make_order_of_run(
+          options_,
+          {in_.dataset.train.size(),
+           world_->rank(),
+           world_->size(),
+           options_.seed},
+          balancer_)),
+      batches_(make_batches(
+          in_,
+          augment_,
+          *order_,
+          first_step(inputs) * options_.train.accumulate)),
+      evaluate_every_(interval(options_.evaluate.every, length_)),
+      save_every_(interval(options_.checkpoint.every, length_)) {
+  if (in_.initialise) {
+    in_.initialise(*model_);
+  } else {
+    model_->initialise(options_.model.init, options_.seed);
+  }
+  model_->to(in_.device);
+  if (in_.checkpoints != nullptr) {
+    writer_.emplace(
+        *in_.checkpoints,
+        *world_,
+        in_.log != nullptr ? &in_.log->log() : nullptr,
+        in_.hooks.save);
+  }
+  method_ = methods::make_method(
+      {*model_,
+       *world_,
+       *optimizer_,
+       schedule_,
+       options_.method,
+       options_.reducer,
+       length_,
+       options_.seed,
+       recorder_});
+  watch_order();
+  step_.emplace(TrainingStep::Parts{
+      in_,
+      length_.steps,
+      *world_,
+      *model_,
+      *method_,
+      *optimizer_,
+      *batches_,
+      balancer_ && balancer_->takes_examples() ? &*balancer_ : nullptr});
+}
+
+void Trainer::take_loss(const std::optional<Readback::Reading>& loss) {
+  check("loss", loss);
+  if (loss) {
+    last_loss_ = loss->value;
+    loss_sum_ += loss->value;
+    ++loss_count_;
+  }
+}
+
+void Trainer::step(std::int64_t t) {
+  if (in_.hooks.before_step) {
+    in_.hooks.before_step(world_->rank(), t, *model_);
+  }
+  world_->check_peers();
+  const auto sent = [&] {
+    return static_cast<double>(meter_.training_bytes());
+  };
+  const std::string phase = method_->phase_name();
+  const double before = sent();  // the backward pass sends already
+  take_loss(loss_.exchange(t, step_->forward_backward(t)));
+  method_->reduce_gradients(t);
+  if (balancer_ && !balancer_->takes_examples()) {
+    balancer_->step(method_->block().gradients());
+  }
+  const double reduced = sent();
+  (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
+      reduced - before;
+  rate_ = method_->learning_rate(t);
+  step_->optimize(rate_, [&](const at::Tensor& norm) {
+    check("gradient norm", norm_.exchange(t, norm));
+  });
+  if (method_->moves_after(t + 1)) {
+    step_->release();
+  }
+  method_->after_step(t + 1);
+  bind_order();
+  by_phase_.switches += sent() - reduced;
+  if (in_.log != nullptr) {
+    log_step(t, phase);
+  }
+  meter_.settle(false);
+  const std::int64_t every = options_.train.check_replicas;
+  // Replicas that train alone are compared when they next agree.
+  replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
+  if (replicas_due_ && method_->replicas_agree(t + 1)) {
+    method_->check_replicas(t + 1);
+    replicas_due_ = false;
+  }
+}
+
+void Trainer::log_step(std::int64_t t, const std::string& phase) {
+  const auto images = static_cast<double>(
+      options_.data.batch_size * options_.train.accumulate * world_->size());
+  const double now = watch_.seconds();
+  in_.log->progress(
+      t + 1,
+      length_.steps,
+      phase,
+      last_loss_,
+      images * static_cast<double>(t + 1) / train_seconds());
+  const bool due = (t + 1) % options_.train.log_every == 0;
+  if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
+    return;
+  }
+  in_.log->event(
+      "step",
+      t + 1,
+      {{"phase", phase},
+       {"loss", loss_sum_ / static_cast<double>(loss_count_)},
+       {"lr", rate_},
+       {"images_per_second",
+        images * static_cast<double>(t + 1 - event_step_) /
+            (now - event_seconds_)},
+       {"bytes_per_worker", meter_.training_bytes()}});
+  loss_sum_ = 0;
+  loss_count_ = 0;
+  event_step_ = t + 1;
+  event_seconds_ = watch_.seconds();
+}
+
+bool Trainer::evaluates_after(std::int64_t t) const {
+  return evaluate_every_ > 0 && t % evaluate_every_ == 0 && t < length_.steps;
+}
+
+Score Trainer::evaluate_now(std::int64_t t, bool last) {
+  // What training has still to do on a device is not the evaluation's time.
+  device::synchronize(in_.device);
+  meter_.settle(true);
+  const double begin = watch_.seconds();
+  const double trained = last ? total_seconds_ : train_seconds();
+  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  method_->merge_into(*merged_);
+  const auto score = [&](nn::Model& model,
+                         const HeldOut& images,
+                         int group_size,
+                         double label_smoothing = 0) {
+    const Autocast autocast(options_.train.precision, in_.device.type());
+    return evaluate(
+        model,
+        images,
+        augment_,
+        options_.evaluate.batch_size,
+        group_size,
+        in_.device,
+        *world_,
+        label_smoothing);
+  };
+  const Score test = score(*merged_, test_images(in_), world_->size()).all;
+  std::vector<std::pair<const char*, double>> losses = {
+      {"test loss", test.loss}};
+  ordered_json fields = {
+      {"accuracy", test.accuracy},
+      {"loss", test.loss},
+      {"bytes_per_worker", meter_.training_bytes()},
+      {"train_seconds", trained},
+      {"final", last}};
+  if (options_.evaluate.train) {
+    const Score train = score(
+                            *merged_,
+                            training_images(in_),
+                            world_->size(),
+                            options_.train.label_smoothing)
+                            .all;
+    train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
+    fields["train_loss"] = *train_loss_;
+    losses.emplace_back("loss over the training images", *train_loss_);
+  }
+  if (in_.validation.size() > 0) {
+    const Score held =
+        score(*merged_, validation_images(in_), world_->size()).all;
+    fields["validation_accuracy"] = held.accuracy;
+    fields["validation_loss"] = held.loss;
+    losses.emplace_back("validation loss", held.loss);
+    validation_ = held.accuracy;
+  }
+  if (!last && method_->phase_name() == "ab") {
+    const int size = method_->replicas().size();
+    ordered_json groups = ordered_json::array();
+    for (const Score& s : score(*model_, test_images(in_), size).groups) {
+      groups.push_back(s.accuracy);
+    }
+    fields["group_accuracy"] = groups;
+  }
+  release(*merged_);
+  for (const auto& [what, loss] : losses) {
+    check(what, Readback::Reading{t - 1, loss});
+  }
+  meter_.settle(true);
+  evaluate_seconds_ += watch_.seconds() - begin;
+  metrics_seconds_ +=
+      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
+  event_seconds_ += watch_.seconds() - begin;
+  if (in_.log != nullptr) {
+    in_.log->event("evaluate", t, fields);
+    in_.log->log().info(
+        "step ",
+        t,
+        "/",
+        length_.steps,
+        ": accuracy ",
+        fixed(100 * test.accuracy, 2),
+        " %, loss ",
+        fixed(test.loss, 4),
+        train_loss_ ? str(", train loss ", fixed(*train_loss_, 6))
+                    : std::string(),
+        ", ",
+        human_bytes(static_cast<double>(meter_.training_bytes())),
+        " sent, ",
+        human_seconds(trained));
+  }
+  return test;
+}
+
+TrainResult Trainer::run() {
+  world_->barrier();
+  watch_ = Stopwatch();
+  const double barrier_seconds = meter_.seconds();
+  std::int64_t t = 0;
+  if (in_.resume != nullptr) {
+    t = resume(*in_.resume);  // the meter's figures too: the barrier is gone
+  } else {
+    count_switch([&] { method_->start(); });
+    start_order(0);
+    metrics_seconds_ += barrier_seconds;
+  }
+  if (in_.begun) {
+    in_.begun();
+  }
+  for (; t < length_.steps; ++t) {
+    if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
+      TrainResult stopped;
+      stopped.steps = t;
+      stopped.stopped = true;
+      stopped.saved = saved_at_ == t || save(t);
+      return stopped;
+    }
+    step(t);
+    if (evaluates_after(t + 1)) {
+      evaluate_now(t + 1, false);
+    }
+    if (saves_after(t + 1)) {
+      save(t + 1);
+    }
+    validation_.reset();
+  }
+  take_loss(loss_.flush());
+  check("gradient norm", norm_.flush());
+  check_parameters(length_.steps, world_->rank(), method_->block());
+  step_->release();
+  count_switch([&] {
+    settle_order();
+    method_->finish(length_.steps);
+  });
+  device::synchronize(in_.device);
+  meter_.settle(true);
+  total_seconds_ = train_seconds();
+
+  TrainResult result;
+  const WorkerFigures own_before = figures();
+  result.test = evaluate_now(length_.steps, true);
+  result.train_loss = train_loss_;
+  WorkerFigures own = own_before;
+  own.seconds.evaluate = evaluate_seconds_;
+  own.seconds.checkpoint = checkpoint_seconds_;
+  own.traffic.metrics =
+      static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
+  result.steps = length_.steps;
+  result.layers = method_->layers();
+  result.workers = gather_figures(*world_, own);
+  result.model = std::move(model_);
+  return result;
+}
+
+compress::Costs Trainer::reducer_costs() const {
+  return costs_before_ + method_->costs();
+}
+
+WorkerFigures Trainer::figures() const {
+  const auto bytes = [&](comm::Purpose purpose) {
+    return static_cast<double>(meter_.of(purpose).bytes);
+  };
+  WorkerFigures f;
+  f.traffic = by_phase_;
+  f.traffic.gradient = bytes(comm::Purpose::Gradient);
+  f.traffic.sync = bytes(comm::Purpose::Sync);
+  f.traffic.factors = bytes(comm::Purpose::Factors);
+  f.traffic.orders = bytes(comm::Purpose::Orders);
+  f.traffic.inside_groups = static_cast<double>(
+      meter_.of("group", comm::Purpose::Gradient).bytes +
+      meter_.of("group", comm::Purpose::Orders).bytes);
+  f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
+  f.seconds.train = total_seconds_;
+  f.seconds.communication = meter_.seconds() - metrics_seconds_;
+  f.seconds.svd = svd_before_ + recorder_.svd();
+  f.seconds.data = waited_before_ + batches_->waited();
+  f.seconds.compute = f.seconds.train - f.seconds.communication -
+                      f.seconds.svd - f.seconds.data;
+  const compress::Costs costs = reducer_costs();
+  f.reducer = {
+      costs.encode,
+      costs.collective,
+      costs.decode,
+      vnmse_before_[0] + recorder_.vnmse_sum(),
+      vnmse_before_[1] + recorder_.vnmse_count()};
+  f.trained_parameters = static_cast<double>(method_->block().numel());
+  return f;
+}
+
+}  // namespace abtrain::train

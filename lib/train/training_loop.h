@@ -1,0 +1,129 @@
+// The training loop of one worker, cut in its moments. Internal to
+// train/trainer.cpp and the parts of the loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "comm/meter.h"
+#include "data/batch_source.h"
+#include "data/order.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "orders/balancer.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/recorder.h"
+#include "train/divergence.h"
+#include "train/readback.h"
+#include "train/trainer.h"
+#include "train/training_step.h"
+
+namespace abtrain::train {
+
+class Trainer {
+ public:
+  Trainer(comm::Communicator& world, const TrainInputs& inputs);
+  TrainResult run();
+
+ private:
+  void step(std::int64_t t);
+  void log_step(std::int64_t t, const std::string& phase);
+  void take_loss(const std::optional<Readback::Reading>& loss);
+  void check(const char* what, const std::optional<Readback::Reading>& reading)
+      const {
+    check_finite(what, reading, world_->rank(), method_->block());
+  }
+  // training_order.cpp
+  void watch_order();
+  void start_order(std::int64_t t);
+  // Its place in the epoch after t steps.
+  std::int64_t place_in_order(std::int64_t t) const;
+  void bind_order();
+  void settle_order();
+
+  bool evaluates_after(std::int64_t t) const;
+  Score evaluate_now(std::int64_t t, bool last);
+  compress::Costs reducer_costs() const;
+  WorkerFigures figures() const;
+  double train_seconds() const {
+    return watch_.seconds() - evaluate_seconds_ - checkpoint_seconds_;
+  }
+
+  // Adds what the body sends to the traffic of switches.
+  template <class Body>
+  void count_switch(const Body& body) {
+    const auto before = static_cast<double>(meter_.training_bytes());
+    body();
+    by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
+  }
+
+  // training_state.cpp
+  void archive(state::Archive& archive);
+  void archive_figures(state::Archive& archive);
+  std::int64_t resume(const run_folder::Checkpoint& from);
+  std::int64_t resume_from(const run_folder::Checkpoint& from);
+  void regroup(const run_folder::Checkpoint& from, std::int64_t t);
+  bool saves_after(std::int64_t t) const;
+  bool save(std::int64_t t);
+
+  const TrainInputs& in_;
+  const config::RunOptions& options_;
+  comm::TrafficMeter meter_;
+  std::unique_ptr<comm::Communicator> world_;
+  RunLength length_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<nn::Model> merged_;  // for evaluations
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Schedule schedule_;
+  run_folder::Recorder recorder_;
+  std::unique_ptr<methods::Method> method_;
+  data::Augment augment_;
+  std::optional<orders::Balancer> balancer_;   // where gradients decide on it;
+  std::unique_ptr<data::ExampleOrder> order_;  // made with this
+  std::int64_t order_layout_ = -1;  // of the method, that it is bound to
+  comm::Communicator* order_group_ = nullptr;
+  std::unique_ptr<data::BatchSource> batches_;
+  std::optional<TrainingStep> step_;
+  std::int64_t evaluate_every_;
+  std::int64_t save_every_;
+  std::optional<run_folder::CheckpointWriter> writer_;
+  std::int64_t saved_at_ = -1;        // steps done at the last save or resume
+  std::optional<double> validation_;  // accuracy of the last evaluation
+  std::optional<double> train_loss_;  // of the last evaluation
+  double best_ = -1;                  // and the best one so far
+
+  Stopwatch watch_;  // since the loop began
+  double evaluate_seconds_ = 0;
+  double checkpoint_seconds_ = 0;
+  double svd_before_ = 0;  // before a resume, as is the next
+  double waited_before_ = 0;
+  compress::Costs costs_before_;
+  std::array<double, 2> vnmse_before_{};  // sum and number
+  double metrics_seconds_ = 0;
+  double total_seconds_ = 0;
+  TrafficSplit by_phase_;  // full_phase, ab_phase, switches only
+  Readback loss_;
+  Readback norm_;
+  bool replicas_due_ = false;  // a comparison
+  double last_loss_ = 0;
+  double rate_ = 0;      // of the last step
+  double loss_sum_ = 0;  // since the last step event
+  std::int64_t loss_count_ = 0;
+  std::int64_t event_step_ = 0;
+  double event_seconds_ = 0;
+};
+
+// Sets `balancer` where gradients decide on the order.
+std::unique_ptr<data::ExampleOrder> make_order_of_run(
+    const config::RunOptions& options,
+    const data::OrderSetting& setting,
+    std::optional<orders::Balancer>& balancer);
+
+// Steps done before the first one: by the checkpoint, if there is one.
+std::int64_t first_step(const TrainInputs& inputs);
+
+}  // namespace abtrain::train

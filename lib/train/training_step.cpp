@@ -1,0 +1,300 @@
+#include "train/training_step.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "nn/example_gradients.h"
+#include "orders/unit_gradients.h"
+#include "train/autocast.h"
+
+namespace abtrain::train {
+
+TrainingStep::TrainingStep(const Parts& parts)
+    : in_(parts),
+      options_(parts.inputs.options.train),
+      captures_(
+          parts.inputs.device.is_cuda() ? options_.cuda_graphs != "off"
+                                        : parts.inputs.hooks.capture_on_cpu),
+      one_by_one_(
+          parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
+      turn_(parts.inputs.turn != nullptr ? *parts.inputs.turn : own_turn_),
+      loss_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
+      norm_(at::zeros({}, at::TensorOptions(parts.inputs.device))),
+      rates_(parts.inputs.device) {}
+
+at::Tensor TrainingStep::forward_backward(std::int64_t t) {
+  prepare(t);
+  const std::int64_t count = options_.accumulate;
+  optim::ParameterBlock& block = in_.method.block();
+  block.zero_gradients();
+  loss_.zero_();
+  for (std::int64_t k = 0; k < count; ++k) {
+    take_batch();
+    // Every micro-batch of every worker drops other numbers.
+    in_.model.seed_dropout(Random(
+                               in_.inputs.options.seed,
+                               RandomPurpose::Dropout,
+                               static_cast<std::uint32_t>(t * count + k),
+                               static_cast<std::uint32_t>(in_.world.rank()))
+                               .next_64());
+    if (pass_graph_) {
+      ABT_ASSERT(
+          addresses() == captured_at_,
+          "step ",
+          t + 1,
+          " was captured with tensors that lie elsewhere now");
+      pass_graph_.replay();
+    } else {
+      pass(k + 1 == count && may_overlap() ? t : -1);
+    }
+    if (!captures_) {
+      batch_ = {};
+    }
+  }
+  return count == 1 ? loss_ : loss_ / static_cast<double>(count);
+}
+
+// A digest of where everything lies that a captured step works on.
+std::uint64_t TrainingStep::addresses() const {
+  std::uint64_t digest = 0;
+  const auto add = [&](const at::Tensor& tensor) {
+    const void* data = tensor.defined() ? tensor.const_data_ptr() : nullptr;
+    digest = (digest ^ reinterpret_cast<std::uintptr_t>(data)) *
+             0x9E3779B97F4A7C15U;  // odd: no address is lost
+  };
+  for (const nn::NamedWeight& w : in_.model.weights()) {
+    add(w.weight->dense);
+    add(w.weight->inner);
+    add(w.weight->outer);
+  }
+  for (const nn::NamedParameter& p : in_.model.parameters()) {
+    add(*p.tensor);
+  }
+  for (const nn::NamedBuffer& b : in_.model.buffers()) {
+    add(*b.tensor);
+  }
+  optim::ParameterBlock& block = in_.method.block();
+  add(block.values());
+  add(block.gradients());
+  add(block.moments());
+  add(batch_.images);
+  add(batch_.labels);
+  return digest;
+}
+
+// A captured pass reads the same tensors each time.
+void TrainingStep::take_batch() {
+  const bool first = !batch_.images.defined();
+  in_.batches.next(batch_);
+  if (captures_ && first) {
+    // The source may keep what it made.
+    batch_ = {batch_.images.clone(), batch_.labels.clone()};
+  }
+}
+
+at::Tensor TrainingStep::loss_of(
+    const at::Tensor& images,
+    const at::Tensor& labels,
+    nn::Tape* tape) {
+  const Autocast autocast(options_.precision, in_.inputs.device.type());
+  return at::cross_entropy_loss(
+      in_.model.forward(images, true, tape).to(at::kFloat),
+      labels,
+      {},
+      1,
+      -100,
+      options_.label_smoothing);
+}
+
+void TrainingStep::pass(std::int64_t sends) {
+  if (one_by_one_) {
+    pass_one_by_one();
+    return;
+  }
+  nn::Tape tape;
+  const at::Tensor loss = loss_of(
+      batch_.images, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
+  // Where the host knows at once that a loss is not finite, nothing is sent:
+  // the worker itself tells the others.
+  if (sends >= 0 && (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
+    in_.method.before_backward(sends);
+  }
+  if (options_.accumulate == 1) {
+    loss.backward();
+  } else {
+    // The mean over the micro-batches, as it is summed up.
+    loss.backward(at::full(
+        {}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
+  }
+  loss_.add_(loss.detach());
+  if (in_.examples != nullptr) {
+    record_examples(tape);
+  }
+}
+
+void TrainingStep::record_examples(const nn::Tape& tape) {
+  const at::NoGradGuard no_grad;
+  optim::ParameterBlock& block = in_.method.block();
+  std::vector<nn::Placed> trained;
+  for (std::size_t i = 0; i < block.parameters().size(); ++i) {
+    trained.push_back({*block.parameters()[i].tensor, block.offset(i)});
+  }
+  const nn::ExampleGradients gradients(tape, trained);
+  in_.examples->step(orders::RecordedGradients(gradients));
+}
+
+void TrainingStep::pass_one_by_one() {
+  optim::ParameterBlock& block = in_.method.block();
+  const std::int64_t count = batch_.labels.size(0);
+  const at::Tensor before = block.gradients().clone();
+  const at::Tensor rows =
+      at::empty({count, block.numel()}, block.gradients().options());
+  for (std::int64_t i = 0; i < count; ++i) {
+    block.zero_gradients();
+    const at::Tensor loss = loss_of(
+        batch_.images.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
+    loss.backward(at::full(
+        {},
+        1.0 / static_cast<double>(count * options_.accumulate),
+        loss.options()));
+    rows[i].copy_(block.gradients());
+    loss_.add_(loss.detach(), 1.0 / static_cast<double>(count));
+  }
+  const at::NoGradGuard no_grad;
+  block.gradients().copy_(before).add_(rows.sum(0));
+  in_.examples->step(orders::BuiltGradients(rows));
+}
+
+void TrainingStep::optimize(
+    double rate,
+    const std::function<void(const at::Tensor& norm)>& see_norm) {
+  const bool limited = options_.clip_norm > 0;
+  rates_.set(rate, in_.method.factor_lr_scale());
+  if (update_graph_) {
+    update_graph_.replay();
+    if (limited) {
+      see_norm(norm_);
+    }
+    return;
+  }
+  at::Tensor divisor;
+  if (limited) {
+    divisor = clip(false);
+    see_norm(norm_);
+  }
+  update(divisor);
+}
+
+// The divisor of the gradients; leaves their norm in norm_.
+at::Tensor TrainingStep::clip(bool fixed) {
+  const at::NoGradGuard no_grad;
+  const optim::Clip result =
+      optim::clip(in_.method.block().gradients(), options_.clip_norm, fixed);
+  norm_.copy_(result.norm);
+  return result.divisor;
+}
+
+void TrainingStep::update(const at::Tensor& divisor) {
+  in_.optimizer.step(in_.method.block(), rates_, divisor);
+}
+
+void TrainingStep::release() {
+  update_graph_ = {};
+  pass_graph_ = {};
+}
+
+void TrainingStep::prepare(std::int64_t t) {
+  if (layout_ != in_.method.layout()) {
+    release();
+    layout_ = in_.method.layout();
+    steps_ = 0;
+  }
+  if (captures_ && steps_++ == kEagerSteps && is_worth_capturing(t)) {
+    capture(t);
+  }
+}
+
+// The backward passes of workers that share a GPU run in one thread of
+// LibTorch, which must not wait there for another worker.
+bool TrainingStep::may_overlap() const {
+  return !in_.inputs.device.is_cuda() || in_.inputs.turn == nullptr;
+}
+
+bool TrainingStep::is_worth_capturing(std::int64_t t) const {
+  const bool overlaps = options_.cuda_graphs == "auto" &&
+                        in_.inputs.device.is_cuda() && may_overlap() &&
+                        in_.method.sends_early();
+  return !overlaps && in_.examples == nullptr && lasts(t);
+}
+
+bool TrainingStep::lasts(std::int64_t t) const {
+  for (std::int64_t done = t + 1; done < t + kWorthSteps; ++done) {
+    if (done == in_.steps || in_.method.moves_after(done)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Workers with a GPU each are in nobody's way; and a collective that waits on
+// one GPU could hold up what another one's capture asks of the driver.
+void TrainingStep::meet() {
+  if (in_.inputs.turn != nullptr) {
+    in_.world.barrier();
+  }
+}
+
+// A worker that has failed to capture before meets the others all the same.
+void TrainingStep::capture(std::int64_t t) {
+  const TrainInputs& inputs = in_.inputs;
+  meet();
+  try {
+    if (inputs.hooks.capturing) {
+      inputs.hooks.capturing(in_.world.rank(), t);
+    }
+    if (!failed_) {
+      captured_at_ = addresses();
+      pass_graph_ = device::Graph::capture(
+          inputs.device, [this] { pass(-1); }, {in_.model.generator()}, turn_);
+      update_graph_ = device::Graph::capture(
+          inputs.device,
+          [this] {
+            update(options_.clip_norm > 0 ? clip(true) : at::Tensor());
+          },
+          {},
+          turn_);
+    }
+  } catch (const device::CaptureFailed& error) {
+    failed_ = true;
+    release();
+    ABT_CHECK(
+        options_.cuda_graphs != "on",
+        Config,
+        "train.cuda_graphs: on, but step ",
+        t + 1,
+        " could not be captured on ",
+        inputs.device,
+        ": ",
+        error.what());
+    if (inputs.log != nullptr) {
+      inputs.log->log().warning(
+          "step ",
+          t + 1,
+          " could not be captured as a CUDA graph; going on without (",
+          error.what(),
+          ")");
+    }
+  }
+  meet();
+}
+
+}  // namespace abtrain::train

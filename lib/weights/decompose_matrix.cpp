@@ -1,0 +1,156 @@
+#include "weights/decompose_matrix.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/mm.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "linalg/gram.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+double power_of_two(int exponent) {
+  return std::ldexp(1.0, exponent);
+}
+
+// Root of the sum of squares from value `first` on. The values are descending,
+// so relative to the first of them no square overflows.
+double length_of(const std::vector<double>& values, std::size_t first) {
+  if (first >= values.size() || values[first] <= 0) {
+    return 0;
+  }
+  double squares = 0;
+  for (std::size_t i = first; i < values.size(); ++i) {
+    squares += std::pow(values[i] / values[first], 2);
+  }
+  return values[first] * std::sqrt(squares);
+}
+
+}  // namespace
+
+DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item)
+    : name_(item.tensor->name) {
+  w_ = item.file->load(*item.tensor).view({item.tensor->sizes[0], -1});
+  w_ = w_.size(0) < w_.size(1) ? w_.t() : w_;
+  try {
+    decompose();
+  } catch (const Error& error) {
+    throw Error(
+        error.kind(),
+        str(item.file->path(),
+            ": ",
+            error.what(),
+            "; --keep-dense '",
+            name_,
+            "' copies them as they are"));
+  }
+}
+
+void DecomposedMatrix::decompose() {
+  if (w_.scalar_type() != at::kDouble) {
+    // Exact, also where a partial one would do: spectra of trained weights are
+    // flat, where a search for the largest values takes longer.
+    by_gram_.emplace(w_, name_);
+    spectrum_ = by_gram_->spectrum(w_.size(0));
+    return;
+  }
+  const double largest = at::linalg_vector_norm(w_, INFINITY).item<double>();
+  linalg::check_finite(largest, name_);
+  exponent_ = largest > 0 ? std::ilogb(largest) : 0;
+  // In two steps: the reciprocal of the smallest numbers is not finite.
+  const int half = exponent_ / 2;
+  try {
+    exact_ = linalg::gesdd(
+        w_ * power_of_two(-half) * power_of_two(half - exponent_));
+  } catch (const c10::Error&) {
+    throw Error(
+        ErrorKind::Diverged,
+        str("layer '", name_, "': its singular values were not found"));
+  }
+  const double* const first = exact_->s.const_data_ptr<double>();
+  spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
+  // Rounding noise, which stands for zeros.
+  const double noise = static_cast<double>(w_.size(0)) *
+                       std::numeric_limits<double>::epsilon() *
+                       spectrum_.singular_values.front();
+  for (double& value : spectrum_.singular_values) {
+    value = value > noise ? value : 0;
+  }
+}
+
+double DecomposedMatrix::norm() const {
+  return std::min(
+      std::ldexp(length_of(spectrum_.singular_values, 0), exponent_),
+      std::numeric_limits<double>::max());
+}
+
+DecomposedMatrix::Factors DecomposedMatrix::factors(
+    std::int64_t rank,
+    const std::string& dtype) const {
+  const at::ScalarType type = float_type(dtype).value();
+  Factors factors{{}, {}, 0};
+  if (by_gram_) {
+    const linalg::LowRankPair pair = by_gram_->factors(w_, rank);
+    factors = {pair.a.to(type), pair.b.to(type), 0};
+  } else {
+    const int half = exponent_ / 2;
+    const at::Tensor root = exact_->s.slice(0, 0, rank).sqrt();
+    const at::Tensor a = exact_->u.slice(1, 0, rank) * root;
+    const at::Tensor b = (exact_->v.slice(1, 0, rank) * root).t();
+    factors.a = (a * power_of_two(half)).to(type).contiguous();
+    factors.b = (b * power_of_two(exponent_ - half)).to(type).contiguous();
+  }
+  const auto is_held = [&](const at::Tensor& factor) {
+    return at::isfinite(factor).all().item<bool>() &&
+           (spectrum_.singular_values.front() == 0 ||
+            factor.count_nonzero().item<std::int64_t>() > 0);
+  };
+  ABT_CHECK(
+      is_held(factors.a) && is_held(factors.b),
+      Diverged,
+      "tensor '",
+      name_,
+      "': its factors are beyond what ",
+      dtype,
+      " can hold; --keep-dense or another --dtype");
+  factors.error = measured_error(factors);
+  return factors;
+}
+
+// A few rows at a time, in float64 and in the scale of the decomposition.
+double DecomposedMatrix::measured_error(const Factors& factors) const {
+  constexpr std::int64_t kNumbers = 1 << 18;
+  const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));
+  const double down = power_of_two(-(exponent_ / 2));
+  const double rest_down = power_of_two(exponent_ / 2 - exponent_);
+  const at::Tensor b = factors.b.to(at::kDouble) * rest_down;
+  double squares = 0;
+  for (std::int64_t i = 0; i < w_.size(0); i += rows) {
+    const at::Tensor a = factors.a.slice(0, i, i + rows).to(at::kDouble) * down;
+    const at::Tensor w =
+        w_.slice(0, i, i + rows).to(at::kDouble) * down * rest_down;
+    const double length =
+        at::linalg_vector_norm(w - at::mm(a, b)).item<double>();
+    squares += length * length;
+  }
+  const double whole = length_of(spectrum_.singular_values, 0);
+  return whole > 0 ? std::sqrt(squares) / whole : 0;
+}
+
+double truncation_error(const linalg::Spectrum& spectrum, std::int64_t rank) {
+  const std::vector<double>& values = spectrum.singular_values;
+  const double whole = length_of(values, 0);
+  const auto kept = static_cast<std::size_t>(rank);
+  return whole > 0 ? length_of(values, kept) / whole : 0;
+}
+
+}  // namespace abtrain::weights

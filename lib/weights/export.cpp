@@ -1,0 +1,84 @@
+#include "weights/export.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/scalars.h"
+#include "data/dataset.h"
+#include "weights/model_file.h"
+#include "weights/weight_files.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+// First size of a weight, dense or factored; 0 where it is not there.
+std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
+  if (file.has(weight)) {
+    const auto sizes = file.shape(weight);
+    return sizes.empty() ? 0 : sizes[0];
+  }
+  std::int64_t rows = 0;
+  std::string ignored;
+  parse_integer(
+      split_text(file.metadata("shape:" + weight), ',')[0], rows, ignored);
+  return rows;
+}
+
+// What the network was made for. The classes of a folder of images are in the
+// model too: the folder may be on another machine.
+nn::InputShape shape_of_run(
+    const config::RunOptions& options,
+    const std::string& path) {
+  if (options.data.name != "image-folder") {
+    const data::DatasetShape s = data::dataset_shape(options.data);
+    return {s.channels, s.height, s.width, s.classes};
+  }
+  const std::int64_t side = options.data.image_size;
+  nn::InputShape shape{3, side, side, 1};
+  const auto model = nn::make_model(options.model, shape);
+  const std::string head = model->weights().back().name;
+  const SafetensorsFile file(path);
+  for (const std::string& name : {head, model->torchvision_name(head).name}) {
+    shape.classes = std::max(shape.classes, rows_of(file, name));
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::string export_run(
+    const config::RunOptions& configured,
+    const ExportOptions& options) {
+  const std::string path = model_path(options.folder, options.model);
+  check_output(options.output, {path}, options.force);
+  const auto model =
+      nn::make_model(configured.model, shape_of_run(configured, path));
+  load_model(path, *model);
+  ModelForm form;
+  form.names = options.names.empty() ? configured.model.names : options.names;
+  form.merged = options.merged;
+  form.dtype = float_type(stored_dtype(options.dtype)).value();
+  const std::uint64_t bytes = save_model_as(options.output, *model, form);
+  const std::int64_t dense = model->dense_parameters();
+  const std::int64_t stored = form.merged ? dense : model->stored_parameters();
+  return str(
+      path,
+      " -> ",
+      options.output,
+      "\n  ",
+      form.merged ? "merged" : "factored",
+      ", ",
+      form.names,
+      "'s names, ",
+      options.dtype,
+      ", ",
+      with_commas(stored),
+      " of ",
+      with_commas(dense),
+      " parameters, ",
+      human_bytes(static_cast<double>(bytes)),
+      "\n");
+}
+
+}  // namespace abtrain::weights

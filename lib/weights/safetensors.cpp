@@ -1,0 +1,300 @@
+#include "weights/safetensors.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+// The reference's limit: nobody's header is larger.
+constexpr std::uint64_t kLargestHeader = 100'000'000;
+constexpr std::uint64_t kBlock = 1 << 20;
+
+std::string_view bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+at::ScalarType stored_type(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  const bool stays =
+      type == at::kInt || type == at::kHalf || type == at::kBFloat16;
+  return stays ? type : at::kFloat;
+}
+
+}  // namespace
+
+std::uint64_t write_safetensors(
+    const std::string& path,
+    const std::vector<NamedTensor>& tensors,
+    const std::map<std::string, std::string>& metadata,
+    const std::function<void(std::string_view)>& watch) {
+  SafetensorsHeader header{{}, metadata};
+  std::uint64_t begin = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const at::ScalarType type = stored_type(tensor);
+    const auto bytes =
+        static_cast<std::uint64_t>(tensor.numel()) * c10::elementSize(type);
+    header.tensors.push_back(
+        {name, dtype_name(type), tensor.sizes().vec(), begin, begin + bytes});
+    begin += bytes;
+  }
+  std::uint64_t written = 0;
+  atomic_write(path, [&](const WritePiece& to_file) {
+    const auto write = [&](std::string_view piece) {
+      to_file(piece);
+      written += piece.size();
+      if (watch) {
+        watch(piece);
+      }
+    };
+    write(header_bytes(header));
+    for (const NamedTensor& entry : tensors) {
+      write(bytes_of(entry.tensor.detach()
+                         .to(at::kCPU, stored_type(entry.tensor))
+                         .contiguous()));
+    }
+  });
+  return written;
+}
+
+struct SafetensorsFile::State {
+  explicit State(const std::string& path) : file(path) {}
+
+  InputFile file;
+  std::uint64_t begin = 0;  // of the tensors
+  SafetensorsHeader header;
+  std::unordered_map<std::string, std::size_t> places;  // among the tensors
+
+  std::uint64_t data_bytes() const {
+    return file.size() - begin;
+  }
+  template <class... Parts>
+  void check(bool ok, const Parts&... what) const {
+    ABT_CHECK(ok, DamagedData, file.path(), ": damaged model file: ", what...);
+  }
+  template <class... Parts>
+  void check_fit(bool ok, const Parts&... what) const {
+    ABT_CHECK(
+        ok, DamagedData, file.path(), " does not fit the model: ", what...);
+  }
+  void check_bytes(const StoredTensor& t) const {
+    const std::uint64_t element = element_bytes(t.dtype);
+    check(
+        t.begin <= t.end && t.end <= data_bytes() &&
+            (element == 0 ||
+             t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
+        "tensor '",
+        t.name,
+        "' (",
+        t.dtype,
+        " of ",
+        shape_text(t.sizes),
+        ") should lie at bytes ",
+        t.begin,
+        " .. ",
+        t.end,
+        " of ",
+        data_bytes());
+  }
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : state_(std::make_unique<State>(path)) {
+  State& s = *state_;
+  const std::uint64_t size = s.file.size();
+  s.check(size >= 8, "it is shorter than its 8-byte header length");
+  std::array<char, 8> first;
+  s.file.read(0, first.data(), 8);
+  std::uint64_t length = 0;
+  std::memcpy(&length, first.data(), 8);
+  // What torch.save writes, a zip archive, formerly a bare pickle, has no such
+  // length; a header's length may begin with the same bytes.
+  const std::string_view begin(first.data(), 8);
+  ABT_CHECK(
+      length <= size - 8 ||
+          !(begin.starts_with("PK") || begin.starts_with("\x80")),
+      DamagedData,
+      path,
+      ": expected a safetensors file, but this is one of torch.save; convert "
+      "it "
+      "in Python with safetensors.torch.save_file(state_dict, ...)");
+  s.check(
+      length <= size - 8,
+      "its header should have ",
+      length,
+      " bytes, but only ",
+      size - 8,
+      " follow");
+  s.check(
+      length <= kLargestHeader,
+      "its header should have ",
+      length,
+      " bytes; at most ",
+      kLargestHeader,
+      " are allowed");
+  std::string text(length, '\0');
+  s.file.read(8, text.data(), length);
+  s.begin = 8 + length;
+  s.header = parse_header(text, path);
+  for (const StoredTensor& tensor : s.header.tensors) {
+    s.places.emplace(tensor.name, s.places.size());
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() = default;
+SafetensorsFile::SafetensorsFile(SafetensorsFile&&) noexcept = default;
+
+const std::string& SafetensorsFile::path() const {
+  return state_->file.path();
+}
+
+bool SafetensorsFile::has(const std::string& name) const {
+  return state_->places.contains(name);
+}
+
+const std::vector<StoredTensor>& SafetensorsFile::tensors() const {
+  return state_->header.tensors;
+}
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> result;
+  for (const StoredTensor& tensor : tensors()) {
+    result.push_back(tensor.name);
+  }
+  return result;
+}
+
+at::Tensor SafetensorsFile::read(
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
+  return load(find(name, sizes)).to(at::kFloat);
+}
+
+at::Tensor SafetensorsFile::read_integers(
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
+  const StoredTensor& tensor = find(name, sizes);
+  state_->check(
+      tensor.dtype == "I32",
+      "tensor '",
+      name,
+      "' is ",
+      tensor.dtype,
+      ", not I32");
+  return load_as(tensor, at::kInt);
+}
+
+const StoredTensor& SafetensorsFile::find(
+    const std::string& name,
+    const std::vector<std::int64_t>& sizes) const {
+  const State& s = *state_;
+  const auto place = s.places.find(name);
+  s.check_fit(place != s.places.end(), "tensor '", name, "' is missing");
+  const StoredTensor& tensor = tensors()[place->second];
+  s.check_fit(
+      tensor.sizes == sizes,
+      "tensor '",
+      name,
+      "' has shape ",
+      shape_text(tensor.sizes),
+      ", expected ",
+      shape_text(sizes));
+  return tensor;
+}
+
+at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
+  const auto type = float_type(tensor.dtype);
+  state_->check(
+      type.has_value(),
+      "tensor '",
+      tensor.name,
+      "' is ",
+      tensor.dtype,
+      ", not F32, F64, F16 or BF16");
+  return load_as(tensor, *type);
+}
+
+at::Tensor SafetensorsFile::load_as(
+    const StoredTensor& stored,
+    at::ScalarType type) const {
+  // Before any memory is taken: a damaged header may claim anything.
+  state_->check_bytes(stored);
+  at::Tensor tensor = at::empty(stored.sizes, type);
+  state_->file.read(
+      state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
+  return tensor;
+}
+
+void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write)
+    const {
+  state_->check_bytes(tensor);
+  std::string block;
+  for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
+    block.resize(std::min(tensor.end - at, kBlock));
+    state_->file.read(state_->begin + at, block.data(), block.size());
+    write(block);
+  }
+}
+
+void SafetensorsFile::check_layout() const {
+  const State& s = *state_;
+  std::vector<const StoredTensor*> sorted;
+  for (const StoredTensor& tensor : tensors()) {
+    s.check_bytes(tensor);
+    sorted.push_back(&tensor);
+  }
+  std::ranges::stable_sort(sorted, {}, [](const StoredTensor* t) {
+    return std::pair(t->begin, t->end);
+  });
+  std::uint64_t end = 0;
+  for (const StoredTensor* tensor : sorted) {
+    s.check(
+        tensor->begin == end,
+        "tensor '",
+        tensor->name,
+        "' begins at byte ",
+        tensor->begin,
+        tensor->begin < end ? ", inside another that ends at "
+                            : ", after a gap from ",
+        end);
+    end = tensor->end;
+  }
+  s.check(
+      end == s.data_bytes(),
+      "its tensors end at byte ",
+      end,
+      " of ",
+      s.data_bytes());
+}
+
+std::vector<std::int64_t> SafetensorsFile::shape(
+    const std::string& name) const {
+  const auto place = state_->places.find(name);
+  return place == state_->places.end() ? std::vector<std::int64_t>{}
+                                       : tensors()[place->second].sizes;
+}
+
+const std::map<std::string, std::string>& SafetensorsFile::metadata() const {
+  return state_->header.metadata;
+}
+
+std::string SafetensorsFile::metadata(const std::string& key) const {
+  const auto found = metadata().find(key);
+  return found == metadata().end() ? std::string() : found->second;
+}
+
+std::int64_t SafetensorsFile::columns(const std::string& name) const {
+  const auto sizes = shape(name);
+  state_->check(
+      sizes.size() == 2 && sizes[1] > 0, "tensor '", name, "' is not a matrix");
+  return sizes[1];
+}
+
+}  // namespace abtrain::weights

@@ -1,0 +1,80 @@
+// Files of named tensors (github.com/huggingface/safetensors): an 8-byte
+// little-endian header length, a JSON header, raw tensors row by row.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "weights/safetensors_header.h"
+
+namespace abtrain::weights {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// Integers as I32, Half and BFloat16 as they are, others as F32, in this order;
+// written beside its place and renamed. `watch` is shown every piece of the
+// file in turn. Returns the bytes of the file. Throws Error(Io).
+std::uint64_t write_safetensors(
+    const std::string& path,
+    const std::vector<NamedTensor>& tensors,
+    const std::map<std::string, std::string>& metadata,
+    const std::function<void(std::string_view)>& watch = {});
+
+// A file whose header is parsed; a tensor is read from the disk when it is
+// asked for. Throws MissingInput, or DamagedData naming the tensor that is
+// missing, has another shape or is cut off.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&&) noexcept;
+
+  const std::string& path() const;
+  bool has(const std::string& name) const;
+  // Of all tensors, in the file's order.
+  std::vector<std::string> names() const;
+  const std::vector<StoredTensor>& tensors() const;
+  // fp32 on the CPU, from F32, F64, F16 or BF16.
+  at::Tensor read(
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
+  // I32, int32 on the CPU.
+  at::Tensor read_integers(
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
+  std::vector<std::int64_t> shape(const std::string& name) const;
+  // An entry of the metadata, "" where there is none.
+  std::string metadata(const std::string& key) const;
+  const std::map<std::string, std::string>& metadata() const;
+  // Second size of a 2-D tensor.
+  std::int64_t columns(const std::string& name) const;
+
+  // What Python's safetensors insists on too: that each tensor has the bytes of
+  // its shape, and that together they are the file without gap or overlap.
+  void check_layout() const;
+  // One of tensors(): in its own dtype, a float_type().
+  at::Tensor load(const StoredTensor& tensor) const;
+  // One of tensors(): its bytes, whatever the dtype.
+  void copy(const StoredTensor& tensor, const WritePiece& write) const;
+
+ private:
+  struct State;
+  const StoredTensor& find(
+      const std::string& name,
+      const std::vector<std::int64_t>& sizes) const;
+  at::Tensor load_as(const StoredTensor& tensor, at::ScalarType type) const;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace abtrain::weights

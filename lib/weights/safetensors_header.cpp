@@ -1,0 +1,169 @@
+#include "weights/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kMetadata = "__metadata__";
+constexpr std::size_t kMostDimensions = 64;  // of LibTorch's operators
+
+struct Dtype {
+  const char* name;
+  std::uint64_t bytes;
+  std::optional<at::ScalarType> type = std::nullopt;  // of ours
+};
+
+constexpr std::array<Dtype, 16> kDtypes = {{
+    {"F64", 8, at::kDouble},
+    {"I64", 8},
+    {"U64", 8},
+    {"C64", 8},
+    {"F32", 4, at::kFloat},
+    {"I32", 4, at::kInt},
+    {"U32", 4},
+    {"F16", 2, at::kHalf},
+    {"BF16", 2, at::kBFloat16},
+    {"I16", 2},
+    {"U16", 2},
+    {"BOOL", 1},
+    {"I8", 1},
+    {"U8", 1},
+    {"F8_E4M3", 1},
+    {"F8_E5M2", 1},
+}};
+
+const Dtype* find_dtype(std::string_view name) {
+  const auto* found = std::ranges::find(kDtypes, name, &Dtype::name);
+  return found == kDtypes.end() ? nullptr : found;
+}
+
+// Nothing where the entry is malformed.
+std::optional<StoredTensor> parse_entry(
+    const std::string& name,
+    const ordered_json& entry) {
+  StoredTensor tensor{name, {}, {}};
+  std::vector<std::int64_t> offsets;
+  const auto get = [&](const char* key, auto& value) {
+    const auto found = entry.find(key);
+    return found != entry.end() && read_json(*found, value);
+  };
+  if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) ||
+      !get("data_offsets", offsets) || offsets.size() != 2 ||
+      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMostDimensions) {
+    return std::nullopt;
+  }
+  double most = 1;  // a product that no integer can hold is no size
+  for (const std::int64_t size : tensor.sizes) {
+    if (size < 0) {
+      return std::nullopt;
+    }
+    most *= std::max(1.0, static_cast<double>(size));
+  }
+  tensor.begin = static_cast<std::uint64_t>(offsets[0]);
+  tensor.end = static_cast<std::uint64_t>(offsets[1]);
+  return most < 1e18 ? std::optional(tensor) : std::nullopt;
+}
+
+}  // namespace
+
+std::string shape_text(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> parts;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(std::to_string(size));
+  }
+  return join(parts, ",");
+}
+
+std::int64_t StoredTensor::numel() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) {
+    count *= size;
+  }
+  return count;
+}
+
+std::uint64_t element_bytes(std::string_view dtype) {
+  const Dtype* known = find_dtype(dtype);
+  return known == nullptr ? 0 : known->bytes;
+}
+
+std::optional<at::ScalarType> float_type(std::string_view dtype) {
+  const Dtype* known = find_dtype(dtype);
+  return known != nullptr && known->type != at::kInt ? known->type
+                                                     : std::nullopt;
+}
+
+std::string dtype_name(at::ScalarType type) {
+  const auto* known = std::ranges::find(kDtypes, type, &Dtype::type);
+  ABT_ASSERT(known != kDtypes.end(), "no such dtype in our files: ", type);
+  return known->name;
+}
+
+std::string stored_dtype(const std::string& option) {
+  return option == "bf16" ? "BF16" : option == "fp16" ? "F16" : "F32";
+}
+
+SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
+  const auto check = [&](bool ok, const auto&... what) {
+    ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what...);
+  };
+  JsonProblem problem;
+  const ordered_json json = parse_json(text, problem);
+  check(
+      json.is_object(),
+      "its header is not a JSON object",
+      problem.what.empty() ? "" : ": ",
+      problem.what);
+  SafetensorsHeader header;
+  for (const auto& [name, entry] : json.items()) {
+    if (name != kMetadata) {
+      auto tensor = parse_entry(name, entry);
+      check(
+          tensor.has_value(), "the header entry of '", name, "' is malformed");
+      header.tensors.push_back(std::move(*tensor));
+      continue;
+    }
+    check(entry.is_object(), "its metadata are not a JSON object");
+    for (const auto& [key, value] : entry.items()) {
+      check(
+          read_json(value, header.metadata[key]),
+          "its metadata entry '",
+          key,
+          "' is not text");
+    }
+  }
+  return header;
+}
+
+std::string header_bytes(const SafetensorsHeader& header) {
+  ordered_json json = ordered_json::object();
+  if (!header.metadata.empty()) {
+    json[kMetadata] = header.metadata;
+  }
+  for (const StoredTensor& tensor : header.tensors) {
+    // Not by operator[], which looks at all keys before.
+    json.get_ref<ordered_json::object_t&>().emplace_back(
+        tensor.name,
+        ordered_json{
+            {"dtype", tensor.dtype},
+            {"shape", tensor.sizes},
+            {"data_offsets", {tensor.begin, tensor.end}}});
+  }
+  std::string text = json.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + text;
+}
+
+}  // namespace abtrain::weights

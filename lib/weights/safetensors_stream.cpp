@@ -1,0 +1,94 @@
+#include "weights/safetensors_stream.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+// Of dtypes that we do not know too: they need no alignment that we know of.
+std::size_t section_index(const std::string& dtype) {
+  switch (element_bytes(dtype)) {
+    case 8:
+      return 0;
+    case 4:
+      return 1;
+    case 2:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+}  // namespace
+
+void lay_out(SafetensorsHeader& header) {
+  std::ranges::stable_sort(header.tensors, {}, [](const StoredTensor& t) {
+    return section_index(t.dtype);
+  });
+  std::uint64_t begin = 0;
+  for (StoredTensor& tensor : header.tensors) {
+    tensor.end = begin + tensor.bytes();
+    tensor.begin = begin;
+    begin = tensor.end;
+  }
+}
+
+SafetensorsStream::SafetensorsStream(std::string path)
+    : path_(std::move(path)) {
+  // Whatever keeps the folder from taking files shows before the work begins.
+  for (Section& section : sections_) {
+    section.bytes = std::make_unique<SpoolFile>(path_);
+  }
+}
+
+void SafetensorsStream::add(const std::string& name, const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.detach().contiguous();
+  add({name,
+       dtype_name(whole.scalar_type()),
+       whole.sizes().vec(),
+       0,
+       whole.nbytes()},
+      [&](const WritePiece& write) {
+        write(
+            {static_cast<const char*>(whole.const_data_ptr()), whole.nbytes()});
+      });
+}
+
+void SafetensorsStream::add(
+    const StoredTensor& tensor,
+    const std::function<void(const WritePiece&)>& body) {
+  Section& section = sections_[section_index(tensor.dtype)];
+  const std::uint64_t before = section.bytes->size();
+  body([&](std::string_view piece) { section.bytes->write(piece); });
+  ABT_ASSERT(
+      section.bytes->size() - before == tensor.bytes(),
+      "tensor '",
+      tensor.name,
+      "' has other bytes than announced");
+  section.tensors.push_back(tensor);
+}
+
+std::uint64_t SafetensorsStream::finish(
+    const std::map<std::string, std::string>& metadata) {
+  SafetensorsHeader header{{}, metadata};
+  for (const Section& section : sections_) {
+    header.tensors.insert(
+        header.tensors.end(), section.tensors.begin(), section.tensors.end());
+  }
+  lay_out(header);
+  const std::string begin = header_bytes(header);
+  std::uint64_t bytes = begin.size();
+  atomic_write(path_, [&](const WritePiece& write) {
+    write(begin);
+    for (const Section& section : sections_) {
+      section.bytes->copy_to(write);
+      bytes += section.bytes->size();
+    }
+  });
+  return bytes;
+}
+
+}  // namespace abtrain::weights

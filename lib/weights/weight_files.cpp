@@ -1,0 +1,159 @@
+#include "weights/weight_files.h"
+
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/output.h"
+#include "base/terminal.h"
+#include "config/run_files.h"
+
+namespace abtrain::weights {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFile = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+std::string file_in(const std::string& folder) {
+  for (const char* name : {kFile, kIndex}) {
+    const fs::path path = fs::path(folder) / name;
+    if (fs::exists(path)) {
+      return path.string();
+    }
+  }
+  throw Error(
+      ErrorKind::MissingInput,
+      str(folder, ": expected ", kFile, " or ", kIndex, " in this folder"));
+}
+
+// What a run writes into its folder, beside its configuration, or into those of
+// its checkpoints.
+bool is_of_run(const fs::path& path) {
+  std::error_code ignored;
+  const std::string name = path.filename().string();
+  const bool is_model = name == kFile || name == "model.sparse.safetensors";
+  return fs::exists(path, ignored) &&
+         ((is_model &&
+           fs::exists(path.parent_path() / config::kConfig, ignored)) ||
+          (name.starts_with("worker-") &&
+           fs::exists(path.parent_path() / config::kManifest, ignored)));
+}
+
+// A length of less than 2^32, then a header of JSON.
+bool begins_as_safetensors(const std::string& begin) {
+  return begin.size() > 8 && begin.substr(4, 5) == std::string("\0\0\0\0{", 5);
+}
+
+}  // namespace
+
+WeightFiles::WeightFiles(const std::string& path) {
+  std::error_code ignored;
+  const std::string file =
+      fs::is_directory(path, ignored) ? file_in(path) : path;
+  if (file.ends_with(".json")) {
+    open_index(file);
+  } else {
+    files_.emplace_back(file);
+  }
+  for (const SafetensorsFile& part : files_) {
+    part.check_layout();
+    metadata_.insert(part.metadata().begin(), part.metadata().end());
+    for (const StoredTensor& tensor : part.tensors()) {
+      items_.push_back({&part, &tensor});
+      const auto [other, is_new] = owners_.emplace(tensor.name, &part);
+      ABT_CHECK(
+          is_new,
+          DamagedData,
+          part.path(),
+          ": tensor '",
+          tensor.name,
+          "' is in ",
+          other->second->path(),
+          " too");
+    }
+  }
+}
+
+void WeightFiles::open_index(const std::string& path) {
+  JsonProblem problem;
+  const auto index = parse_json(read_file(path), problem);
+  const auto check = [&](bool ok) {
+    ABT_CHECK(
+        ok,
+        DamagedData,
+        path,
+        ": expected an index of shards, {\"weight_map\": {TENSOR: FILE, ...}}",
+        problem.what.empty() ? "" : "; ",
+        problem.what);
+  };
+  const auto map = index.find("weight_map");
+  check(map != index.end() && map->is_object());
+  std::map<std::string, std::size_t> shards;  // places among the files
+  for (const auto& [tensor, file] : map->items()) {
+    std::string name;
+    check(read_json(file, name));
+    shards.emplace(name, 0);
+  }
+  for (auto& [name, place] : shards) {
+    place = files_.size();
+    files_.emplace_back((fs::path(path).parent_path() / name).string());
+  }
+  for (const auto& [tensor, file] : map->items()) {
+    const SafetensorsFile& shard = files_[shards.at(file.get<std::string>())];
+    ABT_CHECK(
+        shard.has(tensor),
+        DamagedData,
+        path,
+        ": tensor '",
+        tensor,
+        "' should be in ",
+        shard.path(),
+        ", but is not");
+  }
+}
+
+bool WeightFiles::has(const std::string& name) const {
+  return owners_.contains(name);
+}
+
+std::vector<std::string> WeightFiles::paths() const {
+  std::vector<std::string> all;
+  for (const SafetensorsFile& file : files_) {
+    all.push_back(file.path());
+  }
+  return all;
+}
+
+void check_output(
+    const std::string& path,
+    const std::vector<std::string>& inputs,
+    bool force) {
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    ABT_CHECK(
+        !fs::equivalent(path, input, ignored),
+        Usage,
+        "-o: '",
+        path,
+        "' is the file that is read");
+  }
+  ABT_CHECK(
+      !is_standard_output(path) || !is_tty(1),
+      Usage,
+      "-o: a model is not for a terminal; name a file, or redirect");
+  const fs::path place = find_output(path).path;
+  ABT_CHECK(
+      force || !is_of_run(place),
+      Usage,
+      "-o: '",
+      path,
+      "' is a file of a run; --force replaces it");
+  check_replaceable(
+      path, {"-o", "a safetensors file", begins_as_safetensors}, force);
+}
+
+}  // namespace abtrain::weights

@@ -1,0 +1,53 @@
+// Weights of a model, in one safetensors file or cut into several as Hugging
+// Face does: shards beside a file model.safetensors.index.json, whose
+// "weight_map" tells where each tensor lies.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weights/safetensors.h"
+
+namespace abtrain::weights {
+
+class WeightFiles {
+ public:
+  // path: a safetensors file, an index (*.index.json), or a folder that holds
+  // model.safetensors or model.safetensors.index.json. All layouts are checked.
+  // Throws MissingInput, or DamagedData naming file and tensor.
+  explicit WeightFiles(const std::string& path);
+
+  struct Item {
+    const SafetensorsFile* file;
+    const StoredTensor* tensor;
+  };
+  // In the files' order.
+  const std::vector<Item>& tensors() const {
+    return items_;
+  }
+  bool has(const std::string& name) const;
+  const std::map<std::string, std::string>& metadata() const {
+    return metadata_;
+  }
+  std::vector<std::string> paths() const;
+
+ private:
+  void open_index(const std::string& path);
+
+  std::vector<SafetensorsFile> files_;
+  std::vector<Item> items_;
+  std::map<std::string, const SafetensorsFile*> owners_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// Before long work: throws Usage where `path` is a folder, one of the inputs, a
+// terminal or, unless `force`, a file that is no safetensors file or one that
+// a run has written. Another safetensors file may be there, and is replaced at
+// the end.
+void check_output(
+    const std::string& path,
+    const std::vector<std::string>& inputs,
+    bool force = false);
+
+}  // namespace abtrain::weights

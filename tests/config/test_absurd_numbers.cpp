@@ -1,0 +1,285 @@
+// Every number of every table at its bounds and far beyond: each is refused by
+// name or works; nothing crashes, hangs or ends in an internal error.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/options_apply.h"
+#include "comm/failure.h"
+#include "config/config.h"
+#include "plan/plan.h"
+#include "toy_run.h"
+
+namespace abtrain::config {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Small runs that between them use every key.
+struct Base {
+  const char* name;
+  Texts sets;
+  Texts sections;  // keys that matter to it
+  bool trains = true;
+};
+
+void PrintTo(const Base& base, std::ostream* out) {
+  *out << base.name;
+}
+
+Texts common() {
+  return {
+      "workers=2",
+      "model.hidden=[8]",
+      "data.batch_size=4",
+      "train.steps=2",
+      "evaluate.every=0",
+      "method.warmup_steps=0",
+      "method.sync_every=1",
+      "method.full_rank_steps=0",
+      "method.keep_dense=[]",
+      "method.rank={rule: fixed, rank: 2}",
+      "schedule.warmup_steps=0",
+      "reducer.min_numel=8"};
+}
+
+struct Number {
+  std::string key;
+  bool is_list = false;
+  Texts bounds;  // the least and largest that the table takes
+};
+
+// The numeric keys, by what their tables say they want.
+std::vector<Number> numbers() {
+  RunOptions options;
+  std::vector<Number> found;
+  const Fields fields = fields_of(options);
+  each_key(fields.list(), [&](const std::string& key, const Field& field) {
+    const std::regex numeric("integer|number|duration");
+    if (!std::regex_search(field.wanted, numeric)) {
+      return;
+    }
+    Number number{key, field.wanted.starts_with("a list"), {}};
+    static const std::regex closed("from ([-0-9.e]+) to ([-0-9.e]+)");
+    static const std::regex above("above ([0-9.e]+) and at most ([0-9.e]+)");
+    static const std::regex below("from ([0-9.e]+) to below ([0-9.e]+)");
+    std::smatch match;
+    if (field.wanted.ends_with("2^64-1")) {
+      number.bounds = {"0", "18446744073709551615"};
+    } else if (std::regex_search(field.wanted, match, closed)) {
+      number.bounds = {match[1], match[2]};
+    } else if (std::regex_search(field.wanted, match, above)) {
+      number.bounds = {"1e-30", match[2]};
+    } else if (std::regex_search(field.wanted, match, below)) {
+      number.bounds = {match[1], "0.999999"};
+    } else {
+      ADD_FAILURE() << key << " has no bounds: " << field.wanted;
+    }
+    found.push_back(number);
+  });
+  return found;
+}
+
+std::string set_to(const Number& number, const std::string& value) {
+  return number.is_list ? number.key + "=[" + value + "]"
+                        : number.key + "=" + value;
+}
+
+// The exit code of `body`; what it says where that is none of a user's making.
+template <class Body>
+int code_of(const Body& body, const std::string& what) {
+  try {
+    body();
+  } catch (...) {
+    const auto error = std::current_exception();
+    const int code = comm::exit_code_of(error);
+    EXPECT_NE(code, 1) << what << ": " << comm::message_of(error);
+    return code;
+  }
+  return 0;
+}
+
+TEST(AbsurdNumbers, AreRefusedByName) {
+  const auto all = numbers();
+  EXPECT_GT(all.size(), 70U);
+  for (const Number& number : all) {
+    for (const char* value :
+         {"9223372036854775807",
+          "-9223372036854775808",
+          "288230376151711744",
+          "-1",
+          "1e300",
+          "-1e300",
+          "1e999",
+          ".nan",
+          ".inf",
+          "-.inf",
+          "340282366920938463463374607431768211456"}) {
+      Texts sets = common();
+      sets.push_back(set_to(number, value));
+      // Rates go up to what fp32 holds, seeds to 2^64 - 1.
+      const double read = std::strtod(value, nullptr);
+      const double high = std::strtod(number.bounds[1].c_str(), nullptr);
+      if (std::isdigit(value[0]) != 0 && read <= high) {
+        EXPECT_NO_THROW(read_config("", sets)) << sets.back();
+        continue;
+      }
+      try {
+        read_config("", sets);
+        ADD_FAILURE() << sets.back() << " is taken";
+      } catch (const LocatedError& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::Config);
+        EXPECT_NE(
+            std::string(error.what()).find(number.key + ": expected"),
+            std::string::npos)
+            << error.what();
+      }
+    }
+  }
+}
+
+class Bounds : public ::testing::TestWithParam<Base> {};
+
+// What a table takes at its bounds, planned and where it is small trained.
+TEST_P(Bounds, WorkOrAreRefused) {
+  const Base& base = GetParam();
+  const data::Dataset toy = testing::toy_dataset(64, 1, 16);
+  for (const Number& number : numbers()) {
+    if (std::ranges::none_of(base.sections, [&](const std::string& section) {
+          return number.key.starts_with(section);
+        })) {
+      continue;
+    }
+    Texts values = number.bounds;
+    values.emplace_back("2147483648");
+    for (const std::string& value : values) {
+      Texts sets = common();
+      sets.insert(sets.end(), base.sets.begin(), base.sets.end());
+      sets.push_back(set_to(number, value));
+      const std::string& what = sets.back();
+      RunOptions options;
+      int code = code_of([&] { options = read_config("", sets); }, what);
+      EXPECT_TRUE(code == 0 || code == 78) << what;
+      if (code != 0) {
+        continue;
+      }
+      code = code_of([&] { plan::plan_text(options); }, what);
+      EXPECT_TRUE(code == 0 || code == 78) << what << ": " << code;
+      const bool is_long = number.key == "train.epochs" ||
+                           number.key == "train.steps" ||
+                           number.key == "train.timeout";
+      if (code != 0 || is_long || !base.trains || options.workers > 8 ||
+          nn::make_model(options.model, input_shape(toy))->dense_parameters() >
+              2'000'000) {
+        continue;
+      }
+      options.data.batch_size =
+          std::min<std::int64_t>(options.data.batch_size, 8);
+      code = code_of([&] { testing::train_all(options, toy); }, what);
+      // A huge rate may well break the model.
+      EXPECT_TRUE(code == 0 || code == 70 || code == 78)
+          << what << ": " << code;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Bounds,
+    ::testing::Values(
+        Base{
+            "ddp",
+            {"method.name=ddp"},
+            {"workers",
+             "seed",
+             "data.",
+             "optimizer.",
+             "schedule.",
+             "train.",
+             "checkpoint.",
+             "evaluate."}},
+        Base{"ab", {"method.name=ab"}, {"workers", "method."}},
+        Base{
+            "ab_full_rank",
+            {"method.name=ab",
+             "method.full_rank_steps=1",
+             "method.sync_every=2",
+             "method.rank.rule=energy"},
+            {"method."}},
+        Base{"fraction", {"method.rank.rule=fraction"}, {"method.rank"}},
+        Base{"ratio", {"method.rank.rule=ratio"}, {"method.rank"}},
+        Base{"budget", {"method.rank.rule=budget"}, {"method.rank"}},
+        Base{"local", {"method.name=local-sgd"}, {"workers", "method."}},
+        Base{
+            "diloco",
+            {"method.name=diloco", "method.sync_every=2"},
+            {"workers", "method.", "reducer.dense_steps"}},
+        Base{
+            "adagrad",
+            {"method.name=ddp", "optimizer.name=qcmd-adagrad"},
+            {"optimizer."}},
+        Base{
+            "sgd",
+            {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
+            {"optimizer.", "schedule."}},
+        Base{
+            "grab",
+            {"method.name=ddp", "order.name=cd-grab", "order.wire=sketch"},
+            {"order.", "train.", "data."}},
+        Base{
+            "cnn",
+            {"method.name=ddp", "model.name=cnn", "model.channels=[4]"},
+            {"model."}},
+        Base{
+            "resnet",
+            {"method.name=ddp", "model.name=resnet18", "model.width=0.02"},
+            {"model."}},
+        Base{
+            "vit",
+            {"method.name=ddp", "model.name=vit-tiny"},
+            {"model."},
+            false},
+        Base{
+            "topk",
+            {"method.name=ddp", "reducer.name=topk", "reducer.bits=4"},
+            {"reducer."}},
+        Base{
+            "topk_chunked",
+            {"method.name=ddp", "reducer.name=topk-chunked"},
+            {"reducer."}},
+        Base{"thc", {"method.name=ddp", "reducer.name=thc"}, {"reducer."}},
+        Base{
+            "thc_saturated",
+            {"method.name=ddp", "reducer.name=thc-saturated"},
+            {"reducer."}},
+        Base{
+            "powersgd",
+            {"method.name=ddp", "reducer.name=powersgd"},
+            {"reducer."}},
+        Base{
+            "onebit",
+            {"method.name=ddp", "reducer.name=onebit"},
+            {"reducer."}},
+        Base{
+            "twobit",
+            {"method.name=ddp", "reducer.name=twobit"},
+            {"reducer."}},
+        Base{"hylo", {"method.name=ddp", "reducer.name=hylo"}, {"reducer."}},
+        Base{
+            "threshold",
+            {"method.name=ddp", "reducer.name=threshold"},
+            {"reducer."}},
+        Base{
+            "ternary",
+            {"method.name=ddp", "reducer.name=ternary"},
+            {"reducer."}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace abtrain::config

@@ -1,0 +1,357 @@
+#include "config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "config/check_options.h"
+#include "data/image_folder_files.h"
+#include "methods/ab/phase.h"
+#include "plan/plan.h"
+#include "temp_folder.h"
+
+namespace abtrain::config {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Kind and message of the error that reading throws.
+std::pair<int, std::string> error_of(
+    const std::string& path,
+    const std::vector<std::string>& sets = {},
+    const ConfigContext& context = {}) {
+  try {
+    read_config(path, sets, context);
+  } catch (const Error& error) {
+    return {error.exit_code(), error.what()};
+  }
+  return {0, ""};
+}
+
+TEST(Config, FileAndSetsOverDefaults) {
+  const TempFolder folder;
+  const std::string path = folder.add(
+      "a.yaml",
+      "workers: 4\n"
+      "model: {name: mlp, hidden: [64]}\n"
+      "method: {rank: {rule: ratio, ratio: 20}, warmup_steps: 1 epoch}\n"
+      "optimizer:\n  lr: 1e-2   # fast\n");
+  const RunOptions o = read_config(
+      path,
+      {"optimizer.lr=0.5",
+       "model.hidden=[8, 4]",
+       "method.rank={rule: fixed, rank: 3}",
+       " seed = 7"});
+  EXPECT_EQ(o.workers, 4);
+  EXPECT_EQ(o.seed, 7u);
+  EXPECT_EQ(o.model.hidden, (std::vector<std::int64_t>{8, 4}));
+  EXPECT_EQ(o.method.rank.rule, linalg::RankRuleName::Fixed);
+  EXPECT_EQ(o.method.rank.rank, 3);
+  EXPECT_EQ(o.method.rank.ratio, 20);
+  EXPECT_EQ(o.method.warmup_steps.unit, Duration::Unit::Epochs);
+  EXPECT_EQ(o.optimizer.lr, 0.5);
+  EXPECT_EQ(o.optimizer.weight_decay, RunOptions{}.optimizer.weight_decay);
+}
+
+TEST(Config, TheLastOverrideCounts) {
+  const RunOptions o = read_config("", {"workers=2", "seed=1", "seed=2"});
+  EXPECT_EQ(o.seed, 2u);
+}
+
+TEST(Config, ByteOrderMarkAndOtherHarmlessThings) {
+  const TempFolder folder;
+  const RunOptions o = read_config(folder.add(
+      "a.yaml",
+      "\xEF\xBB\xBF%YAML 1.2\n---\nname: \"\xC3\xBC 1\"\r\n"
+      "workers: &n 2\n# a comment\noutput: 12\n...\n"));
+  EXPECT_EQ(o.name, "\xC3\xBC 1");
+  EXPECT_EQ(o.workers, 2);
+  EXPECT_EQ(o.output, "12");
+}
+
+TEST(Config, KeysOfAnUnusedMethodAreCheckedButFree) {
+  // Three workers fit no groups of two, but ddp has no groups.
+  EXPECT_EQ(
+      error_of("", {"workers=3", "method.name=ddp", "method.group_size=2"})
+          .second,
+      "");
+  EXPECT_EQ(error_of("", {"method.name=ddp", "method.group_size=x"}).first, 78);
+}
+
+TEST(Extends, LaterFilesWin) {
+  const TempFolder folder;
+  folder.add("root.yaml", "workers: 2\nseed: 1\nname: root\noutput: root\n");
+  folder.add("left.yaml", "extends: root.yaml\nseed: 2\nname: left\n");
+  folder.add("sub/right.yaml", "extends: ../root.yaml\nname: right\n");
+  const RunOptions o = read_config(
+      folder.add("top.yaml", "name: top\nextends: [left, sub/right.yaml]\n"));
+  EXPECT_EQ(o.name, "top");
+  // root is read once: right's copy does not undo what left has set.
+  EXPECT_EQ(o.seed, 2u);
+  EXPECT_EQ(o.output, "root");
+}
+
+TEST(Extends, IsFoundBesideTheFileThenInTheFolders) {
+  const TempFolder here, there;
+  here.add("beside.yaml", "seed: 1\n");
+  there.add("beside.yaml", "seed: 2\n");
+  there.add("far.yaml", "output: far\n");
+  const std::string path =
+      here.add("a.yaml", "workers: 2\nextends: [beside.yaml, far.yaml]\n");
+  const RunOptions o = read_config(path, {}, {{there.path()}, 0});
+  EXPECT_EQ(o.seed, 1u);
+  EXPECT_EQ(o.output, "far");
+}
+
+TEST(Extends, WrongOnesPointAtThemselves) {
+  const TempFolder folder;
+  folder.add("base.yaml", "sede: 1\n");
+  folder.add("a.yaml", "extends: b.yaml\n");
+  folder.add("b.yaml", "extends: [a.yaml]\n");
+  const auto missing = error_of(folder.add("c.yaml", "extends: bsae.yaml\n"));
+  EXPECT_EQ(missing.first, 78);
+  EXPECT_NE(
+      missing.second.find(
+          "c.yaml:1:10: error: extends: 'bsae.yaml' was not found; looked "
+          "for " +
+          folder.file("bsae.yaml") + "; did you mean 'base.yaml'?"),
+      std::string::npos)
+      << missing.second;
+  const auto circle = error_of(folder.file("a.yaml"));
+  EXPECT_NE(
+      circle.second.find(
+          "b.yaml:1:11: error: extends: files in a circle: a.yaml -> b.yaml "
+          "-> a.yaml"),
+      std::string::npos)
+      << circle.second;
+  const auto inner = error_of(
+      folder.add("d.yaml", "workers: 2\nextends: base.yaml\nnmae: d\n"));
+  EXPECT_NE(inner.second.find("base.yaml:1:1: error: sede"), std::string::npos);
+  EXPECT_NE(inner.second.find("d.yaml:3:1: error: nmae"), std::string::npos);
+  for (const char* wrong : {"", "{a: 1}", "[[a]]", "[]", "\"\""}) {
+    const auto error = error_of(folder.add(
+        "e.yaml", std::string("workers: 2\nextends: ") + wrong + "\n"));
+    EXPECT_NE(
+        error.second.find("error: extends: expected a file"), std::string::npos)
+        << wrong << ": " << error.second;
+  }
+}
+
+TEST(ConfigFile, MissingOnesSayWhereTheyWereLookedFor) {
+  const TempFolder here, there;
+  there.add("mlp.yaml", "workers: 2\n");
+  const ConfigContext context{{there.path()}, 0};
+  EXPECT_EQ(error_of("mlp", {}, context).second, "");
+  EXPECT_EQ(error_of("mlp.yaml", {}, context).second, "");
+  const auto missing = error_of("mpl.yaml", {}, context);
+  EXPECT_EQ(missing.first, 66);
+  EXPECT_EQ(
+      missing.second,
+      "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
+          there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?");
+  const auto is_folder = error_of(here.path());
+  EXPECT_EQ(is_folder.first, 66);
+  EXPECT_NE(is_folder.second.find("is a folder"), std::string::npos);
+}
+
+TEST(ConfigFile, FoldersFollowTheEnvironmentAndTheProgram) {
+  ::setenv("ABTRAIN_CONFIGS", "/a::/b", 1);
+  const auto folders = config_folders("/opt/ab/bin/abtrain");
+  ::unsetenv("ABTRAIN_CONFIGS");
+  EXPECT_EQ(
+      folders,
+      (std::vector<std::string>{
+          "/a",
+          "/b",
+          "configs",
+          "/opt/ab/share/abtrain/configs",
+          "/opt/configs"}));
+  // A program in SOURCE/build/release.
+  EXPECT_EQ(
+      config_folders("/src/build/release/abtrain").back(), "/src/configs");
+  EXPECT_EQ(config_folders(""), (std::vector<std::string>{"configs"}));
+}
+
+TEST(Launcher, ItsProcessesAreTheWorkers) {
+  EXPECT_EQ(read_config("", {}, {{}, 4}).workers, 4);
+  EXPECT_EQ(read_config("", {"workers=4"}, {{}, 4}).workers, 4);
+  EXPECT_EQ(
+      error_of("", {"workers=2"}, {{}, 4}).second,
+      "--set workers=2: error: workers: the launcher has started 4 processes, "
+      "got 2 (under a launcher, leave the key out)");
+}
+
+TEST(ConfigYaml, ReadsBackToTheSameOptions) {
+  RunOptions o;
+  o.name = "a \"b\" \xC3\xBC";
+  o.output = "null";
+  o.seed = 18446744073709551615u;
+  o.workers = 6;
+  o.model.hidden = {1, 2, 3};
+  o.method.group_size = "3";
+  o.method.keep_dense = {"fc*", "*", "conv?.weight"};
+  o.method.rank.rule = linalg::RankRuleName::Budget;
+  o.method.rank.ratio = 1.0 / 0.3;
+  o.method.warmup_steps = Duration::epochs(0.25);
+  o.method.full_phase.reducer.name = "plain";
+  o.optimizer.lr = 1e-5;
+  o.optimizer.decay_all = true;
+  o.schedule.milestones = {0.1, 1.0 / 3};
+  o.evaluate.every = Duration::steps(0);
+  const TempFolder folder;
+  const std::string yaml = to_yaml(o);
+  const RunOptions read = read_config(folder.add("a.yaml", yaml));
+  EXPECT_EQ(to_yaml(read), yaml);
+  EXPECT_EQ(read.name, o.name);
+  EXPECT_EQ(read.output, o.output);
+  EXPECT_EQ(read.method.keep_dense, o.method.keep_dense);
+  EXPECT_EQ(read.method.rank.ratio, o.method.rank.ratio);
+  EXPECT_EQ(read.method.rank.rule, o.method.rank.rule);
+  EXPECT_EQ(read.method.warmup_steps.value, 0.25);
+  EXPECT_EQ(read.method.rebound_steps.value, -1);
+  EXPECT_EQ(read.schedule.milestones, o.schedule.milestones);
+}
+
+TEST(ConfigCheck, TellsWhichKeysConflict) {
+  RunOptions o;
+  o.workers = 4;
+  EXPECT_TRUE(check(o).empty());
+  o.method.full_rank_steps = Duration::epochs(1);
+  o.method.sync_every = Duration::epochs(1);
+  ASSERT_EQ(check(o).size(), 1u);
+  EXPECT_EQ(check(o)[0].keys.front(), "method.full_rank_steps");
+  // Units that differ are compared when the steps of an epoch are known.
+  o.method.sync_every = Duration::steps(1);
+  EXPECT_TRUE(check(o).empty());
+  o.workers = 1;
+  EXPECT_EQ(check(o).size(), 1u);
+  o.method.sync = "only-b";
+  EXPECT_TRUE(check(o).empty());
+}
+
+TEST(Configs, AllOfTheRepositoryAreRight) {
+  const std::string configs = std::string(ABTRAIN_SOURCE_DIR) + "/configs";
+  // ImageNet's place is taken by a folder with an image a worker.
+  const TempFolder images;
+  data::add_image_folder(images, /*classes=*/2, /*train=*/8, /*val=*/1);
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(configs)) {
+    if (entry.path().extension() == ".yaml") {
+      RunOptions o = read_config(entry.path().string());
+      EXPECT_EQ(o.name, entry.path().stem().string());
+      if (o.data.name == "image-folder") {
+        EXPECT_EQ(o.workers * o.data.batch_size, 4096);
+        o.data.root = images.path();
+        o.data.batch_size = 1;
+      }
+      EXPECT_NE(plan::plan_text(o).find("memory a worker"), std::string::npos);
+      ++count;
+    }
+  }
+  EXPECT_GE(count, 16);
+}
+
+// What is compared has one network, data, length and schedule, and one
+// optimizer but where the method brings its own.
+TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
+  const std::string folder =
+      std::string(ABTRAIN_SOURCE_DIR) + "/configs/compare";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    RunOptions o = read_config(entry.path().string());
+    EXPECT_EQ(o.name, entry.path().stem().string());
+    const bool on_gpu = o.name.starts_with("cifar10_");
+    RunOptions base =
+        read_config(folder + (on_gpu ? "/cifar10_base.yaml" : "/base.yaml"));
+    if (on_gpu) {
+      // Its scheme is that of the file without the prefix.
+      const std::string scheme = o.name.substr(std::string("cifar10_").size());
+      const RunOptions small = read_config(folder + "/" + scheme + ".yaml");
+      EXPECT_EQ(o.reducer.name, small.reducer.name) << o.name;
+      EXPECT_EQ(o.reducer.bits, small.reducer.bits) << o.name;
+      EXPECT_EQ(o.method.name, small.method.name) << o.name;
+      EXPECT_EQ(o.train.steps, 0) << o.name;
+    }
+    base.name = o.name;
+    base.reducer = o.reducer;
+    base.method = o.method;
+    if (o.method.name == "diloco") {
+      base.optimizer = o.optimizer;
+    }
+    EXPECT_EQ(to_yaml(o), to_yaml(base)) << o.name;
+    EXPECT_NE(plan::plan_text(o).find("memory a worker"), std::string::npos);
+    ++count;
+  }
+  EXPECT_EQ(count, 42);
+}
+
+TEST(Configs, PublishedSchedulesInSteps) {
+  struct Row {
+    const char* config;
+    std::int64_t steps, warmup, sync_every, full_rank, rebound, global_batch;
+    const char* sync;
+  };
+  for (const Row& row : std::initializer_list<Row>{
+           {"vgg16_cifar10", 15000, 4330, 759, 60, 267, 1024, "only-b"},
+           {"resnet50_imagenet",
+            45000,
+            9300,
+            3000,
+            300,
+            750,
+            4096,
+            "with-stale"},
+           {"vit_b16_imagenet",
+            45000,
+            12300,
+            2180,
+            300,
+            750,
+            4096,
+            "only-b"}}) {
+    const RunOptions o = read_config(
+        std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + row.config + ".yaml");
+    RunLength length;
+    length.steps = o.train.steps;
+    const methods::PhasePlan plan = methods::make_phase_plan(o.method, length);
+    EXPECT_EQ(o.train.steps, row.steps);
+    EXPECT_EQ(plan.warmup, row.warmup);
+    EXPECT_EQ(plan.interval, row.sync_every);
+    EXPECT_EQ(plan.full_rank, row.full_rank);
+    EXPECT_EQ(methods::make_ramp(o.method, plan, length).steps, row.rebound);
+    EXPECT_EQ(o.workers * o.data.batch_size, row.global_batch);
+    EXPECT_EQ(o.method.sync, row.sync);
+  }
+}
+
+TEST(Configs, TheExampleSaysWhatTheDesignSays) {
+  const RunOptions o = read_config(
+      std::string(ABTRAIN_SOURCE_DIR) + "/configs/fashion_mnist_mlp.yaml");
+  EXPECT_EQ(o.workers, 4);
+  EXPECT_EQ(o.data.batch_size, 64);
+  EXPECT_EQ(o.method.group_size, "2");
+  EXPECT_EQ(o.method.warmup_steps.value, 70);
+  EXPECT_EQ(o.method.sync_every.value, 110);
+  EXPECT_EQ(o.method.full_rank_steps.value, 10);
+  EXPECT_EQ(o.method.rank.rank, 48);
+  EXPECT_EQ(o.train.clip_norm, 1);
+}
+
+// ABTRAIN_UPDATE_DOCS=1 test_run --gtest_filter=Docs.* writes the page anew.
+TEST(Docs, ConfigPageIsThatOfTheTables) {
+  const std::string page = std::string(ABTRAIN_SOURCE_DIR) + "/docs/config.md";
+  if (std::getenv("ABTRAIN_UPDATE_DOCS") != nullptr) {
+    atomic_write(page, describe_options());
+  }
+  EXPECT_TRUE(read_file(page) == describe_options())
+      << page << " is not what the tables say; "
+      << "run ABTRAIN_UPDATE_DOCS=1 test_run --gtest_filter='Docs.*'";
+}
+
+}  // namespace
+}  // namespace abtrain::config

@@ -1,0 +1,65 @@
+// Wrong configurations as cases: a file, `--set`s, and all that must be said.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "temp_folder.h"
+
+namespace abtrain::testing {
+
+using Texts = std::vector<std::string>;
+
+struct WrongCase {
+  const char* name;
+  std::string yaml;  // of the file "c.yaml"; empty: no file
+  Texts sets;
+  Texts problems;  // first lines, in order; the file's folder left out
+};
+
+inline void PrintTo(const WrongCase& c, std::ostream* out) {
+  *out << c.name;
+}
+
+// The first lines of all problems; {} where nothing was thrown.
+inline Texts problems_of(const WrongCase& c, std::string* whole = nullptr) {
+  const TempFolder folder;
+  const std::string path = c.yaml.empty() ? "" : folder.add("c.yaml", c.yaml);
+  // Four workers, so that the default method has its groups.
+  Texts sets = c.sets;
+  if (c.yaml.find("workers") == std::string::npos &&
+      join(sets, " ").find("workers") == std::string::npos) {
+    sets.insert(sets.begin(), "workers=4");
+  }
+  try {
+    config::read_config(path, sets);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 78);
+    Texts out;
+    for (std::string line : split_text(error.what(), '\n')) {
+      for (std::size_t at;
+           (at = line.find(folder.path() + "/")) != std::string::npos;) {
+        line.erase(at, folder.path().size() + 1);
+      }
+      if (line.find(": error: ") != std::string::npos) {
+        out.push_back(line);
+      }
+    }
+    if (whole != nullptr) {
+      *whole = error.what();
+    }
+    return out;
+  }
+  return {};
+}
+
+inline std::string case_name(const ::testing::TestParamInfo<WrongCase>& info) {
+  return info.param.name;
+}
+
+}  // namespace abtrain::testing

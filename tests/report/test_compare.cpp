@@ -1,0 +1,247 @@
+#include "report/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "report/columns.h"
+#include "run_folders.h"
+
+namespace abtrain::report {
+namespace {
+
+using testing::add_run;
+using testing::RunFolder;
+
+Figure figure_of(
+    const Setting& setting,
+    const std::string& key,
+    std::optional<double> target = {}) {
+  return choose_columns(key, target).front().figure(setting);
+}
+
+TEST(Compare, TheMedianCountsAMissAsInfinite) {
+  const double never = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1}), 2.5);
+  EXPECT_EQ(median({never, 1, 2}), 2);
+  EXPECT_EQ(median({never, never, 2}), never);
+  EXPECT_EQ(median({never, 2}), never);
+}
+
+TEST(Compare, RunsThatDifferOnlyInTheirSeedAreOneSetting) {
+  const TempFolder folder;
+  for (const int seed : {3, 1, 2}) {
+    add_run(
+        folder,
+        {.name = "thc_" + std::to_string(seed),
+         .seed = seed,
+         .reducer = "thc",
+         .accuracies = {0.5 + 0.1 * seed, 0.9},
+         .accuracy = 0.8 + 0.01 * seed,
+         .encode_seconds = 0.1 * seed});
+  }
+  add_run(folder, {.name = "other", .seed = 1});
+  const Comparison both = compare({folder.path()}, 0.7);
+  ASSERT_EQ(both.settings.size(), 2U);
+  EXPECT_EQ(both.varying, std::vector<std::string>{"reducer.name"});
+  EXPECT_TRUE(both.skipped.empty());
+  const Setting& thc = both.settings[0];
+  EXPECT_EQ(thc.name, "thc");
+  EXPECT_EQ(both.settings[1].name, "other");
+  ASSERT_EQ(thc.runs.size(), 3U);
+  EXPECT_EQ(thc.finished(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(thc.runs[i].seed, i + 1);
+  }
+  const Figure accuracy = figure_of(thc, "accuracy");
+  EXPECT_DOUBLE_EQ(*accuracy.value, 0.82);
+  EXPECT_NEAR(*accuracy.spread, 0.01, 1e-12);  // of 0.81, 0.82 and 0.83
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "seconds_to_target", 0.7).value, 1);
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "bytes_to_target", 0.7).value, 10000);
+  // 0.2 s and half of it again, in 2 s of 20 steps.
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "encode_ms").value, 10);
+  EXPECT_DOUBLE_EQ(*figure_of(thc, "coding_share").value, 0.15);
+  const Setting& other = both.settings[1];
+  EXPECT_DOUBLE_EQ(*figure_of(other, "seconds_to_target", 0.7).value, 2);
+  EXPECT_FALSE(figure_of(other, "coding_share").value);
+  EXPECT_FALSE(figure_of(other, "accuracy").spread);  // of one run
+}
+
+TEST(Compare, LosersAndMissesAreCounted) {
+  const TempFolder folder;
+  for (const int seed : {1, 2, 3}) {
+    const std::string end = "_" + std::to_string(seed);
+    // One of three misses: the median stands, beside how many made it.
+    add_run(
+        folder,
+        {.name = "good" + end,
+         .seed = seed,
+         .accuracies = {0.6, seed == 2 ? 0.7 : 0.8, seed == 2 ? 0.7 : 0.9}});
+    add_run(
+        folder,
+        {.name = "bad" + end,
+         .seed = seed,
+         .reducer = "twobit",
+         .accuracies = {0.1, 0.2, seed == 1 ? 0.85 : 0.3},
+         .accuracy = 0.3,
+         .finished = seed != 3});
+  }
+  const Comparison both = compare({folder.path()}, 0.8);
+  ASSERT_EQ(both.settings.size(), 2U);
+  const Setting& good = both.settings[0];
+  const Setting& bad = both.settings[1];
+  EXPECT_EQ(good.name, "good");
+  const Figure arrived = figure_of(good, "seconds_to_target", 0.8);
+  EXPECT_DOUBLE_EQ(*arrived.value, 2);
+  EXPECT_FALSE(arrived.spread);  // one time is infinite
+  EXPECT_EQ(arrived.note, "2 of 3");
+  const Figure missed = figure_of(bad, "seconds_to_target", 0.8);
+  EXPECT_TRUE(std::isinf(*missed.value));
+  EXPECT_EQ(missed.note, "1 of 3");
+  EXPECT_EQ(bad.finished(), 2U);
+  EXPECT_EQ(seeds_text(bad), "2 of 3");
+  EXPECT_DOUBLE_EQ(*figure_of(bad, "accuracy").value, 0.3);
+  // Without a target the accuracy decides.
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "good");
+}
+
+TEST(Compare, TheBestOfAColumnIsMarked) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a", .reducer = "topk", .accuracy = 0.7});
+  add_run(folder, {.name = "b", .reducer = "thc", .accuracy = 0.9});
+  add_run(folder, {.name = "c", .reducer = "onebit", .accuracy = 0.9});
+  add_run(
+      folder,
+      {.name = "d",
+       .reducer = "twobit",
+       .accuracies = {0.1},
+       .finished = false});
+  const Comparison all = compare({folder.path()}, 0.85);
+  ASSERT_EQ(all.settings.size(), 4U);
+  const auto best = [&](const std::string& key) {
+    std::string names;
+    const Column column = choose_columns(key, 0.85).front();
+    const auto cells = figures(column, all.settings);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      names += cells[i].is_best ? all.settings[i].name : "";
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  EXPECT_EQ(best("accuracy"), "bc");
+  EXPECT_EQ(best("seconds_to_target"), "abc");  // d has never arrived
+  EXPECT_EQ(best("ms_per_step"), "");           // all are equal
+}
+
+TEST(Compare, RepeatsOfASeedAreToldApartByTheirNames) {
+  const TempFolder folder;
+  for (const std::string place : {"fast", "slow"}) {
+    for (const int seed : {1, 2}) {
+      add_run(
+          folder,
+          {.name = place + "_" + std::to_string(seed),
+           .seed = seed,
+           .accuracies = {place == "fast" ? 0.8 : 0.5, 0.8}});
+    }
+  }
+  const auto settings = compare({folder.path()}, 0.8).settings;
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].name, "fast");
+  EXPECT_EQ(settings[1].name, "slow");
+  EXPECT_EQ(settings[1].runs.size(), 2U);
+}
+
+TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
+  const TempFolder folder;
+  // As a sweep writes them: names say the seed.
+  add_run(folder, {.name = "x,seed=1", .seed = 1});
+  add_run(folder, {.name = "x,seed=2", .seed = 2});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x");
+  // And their hashes, which are no part of the setting.
+  const TempFolder points;
+  add_run(points, {.name = "rank=8,seed=1-1f0c66ad", .seed = 1});
+  add_run(points, {.name = "rank=8,seed=2-00aa11bb", .seed = 2});
+  add_run(points, {.name = "rank=9-00aa11bc", .reducer = "thc"});
+  add_run(points, {.name = "thc-00aa11bc", .reducer = "topk"});
+  const auto of_points = compare({points.path()}, {}).settings;
+  std::vector<std::string> names;
+  for (const Setting& setting : of_points) {
+    names.push_back(setting.name);
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(
+      names, (std::vector<std::string>{"rank=8", "rank=9", "thc-00aa11bc"}));
+  add_run(folder, {.name = "y_3", .seed = 3});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "x, ...");
+  add_run(folder, {.name = "x_3", .seed = 3, .reducer = "thc"});
+  const auto settings = compare({folder.path()}, {}).settings;
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].name, "reducer.name=plain");
+  EXPECT_EQ(settings[1].name, "x");
+}
+
+TEST(Compare, WhatCannotBeReadIsNamedAndSkipped) {
+  const TempFolder folder;
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    add_run(folder, {.name = name});
+  }
+  folder.add("b/metrics.jsonl", "{\"event\": \"st\n");
+  folder.add("c/config.yaml", "workers: 4\nmethd: {name: ddp}\nsed: 3\n");
+  folder.add("d/summary.json", "");
+  std::filesystem::remove(folder / "e/config.yaml");
+  std::filesystem::create_directory(folder / "f");
+  folder.add("log.txt", "");
+  const Comparison some = compare({folder.path(), folder / "log.txt"}, {});
+  ASSERT_EQ(some.settings.size(), 1U);
+  EXPECT_EQ(some.settings[0].name, "a");
+  ASSERT_EQ(some.skipped.size(), 6U);
+  const auto begins = [&](std::size_t i, const std::string& text) {
+    EXPECT_EQ(some.skipped[i].find(folder.path() + text), 0U)
+        << some.skipped[i];
+    EXPECT_EQ(some.skipped[i].find('\n'), std::string::npos);
+  };
+  begins(0, "/log.txt: expected a run folder");
+  begins(1, "/b/metrics.jsonl:1: error: ");
+  begins(2, "/c/config.yaml:2:1: error: methd: ");
+  EXPECT_NE(some.skipped[2].find("(and 1 more)"), std::string::npos);
+  begins(3, "/d/summary.json:1: error: ");
+  begins(4, "/e: it has no config.yaml");
+  begins(5, "/f: it has no config.yaml");
+}
+
+TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a"});
+  folder.add("a/metrics.jsonl", "{}\n");
+  std::filesystem::create_directory(folder / "b");
+  const auto kind_of = [](const std::string& path) {
+    try {
+      compare({path}, {});
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::Usage;
+  };
+  EXPECT_EQ(kind_of(folder.path()), ErrorKind::DamagedData);
+  EXPECT_EQ(kind_of(folder / "b"), ErrorKind::MissingInput);
+  EXPECT_EQ(kind_of(folder / "nothing"), ErrorKind::MissingInput);
+}
+
+TEST(Compare, ColumnsAreChosenByName) {
+  EXPECT_EQ(choose_columns("default", {}).size(), 5U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 7U);
+  const auto two = choose_columns("vnmse, bytes", {});
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0].key, "vnmse");
+  EXPECT_EQ(two[1].key, "bytes");
+  EXPECT_THROW(choose_columns("byte", {}), Error);
+  EXPECT_THROW(choose_columns("", {}), Error);
+  EXPECT_THROW(choose_columns("steps_to_target", {}), Error);
+  EXPECT_EQ(choose_columns("steps_to_target", 0.5)[0].title, "steps to 50 %");
+}
+
+}  // namespace
+}  // namespace abtrain::report

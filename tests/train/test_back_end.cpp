@@ -1,0 +1,140 @@
+// How workers talk: the table of choices, and what is refused.
+#include "train/back_end.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace abtrain::train {
+namespace {
+
+WorkerPlace threads(int workers) {
+  return {.workers = workers, .has_nccl = true};
+}
+
+WorkerPlace threads_on_gpus(int workers, int gpus) {
+  WorkerPlace place = threads(workers);
+  place.on_gpu = true;
+  place.gpus = gpus;
+  return place;
+}
+
+WorkerPlace processes(int workers) {
+  return {
+      .workers = workers,
+      .processes = true,
+      .launcher = "Open MPI",
+      .has_mpi = true,
+      .has_nccl = true};
+}
+
+// `gpus`: of all hosts.
+WorkerPlace processes_on_gpus(int workers, int gpus) {
+  WorkerPlace place = processes(workers);
+  place.on_gpu = true;
+  place.gpus = gpus;
+  return place;
+}
+
+WorkerPlace without_nccl(WorkerPlace place) {
+  place.has_nccl = false;
+  return place;
+}
+
+WorkerPlace without_mpi(WorkerPlace place) {
+  place.has_mpi = false;
+  place.launcher = "torchrun";
+  return place;
+}
+
+// "local", "mpi: note", or "78: message" of an error.
+std::string choice(const std::string& comm, const WorkerPlace& place) {
+  try {
+    const BackEndChoice chosen = choose_back_end(comm, place);
+    const char* name = chosen.back_end == BackEnd::Local ? "local"
+                       : chosen.back_end == BackEnd::Mpi ? "mpi"
+                                                         : "nccl";
+    return chosen.note.empty() ? name : str(name, ": ", chosen.note);
+  } catch (const Error& error) {
+    return str(error.exit_code(), ": ", error.what());
+  }
+}
+
+void expect_refused(
+    const std::string& comm,
+    const WorkerPlace& place,
+    const std::string& part) {
+  const std::string got = choice(comm, place);
+  EXPECT_TRUE(got.starts_with("78: ")) << got;
+  EXPECT_NE(got.find(part), std::string::npos) << got;
+}
+
+TEST(BackEndOfThreads, Table) {
+  EXPECT_EQ(choice("auto", threads(4)), "local");
+  EXPECT_EQ(choice("local", threads(4)), "local");
+  for (const std::string comm : {"auto", "nccl"}) {
+    EXPECT_EQ(choice(comm, threads_on_gpus(4, 4)), "nccl") << comm;
+    EXPECT_EQ(choice(comm, threads_on_gpus(4, 8)), "nccl") << comm;
+    EXPECT_EQ(choice(comm, threads_on_gpus(1, 1)), "local") << comm;
+    EXPECT_EQ(
+        choice(comm, threads_on_gpus(4, 1)),
+        "local: 4 workers share 1 GPU, but NCCL wants one for each: they talk "
+        "through its memory (comm: local)");
+    EXPECT_EQ(
+        choice(comm, without_nccl(threads_on_gpus(4, 4))),
+        "local: this build has no NCCL: workers talk through its memory (comm: "
+        "local)");
+  }
+  EXPECT_EQ(choice("local", threads_on_gpus(4, 4)), "local");
+  EXPECT_EQ(choice("local", threads_on_gpus(4, 1)), "local");
+}
+
+TEST(BackEndOfThreads, Refusals) {
+  expect_refused("mpi", threads(4), "`mpirun -np 4 abtrain ...`");
+  expect_refused("mpi", threads_on_gpus(4, 4), "needs a process a worker");
+  expect_refused("nccl", threads(4), "nccl needs GPUs");
+}
+
+TEST(BackEndOfProcesses, Table) {
+  EXPECT_EQ(choice("auto", processes(4)), "mpi");
+  EXPECT_EQ(choice("mpi", processes(4)), "mpi");
+  for (const std::string comm : {"auto", "nccl"}) {
+    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl") << comm;
+    EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(4, 4))), "nccl");
+    EXPECT_EQ(
+        choice(comm, processes_on_gpus(4, 2)),
+        "mpi: 4 workers share 2 GPUs, but NCCL wants one for each: they talk "
+        "through the hosts' memory (comm: mpi)");
+    EXPECT_EQ(
+        choice(comm, without_nccl(processes_on_gpus(4, 4))),
+        "mpi: this build has no NCCL: workers talk through the hosts' memory "
+        "(comm: mpi)");
+  }
+  EXPECT_EQ(choice("mpi", processes_on_gpus(4, 4)), "mpi");
+  EXPECT_EQ(choice("mpi", processes_on_gpus(4, 2)), "mpi");
+}
+
+TEST(BackEndOfProcesses, Refusals) {
+  for (const WorkerPlace& place : {processes(4), processes_on_gpus(4, 4)}) {
+    expect_refused("local", place, "Open MPI started 4 processes");
+  }
+  expect_refused("nccl", processes(4), "nccl needs GPUs");
+  const std::string how = ": start them with `mpirun` or `srun --mpi=pmix`";
+  const std::string nothing =
+      "torchrun started 4 processes, but nothing of MPI, which is needed by ";
+  expect_refused(
+      "auto", without_mpi(processes(4)), nothing + "workers on CPUs" + how);
+  expect_refused(
+      "mpi", without_mpi(processes_on_gpus(4, 4)), nothing + "comm: mpi" + how);
+  expect_refused(
+      "auto",
+      without_mpi(processes_on_gpus(4, 2)),
+      nothing + "workers that share a GPU" + how);
+  expect_refused(
+      "auto",
+      without_mpi(without_nccl(processes_on_gpus(4, 4))),
+      nothing + "workers on GPUs without NCCL in this build" + how);
+}
+
+}  // namespace
+}  // namespace abtrain::train

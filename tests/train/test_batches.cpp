@@ -1,0 +1,131 @@
+#include "train/batches.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randn.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "toy_run.h"
+#include "train/autocast.h"
+
+namespace abtrain::train {
+namespace {
+
+using testing::expect_same_bits;
+using testing::toy_options;
+
+// All workers' results; the images lie on the device, which is the CPU here.
+std::vector<TrainResult> train_on_device(
+    const config::RunOptions& options,
+    const data::Dataset& dataset,
+    const data::Images& validation) {
+  data::DeviceCopies copies(dataset, validation);
+  TrainInputs inputs{options, dataset, validation, at::kCPU};
+  inputs.device_copies = &copies;
+  std::vector<TrainResult> results(static_cast<std::size_t>(options.workers));
+  comm::run_workers(
+      static_cast<int>(options.workers),
+      options.train.timeout,
+      [&](comm::Communicator& world) {
+        results[static_cast<std::size_t>(world.rank())] =
+            train_worker(world, inputs);
+      });
+  return results;
+}
+
+TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
+  data::Dataset dataset = testing::toy_dataset(256, 3);
+  const data::Images validation = data::hold_out(dataset.train, 40, 5);
+  config::RunOptions o = toy_options(2, "1");
+  o.data.augment = "crop";
+  o.data.pad = 1;
+  o.data.erase = 0.3;
+  o.train.accumulate = 2;
+  o.evaluate.batch_size = 17;
+  const auto host = testing::train_all(o, dataset);
+  const auto device = train_on_device(o, dataset, validation);
+  for (std::size_t w = 0; w < host.size(); ++w) {
+    expect_same_bits(*host[w].model, *device[w].model);
+    EXPECT_EQ(host[w].test.accuracy, device[w].test.accuracy);
+    EXPECT_EQ(host[w].test.loss, device[w].test.loss);
+  }
+}
+
+// On a GPU a run in bf16 makes its batches so: every family's first layer would
+// cast the floats to the same values, and nothing else sees them.
+TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
+  for (const std::string name :
+       {"softmax",
+        "mlp",
+        "lenet5",
+        "cnn",
+        "vgg11-small",
+        "resnet18",
+        "vit-tiny"}) {
+    nn::ModelOptions options;
+    options.name = name;
+    options.width = 0.125;
+    options.hidden = {16};
+    const auto model = nn::make_model(options, {3, 32, 32, 10});
+    model->initialise("kaiming", 3);
+    at::Generator generator = at::detail::createCPUGenerator(2);
+    const at::Tensor images = at::randn({4, 3, 32, 32}, generator)
+                                  .contiguous(at::MemoryFormat::ChannelsLast);
+    const Autocast autocast("bf16", at::kCPU);
+    const at::NoGradGuard no_grad;
+    EXPECT_TRUE(at::equal(
+        model->forward(images, false),
+        model->forward(images.to(at::kBFloat16), false)))
+        << name;
+  }
+}
+
+TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
+  const data::Dataset set = testing::toy_dataset(64);
+  config::RunOptions o;
+  for (const std::string wanted : {"auto", "false"}) {
+    o.data.on_device = wanted;
+    EXPECT_FALSE(lies_on_device(o, set, {}, at::kCPU));
+  }
+  o.data.on_device = "true";
+  const auto expect_refused = [&](const data::Dataset& images,
+                                  const at::Device& device,
+                                  const std::string& part) {
+    try {
+      lies_on_device(o, images, {}, device);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Config);
+      const std::string message = error.what();
+      EXPECT_NE(message.find("data.on_device: "), std::string::npos) << message;
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+  };
+  expect_refused(set, at::kCPU, "computes on cpu");
+  const at::Device gpu(at::kCUDA, 0);
+  EXPECT_TRUE(lies_on_device(o, set, {}, gpu));
+  // A set of files has no pixels.
+  data::Dataset files = set;
+  files.train.pixels.reset();
+  files.test.pixels.reset();
+  expect_refused(files, gpu, "files that the host decodes");
+}
+
+TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
+  config::RunOptions o = toy_options(1, "1");
+  o.device = "cpu";
+  const nn::InputShape shape{1, 8, 8, 4};
+  EXPECT_NO_THROW(config::check_memory(o, shape, 1, 1000));
+  try {
+    config::check_memory(o, shape, 1, std::int64_t{1} << 60);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("of images"), std::string::npos) << message;
+    EXPECT_NE(message.find("not one fits"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,195 @@
+// Numbers that leave the finite: whatever a run does next, all of its workers
+// end with Error(Diverged), and no checkpoint keeps them.
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+#include "run_folder/checkpoint.h"
+#include "temp_folder.h"
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+config::RunOptions options_of(
+    const std::string& method,
+    const std::string& reducer) {
+  config::RunOptions o = testing::toy_options(2, "1");
+  o.method.name = method;
+  o.method.warmup_steps = Duration::steps(2);
+  o.method.sync_every = Duration::steps(4);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.reducer.name = reducer;
+  o.reducer.min_numel = "8";
+  o.reducer.bits = 4;
+  o.reducer.block = 64;
+  o.train.steps = 20;
+  o.train.clip_norm = 0;
+  o.evaluate.every = Duration::steps(0);
+  return o;
+}
+
+// The message with which all workers ended.
+std::string divergence_of(
+    const config::RunOptions& o,
+    const std::function<void(int, std::int64_t, nn::Model&)>& before_step =
+        {}) {
+  try {
+    testing::train_all(o, testing::toy_dataset(64), before_step);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Diverged) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "the run went on";
+  return "";
+}
+
+// The loss is that of before the update, so the update that breaks the factors
+// is followed by the decomposition of their product at once.
+TEST(Divergence, BeforeAProductIsDecomposed) {
+  for (const char* sync : {"only-learned", "with-stale", "full"}) {
+    for (const std::int64_t steps : {20, 6}) {  // 6: that is the last step
+      config::RunOptions o = options_of("ab", "plain");
+      o.method.sync = sync;
+      o.method.rank.rule = linalg::RankRuleName::Ratio;
+      o.method.rank.ratio = 1;
+      o.optimizer.name = "sgd";
+      o.optimizer.weight_decay = 0;
+      o.schedule.name = "step";
+      o.schedule.step_factor = 1e38;
+      const auto share = 1 / static_cast<double>(steps);
+      o.schedule.milestones = {4.9 * share, 5 * share};
+      o.optimizer.lr = 1e-3;
+      o.train.steps = steps;
+      const std::string message = divergence_of(o);
+      EXPECT_TRUE(
+          message.find("layer 'fc") != std::string::npos ||
+          message.find("parameter 'fc") != std::string::npos)
+          << message;
+    }
+  }
+}
+
+struct Case {
+  const char* method;
+  const char* reducer;
+};
+
+class Poisoned : public ::testing::TestWithParam<Case> {};
+
+// A gradient that is not finite on one worker, of a loss that is.
+TEST_P(Poisoned, EndsAllWorkers) {
+  for (const float bad : {kNan, kInfinity, -kInfinity}) {
+    const config::RunOptions o =
+        options_of(GetParam().method, GetParam().reducer);
+    divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
+      if (rank != 1 || t != 5) {
+        return;
+      }
+      // Adds nothing to the loss, and `bad` to what the optimizer is given.
+      for (const nn::NamedWeight& w : model.weights()) {
+        for (at::Tensor* tensor :
+             {&w.weight->dense, &w.weight->inner, &w.weight->outer}) {
+          if (tensor->defined() && tensor->requires_grad()) {
+            tensor->register_hook([bad](const at::Tensor& gradient) {
+              at::Tensor broken = gradient.clone();
+              broken.view({-1})[1].fill_(bad);
+              return broken;
+            });
+          }
+        }
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Poisoned,
+    ::testing::Values(
+        Case{"ddp", "plain"},
+        Case{"ddp", "topk"},
+        Case{"ddp", "topk-chunked"},
+        Case{"ddp", "thc"},
+        Case{"ddp", "thc-saturated"},
+        Case{"ddp", "powersgd"},
+        Case{"ddp", "onebit"},
+        Case{"ddp", "twobit"},
+        Case{"ddp", "hylo"},
+        Case{"ddp", "threshold"},
+        Case{"ddp", "ternary"},
+        Case{"ab", "plain"},
+        Case{"ab", "powersgd"},
+        Case{"local-sgd", "plain"},
+        Case{"local-sgd", "topk"},
+        Case{"local-sgd", "onebit"},
+        Case{"diloco", "plain"},
+        Case{"diloco", "thc"},
+        Case{"diloco", "powersgd"}),
+    [](const auto& test) {
+      std::string name =
+          std::string(test.param.method) + "_" + test.param.reducer;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
+
+TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
+  for (const char* wire : {"fp32", "int8", "sketch"}) {
+    for (const float bad : {kNan, kInfinity}) {
+      config::RunOptions o = options_of("ddp", "plain");
+      o.order.name = "cd-grab";
+      o.order.wire = wire;
+      divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
+        if (rank == 1 && t == 5) {
+          model.weights()[0].weight->dense.register_hook(
+              [bad](const at::Tensor& gradient) {
+                return gradient.mul(0).add(bad);
+              });
+        }
+      });
+    }
+  }
+}
+
+// Saved every step: the last checkpoint is one of finite numbers.
+TEST(Divergence, KeepsTheCheckpointBefore) {
+  const TempFolder folder;
+  config::RunOptions o = options_of("ddp", "plain");
+  o.checkpoint.every = Duration::steps(1);
+  o.optimizer.name = "sgd";
+  const data::Dataset dataset = testing::toy_dataset(64);
+  const run_folder::CheckpointWriter::Place place{folder.path(), "x: 1\n", 2};
+  TrainInputs inputs{o, dataset, {}, at::kCPU};
+  inputs.checkpoints = &place;
+  inputs.hooks.before_step = [](int rank, std::int64_t t, nn::Model& model) {
+    if (rank == 1 && t == 5) {
+      model.weights()[0].weight->dense.register_hook(
+          [](const at::Tensor& gradient) { return gradient.add(kNan); });
+    }
+  };
+  try {
+    comm::run_workers(
+        2, 60, [&](comm::Communicator& world) { train_worker(world, inputs); });
+    FAIL() << "the run went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Diverged);
+    EXPECT_NE(
+        std::string(error.what()).find("step 6: parameter 'fc1.weight'"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_TRUE(
+      std::filesystem::exists(folder.file("checkpoints/step-0000000005")));
+  EXPECT_FALSE(
+      std::filesystem::exists(folder.file("checkpoints/step-0000000006")));
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/env.h"
+#include "train/build_info.h"
+#include "train/doctor.h"
+
+namespace abtrain::train {
+namespace {
+
+Finding finding(const std::string& topic) {
+  for (const Finding& found : diagnose()) {
+    if (found.topic == topic) {
+      return found;
+    }
+  }
+  ADD_FAILURE() << "nothing said of " << topic;
+  return {};
+}
+
+TEST(Doctor, AlignsTopicsAndCollectsAdvice) {
+  EXPECT_EQ(
+      format_findings(
+          {{"CUDA", "compiled in", ""}, {"cifar10", "not found", "get it"}}),
+      "CUDA     compiled in\n"
+      "cifar10  not found\n"
+      "\n"
+      "What could be better:\n"
+      "  cifar10: get it\n");
+}
+
+TEST(Doctor, SaysWhenNothingIsMissing) {
+  EXPECT_EQ(
+      format_findings({{"CUDA", "compiled in", ""}}),
+      "CUDA  compiled in\n"
+      "\n"
+      "Nothing is missing.\n");
+}
+
+TEST(Doctor, KnowsWhatIsCompiledIn) {
+  EXPECT_EQ(
+      finding("CUDA").text.find("not compiled in") == std::string::npos,
+      !build_info().cuda.empty());
+}
+
+TEST(Doctor, SaysWhichMpiIsCompiledInOrHowToGetIt) {
+  const Finding mpi = finding("MPI");
+  const std::string version = build_info().mpi;
+  EXPECT_EQ(
+      mpi.text,
+      version.empty() ? "not compiled in" : "compiled in, " + version);
+  EXPECT_EQ(
+      mpi.advice.find("-DABTRAIN_MPI=ON") == std::string::npos,
+      !version.empty());
+}
+
+// Sets variables of torchrun's for its scope.
+class Torchrun {
+ public:
+  explicit Torchrun(const char* rank) {
+    for (const auto& [name, value] : values(rank)) {
+      before_.emplace_back(name, env(name));
+      ::setenv(name, value, 1);
+    }
+  }
+  ~Torchrun() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        ::setenv(name, value->c_str(), 1);
+      } else {
+        ::unsetenv(name);
+      }
+    }
+  }
+
+ private:
+  static std::vector<std::pair<const char*, const char*>> values(
+      const char* rank) {
+    return {
+        {"RANK", rank},
+        {"WORLD_SIZE", "2"},
+        {"LOCAL_RANK", "1"},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "head"},
+        {"MASTER_PORT", "29500"}};
+  }
+  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+TEST(Doctor, SaysWhichLauncherWins) {
+  EXPECT_FALSE(finding("launcher").text.empty());
+  {
+    const Torchrun torchrun("1");
+    EXPECT_EQ(
+        finding("launcher").text,
+        "torchrun: process 1 of 2, 1 of 2 on this host");
+    EXPECT_EQ(finding("launcher").advice, "");
+  }
+  const Torchrun torchrun("two");
+  EXPECT_EQ(finding("launcher").text, "not understood");
+  EXPECT_EQ(
+      finding("launcher").advice,
+      "environment variable RANK: expected an integer, got 'two'");
+}
+
+TEST(BuildInfo, PinnedLibTorch) {
+  EXPECT_EQ(build_info().torch, "2.11.0");
+  EXPECT_EQ(version_line().rfind(build_info().version, 0), 0u);
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,150 @@
+// Whole runs with local steps: beside data parallel ones, and among themselves.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+using testing::expect_same_bits;
+using testing::tensors_of;
+using testing::toy_options;
+using testing::train_all;
+
+config::RunOptions local(int workers, const std::string& method) {
+  config::RunOptions o = toy_options(workers, "auto");
+  o.method.name = method;
+  return o;
+}
+
+void expect_near(const nn::Model& a, const nn::Model& b, float tolerance) {
+  const auto left = tensors_of(a);
+  const auto right = tensors_of(b);
+  ASSERT_EQ(left.size(), right.size());
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    EXPECT_LT((left[i] - right[i]).abs().max().item<float>(), tolerance);
+  }
+}
+
+// A step of SGD without momentum is linear in the gradient.
+TEST(LocalRuns, AveragingEachStepIsDataParallelForPlainSgd) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = local(4, "local-sgd");
+  o.method.sync_every = Duration::steps(1);
+  o.method.warmup_steps = Duration::steps(3);
+  o.optimizer.name = "sgd";
+  o.optimizer.momentum = 0;
+  o.optimizer.lr = 0.05;
+  o.train.clip_norm = 0;
+  o.train.steps = 20;
+  config::RunOptions ddp = o;
+  ddp.method.name = "ddp";
+  const auto a = train_all(o, dataset);
+  const auto b = train_all(ddp, dataset);
+  expect_near(*a[0].model, *b[0].model, 1e-6F);
+  o.method.sync_every = Duration::steps(2);
+  const auto c = train_all(o, dataset);
+  EXPECT_GT(
+      (tensors_of(*c[0].model)[0] - tensors_of(*b[0].model)[0])
+          .abs()
+          .max()
+          .item<float>(),
+      1e-5F);
+}
+
+TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = local(3, "diloco");
+  o.method.outer_lr = 1;
+  o.method.outer_momentum = 0;
+  o.train.steps = 30;
+  config::RunOptions mean = o;
+  mean.method.name = "local-sgd";
+  expect_near(
+      *train_all(o, dataset)[0].model,
+      *train_all(mean, dataset)[0].model,
+      1e-6F);
+}
+
+struct Case {
+  const char* name;
+  const char* method;
+  int workers;
+  std::int64_t fragments = 1;
+  std::int64_t delay = 0;
+  double mixing = 1;
+  const char* dtype = "fp32";
+  const char* average = "params";
+};
+
+class LocalVariants : public ::testing::TestWithParam<Case> {};
+
+// Looking at the model on the way changes nothing. The bytes of the warm-up are
+// those of a dense phase, all else belongs to the meetings.
+TEST_P(LocalVariants, EndWithOneGoodModelAndTheSameBitsTwice) {
+  const Case& c = GetParam();
+  config::RunOptions o = local(c.workers, c.method);
+  o.method.fragments = c.fragments;
+  o.method.delay = c.delay;
+  o.method.mixing = c.mixing;
+  o.method.average = c.average;
+  o.reducer.dtype = c.dtype;
+  o.train.steps = 100;
+  o.evaluate.every = Duration::steps(3);
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto first = train_all(o, dataset);
+  o.evaluate.every = Duration::steps(0);
+  const auto second = train_all(o, dataset);
+  for (const TrainResult& r : first) {
+    expect_same_bits(*first[0].model, *r.model);
+    EXPECT_EQ(r.test.loss, first[0].test.loss);
+  }
+  expect_same_bits(*first[0].model, *second[0].model);
+  EXPECT_GT(first[0].test.accuracy, 0.9);  // chance is 0.25
+  for (const WorkerFigures& w : first[0].workers) {
+    EXPECT_EQ(w.traffic.ab_phase, 0);
+    EXPECT_EQ(w.traffic.full_phase, w.traffic.gradient);
+    EXPECT_EQ(w.traffic.switches, w.traffic.sync);
+    EXPECT_GT(w.traffic.gradient, 0);
+    EXPECT_GT(w.traffic.sync, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    LocalVariants,
+    ::testing::Values(
+        Case{"local_sgd", "local-sgd", 4},
+        Case{
+            "local_sgd_bf16_moments",
+            "local-sgd",
+            3,
+            1,
+            0,
+            1,
+            "bf16",
+            "params+moments"},
+        Case{"diloco", "diloco", 4},
+        Case{"diloco_fp16_delayed", "diloco", 2, 1, 5, 1, "fp16"},
+        Case{"streaming", "diloco", 4, 3, 2, 0.5, "bf16"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(LocalRuns, ConvolutionsAndRunningStatistics) {
+  const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
+  for (const std::string method : {"local-sgd", "diloco"}) {
+    config::RunOptions o = local(2, method);
+    o.model.name = "vgg16-small";
+    o.model.width = 0.0625;
+    o.method.sync_every = Duration::steps(3);
+    o.method.warmup_steps = Duration::steps(1);
+    o.method.fragments = 2;
+    o.train.steps = 8;
+    o.evaluate.every = Duration::steps(0);
+    const auto results = train_all(o, dataset);
+    expect_same_bits(*results[0].model, *results[1].model);
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::train

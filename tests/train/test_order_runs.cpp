@@ -1,0 +1,207 @@
+// Whole runs in orders that gradients decide on.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "data/dataset.h"
+#include "methods/traffic_plan.h"
+#include "plan/plan.h"
+#include "plan/traffic.h"
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* method;
+  int workers;
+  const char* order;
+  const char* unit = "microbatch";
+  const char* wire = "fp32";
+  std::int64_t accumulate = 1;
+  const char* model = "mlp";
+  std::int64_t batch = 8;
+};
+
+class OrderRun : public ::testing::TestWithParam<Case> {};
+
+config::RunOptions options_of(const Case& c) {
+  config::RunOptions o =
+      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+  o.method.name = c.method;
+  o.model.name = c.model;
+  o.data.batch_size = c.batch;
+  o.order.name = c.order;
+  o.order.unit = c.unit;
+  o.order.wire = c.wire;
+  o.order.sketch = 32;
+  o.train.accumulate = c.accumulate;
+  o.train.steps = 57;  // of three workers the last one is a pair's second
+  return o;
+}
+
+// check_replicas: 1 compares parameters and moments after each step.
+TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
+  const Case c = GetParam();
+  const config::RunOptions o = options_of(c);
+  const data::Dataset dataset = testing::toy_dataset(264);
+  const auto results = testing::train_all(o, dataset);
+  EXPECT_GT(results[0].test.accuracy, 0.9);
+  const auto sizes =
+      config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const RunLength length = config::run_length(o, dataset.train.size());
+  for (int r = 0; r < c.workers; ++r) {
+    const TrafficSplit& seen =
+        results[0].workers[static_cast<std::size_t>(r)].traffic;
+    const auto plan = methods::plan_traffic(
+        o.method,
+        o.reducer,
+        sizes,
+        c.workers,
+        r,
+        length,
+        plan::order_traffic(o, length));
+    EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
+    EXPECT_EQ(seen.orders > 0, std::string(c.order) == "cd-grab");
+    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
+  }
+  testing::expect_same_bits(
+      *results[0].model, *testing::train_all(o, dataset)[0].model);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    OrderRun,
+    ::testing::Values(
+        Case{"grab", "ddp", 3, "grab"},
+        Case{"id_grab", "ddp", 3, "id-grab"},
+        Case{"fp32", "ddp", 3, "cd-grab"},
+        Case{"int8", "ddp", 3, "cd-grab", "microbatch", "int8"},
+        Case{"sketch", "ddp", 3, "cd-grab", "microbatch", "sketch", 2},
+        Case{"groups", "ab", 4, "cd-grab", "microbatch", "int8"},
+        Case{"local", "local-sgd", 3, "cd-grab"},
+        Case{"examples", "ddp", 3, "cd-grab", "example", "int8", 2},
+        Case{"examples_ab", "ab", 4, "cd-grab", "example"},
+        Case{"examples_grab", "ddp", 2, "grab", "example"},
+        Case{
+            "single_images",
+            "ddp",
+            2,
+            "grab",
+            "example",
+            "fp32",
+            4,
+            "mlp",
+            1}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// The first epoch is that of `shuffle`: until it ends, watching changes nothing
+// but roundings.
+TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
+  for (const std::string model : {"mlp", "lenet5", "vit-tiny"}) {
+    config::RunOptions o = options_of({"", "ddp", 2, "id-grab", "example"});
+    o.model.name = model;
+    o.model.patch_size = "8";
+    o.train.steps = 3;
+    o.evaluate.every = Duration::steps(0);
+    const data::Dataset dataset =
+        testing::toy_dataset(64, 1, model == "mlp" ? 8 : 32);
+    const auto watched = testing::train_all(o, dataset);
+    o.order = {};
+    const auto plain = testing::train_all(o, dataset);
+    const auto left = testing::tensors_of(*watched[0].model);
+    const auto right = testing::tensors_of(*plain[0].model);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_LT((left[i] - right[i]).abs().max().item<double>(), 2e-3)
+          << model << ", tensor " << i;
+    }
+  }
+}
+
+std::string error_of(const config::RunOptions& o) {
+  try {
+    config::check_run(o, {1, 28, 28, 10}, 60'000);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OrderRuns, RefuseExamplesThatBatchNormMixes) {
+  config::RunOptions o = options_of({"", "ddp", 2, "cd-grab", "example"});
+  o.model.name = "resnet18";
+  EXPECT_EQ(
+      error_of(o),
+      "order.unit: example needs the gradient of each example, but resnet18 "
+      "has "
+      "batch norm, which mixes the examples of a batch; expected microbatch");
+  o.order.unit = "microbatch";
+  EXPECT_EQ(error_of(o), "");
+  o.model.name = "cnn";
+  o.order.unit = "example";
+  EXPECT_EQ(error_of(o), "");
+}
+
+TEST(OrderRuns, RefuseZerosForHiddenLayers) {
+  config::RunOptions o = options_of({"", "ddp", 2, "shuffle"});
+  o.model.init = "zeros";
+  EXPECT_EQ(
+      error_of(o),
+      "model.init: zeros, but mlp has hidden layers, which get no gradient "
+      "from "
+      "zeros; expected kaiming or orthogonal");
+  o.model.name = "softmax";
+  EXPECT_EQ(error_of(o), "");
+}
+
+// The specification's gate on the program itself: f - f* of softmax regression
+// on 4,096 pooled images of Fashion-MNIST, one image a worker and step.
+class ConvexProblem : public ::testing::Test {
+ protected:
+  static double
+  gap(int workers, double rate, const std::string& order, double epochs = 20) {
+    constexpr double kOptimum = 0.7398529;
+    config::RunOptions o;
+    o.seed = 1;
+    o.workers = workers;
+    o.data.subset = 4096;
+    o.data.pool = 7;
+    o.data.standardise = true;
+    o.data.batch_size = 1;
+    o.data.prefetch = 64;
+    o.model.name = "softmax";
+    o.model.init = "zeros";
+    o.method.name = "ddp";
+    o.order.name = order;
+    o.order.wire = "int8";
+    o.optimizer.name = "sgd";
+    o.optimizer.lr = rate;
+    o.optimizer.momentum = 0;
+    o.optimizer.weight_decay = 0.01;
+    o.optimizer.decay_all = true;
+    o.schedule.name = "constant";
+    o.schedule.warmup_steps = Duration::steps(0);
+    o.train.clip_norm = 0;
+    o.train.epochs = epochs;
+    o.train.threads = 1;
+    o.evaluate.every = Duration::steps(0);
+    o.evaluate.train = true;
+    static const data::Dataset dataset = data::load_dataset(o.data);
+    const auto results = testing::train_all(o, dataset);
+    const double found = *results[0].train_loss - kOptimum;
+    RecordProperty(str(order, " of ", workers), str(found));
+    return found;
+  }
+};
+
+TEST_F(ConvexProblem, CoordinationBeatsShufflingTenfold) {
+  EXPECT_GE(gap(4, 0.02, "shuffle"), 10 * gap(4, 0.02, "cd-grab"));
+}
+
+TEST_F(ConvexProblem, CoordinationBeatsWorkersAloneThreefold) {
+  EXPECT_GE(gap(16, 0.05, "id-grab"), 3 * gap(16, 0.05, "cd-grab"));
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,115 @@
+// Whole runs with each reducer: replicas stay equal, the plan is what the meter
+// counts, and what is learned survives the compression.
+#include <gtest/gtest.h>
+
+#include "methods/traffic_plan.h"
+#include "plan/plan.h"
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+struct Case {
+  const char* method;
+  const char* reducer;
+  int workers;
+  std::int64_t dense_steps = 0;
+  const char* transport = "int8";  // of hylo
+  const char* select = "consensus";
+};
+
+class ReducerRun : public ::testing::TestWithParam<Case> {};
+
+config::RunOptions options_of(const Case& c) {
+  config::RunOptions o =
+      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+  o.method.name = c.method;
+  o.method.sync_every = Duration::steps(40);  // which forgets the residuals
+  o.train.steps = o.method.name == "ab" ? 160 : 60;
+  o.reducer.name = c.reducer;
+  o.reducer.min_numel = "64";   // all but the biases and the classifier
+  o.reducer.bucket_mb = 0.001;  // several buckets
+  o.reducer.dense_steps = c.dense_steps;
+  o.reducer.block = 64;
+  o.reducer.bits = 4;
+  o.reducer.threshold = 3e-3;
+  o.reducer.rank = 2;
+  o.reducer.transport = c.transport;
+  o.reducer.select = c.select;
+  // Signs of Adam's first steps say little about the gradients.
+  o.optimizer.name = "sgd";
+  o.optimizer.momentum = 0.9;
+  o.optimizer.lr = 0.1;
+  o.optimizer.weight_decay = 0;
+  return o;
+}
+
+TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
+  const Case c = GetParam();
+  const config::RunOptions o = options_of(c);
+  const data::Dataset dataset = testing::toy_dataset(256);
+  // check_replicas: 1 compares parameters and moments after each step.
+  const auto results = testing::train_all(o, dataset);
+  const auto sizes =
+      config::model_sizes(o, config::input_shape(dataset))->sizes;
+  const RunLength length = config::run_length(o, dataset.train.size());
+  for (int r = 0; r < c.workers; ++r) {
+    const auto plan =
+        methods::plan_traffic(o.method, o.reducer, sizes, c.workers, r, length);
+    EXPECT_EQ(
+        static_cast<double>(plan.total),
+        results[0].workers[static_cast<std::size_t>(r)].traffic.total())
+        << "worker " << r;
+  }
+  config::RunOptions plain = o;
+  plain.reducer = {};
+  const auto exact = testing::train_all(plain, dataset);
+  EXPECT_GT(exact[0].test.accuracy, 0.9);
+  EXPECT_GT(results[0].test.accuracy, exact[0].test.accuracy - 0.1);
+}
+
+TEST_P(ReducerRun, AloneItIsPlainTraining) {
+  Case c = GetParam();
+  c.workers = 1;
+  config::RunOptions o = options_of(c);
+  o.method.sync = "only-b";
+  const data::Dataset dataset = testing::toy_dataset(64);
+  o.train.steps = 12;
+  const auto results = testing::train_all(o, dataset);
+  o.reducer = {};
+  const auto plain = testing::train_all(o, dataset);
+  testing::expect_same_bits(*results[0].model, *plain[0].model);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ReducerRun,
+    ::testing::Values(
+        Case{"ddp", "topk", 3},
+        Case{"ddp", "topk-chunked", 3},
+        Case{"ddp", "thc", 3},
+        Case{"ddp", "thc-saturated", 3},
+        Case{"ddp", "powersgd", 3},
+        Case{"ddp", "onebit", 3, 10},
+        Case{"ddp", "twobit", 3},
+        Case{"ddp", "hylo", 3},
+        Case{"ddp", "hylo", 4, 5, "a2a", "local"},
+        Case{"ddp", "hylo", 2, 0, "gather"},
+        Case{"ab", "topk", 4},
+        Case{"ab", "topk-chunked", 4},
+        Case{"ab", "thc", 4},
+        Case{"ab", "thc-saturated", 4},
+        Case{"ab", "powersgd", 4},
+        Case{"ab", "onebit", 4, 4},
+        Case{"ab", "twobit", 4},
+        Case{"ab", "hylo", 4}),
+    [](const auto& test) {
+      const Case& c = test.param;
+      std::string name = std::string(c.method) + "_" + c.reducer + "_" +
+                         std::to_string(c.workers) + "_" + c.transport;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
+
+}  // namespace
+}  // namespace abtrain::train

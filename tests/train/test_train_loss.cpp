@@ -1,0 +1,225 @@
+// evaluate.train: the objective that a run minimises, against float64.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "config/config.h"
+#include "factored_model.h"
+#include "plan/plan.h"
+#include "temp_folder.h"
+#include "toy_run.h"
+#include "train/session.h"
+#include "weights/model_file.h"
+
+namespace abtrain::train {
+namespace {
+
+using nlohmann::json;
+using testing::toy_options;
+
+// Of linear layers with ReLUs between, N x F inputs in float64.
+double mean_loss(
+    const nn::Model& model,
+    at::Tensor x,
+    const at::Tensor& labels,
+    double smoothing) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < model.weights().size(); ++i) {
+    if (i > 0) {
+      x = at::clamp_min(x, 0);
+    }
+    x = at::matmul(x, model.weights()[i].weight->merged().to(at::kDouble).t()) +
+        model.parameters()[i].tensor->to(at::kDouble);
+  }
+  const at::Tensor minus_log = at::logsumexp(x, 1, true) - x;
+  return ((1 - smoothing) *
+              at::gather(minus_log, 1, labels.view({-1, 1})).mean() +
+          smoothing * minus_log.mean())
+      .item<double>();
+}
+
+double squares(const nn::Model& model, bool biases) {
+  const at::NoGradGuard no_grad;
+  double sum = 0;
+  for (const nn::NamedWeight& w : model.weights()) {
+    sum += w.weight->merged().to(at::kDouble).square().sum().item<double>();
+  }
+  for (const nn::NamedParameter& p : model.parameters()) {
+    sum += biases ? p.tensor->to(at::kDouble).square().sum().item<double>() : 0;
+  }
+  return sum;
+}
+
+at::Tensor toy_inputs(const data::Dataset& set) {
+  return ((set.train.pixels.to(at::kDouble) / 255 - double{set.mean[0]}) /
+          double{set.std[0]})
+      .flatten(1);
+}
+
+struct Case {
+  const char* method;
+  int workers;
+  double smoothing;
+  bool decay_all;
+};
+
+class Objective : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Objective, IsWhatTrainLossSays) {
+  const Case& c = GetParam();
+  const data::Dataset dataset = testing::toy_dataset(250);
+  config::RunOptions o = toy_options(c.workers, "1");
+  o.method.name = c.method;
+  o.optimizer.name = "sgd";
+  o.optimizer.weight_decay = 0.03;
+  o.optimizer.decay_all = c.decay_all;
+  o.train.label_smoothing = c.smoothing;
+  o.data.augment = "crop";  // of the training alone
+  o.data.erase = 0.5;
+  o.evaluate.batch_size = 17;
+  EXPECT_FALSE(testing::train_all(o, dataset)[0].train_loss);
+  o.evaluate.train = true;
+  const auto results = testing::train_all(o, dataset);
+  const nn::Model& model = *results[0].model;
+  const double wanted =
+      mean_loss(model, toy_inputs(dataset), dataset.train.labels, c.smoothing) +
+      0.03 / 2 * squares(model, c.decay_all);
+  for (const TrainResult& r : results) {
+    ASSERT_TRUE(r.train_loss);
+    EXPECT_NEAR(*r.train_loss, wanted, 1e-6);
+  }
+  // The same where the images lie on the device.
+  data::DeviceCopies copies(dataset, {});
+  TrainInputs inputs{o, dataset, {}, at::kCPU};
+  inputs.device_copies = &copies;
+  comm::run_workers(c.workers, 60, [&](comm::Communicator& world) {
+    EXPECT_EQ(train_worker(world, inputs).train_loss, results[0].train_loss);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Objective,
+    ::testing::Values(
+        Case{"ddp", 1, 0, false},
+        Case{"ddp", 2, 0.1, true},
+        Case{"local-sgd", 2, 0, true},
+        Case{"ab", 2, 0.1, false}),
+    [](const auto& each) {
+      std::string name = str(each.param.method, each.param.workers);
+      std::erase(name, '-');
+      return name;
+    });
+
+TEST(Penalty, ByOptimizer) {
+  nn::ModelOptions mlp;
+  mlp.hidden = {9};
+  const auto model = nn::make_model(mlp, {1, 3, 4, 5});
+  model->initialise("kaiming", 3);
+  for (const nn::NamedParameter& p : model->parameters()) {
+    const at::NoGradGuard no_grad;
+    p.tensor->fill_(-2);  // 9 + 5 biases
+  }
+  optim::OptimizerOptions o{.name = "sgd", .weight_decay = 0.5};
+  const double weights = squares(*model, false);
+  EXPECT_NEAR(penalty(*model, o), weights / 4, 1e-12);
+  o.decay_all = true;
+  EXPECT_NEAR(penalty(*model, o), (weights + 14 * 4) / 4, 1e-12);
+  o.weight_decay = 0;
+  EXPECT_EQ(penalty(*model, o), 0);
+  o = {.name = "adamw", .weight_decay = 0.5};
+  EXPECT_EQ(penalty(*model, o), 0);
+  o = {.name = "qcmd-adagrad", .decay_all = true, .l1 = 0.25};
+  double sizes = 14 * 2;
+  for (const nn::NamedWeight& w : model->weights()) {
+    sizes += w.weight->dense.to(at::kDouble).abs().sum().item<double>();
+  }
+  EXPECT_NEAR(penalty(*model, o), sizes / 4, 1e-12);
+  o = {.name = "sgd", .weight_decay = 0.5};
+  testing::factor_weight(model->weights()[0], 9);  // not cut
+  EXPECT_NEAR(penalty(*model, o), weights / 4, 1e-6);
+}
+
+// 4096 images of 7 x 7 standardised pixels, l2 = .01 on weights and biases: the
+// optimum of the whole objective is .7398529.
+TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
+  if (data::find_dataset("fashion-mnist", "auto").found_in.empty()) {
+    GTEST_SKIP() << "no fashion-mnist here";
+  }
+  const TempFolder folder;
+  const config::RunOptions o = config::read_config(
+      "",
+      {"name=softmax",
+       "output=" + folder.path(),
+       "device=cpu",
+       "workers=1",
+       "method.name=ddp",
+       "model.name=softmax",
+       "data.subset=4096",
+       "data.pool=7",
+       "data.standardise=true",
+       "data.batch_size=4096",
+       "optimizer.name=sgd",
+       "optimizer.lr=0.15",
+       "optimizer.momentum=0.9",
+       "optimizer.weight_decay=0.01",
+       "optimizer.decay_all=true",
+       "schedule.name=constant",
+       "train.epochs=350",
+       "train.threads=1",
+       "evaluate.every=150",
+       "checkpoint.every=0",
+       "evaluate.train=true"});
+  EXPECT_NE(
+      plan::plan_text(o).find("4,096 training and 10,000 test images of 1x7x7"),
+      std::string::npos);
+  Log log(LogLevel::Quiet);
+  const json summary = json::parse(train(o, {}, log).summary);
+  EXPECT_EQ(summary["steps"], 350);
+  EXPECT_NEAR(summary["train_loss"].get<double>(), 0.7398529, 1e-6);
+
+  // From the bytes and the saved model, all of it in float64.
+  const data::Dataset bytes = data::load_dataset({.name = "fashion-mnist"});
+  at::Tensor x = bytes.train.pixels.slice(0, 0, 4096)
+                     .to(at::kDouble)
+                     .view({4096, 7, 4, 7, 4})
+                     .mean({2, 4})
+                     .flatten(1) /
+                 255;
+  x = x - x.mean(0, true);
+  x = x / (x.square().mean(0, true).sqrt() + 1e-3);
+  const auto model = nn::make_model(o.model, {1, 7, 7, 10});
+  const std::string run = folder / "softmax";
+  weights::load_model(run + "/model.safetensors", *model);
+  const double wanted =
+      mean_loss(*model, x, bytes.train.labels.slice(0, 0, 4096), 0) +
+      0.01 / 2 * squares(*model, true);
+  EXPECT_NEAR(summary["train_loss"].get<double>(), wanted, 1e-7);
+
+  std::vector<double> losses;
+  std::ifstream lines(run + "/metrics.jsonl");
+  for (std::string line; std::getline(lines, line);) {
+    const json event = json::parse(line);
+    if (event["event"] == "evaluate") {
+      losses.push_back(event["train_loss"]);
+    }
+  }
+  ASSERT_EQ(losses.size(), 3U);
+  EXPECT_GT(losses[0], losses[1]);
+  EXPECT_EQ(losses[2], summary["train_loss"]);
+  const json again = json::parse(evaluate_run(o, run, "", log));
+  EXPECT_EQ(again["accuracy"], summary["accuracy"]);
+  EXPECT_EQ(again["loss"], summary["loss"]);
+  RecordProperty("figures", str(summary["train_loss"], " ", wanted));
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,280 @@
+// Steps in the form that a GPU captures: on the CPU the same bits as operator
+// by operator, on a GPU the same numbers within rounding.
+#include "train/training_step.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/error.h"
+#include "device/devices.h"
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+using testing::expect_same_bits;
+using testing::toy_options;
+using testing::train_all;
+using testing::train_with;
+
+// Who captured in which steps.
+class Captures {
+ public:
+  TrainHooks hooks() {
+    TrainHooks hooks;
+    hooks.capture_on_cpu = true;
+    hooks.capturing = [this](int rank, std::int64_t t) {
+      const std::lock_guard lock(mutex_);
+      steps_[rank].insert(t);
+    };
+    return hooks;
+  }
+  const std::set<std::int64_t>& of(int rank) {
+    return steps_[rank];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::set<std::int64_t>> steps_;
+};
+
+struct Case {
+  std::string name;
+  std::string method;
+  int workers;
+  std::string group_size;
+  std::int64_t accumulate;
+  std::string optimizer;
+  double clip_norm;
+  std::string precision;
+};
+
+// Steps 0-29 dense, 30-89 AB, 90-117 dense, 118-149 AB, 150-177 dense, AB.
+config::RunOptions phases(const Case& c) {
+  config::RunOptions o = toy_options(c.workers, c.group_size);
+  o.method.name = c.method;
+  o.method.sync = c.workers == 1 ? "only-b" : "only-learned";
+  o.method.warmup_steps = Duration::steps(30);
+  o.method.sync_every = Duration::steps(60);
+  o.method.full_rank_steps = Duration::steps(28);
+  o.method.factor_lr_scale = 2;
+  o.model.drop_rate = 0.2;
+  o.optimizer.name = c.optimizer;
+  o.optimizer.momentum = 0.9;
+  o.optimizer.lr = c.optimizer == "sgd" ? 3e-2 : 1e-2;
+  o.schedule.name = "cosine";
+  o.train.steps = 190;
+  o.train.accumulate = c.accumulate;
+  o.train.clip_norm = c.clip_norm;
+  o.train.label_smoothing = 0.1;
+  o.train.check_replicas = 50;
+  o.evaluate.every = Duration::steps(40);
+  o.train.precision = c.precision;
+  return o;
+}
+
+class CapturedForm : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CapturedForm, HasTheSameBits) {
+  const Case& c = GetParam();
+  const config::RunOptions o = phases(c);
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto eager = train_all(o, dataset);
+  Captures captures;
+  const auto captured = train_with(o, dataset, captures.hooks());
+  for (int r = 0; r < c.workers; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    expect_same_bits(*eager[i].model, *captured[i].model);
+    EXPECT_EQ(eager[i].test.loss, captured[i].test.loss);
+    // Anew for each layout, but not for the last one's twelve steps.
+    const std::set<std::int64_t> wanted =
+        c.method != "ab" ? std::set<std::int64_t>{3}
+                         : std::set<std::int64_t>{3, 33, 93, 121, 153};
+    EXPECT_EQ(captures.of(r), wanted);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    CapturedForm,
+    ::testing::Values(
+        Case{"ddp", "ddp", 1, "auto", 1, "adamw", 1, "fp32"},
+        Case{"ddp_sgd", "ddp", 2, "auto", 3, "sgd", 0.5, "fp32"},
+        Case{"local_sgd", "local-sgd", 2, "auto", 1, "adamw", 1, "fp32"},
+        Case{"diloco", "diloco", 4, "auto", 3, "sgd", 1, "fp32"},
+        Case{"ab_one", "ab", 1, "1", 1, "adamw", 1, "fp32"},
+        Case{"ab", "ab", 2, "1", 1, "adamw", 0.3, "fp32"},
+        Case{"ab_sgd", "ab", 4, "2", 3, "sgd", 1, "fp32"},
+        Case{"ab_free", "ab", 2, "1", 3, "sgd", 0, "fp32"},
+        Case{"ab_bf16", "ab", 4, "1", 1, "adamw", 1, "bf16"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(TrainingStep, ShortPhasesAreNotCaptured) {
+  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  o.method.full_rank_steps = Duration::steps(10);
+  Captures captures;
+  train_with(o, testing::toy_dataset(), captures.hooks());
+  // AB from 30, 100 and 160 on.
+  EXPECT_EQ(captures.of(0), (std::set<std::int64_t>{3, 33, 103, 163}));
+  EXPECT_EQ(captures.of(1), captures.of(0));
+}
+
+TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
+  const config::RunOptions o =
+      phases({"", "ddp", 1, "auto", 1, "adamw", 1, "fp32"});
+  Captures captures;
+  TrainHooks hooks = captures.hooks();
+  hooks.capture_on_cpu = false;
+  train_with(o, testing::toy_dataset(), hooks);
+  EXPECT_TRUE(captures.of(0).empty());
+}
+
+// One worker's captures fail, its steps do not.
+TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
+  const config::RunOptions o =
+      phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto eager = train_all(o, dataset);
+  Captures captures;
+  TrainHooks hooks = captures.hooks();
+  hooks.capturing = [note = hooks.capturing](int rank, std::int64_t t) {
+    note(rank, t);
+    if (rank == 1 && t == 33) {
+      throw device::CaptureFailed("as the test wants");
+    }
+  };
+  const auto results = train_with(o, dataset, hooks);
+  expect_same_bits(*eager[0].model, *results[0].model);
+  expect_same_bits(*eager[1].model, *results[1].model);
+  EXPECT_EQ(captures.of(1), captures.of(0));  // they meet all the same
+}
+
+TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
+  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  o.train.cuda_graphs = "on";
+  TrainHooks hooks;
+  hooks.capture_on_cpu = true;
+  hooks.capturing = [](int rank, std::int64_t) {
+    if (rank == 0) {
+      throw device::CaptureFailed("as the test wants");
+    }
+  };
+  try {
+    train_with(o, testing::toy_dataset(), hooks);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        error.what(),
+        "train.cuda_graphs: on, but step 4 could not be captured on cpu: as "
+        "the test wants");
+  }
+}
+
+// Groups of one meet in no AB step: only the capture itself brings them
+// together.
+TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
+  config::RunOptions o = phases({"", "ab", 4, "1", 1, "adamw", 1, "fp32"});
+  o.train.steps = 80;
+  o.train.check_replicas = 0;
+  std::array<std::atomic<std::int64_t>, 4> at_step{};
+  std::atomic<int> captured = 0;
+  std::atomic<bool> apart = true;
+  TrainHooks hooks;
+  hooks.capture_on_cpu = true;
+  hooks.before_step = [&](int rank, std::int64_t t, nn::Model&) {
+    at_step[static_cast<std::size_t>(rank)] = t;
+    if (t == 34 && captured != 4) {
+      apart = false;  // went on before all had captured
+    }
+  };
+  hooks.capturing = [&](int, std::int64_t t) {
+    if (t != 33) {
+      return;
+    }
+    for (const auto& step : at_step) {
+      if (step != t) {
+        apart = false;  // has not come yet, or has gone on
+      }
+    }
+    ++captured;
+  };
+  train_with(o, testing::toy_dataset(), hooks);
+  EXPECT_EQ(captured, 4);
+  EXPECT_TRUE(apart);
+}
+
+class GpuTrainingStep : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (device::cuda_devices().empty()) {
+      GTEST_SKIP() << "no CUDA device here";
+    }
+  }
+  const at::Device gpu_{at::kCUDA, 0};
+};
+
+// A step of a small conv net, dense and factored, workers on one GPU. Both
+// forms queue the same kernels, but some of cuDNN's add in no fixed order:
+// numbers agree as long as the run is short.
+TEST_P(GpuTrainingStep, GraphsGiveTheSameNumbers) {
+  config::RunOptions o = phases(GetParam());
+  o.model.name = "vgg16-small";
+  o.model.width = 0.125;
+  o.method.rank.rank = 4;
+  o.method.warmup_steps = Duration::steps(24);
+  o.train.steps = 50;
+  o.train.check_replicas = 0;
+  o.optimizer.lr = 1e-4;
+  const data::Dataset dataset = testing::toy_dataset(256, 3, 32);
+  std::mutex mutex;
+  int captured = 0;
+  TrainHooks hooks;
+  hooks.capturing = [&](int, std::int64_t) {
+    const std::lock_guard lock(mutex);
+    ++captured;
+  };
+  o.train.cuda_graphs = "off";
+  const auto eager = train_with(o, dataset, hooks, gpu_);
+  EXPECT_EQ(captured, 0);
+  o.train.cuda_graphs = "on";
+  const auto graphs = train_with(o, dataset, hooks, gpu_);
+  EXPECT_EQ(
+      captured, (GetParam().method == "ddp" ? 1 : 2) * GetParam().workers);
+  const auto& left = eager[0].model->weights();
+  const auto& right = graphs[0].model->weights();
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    // A step moves a number by up to lr: 50 steps of 1e-4 in all.
+    const at::Tensor difference =
+        left[i].weight->merged() - right[i].weight->merged();
+    EXPECT_LT(difference.abs().max().item<double>(), 5e-3) << left[i].name;
+  }
+  EXPECT_NEAR(
+      eager[0].test.loss, graphs[0].test.loss, 0.05 * eager[0].test.loss);
+  for (const TrainResult& r : graphs) {
+    expect_same_bits(*graphs[0].model, *r.model);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    GpuTrainingStep,
+    ::testing::Values(
+        Case{"ddp", "ddp", 1, "auto", 1, "adamw", 1, "fp32"},
+        Case{"ddp_bf16", "ddp", 2, "auto", 3, "sgd", 1, "bf16"},
+        Case{"local_sgd", "local-sgd", 2, "auto", 1, "adamw", 1, "fp32"},
+        Case{"diloco", "diloco", 4, "auto", 3, "sgd", 1, "fp32"},
+        Case{"ab_one", "ab", 1, "1", 1, "adamw", 1, "fp32"},
+        Case{"ab_workers", "ab", 4, "2", 2, "adamw", 1, "fp32"},
+        Case{"ab_bf16", "ab", 2, "1", 1, "sgd", 0, "bf16"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,89 @@
+// Weights files that are decomposed, and the weights that the results stand
+// for.
+#pragma once
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/matmul.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "temp_folder.h"
+#include "weight_file.h"
+#include "weights/decompose_file.h"
+
+namespace abtrain::weights {
+
+using linalg::RankRule;
+using linalg::RankRuleName;
+
+inline RankRule fixed_rank(std::int64_t rank) {
+  RankRule rule;
+  rule.rule = RankRuleName::Fixed;
+  rule.rank = rank;
+  return rule;
+}
+
+inline at::Tensor low_rank(std::int64_t m, std::int64_t n, std::int64_t rank) {
+  return at::matmul(normal({m, rank}, 7), normal({rank, n}, 8));
+}
+
+// The weights that a written file stands for, by name.
+inline std::map<std::string, at::Tensor> merged(const std::string& path) {
+  const SafetensorsFile file(path);
+  file.check_layout();
+  std::map<std::string, at::Tensor> all;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (float_type(tensor.dtype)) {
+      all[tensor.name] = file.load(tensor);
+    }
+  }
+  for (const auto& [key, shape] : file.metadata()) {
+    if (!key.starts_with("shape:")) {
+      continue;
+    }
+    const std::string name = key.substr(6);
+    std::vector<std::int64_t> sizes;
+    for (const std::string& size : split_text(shape, ',')) {
+      sizes.push_back(std::stoll(size));
+    }
+    const at::Tensor w = at::matmul(
+        all.at(name + ".A").to(at::kDouble),
+        all.at(name + ".B").to(at::kDouble));
+    all[name] = (w.size(0) == sizes[0] ? w : w.t().contiguous()).reshape(sizes);
+    all.erase(name + ".A");
+    all.erase(name + ".B");
+  }
+  return all;
+}
+
+class DecomposeFile : public ::testing::Test {
+ protected:
+  DecomposeReport run(const RankRule& rule) {
+    options_.rule = rule;
+    return run();
+  }
+  DecomposeReport run() {
+    options_.input = folder_.file("in");
+    options_.output = folder_.file("out");
+    return decompose_file(options_, log_);
+  }
+  void input(const std::vector<NamedTensor>& tensors) const {
+    write_weights(
+        folder_.file("in"), tensors, {{"format", "pt"}, {"by", "me"}});
+  }
+  static const DecomposedTensor& row(
+      const DecomposeReport& report,
+      const std::string& name) {
+    return *std::ranges::find(report.tensors, name, &DecomposedTensor::name);
+  }
+  TempFolder folder_;
+  DecomposeOptions options_;
+  Log log_{LogLevel::Quiet};
+};
+
+}  // namespace abtrain::weights

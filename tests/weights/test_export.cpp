@@ -1,0 +1,154 @@
+#include "weights/export.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "base/options_apply.h"
+#include "config/config.h"
+#include "factored_model.h"
+#include "temp_folder.h"
+#include "weight_file.h"
+#include "weights/model_file.h"
+
+namespace abtrain::weights {
+namespace {
+
+class Export : public ::testing::Test {
+ protected:
+  Export() {
+    const at::NoGradGuard no_grad;
+    config_.data.name = "cifar10";
+    config_.model.name = "vgg11";
+    config_.model.width = 0.0625;
+    model_ = fresh();
+    model_->initialise("kaiming", 1);
+    int i = 0;
+    for (const nn::NamedWeight& named :
+         nn::factorable_weights(*model_, {"default"})) {
+      if (i++ % 2 == 0) {
+        testing::factor_weight(named, 3);
+      }
+    }
+    save_model(folder_.file("model.safetensors"), *model_);
+    options_.folder = folder_.path();
+    options_.output = folder_.file("out");
+  }
+  std::unique_ptr<nn::Model> fresh() const {
+    return nn::make_model(config_.model, {3, 32, 32, 10});
+  }
+  // Largest difference of a weight, after a strict load.
+  double difference() const {
+    const auto other = fresh();
+    load_model(options_.output, *other);
+    double largest = 0;
+    for (std::size_t i = 0; i < model_->weights().size(); ++i) {
+      const at::Tensor d = other->weights()[i].weight->merged() -
+                           model_->weights()[i].weight->merged();
+      largest = std::max(largest, d.abs().max().item<double>());
+    }
+    return largest;
+  }
+  const at::NoGradGuard no_grad_;
+  TempFolder folder_;
+  config::RunOptions config_;
+  std::unique_ptr<nn::Model> model_;
+  ExportOptions options_;
+};
+
+TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
+  for (const bool merged : {false, true}) {
+    for (const char* names : {"", "timm", "torchvision"}) {
+      for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+        options_.merged = merged;
+        options_.names = names;
+        options_.dtype = dtype;
+        export_run(config_, options_);
+        const SafetensorsFile file(options_.output);
+        file.check_layout();
+        const bool theirs = names == std::string("torchvision");
+        EXPECT_EQ(file.has("classifier.0.bias"), theirs);
+        EXPECT_EQ(file.has("pre_logits.fc1.bias"), !theirs);
+        EXPECT_EQ(file.has("features.3.weight"), merged);
+        EXPECT_EQ(file.has("features.3.weight.A"), !merged);
+        for (const StoredTensor& t : file.tensors()) {
+          EXPECT_EQ(t.dtype, stored_dtype(dtype)) << t.name;
+        }
+        const double d = difference();
+        if (dtype == std::string("fp32")) {
+          EXPECT_EQ(d, 0);
+        } else {
+          EXPECT_GT(d, 0);
+          EXPECT_LT(d, 0.02);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
+  config_.model.names = "torchvision";
+  export_run(config_, options_);
+  EXPECT_TRUE(SafetensorsFile(options_.output).has("classifier.0.bias"));
+}
+
+TEST_F(Export, TakesAnyFileOfTheRun) {
+  save_sparse_model(folder_.file("model.sparse.safetensors"), *model_);
+  options_.model = "model.sparse.safetensors";
+  export_run(config_, options_);
+  EXPECT_EQ(difference(), 0);
+  options_.model = "no.safetensors";
+  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 66);
+}
+
+// The folder may be on another machine; its classes are in the model.
+TEST_F(Export, ImagesNeedNotBeThere) {
+  config_.data.name = "image-folder";
+  config_.data.image_size = 32;
+  config_.data.root = "/no/such/folder";
+  for (const char* names : {"timm", "torchvision"}) {
+    save_model(folder_.file("model.safetensors"), *model_, names);
+    export_run(config_, options_);
+    EXPECT_EQ(difference(), 0);
+  }
+}
+
+TEST_F(Export, NumbersBeyondADtypeAreNamed) {
+  *model_->parameters().front().tensor += 1e6;
+  save_model(folder_.file("model.safetensors"), *model_);
+  options_.dtype = "fp16";
+  const auto [code, what] = failure_of([&] { export_run(config_, options_); });
+  EXPECT_EQ(code, 70);
+  EXPECT_NE(
+      what.find("'" + model_->parameters().front().name + "' has numbers"),
+      std::string::npos)
+      << what;
+  options_.output = folder_.file("model.safetensors");
+  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 2);
+}
+
+// Factors that are finite, and a product that is not; or not even those.
+TEST_F(Export, NumbersThatAreNotFiniteAreNotWritten) {
+  const auto weights = model_->weights();
+  const auto factored = *std::ranges::find_if(
+      weights, [](const auto& w) { return w.weight->is_factored(); });
+  const at::NoGradGuard no_grad;
+  factored.weight->inner.fill_(1e30F);
+  factored.weight->outer.fill_(1e30F);
+  save_model(folder_.file("model.safetensors"), *model_);
+  options_.merged = true;
+  EXPECT_EQ(failure_of([&] { export_run(config_, options_); }).first, 70);
+  EXPECT_FALSE(std::filesystem::exists(options_.output));
+  factored.weight->inner.fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(
+      failure_of([&] { save_model(folder_.file("broken"), *model_); }).first,
+      70);
+}
+
+}  // namespace
+}  // namespace abtrain::weights

@@ -1,0 +1,369 @@
+#include "weights/model_file.h"
+#include "weights/safetensors.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "factored_model.h"
+#include "temp_folder.h"
+
+namespace abtrain::weights {
+namespace {
+
+using nlohmann::json;
+
+std::unique_ptr<nn::Model> small_vgg() {
+  nn::ModelOptions options;
+  options.name = "vgg16-small";
+  options.width = 0.125;
+  return nn::make_model(options, {3, 32, 32, 10});
+}
+
+// Every other factorable layer factored at rank 3, running statistics moved.
+std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  auto model = small_vgg();
+  model->initialise("kaiming", seed);
+  int i = 0;
+  for (const nn::NamedWeight& named :
+       nn::factorable_weights(*model, {"default"})) {
+    if (i++ % 2 == 0) {
+      testing::factor_weight(named, 3);
+    }
+  }
+  model->forward(at::ones({4, 3, 32, 32}), /*training=*/true);
+  return model;
+}
+
+std::string content(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+json header_of(const std::string& file) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  return json::parse(file.substr(8, length));
+}
+
+std::string with_header(const std::string& file, const json& header) {
+  std::uint64_t old = 0;
+  std::memcpy(&old, file.data(), 8);
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out + text + file.substr(8 + old);
+}
+
+TEST(ModelFile, ReadsBackTheSameModel) {
+  const TempFolder folder;
+  const auto model = trained(1);
+  save_model(folder.file("m"), *model);
+  const auto other = trained(2);
+  load_model(folder.file("m"), *other);
+  ASSERT_EQ(model->weights().size(), other->weights().size());
+  EXPECT_EQ(model->stored_parameters(), other->stored_parameters());
+  for (std::size_t i = 0; i < model->weights().size(); ++i) {
+    const nn::Weight& a = *model->weights()[i].weight;
+    const nn::Weight& b = *other->weights()[i].weight;
+    EXPECT_EQ(a.rank(), b.rank());
+    EXPECT_TRUE(at::equal(a.merged(), b.merged())) << model->weights()[i].name;
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor x = at::ones({2, 3, 32, 32});
+  EXPECT_TRUE(at::equal(model->forward(x, false), other->forward(x, false)));
+}
+
+std::string fault_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::unique_ptr<nn::Model> fresh_model(
+    const std::string& name,
+    std::int64_t classes) {
+  nn::ModelOptions options;
+  options.name = name;
+  options.width = 0.0625;
+  auto model = nn::make_model(options, {3, 32, 32, classes});
+  model->initialise("kaiming", 1);
+  return model;
+}
+
+// As PyTorch's strict load: half a resnet34 is no resnet18.
+TEST(ModelFile, TensorsOfAnotherModelAreRefused) {
+  const TempFolder folder;
+  const std::string path = folder.file("m");
+  save_model(path, *fresh_model("resnet34", 10));
+  const std::string fault =
+      fault_of([&] { load_model(path, *fresh_model("resnet18", 10)); });
+  EXPECT_NE(
+      fault.find("layer1.2.conv1.weight' is unexpected"), std::string::npos)
+      << fault;
+}
+
+TEST(ModelFile, FreshLayersMayHaveAnotherShapeAndEitherName) {
+  const TempFolder folder;
+  const std::string path = folder.file("m");
+  for (const char* names : {"timm", "torchvision"}) {
+    save_model(path, *fresh_model("vgg11", 100), names);
+    const std::string fault =
+        fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });
+    EXPECT_NE(fault.find("expected 10,256"), std::string::npos) << fault;
+    EXPECT_EQ(fault.find("damaged"), std::string::npos) << fault;
+    for (const char* layer : {"head.fc", "classifier.6", "head.*"}) {
+      EXPECT_EQ(
+          fault_of(
+              [&] { load_model(path, *fresh_model("vgg11", 10), {layer}); }),
+          "");
+    }
+    const std::string unknown = fault_of(
+        [&] { load_model(path, *fresh_model("vgg11", 10), {"head.fcc"}); });
+    EXPECT_NE(unknown.find("the layers are features.0"), std::string::npos)
+        << unknown;
+  }
+}
+
+TEST(ModelFile, FilesOfTorchSaveAreNamed) {
+  const TempFolder folder;
+  const auto model = fresh_model("vgg11", 10);
+  for (const char* begin : {"PK\x03\x04 a zip archive", "\x80\x02 a pickle"}) {
+    const std::string path = folder.add("m.pth", begin);
+    EXPECT_NE(
+        fault_of([&] { load_model(path, *model); }).find("torch.save"),
+        std::string::npos);
+  }
+}
+
+// Headers whose length begins with the bytes of a pickle (0x80) or of a zip
+// archive ("PK").
+TEST(Safetensors, ALengthMayLookLikeAPickle) {
+  const TempFolder folder;
+  for (const std::size_t length : {std::size_t{0x80}, std::size_t{0x4B50}}) {
+    std::string header = R"({"a":{"dtype":"F32","shape":[1],)"
+                         R"("data_offsets":[0,4]}})";
+    header.resize(length, ' ');
+    std::string begin(8, '\0');
+    std::memcpy(begin.data(), &length, 8);
+    const SafetensorsFile file(
+        folder.add("f", begin + header + std::string(4, '\0')));
+    EXPECT_EQ(file.read("a", {1}).item<float>(), 0);
+  }
+}
+
+TEST(Safetensors, ReadsTheFloatsOfOthers) {
+  const TempFolder folder;
+  const std::vector<double> numbers = {1.5, -0.25, 96};
+  std::string data;
+  json header;
+  const auto add = [&](const char* dtype, at::ScalarType type) {
+    at::Tensor t = at::empty({3}, at::kDouble);
+    std::copy(numbers.begin(), numbers.end(), t.data_ptr<double>());
+    t = t.to(type);
+    header[dtype] = {
+        {"dtype", dtype},
+        {"shape", {3}},
+        {"data_offsets", {data.size(), data.size() + t.nbytes()}}};
+    data.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
+  };
+  add("F32", at::kFloat);
+  add("F64", at::kDouble);
+  add("F16", at::kHalf);
+  add("BF16", at::kBFloat16);
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::string begin(8, '\0');
+  std::memcpy(begin.data(), &length, 8);
+  const SafetensorsFile file(folder.add("f", begin + text + data));
+  for (const char* dtype : {"F32", "F64", "F16", "BF16"}) {
+    const at::Tensor t = file.read(dtype, {3});
+    EXPECT_EQ(t.scalar_type(), at::kFloat);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(t[i].item<double>(), numbers[static_cast<std::size_t>(i)]);
+    }
+  }
+  EXPECT_FALSE(file.has("F8"));
+}
+
+// The layout that Python's safetensors reads: little-endian header length, a
+// JSON header, then every tensor contiguous and in order, without gaps.
+TEST(ModelFile, HasTheLayoutOfSafetensors) {
+  const TempFolder folder;
+  const auto model = trained(3);
+  save_model(folder.file("m"), *model);
+  const std::string file = content(folder.file("m"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+  const json header = header_of(file);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  std::int64_t factored = 0;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      for (const auto& [key, value] : entry.items()) {
+        EXPECT_TRUE(value.is_string()) << key;
+        factored += key.rfind("shape:", 0) == 0;
+      }
+      continue;
+    }
+    EXPECT_EQ(entry["dtype"], "F32");
+    std::uint64_t bytes = 4;
+    for (const std::uint64_t size : entry["shape"]) {
+      bytes *= size;
+    }
+    spans.emplace_back(entry["data_offsets"][0], entry["data_offsets"][1]);
+    EXPECT_EQ(spans.back().second - spans.back().first, bytes) << name;
+  }
+  std::sort(spans.begin(), spans.end());
+  std::uint64_t next = 0;
+  for (const auto& [begin, end] : spans) {
+    EXPECT_EQ(begin, next);
+    next = end;
+  }
+  EXPECT_EQ(next, file.size() - 8 - length);
+  EXPECT_EQ(factored, 6);
+  EXPECT_EQ(header["features.3.weight.B"]["shape"][0], 3);
+  EXPECT_EQ(header["__metadata__"]["shape:features.3.weight"], "8,8,3,3");
+  EXPECT_TRUE(header.contains("features.1.running_var"));
+  EXPECT_TRUE(header.contains("classifier.bias"));
+}
+
+struct Damage {
+  const char* name;
+  std::string (*apply)(const std::string& file);
+  const char* says;
+};
+
+class DamagedModelFile : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedModelFile, IsRefusedByName) {
+  const TempFolder folder;
+  save_model(folder.file("m"), *trained(4));
+  const std::string path =
+      folder.add("bad", GetParam().apply(content(folder.file("m"))));
+  const auto model = small_vgg();
+  try {
+    load_model(path, *model);
+    FAIL() << "it was loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
+    const std::string what = error.what();
+    EXPECT_NE(what.find(path), std::string::npos) << what;
+    EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
+  }
+}
+
+std::string changed(const std::string& file, void (*change)(json& header)) {
+  json header = header_of(file);
+  change(header);
+  return with_header(file, header);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    DamagedModelFile,
+    ::testing::Values(
+        Damage{
+            "Empty",
+            [](const std::string&) { return std::string(); },
+            "8-byte"},
+        Damage{
+            "CutInTheHeader",
+            [](const std::string& f) { return f.substr(0, 100); },
+            "its header should have"},
+        Damage{
+            "CutInTheData",
+            [](const std::string& f) { return f.substr(0, f.size() - 1); },
+            "should lie at bytes"},
+        Damage{
+            "HugeHeaderLength",
+            [](const std::string& f) {
+              return std::string(8, '\xff') + f.substr(8);
+            },
+            "its header should have"},
+        Damage{
+            "NotJson",
+            [](const std::string& f) {
+              std::string bad = f;
+              bad[8] = '?';
+              return bad;
+            },
+            "not a JSON object"},
+        Damage{
+            "TensorMissing",
+            [](const std::string& f) {
+              return changed(f, [](json& h) { h.erase("classifier.bias"); });
+            },
+            "'classifier.bias' is missing"},
+        Damage{
+            "OneFactorMissing",
+            [](const std::string& f) {
+              return changed(
+                  f, [](json& h) { h.erase("features.3.weight.B"); });
+            },
+            "'features.3.weight.B' is missing"},
+        Damage{
+            "OtherShape",
+            [](const std::string& f) {
+              return changed(
+                  f, [](json& h) { h["classifier.bias"]["shape"] = {9}; });
+            },
+            "expected 10"},
+        Damage{
+            "OtherType",
+            [](const std::string& f) {
+              return changed(
+                  f, [](json& h) { h["classifier.bias"]["dtype"] = "I32"; });
+            },
+            "I32, not F32, F64, F16 or BF16"},
+        Damage{
+            "HalfOfItsBytes",
+            [](const std::string& f) {
+              return changed(
+                  f, [](json& h) { h["classifier.bias"]["dtype"] = "F64"; });
+            },
+            "should lie at bytes"},
+        Damage{
+            "OffsetsReversed",
+            [](const std::string& f) {
+              return changed(f, [](json& h) {
+                auto& o = h["classifier.bias"]["data_offsets"];
+                std::swap(o[0], o[1]);
+              });
+            },
+            "should lie at bytes"},
+        Damage{
+            "NegativeOffset",
+            [](const std::string& f) {
+              return changed(f, [](json& h) {
+                h["classifier.bias"]["data_offsets"] = {-40, 0};
+              });
+            },
+            "classifier.bias"},
+        Damage{
+            "MalformedEntry",
+            [](const std::string& f) {
+              return changed(f, [](json& h) { h["classifier.bias"] = 7; });
+            },
+            "malformed"}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace abtrain::weights

@@ -1,0 +1,272 @@
+#include "weights/safetensors.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "temp_folder.h"
+#include "weight_file.h"
+#include "weights/weight_files.h"
+
+namespace abtrain::weights {
+namespace {
+
+struct BadHeader {
+  const char* name;
+  const char* header;
+  std::size_t bytes;
+  const char* says;
+};
+
+class BadSafetensors : public ::testing::TestWithParam<BadHeader> {};
+
+TEST_P(BadSafetensors, IsDamagedDataThatNamesTheTensor) {
+  const TempFolder folder;
+  const std::string path = folder.add(
+      "bad", raw_file(GetParam().header, std::string(GetParam().bytes, 'x')));
+  const auto [code, what] =
+      failure_of([&] { SafetensorsFile(path).check_layout(); });
+  EXPECT_EQ(code, 65);
+  EXPECT_NE(what.find(path), std::string::npos) << what;
+  EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;
+}
+
+#define ENTRY(name, dtype, shape, offsets)                 \
+  "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape \
+  ",\"data_offsets\":" offsets "}"
+#define ONE(shape, offsets) "{" ENTRY("a", "F32", shape, offsets) "}"
+#define TWO(first, second) \
+  "{" ENTRY("a", "F32", "[1]", first) "," ENTRY("b", "F32", "[1]", second) "}"
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    BadSafetensors,
+    ::testing::Values(
+        BadHeader{
+            "Twice",
+            "{" ENTRY("a", "U8", "[1]", "[0,1]") "," ENTRY(
+                "a",
+                "U8",
+                "[1]",
+                "[0,1]") "}",
+            1,
+            "the key \"a\" twice"},
+        BadHeader{
+            "Overlap",
+            TWO("[0,4]", "[2,6]"),
+            6,
+            "'b' begins at byte 2, inside"},
+        BadHeader{
+            "Gap",
+            TWO("[0,4]", "[5,9]"),
+            9,
+            "'b' begins at byte 5, after a gap"},
+        BadHeader{"Tail", ONE("[1]", "[0,4]"), 5, "end at byte 4 of 5"},
+        BadHeader{
+            "Cut",
+            ONE("[2]", "[0,8]"),
+            7,
+            "'a' (F32 of 2) should lie at"},
+        BadHeader{
+            "Lies",
+            ONE("[2]", "[0,4]"),
+            4,
+            "'a' (F32 of 2) should lie at"},
+        BadHeader{"Backwards", ONE("[1]", "[4,0]"), 4, "'a' (F32 of 1) should"},
+        BadHeader{"Negative", ONE("[-1]", "[0,4]"), 4, "'a' is malformed"},
+        BadHeader{"Fraction", ONE("[1.0]", "[0,4]"), 4, "'a' is malformed"},
+        BadHeader{
+            "Huge",
+            ONE("[4294967296,4294967296]", "[0,0]"),
+            0,
+            "'a' is malf"},
+        BadHeader{
+            "HugeEmpty",
+            ONE("[9000000000000000000,9,0]", "[0,0]"),
+            0,
+            "malf"},
+        BadHeader{
+            "BeyondInt64",
+            ONE("[1]", "[0,18446744073709551615]"),
+            4,
+            "malf"},
+        BadHeader{"ThreeOffsets", ONE("[1]", "[0,4,8]"), 4, "'a' is malformed"},
+        BadHeader{"ShapeIsNumber", ONE("1", "[0,4]"), 4, "'a' is malformed"},
+        BadHeader{
+            "NoDtype",
+            R"({"a":{"shape":[1],"data_offsets":[0,1]}})",
+            1,
+            "'a' is"},
+        BadHeader{
+            "Metadata",
+            R"({"__metadata__":{"k":1}})",
+            0,
+            "'k' is not text"},
+        BadHeader{"MetadataList", R"({"__metadata__":[]})", 0, "metadata"},
+        BadHeader{
+            "TwiceInside",
+            R"({"a":{"dtype":"U8","dtype":"F32"}})",
+            0,
+            "twice"},
+        BadHeader{
+            "BeyondDouble",
+            ONE("[1e999]", "[0,4]"),
+            4,
+            "a number that no double holds"},
+        BadHeader{
+            "ManyDimensions",
+            ONE("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                "1,1,"
+                "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                "1,1]",
+                "[0,4]"),
+            4,
+            "'a' is malformed"},
+        BadHeader{"List", "[]", 0, "not a JSON object"},
+        BadHeader{"Utf8", "{\"\xff\":1}", 0, "not a JSON object"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Safetensors, OtherDtypesAreCopiedByTheByte) {
+  const TempFolder folder;
+  const std::string data = "0123456789abc";
+  const std::string path = folder.add(
+      "f",
+      raw_file(
+          "{" ENTRY("long", "I64", "[1]", "[0,8]") "," ENTRY(
+              "new",
+              "F4",
+              "[3,2]",
+              "[8,11]") "," ENTRY("bytes", "U8", "[2]", "[11,13]") "}",
+          data));
+  const SafetensorsFile file(path);
+  file.check_layout();
+  std::string copied;
+  for (const StoredTensor& tensor : file.tensors()) {
+    file.copy(tensor, [&](std::string_view piece) { copied += piece; });
+    EXPECT_EQ(failure_of([&] { file.load(tensor); }).first, 65);
+  }
+  EXPECT_EQ(copied, data);
+}
+
+TEST(SafetensorsStream, PutsEveryTensorWherePyTorchCanReadIt) {
+  const TempFolder folder;
+  const std::string path = folder.file("f");
+  const at::Tensor half = normal({3}).to(at::kHalf);
+  const at::Tensor wide = normal({2, 2}).t();
+  const at::Tensor nothing = at::empty({0, 5});
+  const at::Tensor scalar = normal({}).to(at::kDouble);
+  {
+    SafetensorsStream stream(path);
+    stream.add("half", half);
+    stream.add({"flag", "BOOL", {1}, 0, 1}, [](const WritePiece& write) {
+      write("\1");
+    });
+    stream.add("wide", wide);
+    stream.add("nothing", nothing);
+    stream.add("scalar", scalar);
+    const std::uint64_t bytes = stream.finish({{"key", "\"value\""}});
+    EXPECT_EQ(bytes, read_file(path).size());
+  }
+  const SafetensorsFile file(path);
+  file.check_layout();
+  EXPECT_EQ(
+      file.names(),
+      (std::vector<std::string>{"scalar", "wide", "nothing", "half", "flag"}));
+  for (const StoredTensor& tensor : file.tensors()) {
+    EXPECT_EQ(tensor.begin % element_bytes(tensor.dtype), 0u) << tensor.name;
+  }
+  EXPECT_TRUE(at::equal(file.load(file.tensors()[0]), scalar));
+  EXPECT_TRUE(at::equal(file.load(file.tensors()[1]), wide));
+  EXPECT_TRUE(at::equal(file.load(file.tensors()[2]), nothing));
+  EXPECT_TRUE(at::equal(file.load(file.tensors()[3]), half));
+  EXPECT_EQ(file.metadata("key"), "\"value\"");
+  EXPECT_EQ(file.metadata("none"), "");
+}
+
+TEST(SafetensorsStream, AFileOfNothingIsAFile) {
+  const TempFolder folder;
+  SafetensorsStream(folder.file("f")).finish({});
+  const SafetensorsFile file(folder.file("f"));
+  file.check_layout();
+  EXPECT_TRUE(file.tensors().empty());
+}
+
+TEST(WeightFiles, ReadsShardsByTheirIndexOrFolder) {
+  const TempFolder folder;
+  write_weights(folder.file("one.st"), {{"a", normal({2})}}, {{"k", "v"}});
+  write_weights(folder.file("two.st"), {{"b", normal({3})}});
+  const std::string index = folder.add(
+      "model.safetensors.index.json",
+      R"({"metadata":{},"weight_map":{"b":"two.st","a":"one.st"}})");
+  for (const std::string& path : {index, folder.path()}) {
+    const WeightFiles files(path);
+    ASSERT_EQ(files.tensors().size(), 2u);
+    EXPECT_EQ(files.tensors()[0].tensor->name, "a");
+    EXPECT_TRUE(files.has("b"));
+    EXPECT_EQ(files.metadata().at("k"), "v");
+    EXPECT_EQ(files.paths()[1], folder.file("two.st"));
+  }
+}
+
+TEST(WeightFiles, DamagedIndicesAreNamed) {
+  const TempFolder folder;
+  write_weights(folder.file("one.st"), {{"a", normal({2})}});
+  write_weights(folder.file("two.st"), {{"a", normal({2})}});
+  const auto failure = [&](const std::string& text) {
+    const std::string path = folder.add("i.json", text);
+    return failure_of([&] { WeightFiles files(path); });
+  };
+  EXPECT_EQ(failure("{").first, 65);
+  EXPECT_EQ(failure(R"({"weight_map":{"a":1}})").first, 65);
+  EXPECT_EQ(failure(R"({"weight_map":{"a":"no.st"}})").first, 66);
+  const auto lacks = failure(R"({"weight_map":{"x":"one.st"}})");
+  EXPECT_EQ(lacks.first, 65);
+  EXPECT_NE(lacks.second.find("'x' should be in"), std::string::npos);
+  const auto twice = failure(R"({"weight_map":{"a":"one.st","a":"two.st"}})");
+  EXPECT_EQ(twice.first, 65);
+  EXPECT_NE(twice.second.find("the key \"a\" twice"), std::string::npos);
+  const auto both = failure_of([&] {
+    write_weights(
+        folder.file("two.st"), {{"a", normal({2})}, {"b", normal({2})}});
+    WeightFiles files(
+        folder.add("i.json", R"({"weight_map":{"a":"one.st","b":"two.st"}})"));
+  });
+  EXPECT_EQ(both.first, 65);
+  EXPECT_NE(both.second.find("'a' is in"), std::string::npos) << both.second;
+  const TempFolder empty;
+  const auto none = failure_of([&] { WeightFiles files(empty.path()); });
+  EXPECT_EQ(none.first, 66);
+  EXPECT_NE(none.second.find("model.safetensors"), std::string::npos);
+}
+
+// Values nested so deep that who copies or prints them runs out of stack.
+TEST(Safetensors, DepthIsDamage) {
+  const TempFolder folder;
+  std::string deep = "{\"a\":";
+  deep.append(100'000, '[').append(100'000, ']').append("}");
+  const std::string file = folder.add("a.safetensors", raw_file(deep));
+  const std::string index = folder.add("b.safetensors.index.json", deep);
+  for (const std::string& path : {file, index}) {
+    const auto [code, what] = failure_of([&] { WeightFiles{path}; });
+    EXPECT_EQ(code, 65) << path;
+    EXPECT_NE(what.find("nested more than 64 deep"), std::string::npos) << what;
+  }
+}
+
+// With a search through all keys for each, this takes a minute.
+TEST(Safetensors, ManyTensorsTakeLinearTime) {
+  const TempFolder folder;
+  SafetensorsHeader header;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    header.tensors.push_back({str("layer.", i), "U8", {1}, i, i + 1});
+  }
+  const std::string path = folder.add(
+      "many.safetensors", header_bytes(header) + std::string(200'000, 'x'));
+  const WeightFiles files(path);
+  EXPECT_EQ(files.tensors().size(), 200'000U);
+  EXPECT_TRUE(files.has("layer.199999"));
+}
+
+}  // namespace
+}  // namespace abtrain::weights
