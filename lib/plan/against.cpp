@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/rows.h"
+#include "config/check_run.h"
 #include "data/dataset.h"
 #include "plan/traffic.h"
 

@@ -146,7 +146,7 @@ void exclude(
         {{sweep.source, 0, 0, ""}, "exclude", "leaves no point at all"});
   }
   if (!problems.empty()) {
-    throw LocatedError(ErrorKind::Config, report::to_text(problems));
+    throw LocatedError(ErrorKind::Config, to_text(problems));
   }
 }
 

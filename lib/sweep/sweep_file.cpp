@@ -170,7 +170,7 @@ class SweepReader {
           "nothing is varied; expected at least one of grid, list and seeds");
     }
     if (!problems().empty()) {
-      throw LocatedError(ErrorKind::Config, report::to_text(problems()));
+      throw LocatedError(ErrorKind::Config, to_text(problems()));
     }
     return std::move(sweep_);
   }
