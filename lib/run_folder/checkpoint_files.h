@@ -1,4 +1,5 @@
-// Names and marks of the files of a checkpoint. Internal to run/checkpoint*.
+// Names and marks of the files of a checkpoint. Internal to the sources
+// run_folder/checkpoint*.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The file by which a process holds a run folder, and what tells whether that
-// process is alive. Internal to run/run_lock.
+// process is alive. Internal to run_folder/run_lock.
 #pragma once
 
 #include <sys/types.h>

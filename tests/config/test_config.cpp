@@ -342,7 +342,7 @@ TEST(Configs, TheExampleSaysWhatTheDesignSays) {
   EXPECT_EQ(o.train.clip_norm, 1);
 }
 
-// ABTRAIN_UPDATE_DOCS=1 test_run --gtest_filter=Docs.* writes the page anew.
+// ABTRAIN_UPDATE_DOCS=1 test_config --gtest_filter=Docs.* writes the page anew.
 TEST(Docs, ConfigPageIsThatOfTheTables) {
   const std::string page = std::string(ABTRAIN_SOURCE_DIR) + "/docs/config.md";
   if (std::getenv("ABTRAIN_UPDATE_DOCS") != nullptr) {
@@ -350,7 +350,7 @@ TEST(Docs, ConfigPageIsThatOfTheTables) {
   }
   EXPECT_TRUE(read_file(page) == describe_options())
       << page << " is not what the tables say; "
-      << "run ABTRAIN_UPDATE_DOCS=1 test_run --gtest_filter='Docs.*'";
+      << "run ABTRAIN_UPDATE_DOCS=1 test_config --gtest_filter='Docs.*'";
 }
 
 }  // namespace

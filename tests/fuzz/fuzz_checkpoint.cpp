@@ -50,8 +50,8 @@ std::string make_checkpoint(const TempFolder& folder) {
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
   weights::write_safetensors(
       place + "/" + run_folder::worker_file(0), {}, {{"state", "{}"}});
-  run::mend_mark(place, config::kConfig);
-  run::mend_mark(place, run_folder::worker_file(0));
+  run_folder::mend_mark(place, config::kConfig);
+  run_folder::mend_mark(place, run_folder::worker_file(0));
   return place;
 }
 
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       place + "/" + run_folder::worker_file(0),
       is_state ? text.substr(1) : worker);
   if (is_state) {
-    run::mend_mark(place, run_folder::worker_file(0));
+    run_folder::mend_mark(place, run_folder::worker_file(0));
   }
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
     const run_folder::Checkpoint checkpoint =

@@ -146,11 +146,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Kind& kind = fuzz::kind_named(name);
   fuzz::write_file(
       kind.checkpoint + "/" + run_folder::worker_file(0), kind.worker);
-  run::change_values(kind.checkpoint, [&](nlohmann::ordered_json& values) {
-    for (const auto& [key, value] : changes.items()) {
-      values[key] = value;
-    }
-  });
+  run_folder::change_values(
+      kind.checkpoint, [&](nlohmann::ordered_json& values) {
+        for (const auto& [key, value] : changes.items()) {
+          values[key] = value;
+        }
+      });
   fuzz::refusing({ErrorKind::DamagedData, ErrorKind::Diverged}, [&] {
     const run_folder::Checkpoint from =
         run_folder::read_checkpoint(kind.checkpoint);
