@@ -1,4 +1,4 @@
-// What the program's exit codes mean: those of ErrorKind, and three more.
+// The meaning of the program's exit codes: those of ErrorKind and three more.
 #pragma once
 
 #include <array>
