@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(kThreads) adagrad_kernel(const AdagradStep job
   const float divisor = job.divisor == nullptr ? 1.0f : *job.divisor;
   const float steps = *job.steps;
   const float l1 = job.l1[block.slot];
-  // What is taken off, times H.
+  // What soft thresholding subtracts, times H.
   const float shrink = (job.z == nullptr ? rate : rate * steps) * l1;
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {

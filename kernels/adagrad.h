@@ -1,6 +1,6 @@
 // A step of QCMD or QRDA Adagrad over a flat block of parameters (ops/adagrad.h
 // has the formulas). Pointers are device pointers; the launch is asynchronous on
-// `stream` (a cudaStream_t) and returns a cudaError_t as int.
+// `stream` (a cudaStream_t) and returns a cudaError_t as an int.
 #pragma once
 
 #include <cmath>
@@ -16,23 +16,24 @@ struct AdagradStep {
   std::int64_t count;
   float* x;        // parameters
   const float* g;  // gradients
-  float* s;        // sums of their squares
-  float* z;        // sums of them; null: QCMD
-  float* start;    // QRDA: x of the first step, written then; null: 0
-  const float* l1;       // one a tensor
+  float* s;        // sums of squared gradients
+  float* z;        // sums of gradients; null: QCMD
+  float* start;    // QRDA: x before the first step, which writes it; null: 0
+  const float* l1;       // one number per tensor
   const float* rate;     // one number
   const float* steps;    // one number: 1 in the first step
-  const float* divisor;  // of the gradients, one number; null: 1
+  const float* divisor;  // one number that divides the gradients; null: 1
   float delta;
 };
 int adagrad_step(const AdagradStep& job, void* stream);
 
-// a * b, rounded by itself: a compiler that joins it with a sum would change bits.
+// a * b, rounded on its own: a compiler that fused it with an addition would
+// change the bits.
 ABT_HOST_DEVICE inline float product(float a, float b) {
   return ::fmaf(a, b, -0.0f);
 }
 
-// soft(v, t) = sign(v) max(|v| - t, 0); a NaN stays one.
+// soft(v, t) = sign(v) max(|v| - t, 0); a NaN stays a NaN.
 ABT_HOST_DEVICE inline float soft_threshold(float v, float t) {
   const float rest = ::fabsf(v) - t;
   return rest <= 0.0f ? 0.0f : ::copysignf(rest, v);

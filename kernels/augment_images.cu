@@ -14,8 +14,9 @@ namespace {
 constexpr int kLevels = 256;
 constexpr int kMaxThreads = 256;
 
-// What is done to one image. Output pixel (y, x), or (y, width-1-x) where
-// mirrored, is pixel (y + down, x + right), black outside; 0 in the box.
+// What is done to one image. Output pixel (y, x), or (y, width-1-x) if
+// mirrored, is input pixel (y + down, x + right), or black if that is outside.
+// Inside the box the output is 0.
 struct Treatment {
   int down = 0, right = 0, mirrored = 0;
   int top = 0, left = 0, bottom = 0, end = 0;  // of the erased box
@@ -47,15 +48,15 @@ __device__ bool within(int x, int size) {
 
 // How a block of the staged kernel divides its work.
 struct Plan {
-  int images;        // a block
-  int image_bytes;   // of one in shared memory, a multiple of 16
-  int row_packets;   // packets of output in a row: threads across
-  int rows_at_once;  // threads down
+  int images;        // images per block
+  int image_bytes;   // per image in shared memory, a multiple of 16
+  int row_packets;   // packets per output row: the threads across
+  int rows_at_once;  // the threads down
   bool wide_loads;   // all sources are 16-byte aligned
 };
 
-// Equal entries of a channel and byte lie side by side, one for each of so many
-// neighbouring threads: fewer of them meet in one bank of shared memory.
+// The table in shared memory holds kCopies copies of each entry side by side,
+// one for each of as many adjacent threads: that reduces bank conflicts.
 template <int kChannels>
 constexpr int kCopies = kChannels == 1   ? 8
                         : kChannels == 3 ? 4
@@ -80,7 +81,7 @@ __device__ void stage_table(const AugmentImages& job, float* table) {
   }
 }
 
-// Starts to copy `count` whole images, one behind another.
+// Starts to copy `count` whole images, one after another, to shared memory.
 __device__ void stage_images(
     const AugmentImages& job,
     const Plan& plan,
@@ -104,9 +105,9 @@ __device__ void stage_images(
   }
 }
 
-// Whole images through shared memory, several a block. A thread writes packets
-// of one and the same place in their rows, and so finds only once an image
-// where the packet's elements come from. kChannels 0: any number.
+// Processes whole images in shared memory, several per block. A thread writes
+// packets at one fixed place in the rows, so it determines only once per image
+// where the elements of its packet come from. kChannels 0: any number.
 template <class Out, int kChannels, int kVector>
 __global__ void __launch_bounds__(kMaxThreads, 5)
     augment_staged(const AugmentImages job, const Plan plan) {
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   for (int image = 0; image < count; ++image) {
     const Treatment t = treatments[image];
     const std::uint8_t* const pixels = staged + image * plan.image_bytes;
-    int source[kVector];  // within a plane's row and its plane; -1: black
+    int source[kVector];  // offset of plane and column; -1: black
     unsigned in_box = 0;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
@@ -171,8 +172,8 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   }
 }
 
-// Images of any size, read and written element by element: a block takes a part
-// of an image.
+// For images of any size, read and written element by element: a block
+// processes kPart elements of an image.
 constexpr int kPart = 4096;
 
 template <class Out>
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   const Treatment t = *treatment;
   const std::uint8_t* const pixels = job.pixels + index * numel;
   Out* const out = static_cast<Out*>(job.images) + place * numel;
-  // Counted from the part's begin: a sum could pass the range of an int.
+  // Counts from the beginning of the part: begin + kPart could overflow an int.
   const int begin = part * kPart;
   const int count = numel - begin < kPart ? numel - begin : kPart;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
@@ -213,19 +214,20 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
   }
 }
 
-// 48 KiB is what a block may have without more ado; with about half of it
+// A block may use 48 KiB without special attributes; with about half of that,
 // enough blocks fit on a multiprocessor.
 constexpr std::int64_t kMostShared = 48 * 1024;
 constexpr std::int64_t kShared = 25 * 1024;
 constexpr std::int64_t kMostImages = 16;
-// Small batches are spread over all multiprocessors first.
+// Small batches are first spread over all multiprocessors.
 constexpr std::int64_t kEnoughBlocks = 1024;
 
 std::int64_t numel_of(const AugmentImages& job) {
   return std::int64_t{job.channels} * job.height * job.width;
 }
 
-// False where images or table are too large, or a row does not divide.
+// False if the images or the table are too large, or if a row is not a whole
+// number of packets.
 template <class Out, int kChannels, int kVector>
 bool make_plan(const AugmentImages& job, Plan& plan) {
   const std::int64_t row = std::int64_t{job.width} * job.channels;
@@ -250,13 +252,13 @@ bool make_plan(const AugmentImages& job, Plan& plan) {
          2 * plan.rows_at_once * plan.row_packets <= kMaxThreads) {
     plan.rows_at_once *= 2;
   }
-  // Each image of the block needs a thread that draws for it.
+  // Each image of the block needs a thread that draws its random numbers.
   plan.images = std::min(plan.images, plan.row_packets * plan.rows_at_once);
   plan.wide_loads = numel % 16 == 0 && is_aligned(job.pixels, 16);
   return true;
 }
 
-// True and the launch's status where this form fits.
+// Launches this form if it fits: returns true and sets `status`.
 template <class Out, int kChannels, int kVector>
 bool queue_staged(const AugmentImages& job, void* stream, int& status) {
   Plan plan;

@@ -1,8 +1,9 @@
-// Batches from images that lie on the device as bytes: random crop, flip and
-// erasing, normalisation by a table, layout and cast in one pass. Draws from
-// the streams (seed, purpose, epoch, index) in the order of
-// ops/augment_images.h. Pointers are device pointers; the launch is
-// asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t as int.
+// Makes batches from images that are stored on the device as bytes: random
+// crop, flip and erasing, normalization by a table, layout and cast in one
+// pass. Each image draws from the stream (seed, purpose, epoch, index) in the
+// order that ops/augment_images.h gives. Pointers are device pointers; the
+// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
+// as an int.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ namespace abtrain::kernels {
 struct AugmentImages {
   const std::uint8_t* pixels;   // N x C x H x W
   const std::int64_t* labels;   // N
-  const std::int64_t* indices;  // B, each in 0 .. N-1: not checked
-  const float* table;           // C x 256: value of each byte
+  const std::int64_t* indices;  // B, each in 0 .. N-1 (not checked)
+  const float* table;           // C x 256: the value of each byte
   void* images;                 // B x H x W x C, of the element type
   std::int64_t* image_labels;   // B
   std::int64_t count;           // B
-  int channels, height, width;  // product below 2^31
-  bool crop;                    // moves by -pad .. pad rows and columns
+  int channels, height, width;  // their product is below 2^31
+  bool crop;                    // shift by -pad .. pad rows and columns
   int pad;
   bool flip;
   double erase;  // probability
@@ -28,7 +29,7 @@ struct AugmentImages {
   std::uint32_t purpose, epoch;
 };
 
-// F32 or BF16.
+// `element` must be F32 or BF16.
 int augment_images(const AugmentImages& job, Element element, void* stream);
 
 }  // namespace abtrain::kernels

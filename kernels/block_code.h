@@ -2,12 +2,12 @@
 // accelerating distributed deep learning using tensor homomorphic compression",
 // NSDI 2024), shared by host and device: the same bits on both.
 //
-// A block x of L numbers has the coordinates h = H (s x) with random signs s.
-// With its range R, which no |h| of a Gaussian block often passes, a coordinate
-// has the code
+// A block x of L numbers has the coordinates h = H (s x), where H is the
+// Walsh-Hadamard transform and s are random signs. R is the range of the block,
+// which |h| rarely exceeds in a Gaussian block. A coordinate has the code
 //   k = offset + stochastic rounding of h limit / R,  within offset +- limit,
-// and a code stands for (k - offset) R / limit. H turns these back into numbers
-// L times as large. Without a rotation h = x sqrt(L).
+// and a code stands for (k - offset) R / limit. H turns these values back into
+// numbers that are L times as large. Without a rotation, h = x sqrt(L).
 #pragma once
 
 #include <cmath>
@@ -18,20 +18,21 @@
 
 namespace abtrain::kernels {
 
-// How codes lie: a byte each; two in 32 bits (sums up to 65,535 and 32,767);
-// two in a byte. The first is always in the low bits.
+// How codes are stored: one per byte; two in 32 bits (whose sums may reach
+// 65,535 and 32,767); or two per byte. The first one is always in the low bits.
 enum class Lanes { Byte, Pair, Nibble };
 
 struct BlockCoding {
-  std::int64_t numel = 0;   // numbers that are there; then zeros
-  std::int64_t blocks = 0;  // of them a multiple of unit / block
-  int log_size = 0;         // of a block
+  std::int64_t numel = 0;   // element count; zeros follow up to the last block
+  std::int64_t blocks = 0;  // a multiple of unit_of(log_size) / block size
+  int log_size = 0;         // a block has 2^log_size numbers
   bool rotate = true;
   Lanes lanes = Lanes::Byte;
   float limit = 0;                // 7.5 or 7
   float offset = 0;               // 7.5 or 8
   const float* ranges = nullptr;  // R of each block
-  // Streams of random numbers, and the place in them of the first number.
+  // The streams of random numbers, and the position in them of the first
+  // number.
   std::uint32_t sign_key[2] = {};
   std::uint32_t rounding_key[2] = {};
   std::uint32_t step = 0;
@@ -40,8 +41,9 @@ struct BlockCoding {
   std::int64_t first = 0;  // a multiple of kUnit
 };
 
-// Blocks are padded to, and shards cut at, so many numbers, or a whole block: a
-// block of random numbers has the signs of so many.
+// Blocks are padded to a multiple of kUnit numbers, or of a block if that is
+// larger, and shards are cut at such multiples. One block of random numbers
+// (Philox) holds the signs of kUnit numbers.
 constexpr std::int64_t kUnit = 128;
 
 ABT_HOST_DEVICE inline std::int64_t unit_of(int log_size) {
@@ -61,16 +63,16 @@ ABT_HOST_DEVICE inline float from_bits(std::uint32_t bits) {
   return x;
 }
 
-// x with its sign changed where bit 31 of `sign` is set.
+// x, with its sign changed if bit 31 of `sign` is set.
 ABT_HOST_DEVICE inline float signed_by(float x, std::uint32_t sign) {
   return from_bits(bits_of(x) ^ (sign & 0x80000000u));
 }
 
-// Below this a block is as good as zero: its residual keeps it.
+// A block with a smaller range counts as zero; the residual keeps its numbers.
 constexpr float kSmallestRange = 1e-25f;
 
-// What turns a coordinate into 65,536ths of a code; 0 for a block of zeros and
-// one with a number that is not finite.
+// The factor that turns a coordinate into 65,536ths of a code; 0 for a block of
+// zeros and for a block with a number that is not finite.
 ABT_HOST_DEVICE inline float
 code_scale(float range, float limit, int log_size, bool rotate) {
   // Both comparisons are false for a NaN.
@@ -81,9 +83,9 @@ code_scale(float range, float limit, int log_size, bool rotate) {
   return 65536.0f * limit * (rotate ? 1.0f : ::sqrtf(size)) / range;
 }
 
-// What a code less its zero is worth once H has been applied, in the mean of
-// `members`; NaN for a block with a number that is not finite, so that it
-// shows.
+// What a code minus its zero point is worth in the mean of `members`, once H
+// has been applied. NaN for a block with a number that is not finite, so that
+// the problem shows.
 ABT_HOST_DEVICE inline float
 code_value(float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {
@@ -96,15 +98,16 @@ code_value(float range, float limit, int log_size, bool rotate, float members) {
   return range / (limit * (rotate ? size : ::sqrtf(size)) * members);
 }
 
-// The code of coordinate h; `random` has 16 bits, of which the rounding up has
-// its probability: to 2^-16 of a code.
+// The code of coordinate h. `random` has 16 random bits, which decide whether
+// to round up, with a probability that is exact to 2^-16.
 ABT_HOST_DEVICE inline std::uint32_t
 code_of(float h, float scale, float limit, float offset, std::uint32_t random) {
   const float most = 65536.0f * limit;
   float z = h * scale;
-  z = z > -most ? z : -most;  // of a NaN too: no cast of it
+  z = z > -most ? z : -most;  // replaces a NaN as well
   z = z < most ? z : most;
-  // 1.5 * 2^23: in the sum's low bits stands the integer nearest to z + offset.
+  // 12582912 = 1.5 * 2^23: the low bits of the sum are then the integer nearest
+  // to z + 65536 offset.
   const float sum = z + (12582912.0f + 65536.0f * offset);
   return ((bits_of(sum) + random) >> 16) & 15u;
 }

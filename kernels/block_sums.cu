@@ -1,4 +1,4 @@
-// The parts of kernels/quantize.h that sum: norms of blocks, 4-bit codes.
+// The sums of kernels/quantize.h: norms of blocks and sums of 4-bit codes.
 #include <algorithm>
 
 #include "kernels/elements.cuh"
@@ -16,8 +16,9 @@ __device__ float norm_of(float squares) {
   return norm == norm ? norm : from_bits(0x7F800000u);
 }
 
-// 128 lanes, lane i over numbers i, i + 128, ..., then halves added to halves:
-// 32 threads a block, four lanes each.
+// Uses 128 lanes per block: lane i sums the squares of numbers i, i + 128, ...;
+// then the upper half of the lanes is added to the lower half until one is
+// left. 32 threads process a block, with four lanes each.
 __global__ void __launch_bounds__(kThreads) norms_kernel(
     const float* x,
     std::int64_t numel,
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   }
 }
 
-// Blocks of fewer than 128 numbers: a thread each.
+// For blocks of fewer than 128 numbers: one thread per block.
 __global__ void small_norms_kernel(
     const float* x,
     std::int64_t numel,
@@ -101,7 +102,7 @@ __device__ std::uint32_t clamped(std::uint32_t sum, int offset, int& count) {
   return static_cast<std::uint32_t>(within + 8);
 }
 
-// Of kThreads threads, for the first.
+// Sums the values of kThreads threads; only the first thread gets the sum.
 __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   auto* const counts = reinterpret_cast<std::uint32_t*>(shared_memory());
   counts[threadIdx.x] = own;
@@ -115,8 +116,8 @@ __device__ std::uint32_t sum_of_block(std::uint32_t own) {
   return counts[0];
 }
 
-// Sums are taken in fields of 16 bits, four codes apart. A thread takes 16
-// bytes at a time.
+// Sums are accumulated in 16-bit fields: a 32-bit word holds two of them, for
+// codes that are four apart. A thread processes 16 bytes at a time.
 __global__ void __launch_bounds__(kThreads)
     sum_codes_kernel(const SumCodes job) {
   using Four = Packet<std::uint32_t, 4>;

@@ -1,15 +1,16 @@
-// The sum of the squares of a chunk, in an order that vectors and a block of
-// threads can both keep.
+// The sum of the squares of a chunk, in an order that both CPU vectors and a
+// thread block can follow.
 #pragma once
 
 #include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
-// Lane l has the sum of the numbers l, l + kNormLanes, ... of the chunk.
+// Lane l sums the squares of the numbers l, l + kNormLanes, ... of the chunk.
 constexpr int kNormLanes = 32;
 
-// Adds the lanes in halves; destroys them.
+// Adds the upper half of the lanes to the lower half until one lane is left.
+// Overwrites the lanes.
 ABT_HOST_DEVICE inline float sum_of_lanes(float* lanes) {
   for (int half = kNormLanes / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) {

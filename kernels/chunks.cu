@@ -11,14 +11,15 @@ namespace abtrain::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLane = 4;                             // numbers a thread
+constexpr int kLane = 4;                             // numbers per thread
 constexpr int kThreadsOfChunk = kNormLanes / kLane;  // 8
 constexpr int kChunksOfBlock = kThreads / kThreadsOfChunk;
-// A row of lanes in shared memory; one more keeps rows in different banks.
+// The stride of a row of lanes in shared memory; one extra word puts the rows
+// into different banks.
 constexpr int kRow = kNormLanes + 1;
 
-// Eight threads a chunk read 128 neighbouring bytes at a time. kVector: 4 where
-// all chunks begin on 16 bytes, else 1.
+// Eight threads per chunk read 128 adjacent bytes at a time. kVector is 4 if
+// all chunks are 16-byte aligned, else 1.
 template <int kVector>
 __global__ void __launch_bounds__(kThreads) norms_kernel(
     float* u,
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   }
 }
 
-// The place in u of number `at` of the wire.
+// The index in u of number `at` of the wire.
 __device__ std::int64_t place_of(const Chunks& chunks, unsigned at) {
   const auto chunk = static_cast<unsigned>(chunks.chunk);
   const unsigned j = at / chunk;

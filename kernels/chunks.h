@@ -1,15 +1,15 @@
 // Chunks of a flat fp32 array u on the device: squared norms, gather to fp16,
-// scatter back; what ops/chunks.h says, with the same bits. Pointers are device
-// pointers; launches are asynchronous on `stream` (a cudaStream_t). Return a
-// cudaError_t as int.
+// scatter back. ops/chunks.h has the meaning; the bits are the same. Pointers
+// are device pointers; launches are asynchronous on `stream` (a cudaStream_t)
+// and return a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
 
 namespace abtrain::kernels {
 
-// u[i] = (add ? u[i] : 0) + g[i]; norms[c] of the numel / chunk chunks, rounded
-// up.
+// u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
+// the new u. There are ceil(numel / chunk) chunks.
 int add_with_norms(
     float* u,
     const float* g,
@@ -19,12 +19,12 @@ int add_with_norms(
     float* norms,
     void* stream);
 
-// Chunks of u and their place on the wire.
+// The chunks of u that are sent, in their order on the wire.
 struct Chunks {
-  const std::int32_t* indices;  // each once
+  const std::int32_t* indices;  // no duplicates
   std::int64_t count;
-  std::int64_t chunk;  // count * chunk below 2^31
-  std::int64_t numel;  // of u
+  std::int64_t chunk;  // numbers per chunk; count * chunk is below 2^31
+  std::int64_t numel;  // element count of u
 };
 
 // wire (fp16) = u / members; u -= members * wire.
@@ -35,7 +35,7 @@ int take_chunks(
     void* wire,
     void* stream);
 
-// out += wire, or out = wire.
+// out += wire if `add`, else out = wire, at the chunks' places.
 int put_chunks(
     const Chunks& chunks,
     const void* wire,

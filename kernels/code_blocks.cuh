@@ -1,5 +1,6 @@
-// What kernels on blocks of codes share. 256 threads take a block: thread t has
-// its numbers 8 t .. 8 t + 7 (round 0) and the same 2,048 further (round 1).
+// What the kernels on code blocks share. 256 threads process a block: thread t
+// has its numbers 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round
+// 1).
 #pragma once
 
 #include <cmath>
@@ -33,7 +34,7 @@ __device__ inline bool is_wide(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }
 
-// Eight neighbours from `from`, of which `count` are there; the others are 0.
+// Loads eight adjacent numbers, of which `count` exist; the others are 0.
 __device__ inline void load_eight(
     const float* from,
     std::int64_t count,
@@ -80,14 +81,15 @@ __device__ inline void store_eight(
   }
 }
 
-// Groups and bytes of one bit a number that a block has.
+// The number of groups in a block.
 __device__ inline std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
 }
 
-// Adds the upper half of `lanes` to the lower one until one is left, and so
-// the `more` lanes of another tree: the sums are in the trees' first lanes. All
-// threads of the block call it, after writing their lanes.
+// Adds the upper half of `lanes` to the lower half until one lane is left, and
+// does the same with the `more` lanes of another tree. The sums are then in the
+// first lanes. All threads of the block must call it, after writing their
+// lanes.
 template <class T, class Other>
 __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   __syncthreads();
@@ -103,9 +105,9 @@ __device__ void add_by_halves(T* tree, int lanes, Other* other, int more) {
   }
 }
 
-// The sums of the pairs that blocks `first` .. `end` - 1 have left in `parts`,
-// by kTensorLanes threads with as many pairs of floats of shared memory: in the
-// first of `tree` and in the first of `tree + kTensorLanes`.
+// Adds up the pairs that blocks `first` .. `end` - 1 have written to `parts`,
+// with kTensorLanes threads and as many pairs of floats in shared memory. The
+// sums are then in tree[0] and tree[kTensorLanes].
 __device__ inline void add_pairs(
     const float* parts,
     std::int64_t first,

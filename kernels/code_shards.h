@@ -1,5 +1,6 @@
-// Saturating sums of 4-bit codes: who has which shard of them, and how their
-// range follows the share that was clamped. Shared by host and device.
+// Saturating sums of 4-bit codes: which shard holds what, and how the range of
+// the sums follows the share of them that was clamped. Shared by host and
+// device.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +9,29 @@
 
 namespace abtrain::kernels {
 
-// Which of `shards` runs of whole units holds this unit; run i begins at unit
-// floor(units * i / shards).
+// The shard that holds this unit. Shards are runs of whole units; shard i
+// begins at unit floor(units * i / shards).
 ABT_HOST_DEVICE inline std::int64_t
 shard_of(std::int64_t unit, std::int64_t units, std::int64_t shards) {
   const std::uint64_t top = static_cast<std::uint64_t>((unit + 1) * shards - 1);
-  // A division of 32 bits is much the shorter one on a GPU.
+  // A 32-bit division is much faster on a GPU.
   return static_cast<std::int64_t>(
       top >> 32 == 0 && units >> 32 == 0
           ? static_cast<std::uint32_t>(top) / static_cast<std::uint32_t>(units)
           : top / static_cast<std::uint64_t>(units));
 }
 
-// Bytes behind each shard of clamped sums: the number of sums that were clamped
-// (uint32), then zeros.
+// Bytes that follow each shard of clamped sums: the number of sums that were
+// clamped (uint32), then zeros.
 constexpr std::int64_t kTailBytes = 16;
 
-// Sums of 4-bit codes are taken in 16 bits.
+// The maximum number of members, because sums of 4-bit codes are accumulated in
+// 16 bits.
 constexpr int kMostMembers = 4096;
 
-// The controller of a saturating sum's range, of the share that was clamped;
-// within 0.25 and `members`, which is enough where all have the same numbers.
+// Adjusts the range of a saturating sum to the share of the sums that was
+// clamped (`clamped` of `all`). The result is between 0.25 and `members`, which
+// suffices even if all members have the same numbers.
 ABT_HOST_DEVICE inline float
 next_scale(float scale, std::uint64_t clamped, std::uint64_t all, int members) {
   if (25 * clamped > all) {

@@ -23,7 +23,7 @@ __device__ inline float signed_number(
   return x;
 }
 
-// A block of threads takes a part, a thread every 256th bucket.
+// A thread block processes a part, and each thread every 256th bucket.
 __global__ void __launch_bounds__(kSketchThreads)
     add_chunks(const CountSketch job) {
   const std::int64_t begin = std::int64_t{blockIdx.x} * kSketchChunks;

@@ -1,6 +1,6 @@
 // A count sketch of a difference of gradients (ops/count_sketch.h has the
 // meaning). Pointers are device pointers; launches are asynchronous on `stream`
-// (a cudaStream_t) and return a cudaError_t as int.
+// (a cudaStream_t) and return a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace abtrain::kernels {
 
-// A chunk is `buckets` neighbouring numbers, one of each bucket; so many chunks
-// are added up in their order, then the sums of such parts in theirs.
+// A chunk is `buckets` adjacent numbers, one for each bucket. kSketchChunks
+// chunks form a part; a part's chunks are added in order, then the parts are
+// added in order.
 constexpr std::int64_t kSketchChunks = 64;
 
 struct CountSketch {
@@ -29,7 +30,7 @@ inline std::int64_t sketch_parts(const CountSketch& job) {
   return (job.numel + numbers - 1) / numbers;
 }
 
-// A hash of 32 bits (the finalizer of MurmurHash3, Appleby, public domain).
+// A 32-bit hash (the finalizer of MurmurHash3, Appleby, public domain).
 ABT_HOST_DEVICE inline std::uint32_t mixed(std::uint32_t x) {
   x ^= x >> 16;
   x *= 0x85EBCA6Bu;
@@ -37,14 +38,14 @@ ABT_HOST_DEVICE inline std::uint32_t mixed(std::uint32_t x) {
   x *= 0xC2B2AE35u;
   return x ^ (x >> 16);
 }
-// By how many places the numbers of a chunk are turned.
+// The number of places by which the numbers of a chunk are rotated.
 ABT_HOST_DEVICE inline std::int64_t
 turn_of(std::int64_t chunk, std::int64_t buckets, std::uint32_t seed) {
   const std::uint32_t hash = mixed(static_cast<std::uint32_t>(chunk) ^ seed);
   return static_cast<std::int64_t>(
       (std::uint64_t{hash} * static_cast<std::uint64_t>(buckets)) >> 32);
 }
-// 0 or the sign bit of a float.
+// The random sign of a number: 0 or the sign bit of a float.
 ABT_HOST_DEVICE inline std::uint32_t sign_of(
     std::int64_t index,
     std::uint32_t seed) {

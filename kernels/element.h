@@ -1,4 +1,4 @@
-// Types of the elements that kernels read and write.
+// The types of the elements that kernels read and write.
 #pragma once
 
 namespace abtrain::kernels {

@@ -1,4 +1,4 @@
-// Elements as kernels load, widen and store them.
+// How kernels load, widen and store elements.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -8,7 +8,7 @@
 
 namespace abtrain::kernels {
 
-// kVector neighbouring elements in one aligned load or store.
+// kVector adjacent elements for one aligned load or store.
 template <class T, int kVector>
 struct alignas(sizeof(T) * kVector) Packet {
   T values[kVector];
@@ -27,7 +27,7 @@ __device__ inline float to_float(__half x) {
 __device__ inline float to_float(__nv_bfloat16 x) {
   return __bfloat162float(x);
 }
-// Rounds to nearest, ties to even.
+// Store rounds to nearest, ties to even.
 __device__ inline void store(float& to, float x) {
   to = x;
 }

@@ -1,8 +1,8 @@
 // The box that random erasing clears (Zhong et al., "Random erasing data
-// augmentation", 2017), as torchvision's RandomErasing.get_params draws it.
-// Same bits on host and device: IEEE operations only, and each product that is
-// added to is an explicit fma, so that no compiler chooses whether to contract
-// it.
+// augmentation", 2017), drawn as in torchvision's RandomErasing.get_params. The
+// bits are the same on host and device: only IEEE operations are used, and
+// every multiply-add is an explicit fma, so that no compiler decides whether to
+// contract it.
 #pragma once
 
 #include <cmath>
@@ -16,11 +16,12 @@ struct Box {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-// e^x to within one unit in the last place, for x of -700 .. 700: x less a
-// multiple of log 2, of which Taylor's series leaves out less than 2^-57.
+// e^x to within one unit in the last place, for x in -700 .. 700: the Taylor
+// series, whose truncation error is below 2^-57, of x minus a multiple of
+// log 2.
 ABT_HOST_DEVICE inline double exponential(double x) {
   const double k = ::rint(x * 0x1.71547652b82fep+0);
-  // log 2 in two parts; k times the first is exact.
+  // log 2 in two parts; k times the first one is exact.
   double r = ::fma(-k, 0x1.62e42feep-1, x);
   r = ::fma(-k, 0x1.a39ef35793c76p-33, r);
   double sum = 1.0 / 6227020800;  // 13!
@@ -40,14 +41,15 @@ ABT_HOST_DEVICE inline double exponential(double x) {
   return ::ldexp(sum, static_cast<int>(k));
 }
 
-// 2 to 33 % of the area, sides 0.3 to 3.3 to one another; an empty box after
-// ten misses. Of either Random.
+// Draws a box of 2 to 33 % of the area with an aspect ratio from 0.3 to 3.3.
+// The box is empty after ten draws that do not fit. Random is the class of
+// either base/random.h or kernels/random.h.
 template <class Random>
 ABT_HOST_DEVICE Box
 draw_erased_box(Random& random, std::int64_t height, std::int64_t width) {
   const double smallest = 0.02, largest = 0.33;
-  const double log_low = -1.2039728043259361;  // of 0.3
-  const double log_high = 1.1939224684724346;  // of 3.3
+  const double log_low = -1.2039728043259361;  // log 0.3
+  const double log_high = 1.1939224684724346;  // log 3.3
   const double whole = static_cast<double>(height) * static_cast<double>(width);
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area =

@@ -9,7 +9,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A thread a lane; no thread touches another one's numbers of a row.
+// One thread per lane; no thread touches another thread's numbers of a row.
 class BlockTeam {
  public:
   __device__ explicit BlockTeam(std::int64_t length)
@@ -32,7 +32,7 @@ class BlockTeam {
     }
     __syncthreads();
     const double result = sums_[0];
-    __syncthreads();  // read by all before the next sum is written
+    __syncthreads();  // all threads must read it before the next sum is written
     return result;
   }
 

@@ -1,7 +1,7 @@
-// Rows of many small matrices made orthonormal, a block of threads each, in one
-// launch: what ops/gram_schmidt.h says, with the same bits. Pointers are device
-// pointers; the launch is asynchronous on `stream` (a cudaStream_t). Returns a
-// cudaError_t as int.
+// Makes the rows of many small matrices orthonormal in one launch, with one
+// thread block per matrix. ops/gram_schmidt.h has the meaning; the bits are the
+// same. Pointers are device pointers; the launch is asynchronous on `stream` (a
+// cudaStream_t) and returns a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace abtrain::kernels {
 
 struct RowSet {
-  std::int64_t offset;  // of its first number
+  std::int64_t offset;  // index of its first number
   std::int32_t rows;    // at most `length`
   std::int32_t length;
 };

@@ -1,6 +1,7 @@
-// Gram-Schmidt over the rows of one matrix, once for a block of threads and
-// once for the host: the members of a Team are its lanes, each has the numbers
-// i with i % kRowLanes == lane. One source, so that both have the same bits.
+// Gram-Schmidt over the rows of one matrix, for a thread block and for the
+// host. A Team consists of kRowLanes lanes; a lane holds the numbers i of a row
+// with i % kRowLanes == lane. Both use this one source, so they give the same
+// bits.
 #pragma once
 
 #include <cmath>
@@ -12,26 +13,28 @@ namespace abtrain::kernels {
 
 constexpr int kRowLanes = 128;
 
-// Of a row, what is left beside the rows before it is taken for rounding errors
-// below this part of its squared length.
+// If less than this part of a row's squared length is left after subtracting
+// its projections on the rows before it, the rest is considered rounding error.
 constexpr double kDependent = 1e-10;
 
-// A Team gives
-//   dot(a, b)          sum of the products, fp64, in lanes added in halves
-//   add(a, factor, b)  a += factor * b, computed in fp64, rounded once
-//   scale(a, factor)   the same for a *= factor
-//   set_unit(a, rows, k)  a = the unit vector in whose direction the k rows
-//                      before it have least, the first of equal ones
+// A Team provides
+//   dot(a, b)          the sum of the products in fp64, summed in lanes, the
+//                      upper half of which is added to the lower repeatedly
+//   add(a, factor, b)  a += factor * b, computed in fp64 and rounded once
+//   scale(a, factor)   a *= factor, computed in the same way
+//   set_unit(a, rows, k)  a = the unit vector along the axis in which the first
+//                      k rows have the smallest weight; the first one on ties
 template <class Team>
 ABT_HOST_DEVICE void
 orthonormal_rows(Team& team, float* rows, int count, std::int64_t length) {
   for (int k = 0; k < count; ++k) {
     float* row = rows + k * length;
-    // What depends on the rows before it, zero among them, gives way to a unit
-    // vector: no NaN, and as good as any other direction.
+    // A row that depends on the rows before it (such as a row of zeros) is
+    // replaced by a unit vector: that avoids NaN, and the direction is as good
+    // as any other.
     for (int attempt = 0; attempt < 2; ++attempt) {
       const double before = team.dot(row, row);
-      // Twice, or a row that is nearly dependent would not be orthogonal.
+      // Two passes: after one, a nearly dependent row would not be orthogonal.
       for (int pass = 0; pass < 2; ++pass) {
         for (int j = 0; j < k; ++j) {
           const float* other = rows + j * length;

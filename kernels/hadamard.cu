@@ -36,7 +36,7 @@ int queue_tiles(float* x, std::int64_t numel, int log_size, void* stream) {
       std::min(log_size, kLog));
 }
 
-// The kStages stages from stride 2^from on: a thread takes 2^kStages packets.
+// kStages stages from stride 2^from on; a thread processes 2^kStages packets.
 template <int kStages>
 __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   constexpr int kCount = 1 << kStages;
@@ -45,7 +45,7 @@ __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   if (group >= groups) {
     return;
   }
-  // In packets of four numbers.
+  // The stride in packets of four numbers.
   const int log_stride = from - 2;
   const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
   Four* const first = reinterpret_cast<Four*>(data) +

@@ -1,5 +1,5 @@
-// The transform of a tile by one thread block: each thread holds eight
-// neighbouring numbers, 8 t .. 8 t + 7.
+// The transform of a tile by one thread block: thread t holds the eight
+// adjacent numbers 8 t .. 8 t + 7.
 #pragma once
 
 #include "kernels/elements.cuh"
@@ -7,8 +7,9 @@
 
 namespace abtrain::kernels {
 
-// Eight numbers from data[begin] on, of which `numel` are there: 0 beyond.
-// `wide`: begin is a multiple of 8 and data 16-byte aligned.
+// Eight numbers from data[begin] on, with 0 for those beyond the `numel`
+// numbers of data. `wide`: begin is a multiple of 8 and data is 16-byte
+// aligned.
 __device__ inline void load_eight(
     float (&x)[8],
     const float* data,
@@ -54,8 +55,8 @@ __device__ inline void store_eight(
   }
 }
 
-// Where number i of the tile lies in shared memory: eight words of room after
-// each 64 keep threads that are 64 numbers apart in different banks.
+// Where number i of the tile is stored in shared memory: eight words of padding
+// after every 64 put threads that are 64 numbers apart into different banks.
 __host__ __device__ constexpr int padded(int i) {
   return i + i / 64 * 8;
 }
@@ -66,8 +67,8 @@ constexpr int kTileThreads = 1 << (kLog - 3);
 template <int kLog>
 constexpr int kTileBytes = padded(1 << kLog) * static_cast<int>(sizeof(float));
 
-// Stages `from` to `to` - 1 of eight numbers that differ in the bits
-// first .. first + 2 of their places.
+// Stages `from` to `to` - 1 of eight numbers whose indices differ in the bits
+// first .. first + 2.
 __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
 #pragma unroll
   for (int bit = 0; bit < 3; ++bit) {
@@ -86,8 +87,8 @@ __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
   }
 }
 
-// Stages 0 to log_size - 1 of a tile of 2^kLog; all threads of the block take
-// part. `shared`: kTileBytes<kLog>.
+// Stages 0 to log_size - 1 of a tile of 2^kLog numbers. All threads of the
+// block must call it. `shared`: kTileBytes<kLog> bytes.
 template <int kLog>
 __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
   const int t = static_cast<int>(threadIdx.x);
@@ -103,7 +104,7 @@ __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {
 #pragma unroll
   for (int from = 3; from < kLog; from += 3) {
     if (from < log_size) {
-      // The last eight may have had some of their stages before.
+      // In the last round some of these stages may already be done.
       const int first = from < kLog - 3 ? from : kLog - 3;
       const int low = t & ((1 << first) - 1);
       const int base = ((t >> first) << (first + 3)) + low;

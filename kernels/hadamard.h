@@ -1,11 +1,13 @@
-// Walsh-Hadamard transform in place of each block of 2^log_size numbers, not
-// scaled: H H x = 2^log_size x. Stages in the order of their strides 1, 2, 4,
-// ...; of a pair (a, b) come a + b and a - b. So the bits are the CPU form's.
+// The Walsh-Hadamard transform of each block of 2^log_size numbers, in place
+// and not scaled: H H x = 2^log_size x. The stages have the strides 1, 2, 4,
+// ..., in this order; each replaces a pair (a, b) by a + b and a - b. The bits
+// are therefore the same as on the CPU.
 //
 // A tile of up to 4,096 numbers is transformed in shared memory; longer blocks
-// take a further pass over memory for each four stages. `x` is a device
-// pointer, 16-byte aligned, numel a multiple of the block. Returns a
-// cudaError_t as int.
+// take another pass over memory for every four stages. `x` is a device pointer
+// with 16-byte alignment; numel is a multiple of the block size. The launches
+// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ constexpr int kTileLog = 12;
 
 int hadamard(float* x, std::int64_t numel, int log_size, void* stream);
 
-// The stages from stride 2^kTileLog on; nothing where there are none.
+// The stages with stride 2^kTileLog and more, if there are any.
 int hadamard_above_tile(
     float* x,
     std::int64_t numel,

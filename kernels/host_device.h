@@ -1,5 +1,5 @@
-// Functions that a kernel and the host's code share: one source, so that both
-// have the same bits.
+// ABT_HOST_DEVICE marks functions that kernels and host code share: one source,
+// so that both give the same bits.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,7 +1,7 @@
-// How kernels are started and share memory. tests/kernels has another header of
-// this name, which runs the same .cu files on host threads: kernels use nothing
-// of a launch but what stands here and threadIdx, blockIdx, blockDim, gridDim,
-// __syncthreads() (.x only).
+// How kernels are launched and share memory. tests/kernels has another header
+// of this name, which runs the same .cu files on host threads. Kernels may
+// therefore use only what is declared here, __syncthreads(), and the .x members
+// of threadIdx, blockIdx, blockDim and gridDim.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -12,8 +12,9 @@
 
 namespace abtrain::kernels {
 
-// Queues the kernel; returns a cudaError_t as int. A kernel that shares memory
-// or meets a barrier asks for shared_bytes above 0, at most 48 KiB.
+// Queues the kernel and returns a cudaError_t as an int. A kernel that uses
+// shared memory or a barrier must ask for more than 0 and at most 48 KiB of
+// shared_bytes.
 template <class... Parameters, class... Arguments>
 int launch(
     void (*kernel)(Parameters...),
@@ -30,15 +31,15 @@ int launch(
   return static_cast<int>(cudaGetLastError());
 }
 
-// The block's shared memory, 16-byte aligned; of undefined content.
+// The block's shared memory, 16-byte aligned and uninitialized.
 __device__ inline unsigned char* shared_memory() {
   extern __shared__ __align__(16) unsigned char abtrain_shared_memory[];
   return abtrain_shared_memory;
 }
 
-// 16 bytes from global to shared memory, both aligned, past the registers;
-// there after wait_for_copies() for this thread, for others after a barrier
-// too.
+// Copies 16 bytes from global to shared memory, both aligned, bypassing the
+// registers. They are visible to this thread after wait_for_copies(), and to
+// other threads after a barrier that follows it.
 __device__ inline void copy_16_bytes(void* shared, const void* global) {
   __pipeline_memcpy_async(shared, global, 16);
 }

@@ -13,7 +13,7 @@ __device__ float larger(float a, float b) {
   return b > a || b != b ? b : a;
 }
 
-// The largest of so many lanes, in the first one. All threads call it.
+// Leaves the largest of `count` lanes in the first lane. All threads call it.
 __device__ void keep_largest(float* lanes, int count) {
   __syncthreads();
   for (int half = count / 2; half > 0; half /= 2) {
@@ -25,7 +25,7 @@ __device__ void keep_largest(float* lanes, int count) {
   }
 }
 
-// Room for kLanes floats.
+// Needs shared memory for kLanes floats.
 __global__ void __launch_bounds__(kThreads) block_sizes(const Sizes job) {
   const CodeBlock block = job.table.blocks[blockIdx.x];
   const float* const u = job.u + block.begin;
@@ -79,10 +79,10 @@ __global__ void __launch_bounds__(kTensorLanes) tensor_sizes(const Sizes job) {
 
 using TwoBytes = Packet<std::uint8_t, 2>;
 
-// Eight neighbours of a window.
+// Eight adjacent numbers of a window.
 struct Eight {
-  std::int64_t begin;  // in the buffer
-  std::int64_t count;  // that are there, below 1: none
+  std::int64_t begin;  // index in the buffer
+  std::int64_t count;  // how many exist; below 1: none
 };
 
 __device__ Eight eight_of(const LevelTensors& table, int round) {
@@ -92,7 +92,7 @@ __device__ Eight eight_of(const LevelTensors& table, int round) {
   return {begin, table.numel - begin};
 }
 
-// Calls use(k, tensor) for each number of the eight that is there.
+// Calls use(k, tensor) for each of the eight numbers that exists.
 template <class Use>
 __device__ void
 for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
@@ -144,7 +144,7 @@ __device__ void store_codes(
   }
 }
 
-// Two bits a number of an eight, the first in the low ones.
+// The two-bit codes of eight numbers, the first one in the low bits.
 __device__ unsigned
 load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
   const std::int64_t byte = eight.begin / 4;
@@ -157,8 +157,8 @@ __device__ float sign_of(unsigned code) {
       static_cast<int>(code & 1) - static_cast<int>(code >> 1));
 }
 
-// Room for 2 kLanes floats. Lane i of a block has numbers i and i + kLanes of
-// the window: blocks of one window take turns.
+// Needs shared memory for 2 kLanes floats. Lane i has numbers i and i + kLanes
+// of the window; the blocks of a window are processed one after another.
 __global__ void __launch_bounds__(kThreads)
     encode_above_kernel(const EncodeAbove job) {
   const bool wide = is_wide(job.u);
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kTensorLanes)
       tree);
   if (threadIdx.x == 0) {
     const float count = tree[kTensorLanes];
-    // A cut that is not finite has no survivors, and must show.
+    // A cut that is not finite has no survivors, but must make the sum NaN.
     job.sums[2 * tensor] = count > 0 ? tree[0] : job.cuts[tensor] * 0.0f;
     job.sums[2 * tensor + 1] = count;
   }
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A float that begins at any byte.
+// Reads a float from an unaligned address.
 __device__ float unaligned_float(const std::uint8_t* from) {
   return float_of(
       from[0] | std::uint32_t{from[1]} << 8 | std::uint32_t{from[2]} << 16 |
@@ -339,8 +339,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// kThreads for a window or block each, kTensorLanes for a tensor each, and so many
-// shared floats; nothing for none of them.
+// Launches `count` thread blocks, of kThreads threads for windows and blocks or
+// kTensorLanes for tensors, with `shared_floats` floats of shared memory. Does
+// nothing if `count` is 0.
 template <class Job>
 int run(
     void (*kernel)(Job),

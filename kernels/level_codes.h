@@ -1,13 +1,13 @@
-// Codes -a, 0, +a of numbers with a level a a tensor, for tensors that follow
-// one another without gaps: what levels come from, encoding, the mean over
-// workers (ops/level_codes.h has the meaning). Pointers are device pointers;
-// launches are asynchronous on `stream` (a cudaStream_t) and return a
-// cudaError_t as int.
+// Codes -a, 0, +a of numbers, with one level a per tensor, for tensors that
+// follow one another without gaps: the statistics for the levels, encoding, and
+// the mean over workers (ops/level_codes.h has the meaning). Pointers are
+// device pointers; launches are asynchronous on `stream` (a cudaStream_t) and
+// return a cudaError_t as an int.
 //
-// Two bits a number, 0 for 0, 1 for +a, 2 for -a, four in a byte, the first in
-// the two low bits; the bytes run on over the ends of tensors. A worker's
-// record is its levels (fp32, one a tensor), then its codes. Bytes, to be added
-// up: 0, 1, 2 for -a, 0, +a.
+// Two-bit codes: 0 for 0, 1 for +a, 2 for -a; four per byte, the first one in
+// the two low bits, continuing across the ends of tensors. A worker's record is
+// its levels (fp32, one per tensor) followed by its codes. Byte codes, which
+// can be added up: 0, 1, 2 for -a, 0, +a.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace abtrain::kernels {
 
-// A window is kBlock numbers from a multiple of kBlock on, whatever tensors
-// they are of; a block is what a window has of one tensor, at least a number.
+// A window is kBlock numbers that begin at a multiple of kBlock, whichever
+// tensors they belong to; a block is the part of one tensor in one window, at
+// least one number.
 struct LevelTensors {
   const CodeBlock* blocks;
-  const std::int64_t*
-      windows;  // first block of each, and at the end all blocks
-  const std::int64_t* tensors;  // the same
+  const std::int64_t* windows;  // first block of each window, then block_count
+  const std::int64_t* tensors;  // first block of each tensor, then block_count
   std::int64_t window_count;
   std::int64_t tensor_count;
   std::int64_t block_count;
@@ -36,37 +36,37 @@ inline std::int64_t packed_bytes(std::int64_t numel) {
 struct Sizes {
   LevelTensors table;
   const float* u;
-  bool largest;  // not the sum
+  bool largest;  // the maximum instead of the sum
   float* parts;  // scratch: 1 per block
-  float* sizes;  // of |u|, one a tensor; the largest: infinite where one is not
-                 // finite
+  float* sizes;  // sum or maximum of |u|, one per tensor; the maximum is
+                 // infinite if any number is not finite
 };
 int sizes(const Sizes& job, void* stream);
 
 struct EncodeAbove {
   LevelTensors table;
   const float* u;
-  const float* cuts;  // one a tensor, 0 or more: |u| above it is sent
-  bool bytes;         // not two bits
+  const float* cuts;  // one per tensor, 0 or more: |u| above it is sent
+  bool bytes;         // byte codes instead of two-bit codes
   std::uint8_t* codes;
   float* parts;  // scratch: 2 per block
-  float* sums;   // 2 a tensor: of |u| above the cut, and how many those are
+  float* sums;   // 2 per tensor: sum and count of the |u| above the cut
 };
 int encode_above(const EncodeAbove& job, void* stream);
 
 struct EncodeByChance {
   LevelTensors table;
   const float* u;
-  const float* levels;  // sent with the probability |u| / level
+  const float* levels;  // a number is sent with probability |u| / level
   bool bytes;
   std::uint8_t* codes;
-  std::uint32_t key[2];  // of the random numbers
+  std::uint32_t key[2];  // key of the random numbers
   std::uint32_t step;
   std::uint32_t random_stream;
 };
 int encode_by_chance(const EncodeByChance& job, void* stream);
 
-// u becomes what was not sent.
+// Subtracts what was sent from u.
 struct SubtractLevels {
   LevelTensors table;
   float* u;
@@ -76,7 +76,7 @@ struct SubtractLevels {
 };
 int subtract_levels(const SubtractLevels& job, void* stream);
 
-// Records of workers, one after another, to the mean.
+// The mean of the workers' records, which follow one another in `in`.
 struct AverageLevels {
   LevelTensors table;
   const std::uint8_t* in;
@@ -85,7 +85,7 @@ struct AverageLevels {
 };
 int average_levels(const AverageLevels& job, void* stream);
 
-// Sums of bytes, with levels that all workers share, to the mean.
+// The mean from sums of byte codes, with levels that all workers share.
 struct AverageByteLevels {
   LevelTensors table;
   const std::uint8_t* sums;

@@ -1,4 +1,4 @@
-// Builds without CUDA link these; ops/launch.h never calls them there.
+// Builds without CUDA link these stubs; ops/launch.h never calls them.
 #include "kernels/adagrad.h"
 #include "kernels/augment_images.h"
 #include "kernels/chunks.h"

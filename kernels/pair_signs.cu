@@ -8,8 +8,8 @@ namespace abtrain::kernels {
 
 namespace {
 
-// Thread j has row j: it adds sign i times the product with row i as soon as
-// thread i has decided.
+// Thread j has row j: it adds sign i times its product with row i as soon as
+// thread i has chosen the sign.
 __global__ void __launch_bounds__(kMaxPairRows)
     choose_signs(const PairSigns job) {
   auto* const chosen = reinterpret_cast<float*>(shared_memory());
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kMaxPairRows)
     }
     __syncthreads();
     if (j > i && j < job.rows) {
-      product += *chosen * row[i];  // exact but for the sum
+      product += *chosen * row[i];  // only the addition rounds
     }
     __syncthreads();
   }

@@ -1,7 +1,7 @@
-// The signs of PairBalance (Cooper et al., arXiv 2302.00845) from scalar
-// products (ops/pair_signs.h has the meaning). Pointers are device pointers;
-// launches are asynchronous on `stream` (a cudaStream_t) and return a
-// cudaError_t as int.
+// The signs of PairBalance (Cooper et al., arXiv 2302.00845), computed from
+// scalar products (ops/pair_signs.h has the meaning). Pointers are device
+// pointers; the launch is asynchronous on `stream` (a cudaStream_t) and returns
+// a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace abtrain::kernels {
 
 constexpr int kMaxPairRows = 1024;
 
-// Row j of a lower triangle begins at element j (j + 1) / 2.
+// `triangle` is a lower triangle: row j begins at element j (j + 1) / 2.
 struct PairSigns {
   const float* triangle;
   int rows;  // 1 .. kMaxPairRows

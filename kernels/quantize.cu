@@ -21,7 +21,7 @@ __device__ void random_block(
   philox(key, words);
 }
 
-// The signs of the tile's numbers, 32 a word, in shared memory.
+// Writes the signs of the tile's numbers, 32 per word, to shared memory.
 template <int kLog>
 __device__ void
 stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
@@ -42,7 +42,7 @@ stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
   __syncthreads();
 }
 
-// Of this thread's eight numbers, in bits 0 to 7.
+// The signs of this thread's eight numbers, in bits 0 to 7.
 __device__ std::uint32_t own_signs(const std::uint32_t* signs) {
   const unsigned t = threadIdx.x;
   return signs[t / 4] >> (t % 4 * 8);
@@ -57,7 +57,7 @@ __device__ float range_at(const BlockCoding& c, std::int64_t place) {
   return block < c.blocks ? c.ranges[block] : 0.0f;
 }
 
-// Blocks below eight numbers have several ranges in one thread.
+// If blocks have fewer than eight numbers, a thread needs several ranges.
 __device__ bool needs_range(const BlockCoding& c, int v) {
   return v == 0 || (c.log_size < 3 && v % (1 << c.log_size) == 0);
 }
@@ -126,9 +126,9 @@ load_codes(float (&x)[8], const Dequantize& job, std::int64_t begin) {
   }
 }
 
-// All that happens to a tile: kLoad, u to rotated coordinates; kCode, these to
-// codes and to what the codes stand for, rotated back; kFinish, the residual.
-// Where a block is larger than the tile each is a launch of its own.
+// The three steps on a tile. kLoad: u to rotated coordinates. kCode:
+// coordinates to codes, and what these stand for, rotated back. kFinish: the
+// residual. If a block is larger than the tile, each step is a separate launch.
 template <int kLog, bool kLoad, bool kCode, bool kFinish>
 __global__ void __launch_bounds__(kTileThreads<kLog>)
     quantize_kernel(const Quantize job, bool wide) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kTileThreads<kLog>)
         value = code_value(
             range_at(c, begin + v), c.limit, c.log_size, c.rotate, 1.0f);
       }
-      // What is not finite is dropped: the estimate shows it.
+      // The residual drops a block that is not finite: the estimate shows it.
       u[v] = value == value
                  ? ::fmaf(-signed_by(value, sign_bit(own, v)), x[v], u[v])
                  : 0.0f;

@@ -1,7 +1,8 @@
-// Rotated blocks to codes and back, in one pass over memory where a block fits
-// a thread block's shared memory (2^kTileLog numbers), else in several passes
-// by way of `scratch`. The bits are those of the CPU forms in lib/ops. Device
-// pointers; asynchronous on `stream`; returns a cudaError_t as int.
+// Converts rotated blocks to codes and back, in one pass over memory if a block
+// fits into a thread block's shared memory (2^kTileLog numbers), else in
+// several passes that use `scratch`. The bits are the same as on the CPU
+// (lib/ops). Pointers are device pointers; launches are asynchronous on
+// `stream` (a cudaStream_t) and return a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace abtrain::kernels {
 
-// norms[b] = root of the sum of squares of block b; infinity where that is NaN.
+// norms[b] = square root of the sum of squares of block b, or infinity if that
+// is NaN.
 int block_norms(
     const float* x,
     std::int64_t numel,
@@ -22,11 +24,11 @@ int block_norms(
 
 struct Quantize {
   BlockCoding coding;
-  float* u = nullptr;     // becomes u less what the codes stand for
+  float* u = nullptr;     // becomes u minus what the codes stand for
   void* codes = nullptr;  // 16-byte aligned
-  bool residual = true;   // else u stays
+  bool residual = true;   // false: u stays unchanged
   float* scratch =
-      nullptr;  // blocks << log_size, where a block is above a tile
+      nullptr;  // blocks << log_size, if a block is larger than a tile
 };
 int quantize_blocks(const Quantize& job, void* stream);
 
@@ -34,18 +36,18 @@ struct Dequantize {
   BlockCoding coding;
   const void* codes = nullptr;
   float zero = 0;     // the sum of codes that stands for 0
-  float members = 1;  // by which is divided
-  // Above 1: codes lie in so many shards, a tail of kTailBytes behind each.
+  float members = 1;  // the divisor of the mean
+  // If above 1: the number of shards; kTailBytes follow each shard of codes.
   int shards = 1;
   float* out = nullptr;
   float* scratch = nullptr;
 };
 int dequantize_blocks(const Dequantize& job, void* stream);
 
-// The sums of 4-bit codes (8 stands for 0) of `members` shards of `bytes` that
-// lie one behind another, clamped to 1 .. 15, and behind them the tail. `bytes`
-// a multiple of 64; `partial`: scratch for kPartials counts. Members up to
-// kMostMembers.
+// Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
+// that follow one another, clamps the sums to 1 .. 15 and writes them, followed
+// by the tail. `bytes` is a multiple of 64; `members` is at most kMostMembers;
+// `partial` is scratch for kPartials counts.
 struct SumCodes {
   const std::uint8_t* in = nullptr;
   std::uint8_t* out = nullptr;
@@ -56,9 +58,10 @@ struct SumCodes {
 constexpr int kPartials = 1024;
 int sum_codes(const SumCodes& job, void* stream);
 
-// scale[0] *= 1.1 where more than 4 % of the sums were clamped, /= 1.05 where
-// fewer than 1 %; within 0.25 and the number of shards. `codes` as in
-// Dequantize: units of `unit_bytes`.
+// Multiplies scale[0] by 1.1 if more than 4 % of the sums were clamped, or
+// divides it by 1.05 if fewer than 1 % were; the result is between 0.25 and the
+// number of shards. `codes` is laid out as in Dequantize, in units of
+// `unit_bytes` bytes.
 struct UpdateScale {
   const std::uint8_t* codes = nullptr;
   std::int64_t units = 0;

@@ -1,5 +1,5 @@
-// Counter-based random numbers for kernels: the words of base/random.h, bit for
-// bit (Philox4x32-10; Salmon et al., SC 2011), which kernels may not include.
+// Counter-based random numbers for kernels (Philox4x32-10; Salmon et al., SC
+// 2011): bit for bit the words of base/random.h, which kernels may not include.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace abtrain::kernels {
 
-// Makes of a counter its block, four independent words.
+// Replaces a counter by its block of four independent words.
 ABT_HOST_DEVICE inline void philox(
     const std::uint32_t key[2],
     std::uint32_t counter[4]) {
@@ -31,7 +31,7 @@ ABT_HOST_DEVICE inline void philox(
   counter[3] = c3;
 }
 
-// The stream (seed, purpose, a, b).
+// A sequence of numbers from the stream (seed, purpose, a, b).
 class Random {
  public:
   ABT_HOST_DEVICE Random(
@@ -56,7 +56,7 @@ class Random {
   ABT_HOST_DEVICE std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
   }
-  // Uniform in [0, 1), 24 bits.
+  // Uniform in [0, 1), with 24 random bits.
   ABT_HOST_DEVICE float uniform() {
     return static_cast<float>(next() >> 8) * 0x1.0p-24f;
   }

@@ -9,7 +9,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// What sums are taken in, and the three things that are done to them.
+// The type in which sums of T are accumulated, and the operations on it.
 template <class T>
 struct Sum {
   using Type = float;
@@ -49,7 +49,7 @@ __device__ inline std::uint8_t add(std::uint8_t a, std::uint8_t b) {
   return static_cast<std::uint8_t>(a + b);
 }
 __device__ inline std::int32_t add(std::int32_t a, std::int32_t b) {
-  // A signed sum that overflows has no meaning in C++.
+  // Signed overflow is undefined behavior in C++.
   return static_cast<std::int32_t>(
       static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
@@ -76,7 +76,7 @@ __global__ void reduce_kernel(
         } else if (combine != Combine::Max) {
           sum[v] = add(sum[v], x);
         } else if (x > sum[v] || x != x) {
-          // A NaN wins, so that a maximum shows it.
+          // A NaN wins, so that the maximum shows it.
           sum[v] = x;
         }
       }
@@ -132,7 +132,8 @@ bool aligned(const BufferList& list) {
   });
 }
 
-// 16-byte packets where every pointer allows it, then the rest one by one.
+// Uses 16-byte packets if every pointer is aligned, then single elements for
+// the rest.
 template <class T>
 int reduce(
     const BufferList& in,

@@ -1,8 +1,9 @@
 // Reduces a range of n device buffers in rank order and writes the result to
-// each of m buffers: workers that share one GPU average without a copy.
-// Accumulates in fp32, rounds once; integers modulo 2^bits, without a mean
-// (cudaErrorInvalidValue). Pointers are device pointers; the launch is
-// asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t as int.
+// each of m buffers, so that workers that share one GPU average without a copy.
+// Accumulates in fp32 and rounds once. Integers are added modulo 2^bits and
+// have no mean (cudaErrorInvalidValue). Pointers are device pointers; the
+// launch is asynchronous on `stream` (a cudaStream_t) and returns a cudaError_t
+// as an int.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ enum class Combine { Sum, Mean, Max };
 
 struct BufferList {
   int count = 0;
-  void* data[kMaxBuffers];  // each already at the range's first element
+  void* data[kMaxBuffers];  // each points to the range's first element
 };
 
 int reduce_buffers(

@@ -11,7 +11,7 @@ namespace {
 constexpr int kNormThreads = kRowLanes / 4;
 constexpr int kCopyThreads = 128;
 
-// The tensor that holds row, or chosen row, `index`.
+// The tensor that holds row `index` or chosen row `index`, as kFirst selects.
 template <std::int64_t RowTensor::*kFirst>
 __device__ const RowTensor&
 tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
@@ -24,7 +24,7 @@ tensor_of(const RowTensor* tensors, int count, std::int64_t index) {
   return tensors[low];
 }
 
-// Thread t has the lanes 4 t .. 4 t + 3.
+// Thread t has lanes 4 t .. 4 t + 3.
 __global__ void __launch_bounds__(kNormThreads)
     norms_kernel(const RowNorms job) {
   const RowTensor& tensor =
@@ -58,8 +58,9 @@ __global__ void __launch_bounds__(kNormThreads)
   }
 }
 
-// A thread counts the rows that come before its own. The bits of numbers that
-// are not negative have the numbers' order, and a NaN comes first.
+// Each thread counts the rows that rank before its own. The bits of nonnegative
+// numbers, taken as integers, have the same order as the numbers, with NaN as
+// the largest.
 __global__ void __launch_bounds__(kThreads)
     choose_kernel(const ChooseRows job) {
   const std::int64_t index =
@@ -82,7 +83,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A block takes a chosen row: where it lies, and where in the wire.
+// Where the chosen row that a thread block processes begins in the buffer and
+// on the wire.
 struct Place {
   std::int64_t from;
   std::int64_t wire;

@@ -1,7 +1,7 @@
 // Rows (output filters) of tensors in a flat buffer: their squared norms, the
-// most important ones, their way to fp16 and back (ops/rows.h has the meaning).
-// Pointers are device pointers; launches are asynchronous on `stream` (a
-// cudaStream_t) and return a cudaError_t as int.
+// choice of the most important ones, and their conversion to fp16 and back
+// (ops/rows.h has the meaning). Pointers are device pointers; launches are
+// asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,31 @@ namespace abtrain::kernels {
 
 // A tensor of `rows` rows of `length` numbers each, of which `chosen` are sent.
 struct RowTensor {
-  std::int64_t begin;  // of its first number in the buffer
+  std::int64_t begin;  // index of its first number in the buffer
   std::int64_t rows;
   std::int64_t length;
   std::int64_t chosen;        // at least 1
-  std::int64_t first_row;     // rows of the tensors before it
-  std::int64_t first_chosen;  // chosen ones of the tensors before it
-  std::int64_t first_value;   // numbers of them
+  std::int64_t first_row;     // rows in the tensors before it
+  std::int64_t first_chosen;  // chosen rows in the tensors before it
+  std::int64_t first_value;   // numbers in those chosen rows
 };
 
-// A square of number i of a row goes to lane i mod kRowLanes, in order; then
-// the upper half of the lanes is added to the lower one until one is left.
+// The square of number i of a row is added to lane i mod kRowLanes, in order;
+// then the upper half of the lanes is added to the lower half until one lane is
+// left.
 constexpr int kRowLanes = 256;
 
 struct RowNorms {
   const RowTensor* tensors;
-  int count;          // of tensors
-  std::int64_t rows;  // of all
+  int count;          // number of tensors
+  std::int64_t rows;  // rows in all tensors
   const float* u;
-  float* norms;  // one a row
+  float* norms;  // squared norms, one per row
 };
 int row_norms(const RowNorms& job, void* stream);
 
-// chosen[first_chosen + r]: the row of rank r, counted within its tensor.
+// chosen[first_chosen + r] = the index, within its tensor, of the row with the
+// r-th largest norm.
 struct ChooseRows {
   const RowTensor* tensors;
   int count;
@@ -45,11 +47,11 @@ int choose_rows(const ChooseRows& job, void* stream);
 struct SendRows {
   const RowTensor* tensors;
   int count;
-  std::int64_t total;  // chosen rows of all
+  std::int64_t total;  // chosen rows in all tensors
   const std::int32_t* chosen;
-  float* u;     // chosen rows: less what was sent, times `members`
-  void* wire;   // fp16
-  int members;  // sent: u / members
+  float* u;    // chosen rows: u -= members * wire
+  void* wire;  // fp16: u / members
+  int members;
 };
 int send_rows(const SendRows& job, void* stream);
 

@@ -6,7 +6,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A sum of squares by lanes and a count of bits by threads.
+// A sum of squares per lane and a count of bits per thread.
 struct Shared {
   float tree[kLanes];
   int counts[kThreads];
@@ -42,14 +42,15 @@ __device__ unsigned nonzero_of(const float (&x)[kEight]) {
   return bits;
 }
 
-// The scale with its sign; where dead a zero, or NaN as the scale is.
+// The scale with the number's sign; 0 for a dead number, or NaN if the scale is
+// not finite.
 __device__ float value_of(float scale, unsigned signs, unsigned alive, int k) {
   return (alive >> k & 1) != 0
              ? float_of(bits_of(scale) | (signs >> k & 1) << 31)
              : scale * 0.0f;
 }
 
-// Root mean square of the numbers that are alive. Every thread of the block
+// The root mean square of the numbers that are alive; every thread of the block
 // gets it.
 __device__ float scale_of(
     const float (&x)[kRounds][kEight],
@@ -69,7 +70,7 @@ __device__ float scale_of(
   return all == 0 ? sum * 0.0f : ::sqrtf(divide(sum, static_cast<float>(all)));
 }
 
-// The block's record; what it does not say of x remains in `rest`.
+// Writes the record of a block; what it does not represent of x goes to `rest`.
 __device__ void write_record(
     const CodeBlock& block,
     bool fresh,
@@ -165,7 +166,8 @@ __global__ void __launch_bounds__(kThreads) serve_kernel(const ServeSigns job) {
     }
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      // Beyond the end only what is not finite would show.
+      // Zero beyond the end: there, only values that are not finite would
+      // differ.
       x[r][k] = i + k < block.count ? ::fmaf(sum[k], share, x[r][k]) : 0.0f;
     }
   }

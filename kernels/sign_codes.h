@@ -1,11 +1,13 @@
-// Signs of blocks of numbers with one scale a block: what a worker sends, what
-// the server of a shard makes of it, what everybody reads (ops/sign_codes.h has
-// the meaning). Pointers are device pointers; launches are asynchronous on
-// `stream` (a cudaStream_t) and return a cudaError_t as int.
+// Signs of blocks of numbers, with one scale per block: what a worker sends,
+// how the server of a shard processes it, and what all workers read
+// (ops/sign_codes.h has the meaning). Pointers are device pointers; launches
+// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
 //
-// The record of a block of g groups: the scale (a float), g words of signs (bit
-// k of a word: number k of its group is negative), and where `fresh` g words
-// that say which numbers are alive. Records lie one after another.
+// The record of a block of g groups has the scale (a float), g words of signs
+// (bit k of a word is set if number k of its group is negative) and, if
+// `fresh`, g words that tell which numbers are alive. Records follow one
+// another.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +20,21 @@ struct EncodeSigns {
   const CodeBlock* blocks;
   std::int64_t count;
   float* u;                    // becomes what was not sent
-  const std::uint32_t* alive;  // a word a group, of the table's first block on
+  const std::uint32_t* alive;  // one word per group, from the first block on
   std::uint32_t* wire;
-  bool fresh;  // alive is what differs from zero, and sent
+  bool
+      fresh;  // numbers other than zero are alive, which is sent; ignores alive
 };
 int encode_signs(const EncodeSigns& job, void* stream);
 
 struct ServeSigns {
-  const CodeBlock* blocks;  // of the shard
+  const CodeBlock* blocks;  // the shard's blocks
   std::int64_t count;
   const std::uint32_t* in;  // the workers' records, worker after worker
-  std::int64_t stride;      // words of a worker
+  std::int64_t stride;      // words per worker
   int workers;
-  const std::uint32_t* alive;  // of the shard
-  float* residual;             // of the shard
+  const std::uint32_t* alive;  // the shard's words
+  float* residual;             // the shard's residual
   std::uint32_t* wire;
   bool fresh;
 };
@@ -41,7 +44,7 @@ struct DecodeSigns {
   const CodeBlock* blocks;
   std::int64_t count;
   const std::uint32_t* wire;
-  std::uint32_t* alive;  // written where fresh
+  std::uint32_t* alive;  // written if fresh
   float* estimate;
   bool fresh;
 };

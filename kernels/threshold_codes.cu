@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kTensorLanes)
 using TwoBytes = Packet<std::uint8_t, 2>;
 using EightBytes = Packet<std::uint8_t, 8>;
 
-// Calls use(r, i, eight): round, first number of eight that this thread has.
+// Calls use(eight, i) for each run of eight numbers of this thread: the index
+// of the run and of its first number in the block.
 template <class Use>
 __device__ void for_eights(const CodeBlock& block, const Use& use) {
   const std::int64_t groups = groups_of(block);
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Sums of eight numbers' codes.
+// Adds the workers' codes of eight numbers to `sums`.
 __device__ void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,

@@ -1,13 +1,15 @@
-// Codes -t, 0, +t of blocks of numbers, a threshold t a tensor: the sums that t
-// comes from, encoding, sums over workers (ops/threshold_codes.h has the
-// meaning). Pointers are device pointers; launches are asynchronous on `stream`
-// (a cudaStream_t) and return a cudaError_t as int.
+// Codes -t, 0, +t of blocks of numbers, with one threshold t per tensor: the
+// sums from which t is computed, encoding, and sums over workers
+// (ops/threshold_codes.h has the meaning). Pointers are device pointers;
+// launches are asynchronous on `stream` (a cudaStream_t) and return a
+// cudaError_t as an int.
 //
-// Two-bit codes: 3 for +t, 2 for -t, 0, and 1 for what is not finite; four a
-// byte, the first in the two high bits. Bytes: 0, 1, 2 for -t, 0, +t. Sums over
-// n workers: k in -n .. n as k + n, 2 n + 1 where a number is not finite; a
-// block has a word a group for bit 0, then those for bit 1, ... Blocks lie one
-// after another by their groups.
+// Two-bit codes: 3 for +t, 2 for -t, 0 for 0, and 1 for a number that is not
+// finite; four per byte, the first one in the two high bits. Byte codes: 0, 1,
+// 2 for -t, 0, +t. A sum k in -n .. n over n workers is stored as k + n, or as
+// 2 n + 1 if a number is not finite. The sums of a block are stored as bit
+// planes: one word per group for bit 0, then those for bit 1, and so on. Blocks
+// follow one another by their groups.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +21,11 @@ namespace abtrain::kernels {
 struct Moments {
   const CodeBlock* blocks;
   std::int64_t count;
-  const std::int64_t* firsts;  // first block of each tensor; count at the end
+  const std::int64_t* firsts;  // first block of each tensor, then `count`
   std::int64_t tensors;
   const float* u;
   float* parts;  // scratch: 2 per block
-  float* sums;   // of squares and of absolute values of each tensor
+  float* sums;   // 2 per tensor: of the squares and of the magnitudes
 };
 int moments(const Moments& job, void* stream);
 
@@ -31,25 +33,25 @@ struct EncodeThreshold {
   const CodeBlock* blocks;
   std::int64_t count;
   float* u;                 // becomes what was not sent
-  const float* thresholds;  // one a tensor
+  const float* thresholds;  // one per tensor
   std::uint8_t* wire;
-  bool bytes;  // not two bits
+  bool bytes;  // byte codes instead of two-bit codes
 };
 int encode_threshold(const EncodeThreshold& job, void* stream);
 
-// Two-bit codes of workers, one after another, to the mean.
+// The mean of the workers' two-bit codes, which follow one another in `in`.
 struct AverageCodes {
   const CodeBlock* blocks;
   std::int64_t count;
   const std::uint8_t* in;
-  std::int64_t stride;  // bytes of a worker
+  std::int64_t stride;  // bytes per worker
   int workers;
   const float* thresholds;
   float* estimate;
 };
 int average_codes(const AverageCodes& job, void* stream);
 
-// The same to their sums, in `bits` bits.
+// The sums of the workers' two-bit codes, in `bits` bits per number.
 struct PackSums {
   const CodeBlock* blocks;
   std::int64_t count;
@@ -61,19 +63,19 @@ struct PackSums {
 };
 int pack_sums(const PackSums& job, void* stream);
 
-// Sums, in bits or of bytes, to the mean.
+// The mean from sums of codes, either bit planes or sums of byte codes.
 struct UnpackSums {
   const CodeBlock* blocks;
   std::int64_t count;
   const void* wire;
   int workers;
-  int bits;  // 0: bytes
+  int bits;  // 0: sums of byte codes
   const float* thresholds;
   float* estimate;
 };
 int unpack_sums(const UnpackSums& job, void* stream);
 
-// A sum that tells that some number was not finite.
+// Added to a sum for each number that is not finite; larger than any other sum.
 constexpr int kNotFinite = 1 << 20;
 
 }  // namespace abtrain::kernels

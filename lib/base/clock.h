@@ -1,4 +1,4 @@
-// Monotonic time in seconds: a stopwatch, and a timer that adds up spans.
+// Monotonic time in seconds: a stopwatch, and a timer that accumulates spans.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace abtrain {
 
 class Stopwatch {
  public:
-  // `already`: seconds that it starts from.
+  // `already`: the seconds that the stopwatch shows at the start.
   explicit Stopwatch(double already = 0)
       : begin_(
             Clock::now() -
@@ -16,7 +16,7 @@ class Stopwatch {
   double seconds() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }
-  // The seconds so far; begins anew.
+  // Returns the seconds so far and starts again from zero.
   double restart() {
     const auto now = Clock::now();
     const std::chrono::duration<double> span = now - begin_;
@@ -29,7 +29,7 @@ class Stopwatch {
   Clock::time_point begin_;
 };
 
-// Sum of the spans measured by Span objects, and how many there were.
+// The sum and the number of the spans that Span objects have measured.
 // Not thread-safe.
 class Timer {
  public:
@@ -47,7 +47,8 @@ class Timer {
     Stopwatch watch_;
   };
 
-  // Measures until the returned object ends: `const auto span = t.measure();`
+  // Measures until the returned object is destroyed:
+  // `const auto span = timer.measure();`
   [[nodiscard]] Span measure() {
     return Span(*this);
   }

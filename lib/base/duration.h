@@ -1,5 +1,5 @@
-// A length of training: in steps, in epochs, or as a share of the run:
-// `every: 110`, `2 epochs`, `5 %`.
+// A length of training in steps, in epochs, or as a percentage of the run:
+// `110`, `2 epochs`, `5 %`.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace abtrain {
 
-// How long a run is.
+// The length of a run.
 struct RunLength {
   std::int64_t steps_per_epoch = 0;
   std::int64_t steps = 0;
@@ -28,8 +28,8 @@ struct Duration {
   static Duration percent(double n) {
     return {n, Unit::Percent};
   }
-  // Rounded to whole steps. Far beyond any run all are the same, and safe to
-  // multiply.
+  // Rounded to whole steps and capped at 1e12, which is longer than any run and
+  // still safe to multiply.
   std::int64_t in_steps(const RunLength& run) const {
     constexpr double kForever = 1e12;
     double steps = value;

@@ -1,4 +1,4 @@
-// The environment of the process.
+// Environment variables and the path of the running program.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace abtrain {
 
-// Empty counts as not set.
+// The variable's value. An empty variable counts as unset.
 std::optional<std::string> env(const char* name);
-// Error(Usage) where it is set to something else than an integer.
+// Throws Error(Usage) if the variable is set but is not an integer.
 std::optional<std::int64_t> env_integer(const char* name);
-// The running program's own file, "" where the system does not tell.
+// The path of the running executable, or "" if the system does not provide it.
 std::string program_path();
 
 }  // namespace abtrain

@@ -1,5 +1,5 @@
-// Typed errors. The kind of an error is also the exit code of the program
-// (sysexits.h where it has one).
+// Typed errors. The kind of an error is also the exit code of the program; the
+// codes follow sysexits.h where it has a suitable one.
 #pragma once
 
 #include <stdexcept>
@@ -11,12 +11,12 @@ namespace abtrain {
 
 enum class ErrorKind : int {
   Usage = 2,          // bad command line
-  DamagedData = 65,   // an input is there, but damaged
-  MissingInput = 66,  // an input file or device is not there
+  DamagedData = 65,   // an input exists but is damaged
+  MissingInput = 66,  // an input file or device does not exist
   PeerLost = 69,      // another worker is gone, or a collective timed out
   Diverged = 70,      // a loss or weight is not finite
   Io = 74,            // reading or writing failed
-  Stopped = 75,       // stopped on request, checkpoint safe
+  Stopped = 75,       // stopped on request, with the checkpoint saved
   Config = 78,        // the configuration is wrong
 };
 
@@ -35,8 +35,8 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Each line of the message begins with the place it is about (file:line:column),
-// so that editors find it: printed as it is.
+// An error whose message is printed without a prefix, because each of its lines
+// begins with the place that it is about (file:line:column), as editors expect.
 class LocatedError : public Error {
  public:
   using Error::Error;
@@ -54,7 +54,8 @@ class LocatedError : public Error {
     }                                                         \
   } while (false)
 
-// ABT_ASSERT(ok, parts...) guards what only a bug in abtrain can break.
+// ABT_ASSERT(ok, parts...) checks what only a bug in abtrain can violate; it
+// throws std::logic_error.
 #define ABT_ASSERT(condition, ...)                                     \
   do {                                                                 \
     if (!(condition)) {                                                \

@@ -1,4 +1,4 @@
-// What the program's exit codes mean: those of ErrorKind, and three more.
+// The meaning of the program's exit codes: those of ErrorKind and three more.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ constexpr ExitCode exit_code(ErrorKind kind, const char* meaning) {
 constexpr std::array<ExitCode, 11> kExitCodes{
     ExitCode{0, "done"},
     ExitCode{1, "an error inside abtrain: please report it"},
-    exit_code(ErrorKind::Usage, "wrong use of the command line"),
+    exit_code(ErrorKind::Usage, "invalid command line"),
     exit_code(ErrorKind::DamagedData, "an input is damaged"),
     exit_code(ErrorKind::MissingInput, "an input is missing"),
     exit_code(
@@ -37,7 +37,7 @@ constexpr std::array<ExitCode, 11> kExitCodes{
     exit_code(
         ErrorKind::Config,
         "the configuration is wrong, or needs more memory or threads than "
-        "there are"),
+        "are available"),
     ExitCode{130, "stopped at once by a second signal"}};
 
 }  // namespace abtrain

@@ -24,12 +24,12 @@ namespace {
   throw Error(ErrorKind::Io, str("cannot ", what, " '", path, "': ", reason));
 }
 
-// An open file, closed at the end of its scope.
+// An open file that is closed at the end of its scope.
 class File {
  public:
   File(const std::string& path, int flags, const char* what)
       : File(path, flags, what, path) {}
-  // Errors name `shown`.
+  // Errors name `shown` instead of `path`.
   File(
       const std::string& path,
       int flags,
@@ -53,7 +53,7 @@ class File {
   int release() {
     return std::exchange(file_, -1);
   }
-  // Network file systems report a full disk only here.
+  // Some network file systems report a full disk only on close.
   void close() {
     if (::close(release()) != 0) {
       fail("write", path_, errno);
@@ -76,7 +76,7 @@ void write_all(int file, std::string_view content, const std::string& path) {
 }
 
 void flush(int file, const std::string& path) {
-  // EINVAL: a device or pipe, which has nothing to flush.
+  // EINVAL means a device or pipe, which cannot be synced.
   if (::fsync(file) != 0 && errno != EINVAL) {
     fail("flush", path, errno);
   }
@@ -87,7 +87,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Fills `bytes` bytes at `out`; false where the file ends before.
+// Reads `bytes` bytes into `out`; false if the file ends before that.
 bool read_at(
     int file,
     std::uint64_t offset,
@@ -119,11 +119,12 @@ void check_there(const std::string& path) {
       "'");
 }
 
-// A replaced file keeps its permissions, and its owner where that is allowed.
+// A replaced file keeps its permissions, and also its owner if the system
+// permits that.
 void take_permissions(int file, const std::string& from) {
   struct stat status {};
   if (::stat(from.c_str(), &status) == 0) {
-    // First the owner: changing it takes permissions away.
+    // The owner comes first: changing it clears permission bits.
     [[maybe_unused]] const int ignored =
         ::fchown(file, status.st_uid, status.st_gid);
     ::fchmod(file, status.st_mode & 0777);
@@ -147,7 +148,7 @@ void write_stream(
   file.close();
 }
 
-// Length up to the last newline.
+// The length of the file up to and including its last newline.
 std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
   std::array<char, 4096> block;
   while (size > 0) {
@@ -199,8 +200,8 @@ void atomic_write(const std::string& path, const WriteBody& body) {
   }
   const std::string beside = str(place.path, ".tmp", ::getpid());
   try {
-    // What was there under this name is never written to: in a shared folder
-    // another user may have put a link there.
+    // An existing file of this name is never written to: in a shared folder
+    // another user may have placed a link there.
     ::unlink(beside.c_str());
     File file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
     take_permissions(file.get(), place.path);
@@ -244,7 +245,7 @@ void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
       Io,
       "cannot read '",
       path_,
-      "': it has become shorter meanwhile");
+      "': it has become shorter in the meantime");
 }
 
 SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
@@ -276,7 +277,7 @@ void SpoolFile::copy_to(const WritePiece& write) const {
     block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
     ABT_ASSERT(
         read_at(file_, done, block.data(), block.size(), path_),
-        "a spool file has lost its end");
+        "a spool file is shorter than what was written to it");
     write(block);
   }
 }
@@ -285,7 +286,7 @@ void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
-    fail("make folder", path, error.value());
+    fail("create folder", path, error.value());
   }
 }
 

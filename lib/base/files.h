@@ -1,5 +1,6 @@
 // Files, written so that a reader never sees half of one. Failures throw
-// Error(Io) naming path and reason; a missing input is Error(MissingInput).
+// Error(Io), which names the path and the reason; a missing input throws
+// Error(MissingInput).
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,20 @@ namespace abtrain {
 
 std::string read_file(const std::string& path);
 
-// Written beside its place, fsynced, renamed over it, the folder fsynced. A
-// failure leaves what was there. Links are followed, and the permissions and
-// owner of a replaced file are kept. Streams (base/output.h) are written to.
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and
+// syncs the folder. If anything fails, the old file stays as it was. Links are
+// followed, and the permissions and owner of a replaced file are kept. Streams
+// (base/output.h) are written to directly.
 void atomic_write(const std::string& path, std::string_view content);
-// The same for content that comes in pieces: `body` hands them to its argument.
+// The same for content that comes in pieces: `body` passes each piece to the
+// function that it is given.
 using WritePiece = std::function<void(std::string_view)>;
 void atomic_write(
     const std::string& path,
     const std::function<void(const WritePiece&)>& body);
 
-// A file that is read piece by piece, at any place. Throws MissingInput;
-// DamagedData where it is a folder or no plain file; Io where it ends early.
+// A file that is read in pieces at any offset. Throws Error: MissingInput,
+// DamagedData if it is not a regular file, or Io if it ends early.
 class InputFile {
  public:
   explicit InputFile(std::string path);
@@ -36,7 +39,7 @@ class InputFile {
   const std::string& path() const {
     return path_;
   }
-  // Whole, into `bytes` bytes at `out`.
+  // Reads exactly `bytes` bytes into `out`.
   void read(std::uint64_t offset, void* out, std::size_t bytes) const;
 
  private:
@@ -45,12 +48,12 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// Bytes put aside on the disk until it is known where they belong. It has no
-// name, so nothing is left of it however the program ends.
+// Bytes kept on disk until it is known where they belong. The file has no name,
+// so nothing is left of it however the program ends.
 class SpoolFile {
  public:
-  // Lies in the folder of `path`, which errors name; beside temporary files
-  // where that is a stream.
+  // The file is created in the folder of `path`, or in the system's temporary
+  // folder if `path` is a stream. Errors name `path`.
   explicit SpoolFile(std::string path);
   ~SpoolFile();
   SpoolFile(const SpoolFile&) = delete;
@@ -60,7 +63,7 @@ class SpoolFile {
   std::uint64_t size() const {
     return size_;
   }
-  // All of it, in order and in pieces.
+  // Passes the whole content to `write`, in order and in pieces.
   void copy_to(const WritePiece& write) const;
 
  private:
@@ -69,13 +72,13 @@ class SpoolFile {
   std::uint64_t size_ = 0;
 };
 
-// The folder and its parents; fine where they exist.
+// Creates the folder and its parents. It is no error if they exist.
 void make_folders(const std::string& path);
 
-// Forces a file, or the entries of a folder, to the disk.
+// Forces a file, or the entries of a folder, to disk.
 void sync_path(const std::string& path);
 
-// Appends to a file, which is created where it is not there; each call is one
+// Appends to a file, which is created if it does not exist; each call is one
 // write. Move-only; not thread-safe.
 class Appender {
  public:
@@ -103,8 +106,9 @@ class Appender {
 // Appends whole lines.
 class LineWriter : private Appender {
  public:
-  // Creates the file where it is not there. A torn last line (the writer was
-  // killed) is cut off; `keep` >= 0 cuts the file to that many bytes first.
+  // Creates the file if it does not exist. An incomplete last line, left by a
+  // writer that was killed, is cut off. `keep` >= 0 truncates the file to that
+  // many bytes first.
   explicit LineWriter(std::string path, std::int64_t keep = -1);
 
   // `line` without its newline.

@@ -10,7 +10,7 @@ namespace abtrain {
 
 namespace {
 
-// For people: 1e38.
+// A bound as people write it: 1e38.
 std::string bound(double x) {
   std::string text = print_number(x);
   for (const char* noise : {".0e+", "e+"}) {

@@ -1,4 +1,4 @@
-// A range that a number of the configuration must lie in.
+// The range that a number in the configuration must lie in.
 #pragma once
 
 #include <limits>
@@ -12,10 +12,10 @@ struct Interval {
   bool low_open = false;
   bool high_open = false;
   bool contains(double x) const;
-  std::string text() const;  // " from 0 to 1"; "" of any()
+  std::string text() const;  // " from 0 to 1"; "" for any()
 };
-// Longest run, and so the longest interval, in steps; the largest rate or other
-// factor, about what fp32 holds.
+// kMostSteps is the longest run, and so the longest interval, in steps;
+// kLargest is the largest rate or other factor, about the limit of fp32.
 constexpr double kMostSteps = 1e8;
 constexpr double kLargest = 1e38;
 

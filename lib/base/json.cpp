@@ -13,15 +13,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The reference's limit of a safetensors header, the largest text we read.
+// The reference implementation's limit for a safetensors header, which is the
+// largest text we read.
 constexpr std::size_t kMostBytes = 100'000'000;
 constexpr std::size_t kMostValues = 10'000'000;
-// We write 6 levels. Printing and copying values recurse.
+// We write 6 levels. The limit protects the stack, as printing and copying
+// values are recursive.
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostShown = 80;
 
-// Builds the value. nlohmann's own builder looks through all the keys of an
-// ordered object for each new one.
+// Builds the value. nlohmann's own builder searches all the keys of an ordered
+// object for each new key.
 class Builder : public nlohmann::json_sax<ordered_json> {
  public:
   explicit Builder(JsonProblem& problem) : problem_(problem) {}
@@ -45,7 +47,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return add(std::move(value));
   }
   bool binary(binary_t&) override {
-    return false;  // no text has any
+    return false;  // JSON text has no binary values
   }
   bool start_object(std::size_t) override {
     return open(ordered_json::object());
@@ -70,7 +72,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     constexpr int kOutOfRange = 406;
     problem_.byte = byte;
     return fail(
-        error.id == kOutOfRange ? "this has a number that no double holds"
+        error.id == kOutOfRange ? "this has a number that no double can hold"
                                 : "this is damaged or cut off");
   }
   ordered_json take() {
@@ -85,7 +87,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   bool add(ordered_json value) {
     return put(std::move(value)) != nullptr;
   }
-  // Where it now is; null where there are too many.
+  // Returns where the value is now, or null if there are too many values.
   ordered_json* put(ordered_json&& value) {
     if (++count_ > kMostValues) {
       fail(str("this has more than ", with_commas(kMostValues), " values"));
@@ -98,7 +100,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     if (auto* list = open_.back()->get_ptr<ordered_json::array_t*>()) {
       return &list->emplace_back(std::move(value));
     }
-    // Not by emplace(), which searches for the key.
+    // Not emplace(), which searches for the key.
     return &open_.back()
                 ->get_ref<ordered_json::object_t&>()
                 .emplace_back(std::move(key_), std::move(value))
@@ -106,7 +108,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   }
   bool open(ordered_json value) {
     if (open_.size() == kDeepest) {
-      return fail(str("this is nested more than ", kDeepest, " deep"));
+      return fail(str("this is nested more than ", kDeepest, " levels deep"));
     }
     open_.push_back(put(std::move(value)));
     return open_.back() != nullptr;
@@ -133,7 +135,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   JsonProblem& problem_;
   ordered_json root_;
   std::vector<ordered_json*> open_;  // from the outermost to the innermost
-  ordered_json* last_ = nullptr;     // the object that was closed
+  ordered_json* last_ = nullptr;     // the value that was closed last
   std::string key_;
   std::size_t count_ = 0;
 };
@@ -242,7 +244,7 @@ JsonObject::JsonObject(
     damaged(
         path_,
         line_ + std::count(text.begin(), end, '\n'),
-        "expected a JSON object, " + problem.what);
+        "expected a JSON object, but " + problem.what);
   }
   if (!json_.is_object()) {
     damaged(path_, line_, "expected a JSON object");
@@ -294,7 +296,7 @@ std::string JsonObject::text(const char* pointer) const {
   const ordered_json* value = find(pointer);
   std::string text;
   if (value == nullptr || !read_json(*value, text)) {
-    complain(pointer, "a text");
+    complain(pointer, "a string");
   }
   return text;
 }

@@ -1,6 +1,6 @@
-// The one reader of JSON that comes from a file. Whatever the bytes are, it
-// ends with a value or with Error(DamagedData): size, depth and the number of
-// values are bounded, and a key given twice or a number that no double holds is
+// The only reader of JSON files. Whatever the bytes are, it returns a value or
+// throws Error(DamagedData): the size, the depth and the number of values are
+// bounded, and a duplicate key or a number that no double can hold counts as
 // damage.
 #pragma once
 
@@ -16,18 +16,19 @@
 
 namespace abtrain {
 
-// What is wrong with a text, and at which of its bytes.
+// What is wrong with a text, and at which byte of it.
 struct JsonProblem {
   std::string what;
   std::size_t byte = 0;
 };
 
-// A discarded value where there is a problem. Takes linear time, as the file's
-// largest objects have one key per tensor.
+// Returns a discarded value, and sets `problem`, if the text is not valid.
+// Takes linear time, even for objects with one key per tensor.
 nlohmann::ordered_json parse_json(std::string_view text, JsonProblem& problem);
 
-// Whether a value has the type and range of `out`, which it is then stored in:
-// a whole number that fits, a finite number, a flag, a text, a list of numbers.
+// Stores the value in `out` and returns true if it has the type and range of
+// `out`: an integer that fits, a finite number, a Boolean, a string, a list of
+// numbers, or any value.
 bool read_json(const nlohmann::ordered_json& value, std::int64_t& out);
 bool read_json(const nlohmann::ordered_json& value, double& out);
 bool read_json(const nlohmann::ordered_json& value, bool& out);
@@ -40,30 +41,32 @@ bool read_json(
     const nlohmann::ordered_json& value,
     nlohmann::ordered_json& out);
 
-// A value as a message shows it: short, in ASCII without control characters.
+// A value for use in a message: shortened, in ASCII, without control
+// characters.
 std::string shown(const nlohmann::ordered_json& value);
 
 // Throws LocatedError(DamagedData), "path:line: error: what".
 [[noreturn]] void
 damaged(const std::string& path, std::ptrdiff_t line, const std::string& what);
 
-// A JSON object of a file, whose complaints name file, line and key.
+// A JSON object in a file. Its errors name the file, the line and the key.
 class JsonObject {
  public:
-  // `line`: where in the file the text begins.
+  // `line`: the line of the file on which the text begins.
   JsonObject(std::string path, std::ptrdiff_t line, std::string_view text);
-  // A file that is one object. Throws MissingInput too.
+  // Reads a file that consists of one object. Also throws Error(MissingInput).
   static JsonObject of_file(const std::string& path);
 
   const nlohmann::ordered_json& all() const {
     return json_;
   }
-  // `pointer` as "/traffic/bytes_per_worker"; null where there is no such key.
+  // `pointer` is a JSON pointer such as "/traffic/bytes_per_worker". Returns
+  // null if there is no such key.
   const nlohmann::ordered_json* find(const char* pointer) const;
-  // None where there is no number.
+  // Empty if there is no number at `pointer`.
   std::optional<double> maybe(const char* pointer) const;
   double number(const char* pointer) const;
-  // From `low` to `high`.
+  // The value must be in low .. high, inclusive.
   std::int64_t integer(
       const char* pointer,
       std::int64_t low,

@@ -24,7 +24,8 @@ const char* label(LogLevel level, bool color) {
   }
 }
 
-// At most `width` characters of UTF-8: a longer line would wrap and stay.
+// At most `width` UTF-8 characters: a longer line would wrap, and clearing the
+// line would not remove all of it.
 std::string cut(const std::string& line, int width) {
   int characters = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {

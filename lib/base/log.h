@@ -1,5 +1,5 @@
-// Messages for people, on standard error. An object that is handed around, not
-// a global; one object may be shared by threads.
+// Messages for people, on standard error. A Log is an object that is passed
+// around, not a global; threads may share one.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@ enum class LogLevel { Quiet, Warning, Info, Debug };
 
 class Log {
  public:
-  // Colours and the live line only on a terminal. Failures to write are
+  // Colors and the live line are used only on a terminal. Failures to write are
   // ignored: a closed standard error must not end a training run.
   explicit Log(LogLevel level = LogLevel::Info, int descriptor = 2);
 
@@ -30,8 +30,8 @@ class Log {
     write(LogLevel::Debug, str(parts...));
   }
 
-  // A line that the next one replaces; messages go above it. "" takes it away.
-  // Nothing is written where there is no terminal.
+  // Shows a status line that the next call replaces; messages appear above it.
+  // "" removes it. Nothing is written if the output is not a terminal.
   void live(const std::string& line);
   bool is_live() const {
     return tty_ && level_ >= LogLevel::Info;

@@ -18,7 +18,7 @@ std::string expected(
   return why.empty() ? out : str(out, " (", why, ")");
 }
 
-// A number by `parse`, within `range`.
+// Takes a number that `parse` reads and that is within `range`.
 template <class T, class Parse>
 auto number_in(Interval range, Parse parse) {
   return [range, parse](const Value& value, T& out, std::string& why) {
@@ -60,18 +60,18 @@ bool take_text(const Value& value, std::string& out, std::string& why) {
 std::string folder_name_fault(const std::string& name) {
   constexpr std::size_t kLongest = 200;
   if (name == "." || name == "..") {
-    return "that is a folder of its own";
+    return "that already stands for a folder";
   }
   if (name.find_first_of("/\\") != std::string::npos) {
-    return "slashes cannot stand in a name";
+    return "a name cannot contain slashes";
   }
   for (const char c : name) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      return "control characters cannot stand in a name";
+      return "a name cannot contain control characters";
     }
   }
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
-    return "a name begins with neither '-' nor a blank and ends with none";
+    return "a name cannot begin with '-' or a space, or end with a space";
   }
   return name.size() > kLongest ? str("longer than ", kLongest, " bytes") : "";
 }
@@ -201,14 +201,14 @@ void Fields::number(Key key, double& member, Interval range, Help help) {
 
 void Fields::text(Key key, std::string& member, Help help) {
   const auto print = [&member] { return print_text(member); };
-  add<std::string>(key, member, "a text", take_text, print, help);
+  add<std::string>(key, member, "a string", take_text, print, help);
 }
 
 void Fields::folder_name(Key key, std::string& member, Help help) {
   add<std::string>(
       key,
       member,
-      "a name for a folder",
+      "a folder name",
       [](const Value& value, std::string& out, std::string& why) {
         if (take_text(value, out, why)) {
           why = folder_name_fault(out);
@@ -337,7 +337,8 @@ void Fields::numbers(
 }
 
 void Fields::texts(Key key, std::vector<std::string>& member, Help help) {
-  add_list<std::string>(key, member, 0, "a text", take_text, print_text, help);
+  add_list<std::string>(
+      key, member, 0, "a string", take_text, print_text, help);
 }
 
 void Fields::value(Key key, Value& member, Help help) {

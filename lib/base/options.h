@@ -1,5 +1,6 @@
-// A table of the fields of an options struct: key, member, range, help. The
-// same table reads a section, prints it as YAML, checks it and documents it.
+// A table of the fields of an options struct: key, member, range and help. The
+// same table is used to read a section, check it, print it as YAML and document
+// it.
 //
 // A table is bound to one object and must not outlive it:
 //   Fields fields_of(TrainOptions& o) {
@@ -27,11 +28,11 @@ struct Field {
   std::string key;
   std::string wanted;  // "an integer of at least 1"
   std::string help;
-  // Sets the member, or complains and leaves it.
+  // Sets the member, or complains and leaves it unchanged.
   std::function<void(const Value&, const Complain&)> read;
   std::function<std::string()> print;     // as YAML on one line
-  std::vector<Field> section;             // fields of a sub-section
-  std::vector<std::string> choices = {};  // words that it takes, if any
+  std::vector<Field> section;             // the fields of a subsection
+  std::vector<std::string> choices = {};  // the words it accepts, if any
   bool is_section() const {
     return !section.empty();
   }
@@ -46,7 +47,7 @@ class Fields {
   void integer(Key key, std::uint64_t& member, Help help);
   void number(Key key, double& member, Interval range, Help help);
   void text(Key key, std::string& member, Help help);
-  // Text that can name one folder.
+  // A string that is usable as the name of one folder.
   void folder_name(Key key, std::string& member, Help help);
   void choice(
       Key key,
@@ -59,12 +60,12 @@ class Fields {
       E& member,
       std::vector<std::pair<std::string, E>> names,
       Help help);
-  // `auto` or an integer, kept as text.
+  // `auto` or an integer, stored as a string.
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
   void duration(Key key, Duration& member, Interval range, Help help);
-  // `auto` is kept as a negative duration.
+  // `auto` is stored as a negative duration.
   void auto_or_duration(Key key, Duration& member, Interval range, Help help);
-  // Lists of at least one item, or of `least`.
+  // Lists with at least one item, or at least `least` items.
   void integers(
       Key key,
       std::vector<std::int64_t>& member,
@@ -76,9 +77,9 @@ class Fields {
       Interval each,
       Help help,
       std::size_t least = 1);
-  // A list of texts; may be empty.
+  // A list of strings, which may be empty.
   void texts(Key key, std::vector<std::string>& member, Help help);
-  // Kept as it was written, for a reader that knows what it may be.
+  // Stored unparsed, for a reader that knows which values are allowed.
   void value(Key key, Value& member, Help help);
   void section(Key key, Fields fields, Help help);
 
@@ -87,7 +88,8 @@ class Fields {
   }
 
  private:
-  // How one value becomes a T; false and a remark where it is not one.
+  // Converts a value to a T. If that is not possible, returns false and may set
+  // `why` to a remark for the message.
   template <class T>
   using Take = std::function<bool(const Value&, T&, std::string& why)>;
   using Print = std::function<std::string()>;

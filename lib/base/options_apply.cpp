@@ -15,7 +15,7 @@ std::string full_name(const std::string& prefix, const std::string& key) {
   return prefix.empty() ? key : prefix + "." + key;
 }
 
-// A value that the field takes: what it holds now.
+// A value that the field accepts: the one it holds now.
 std::string example(const Field& field) {
   return field.is_section() ? "..." : field.print();
 }
@@ -61,7 +61,7 @@ class Applier {
       Reading::Setting setting{entry.place, order(), false};
       field.read(entry.value, [&](const Value& where, std::string message) {
         setting.bad = true;
-        // What is not written has no place of its own.
+        // A value that was left out has no place of its own.
         const bool empty = where.kind == Kind::Nothing;
         problem(empty ? entry.place : where.place, name, std::move(message));
       });
@@ -94,19 +94,20 @@ class Applier {
       const std::string& prefix) {
     const std::string meant = similar(entry.key, fields, prefix);
     if (!meant.empty()) {
-      // Checks of several keys must not build on its default.
+      // Checks that involve several keys must not rely on its default.
       reading_.settings[meant] = {entry.place, order(), true};
     }
     problem(
         entry.place,
         full_name(prefix, entry.key),
         entry.key.find(':') != std::string::npos
-            ? "unknown key (a blank belongs after the ':')"
+            ? "unknown key (put a space after the ':')"
         : meant.empty() ? "unknown key"
                         : str("unknown key, did you mean '", meant, "'?"));
   }
 
-  // The same key in another section, else the most similar one in this.
+  // The same key in another section, or else the most similar one in this
+  // section.
   std::string similar(
       const std::string& key,
       const std::vector<Field>& fields,

@@ -1,4 +1,4 @@
-// Reading a section of a configuration by its table, printing it, listing it.
+// Reads, prints and lists a section of a configuration according to its table.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace abtrain {
 
-// What reading has found: problems, and the place where each key was last set.
+// The result of reading: the problems, and where each key was last set.
 struct Reading {
   struct Setting {
     Place place;
@@ -23,17 +23,19 @@ struct Reading {
   std::map<std::string, Setting> settings;
 };
 
-// Sets the members named in `section`; unknown and repeated keys are problems.
+// Sets the members named in `section`. Unknown and repeated keys are reported
+// as problems.
 void apply(const Fields& fields, const Value& section, Reading& reading);
 // Every key, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
-// Each key in the order of the table, by its full name, "train.steps"; sections
-// are left out. `prefix`: the section that the fields are in, "train".
+// Visits each key in the order of the table, with its full name, such as
+// "train.steps". Sections themselves are not visited. `prefix`: the section
+// that contains the fields, such as "train".
 void each_key(
     const std::vector<Field>& fields,
     const std::function<void(const std::string& name, const Field&)>& visit,
     const std::string& prefix = "");
-// All full names.
+// The full names of all keys.
 std::vector<std::string> keys_of(const Fields& fields);
 
 }  // namespace abtrain

@@ -15,8 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "3" of /proc/self/fd/3, which a re-opened file would not be: it has its own
-// position, and a rename would leave what the descriptor stands for.
+// The descriptor 3 of /proc/self/fd/3, or -1. The path must not be opened
+// again, as the new file would have a position of its own, and a rename would
+// not affect what the descriptor stands for.
 int descriptor_of(const fs::path& folder, const std::string& name) {
   std::error_code error;
   if (folder != fs::canonical("/proc/self/fd", error) || error) {
@@ -39,7 +40,7 @@ bool is_stream(const std::string& path) {
 }  // namespace
 
 OutputPlace find_output(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the kernel
+  constexpr int kMostLinks = 40;  // the kernel's limit
   if (path == "-") {
     return {path, true, STDOUT_FILENO};
   }
@@ -55,8 +56,8 @@ OutputPlace find_output(const std::string& path) {
       return place;
     }
     if (error || !fs::is_symlink(folder / at.filename(), error)) {
-      // A stream is opened by the name it was given: links in /proc lead to
-      // places that have none.
+      // A stream is opened by the name that the user gave: links in /proc lead
+      // to places that have no name.
       return place.is_stream ? OutputPlace{path, true, -1} : place;
     }
     place.path = (folder / fs::read_symlink(at, error)).string();
@@ -98,7 +99,7 @@ void check_replaceable(
       kind.option,
       ": '",
       path,
-      "' is there already and is not ",
+      "' already exists and is not ",
       kind.what,
       "; --force replaces it");
 }

@@ -1,5 +1,5 @@
-// The file that a user names with -o: what it is, and whether it may be
-// replaced.
+// The output file that a user names with an option such as -o: what it is, and
+// whether it may be replaced.
 #pragma once
 
 #include <functional>
@@ -9,30 +9,31 @@ namespace abtrain {
 
 // Where bytes written to a path end up.
 struct OutputPlace {
-  // With links followed, so that a rename replaces the target, not the link.
+  // The path with its links followed, so that a rename replaces the target and
+  // not the link.
   std::string path;
-  // A device, pipe or socket, which takes bytes as they come.
+  // Whether it is a device, pipe or socket, which takes bytes as they come.
   bool is_stream = false;
-  // One that this process has open already ("-", /dev/stdout, /dev/fd/3); -1
-  // where the path must be opened.
+  // The descriptor, if this process already has the output open ("-",
+  // /dev/stdout, /dev/fd/3); -1 if the path must be opened.
   int descriptor = -1;
 };
 
-// "-" is standard output. Throws Error(Io) where links go in circles.
+// "-" is standard output. Throws Error(Io) if the links form a cycle.
 OutputPlace find_output(const std::string& path);
 bool is_standard_output(const std::string& path);
 
-// What a command writes with one of its options.
+// What a command writes to the file that one of its options names.
 struct OutputKind {
   const char* option;  // "-o"
   const char* what;    // "a safetensors file"
-  // Whether an existing file is of this kind, by its first bytes.
+  // Whether an existing file is of this kind, judged by its first bytes.
   std::function<bool(const std::string& begin)> matches;
 };
 
-// Called before long work. Throws Error(Usage) where `path` is a folder or,
-// unless `force`, a file of another kind, which the user hardly meant to lose.
-// Streams, empty files and files that are not there yet are fine.
+// Call it before long work. Throws Error(Usage) if `path` is a folder or,
+// unless `force` is set, a file of another kind, which the user hardly meant to
+// lose. Streams, empty files and files that do not exist yet are accepted.
 void check_replaceable(
     const std::string& path,
     const OutputKind& kind,

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011). A number is a pure function of
-// (seed, purpose, a, b, counter), so order of evaluation and thread never
-// matter, and a GPU kernel can produce the same bits.
+// (seed, purpose, a, b, counter), so neither the order of evaluation nor the
+// thread matters, and a GPU kernel can produce the same bits.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace abtrain {
 
-// What a stream of random numbers is for; part of the key.
+// What a stream of random numbers is used for. The purpose is part of the key.
 enum class RandomPurpose : std::uint32_t {
   Initialise = 1,
   Shuffle = 2,
@@ -49,8 +49,9 @@ inline std::array<std::uint32_t, 2> random_key(
           static_cast<std::uint32_t>(purpose)};
 }
 
-// A sequence of numbers from the stream (seed, purpose, a, b): for example
-// a = epoch, b = worker or example. 2^34 words before it repeats.
+// A sequence of numbers from the stream (seed, purpose, a, b), for example with
+// a = the epoch and b = the worker or example. The sequence repeats after 2^66
+// words.
 class Random {
  public:
   Random(
@@ -75,12 +76,12 @@ class Random {
     const std::uint64_t high = next();
     return high << 32 | next();
   }
-  // Uniform in 0 .. bound-1 (bound >= 1), by multiply and shift (Lemire 2019
-  // without rejection: bias below 2^-32 * bound).
+  // Uniform in 0 .. bound-1 (bound >= 1), by a multiplication and a shift
+  // (Lemire 2019, without rejection: the bias is below 2^-32 * bound).
   std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
   }
-  // Uniform in [0, 1), 24 bits.
+  // Uniform in [0, 1), with 24 random bits.
   float uniform() {
     return static_cast<float>(next() >> 8) * 0x1.0p-24f;
   }

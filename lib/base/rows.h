@@ -1,4 +1,4 @@
-// Columns of tables for people: text at the left, numbers at the right.
+// Columns of tables for people: text aligned left, numbers aligned right.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// YAML 1.1 reads 010 as 8, YAML 1.2 as 10: such numbers are refused.
+// YAML 1.1 reads 010 as 8, and YAML 1.2 reads it as 10: such numbers are
+// rejected.
 bool has_leading_zero(const std::string& digits) {
   return digits.size() > 1 && digits[0] == '0' && is_digit(digits[1]);
 }
@@ -89,7 +90,7 @@ bool parse_number(const std::string& text, double& out, std::string& why) {
 }
 
 bool parse_duration(const std::string& text, Duration& out, std::string& why) {
-  // The unit stands after a space; that of a percentage may follow at once.
+  // The unit follows a space, which may be missing before a percent sign.
   const std::size_t end = text.find_first_of(" %");
   const std::string unit(
       end == std::string::npos ? "steps" : trim(text.substr(end)));
@@ -109,7 +110,7 @@ bool parse_duration(const std::string& text, Duration& out, std::string& why) {
   }
   const bool percent = unit == "%";
   if (!percent && unit != "epoch" && unit != "epochs") {
-    why = "the unit is steps, epochs or %";
+    why = "the unit must be steps, epochs or %";
     return false;
   }
   double value = 0;
@@ -142,7 +143,8 @@ bool parse_bytes(
     });
   });
   if (known == kUnits.end()) {
-    why = str("no unit '", unit, "' (kB, MB, GB, KiB, MiB, GiB)");
+    why = str(
+        "unknown unit '", unit, "', use B, kB, MB, GB, KiB, MiB or GiB");
     return false;
   }
   double number = 0;
@@ -166,7 +168,7 @@ std::string print_number(double value) {
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
   std::string text(buffer.data(), end);
-  // YAML 1.1 (Python's reader) takes 1e-05 for text, 1.0e-05 for a number.
+  // YAML 1.1 (PyYAML) reads 1e-05 as a string and 1.0e-05 as a number.
   const std::size_t exponent = text.find('e');
   if (exponent != std::string::npos && text.find('.') == std::string::npos) {
     text.insert(exponent, ".0");
@@ -197,7 +199,7 @@ std::string print_text(const std::string& text) {
                        return is_letter(c) || is_digit(c) || c == '_' ||
                               c == '-' || c == '.' || c == '/';
                      });
-  // Words that some YAML readers take for something else than text.
+  // Words that some YAML readers do not read as strings.
   std::string lower = text;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;

@@ -1,5 +1,5 @@
-// Scalars of a configuration: text to number and back, without surprises
-// (no octal, no hexadecimal, nothing infinite).
+// Scalars in a configuration: conversion from text to numbers and back, without
+// surprises (no octal, no hexadecimal, no infinite values).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace abtrain {
 
-// Each sets `out` and returns true, or leaves it, puts a remark for the
-// message into `why` (possibly empty) and returns false.
+// Each of these functions sets `out` and returns true, or returns false and
+// leaves `out` unchanged; it may then set `why` to a remark for the message.
 bool parse_integer(
     const std::string& text,
     std::int64_t& out,
@@ -20,17 +20,17 @@ bool parse_integer(
     std::uint64_t& out,
     std::string& why);
 bool parse_number(const std::string& text, double& out, std::string& why);
-// `110`, `110 steps`, `1 epoch`, `0.5 epochs`, `5 %`; steps are whole.
+// `110`, `110 steps`, `1 epoch`, `0.5 epochs`, `5 %`. Steps must be integers.
 bool parse_duration(const std::string& text, Duration& out, std::string& why);
 
-// `20MB`, `1.5 GiB`, `4096`: bytes; kB, MB, GB are powers of 1000, KiB, MiB, GiB
-// of 1024. At least 1.
+// A number of bytes, at least 1: `20MB`, `1.5 GiB`, `4096`. kB, MB and GB are
+// powers of 1000; KiB, MiB and GiB are powers of 1024.
 bool parse_bytes(const std::string& text, std::uint64_t& out, std::string& why);
 
 // The shortest text that reads back to the same value.
 std::string print_number(double value);
 std::string print_duration(const Duration& value);
-// As a YAML scalar that any YAML reader takes for text; quoted where needed.
+// A YAML scalar that every YAML reader takes for a string; quoted where needed.
 std::string print_text(const std::string& text);
 
 }  // namespace abtrain

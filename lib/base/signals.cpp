@@ -15,8 +15,8 @@ constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGUSR1};
 std::atomic<int> first_signal{0};
 std::array<struct sigaction, kSignals.size()> before;
 
-// Schedulers send SIGUSR1 and SIGTERM in turn, and SIGTERM more than once: only
-// a person at the keyboard means "now" by a second one.
+// Schedulers send SIGUSR1 and then SIGTERM, and SIGTERM more than once. Only a
+// person at the keyboard means "now" with a second signal.
 void on_signal(int number) {
   int none = 0;
   if (!first_signal.compare_exchange_strong(none, number) &&

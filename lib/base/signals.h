@@ -1,11 +1,11 @@
-// SIGTERM, SIGINT and SIGUSR1 as a request to stop. Handlers are the process's,
-// so this is one of the few places with state of its own.
+// SIGTERM, SIGINT and SIGUSR1 as requests to stop. Signal handlers belong to
+// the process, so this is one of the few places with global state.
 #pragma once
 
 namespace abtrain {
 
-// While it lives such a signal is only noted; SIGINT after another one ends the
-// process at once with 128 + its number.
+// While this object exists, such a signal is only recorded. A SIGINT that
+// follows any of them ends the process at once with exit code 128 + SIGINT.
 class StopSignals {
  public:
   StopSignals();
@@ -13,7 +13,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();
 
-  // Number of the first signal that came, 0 while none has.
+  // The number of the first signal received, or 0 if there was none.
   static int requested();
 };
 

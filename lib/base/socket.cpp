@@ -29,7 +29,7 @@ namespace {
   throw Error(ErrorKind::PeerLost, str(what, ": ", std::strerror(error)));
 }
 
-// Waits until the deadline for an event of poll(); false where none has come.
+// Waits for an event of poll(); false if none has come by the deadline.
 bool wait_for(int file, short events, const Deadline& deadline) {
   for (;;) {
     pollfd wait{file, events, 0};
@@ -54,7 +54,7 @@ std::string text_of(const in_addr& address) {
   return text.data();
 }
 
-// Binds to all addresses, those of IPv6 too where the system has any.
+// Binds to all addresses, IPv4 and IPv6. Fails on a system without IPv6.
 bool bind_to_all(Socket& socket, int port) {
   const int on = 1;
   const int off = 0;
@@ -75,7 +75,7 @@ bool bind_to(Socket& socket, const in_addr& address, int port) {
   const int on = 1;
   socket =
       Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // A run may start again on its port at once.
+  // Lets a run that is restarted use its port again at once.
   ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in own{};
   own.sin_family = AF_INET;
@@ -127,12 +127,12 @@ Socket Socket::listen(const std::string& address, int port) {
             (errno != EADDRINUSE && bind_to(socket, in_addr{}, port));
   } else {
     const auto own = address_of(address);
-    ABT_ASSERT(own, "'", address, "' is no IPv4 address");
+    ABT_ASSERT(own, "'", address, "' is not an IPv4 address");
     bound = bind_to(socket, *own, port);
   }
   if (!bound || ::listen(socket.file_, SOMAXCONN) != 0) {
     fail(
-        str("cannot listen at ",
+        str("cannot listen on ",
             address.empty() ? "all addresses" : address,
             ", port ",
             port),
@@ -191,14 +191,14 @@ int Socket::release() noexcept {
   return std::exchange(file_, -1);
 }
 
-// A host that is switched off sends no end: after about a minute without an
-// answer the connection counts as lost.
+// A host that is switched off does not close its connections: after about a
+// minute without an answer a connection counts as lost.
 void Socket::keep_alive() const {
   const int on = 1;
   const int idle = 30;
   const int interval = 10;
   const int probes = 3;
-  const unsigned unanswered = 60'000;  // ms, where data is under way
+  const unsigned unanswered = 60'000;  // ms, while data is in flight
   ::setsockopt(file_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
   ::setsockopt(file_, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));

@@ -1,5 +1,5 @@
-// TCP connections between the processes of a run. Move-only; failures throw
-// Error(PeerLost).
+// TCP connections between the processes of a run. A Socket is move-only and
+// owns its file descriptor; failures throw Error(PeerLost).
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,16 @@
 
 namespace abtrain {
 
-// One moment by which several waits must end.
+// A point in time by which one or several waits must end.
 class Deadline {
  public:
   explicit Deadline(double seconds);
-  double seconds_left() const;  // 0 once it has passed
+  double seconds_left() const;  // 0 once the deadline has passed
   bool has_passed() const {
     return seconds_left() == 0;
   }
-  // For poll(): rounded up, so that it does not return just before.
+  // For poll(): rounded up, so that poll() does not return just before the
+  // deadline.
   int milliseconds_left() const;
 
  private:
@@ -34,13 +35,13 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  // On one IPv4 address of this host, or on all of its addresses where that is
-  // empty. Port 0: one of the system's choice.
+  // Listens on one IPv4 address of this host, or on all of its addresses if
+  // `address` is empty. Port 0: the system chooses one.
   static Socket listen(const std::string& address = {}, int port = 0);
   int port() const;
-  // Does not wait: an unconnected socket where nobody has connected.
+  // Does not wait: returns a closed socket if nobody has connected.
   Socket accept() const;
-  // One try; an unconnected socket where nobody answers in time.
+  // Tries once; returns a closed socket if nobody answers in time.
   static Socket connect(const std::string& address, int port, double seconds);
 
   bool is_open() const {
@@ -49,15 +50,15 @@ class Socket {
   int file() const {
     return file_;
   }
-  // The caller closes the file.
+  // Gives up ownership: the caller must close the descriptor.
   int release() noexcept;
-  // False where the other end is gone or does not read within the time.
+  // False if the other end is gone or does not read everything in time.
   bool send_all(std::string_view bytes, double seconds) const noexcept;
-  // Does not wait: the number of bytes that had come, nothing where the other
-  // end is gone.
+  // Does not wait: returns the number of bytes that had arrived, possibly 0, or
+  // nothing if the other end is gone.
   std::optional<std::size_t> receive_some(char* bytes, std::size_t count)
       const noexcept;
-  // False where nothing has come when the time is over.
+  // False if nothing has arrived by the deadline.
   bool wait_readable(const Deadline& deadline) const noexcept;
 
  private:
@@ -65,11 +66,11 @@ class Socket {
   int file_ = -1;
 };
 
-// IPv4 addresses of this host, the loopback's last.
+// The IPv4 addresses of this host, with those of the loopback last.
 std::vector<std::string> own_addresses();
-// The IPv4 address of this host that the name stands for on every host; empty
-// where there is no such one: another host's name, one of several addresses or
-// of IPv6, or this host's own name for its loopback.
+// The IPv4 address of this host that the name stands for on every host. Empty
+// if there is none: the name is that of another host, has several addresses or
+// an IPv6 address, or is this host's own name for its loopback.
 std::string own_address_of(const std::string& host);
 std::string host_name();
 

@@ -1,12 +1,14 @@
-// What stands behind a file descriptor: a terminal, its width, its colours.
+// Whether a file descriptor is a terminal, how wide it is, and whether to use
+// colors on it.
 #pragma once
 
 namespace abtrain {
 
 bool is_tty(int descriptor);
-// Columns; `otherwise` where it is no terminal.
+// The width in columns, or `otherwise` if the descriptor is not a terminal.
 int terminal_width(int descriptor, int otherwise = 80);
-// A terminal that is not dumb, and NO_COLOR (no-color.org) is not set.
+// True for a terminal other than TERM=dumb, unless NO_COLOR (no-color.org) is
+// set.
 bool wants_color(int descriptor);
 
 }  // namespace abtrain

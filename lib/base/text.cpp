@@ -44,9 +44,9 @@ std::string_view trim(std::string_view text) {
 
 namespace {
 
-// Of the character of UTF-8 that `text` begins with: its bytes, 0 where it
-// begins with none (cut off, overlong, beyond Unicode, half of a surrogate
-// pair).
+// The length in bytes of the UTF-8 character that `text` begins with, or 0 if
+// it does not begin with a valid one (truncated, overlong, beyond Unicode, half
+// of a surrogate pair).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return static_cast<unsigned char>(text[i]);
@@ -71,7 +71,7 @@ std::size_t utf8_length(std::string_view text) {
   return is_bad ? 0 : length;
 }
 
-// Whether a terminal acts on a whole character instead of showing it.
+// Whether a terminal acts on this character instead of showing it.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   if (character.size() == 1) {

@@ -1,4 +1,4 @@
-// Text helpers: build, split, compare, print numbers for people.
+// Text functions: build, split and compare strings, print numbers for people.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace abtrain {
 
-// All parts streamed into one string.
+// Streams all parts into one string.
 template <class... Parts>
 std::string str(const Parts&... parts) {
   std::ostringstream out;
@@ -22,16 +22,17 @@ std::string join(
 std::vector<std::string> split_text(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
-// Text from files, safe to show: what a terminal would act on instead of showing
-// it (control characters, bytes that are not UTF-8, marks that reverse the
-// direction of text) becomes \n, \t or \xNN, except for characters in `keep`.
+// Makes text from files safe to show: what a terminal would act on instead of
+// showing (control characters, bytes that are not UTF-8, marks that change the
+// direction of text) becomes \n, \t or \xNN. Characters in `keep` stay.
 std::string printable(std::string_view text, std::string_view keep = "");
 
-// Shell-style match of a whole name: '*' any run, '?' any one character.
+// Matches a whole name as a shell does: '*' stands for any run of characters,
+// '?' for any one character.
 bool glob_match(std::string_view pattern, std::string_view name);
 
-// The candidate nearest to `name` by edit distance, or "" when none is near
-// enough to be what was meant.
+// The candidate with the smallest edit distance to `name`, or "" if none is
+// near enough to be what was meant.
 std::string nearest(
     std::string_view name, const std::vector<std::string>& candidates);
 
@@ -40,7 +41,7 @@ std::string with_commas(std::int64_t value);
 std::string human_bytes(double bytes);
 // Seconds as "0.8 s", "42 s", "3 min 12 s", "2 h 05 min".
 std::string human_seconds(double seconds);
-// Fixed number of decimals.
+// With a fixed number of decimals.
 std::string fixed(double value, int decimals);
 
 }  // namespace abtrain

@@ -13,7 +13,7 @@ namespace abtrain {
 
 namespace {
 
-// A number of at least 0 and the unit behind it.
+// A finite number of at least 0 and the unit that follows it.
 std::optional<std::pair<double, std::string>> cut(std::string_view text) {
   text = trim(text);
   double number = 0;

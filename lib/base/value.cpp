@@ -11,7 +11,7 @@ bool begins_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
 }
 
-// The part of a line around `column`, and below it a caret at the column.
+// The part of the line around place.column, with a caret below that column.
 std::string line_and_caret(const Place& place) {
   constexpr int kBefore = 60, kShown = 100;
   const int first = place.column > kShown ? place.column - kBefore : 1;
@@ -27,7 +27,7 @@ std::string line_and_caret(const Place& place) {
     if (column >= first) {
       shown += c;
       if (column < place.column && begins_character(c)) {
-        below += c == '\t' ? '\t' : ' ';  // so that the caret stands right
+        below += c == '\t' ? '\t' : ' ';  // keeps the caret in its column
       }
     }
   }
@@ -90,7 +90,7 @@ std::string describe(const Value& value) {
   const char* quote = value.quoted ? "\"" : "'";
   std::string shown = value.text.substr(0, kLongest);
   for (char& c : shown) {
-    c = c == '\n' || c == '\t' ? ' ' : c;  // a message is one line
+    c = c == '\n' || c == '\t' ? ' ' : c;  // a message must be one line
   }
   return str(quote, shown, value.text.size() > kLongest ? "..." : "", quote);
 }

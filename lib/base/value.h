@@ -1,5 +1,5 @@
-// A neutral tree of configuration values, each with the place it came from,
-// and problems that point at such places. No file format is known here.
+// A tree of configuration values, each with the place that it came from, and
+// problems that point at such places. Independent of any file format.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace abtrain {
 
-// Where a value was written. Line 0 means that the source has no lines (an
-// option of the command line).
+// Where a value was written. Line 0 means that the source has no lines (it is a
+// command-line option).
 struct Place {
   std::string source;  // "run.yaml" or "--set train.steps=3"
   int line = 0;        // from 1
@@ -19,7 +19,7 @@ struct Place {
 struct Entry;
 
 struct Value {
-  // Invalid: could not be taken in, and has been reported already.
+  // Invalid: the value could not be read, which has already been reported.
   enum class Kind { Nothing, Scalar, List, Section, Invalid };
   Kind kind = Kind::Nothing;
   std::string text;            // of a scalar
@@ -37,11 +37,11 @@ struct Entry {
 
 struct Problem {
   Place place;
-  std::string key;  // "train.steps"; empty where no key is at fault
+  std::string key;  // "train.steps"; empty if no key is at fault
   std::string message;
 };
 
-// "file:line:column: error: key: message", below it the line and a caret.
+// "file:line:column: error: key: message", followed by the line and a caret.
 std::string to_text(const Problem& problem);
 std::string to_text(const std::vector<Problem>& problems);
 

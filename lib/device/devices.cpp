@@ -16,8 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "max 100000" or "250000 100000"; version 1 has the two in files of their own
-// and writes -1 for no limit. Missing files and words read as no limit.
+// Version 2 has "max 100000" or "250000 100000" in one file. Version 1 has the
+// two numbers in separate files, with -1 for no limit. A missing file counts as
+// no limit, as does a word such as "max".
 double quota_of(const fs::path& group) {
   double quota = 0;
   double period = 0;
@@ -30,8 +31,8 @@ double quota_of(const fs::path& group) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// This process's group: the line "0::/path" of version 2, or that of the
-// version 1 controller "cpu".
+// The cgroup of this process: the line "0::/path" of version 2, or the line of
+// version 1's controller "cpu".
 fs::path own_group() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -83,8 +84,8 @@ int cpu_cores() {
 
 namespace {
 
-// The smallest limit of this process's groups (version 2, or version 1 as a
-// container mounts it), at most `physical`.
+// The smallest memory limit in bytes among this process's cgroups (version 2,
+// or version 1 as mounted in a container), at most `physical`.
 std::int64_t memory_limit(std::int64_t physical) {
   const fs::path mount = "/sys/fs/cgroup";
   std::vector<fs::path> files = {mount / "memory/memory.limit_in_bytes"};
@@ -95,7 +96,7 @@ std::int64_t memory_limit(std::int64_t physical) {
     }
   }
   for (const fs::path& path : files) {
-    std::int64_t limit = 0;  // the word "max" reads as none
+    std::int64_t limit = 0;  // the word "max" counts as no limit
     if (std::ifstream(path) >> limit && limit > 0) {
       physical = std::min(physical, limit);
     }
@@ -155,7 +156,7 @@ c10::Device pick_device(std::string_view wanted, int worker) {
       wanted,
       "' was asked for, but ",
       devices.size(),
-      " CUDA devices were found (`abtrain doctor` tells why; `device: cpu` "
+      " CUDA devices were found (`abtrain doctor` explains why; `device: cpu` "
       "needs none)");
   return devices[static_cast<std::size_t>(index)].device;
 }

@@ -1,4 +1,4 @@
-// Generators of random numbers for LibTorch's own kernels.
+// Random number generators for LibTorch's own kernels.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -6,8 +6,8 @@
 
 namespace abtrain::device {
 
-// A generator of its own for one worker, on the CPU or a CUDA device. Seed it
-// before use.
+// Creates a generator for one worker, separate from LibTorch's default
+// generators, on the CPU or a CUDA device. Seed it before use.
 at::Generator make_generator(c10::Device device);
 
 }  // namespace abtrain::device

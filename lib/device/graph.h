@@ -1,15 +1,16 @@
-// Work on a device that is queued once and launched again as a whole: hundreds
-// of kernels for the price of one launch.
+// Work on a device that is recorded once and then launched as a whole any
+// number of times: hundreds of kernels for the price of one launch.
 //
 // A capture runs the body and records what it queues on this thread's stream;
-// nothing is executed until replay(). So the body may depend on nothing that
-// the host decides anew: it reads and writes the same tensors each time, makes
-// the host wait for nothing, and what it leaves in new tensors is overwritten
-// by the next replay. Run it a few times before: libraries choose their kernels
-// and take their workspaces at first use, which a capture does not allow.
+// nothing is executed until replay(). So the body must not depend on anything
+// that the host decides anew each time: it reads and writes the same tensors
+// and never makes the host wait, and what it leaves in new tensors is
+// overwritten by the next replay. Run the body a few times before the capture:
+// libraries choose their kernels and allocate their workspaces at first use,
+// which a capture does not allow.
 //
-// On the CPU a graph keeps the body and runs it at each replay: the same bits,
-// so that whatever is captured can be tested there.
+// On the CPU a graph keeps the body and runs it at each replay. The bits are
+// the same, so everything that is captured can be tested on the CPU.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -23,10 +24,11 @@
 
 namespace abtrain::device {
 
-// One for all workers that share a device. LibTorch's graphs of a device share
-// its default generator and take no lock of their own: captures, replays and
-// ends come one after another. It is held for no longer than the host needs to
-// queue, and nobody waits for another worker meanwhile: no deadlock.
+// A lock that all workers on one device share. LibTorch's graphs on a device
+// share its default generator and take no lock themselves, so captures, replays
+// and destructions must not overlap. The lock is held only while the host
+// queues work, and its holder never waits for another worker, so it cannot
+// deadlock.
 class CaptureTurn {
  public:
   [[nodiscard]] std::unique_lock<std::mutex> take() {
@@ -37,8 +39,8 @@ class CaptureTurn {
   std::mutex mutex_;
 };
 
-// Nothing was captured, nothing was executed, and the device is as usable as
-// before. Seed the generators again.
+// Thrown when a capture fails. Nothing was captured, nothing was executed, and
+// the device is as usable as before. Seed the generators again.
 class CaptureFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -46,13 +48,14 @@ class CaptureFailed : public std::runtime_error {
 
 class Graph {
  public:
-  Graph() = default;  // of nothing
-  // `generators`: all that the body draws from. Each replay goes on from the
-  // seed and offset that they have then, as the body itself would. On a GPU
-  // this thread's stream is one of its own (device/stream.h), and while the
-  // capture lasts no other thread draws numbers or captures on the device; the
-  // loaders' own streams may go on. `turn` outlives the graph.
-  // Throws CaptureFailed where the body throws or does what is not allowed.
+  Graph() = default;  // an empty graph, which must not be replayed
+  // `generators`: all generators that the body draws from. Each replay
+  // continues from the seed and offset that they have at that time, as the body
+  // itself would. On a GPU, this thread must use a stream of its own
+  // (device/stream.h), and during the capture no other thread may draw random
+  // numbers or capture on the device; the loaders' streams may keep running.
+  // `turn` must outlive the graph. Throws CaptureFailed if the body throws or
+  // does what a capture does not allow.
   static Graph capture(
       c10::Device device,
       const std::function<void()>& body,
@@ -61,13 +64,13 @@ class Graph {
 
   Graph(Graph&&) noexcept = default;
   Graph& operator=(Graph&&) noexcept = default;
-  // Waits on a GPU for the last replay, then gives the graph's memory back.
+  // On a GPU, waits for the last replay and then releases the graph's memory.
   ~Graph() = default;
 
   explicit operator bool() const {
     return form_ != nullptr;
   }
-  // Queues it all on this thread's stream (on the CPU: does it).
+  // Queues the whole graph on this thread's stream; on the CPU, runs the body.
   void replay() {
     form_->replay();
   }

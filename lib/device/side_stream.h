@@ -1,4 +1,5 @@
-// A stream beside that of a thread: for work that others need not wait for.
+// A second stream beside a thread's current one, for work that the thread's
+// other work need not wait for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +10,8 @@
 
 namespace abtrain::device {
 
-// Keeps one stream of the pool, so that memory that was freed on it serves it
-// again. On the CPU everything runs where it is called.
+// Keeps one stream from the pool, so that memory freed on that stream is used
+// for it again. On the CPU everything runs on the calling thread.
 class SideStream {
  public:
   explicit SideStream(c10::Device device);
@@ -18,9 +19,9 @@ class SideStream {
   SideStream& operator=(const SideStream&) = delete;
   ~SideStream();
 
-  // What `body` queues on the device begins after all that this thread has
-  // queued by now; what the thread queues afterwards begins after that. Also
-  // where `body` throws.
+  // What `body` queues on the device starts after everything that this thread
+  // has queued so far, and what the thread queues afterwards starts after that,
+  // even if `body` throws.
   void run(const std::function<void()>& body);
 
  private:
@@ -28,8 +29,8 @@ class SideStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// The current stream of this thread uses a tensor made on another one: its
-// memory is not given out again before that is done.
+// Call it when this thread's current stream uses a tensor that was created on
+// another stream: the tensor's memory is not reused until that use is complete.
 void keep_for_current_stream(const at::Tensor& tensor);
 
 }  // namespace abtrain::device

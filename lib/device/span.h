@@ -1,8 +1,8 @@
-// Seconds between two moments of the work that a thread queues on a device.
+// Seconds between two points in the work that a thread queues on a device.
 //
-// On the CPU, whose work is done when a call returns, by the host's clock. On a
-// GPU between the two points of this thread's stream, idle time included: the
-// figure is there when the GPU has got to the second one.
+// On the CPU, where work is done when a call returns, the host's clock measures
+// them. On a GPU they are measured between two points of this thread's stream,
+// idle time included, and are known once the GPU has reached the second point.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,15 +14,16 @@ namespace abtrain::device {
 
 class Span {
  public:
-  // The first moment is now: the end of what this thread has queued.
+  // Sets the first point: the end of what this thread has queued so far.
   static Span begin(c10::Device device);
   Span(Span&&) noexcept;
   Span& operator=(Span&&) noexcept;
   ~Span();
 
-  // The second moment.
+  // Sets the second point.
   void end();
-  // After end(). None while a GPU is on its way there; `wait`: waits for it.
+  // Call it after end(). Empty until a GPU has reached the second point; with
+  // `wait`, waits until it has.
   std::optional<double> seconds(bool wait) const;
 
  private:

@@ -1,7 +1,8 @@
-// Order of work on a device: streams and events, nothing at all on the CPU.
+// The order of work on a device: streams and events. On the CPU they do
+// nothing.
 //
-// Workers that share one GPU each queue on a stream of their own; an event
-// orders one stream behind another without stopping the host.
+// Workers that share one GPU queue their work on separate streams; an event
+// makes one stream wait for another without making the host wait.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,20 +11,20 @@
 
 namespace abtrain::device {
 
-// A point in the work that a thread has queued. Empty for the CPU, whose work
-// is done when the call returns.
+// A point in the work that a thread has queued. Empty on the CPU, where work is
+// done when the call returns.
 class Event {
  public:
   Event();
-  // The end of what this thread has queued on the device by now.
+  // Marks the end of what this thread has queued on the device so far.
   static Event record(c10::Device device);
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
   ~Event();
 
-  // What this thread queues from now on begins after that point.
+  // What this thread queues from now on starts after that point.
   void order_after() const;
-  // Returns when that point is reached.
+  // Returns once that point has been reached.
   void wait() const;
 
  private:
@@ -31,7 +32,8 @@ class Event {
   std::unique_ptr<Impl> impl_;
 };
 
-// While it lives, this thread queues its work on a stream from the pool.
+// While this object exists, its thread queues its work on a stream from the
+// pool.
 class OwnStream {
  public:
   explicit OwnStream(c10::Device device);
@@ -44,7 +46,7 @@ class OwnStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns when all that this thread has queued on the device is done.
+// Returns once everything that this thread has queued on the device is done.
 void synchronize(c10::Device device);
 
 }  // namespace abtrain::device

@@ -1,14 +1,14 @@
-// LibTorch's settings of the whole process for training.
+// LibTorch's process-wide settings for training.
 #pragma once
 
 #include <c10/core/Device.h>
 
 namespace abtrain::device {
 
-// On a GPU cuDNN tries its algorithms when it meets a convolution of a new
-// shape and keeps the fastest; the shapes of a training are few. Which numbers
-// are TF32 stays as PyTorch has it. Call it before there are threads; does
-// nothing for a CPU.
+// Makes cuDNN try its algorithms on each new convolution shape and keep the
+// fastest, as a training run has only a few shapes. The use of TF32 stays at
+// PyTorch's default. Call it before any thread starts. Does nothing for the
+// CPU.
 void tune(c10::Device device);
 
 }  // namespace abtrain::device

@@ -56,7 +56,7 @@ void Archive::tensor(
       name,
       "' has ",
       stored,
-      " numbers, expected ",
+      " elements, expected ",
       wanted);
   if (!tensor.defined()) {
     tensor = numel ? found->second.view({stored}) : found->second;
@@ -88,7 +88,7 @@ void Archive::exchange(const std::string& name, T& value) {
       DamagedData,
       "the checkpoint's value '",
       name,
-      "': expected another type or range, got ",
+      "' has the wrong type or is out of range: ",
       shown(*found));
 }
 

@@ -1,6 +1,9 @@
-// What a bit-exact resume needs: named tensors and values of a worker. A part
-// that has state lists it in one function, which serves saving and loading:
-//   void archive(Archive& a) { a.value("step", step_); a.tensor("m", m_, ...);
+// What a bit-exact resume needs: a worker's named tensors and values. A part
+// that has state lists it in one function, which is used for both saving and
+// loading:
+//   void archive(Archive& a) {
+//     a.value("step", step_);
+//     a.tensor("m", m_, Share::Own);
 //   }
 #pragma once
 
@@ -16,11 +19,12 @@
 
 namespace abtrain::state {
 
-// Whether all members of the worker's replica group hold the same bits: then
-// one of them stores it for all.
+// Replicas: all members of the worker's replica group hold the same bits, so
+// one of them stores the tensor for all. Own: the tensor is this worker's
+// alone.
 enum class Share { Own, Replicas };
 
-// One worker's state. Tensors are fp32.
+// The state of one worker. Tensors are fp32.
 struct State {
   State();
   ~State();
@@ -34,12 +38,12 @@ struct State {
 
 class Archive {
  public:
-  // Fills an empty state: tensors are taken as they are, not copied.
+  // Fills an empty state. Tensors are stored by reference, not copied.
   static Archive saving(State& state) {
     return Archive(state, false);
   }
-  // Gives out what a state holds. Throws Error(DamagedData) for what is missing
-  // or of another size.
+  // Loads from a state. Its functions throw Error(DamagedData) for anything
+  // that is missing or has the wrong type, range or element count.
   static Archive loading(State& state) {
     return Archive(state, true);
   }
@@ -47,9 +51,10 @@ class Archive {
     return loading_;
   }
 
-  // An undefined or empty tensor is stored as such. Loading copies into the
-  // tensor, or defines it where it is undefined: by what is stored, which must
-  // have `numel` numbers where that is given.
+  // An undefined tensor is stored as an empty one. Loading copies into a
+  // defined tensor. An undefined tensor becomes the stored one, which must have
+  // `numel` elements if that is given, or stays undefined if an empty one is
+  // stored.
   void tensor(
       const std::string& name,
       at::Tensor& tensor,

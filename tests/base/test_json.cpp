@@ -46,7 +46,7 @@ TEST(Json, IsWhatTheTextSaysInItsOrder) {
 
 TEST(Json, DepthIsBounded) {
   for (const char* open : {"[", "{\"a\":"}) {
-    const std::string what = "this is nested more than 64 deep";
+    const std::string what = "this is nested more than 64 levels deep";
     EXPECT_EQ(problem_of(repeated(100'000, open)), what);
     EXPECT_EQ(problem_of(repeated(65, open)), what);
     EXPECT_EQ(problem_of(repeated(64, open)), "this is damaged or cut off");
@@ -64,8 +64,9 @@ TEST(Json, SizeIsBounded) {
 }
 
 TEST(Json, DamageIsNamed) {
-  EXPECT_EQ(problem_of("[1e999]"), "this has a number that no double holds");
-  EXPECT_EQ(problem_of("[-1e999]"), "this has a number that no double holds");
+  EXPECT_EQ(problem_of("[1e999]"), "this has a number that no double can hold");
+  EXPECT_EQ(
+      problem_of("[-1e999]"), "this has a number that no double can hold");
   EXPECT_EQ(
       problem_of(R"({"a":{"b\u001b":1,"c":2,"b\u001b":3}})"),
       R"(this has the key "b\u001b" twice)");
@@ -135,10 +136,10 @@ TEST(Json, ComplaintsNameFileLineAndKey) {
       "f:4: error: b: expected a number, got nothing");
   EXPECT_EQ(
       complaint([&] { object.text("/a"); }),
-      R"(f:4: error: a: expected a text, got {"n":-5,"t":[]})");
+      R"(f:4: error: a: expected a string, got {"n":-5,"t":[]})");
   EXPECT_EQ(
       complaint([] { JsonObject("f", 4, "{\n\n[}"); }),
-      "f:6: error: expected a JSON object, this is damaged or cut off");
+      "f:6: error: expected a JSON object, but this is damaged or cut off");
   EXPECT_EQ(
       complaint([] { JsonObject("f", 1, "[]"); }),
       "f:1: error: expected a JSON object");

@@ -233,7 +233,7 @@ TEST(Options, UnknownKeysNameWhatWasMeant) {
   EXPECT_EQ(fault("unlike_all", scalar("1")), "unlike_all: unknown key");
   EXPECT_EQ(
       fault("count:3", Value{}),
-      "count:3: unknown key (a blank belongs after the ':')");
+      "count:3: unknown key (put a space after the ':')");
 }
 
 TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {

@@ -153,7 +153,7 @@ TEST(Output, FilesOfAnotherKindAreKept) {
   EXPECT_EQ(
       other.second,
       "-o: '" + config +
-          "' is there already and is not a report; --force replaces it");
+          "' already exists and is not a report; --force replaces it");
   EXPECT_EQ(refused(config, true).first, 0);
   EXPECT_EQ(refused(folder.add("old", "report of May")).first, 0);
   EXPECT_EQ(refused(folder.add("empty", "")).first, 0);

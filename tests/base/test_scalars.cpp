@@ -107,9 +107,9 @@ TEST(Scalars, Durations) {
   EXPECT_EQ(read("28.8667 %"), "28.8667 %");
   EXPECT_EQ(read("5%"), "5 %");
   EXPECT_EQ(read("x %"), "");
-  EXPECT_EQ(read("5 %%"), "the unit is steps, epochs or %");
+  EXPECT_EQ(read("5 %%"), "the unit must be steps, epochs or %");
   EXPECT_EQ(read("1.5"), "steps are whole numbers");
-  EXPECT_EQ(read("2 hours"), "the unit is steps, epochs or %");
+  EXPECT_EQ(read("2 hours"), "the unit must be steps, epochs or %");
   EXPECT_EQ(read("010"), "write it without the leading zero");
   EXPECT_EQ(read("inf epochs"), "not a finite number");
 }

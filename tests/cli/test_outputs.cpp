@@ -66,7 +66,7 @@ TEST_F(CliOutput, FilesOfAnotherKindAreReplacedByForceAlone) {
     const std::string path = folder_.add("my.yaml", config);
     const Outcome refused = run(command + "'" + path + "'", Stream::Error);
     EXPECT_EQ(refused.exit_code, 2) << command;
-    EXPECT_TRUE(contains(refused.text, "'" + path + "' is there already and"))
+    EXPECT_TRUE(contains(refused.text, "'" + path + "' already exists and"))
         << refused.text;
     EXPECT_TRUE(contains(refused.text, "; --force replaces it"));
     EXPECT_EQ(content(path), config);

@@ -67,7 +67,7 @@ TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
   EXPECT_EQ(
       outcome.text,
       folder / "c/summary.json" +
-          ":2: error: expected a JSON object, this is damaged or cut off; "
+          ":2: error: expected a JSON object, but this is damaged or cut off; "
           "skipped\n" +
           folder / "b" +
           ": no summary.json: it goes on still, or was stopped\n");

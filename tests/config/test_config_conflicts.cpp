@@ -62,8 +62,8 @@ const Case kSets[] = {
      {"wrokers=4", "name=a/b"},
      {"c.yaml:1:1: error: sede: unknown key, did you mean 'seed'?",
       "--set wrokers=4: error: wrokers: unknown key, did you mean 'workers'?",
-      "--set name=a/b: error: name: expected a name for a folder, got 'a/b' "
-      "(slashes cannot stand in a name)"}},
+      "--set name=a/b: error: name: expected a folder name, got 'a/b' "
+      "(a name cannot contain slashes)"}},
     {"set_after_a_file_that_cannot_be_read",
      "a: b: c\n",
      {"sede=1"},

@@ -156,11 +156,11 @@ const Case kValues[] = {
     {"null_value",
      "name: ~\n",
      {},
-     {"c.yaml:1:1: error: name: expected a name for a folder, got nothing"}},
+     {"c.yaml:1:1: error: name: expected a folder name, got nothing"}},
     {"empty_text",
      "output: \"\"\n",
      {},
-     {"c.yaml:1:9: error: output: expected a text, got \"\" (it is empty)"}},
+     {"c.yaml:1:9: error: output: expected a string, got \"\" (it is empty)"}},
     {"wrong_choice",
      "optimizer: {name: adam}\n",
      {},
@@ -181,9 +181,9 @@ const Case kValues[] = {
      "checkpoint: {every: 10 minutes}\n",
      {},
      {"c.yaml:1:21: error: checkpoint.every: expected a duration from 0 to "
-      "100000000, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit is "
-      "steps, "
-      "epochs or %)"}},
+      "100000000, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit must "
+      "be "
+      "steps, epochs or %)"}},
     {"fraction_of_a_step",
      "method: {sync_every: 1.5}\n",
      {},
@@ -210,13 +210,13 @@ const Case kValues[] = {
     {"name_with_a_slash",
      "name: a/b\n",
      {},
-     {"c.yaml:1:7: error: name: expected a name for a folder, got 'a/b' "
-      "(slashes cannot stand in a name)"}},
+     {"c.yaml:1:7: error: name: expected a folder name, got 'a/b' "
+      "(a name cannot contain slashes)"}},
     {"name_of_a_parent",
      "name: ..\n",
      {},
-     {"c.yaml:1:7: error: name: expected a name for a folder, got '..' (that "
-      "is a folder of its own)"}},
+     {"c.yaml:1:7: error: name: expected a folder name, got '..' (that "
+      "already stands for a folder)"}},
 };
 
 const Case kSyntax[] = {
@@ -235,8 +235,8 @@ const Case kSyntax[] = {
     {"block_text_for_a_name",
      "name: |\n  a\n  \"b\n",
      {},
-     {"c.yaml:1:7: error: name: expected a name for a folder, got \"a \"b \" "
-      "(control characters cannot stand in a name)"}},
+     {"c.yaml:1:7: error: name: expected a folder name, got \"a \"b \" "
+      "(a name cannot contain control characters)"}},
     {"two_colons",
      "name: a: b\n",
      {},
@@ -252,7 +252,7 @@ const Case kSyntax[] = {
     {"no_blank_after_the_colon",
      "name: a\nseed:3\n",
      {},
-     {"c.yaml:2:1: error: seed:3: unknown key (a blank belongs after the "
+     {"c.yaml:2:1: error: seed:3: unknown key (put a space after the "
       "':')"}},
     {"a_list",
      "- a\n",

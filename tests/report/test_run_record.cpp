@@ -114,7 +114,7 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
     EXPECT_EQ(error_of(place, ErrorKind::DamagedData), metrics + what);
   };
   const std::string cut_off =
-      "error: expected a JSON object, this is damaged or cut off";
+      "error: expected a JSON object, but this is damaged or cut off";
   expect("{\"event\": \"step\"}\n{\"event\": \"st\n", ":2: " + cut_off);
   expect("{\"event\": \"step\"}\n\n", ":2: " + cut_off);
   // Printing it in the complaint ran out of stack.
@@ -122,11 +122,12 @@ TEST(RunRecord, DamageIsNamedWithFileAndLine) {
   deep.append(100'000, ']');
   expect(
       "{\"event\": \"step\"}\n{\"event\": " + deep + "}\n",
-      ":2: error: expected a JSON object, this is nested more than 64 deep");
+      ":2: error: expected a JSON object, but this is nested more than 64 "
+      "levels deep");
   expect(
       "{\"event\": \"step\", \"loss\": 1e999}\n",
-      ":1: error: expected a JSON object, this has a number that no double "
-      "holds");
+      ":1: error: expected a JSON object, but this has a number that no double "
+      "can hold");
   expect("[3]\n", ":1: error: expected a JSON object");
   // Once the run has ended its last line must be whole.
   expect("{\"event\": \"step\"}\n{\"ev", ":2: error: the line is cut off");

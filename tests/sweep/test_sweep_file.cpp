@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "BadName",
             "base: base\nname: a/b\nseeds: 1\n",
-            {"@:2:7: error: name: expected a name for a folder"}},
+            {"@:2:7: error: name: expected a folder name"}},
         Wrong{
             "Kinds",
             "base: base\nset: 3\ngrid: [1]\nlist: {workers: 3}\n"

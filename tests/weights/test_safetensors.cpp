@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
             "BeyondDouble",
             ONE("[1e999]", "[0,4]"),
             4,
-            "a number that no double holds"},
+            "a number that no double can hold"},
         BadHeader{
             "ManyDimensions",
             ONE("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
@@ -250,7 +250,8 @@ TEST(Safetensors, DepthIsDamage) {
   for (const std::string& path : {file, index}) {
     const auto [code, what] = failure_of([&] { WeightFiles{path}; });
     EXPECT_EQ(code, 65) << path;
-    EXPECT_NE(what.find("nested more than 64 deep"), std::string::npos) << what;
+    EXPECT_NE(what.find("nested more than 64 levels deep"), std::string::npos)
+        << what;
   }
 }
 

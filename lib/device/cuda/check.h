@@ -1,6 +1,7 @@
-// ABT_CUDA_CHECK(call) throws with the call's text and CUDA's message;
-// ABT_CUDA_WARN(call) writes it to stderr, for destructors. The header needs
-// no CUDA header itself: a CUDA status is passed on as a number.
+// ABT_CUDA_CHECK(call) throws std::runtime_error with the text of the call and
+// CUDA's message. ABT_CUDA_WARN(call) writes a warning to stderr instead, for
+// use in destructors. This header includes no CUDA header: a CUDA status is
+// passed as a number.
 #pragma once
 
 namespace abtrain::device {

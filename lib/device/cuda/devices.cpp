@@ -37,7 +37,7 @@ void warn_cuda_error(int status, const char* call) noexcept {
 std::vector<DeviceInfo> cuda_devices() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::vector<DeviceInfo> devices;
-  // Answers 0, without a throw, where there is no driver.
+  // Returns 0 and does not throw if there is no driver.
   const int count = c10::cuda::device_count();
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties;
@@ -109,7 +109,8 @@ struct OwnStream::Impl {
 OwnStream::OwnStream(c10::Device device) {
   if (device.is_cuda()) {
     const auto stream = c10::cuda::getStreamFromPool(false, device.index());
-    // What the default stream prepared (the model's start) must be seen here.
+    // This stream must see what the default stream has prepared (the initial
+    // model).
     const Event before = Event::record(device);
     impl_ = std::make_unique<Impl>(stream);
     before.order_after();

@@ -21,7 +21,8 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 using Generators = std::vector<at::Generator>;
 
-// A step of recovery, each tried whatever became of those before.
+// Runs one step of a recovery. Errors are ignored, so that the steps after it
+// are tried as well.
 template <class Body>
 void quietly(const Body& body) noexcept {
   try {
@@ -30,9 +31,9 @@ void quietly(const Body& body) noexcept {
   }
 }
 
-// Memory that LibTorch keeps for later goes back to the device where little
-// else is free: a capture gets a pool of its own, and what it asks for while it
-// lasts is not found by giving back.
+// Returns LibTorch's cached memory to the device if little is free. A capture
+// allocates from a pool of its own, and LibTorch cannot release cached memory
+// for it while it runs.
 void make_room() {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -51,8 +52,8 @@ class Captured : public Graph::Form {
       CaptureTurn& turn)
       : device_(device), turn_(turn) {
     const c10::cuda::CUDAGuard guard(device_);
-    // The generators' numbers on the device may be filled from other workers'
-    // streams: nothing that is still queued here may use that memory.
+    // Other workers' streams may write the generators' state on the device, so
+    // nothing that is still queued here may use that memory.
     ABT_CUDA_CHECK(cudaStreamSynchronize(stream()));
     const auto lock = turn_.take();
     make_room();
@@ -72,15 +73,15 @@ class Captured : public Graph::Form {
   }
 
   ~Captured() override {
-    // Its pool, and the generators' numbers on the device, may go to others
-    // as soon as it is gone.
+    // As soon as the graph is gone, its pool and the generators' state on the
+    // device may be reused by others.
     quietly([&] {
       const c10::cuda::CUDAGuard guard(device_);
-      // On the way out of an error the stream may wait for a peer that is gone.
+      // After an error the stream may be waiting for a peer that is gone.
       if (std::uncaught_exceptions() == 0) {
         ABT_CUDA_WARN(cudaStreamSynchronize(stream()));
       }
-      // Only now: what the stream waits for may need another worker.
+      // Not earlier: what the stream waits for may depend on another worker.
       const auto lock = turn_.take();
       graph_.reset();
     });
@@ -91,7 +92,7 @@ class Captured : public Graph::Form {
     return c10::cuda::getCurrentCUDAStream(device_.index()).stream();
   }
 
-  // Null where all went well.
+  // Returns null on success.
   std::exception_ptr record(
       const std::function<void()>& body,
       const Generators& generators) {
@@ -102,11 +103,11 @@ class Captured : public Graph::Form {
       for (const at::Generator& generator : generators) {
         graph_->register_generator_state(generator);
       }
-      // Only this thread is kept from calls that a capture cannot take: threads
-      // of loaders and of NCCL may allocate and ask events meanwhile, on
-      // streams that are not captured. LibTorch's backward pass runs on a
-      // thread of its own, but on the stream of the forward pass: it is
-      // captured all the same.
+      // Only this thread is barred from calls that a capture does not allow:
+      // the threads of the loaders and of NCCL may still allocate memory and
+      // query events on streams that are not being captured. LibTorch's
+      // backward pass runs on a thread of its own but on the stream of the
+      // forward pass, so it is captured as well.
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       return std::current_exception();
@@ -124,9 +125,9 @@ class Captured : public Graph::Form {
     return error;
   }
 
-  // Puts right what LibTorch 2.11 leaves behind when a capture fails: the
-  // stream and both allocators may still be in it, and the generators wait for
-  // its end.
+  // Cleans up what LibTorch 2.11 leaves behind when a capture fails: the stream
+  // and both allocators may still be in capture mode, and the generators still
+  // wait for the end of the capture.
   void recover(const Generators& generators) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (cudaStreamIsCapturing(stream(), &status) == cudaSuccess &&
@@ -137,7 +138,7 @@ class Captured : public Graph::Form {
         static_cast<void>(cudaGraphDestroy(part));
       }
     }
-    bool ended = true;  // then the graph gives its pool back itself
+    bool ended = true;  // then the graph releases its pool itself
     try {
       static_cast<void>(graph_->pool());
     } catch (...) {
@@ -152,7 +153,7 @@ class Captured : public Graph::Form {
     }
     graph_.reset();
     static_cast<void>(cudaGetLastError());
-    // A capture that ends well is what tells the generators that it is over.
+    // Only a capture that ends successfully resets the generators.
     const at::NoGradGuard no_grad;
     const at::Tensor nothing = at::zeros({1}, at::TensorOptions(device_));
     graph_ = std::make_unique<at::cuda::CUDAGraph>();

@@ -15,8 +15,8 @@
 namespace abtrain::device {
 
 void throw_cuda_error(int status, const char* call) {
-  throw std::runtime_error(str(
-      call, ": CUDA error ", status, " in a build made with ABTRAIN_CUDA=OFF"));
+  throw std::runtime_error(
+      str(call, ": CUDA error ", status, " in a build with ABTRAIN_CUDA=OFF"));
 }
 
 void warn_cuda_error(int, const char*) noexcept {}
@@ -51,7 +51,7 @@ std::unique_ptr<Graph::Form> Graph::capture_cuda(
     const std::function<void()>&,
     const std::vector<at::Generator>&,
     CaptureTurn&) {
-  throw CaptureFailed("a CUDA graph in a build made with ABTRAIN_CUDA=OFF");
+  throw CaptureFailed("this build (ABTRAIN_CUDA=OFF) has no CUDA graphs");
 }
 
 struct SideStream::Impl {};

@@ -24,14 +24,14 @@ void SideStream::run(const std::function<void()>& body) {
     body();
     return;
   }
-  // Orders the caller's stream behind this one on every way out.
+  // Makes the caller's stream wait for this one, however the function exits.
   struct Scope {
     Event done;
     ~Scope() {
       try {
         done.order_after();
       } catch (...) {
-        // The device is lost; what comes next will say so.
+        // The device has failed; the next call on it will report that.
       }
     }
   } scope;

@@ -13,8 +13,8 @@ namespace abtrain::device {
 struct Span::Impl {
   c10::Device device;
   Stopwatch watch;
-  double seconds = 0;                      // of the CPU
-  std::array<cudaEvent_t, 2> events = {};  // of a GPU
+  double seconds = 0;                      // for the CPU
+  std::array<cudaEvent_t, 2> events = {};  // for a GPU
 
   explicit Impl(c10::Device where) : device(where) {
     if (device.is_cuda()) {
@@ -71,7 +71,7 @@ std::optional<double> Span::seconds(bool wait) const {
   } else {
     const cudaError_t status = cudaEventQuery(impl_->events[1]);
     if (status == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());  // no error of anybody's call
+      static_cast<void>(cudaGetLastError());  // clears it: this is no error
       return std::nullopt;
     }
     ABT_CUDA_CHECK(status);
