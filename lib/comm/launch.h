@@ -1,6 +1,7 @@
-// This process's rank among how many, as its launcher gives them. The first of
-// these that is there decides: command-line flags, torchrun, Open MPI, PMI, a
-// Slurm step. Without any of them there is one process.
+// The rank of this process and the number of processes, as its launcher gives
+// them. The first of these that is present decides: command-line flags,
+// torchrun, Open MPI, PMI, a Slurm step. Without any of them there is one
+// process.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ double root(double value) {
   return std::sqrt(std::max(value, 0.0));
 }
 
-// What is wrong with a result; empty where nothing is.
+// What is wrong with a result; empty if nothing is.
 std::string fault_of(
     const std::vector<Eigenpairs>& got,
     const std::vector<Eigenpairs>& wanted) {

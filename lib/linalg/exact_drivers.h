@@ -1,6 +1,6 @@
 // The exact route on a GPU, by the fastest of cuSOLVER's drivers for each
 // shape:
-//   gram+syevd         a Gram matrix each, decomposed one after another
+//   gram+syevd         one Gram matrix each, decomposed one after another
 //   gram+syev-batched  all Gram matrices in one call
 //   gesvdp             the matrices themselves, by polar decomposition
 // On any other device there is no choice to make, and this class is not needed.

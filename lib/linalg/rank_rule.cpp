@@ -348,8 +348,7 @@ class Budget {
 
   std::vector<Ladder> ladders_;
   std::vector<std::int64_t> state_;
-  std::vector<std::int64_t>
-      needed_;  // values that must be known; 0: enough are
+  std::vector<std::int64_t> needed_;  // values that must be known; 0: no more
   double left_;
 };
 

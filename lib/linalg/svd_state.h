@@ -12,9 +12,8 @@ namespace abtrain::linalg {
 struct Decomposition::State {
   std::string layer;
   std::int64_t n = 0;
-  double scale = 1;  // W was multiplied by it
-  std::vector<double>
-      eigenvalues;  // of the Gram matrix, descending; known ones
+  double scale = 1;                 // W was multiplied by it
+  std::vector<double> eigenvalues;  // known ones of the Gram matrix, descending
   std::vector<double> values;
   double rest_energy = 0;  // of the unknown values
   double rest_bound = 0;

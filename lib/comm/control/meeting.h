@@ -3,8 +3,8 @@
 // Worker 0 tells all others where it listens, and a token. A process sends a
 // Hello with its rank and this token, and worker 0 answers with Welcome or
 // Refused. If there is a secret, both first prove that they have it, by a MAC
-// over what they were told, the Hello and a random number: a Challenge by
-// worker 0, then a Proof by the process.
+// over what they were told, the Hello and a random number from each side: a
+// Challenge by worker 0, then a Proof by the process.
 #pragma once
 
 #include <array>

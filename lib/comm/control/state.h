@@ -35,8 +35,8 @@ struct ControlChannel::State {
   }
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;
-  void handle(const wire::Message& message);         // from worker 0
-  void handle_at_hub(const wire::Message& message);  // at worker 0
+  void handle(const wire::Message& message);         // from worker 0 or itself
+  void handle_at_hub(const wire::Message& message);  // hub: from any worker
   void lost(std::size_t connection, const char* why);
   void post(std::size_t connection, const wire::Message& message);
   void to_hub(const wire::Message& message);
