@@ -49,8 +49,8 @@ void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
       in.device());
 }
 
-// Of an all-gather `out` holds counts[i] elements of each member i, of an
-// all-to-all `in` as many for each.
+// For an all-gather `out` holds counts[i] elements from each member i, for an
+// all-to-all `in` holds that many for each.
 void check_counts(
     const Communicator& group,
     const std::vector<std::int64_t>& counts,
@@ -68,13 +68,13 @@ void check_counts(
       Config,
       gathers ? "all_gather: " : "all_to_all: ",
       counts.size(),
-      " counts of ",
+      " counts with a sum of ",
       total,
-      " elements in all, for ",
+      " elements for ",
       group.size(),
-      " members, out of ",
+      " members; out has ",
       out.numel(),
-      " and in of ",
+      " elements, in has ",
       in.numel());
 }
 
@@ -186,7 +186,7 @@ Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {
       Config,
       "broadcast: root ",
       root,
-      " of ",
+      " is not one of ",
       size(),
       " members");
   return start({.kind = Call::Kind::Broadcast, .out = buffer, .root = root});

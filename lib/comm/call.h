@@ -1,4 +1,4 @@
-// A collective as its caller asked for it, and the checks that every back end
+// A collective as its caller requested it, and the checks that every back end
 // makes of it. Internal to the back ends.
 #pragma once
 
@@ -22,17 +22,17 @@ struct Call {
     Split
   };
   Kind kind = Kind::Barrier;
-  at::Tensor out = {};  // the buffer where there is only one
+  at::Tensor out = {};  // the buffer, if there is only one
   at::Tensor in = {};
   ReduceOp op = ReduceOp::Sum;
   int root = 0;
   std::vector<std::int64_t> counts = {};  // all-gather, all-to-all
-  int color = 0;                          // of a split
-  int key = 0;
-  device::Event ready = {};  // the end of what its owner had queued before
+  int color = 0;                          // split: the group to join
+  int key = 0;                            // split: the order in it
+  device::Event ready = {};  // after its owner's earlier work
 };
 
-// The buffer that is equally long on all members.
+// The buffer that has the same length on every member.
 inline const at::Tensor& common_buffer(const Call& call) {
   const bool by_input = call.kind == Call::Kind::ReduceScatter ||
       call.kind == Call::Kind::AllToAll;
@@ -42,7 +42,8 @@ inline const at::Tensor& common_buffer(const Call& call) {
 // "all_reduce of 100 Float on cpu, sum"
 std::string describe(const Call& call);
 
-// Checks arguments, then hands a call over: what back ends build on.
+// Base class of the back ends' communicators: checks the arguments, then hands
+// the call to start().
 class CheckedCommunicator : public Communicator {
  public:
   Pending all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) final;

@@ -2,16 +2,21 @@
 //
 // Buffers are contiguous 1-D tensors on the communicator's device (fp32, fp64,
 // fp16, bf16, int32, int64, uint8). Every member makes the same calls in the
-// same order. Sums are taken in rank order, in fp32 (fp64; integers modulo
-// 2^bits) whatever the buffer holds, divided by n for a mean, and rounded once:
-// the result has the same bits on every member and in every back end. A group of
-// one is the identity. A call throws Error(PeerLost) when another worker has
-// failed or the time-out has passed, Error(Config) when members call different
-// things.
+// same order. Sums are accumulated in rank order and in fp32 whatever the
+// buffer's dtype (fp64 for fp64, modulo 2^bits for integers), divided by n for
+// a mean, and rounded once, so the result has the same bits on every member and
+// in every back end but NCCL, which has its own rules (comm/nccl/world.h). A
+// group of one is the identity. A call throws Error(PeerLost) when another
+// worker has failed or the time-out has passed, and Error(Config) when members
+// make different calls.
 //
-// Bytes sent, for a payload of P bytes over n members (what the meter counts):
-// all_reduce 2(n-1)/n*P (reduce-scatter + all-gather), all_gather (n-1)*P_own,
-// reduce_scatter (n-1)/n*P, all_to_all (n-1)/n*P, broadcast (n-1)*P at the root.
+// Bytes sent per member, for a payload of P bytes over n members (what the
+// meter counts):
+//   all_reduce      2(n-1)/n*P   (a reduce-scatter, then an all-gather)
+//   all_gather      (n-1)*P_own
+//   reduce_scatter  (n-1)/n*P
+//   all_to_all      (n-1)/n*P
+//   broadcast       (n-1)*P      (at the root)
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,9 +36,9 @@ enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
 constexpr int kPurposes = 5;
 const char* name_of(Purpose purpose);
 
-// A collective under way. wait() returns when the buffer holds the result;
-// the destructor waits too, unless an error is being thrown. Until then the
-// buffer is neither read nor written by its owner. Move-only.
+// A collective under way. wait() returns when the buffer holds the result; the
+// destructor waits too, unless an error is being thrown. Until then the owner
+// must neither read nor write the buffer. Move-only.
 class Pending {
  public:
   class Work {
@@ -62,35 +67,36 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Collective. Members of one color form a group, ordered by key, then rank.
+  // Collective. Members with the same color form a group, ordered by key, then
+  // by rank.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
-  // In place.
+  // Reduces the members' buffers in place.
   virtual Pending
   all_reduce(at::Tensor buffer, ReduceOp op, Purpose purpose) = 0;
-  // `out` holds the members' inputs in rank order; counts[i] elements from
-  // member i (numel of its `in`), known to all.
+  // `out` receives the members' inputs in rank order: counts[i] elements (the
+  // numel of its `in`) from member i. Every member passes the same `counts`.
   virtual Pending all_gather(
       at::Tensor out,
       at::Tensor in,
       const std::vector<std::int64_t>& counts,
       Purpose purpose) = 0;
-  // The same of equally many elements from each.
+  // The same where every member contributes as many elements as this one.
   Pending all_gather(at::Tensor out, at::Tensor in, Purpose purpose) {
     const std::vector<std::int64_t> counts(
         static_cast<std::size_t>(size()), in.numel());
     return all_gather(out, in, counts, purpose);
   }
-  // Member i gets the i-th of size() chunks; chunk i begins at
-  // numel * i / size().
+  // Member i gets chunk i of size() chunks; chunk i begins at element numel * i
+  // / size().
   virtual Pending reduce_scatter(
       at::Tensor out,
       at::Tensor in,
       ReduceOp op,
       Purpose purpose) = 0;
-  // `in` holds counts[i] elements for each member i, in rank order; `out` gets
-  // the counts[rank()] elements that each member has for this one, in rank
-  // order. `counts` is known to all.
+  // `in` holds counts[i] elements for each member i, in rank order; `out`
+  // receives the counts[rank()] elements that each member holds for this one,
+  // in rank order. Every member passes the same `counts`.
   virtual Pending all_to_all(
       at::Tensor out,
       at::Tensor in,
@@ -99,7 +105,7 @@ class Communicator {
   virtual Pending broadcast(at::Tensor buffer, int root, Purpose purpose) = 0;
   virtual void barrier() = 0;
 
-  // Throws Error(PeerLost) if another worker has failed; costs next to nothing.
+  // Throws Error(PeerLost) if another worker has failed. Costs next to nothing.
   virtual void check_peers() = 0;
 };
 

@@ -21,7 +21,7 @@ constexpr const char* kLess =
     "; a smaller data.batch_size, evaluate.batch_size, model or number of "
     "workers needs less";
 
-// LibTorch has a type of its own for a GPU's memory only.
+// LibTorch has an error type of its own only for running out of GPU memory.
 bool is_out_of_memory(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   constexpr std::array<const char*, 4> kSigns = {
@@ -45,12 +45,13 @@ std::string memory_message(const c10::Error& error) {
   }
   return str(
       "out of memory",
-      bytes > 0 ? str(" (a tensor of ", human_bytes(bytes), " has no room)")
+      bytes > 0 ? str(" (a tensor of ", human_bytes(bytes), " does not fit)")
                 : "",
       kLess);
 }
 
-// Throws the error on where there is no better name for it.
+// The error as an Error that says what to do. Rethrows an error that has no
+// better name.
 Error named(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
@@ -83,8 +84,8 @@ Error named(const std::exception_ptr& cause) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       return {
           ErrorKind::Config,
-          str("the system refused a thread: fewer workers, "
-              "data.decode_threads or train.threads need less")};
+          str("the system refused to start a thread; use fewer workers, "
+              "data.decode_threads or train.threads")};
     }
     throw;
   }

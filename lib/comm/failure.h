@@ -1,6 +1,6 @@
-// That a worker has failed, and why: shared by all that wait for each other in
-// one process. The first cause is kept; later ones are echoes of it.
-// Thread-safe.
+// Records that a worker has failed, and why. Shared by everything in one
+// process that waits for other workers. The first cause is kept; later ones are
+// echoes of it. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ namespace abtrain::comm {
 
 class Failure {
  public:
-  // True where this was the first.
+  // True if this was the first cause.
   bool set(std::exception_ptr cause) noexcept;
   bool happened() const {
     return happened_.load(std::memory_order_acquire);
   }
   std::exception_ptr cause() const;
-  // Error(PeerLost) with the cause's message.
+  // Throws Error(PeerLost) with the cause's message.
   void throw_if_happened() const;
 
  private:
@@ -28,14 +28,14 @@ class Failure {
   std::string message_;
 };
 
-// What a user is told of an error, and a worker tells others.
+// What the user is told about an error, and what a worker tells the others.
 std::string message_of(const std::exception_ptr& cause);
 
 // The exit code that an error stands for: that of an abtrain::Error, that of a
-// wrong configuration where memory or threads are not enough for it, else 1.
+// wrong configuration when memory or threads do not suffice for it, else 1.
 int exit_code_of(const std::exception_ptr& error);
 
-// True for Error(PeerLost), which only follows from another's failure.
+// True for Error(PeerLost), which only follows from another worker's failure.
 bool is_echo(const std::exception_ptr& error);
 
 }  // namespace abtrain::comm

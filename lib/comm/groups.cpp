@@ -14,7 +14,7 @@ bool fits(int workers, int size, bool only_b) {
          (only_b || workers / size % 2 == 0);
 }
 
-// What to say after "...": the sizes that fit, or why none does.
+// The end of the message: the sizes that fit, or why none does.
 std::string advice(int workers, bool only_b) {
   std::string sizes;
   for (int size = 1; size <= workers; ++size) {
@@ -24,8 +24,8 @@ std::string advice(int workers, bool only_b) {
   }
   return sizes.empty()
              ? "training both A and B needs an even number of groups, so an "
-               "even "
-               "number of workers; `method.sync: only-b` does with any"
+               "even number of workers; `method.sync: only-b` works with any "
+               "number"
              : "sizes that fit: " + sizes;
 }
 

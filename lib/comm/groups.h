@@ -1,4 +1,4 @@
-// How workers form groups: contiguous ranks, the first half of the groups
+// How workers form groups of contiguous ranks: the first half of the groups
 // trains A, the second half B. With only_b every group trains B.
 #pragma once
 
@@ -21,8 +21,9 @@ struct Groups {
   }
 };
 
-// `group_size` is a number or "auto": two halves (one worker: one group of
-// one). Error(Config) names the sizes that fit.
+// `group_size` is a number or "auto", which makes two halves (or, for one
+// worker, one group of one). Throws Error(Config), which names the sizes that
+// fit.
 Groups make_groups(int workers, std::string_view group_size, bool only_b);
 
 }  // namespace abtrain::comm

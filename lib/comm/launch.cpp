@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostProcesses = 65536;
 
-// The whole text as a number; -1 where it is none.
+// The number that the whole text spells; -1 if it spells none.
 std::int64_t whole_number(const std::string& text) {
   std::int64_t value = 0;
   std::string why;
@@ -128,8 +128,9 @@ std::optional<Launch> from_open_mpi() {
 }
 
 std::optional<Launch> from_pmi() {
-  // Slurm's pmi2 sets these too, and its own variables say more. But mpiexec
-  // starts its helpers by srun: then Slurm's numbers are theirs.
+  // Slurm's pmi2 sets these too, but then Slurm's own variables say more.
+  // However, mpiexec starts its daemons with srun: then Slurm's numbers are
+  // those of the daemons, and the two sets differ.
   const bool is_slurm = env("SLURM_STEP_ID") &&
                         env("PMI_SIZE") == env("SLURM_STEP_NUM_TASKS") &&
                         env("PMI_RANK") == env("SLURM_PROCID");
@@ -146,8 +147,8 @@ std::optional<Launch> from_pmi() {
   return launch;
 }
 
-// A batch script without srun has SLURM_PROCID and SLURM_NTASKS too: only a
-// step is a launch.
+// SLURM_PROCID and SLURM_NTASKS are also set in a batch script without srun:
+// only a step is a launch.
 std::optional<Launch> from_slurm_step() {
   if (!env("SLURM_STEP_ID") || !env("SLURM_PROCID") ||
       !env("SLURM_STEP_NUM_TASKS")) {
@@ -164,9 +165,9 @@ std::optional<Launch> from_slurm_step() {
       number_or("SLURM_NODEID", 0));
   take_master_address(launch);
   if (launch.port == 0) {
-    // The same on all tasks, and another for every step on a node.
+    // The same on all tasks of a step, and different for each step on a node.
     launch.host = first_host(env("SLURM_STEP_NODELIST").value_or("localhost"));
-    // Numbers of jobs and steps can be as large as 32 bits allow.
+    // Job and step numbers can be as large as 32 bits allow.
     const auto part = [](const char* name) {
       return static_cast<std::uint64_t>(env_integer(name).value_or(0));
     };
@@ -186,7 +187,7 @@ std::string first_host(const std::string& node_list) {
       host += node_list[at++];
       continue;
     }
-    // Of "[03-07,9]" the first number, then what follows the bracket.
+    // From "[03-07,9]", take the first number, then what follows the bracket.
     const std::size_t stop = node_list.find_first_of(",-]", at);
     host += node_list.substr(at + 1, stop - at - 1);
     const std::size_t close = node_list.find(']', at);
@@ -217,7 +218,7 @@ int tasks_of_node(const std::string& tasks_per_node, int node) {
   }
   throw Error(
       ErrorKind::Usage,
-      str("SLURM_STEP_TASKS_PER_NODE: expected a list as '2(x3),1' that "
+      str("SLURM_STEP_TASKS_PER_NODE: expected a list such as '2(x3),1' that "
           "covers this node, got '",
           tasks_per_node,
           "'"));

@@ -1,5 +1,7 @@
-// Which of how many processes this one is, as its launcher says: command-line
-// flags, else torchrun, Open MPI, PMI, a Slurm step, else one process.
+// The rank of this process and the number of processes, as its launcher gives
+// them. The first of these that is present decides: command-line flags,
+// torchrun, Open MPI, PMI, a Slurm step. Without any of them there is one
+// process.
 #pragma once
 
 #include <string>
@@ -12,8 +14,8 @@ struct Launch {
   int local_rank = 0;  // on this host
   int local_size = 1;
   std::string source = "one process";  // "torchrun", "Open MPI", ...
-  bool has_mpi = false;  // MPI_Init finds the other processes
-  // Where the processes can meet, if the launcher tells; port 0: nowhere.
+  bool has_mpi = false;  // MPI_Init would find the other processes
+  // Where the processes can meet, if the launcher says so; port 0: it does not.
   std::string host;
   int port = 0;
 
@@ -30,13 +32,13 @@ struct LaunchFlags {
 };
 
 // Throws Error(Usage) for a rank outside 0 .. size - 1 and for flags or
-// variables that are half there.
+// variables of which only some are set.
 Launch find_launch(const LaunchFlags& flags);
 
-// First host of a Slurm node list: "node[03-07,9],gpu1" -> "node03".
+// The first host of a Slurm node list: "node[03-07,9],gpu1" -> "node03".
 std::string first_host(const std::string& node_list);
 
-// Tasks on this node: "2(x3),1" at node 3 -> 1.
+// The number of tasks on node `node`, counted from 0: "2(x3),1" at node 3 -> 1.
 int tasks_of_node(const std::string& tasks_per_node, int node);
 
 }  // namespace abtrain::comm

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs the call and hands the seconds that it took to `add`.
+// Runs the call and passes the seconds that it took to `add`.
 template <class Call, class Add>
 auto timed(const Call& call, const Add& add) {
   const auto start = Clock::now();
@@ -57,7 +57,7 @@ class MeteredWork : public Pending::Work {
   std::string scope_;
   Purpose purpose_;
   TrafficMeter& meter_;
-  std::optional<device::Span> span_;  // of a GPU; else by the host's clock
+  std::optional<device::Span> span_;  // on a GPU; else the host's clock is used
 };
 
 class Metered : public Communicator {
@@ -118,7 +118,7 @@ class Metered : public Communicator {
       at::Tensor in,
       const std::vector<std::int64_t>& counts,
       Purpose purpose) override {
-    // Counts that are too few are refused below, with a message.
+    // Too few counts are rejected below, with a message.
     const auto own = static_cast<std::size_t>(rank()) < counts.size()
                          ? counts[static_cast<std::size_t>(rank())]
                          : 0;
@@ -153,7 +153,7 @@ class Metered : public Communicator {
     return static_cast<std::int64_t>(t.element_size());
   }
 
-  // What was refused was not sent: count after the call.
+  // Count after the call: a call that was rejected has sent nothing.
   template <class Call>
   Pending start(
       Purpose purpose,

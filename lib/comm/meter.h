@@ -1,9 +1,10 @@
-// Counts what a worker sends: by scope ("world", "group") and purpose.
+// Counts what a worker sends, by scope ("world", "group") and purpose.
 //
 // Bytes are those of comm/traffic.h, the same in every back end, so that runs
-// can be compared; a group of one sends nothing. Seconds are those between the
-// start of a call and its end, of CUDA tensors on the worker's stream: known
-// once the GPU has got there. A meter belongs to one worker and its thread.
+// can be compared; a group of one sends nothing. Seconds run from the start of
+// a call to its end; for CUDA tensors they are measured on the worker's stream
+// and are known once the GPU has got there. A meter belongs to one worker and
+// its thread.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ namespace abtrain::comm {
 struct Traffic {
   std::int64_t bytes = 0;  // sent
   std::int64_t calls = 0;
-  double seconds = 0;  // in collectives, the work of reducing included
+  double seconds = 0;  // in collectives, including the work of reducing
 };
 
 class TrafficMeter {
@@ -30,29 +31,31 @@ class TrafficMeter {
 
   void count(const std::string& scope, Purpose purpose, std::int64_t bytes);
   void count_seconds(const std::string& scope, Purpose purpose, double seconds);
-  // Barriers and splits, which send nothing that is counted.
+  // Time in barriers and splits, which send nothing that is counted.
   void count_seconds(double seconds) {
     other_seconds_ += seconds;
   }
-  // A span that has ended, but may not be known yet.
+  // A span that has ended but whose length may not be known yet.
   void count_span(
       const std::string& scope, Purpose purpose, device::Span span) {
     open_.push_back({scope, purpose, std::move(span)});
   }
-  // Adds what is known of such spans; `wait`: all of them, waiting for the GPU.
+  // Adds the spans whose length is known. With `wait` it waits for the GPU and
+  // adds them all.
   void settle(bool wait);
 
   Traffic of(const std::string& scope, Purpose purpose) const;
   Traffic of(Purpose purpose) const;
-  // Everything but metrics.
+  // The bytes of every purpose but metrics.
   std::int64_t training_bytes() const;
   double seconds() const;
-  // Of them, in barriers and splits: no part of scopes().
+  // The part of seconds() spent in barriers and splits; not in scopes().
   double other_seconds() const {
     return other_seconds_;
   }
 
-  // For reports, and to save and restore; nothing else is left.
+  // For reports, and to save and restore. restore() also clears
+  // other_seconds().
   const std::map<std::string, ByPurpose>& scopes() const {
     return scopes_;
   }
@@ -69,12 +72,12 @@ class TrafficMeter {
   };
 
   std::map<std::string, ByPurpose> scopes_;
-  std::deque<Open> open_;  // in the order of their ends
+  std::deque<Open> open_;  // in the order in which they ended
   double other_seconds_ = 0;
 };
 
-// The same communicator, metered. Its splits have the scope "group". The meter
-// outlives it.
+// The same communicator, metered. Communicators split from it have the scope
+// "group". The meter must outlive it.
 std::unique_ptr<Communicator> metered(
     std::unique_ptr<Communicator> inner,
     std::string scope,

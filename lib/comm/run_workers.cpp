@@ -42,7 +42,7 @@ void run_workers(
     threads.clear();
     throw Error(
         ErrorKind::Config,
-        str("workers: the system refused a thread after ",
+        str("workers: the system refused to start a thread after ",
             started,
             " of ",
             workers,
@@ -52,7 +52,7 @@ void run_workers(
   }
   threads.clear();  // joins
   if (!root) {
-    root = world.cause();  // a time-out, if anything
+    root = world.cause();  // at most a time-out
   }
   if (root) {
     std::rethrow_exception(root);

@@ -1,8 +1,8 @@
 // Runs a body on n worker threads that share one LocalWorld.
 //
-// Returns when all have ended. Where one throws, the others are told and end
+// Returns when all have ended. When one throws, the others are told and end
 // with Error(PeerLost) at their next collective; the first error that is not
-// such an echo is thrown again here.
+// such an echo is rethrown here.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Gives rank 0's bytes to every rank: what a back end needs to find its peers.
+// Gives rank 0's bytes to every rank: a back end needs that to find its peers.
 // A call is collective; `data` is read on rank 0 and written on the others.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace abtrain::comm {
 
 using Share = std::function<void(void* data, std::size_t bytes)>;
 
-// Over a communicator that takes CPU tensors (threads, MPI). The communicator
-// outlives it. Throws what broadcast throws.
+// Shares over a communicator that takes CPU tensors (threads, MPI), which must
+// outlive the Share. A call throws what broadcast throws.
 Share share_over(Communicator& communicator);
 
 }  // namespace abtrain::comm

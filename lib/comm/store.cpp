@@ -26,13 +26,15 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-// LibTorch takes 0 for no time-out at all, and a lifetime is long enough.
+// LibTorch reads 0 as no time-out at all, hence at least 1 ms; at most 1e9 ms
+// (about 11 days).
 Milliseconds in_milliseconds(double seconds) {
   return Milliseconds(
       static_cast<std::int64_t>(std::clamp(seconds * 1e3, 1.0, 1e9)));
 }
 
-// The first line, without the backtrace that LibTorch's errors carry.
+// The first line of the message, without the backtrace that LibTorch's errors
+// carry.
 std::string reason_of(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text =
@@ -54,7 +56,7 @@ struct Store::Impl {
   int size;
   double seconds;
   c10::intrusive_ptr<c10d::TCPStore> store;
-  std::string prefix;  // of all keys
+  std::string prefix;  // of all this run's keys
   std::int64_t shared = 0;
 
   // Runs a request; whatever LibTorch throws becomes Error(PeerLost).
@@ -85,7 +87,7 @@ struct Store::Impl {
   void take_place(const Elastic& elastic);
 };
 
-// Where the others find this host by an address, only there.
+// Listens on one address only, where `host` is an address of this host.
 Socket Store::Impl::listen(const std::string& host, int port) const {
   try {
     return Socket::listen(own_address_of(host), port);
@@ -96,7 +98,7 @@ Socket Store::Impl::listen(const std::string& host, int port) const {
             address,
             ": ",
             error.what(),
-            ". Has another process rank 0, or the port?"));
+            ". Does another process have rank 0, or use the port?"));
   }
 }
 
@@ -108,9 +110,9 @@ void Store::Impl::connect(
   options.isServer = rank == 0 && !elastic.agent_serves;
   options.waitWorkers = false;  // share() waits where it matters
   options.timeout = in_milliseconds(seconds);
-  // ask() tells of errors; LibTorch would log each with a backtrace.
+  // ask() reports errors; LibTorch would also log each one with a backtrace.
   if (!env("TORCH_CPP_LOG_LEVEL")) {
-    FLAGS_caffe2_log_level = 3;  // what ends the process
+    FLAGS_caffe2_log_level = 3;  // fatal errors only
   }
   Socket listener;
   if (options.isServer) {
@@ -119,18 +121,18 @@ void Store::Impl::connect(
     options.masterListenFd = listener.release();  // the server closes it
   }
   options.port = static_cast<std::uint16_t>(port);
-  // A name of its own for the loopback would be tried by IPv6 first.
+  // "localhost" would be tried by IPv6 first.
   const std::string server = host == "localhost" ? "127.0.0.1" : host;
   ask("the server",
       [&] { store = c10::make_intrusive<c10d::TCPStore>(server, options); });
 }
 
-// A store serves several runs one after another (a script under torchrun has
-// one for all its commands): each rank counts those before its own. A place
-// belongs to one process until that has ended.
+// One store serves several runs one after another (a script under torchrun has
+// one store for all its commands), so each rank counts the runs before its own.
+// A place belongs to one process until that process has ended.
 void Store::Impl::take_place(const Elastic& elastic) {
-  // The agent's store outlives a restart: old keys must not be taken for new
-  // ones.
+  // The agent's store outlives a restart: keys of an earlier attempt must not
+  // be taken for keys of this one.
   const std::string attempt = str("abtrain/", elastic.attempt, "/");
   std::array<unsigned char, 16> id;
   fill_random(id.data(), id.size());

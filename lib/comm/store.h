@@ -1,13 +1,14 @@
-// Where processes that have only an address in common meet: LibTorch's
-// TCPStore, as torch.distributed's env:// uses it.
+// Where processes that share only an address meet: LibTorch's TCPStore, used
+// the way torch.distributed's env:// uses it.
 //
-// Rank 0 serves on host:port and all are its clients. Under torchrun the agent
-// serves there already and rank 0 is a client too. Errors: Error(PeerLost)
-// names host:port and what was waited for, for how long; Error(Config) where
-// rank 0 cannot serve on the port, or another process has this rank.
+// Rank 0 serves on host:port and all ranks are its clients. Under torchrun the
+// agent already serves there and rank 0 is a client too. Errors:
+// Error(PeerLost) names host:port, what the rank waited for and for how long;
+// Error(Config) says that rank 0 cannot serve on the port, or that another
+// process has this rank.
 //
-// Whoever reaches the port can read and write what lies there:
-// comm/control/meeting.h authenticates it where there is a secret.
+// Anyone who reaches the port can read and write what is stored there:
+// comm/control/meeting.h authenticates it when a secret is set.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ Elastic elastic_from_env();
 
 class Store {
  public:
-  // Port 0 on rank 0: the system chooses one, port() tells which. The time-out
-  // holds for the connection and for each share().
+  // With port 0 on rank 0 the system chooses a port, which port() returns. The
+  // time-out applies to the connection and to each share().
   Store(
       const std::string& host,
       int port,
@@ -39,8 +40,8 @@ class Store {
   Store& operator=(const Store&) = delete;
   ~Store();
 
-  // Gives rank 0's bytes to all ranks; collective. Rank 0 does not wait for the
-  // others, but must serve until they have them.
+  // Gives rank 0's bytes to all ranks. Collective. Rank 0 does not wait for the
+  // others, but must keep serving until they have the bytes.
   void share(void* data, std::size_t bytes);
   int port() const;
 

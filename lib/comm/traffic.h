@@ -1,6 +1,7 @@
-// Bytes that one member SENDS in a collective, to the byte: what the meter
-// counts and `plan` predicts. A payload is cut in n chunks; chunk i begins at
-// element numel * i / n, so chunks differ by at most one element.
+// The bytes that one member SENDS in a collective, exact to the byte: the meter
+// counts them and `plan` predicts them. A payload is cut into n chunks; chunk i
+// begins at element numel * i / n, so chunk lengths differ by at most one
+// element.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 namespace abtrain::comm {
 
 constexpr std::int64_t chunk_begin(std::int64_t numel, int n, int i) {
-  // 128 bits: numel * i may pass 2^63 only in theory, but costs nothing here.
+  // In 128 bits: numel * i passes 2^63 only in theory, but the width costs
+  // nothing here.
   return static_cast<std::int64_t>(static_cast<__int128>(numel) * i / n);
 }
 
@@ -16,7 +18,7 @@ constexpr std::int64_t chunk_size(std::int64_t numel, int n, int i) {
   return chunk_begin(numel, n, i + 1) - chunk_begin(numel, n, i);
 }
 
-// Every chunk but its own goes to the chunk's owner.
+// A member sends every chunk but its own to that chunk's owner.
 constexpr std::int64_t reduce_scatter_bytes(
     std::int64_t numel,
     std::int64_t element_size,
@@ -25,13 +27,13 @@ constexpr std::int64_t reduce_scatter_bytes(
   return (numel - chunk_size(numel, n, rank)) * element_size;
 }
 
-// Its own `numel` elements go to each other member.
+// A member sends its own `numel` elements to each other member.
 constexpr std::int64_t
 all_gather_bytes(std::int64_t numel, std::int64_t element_size, int n) {
   return numel * element_size * (n - 1);
 }
 
-// Reduce-scatter, then all-gather of its own chunk.
+// A reduce-scatter, then an all-gather of the member's own chunk.
 constexpr std::int64_t all_reduce_bytes(
     std::int64_t numel,
     std::int64_t element_size,
@@ -41,7 +43,7 @@ constexpr std::int64_t all_reduce_bytes(
          all_gather_bytes(chunk_size(numel, n, rank), element_size, n);
 }
 
-// Of `numel` elements all but the `own` that it keeps.
+// A member sends all of its `numel` elements but the `own` that it keeps.
 constexpr std::int64_t all_to_all_bytes(
     std::int64_t numel,
     std::int64_t own,

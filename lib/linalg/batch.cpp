@@ -17,7 +17,7 @@ namespace {
 
 using Results = std::vector<std::optional<Decomposition>>;
 
-// The largest entry of each, with one read; a NaN stays a NaN.
+// The largest magnitude in each matrix, with one read; a NaN stays a NaN.
 std::vector<double> largest_entries(const std::vector<NamedMatrix>& matrices) {
   std::vector<at::Tensor> norms;
   for (const NamedMatrix& m : matrices) {
@@ -33,7 +33,8 @@ std::vector<double> largest_entries(const std::vector<NamedMatrix>& matrices) {
   return largest;
 }
 
-// As ExactDrivers, by LAPACK on the CPU; vectors where the matrix is.
+// Like ExactDrivers, but by LAPACK on the CPU; the vectors are on the matrix's
+// device.
 Eigenpairs on_host(const NamedMatrix& m, double scale) {
   const Gram gram =
       whole_gram_of(m.matrix.cpu().to(at::kDouble).mul(scale), m.layer);
@@ -50,7 +51,7 @@ void on_gpu(
     const std::vector<bool>& partial,
     const BatchOptions& options,
     Results& results) {
-  ABT_ASSERT(options.drivers != nullptr, "a GPU's batch wants drivers");
+  ABT_ASSERT(options.drivers != nullptr, "a batch on a GPU needs drivers");
   const auto largest = largest_entries(matrices);
   std::map<std::int64_t, std::vector<std::size_t>> of_side;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -75,7 +76,7 @@ void on_gpu(
     try {
       pairs = options.drivers->decompose(group, scales, what);
     } catch (const Error&) {
-      // The numbers are finite, but a driver did not converge.
+      // The values are finite, but a driver did not converge.
       for (std::size_t j = 0; j < members.size(); ++j) {
         pairs.push_back(on_host(matrices[members[j]], scales[j]));
       }
@@ -117,7 +118,8 @@ std::vector<Decomposition> decompose_all(
   if (!matrices.empty() && matrices.front().matrix.is_cuda()) {
     on_gpu(matrices, partial, options, results);
   } else {
-    // Partial ones are products of all threads; exact ones use one each.
+    // Partial decompositions use all threads for each product; exact ones use
+    // one thread each.
     for (std::size_t i = 0; i < matrices.size(); ++i) {
       if (partial[i]) {
         const NamedMatrix& m = matrices[i];

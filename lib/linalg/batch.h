@@ -1,6 +1,6 @@
-// Several layers at once. On a GPU layers of one short side share a call of the
-// library and all wait together; on the CPU threads take whole matrices. Large
-// layers go by the partial route, where a rank rule allows it.
+// Decomposes several layers at once. On a GPU, layers with the same short side
+// share one library call; on the CPU each thread takes whole matrices. Large
+// layers take the partial route if a rank rule allows it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,15 +23,16 @@ struct NamedMatrix {
   at::Tensor warm;  // next_start() of its last decomposition, or undefined
 };
 
-// method.svd: exact everywhere, the range finder everywhere, or by size.
+// method.svd: auto chooses by the layer's short side (kLargeSide), exact and
+// randomized apply everywhere.
 enum class SvdRoute { Auto, Exact, Randomized };
 
 // From this short side on a decomposition may be partial: the exact route's
-// eigenproblem grows as n^3, a search that keeps few values as n^2; below, the
-// exact route takes a second or two at most.
+// eigenproblem grows as n^3, a search that keeps few values as n^2; below it,
+// the exact route takes at most a second or two.
 constexpr std::int64_t kLargeSide = 2048;
 
-// True where a layer's spectrum may be partial.
+// True if a layer's spectrum may be partial.
 bool may_be_partial(SvdRoute route, std::int64_t n);
 
 struct BatchOptions {
@@ -39,12 +40,12 @@ struct BatchOptions {
   std::optional<RankRule> rule;
   SvdRoute route = SvdRoute::Auto;
   int threads = 1;                  // CPU
-  ExactDrivers* drivers = nullptr;  // CUDA: must be there
+  ExactDrivers* drivers = nullptr;  // required on CUDA
 };
 
-// One result a matrix, in order. Throws Error(Diverged) naming the layer where
-// an entry is not finite, before any decomposition on a GPU, where all matrices
-// are looked at with one read.
+// Returns one result per matrix, in order. Throws Error(Diverged) naming the
+// layer when an entry is not finite; on a GPU that happens before any
+// decomposition, and one read checks all matrices.
 std::vector<Decomposition> decompose_all(
     const std::vector<NamedMatrix>& matrices,
     const BatchOptions& options);

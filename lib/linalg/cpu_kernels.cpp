@@ -52,7 +52,7 @@ ABT_INLINE void add_two(
   }
 }
 
-// y = A x over rows and columns from .. n, from the lower half alone: each
+// y = A x over rows and columns from .. n - 1, using the lower half only: each
 // entry is loaded once and used twice.
 template <int Width>
 ABT_INLINE void symmetric_times(
@@ -95,8 +95,8 @@ ABT_INLINE void symmetric_times(
   }
 }
 
-// Rows first .. last of W as float64, Width columns at a time: column
-// g * Width + q of row i goes to [(g * rows + i) * Width + q].
+// Rows first .. last - 1 of W as float64, Width columns at a time: column g *
+// Width + q of row i goes to [(g * rows + i) * Width + q].
 template <int Width, class T>
 ABT_INLINE void pack(
     const Matrix<T>& w,
@@ -126,7 +126,8 @@ ABT_INLINE void pack(
   }
 }
 
-// Width columns times Count * Width rows of the sum, all held in registers.
+// Adds to Count * Width rows by Width columns of the sum, all held in
+// registers.
 template <int Width, int Count>
 ABT_INLINE void add_tile(
     const double* left,
@@ -156,8 +157,8 @@ ABT_INLINE void add_tile(
   }
 }
 
-// Lower half of the rows and columns from .. n of sum += L R^T. L and R hold
-// `rows` columns, packed as above.
+// sum += L R^T, for the lower half of rows and columns from .. n - 1. L and R
+// hold `rows` columns, packed as above.
 template <int Width>
 ABT_INLINE void add_product(
     const double* left,
@@ -197,7 +198,8 @@ ABT_INLINE void gram(
   }
 }
 
-// A -= V W^T + W V^T behind the panel, as one product [V W] (-[W V])^T.
+// A -= V W^T + W V^T to the right of the panel, as one product [V W] (-[W
+// V])^T.
 template <int Width>
 ABT_INLINE void update(const Panel& p) {
   const auto columns = p.last - p.first;
@@ -221,14 +223,15 @@ ABT_INLINE void update(const Panel& p) {
   add_product<Width>(left, right, pairs, p.last, p.n, p.a, p.stride);
 }
 
-// Reduces the columns first .. last of the panel, as LAPACK's dlatrd.
+// Reduces the columns first .. last - 1 of the panel, as LAPACK's dlatrd does.
 template <int Width>
 ABT_INLINE void reduce(const Panel& p) {
   const auto n = p.n;
   for (auto j = p.first; j < p.last; ++j) {
     double* column = p.a + j * p.stride;
     double* y = p.w + (j - p.first) * p.stride;
-    // What the earlier columns of the panel owe to this one.
+    // Applies the updates that the panel's earlier columns left pending for
+    // this one.
     const auto line = j / kLine * kLine;
     for (auto k = p.first; k < j; ++k) {
       const double* v = p.a + k * p.stride;
@@ -239,7 +242,8 @@ ABT_INLINE void reduce(const Panel& p) {
     if (j + 1 >= n) {
       continue;
     }
-    // The reflector that clears all below the first entry under the diagonal.
+    // The reflector that clears everything below the first entry under the
+    // diagonal.
     const auto from = (j + 1) / kLine * kLine;
     double* v = column;
     std::fill(v + j / kReflectorGroup * kReflectorGroup, v + j + 1, 0.0);
@@ -280,7 +284,7 @@ ABT_INLINE void reduce(const Panel& p) {
   update<Width>(p);
 }
 
-// A copy of each kernel for each vector unit.
+// One copy of each kernel per vector unit.
 #if defined(__x86_64__)
 #define ABT_UNIT(WIDTH, TARGET)                                             \
   __attribute__((target(TARGET))) void reduce_##WIDTH(const Panel& panel) { \

@@ -1,8 +1,10 @@
 // The two inner loops of a decomposition in float64, for the vector unit of
 // this CPU (AVX-512, AVX2 or plain), on one thread.
-// A symmetric matrix is its lower half, column by column: entry (i, j) at
-// [j * stride + i]; its size and stride are multiples of kLine, and rows and
-// columns beyond the real matrix are zero. All pointers are the caller's.
+//
+// A symmetric matrix is stored as its lower half, column by column: entry (i,
+// j) is at [j * stride + i]; its size and stride are multiples of kLine, and
+// rows and columns beyond the real matrix are zero. The caller owns the memory
+// behind all pointers.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +13,11 @@ namespace abtrain::linalg {
 
 constexpr std::int64_t kLine = 8;  // doubles in a cache line
 
-// Doubles that a vector of this CPU holds: 8, 4 or 2. The kernels take any
-// width up to that, so that tests can run them all.
+// The number of doubles in a vector of this CPU: 8, 4 or 2. The kernels accept
+// any of these widths up to that, so that tests can run them all.
 int best_width();
 
-// W, m x n, entry (i, j) at [i * row_stride + j * column_stride].
+// W, m x n; entry (i, j) is at [i * row_stride + j * column_stride].
 template <class T>
 struct Matrix {
   const T* data;
@@ -25,10 +27,10 @@ struct Matrix {
   std::int64_t column_stride;
 };
 
-constexpr std::int64_t kGramRows = 256;  // rows taken at a time
+constexpr std::int64_t kGramRows = 256;  // rows processed at a time
 
-// sum += (scale W)^T (scale W). scratch: kGramRows * n, n rounded up to kLine.
-// Above the diagonal `sum` holds garbage afterwards.
+// sum += (scale W)^T (scale W). scratch: kGramRows * n doubles, with n rounded
+// up to kLine. Afterwards `sum` holds garbage above the diagonal.
 void add_gram(
     const Matrix<float>& w,
     double scale,
@@ -44,29 +46,29 @@ void add_gram(
     std::int64_t stride,
     int width);
 
-// Reflectors are applied in groups that begin at multiples of this; inside its
-// group a reflector is zero down to its diagonal.
+// Reflectors are applied in groups that begin at multiples of this; within its
+// group a reflector is zero above its leading one.
 constexpr std::int64_t kReflectorGroup = 64;
 
 constexpr std::int64_t kPanel = 16;  // divides kReflectorGroup
 
 struct Panel {
   double* a;        // the symmetric matrix
-  double* w;        // kPanel * stride, for the panel's columns of W
+  double* w;        // kPanel * stride: the panel's columns of W
   double* scratch;  // 4 * kPanel * n
   std::int64_t stride;
   std::int64_t n;
-  std::int64_t first;  // columns first .. last - 1, kPanel or fewer
+  std::int64_t first;  // columns first .. last - 1, at most kPanel
   std::int64_t last;
   double* diagonal;  // out, n each
   double* off;
   double* tau;
 };
 
-// One panel of the reduction to tridiagonal form, as LAPACK's dlatrd, and the
-// update of the rest of the matrix. Afterwards column j of `a` holds reflector
-// j below its diagonal, its leading one written out (all zero, and tau one,
-// where there was nothing to clear).
+// Reduces one panel to tridiagonal form, as LAPACK's dlatrd does, and updates
+// the rest of the matrix. Afterwards column j of `a` holds reflector j below
+// its diagonal, with its leading one stored explicitly (all zeros, with tau
+// one, if there was nothing to clear).
 void reduce_panel(const Panel& panel, int width);
 
 }  // namespace abtrain::linalg

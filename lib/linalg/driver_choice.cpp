@@ -18,24 +18,24 @@ double root(double value) {
   return std::sqrt(std::max(value, 0.0));
 }
 
-// What is wrong with a result; empty where nothing is.
+// What is wrong with a result; empty if nothing is.
 std::string fault_of(
     const std::vector<Eigenpairs>& got,
     const std::vector<Eigenpairs>& wanted) {
   if (got.size() != wanted.size()) {
-    return "another number of results";
+    return "a different number of results";
   }
   for (std::size_t i = 0; i < got.size(); ++i) {
     const auto& left = got[i].values;
     const auto& right = wanted[i].values;
     if (left.size() != right.size()) {
-      return "another number of values";
+      return "a different number of values";
     }
     for (std::size_t j = 0; j < left.size(); ++j) {
       // Written so that a NaN is a fault as well.
       if (!(std::abs(root(left[j]) - root(right[j])) <=
             kSameValues * root(right.front()))) {
-        return "other singular values";
+        return "different singular values";
       }
     }
     auto product = at::mm(got[i].vectors.t(), got[i].vectors);
@@ -53,7 +53,7 @@ std::vector<Eigenpairs> DriverChoice::run(
     const BatchShape& shape,
     const std::vector<Driver>& drivers,
     const Timer& timer) {
-  ABT_ASSERT(!drivers.empty(), "wanted at least one driver");
+  ABT_ASSERT(!drivers.empty(), "expected at least one driver");
   const auto known = choices_.find(shape);
   if (known != choices_.end()) {
     const auto driver =

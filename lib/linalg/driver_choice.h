@@ -1,6 +1,6 @@
-// Which of several ways to decompose matrices of one shape is fastest on this
-// device: each is timed once, on the first matrices of that shape, and the
-// fastest whose results are right is kept. Knows nothing of devices.
+// Chooses which of several drivers decomposes matrices of one shape fastest on
+// this device: each is timed once, on the first matrices of that shape, and the
+// fastest whose results are right is kept. Independent of the kind of device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,8 @@
 
 namespace abtrain::linalg {
 
-// All eigenpairs of a Gram matrix: values descending, vectors n x n, columns.
+// All eigenpairs of a Gram matrix: values descending, vectors n x n, as
+// columns.
 struct Eigenpairs {
   std::vector<double> values;
   at::Tensor vectors;
@@ -22,28 +23,29 @@ struct Eigenpairs {
 
 struct Driver {
   std::string name;
-  std::function<std::vector<Eigenpairs>()> run;  // one result a matrix
+  std::function<std::vector<Eigenpairs>()> run;  // one result per matrix
 };
 
-// Rows of all matrices together, short side, number of matrices.
+// The total number of rows of all matrices, their short side, their number.
 using BatchShape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 struct TimedDriver {
   std::string name;
   double milliseconds = 0;
-  std::string fault;  // why it may not be chosen; empty where it may
+  std::string fault;  // why it may not be chosen; empty if it may
 };
 
 class DriverChoice {
  public:
-  // Milliseconds that the device takes for what the function queues.
+  // Returns the milliseconds that the device takes for the work that the
+  // function queues.
   using Timer = std::function<double(const std::function<void()>&)>;
 
-  // The results of the kept driver. First time for a shape: runs every driver
-  // twice (libraries load in the first call) and times the second. The first
-  // driver is the yardstick: its errors are thrown; another that throws, whose
-  // singular values differ by more than 1e-6 of the largest, or whose vectors
-  // are not orthonormal is left out.
+  // Returns the results of the kept driver. The first time for a shape it runs
+  // every driver twice (libraries load in the first call) and times the second
+  // run. The first driver is the reference: its errors are thrown. Any other
+  // driver is left out if it throws, if its singular values differ by more than
+  // 1e-6 of the largest, or if its vectors are not orthonormal.
   std::vector<Eigenpairs> run(
       const BatchShape& shape,
       const std::vector<Driver>& drivers,

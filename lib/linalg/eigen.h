@@ -1,7 +1,7 @@
 // cuSOLVER's dense decompositions in float64, on the current stream. Results
-// stay on the device together with the library's verdict (`info`): one
-// read_back() brings the values of many calls to the host and checks them all.
-// A build without CUDA throws on construction.
+// stay on the device together with the library's status (`info`): one
+// read_back() copies the values of many calls to the host and checks them all.
+// In a build without CUDA the constructor throws.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,14 +13,15 @@
 
 namespace abtrain::linalg {
 
-// Of b symmetric n x n matrices.
+// The eigenpairs of b symmetric n x n matrices.
 struct EigenBatch {
   at::Tensor values;   // b x n, ascending
   at::Tensor vectors;  // b x n x n: row i of a matrix belongs to value i
-  at::Tensor info;     // b, int32: 0 where it is right
+  at::Tensor info;     // b, int32: 0 on success
 };
 
-// Thin: u m x n, v n x n, columns; values descending. One matrix.
+// The thin decomposition of one matrix: u is m x n, v is n x n, vectors are
+// columns, values descend.
 struct DeviceSvd {
   at::Tensor values;  // n
   at::Tensor u;
@@ -28,7 +29,7 @@ struct DeviceSvd {
   at::Tensor info;  // 1, int32
 };
 
-// Owns a cuSOLVER handle; for one thread at a time, on one device.
+// Owns a cuSOLVER handle. For one thread at a time, on one device.
 class EigenSolver {
  public:
   explicit EigenSolver(c10::Device device);
@@ -36,12 +37,12 @@ class EigenSolver {
   EigenSolver(const EigenSolver&) = delete;
   EigenSolver& operator=(const EigenSolver&) = delete;
 
-  // symmetric: b x n x n, float64, CUDA; kept. One after the other
+  // symmetric: b x n x n, float64, CUDA; not modified. One matrix after another
   // (cusolverDnXsyevd), or all in one call (cusolverDnXsyevBatched).
   EigenBatch each(const at::Tensor& symmetric);
   EigenBatch batched(const at::Tensor& symmetric);
-  // matrix: m x n, m >= n, float64, CUDA; kept. By polar decomposition
-  // (cusolverDnXgesvdp) and by QR iterations (cusolverDnXgesvd).
+  // matrix: m x n, m >= n, float64, CUDA; not modified. By polar decomposition
+  // (cusolverDnXgesvdp) or by QR iterations (cusolverDnXgesvd).
   DeviceSvd polar(const at::Tensor& matrix);
   DeviceSvd qr(const at::Tensor& matrix);
 
@@ -50,15 +51,15 @@ class EigenSolver {
   std::unique_ptr<Impl> impl_;
 };
 
-// A result that waits on the device: `values` b x n or n, `info` b.
+// A result that is still on the device: `values` b x n or n, `info` b.
 struct Pending {
   at::Tensor values;
   at::Tensor info;
   std::string what;  // for messages: the layer or layers
 };
 
-// One copy from the device for all of them: the values of each, b * n. Throws
-// Error(Diverged) naming `what` where a driver did not converge.
+// Copies all results from the device at once and returns the values of each, b
+// * n. Throws Error(Diverged) naming `what` if a driver did not converge.
 std::vector<std::vector<double>> read_back(const std::vector<Pending>& pending);
 
 }  // namespace abtrain::linalg

@@ -11,7 +11,7 @@
 namespace abtrain::linalg {
 namespace {
 
-// Beyond, the polar route takes seconds and gigabytes.
+// Beyond this the polar route takes seconds and gigabytes.
 constexpr std::int64_t kLargestPolar = 1024;
 constexpr std::int64_t kSmallestPolar = 128;
 

@@ -1,9 +1,9 @@
 // The exact route on a GPU, by the fastest of cuSOLVER's drivers for each
 // shape:
-//   gram+syevd         a Gram matrix each, decomposed one after the other
+//   gram+syevd         one Gram matrix each, decomposed one after another
 //   gram+syev-batched  all Gram matrices in one call
 //   gesvdp             the matrices themselves, by polar decomposition
-// On any other device there is nothing to choose, and no such object is needed.
+// On any other device there is no choice to make, and this class is not needed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,21 +21,22 @@ class EigenSolver;
 
 class ExactDrivers {
  public:
-  // device: CUDA. Nothing of the library is touched before the first call.
+  // device: CUDA. The library is not touched before the first call.
   explicit ExactDrivers(c10::Device device);
   ~ExactDrivers();
   ExactDrivers(const ExactDrivers&) = delete;
   ExactDrivers& operator=(const ExactDrivers&) = delete;
 
-  // m_i x n each, one n, m_i >= n, finite, scale_i = gram_scale():
-  // eigenpairs of the Gram matrix of (scale_i W_i). One read of values. `what`
-  // names the matrices in errors.
+  // matrices: m_i x n, with the same n and m_i >= n, finite; scales:
+  // gram_scale() of each. Returns the eigenpairs of the Gram matrices of
+  // (scale_i W_i). Reads the values from the device once. `what` names the
+  // matrices in errors.
   std::vector<Eigenpairs> decompose(
       const std::vector<at::Tensor>& matrices,
       const std::vector<double>& scales,
       const std::string& what);
 
-  // What was tried and kept, for reports.
+  // What was tried and what was kept, for reports.
   const std::map<BatchShape, DriverChoice::Choice>& choices() const {
     return choice_.choices();
   }

@@ -29,15 +29,16 @@ at::Tensor lower_half(const at::Tensor& w, double scale, int width) {
   if (w.scalar_type() == at::kDouble) {
     add_gram(view_of<double>(w), scale, space, to, sum.size(1), width);
   } else {
-    // Half and bfloat16 fit into float32 exactly.
+    // Half and bfloat16 are exact in float32.
     const auto single = w.to(at::kFloat);
     add_gram(view_of<float>(single), scale, space, to, sum.size(1), width);
   }
   return sum;
 }
 
-// A few rows at a time, so that their copy in float64 stays small; panels of
-// columns from the diagonal down, which leaves out nearly half of the products.
+// Takes a few rows at a time, so that their float64 copy stays small, and
+// panels of columns from the diagonal down, which saves nearly half of the
+// products.
 at::Tensor whole(const at::Tensor& w, double scale) {
   constexpr std::int64_t kRows = 8192;
   const auto n = w.size(1);
@@ -71,10 +72,11 @@ Gram checked(
           matrix.size(1) >= 1,
       "layer '",
       layer,
-      "': wanted a matrix of m >= n >= 1");
+      "': expected a matrix with m >= n >= 1");
   const auto w = matrix.detach();
   Gram gram{product(w, 1), 1};
-  // The trace is the sum of all squares: finite and not tiny, or look closer.
+  // The trace is the sum of all squares: if it is not finite or is tiny or
+  // huge, look closer.
   const double trace = gram.matrix.diagonal().sum().item<double>();
   if (trace > 1e-200 && trace < 1e200) {
     return gram;

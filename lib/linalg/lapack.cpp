@@ -17,7 +17,8 @@
 namespace abtrain::linalg {
 namespace {
 
-// A NaN stays a NaN, and is larger than anything else.
+// The largest magnitude; throws if an entry is not finite (a NaN counts as the
+// largest).
 double largest_entry(const at::Tensor& matrix, const std::string& what) {
   if (matrix.numel() == 0) {
     return 0;
@@ -33,8 +34,8 @@ double largest_entry(const at::Tensor& matrix, const std::string& what) {
   return largest;
 }
 
-// One sweep over all pairs of rows of `x`, with the same rotations of `v`;
-// whether any pair was not orthogonal yet.
+// One sweep over all pairs of rows of `x`, applying the same rotations to `v`;
+// true if any pair was not yet orthogonal.
 bool rotate_rows(at::Tensor& x, at::Tensor& v) {
   constexpr double kOrthogonal = 1e-15;
   const std::int64_t n = x.size(0);
@@ -80,9 +81,9 @@ bool rotate_rows(at::Tensor& x, at::Tensor& v) {
 }  // namespace
 
 ThinSvd jacobi_svd(const at::Tensor& matrix) {
-  constexpr int kMostSweeps = 60;  // ten are usual
+  constexpr int kMostSweeps = 60;  // ten are typical
   const at::Tensor w = matrix.detach().to(at::kDouble);
-  // A power of two keeps the squares in range and changes no digit.
+  // A power of two keeps the squares in range and does not change any digit.
   const double largest = largest_entry(w, "a matrix");
   const double scale =
       largest > 0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
@@ -92,8 +93,8 @@ ThinSvd jacobi_svd(const at::Tensor& matrix) {
   }
   const at::Tensor lengths = at::linalg_vector_norm(x, 2, {1});
   const auto [s, order] = lengths.sort(0, /*descending=*/true);
-  // Columns of length zero become some that complete the basis; Householder's
-  // own signs are taken back.
+  // Columns of length zero are replaced by some that complete the basis; the
+  // signs that Householder chooses are undone.
   const at::Tensor unit = x.index_select(0, order).div(
       at::where(s.gt(0), s, at::ones_like(s)).unsqueeze(1));
   const auto [q, r] = at::linalg_qr(unit.t(), "reduced");
@@ -136,7 +137,7 @@ SymmetricEigen eigh(const at::Tensor& symmetric, const std::string& what) {
     auto [values, vectors] = at::linalg_eigh(symmetric);
     return {values, vectors};
   } catch (const c10::LinAlgError&) {
-    // Of a matrix without negative eigenvalues these are the singular values.
+    // For a matrix without negative eigenvalues these are the singular values.
     const ThinSvd found = jacobi_svd(symmetric);
     return {found.s.flip(0), found.v.flip(1)};
   }

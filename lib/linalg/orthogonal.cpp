@@ -8,9 +8,9 @@
 namespace abtrain::linalg {
 namespace {
 
-// W (W^T W)^(-1/2) through the Gram matrix. Far from square it is well
-// conditioned and float32 keeps its digits; else all in float64 and one
-// Newton-Schulz step, which squares what is left of the error in orthogonality.
+// W (W^T W)^(-1/2) by way of the Gram matrix. A W far from square is well
+// conditioned and float32 keeps its digits; otherwise everything is in float64,
+// and one Newton-Schulz step squares the remaining error in orthogonality.
 at::Tensor by_gram(
     const at::Tensor& matrix, const Decomposition& decomposition) {
   const auto& values = decomposition.singular_values();
@@ -21,7 +21,7 @@ at::Tensor by_gram(
     inverse.mutable_data_ptr<double>()[i] = 1 / values[i];
   }
   const auto root = at::mm(v.mul(inverse.to(v.device())), v.t());
-  constexpr double kWell = 10;  // as m = 1.5 n, Gaussian
+  constexpr double kWell = 10;  // about a Gaussian matrix with m = 1.5 n
   if (matrix.scalar_type() == at::kFloat &&
       values.front() < kWell * values.back()) {
     return at::mm(matrix, root.to(at::kFloat));

@@ -9,14 +9,14 @@
 namespace abtrain::linalg {
 namespace {
 
-// By Cholesky, on rows of length one; undefined where they are too near to
-// dependent.
+// By Cholesky, after scaling rows to length one; undefined if they are too
+// close to dependent.
 at::Tensor by_cholesky(const at::Tensor& rows) {
   const auto length =
       at::linalg_vector_norm(rows, 2, {1}, /*keepdim=*/true).clamp_min(1e-300);
   const auto unit = rows.div(length);
   const auto [factor, failed] = at::linalg_cholesky_ex(at::mm(unit, unit.t()));
-  // A failure leaves garbage on the diagonal, and is one read with it.
+  // A failure leaves garbage on the diagonal; one read covers both.
   const double smallest =
       factor.diagonal().min().mul(failed.eq(0)).item<double>();
   if (!(smallest > 1e-5)) {

@@ -5,10 +5,10 @@
 
 namespace abtrain::linalg {
 
-// rows: b x n, b <= n, float64, any device. By Cholesky, which is three
-// products but loses half of the digits where rows are nearly dependent: call
-// it twice for all of them. By Householder where Cholesky fails; then rows that
-// depend on others become arbitrary ones.
+// rows: b x n, b <= n, float64, any device. By Cholesky, which takes only three
+// products but loses half of the digits if rows are nearly dependent: call it
+// twice for full accuracy. By Householder if Cholesky fails; rows that depend
+// on others are then replaced by arbitrary ones.
 at::Tensor orthonormal_rows(const at::Tensor& rows);
 
 }  // namespace abtrain::linalg

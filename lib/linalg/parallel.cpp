@@ -49,7 +49,7 @@ void for_each_matrix(
       team.emplace_back(work);
     }
   }
-  // LibTorch hands a part of this setting to all threads of the process.
+  // LibTorch applies a part of this setting to all threads of the process.
   at::set_num_threads(before);
   if (error) {
     std::rethrow_exception(error);

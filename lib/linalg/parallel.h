@@ -1,5 +1,5 @@
-// Several matrices at once: the steps of a decomposition that do not scale over
-// threads make up half of its time, so threads take whole matrices instead.
+// Several matrices at once: the steps of a decomposition that do not scale with
+// threads take half of its time, so each thread takes whole matrices instead.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace abtrain::linalg {
 
-// Calls body(i) for every i < costs.size(), dearest first, on up to `threads`
-// threads of which each runs its tensor operations alone; at 1 they run on the
-// caller, with its own number of threads. Returns when all are done; throws the
-// error of the first body that failed (the rest are then not started).
+// Calls body(i) for every i < costs.size(), most expensive first, on up to
+// `threads` threads, each of which runs its tensor operations on that thread
+// alone. With threads = 1 the bodies run on the calling thread, with its own
+// number of threads. Returns when all are done; throws the error of the first
+// body that failed (bodies not yet started are then skipped).
 void for_each_matrix(
     const std::vector<double>& costs,
     int threads,

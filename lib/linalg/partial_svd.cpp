@@ -60,7 +60,7 @@ void Decomposition::grow(std::int64_t count, std::int64_t m) {
   if (!state_->finder || count <= std::ssize(state_->values)) {
     return;
   }
-  // More than saves anything is never chosen.
+  // A rank too large to save anything is never chosen.
   RankRule rule;
   rule.rule = RankRuleName::Fixed;
   rule.rank = std::min(count, (m * state_->n - 1) / (m + state_->n));

@@ -18,14 +18,14 @@ namespace abtrain::linalg {
 
 namespace {
 
-// G = E L E^T of a Gram matrix: root = L^(1/2) E^T and its pseudo-inverse
-// E L^(-1/2).
+// For a Gram matrix G = E L E^T: root = L^(1/2) E^T and its pseudo-inverse E
+// L^(-1/2).
 struct Roots {
   at::Tensor root;
   at::Tensor inverse;
 };
 
-// values ascending, vectors as columns.
+// values: ascending; vectors: columns.
 Roots roots_from(const at::Tensor& values, const at::Tensor& vectors) {
   if (values.numel() == 0) {
     return {vectors, vectors};
@@ -48,7 +48,7 @@ Grams grams_of(const at::Tensor& p, const at::Tensor& q) {
   return {at::matmul(p64.t(), p64), at::matmul(q64, q64.t())};
 }
 
-// The sum of all squares of both factors: finite where all of them are.
+// The sum of all squares of both factors: finite if all entries are.
 at::Tensor energy_of(const Grams& grams) {
   return grams.left.diagonal().sum() + grams.right.diagonal().sum();
 }
@@ -99,7 +99,7 @@ std::vector<ProductSvd> product_svds(
     }
   }
   for (const auto& [k, members] : of_rank) {
-    ABT_ASSERT(drivers != nullptr, "a GPU's products want drivers");
+    ABT_ASSERT(drivers != nullptr, "products on a GPU need drivers");
     std::vector<Grams> pairs;
     std::vector<at::Tensor> grams;
     std::vector<at::Tensor> energies;

@@ -1,4 +1,5 @@
-// Singular value decomposition of a low-rank product P * Q without forming it.
+// The singular value decomposition of a low-rank product P * Q, without forming
+// the product.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,24 +19,24 @@ struct ProductSvd {
   at::Tensor right;            // k x k, float64
 };
 
-// By the k x k Gram matrices of P and Q in float64 (their eigenvalues below
-// 1e-12 of the largest count as zero) and gesdd of the k x k core. Throws
+// By way of the k x k Gram matrices of P and Q in float64 (their eigenvalues
+// below 1e-12 of the largest count as zero) and gesdd of the k x k core. Throws
 // Error(Diverged) naming `layer` when an entry is not finite.
 ProductSvd
 product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
 class ExactDrivers;
 
-// Several products, of these layers. On a GPU, where `drivers` must be there,
-// the Gram matrices of one k are decomposed in one call, and one by one where
-// that does not converge.
+// Several products; layers[i] names product i. On a GPU, where `drivers` is
+// required, all Gram matrices with the same k are decomposed in one call, and
+// those that do not converge one by one.
 std::vector<ProductSvd> product_svds(
     const std::vector<LowRankPair>& products,
     const std::vector<std::string>& layers,
     ExactDrivers* drivers);
 
-// Transforms of rank r <= k, fp32: A = P * a (k x r), B = b * Q (r x k), with
-// A = U sqrt(S), B = sqrt(S) V^T.
+// Transforms of rank r <= k, fp32: A = P * a (a is k x r) and B = b * Q (b is r
+// x k), with A = U sqrt(S), B = sqrt(S) V^T.
 struct ProductTransforms {
   at::Tensor a;
   at::Tensor b;

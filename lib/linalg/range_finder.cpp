@@ -17,11 +17,11 @@
 namespace abtrain::linalg {
 namespace {
 
-constexpr double kAccuracy = 1e-7;  // of a singular value, over the largest
+constexpr double kAccuracy = 1e-7;  // relative to the largest singular value
 constexpr double kRounding = 1e-13;
-constexpr double kSpace = 1.6;  // of the space over the rank that it resolves
+constexpr double kSpace = 1.6;  // space over the rank that it resolves
 
-// Rules whose rank the spectrum decides.
+// True for the rules whose rank depends on the singular values.
 bool by_values(const RankRule& rule) {
   return rule.rule == RankRuleName::Sigma || rule.rule == RankRuleName::Energy;
 }
@@ -53,18 +53,18 @@ std::uint64_t hash(const std::string& text) {
 
 }  // namespace
 
-// The best that the space gives: values descending, rotation of its rows to the
-// vectors, lengths of the residuals G v - value v.
+// The best approximation that the space gives: values descending, the rotation
+// from its rows to the vectors, the lengths of the residuals G v - value v.
 struct RangeFinder::Ritz {
   std::vector<double> values;
   at::Tensor rotation;           // size x size, columns
-  std::vector<double> residual;  // squared, summed from the first on
+  std::vector<double> residual;  // squared, cumulative sums
   at::Tensor vectors;            // rows, as many as `residual`
-  double rest = 0;               // energy outside of the space
+  double rest = 0;               // energy outside the space
 
-  // Bound on the error of value i, by the residual of the first j vectors and
-  // their distance from what comes after (Mathias 1998), for the best j >=
-  // rank.
+  // A bound on the error of value i, from the residuals of the first j vectors
+  // and their distance from the values that follow (Mathias 1998), for the best
+  // j >= rank.
   double error(std::size_t i, std::size_t rank) const {
     double best = std::sqrt(residual[rank - 1]);
     for (std::size_t j = rank; j < residual.size(); ++j) {
@@ -90,26 +90,26 @@ RangeFinder::RangeFinder(
       cold_(!warm.defined()) {
   start_ = random_rows(block_, n_);
   if (warm.defined()) {
-    // It may come from a checkpoint.
+    // It may come from a damaged checkpoint.
     ABT_CHECK(
         warm.dim() == 2 && warm.size(1) == n_ && warm.size(0) == block_,
         DamagedData,
         "layer '",
         layer,
-        "': wanted a start of ",
+        "': expected a start of ",
         block_,
         " x ",
         n_,
-        ", got one of ",
+        ", got ",
         warm.sizes());
-    // Some of everything, or what is new would be found late.
+    // Mix in a little of every direction, or new ones would be found late.
     constexpr double kNew = 0.05;
     start_ = warm.to(gram_.options()).add(start_, kNew);
   }
 }
 
-// Uniform: any start that prefers no direction will do, since what it misses is
-// found out.
+// Uniform numbers: any start that prefers no direction will do, since what it
+// misses is detected.
 at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length)
     const {
   auto rows = at::empty({count, length}, at::kDouble);
@@ -121,7 +121,7 @@ at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length)
   return rows.to(gram_.device());
 }
 
-// Twice, since a block may lie almost inside of the space; once more where only
+// Two passes, since a block may lie almost inside the space; three if only
 // rounding errors of it are left.
 at::Tensor RangeFinder::orthonormalise(at::Tensor rows) const {
   const auto space = space_.slice(0, 0, size_);
@@ -200,7 +200,7 @@ Spectrum RangeFinder::spectrum_of(
   return s;
 }
 
-// At most `rank` eigenvalues of G are above the level.
+// Proves that at most `rank` eigenvalues of G are above the level; else false.
 bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank)
     const {
   double rest = trace_;
@@ -223,8 +223,8 @@ bool RangeFinder::none_above(double level, const Ritz& ritz, std::int64_t rank)
   return failed.item<int>() == 0;
 }
 
-// Where the layer saves nothing as factors, as the energy alone tells or the
-// rule does without any value.
+// Publishes one value if factors would save nothing, as the energy alone or a
+// rule that needs no values can tell.
 bool RangeFinder::publish_dense(
     const RankRule& rule,
     std::int64_t m,
@@ -251,10 +251,10 @@ bool RangeFinder::publish(
     std::int64_t rank) {
   const auto& values = ritz.values;
   const bool cut = rule.rule == RankRuleName::Sigma;
-  // The least wanted value, or the cut: nothing above it may be missing.
+  // The least wanted value, or the cut: no value above it may be missing.
   const double bound = cut ? rule.cut * root(values[0])
                            : root(values[rank - 1]) * (1 + kAccuracy);
-  // What is this small does not count as resolved.
+  // Values this small do not count as resolved.
   const double level =
       std::max(bound * bound, kAccuracy * kAccuracy * values[0]);
   const std::vector<double> kept(values.begin(), values.begin() + rank);
@@ -271,9 +271,10 @@ bool RangeFinder::publish(
   return true;
 }
 
-// A rank that passes the limit: the least that the energy allows; and what the
-// first block of a cold search expects: the mean of v^T f(G) v over random v is
-// the trace of f(G) over n, so its share of each Ritz vector is a count.
+// True if the rank would exceed the limit, by one of two estimates: the least
+// rank that the energy allows or, for a cold search, the rank expected from its
+// first block. Over random v the mean of v^T f(G) v is the trace of f(G) over
+// n, so the block's share of each Ritz vector is a count.
 bool RangeFinder::is_hopeless(
     const RankRule& rule,
     std::int64_t m,
@@ -320,7 +321,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
     }
     target = std::max(target, 2 * fixed + block_);
   }
-  double before = 0;  // the error of the last round
+  double before = 0;  // the error in the previous round
   for (std::int64_t size = 0;; target = size + std::max(size / 2, block_)) {
     if (!grow_to(target)) {
       return false;
@@ -331,7 +332,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
     if (publish_dense(rule, m, now)) {
       return true;
     }
-    // As if all that is not in the space were below its least value.
+    // Chooses as if everything outside the space were below its smallest value.
     const auto choice =
         choose_rank(rule, spectrum_of(now.values, m, root(now.values.back())));
     const auto rank = choice.rank;
@@ -355,20 +356,21 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
         2 * kAccuracy * root(now.values[rank - 1]) * std::sqrt(first),
         kRounding * first);
     const double error = now.error(rank - 1, rank);
-    // The cut is a share of the first value, which must then be exact.
+    // The cut is relative to the first value, which must then be exact.
     const bool exact = rule.rule != RankRuleName::Sigma ||
                        now.error(0, rank) <= 10 * kRounding * first;
     if (error <= allowed && exact) {
       if (publish(rule, m, now, rank)) {
         return true;
       }
-      restart_ = true;  // a multiple value has more vectors than a block finds
+      restart_ = true;  // a multiple value may need more vectors
       continue;
     }
     if (is_hopeless(rule, m, now)) {
       return false;
     }
-    // Errors fall faster and faster; hopeless is what would still be too slow.
+    // Errors fall faster and faster, so give up only if even three times the
+    // current rate is too slow.
     if (before > 0 && size > 2 * rank && error > 0) {
       const double rate = std::log(before / error) / step;
       const double left = static_cast<double>(limit_ - size);
@@ -383,7 +385,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
 at::Tensor RangeFinder::right(std::int64_t k) const {
   ABT_ASSERT(
       k >= 1 && k <= std::ssize(values_),
-      "wanted 1 to ",
+      "expected 1 to ",
       values_.size(),
       " singular vectors, got ",
       k);

@@ -19,10 +19,15 @@ Fields fields_of(RankRule& r) {
       "cut",
       r.cut,
       from_to_below(0, 1),
-      "sigma: singular values above this share of the largest are kept, by each "
-      "decomposition");
-  f.number("keep", r.keep, above_to(0, 1), "energy: share of the energy that a decomposition keeps, of what the one "
-      "before it left: n of them keep as little as keep^n (docs/methods.md)");
+      "sigma: each decomposition keeps the singular values above this share of "
+      "the largest");
+  f.number(
+      "keep",
+      r.keep,
+      above_to(0, 1),
+      "energy: share of the energy that each decomposition keeps of what the "
+      "one before it left: n of them may keep as little as keep^n "
+      "(docs/methods.md)");
   f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
   f.number(
       "fraction",
@@ -33,7 +38,7 @@ Fields fields_of(RankRule& r) {
       "ratio",
       r.ratio,
       between(1, 1e6),
-      "ratio: compression of a layer; budget: of the whole model");
+      "ratio: compression of each layer; budget: of the whole model");
   return f;
 }
 

@@ -8,21 +8,21 @@
 namespace abtrain::linalg {
 namespace {
 
-// Products such as 0.07 * 100 land a hair beside the whole number meant.
+// Products such as 0.07 * 100 land slightly off the whole number that is meant.
 constexpr double kHair = 1e-9;
 
 double square(double x) {
   return x * x;
 }
 
-// Largest rank that still saves something: r * (m + n) < m * n. May be 0.
+// The largest rank that still saves something: r * (m + n) < m * n. May be 0.
 std::int64_t largest_saving_rank(const Spectrum& s) {
   return std::min(s.n, (s.m * s.n - 1) / (s.m + s.n));
 }
 
-// Squared singular values summed from the small end: tails()[r] is what is
-// lost at rank r, as a share of the whole. Beyond the list it is the least that
-// can be lost: as if the rest were as large as its bound allows.
+// Squared singular values summed from the small end: tails()[r] is the share
+// lost at rank r. Beyond the list it is the least that can be lost: as if the
+// other values were as large as their bound allows.
 std::vector<double> tails(const Spectrum& s) {
   std::vector<double> lost(static_cast<std::size_t>(s.n) + 1, 0.0);
   const auto known = s.known();
@@ -56,7 +56,7 @@ void check(const Spectrum& s) {
       Config,
       "layer '",
       s.name,
-      "': wanted a matrix of m >= n >= 1, got ",
+      "': expected a matrix with m >= n >= 1, got ",
       s.m,
       " x ",
       s.n);
@@ -65,12 +65,12 @@ void check(const Spectrum& s) {
       Diverged,
       "layer '",
       s.name,
-      "': wanted finite singular values, got ",
+      "': expected finite singular values, got ",
       s.singular_values.empty() ? "none" : "a non-finite one");
 }
 
-// Of the values that are not listed, those that must be above `cut` (a share of
-// the largest): were they fewer, the energy of the rest would be smaller.
+// How many of the unlisted values must be above `cut` (a share of the largest):
+// if fewer were, the energy of the rest would be smaller.
 std::int64_t least_above(const Spectrum& s, double cut) {
   const double largest = s.singular_values.front();
   const double bound = square(s.rest_bound / largest);
@@ -84,7 +84,7 @@ std::int64_t least_above(const Spectrum& s, double cut) {
       static_cast<std::int64_t>(std::ceil(least - 1e-6)), 0, s.n - s.known());
 }
 
-// Of a partial spectrum: the least that it can be.
+// A local rule's rank; for a partial spectrum, the least that it can be.
 std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
   const auto n = static_cast<double>(s.n);
   const auto& values = s.singular_values;
@@ -117,7 +117,7 @@ std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
   ABT_ASSERT(false, "the budget rule needs all layers together");
 }
 
-// Whether `rank` (local_rank) is that of the whole spectrum.
+// True if `rank` (from local_rank()) is that of the whole spectrum.
 bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
   if (s.is_whole()) {
     return true;
@@ -154,7 +154,7 @@ class Ladder {
     return state > top_ ? RankChoice{0, 1}
                         : RankChoice{state, 1 - error(state)};
   }
-  // Whether the error of a state is more than the least that it can be.
+  // True if the error of a state is known, not just bounded from below.
   bool knows(std::int64_t state) const {
     return state <= known_ || state > top_;
   }
@@ -162,7 +162,7 @@ class Ladder {
   double slope(std::int64_t from, std::int64_t to) const {
     return (error(from) - error(to)) / (cost(to) - cost(from));
   }
-  // Next state on the lower convex hull of (cost, error). Ranks are convex
+  // The next state on the lower convex hull of (cost, error). Ranks are convex
   // already; only the jump to dense may cut a corner, from hull_end_ on.
   std::int64_t next(std::int64_t state) const {
     return state < hull_end_ ? state + 1 : dense_state();
@@ -201,8 +201,9 @@ class Budget {
     return left_;
   }
 
-  // The greedy climb, also from each layer made dense beforehand (a jump that
-  // it may meet when too little is left), then what exchanges can better.
+  // The greedy climb, repeated with each layer made dense beforehand (a jump
+  // that the climb may miss when too little is left), then improvements by
+  // exchanges.
   std::vector<RankChoice> solve() {
     const Budget start = *this;
     climb();
@@ -237,8 +238,9 @@ class Budget {
   void move(std::size_t l, std::int64_t state) {
     left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
     state_[l] = state;
-    // With what is known this move looks best at its best: one must know. Moves
-    // that are refused even at their best would be refused anyway.
+    // With a bound for its error a move looks as good as it can, so the true
+    // error is needed. Moves that are rejected even so would be rejected
+    // anyway.
     if (!ladders_[l].knows(state)) {
       needed_[l] = std::max(needed_[l], state);
     }
@@ -252,7 +254,7 @@ class Budget {
     return sum;
   }
 
-  // The classic greedy: along the hulls, best error per parameter first.
+  // The classic greedy: along the hulls, the best gain per parameter first.
   void climb() {
     for (;;) {
       std::size_t best = ladders_.size();
@@ -277,8 +279,8 @@ class Budget {
     }
   }
 
-  // Off the hull: the single state that removes most error with `left`
-  // parameters, of any layer but `except`.
+  // Off the hull: the one state that removes the most error with `left`
+  // parameters, in any layer but `except`.
   struct Move {
     std::size_t layer = 0;
     std::int64_t state = 0;
@@ -316,9 +318,9 @@ class Budget {
     return best.gain > 0;
   }
 
-  // One layer down so that another goes up for a net gain: the best such pair.
+  // Lowers one layer so that another can rise: the pair with the best net gain.
   bool exchange() {
-    // A clear win only, so that rounding cannot make this go in circles.
+    // Only a clear win counts, so that rounding cannot make this loop forever.
     double best_gain = 1e-12;
     std::size_t down = 0;
     std::int64_t down_to = 0;
@@ -346,8 +348,7 @@ class Budget {
 
   std::vector<Ladder> ladders_;
   std::vector<std::int64_t> state_;
-  std::vector<std::int64_t>
-      needed_;  // values that must be known; 0: enough are
+  std::vector<std::int64_t> needed_;  // values that must be known; 0: no more
   double left_;
 };
 

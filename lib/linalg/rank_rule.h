@@ -30,11 +30,12 @@ struct RankRule {
   double ratio = 10;
 };
 
-// One matrix, m >= n. singular_values: descending, at least 1 (zeros allowed).
-// Partial: only the first few values, and what is known of the others; without
-// that (products of low rank) the others are zero.
+// The singular values of one m x n matrix, m >= n: descending, at least one of
+// them (zeros allowed). A partial spectrum lists only the first few and what is
+// known about the others; without that (products of low rank) the others are
+// zero.
 struct Spectrum {
-  std::string name;  // of the layer, for messages
+  std::string name;  // the layer's, for messages
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::vector<double> singular_values;
@@ -49,25 +50,28 @@ struct Spectrum {
   }
 };
 
-// Rank 0 means: stays dense (factors would save nothing, r >= m*n/(m+n)).
+// Rank 0 means that the layer stays dense (factors would save nothing: r >=
+// m*n/(m+n)).
 struct RankChoice {
   std::int64_t rank = 0;
-  double energy = 1;  // share of sum s_i^2 kept
-  // False: the partial spectrum does not say it; `rank` is then how many values
-  // the choice needs at least.
+  double energy = 1;  // kept share of sum s_i^2
+  // False if the partial spectrum does not decide the rank; `rank` is then the
+  // least number of values that the choice needs.
   bool decided = true;
 };
 
 // True if the rule needs the spectra of all layers together (budget).
 bool is_global(RankRuleName rule);
 
-// One layer by a local rule. A decided choice is that of the whole spectrum.
+// Chooses for one layer by a local rule. A decided choice equals that of the
+// whole spectrum.
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum);
 
-// All layers. `other_parameters` counts what is never factored; budget means
-// (sum of m*n + other) / (stored parameters + other) >= rule.ratio. Throws
-// Error(Config) when even rank 1 everywhere does not reach the ratio. Where all
-// layers are decided, the choices are those of the whole spectra.
+// Chooses for all layers. `other_parameters` counts the parameters that are
+// never factored; budget means (sum of m*n + other) / (stored parameters +
+// other) >= rule.ratio. Throws Error(Config) when even rank 1 everywhere does
+// not reach the ratio. If all layers are decided, the choices equal those of
+// the whole spectra.
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule,
     const std::vector<Spectrum>& spectra,

@@ -21,7 +21,7 @@ namespace {
 // Below this share of the largest, a singular value is rounding noise.
 constexpr double kResolved = 1e-7;
 
-// LAPACK leaves the sign of a vector open; we do not.
+// LAPACK leaves the sign of a vector open; we make its largest entry positive.
 at::Tensor with_fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
   return vectors.mul(vectors.gather(0, where).sign());
@@ -57,8 +57,8 @@ LowRankPair make_factors(
 
 void Decomposition::State::solve(const at::Tensor& matrix) {
   if (matrix.is_cuda()) {
-    // Without vectors until they are asked for: a layer that stays dense needs
-    // none, and they take most of the time.
+    // The vectors are not computed until they are asked for: a layer that stays
+    // dense needs none, and they take most of the time.
     gram = matrix;
     at::Tensor ascending;
     try {
@@ -147,7 +147,7 @@ Spectrum Decomposition::spectrum(std::int64_t m) const {
 at::Tensor Decomposition::right(std::int64_t k) const {
   ABT_ASSERT(
       k >= 1 && k <= std::ssize(state_->values),
-      "wanted 1 to ",
+      "expected 1 to ",
       state_->values.size(),
       " singular vectors, got ",
       k);
@@ -161,7 +161,7 @@ LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {
-  ABT_ASSERT(workers >= 1, "wanted at least one worker, got ", workers);
+  ABT_ASSERT(workers >= 1, "expected at least one worker, got ", workers);
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {
@@ -180,8 +180,8 @@ std::vector<int> balance(const std::vector<double>& costs, int workers) {
 double decomposition_cost(std::int64_t m, std::int64_t n) {
   const auto rows = static_cast<double>(m);
   const auto columns = static_cast<double>(n);
-  // Half a product, then the reduction: 4/3 n^3, half of them at the speed of
-  // memory, which counts about fourfold.
+  // Half of a product, then the reduction: 4/3 n^3 flops, half of which run at
+  // memory speed and count about fourfold.
   return columns * columns * (rows + 3.3 * columns);
 }
 

@@ -1,12 +1,13 @@
-// Thin singular value decomposition W = U diag(S) V^T of m x n, m >= n.
+// Thin singular value decomposition W = U diag(S) V^T of an m x n matrix, m >=
+// n.
 //
-// The exact route: float64 Gram matrix of the short side, its eigenvalues, the
-// eigenvectors that are kept, then the long factor by GEMM. The partial route:
-// the leading eigenvalues of that matrix only, as many as a rank rule needs
-// (range_finder.h). Singular values come out within 1e-6 of the largest; what
-// is below 1e-7 of the largest is not resolved and counts as zero. The same
-// matrix gives the same bits on every run with the same number of threads and
-// the same CPU; on a GPU as long as the same driver is chosen
+// The exact route: the float64 Gram matrix of the short side, its eigenvalues,
+// the eigenvectors that are kept, then the long factor by GEMM. The partial
+// route: only the leading eigenvalues of that matrix, as many as a rank rule
+// needs (range_finder.h). Singular values are accurate to 1e-6 of the largest;
+// what is below 1e-7 of the largest is not resolved and counts as zero. The
+// same matrix gives the same bits on every run with the same number of threads
+// on the same CPU, and on a GPU as long as the same driver is chosen
 // (exact_drivers.h).
 #pragma once
 
@@ -28,22 +29,23 @@ struct LowRankPair {
   at::Tensor b;
 };
 
-// A decomposition that pays only for what is kept: all singular values (or, in
-// part, the first few), and as many singular vectors as a rank rule asks for.
-// matrix: m x n with m >= n >= 1, any float dtype, any strides, CPU or CUDA;
-// not kept. Throws Error(Diverged) naming `layer` when an entry is not finite.
+// A decomposition that computes only what is kept: all singular values (or, if
+// partial, the first few), and as many singular vectors as a rank rule asks
+// for. matrix: m x n with m >= n >= 1, any float dtype, any strides, CPU or
+// CUDA; no reference to it is kept. Throws Error(Diverged) naming `layer` when
+// an entry is not finite.
 class Decomposition {
  public:
   Decomposition(const at::Tensor& matrix, const std::string& layer);
-  // Only what a local rule needs; all where that would cost as much. warm:
-  // next_start() of the layer's last decomposition, or undefined.
+  // Only what a local rule needs, or everything if that would cost as much.
+  // warm: next_start() of the layer's last decomposition, or undefined.
   static Decomposition partial(
       const at::Tensor& matrix,
       const std::string& layer,
       const RankRule& rule,
       const at::Tensor& warm);
   // From all eigenpairs of the Gram matrix of (scale W): values descending,
-  // vectors n x n, columns.
+  // vectors n x n, as columns.
   static Decomposition of_gram(
       std::string layer,
       std::vector<double> eigenvalues,
@@ -53,23 +55,27 @@ class Decomposition {
   Decomposition(Decomposition&&) noexcept;
   Decomposition& operator=(Decomposition&&) noexcept;
 
-  // Descending, >= 0; below 1e-7 of the largest they are 0. n, or those known.
+  // The n singular values, or those that are known: descending, >= 0, and 0 if
+  // below 1e-7 of the largest.
   const std::vector<double>& singular_values() const;
   bool is_whole() const;
-  // With what is known of the values that are not; m: rows of the matrix.
+  // The values together with what is known about the others. m: rows of the
+  // matrix.
   Spectrum spectrum(std::int64_t m) const;
-  // At least `count` values from now on (partial; else nothing happens).
+  // Makes at least `count` values known from now on (if partial; else does
+  // nothing).
   void grow(std::int64_t count, std::int64_t m);
-  // What makes the next partial decomposition of this layer cheaper; undefined
-  // after an exact one. Columns of the space that was searched, 0 when exact.
+  // next_start(): makes the next partial decomposition of this layer cheaper;
+  // undefined after an exact one. searched(): the number of columns of the
+  // space that was searched, 0 after an exact one.
   at::Tensor next_start() const;
   std::int64_t searched() const;
   // n x k: the first k right singular vectors as columns, float64, on the
   // matrix's device. The largest entry of each is positive.
   at::Tensor right(std::int64_t k) const;
-  // Of the same matrix, on its device: A = W V_r / sqrt(S_r), B = sqrt(S_r)
-  // V_r^T, 1 <= rank <= known values. A singular value of zero gives a zero
-  // column and row.
+  // The factors of the same matrix, on its device: A = W V_r / sqrt(S_r), B =
+  // sqrt(S_r) V_r^T, 1 <= rank <= known values. A singular value of zero gives
+  // a zero column in A and a zero row in B.
   LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
 
  private:
@@ -79,11 +85,13 @@ class Decomposition {
   std::unique_ptr<State> state_;
 };
 
-// Assigns items of given costs to `workers` so that the largest load is small
-// (longest first to the least loaded). Deterministic: the same on every worker.
+// Assigns items of the given costs to `workers` so that the largest load is
+// small (most expensive first, to the least loaded). Returns the worker of each
+// item. Deterministic: the same on every worker.
 std::vector<int> balance(const std::vector<double>& costs, int workers);
 
-// Cost of decomposing an m x n matrix by this route, in flops (for balance).
+// The cost of decomposing an m x n matrix by the exact route, in flops (for
+// balance()).
 double decomposition_cost(std::int64_t m, std::int64_t n);
 
 }  // namespace abtrain::linalg

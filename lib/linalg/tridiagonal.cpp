@@ -23,9 +23,9 @@ namespace {
 constexpr auto kGroup = kReflectorGroup;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
-// One QL sweep over rows first .. last, with Wilkinson's shift. As the inner
-// loop of LAPACK's dsterf, written so that a row waits for one division only.
-// The norm of T is about one.
+// One QL sweep over rows first .. last, with Wilkinson's shift. Like the inner
+// loop of LAPACK's dsterf, but written so that a row waits for one division
+// only. The norm of T is about one.
 void ql_sweep(
     std::vector<double>& d,
     std::vector<double>& e2,
@@ -66,7 +66,7 @@ void ql_sweep(
 }
 
 // Eigenvectors of T from its eigenvalues: two solves with T - value from a
-// random start, by Gauss elimination with row exchanges.
+// random start, by Gaussian elimination with row exchanges.
 class InverseIteration {
  public:
   explicit InverseIteration(const Tridiagonal& t)
@@ -83,8 +83,8 @@ class InverseIteration {
     smallest_ = std::max(smallest_ * kEpsilon, 1e-300);
   }
 
-  // x: n entries of norm one. Each index has its own start, so that equal
-  // eigenvalues give independent vectors.
+  // Writes n entries of norm one to x. Each index has its own start, so that
+  // equal eigenvalues give independent vectors.
   void start(double value, std::int64_t index, double* x) {
     factorise(value);
     Random random(
@@ -96,7 +96,7 @@ class InverseIteration {
     normalise(x);
   }
 
-  // Once more, for the value of the last start.
+  // Solves once more, for the value of the last start().
   void refine(double* x) const {
     forward(x);
     back(x);
@@ -109,7 +109,7 @@ class InverseIteration {
   }
 
  private:
-  // Without branches: which of two rows is the pivot is a coin toss.
+  // Without branches: which of two rows is the pivot is unpredictable.
   void factorise(double value) {
     double pivot = t_.diagonal[0] - value;
     double beside = t_.n > 1 ? t_.off[0] : 0;
@@ -189,9 +189,9 @@ class InverseIteration {
   double smallest_ = 0;
 };
 
-// Orthonormal rows that span the given ones, by Cholesky: as exact as
-// Householder while its smallest pivot is of order one. Undefined where it is
-// not, as with the vectors of a cluster, which are independent only by chance.
+// Orthonormal rows that span the given ones, by Cholesky: as accurate as
+// Householder while the smallest pivot is of order one. Undefined if it is not,
+// as for the vectors of a cluster, which are independent only by chance.
 at::Tensor orthonormal(const at::Tensor& rows) {
   auto [factor, failed] = at::linalg_cholesky_ex(at::mm(rows, rows.t()));
   if (failed.item<int>() != 0 ||
@@ -201,10 +201,10 @@ at::Tensor orthonormal(const at::Tensor& rows) {
   return at::linalg_solve_triangular(factor, rows, /*upper=*/false);
 }
 
-// One vector after the other, kept orthogonal to those of near eigenvalues
-// between the solves, as LAPACK's dstein: what one loses in length there, it
-// would gain in rounding errors. Equal eigenvalues are moved apart a little, or
-// a solve would prefer one direction of their space.
+// One vector after another, kept orthogonal to those of near eigenvalues
+// between the solves, as in LAPACK's dstein: a vector that shrinks much in that
+// projection would be left with rounding errors. Equal eigenvalues are moved
+// apart a little, or a solve would prefer one direction of their space.
 void solve_in_clusters(
     InverseIteration& iteration,
     const std::vector<double>& values,
@@ -238,9 +238,9 @@ void solve_in_clusters(
   }
 }
 
-// Each row x becomes Q x. Reflectors go in groups, from the last to the first:
-// H_f .. H_l = I - V T V^T, where the inverse of T is the upper half of V^T V
-// with 1 / tau on its diagonal.
+// Turns each row x into Q x. Reflectors are applied in groups, from the last to
+// the first: H_f .. H_l = I - V T V^T, where the inverse of T is the upper half
+// of V^T V with 1 / tau on its diagonal.
 void reflect(const Tridiagonal& t, at::Tensor& rows) {
   const auto count = t.n - 1;
   for (auto first = (count - 1) / kGroup * kGroup; first >= 0;
@@ -278,7 +278,7 @@ tridiagonalise(const at::Tensor& buffer, std::int64_t n, int width) {
   ABT_ASSERT(
       buffer.size(0) == size && buffer.is_contiguous() &&
           buffer.scalar_type() == at::kDouble,
-      "wanted a symmetric_buffer of ",
+      "expected a symmetric_buffer of ",
       n);
   std::vector<double> diagonal(size), off(size), tau(size);
   const auto w = at::zeros({kPanel, stride}, at::kDouble);
@@ -310,7 +310,8 @@ std::vector<double> eigenvalues_by_bisection(const Tridiagonal& t) {
                             (i + 1 < t.n ? std::abs(t.off[i]) : 0);
     norm = std::max(norm, std::abs(t.diagonal[i]) + coupling);
   }
-  // How many eigenvalues are below x: as many as T - x has negative pivots.
+  // The number of eigenvalues below x is the number of negative pivots of T -
+  // x.
   const double least = std::max(norm * kEpsilon * kEpsilon, 1e-300);
   const auto below = [&](double x) {
     std::int64_t count = 0;

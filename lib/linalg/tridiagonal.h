@@ -1,10 +1,10 @@
-// Symmetric eigenproblem in float64, cut in three so that a caller pays only
-// for the eigenvectors that it keeps:
-//   1. reduce: A = Q T Q^T, T tridiagonal (Householder, blocked as LAPACK's
+// The symmetric eigenproblem in float64, cut into three steps so that a caller
+// pays only for the eigenvectors that it keeps:
+//   1. reduce: A = Q T Q^T, T tridiagonal (Householder, blocked like LAPACK's
 //      dsytrd; its matrix-vector product runs at the speed of the cache);
 //   2. all eigenvalues of T (QL without square roots, Pal, Walker and Kahan);
 //   3. the first k eigenvectors (inverse iteration on T, then Q).
-// LAPACK's own routines for 1 and 3 are not exported by LibTorch.
+// LibTorch does not export LAPACK's own routines for steps 1 and 3.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,11 +16,12 @@
 
 namespace abtrain::linalg {
 
-// Sizes are padded so that every column starts on a cache line and columns do
-// not fall on the same lines of the first cache.
+// n padded so that every column starts on a cache line and columns do not fall
+// on the same lines of the first-level cache.
 std::int64_t padded_size(std::int64_t n);
-// Zeros for a symmetric n x n matrix, shaped stride x padded_size columns laid
-// out one column after another: entry (i, j) of the lower half is at [j][i].
+// A zero buffer for a symmetric n x n matrix: padded_size(n) columns stored one
+// after another, each size(1) doubles apart; entry (i, j) of the lower half is
+// at [j][i].
 at::Tensor symmetric_buffer(std::int64_t n);
 
 struct Tridiagonal {
@@ -31,20 +32,22 @@ struct Tridiagonal {
   at::Tensor reflectors;         // the buffer: reflector j below [j][j]
 };
 
-// Overwrites `buffer` (symmetric_buffer, lower half filled, finite).
+// Step 1. Overwrites `buffer` (a symmetric_buffer with its lower half filled,
+// finite), which the result refers to.
 Tridiagonal tridiagonalise(
     const at::Tensor& buffer,
     std::int64_t n,
     int width = best_width());
 
-// All eigenvalues, descending, to about machine precision of the largest. By
-// bisection (Sturm sequences, slower, but they cannot fail) where QL needs more
-// than 30 sweeps a value.
+// Step 2: all eigenvalues, descending, to about machine precision relative to
+// the largest. If QL needs more than 30 sweeps per value they are found by
+// bisection (Sturm sequences), which is slower but cannot fail.
 std::vector<double> eigenvalues(const Tridiagonal& t);
 std::vector<double> eigenvalues_by_bisection(const Tridiagonal& t);
 
-// n x k, orthonormal columns: eigenvectors of the k largest eigenvalues, in
-// the order of `values` (from eigenvalues()). Inside a cluster any basis.
+// Step 3: n x k, orthonormal columns: the eigenvectors of the k largest
+// eigenvalues, in the order of `values` (from eigenvalues()). Within a cluster
+// of eigenvalues the basis is arbitrary.
 at::Tensor eigenvectors(
     const Tridiagonal& t,
     const std::vector<double>& values,

@@ -11,7 +11,7 @@ ValueSample sample_values(const std::vector<double>& singular_values) {
   ValueSample sample;
   std::int64_t index = 0;
   while (index < last) {
-    // Steps of one, then in equal ratios through the last.
+    // Steps of one first, then steps in a constant ratio up to the last value.
     const auto left = static_cast<double>(
         kMost - static_cast<std::int64_t>(sample.index.size()));
     const double ratio =

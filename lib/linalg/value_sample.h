@@ -11,8 +11,8 @@ struct ValueSample {
   std::vector<double> value;        // s_index, descending
 };
 
-// At most 64 of them: the first and the last that are known, and those between
-// the denser the larger they are.
+// Returns at most 64 of the known values: the first, the last, and more of the
+// large ones than of the small ones in between.
 ValueSample sample_values(const std::vector<double>& singular_values);
 
 }  // namespace abtrain::linalg

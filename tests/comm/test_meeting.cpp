@@ -50,7 +50,7 @@ TEST(Meet, AForgedRecord) {
     std::memset(static_cast<void*>(&meeting), byte, sizeof(meeting));
     const Heard heard = join_at(meeting);
     EXPECT_EQ(heard.code, kLost);
-    expect_has(heard.message, "in place of worker 0's address is none");
+    expect_has(heard.message, "received no valid address for worker 0");
   }
 }
 

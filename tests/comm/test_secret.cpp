@@ -84,7 +84,7 @@ TEST_F(SecretFromEnv, FilesOfOthersAreRefused) {
   for (const mode_t mode : {0640, 0604, 0620, 0602, 0666}) {
     const std::string path = secret_file("0123456789abcdef", mode);
     EXPECT_EQ(error().code, kConfig);
-    expect_has(error().message, path + " is open to other users");
+    expect_has(error().message, path + " is open to users other");
   }
   secret_file("0123456789abcdef", 0400);
   EXPECT_TRUE(secret_from_env().is_set());
@@ -96,7 +96,7 @@ TEST_F(SecretFromEnv, WhatIsNoFileIsRefused) {
   expect_has(error().message, "No such file");
   setenv("ABTRAIN_SECRET_FILE", "/dev/zero", 1);
   EXPECT_EQ(error().code, kConfig);
-  expect_has(error().message, "/dev/zero is no regular file");
+  expect_has(error().message, "/dev/zero is not a regular file");
   const std::string fifo = folder_.file("fifo");
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   setenv("ABTRAIN_SECRET_FILE", fifo.c_str(), 1);

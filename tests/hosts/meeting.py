@@ -76,7 +76,7 @@ class Meeting(Runs):
         self.assertEqual(self.model("open"), self.model("sealed"))
         secret.chmod(0o644)
         outcome = self.run_it("sealed", processes=2, env=env, code=78)
-        self.assertIn("is open to other users", outcome.err)
+        self.assertIn("is open to users other", outcome.err)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
     if (state_->failure.happened()) {
       return;
     }
-    state_->closing = true;  // the others end now: no failures of their own
+    state_->closing = true;  // the others end now; that is no failure
   }
   try {
     state_->to_hub(
@@ -116,7 +116,7 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
              ": ",
              message_of(cause))});
   } catch (...) {
-    // The end of the connection will tell them.
+    // The end of the connection will tell the others.
   }
 }
 

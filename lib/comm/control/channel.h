@@ -1,11 +1,12 @@
-// Control among processes: TCP connections of all workers to worker 0, served
-// by a thread of each. They also carry what went wrong, and a connection that
-// ends tells of a dead process within moments.
+// Control among processes, over TCP connections from all workers to worker 0
+// that one thread in each process serves. They also carry errors, and a
+// connection that ends reveals a dead process within moments.
 //
-// A stop: whoever notices a signal asks worker 0, which asks all how many steps
-// they have begun. From their answer on workers begin no further step until
-// worker 0 has told the largest number: the step at which all stop. Answers
-// come from the threads, so nobody has to finish a step for it.
+// How a stop works: whoever notices a signal asks worker 0, which asks all
+// workers how many steps they have begun. A worker that has answered begins no
+// further step until worker 0 has announced the largest of these numbers: the
+// step at which all stop. The threads send the answers, so no step has to
+// finish first.
 #pragma once
 
 #include <exception>
@@ -22,17 +23,18 @@ namespace abtrain::comm {
 struct ControlOptions {
   int rank = 0;
   int size = 1;
-  // Gives worker 0's bytes to all; collective.
+  // Gives worker 0's bytes to all. Collective.
   std::function<void(void* data, std::size_t bytes)> share;
-  std::function<bool()> wanted;  // a stop: asked at every step
-  // Called by the thread, once, when another worker has failed or is gone, with
-  // the cause: an Error whose message names the worker.
+  std::function<bool()> wanted;  // whether to stop; called at every step
+  // Called once, by the channel's thread, when another worker has failed or is
+  // gone, with the cause: an error whose message names the worker.
   std::function<void(std::exception_ptr)> on_failure;
   double connect_timeout = 60;  // seconds
-  // A connection whose other end takes no bytes for so long counts as lost.
+  // A connection whose other end takes no bytes for this many seconds counts as
+  // lost.
   double send_timeout = 30;
   Secret secret = {};        // authenticates the connections
-  std::string address = {};  // where worker 0 listens; empty: everywhere
+  std::string address = {};  // where worker 0 listens; empty: on all addresses
 };
 
 class ControlChannel : public Control {
@@ -43,22 +45,24 @@ class ControlChannel : public Control {
 
   bool stop_before(int worker, std::int64_t t) override;
 
-  // Collective. Returns where all came without an error. Else the lowest worker
-  // that had one throws it again, and the others an error of the same kind that
-  // names it. `text`, of one line, is for all to know: returns those of all
-  // workers, in rank order.
+  // Collective. Returns if all workers came without an error. Otherwise the
+  // lowest worker that had one rethrows it, and the others throw an error of
+  // the same kind that names that worker. `text` is one line for all to know:
+  // the result holds every worker's, in rank order.
   std::vector<std::string> agree(
       std::exception_ptr mine,
       const std::string& text = "");
-  // Gives worker 0's bytes to all: of the same number everywhere, at most
+  // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
   // wire::kLongestText. Collective; worker 0 does not wait for the others.
   void share(void* data, std::size_t bytes);
-  // Tells the others, unless the error is one that they told. That they end
-  // then is no failure any more.
+  // Tells the others about an error, unless it is one that they reported. From
+  // then on it is no failure when their connections end.
   void fail(const std::exception_ptr& cause) noexcept;
-  // What another worker told or left; null while all is well.
+  // The error that another worker reported, or its loss; null while all is
+  // well.
   std::exception_ptr cause() const;
-  // Collective end: from now on a connection that ends is no failure.
+  // Ends the channel. Collective: from now on a connection that ends is no
+  // failure.
   void close() noexcept;
 
  private:

@@ -13,7 +13,8 @@ bool LocalControl::stop_before(int worker, std::int64_t t) {
   auto& begun = begun_[static_cast<std::size_t>(worker)];
   begun = std::max(begun, t);
   if (stop_at_ < 0 && wanted_()) {
-    // Nobody has begun more: all can still reach it, and none has passed it.
+    // Nobody has begun more steps than this: all can still reach it, and none
+    // has passed it.
     stop_at_ = *std::max_element(begun_.begin(), begun_.end());
   }
   if (stop_at_ >= 0 && t >= stop_at_) {

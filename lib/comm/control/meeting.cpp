@@ -15,7 +15,7 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// For an answer, where worker 0 may be at another address.
+// How long to wait for an answer when worker 0 may be at another address.
 constexpr double kTurnSeconds = 5;
 
 Meeting invite(const Socket& listener, const std::string& address) {
@@ -57,7 +57,7 @@ class Joining {
   Connections run();
 
  private:
-  // The host of worker 0, if it has welcomed this worker.
+  // The name of worker 0's host, if worker 0 has welcomed this worker.
   std::optional<std::string> greet(const Socket& socket, double seconds) const;
   std::optional<Message> hear(const Socket& socket, double seconds) const;
   Message answer(
@@ -71,9 +71,9 @@ class Joining {
   std::array<unsigned char, 16> process_;
 };
 
-// Another host may have one of worker 0's addresses too (of its own bridges),
-// and a connection to a port of this host where nobody listens can meet itself:
-// only worker 0 answers with the token.
+// Another host may have one of worker 0's addresses too (on its own bridges),
+// and a connection to a port of this host where nobody listens can connect to
+// itself: only worker 0 answers with the token.
 std::optional<Message> Joining::hear(const Socket& socket, double seconds)
     const {
   return receive(socket, seconds, [&](const Message& message) {
@@ -126,7 +126,7 @@ std::optional<std::string> Joining::greet(const Socket& socket, double seconds)
     sent = send(socket, answer(socket, hello, *reply), deadline.seconds_left());
     reply = sent ? hear(socket, deadline.seconds_left()) : std::nullopt;
   } else if (is_sealed && reply && reply->type == Type::Welcome) {
-    return std::nullopt;  // without a proof it is not worker 0
+    return std::nullopt;  // worker 0 would have proved itself first
   }
   ABT_CHECK(
       !reply || reply->type != Type::Refused,
@@ -147,11 +147,11 @@ Connections Joining::run() {
       !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536,
       PeerLost,
       who_,
-      ": what it was told in place of worker 0's address is none");
+      ": received no valid address for worker 0");
   do {
     for (const std::string& address : addresses) {
       const double left = deadline.seconds_left();
-      // An address of another network may swallow packets.
+      // An address in another network may drop packets silently.
       Socket socket =
           Socket::connect(address, meeting_.port, std::min(left, 1.0));
       const auto host =

@@ -1,10 +1,10 @@
-// How the processes of a run meet: each by one TCP connection to worker 0.
+// How the processes of a run meet: each one by a TCP connection to worker 0.
 //
-// Worker 0 tells all where it listens, and a token. A process comes with a
-// Hello of its rank and this token, and worker 0 answers with Welcome or
-// Refused. With a secret both prove first that they have it, by a MAC of what
-// they were told, the Hello and a random number of each side: Challenge by
-// worker 0, then Proof.
+// Worker 0 tells all others where it listens, and a token. A process sends a
+// Hello with its rank and this token, and worker 0 answers with Welcome or
+// Refused. If there is a secret, both first prove that they have it, by a MAC
+// over what they were told, the Hello and a random number from each side: a
+// Challenge by worker 0, then a Proof by the process.
 #pragma once
 
 #include <array>
@@ -18,31 +18,33 @@
 
 namespace abtrain::comm::wire {
 
-// Where worker 0 listens; of one size, for the exchange. Any bytes are one.
+// Where worker 0 listens. Of a fixed size, for the exchange; any bytes form a
+// valid value.
 struct Meeting {
   std::int64_t token = 0;  // of this run
   std::int32_t port = 0;
-  std::array<std::uint32_t, 17> addresses{};  // as in_addr; 0: none
+  std::array<std::uint32_t, 17> addresses{};  // IPv4, as in in_addr; 0: none
 };
 
 struct MeetOptions {
   int rank = 0;
   int size = 1;
-  // Gives worker 0's bytes to all; collective.
+  // Gives worker 0's bytes to all. Collective.
   Share share = {};
-  double timeout = 60;  // seconds, for all of it but share()
+  double timeout = 60;  // seconds, for everything but share()
   Secret secret = {};
-  std::string address = {};  // where worker 0 listens; empty: everywhere
+  std::string address = {};  // where worker 0 listens; empty: on all addresses
 };
 
 struct Connections {
-  // At worker 0: one a worker, its own unused. Elsewhere one, to worker 0.
+  // At worker 0: one per worker, its own unused. Elsewhere: one, to worker 0.
   std::vector<Socket> sockets;
-  std::vector<std::string> hosts;  // by rank; "" where it is not known
+  std::vector<std::string> hosts;  // by rank; "" if it is not known
 };
 
-// Collective. Throws Error(PeerLost) where somebody does not come in time, and
-// Error(Config) where a rank comes twice or secrets or sizes differ.
+// Collective. Throws Error(PeerLost) when a process does not come in time, and
+// Error(Config) when a rank comes twice or when secrets or numbers of processes
+// differ.
 Connections meet(const MeetOptions& options);
 
 }  // namespace abtrain::comm::wire

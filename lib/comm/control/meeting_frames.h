@@ -17,27 +17,27 @@ namespace abtrain::comm::wire {
 
 using Nonce = std::array<unsigned char, 32>;
 
-// The text of a Hello; the host's name follows.
+// The text of a Hello, followed by the host's name.
 struct Greeting {
-  std::int32_t size;        // processes, as this one was told
-  std::uint32_t is_sealed;  // it has a secret
-  // The same in each try of one process.
+  std::int32_t size;        // processes in the run, as this one was told
+  std::uint32_t is_sealed;  // nonzero: it has a secret
+  // The same in every attempt of one process.
   std::array<unsigned char, 16> process;
   Nonce nonce;  // of this connection
 };
 
-// The text of a Challenge; that of a Proof is the MAC alone.
+// The text of a Challenge. The text of a Proof is the MAC alone.
 struct Challenge {
   Nonce nonce;
   Mac mac;
 };
 
-// Their bytes are sent and authenticated: none may be padding.
+// Their bytes are sent and authenticated, so none of them may be padding.
 static_assert(std::has_unique_object_representations_v<Meeting>);
 static_assert(std::has_unique_object_representations_v<Greeting>);
 static_assert(std::has_unique_object_representations_v<Challenge>);
 
-constexpr double kAnswerSeconds = 1;  // an answer fits into any buffer
+constexpr double kAnswerSeconds = 1;  // an answer fits into any socket buffer
 
 template <class T>
 std::string bytes_of(const T& value) {
@@ -57,9 +57,10 @@ std::optional<T> read_as(const std::string& text) {
   return value;
 }
 
-// What both sides authenticate. The role keeps one from sending the other's own
-// answer back, the nonces from sending that of another connection, and the
-// meeting from another place to meet than the one that worker 0 has named.
+// What both sides authenticate. The role keeps either side from sending the
+// other's own answer back, the nonces keep it from replaying an answer from
+// another connection, and the meeting keeps a worker from being sent to a place
+// other than the one that worker 0 has named.
 inline std::string transcript(
     const char* role,
     const Meeting& meeting,
@@ -78,7 +79,7 @@ inline std::string transcript(
 constexpr const char* kHub = "worker 0 to";
 constexpr const char* kWorker = "worker";
 
-// Worker 0's part: until all others have come.
+// Worker 0's part of a meeting: returns when all others have come.
 Connections welcome(
     const MeetOptions& options,
     const Meeting& meeting,

@@ -1,4 +1,4 @@
-// Worker 0 in a meeting.
+// Worker 0's side of a meeting.
 #include <poll.h>
 
 #include <algorithm>
@@ -14,15 +14,16 @@ namespace abtrain::comm::wire {
 
 namespace {
 
-// Connections beside those of the workers: beyond these the oldest goes.
+// Connections to keep besides those of the workers; beyond this the oldest is
+// dropped.
 constexpr std::size_t kMostStrangers = 64;
 
-// A connection that is not, or not yet, one of the run.
+// A connection that does not belong to the run, or not yet.
 struct Guest {
   Socket socket;
   Inbox inbox = {};
-  std::optional<Message> hello = {};  // with the token
-  Nonce nonce = {};                   // once it is challenged
+  std::optional<Message> hello = {};  // it had the token
+  Nonce nonce = {};                   // set once it is challenged
 };
 
 class Welcoming {
@@ -35,12 +36,12 @@ class Welcoming {
 
  private:
   void accept();
-  bool hear(Guest& guest);  // false: it goes
+  bool hear(Guest& guest);  // false: drop it
   bool take_hello(Guest& guest);
   void challenge(Guest& guest) const;
   void welcome(Guest& guest);
   void refuse(const Guest& guest, const std::string& why) const;
-  // Both ends are processes of this run, and it cannot begin.
+  // For two processes of this run that cannot begin together.
   [[noreturn]] void give_up(const Guest& guest, const std::string& why) const;
   void answer(const Guest& guest, Type type, const std::string& text) const;
   std::string missing() const;
@@ -50,8 +51,8 @@ class Welcoming {
   const Socket& listener_;
   Connections met_;
   std::vector<std::array<unsigned char, 16>> processes_;
-  std::list<Guest> guests_;  // the oldest first
-  int left_;                 // workers that have not come
+  std::list<Guest> guests_;  // oldest first
+  int left_;                 // workers that have not come yet
 };
 
 Welcoming::Welcoming(
@@ -69,7 +70,8 @@ Welcoming::Welcoming(
   processes_.resize(size);
 }
 
-// All connections are heard as their bytes come: none holds up another.
+// All connections are read as their bytes arrive, so that none holds up
+// another.
 Connections Welcoming::run() {
   const Deadline deadline(options_.timeout);
   while (left_ > 0) {
@@ -109,7 +111,8 @@ Connections Welcoming::run() {
 void Welcoming::accept() {
   Socket socket = listener_.accept();
   if (!socket.is_open()) {
-    // It has gone again, or files are short: those are heard meanwhile.
+    // It has already gone, or the process is out of file descriptors: those
+    // that are connected are served in the meantime.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return;
   }
@@ -118,7 +121,8 @@ void Welcoming::accept() {
     guests_.pop_back();
   }
   if (guests_.size() > kMostStrangers + met_.sockets.size()) {
-    // Rather one that has not shown the token, and not the one just come.
+    // Prefer one that has not shown the token, and never the one that just
+    // came.
     const auto newest = std::prev(guests_.end());
     const auto oldest = std::find_if(
         guests_.begin(), newest, [](const Guest& g) { return !g.hello; });
@@ -182,7 +186,7 @@ bool Welcoming::take_hello(Guest& guest) {
         str(who,
             " was started as one of ",
             greeting->size,
-            " processes, worker 0 on ",
+            " processes, but worker 0 on ",
             met_.hosts[0],
             " as one of ",
             options_.size));
@@ -224,7 +228,7 @@ void Welcoming::welcome(Guest& guest) {
   const auto rank = static_cast<std::size_t>(guest.hello->rank);
   const auto greeting = *read_as<Greeting>(guest.hello->text);
   const bool has_come = met_.sockets[rank].is_open();
-  // The same process comes again where an answer was late.
+  // The same process comes again when an answer was late.
   if (has_come && processes_[rank] != greeting.process) {
     refuse(
         guest,
@@ -246,7 +250,7 @@ void Welcoming::welcome(Guest& guest) {
 
 void Welcoming::answer(const Guest& guest, Type type, const std::string& text)
     const {
-  // Where it fails, the connection turns out to be gone.
+  // If this fails, the connection turns out to be gone.
   send(guest.socket, {type, 0, meeting_.token, text}, kAnswerSeconds);
 }
 

@@ -24,8 +24,8 @@ static_assert(sizeof(Mac) == crypto_auth_BYTES);
 static_assert(crypto_auth_KEYBYTES == 32);
 
 void start_sodium() {
-  // May be called by several threads, and again.
-  ABT_ASSERT(sodium_init() >= 0, "libsodium does not start");
+  // Several threads may call it, and more than once.
+  ABT_ASSERT(sodium_init() >= 0, "libsodium did not start");
 }
 
 const unsigned char* bytes_of(std::string_view text) {
@@ -53,7 +53,7 @@ Secret checked(std::string text, const std::string& what) {
 
 Secret read_file(const std::string& path) {
   const std::string what = str(kFileVariable, ": ", path);
-  // Without O_NONBLOCK a FIFO would hold the program up.
+  // Without O_NONBLOCK a FIFO would block the program.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ABT_CHECK(file >= 0, MissingInput, what, ": ", std::strerror(errno));
   struct stat about {};
@@ -65,20 +65,20 @@ Secret read_file(const std::string& path) {
   const int error = errno;
   ::close(file);
   ABT_CHECK(
-      known && S_ISREG(about.st_mode), Config, what, " is no regular file");
+      known && S_ISREG(about.st_mode), Config, what, " is not a regular file");
   ABT_CHECK(
       about.st_uid == ::geteuid() || ::geteuid() == 0,
       Config,
       what,
       " belongs to user ",
       about.st_uid,
-      ": expected a file of the user that runs abtrain, ",
+      ": expected a file owned by the user that runs abtrain, ",
       ::geteuid());
   ABT_CHECK(
       (about.st_mode & 077) == 0,
       Config,
       what,
-      " is open to other users than its owner: chmod 600 mends it");
+      " is open to users other than its owner: run chmod 600 on it");
   ABT_CHECK(got >= 0, Io, what, ": ", std::strerror(error));
   text.resize(static_cast<std::size_t>(got));
   return checked(std::move(text), what);

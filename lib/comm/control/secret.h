@@ -29,11 +29,12 @@ class Secret {
   std::optional<std::array<unsigned char, 32>> key_;
 };
 
-// From ABTRAIN_SECRET or the file that ABTRAIN_SECRET_FILE names; not set where
-// neither is there. Throws Error for a secret that is too short and for a file
-// that cannot be read, or not only by its owner.
+// Reads the secret from ABTRAIN_SECRET or from the file that
+// ABTRAIN_SECRET_FILE names; not set if neither variable is. Throws Error for a
+// secret that is too short or too long, and for a file that cannot be read or
+// that users other than its owner can access.
 Secret secret_from_env();
-// The variable that it comes from; empty where there is none.
+// The name of the variable that the secret comes from; empty if there is none.
 std::string secret_source();
 
 // Unpredictable bytes.

@@ -16,7 +16,7 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-// Codes that error_of() takes.
+// Codes that error_of() accepts.
 bool is_error(std::int64_t code) {
   return code != 0 && code != 130 &&
          std::ranges::any_of(kExitCodes, [&](const ExitCode& known) {
@@ -26,7 +26,6 @@ bool is_error(std::int64_t code) {
 
 }  // namespace
 
-// The error that a code stands for; 1, an internal one, has no kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text) {
   if (code == 1) {
     return std::make_exception_ptr(std::runtime_error(text));
@@ -62,7 +61,7 @@ ControlChannel::State::~State() {
   }
 }
 
-// The thread: until all connections have ended.
+// The thread's body: runs until all connections have ended.
 void ControlChannel::State::serve() {
   for (;;) {
     std::vector<pollfd> waits;
@@ -87,7 +86,7 @@ void ControlChannel::State::serve() {
         continue;
       }
       const std::size_t i = indices[k];
-      // Never waits for the rest of a message.
+      // This never waits for the rest of a message.
       const auto state = inboxes[i].read(
           met.sockets[i], [&](const Message& m) { return is_sound(m, i); });
       if (state == wire::Inbox::State::Waiting) {
@@ -107,7 +106,7 @@ void ControlChannel::State::serve() {
             state == wire::Inbox::State::Gone
                 ? " is gone: its process has ended, or its host is down or "
                   "does not answer"
-                : " is gone: it sent what no worker sends, and its "
+                : " is gone: it sent an invalid message, and its "
                   "connection was closed");
         ::shutdown(met.sockets[i].file(), SHUT_RDWR);
       }
@@ -120,7 +119,7 @@ void ControlChannel::State::serve() {
   }
 }
 
-// Whether the other end of a connection may say this.
+// Whether the other end of a connection may send this message.
 bool ControlChannel::State::is_sound(
     const Message& message,
     std::size_t connection) const {
@@ -170,7 +169,7 @@ void ControlChannel::State::lost(std::size_t connection, const char* why) {
   }
 }
 
-// A connection that is lost, or that nobody reads any more, is told by serve().
+// serve() reports a connection that is lost or that nobody reads any more.
 void ControlChannel::State::post(
     std::size_t connection,
     const Message& message) {
@@ -210,7 +209,7 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
       }
       return;
     case Type::Begun:
-    case Type::Bye:  // it will not be heard when somebody asks later
+    case Type::Bye:  // it could not answer a later Ask
       begun_of[from] = message.value;
       if (all_there(begun_of) && !std::exchange(decided, true)) {
         to_all({Type::StopAt, 0, **std::ranges::max_element(begun_of)});
@@ -228,7 +227,7 @@ void ControlChannel::State::handle_at_hub(const Message& message) {
         } else {
           std::vector<std::string> texts;
           for (const auto& vote : votes) {
-            texts.push_back(vote->text);  // one line of each
+            texts.push_back(vote->text);  // one line each
             std::ranges::replace(texts.back(), '\n', ' ');
           }
           result.text = join(texts, "\n");
@@ -290,7 +289,7 @@ void ControlChannel::State::take_failure(
   {
     const std::lock_guard lock(mutex);
     if (closing || !failure.set(cause)) {
-      return;  // the end, or an echo
+      return;  // at the end of the run, or an echo
     }
     changed.notify_all();
   }

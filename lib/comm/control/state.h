@@ -1,4 +1,4 @@
-// What a control channel holds, and its thread.
+// The state of a control channel, and its thread.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@
 
 namespace abtrain::comm {
 
-// The error that a code stands for; 1, an internal one, has no kind.
+// The error that an exit code stands for; 1, an internal error, has no kind.
 std::exception_ptr error_of(std::int64_t code, const std::string& text);
 
 struct ControlChannel::State {
@@ -35,8 +35,8 @@ struct ControlChannel::State {
   }
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;
-  void handle(const wire::Message& message);         // from worker 0, or itself
-  void handle_at_hub(const wire::Message& message);  // at worker 0, from any
+  void handle(const wire::Message& message);         // from worker 0 or itself
+  void handle_at_hub(const wire::Message& message);  // hub: from any worker
   void lost(std::size_t connection, const char* why);
   void post(std::size_t connection, const wire::Message& message);
   void to_hub(const wire::Message& message);
@@ -45,23 +45,23 @@ struct ControlChannel::State {
 
   ControlOptions options;
   wire::Connections met;
-  std::vector<wire::Inbox> inboxes;  // the thread's, as met.sockets
+  std::vector<wire::Inbox> inboxes;  // the thread's own, one per met.sockets
 
   std::mutex send_mutex;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::int64_t begun = 0;
-  bool asked_for_stop = false;  // this worker has told worker 0
-  bool holding = false;         // has answered, waits for the decision
+  bool asked_for_stop = false;  // this worker has asked worker 0
+  bool holding = false;         // has answered Ask, waits for StopAt
   std::int64_t stop_at = -1;
   std::int64_t verdicts = 0;
   wire::Message verdict{wire::Type::Verdict, 0};
-  std::deque<std::string> shared;  // that share() has not taken yet
-  std::vector<bool> left;          // that said goodbye or are gone
+  std::deque<std::string> shared;  // not yet taken by share()
+  std::vector<bool> left;          // connections that said Bye or are gone
   bool closing = false;
   Failure failure;
 
-  // Worker 0's own, touched under hub_mutex.
+  // For worker 0 only, guarded by hub_mutex.
   std::recursive_mutex hub_mutex;
   bool asked = false;
   bool decided = false;

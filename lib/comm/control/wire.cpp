@@ -59,7 +59,7 @@ Inbox::State Inbox::read(const Socket& socket, const Check& expected) {
     const std::size_t wanted =
         message_ ? message_->text.size() : sizeof(Header);
     if (have_ == wanted) {
-      return message_ ? State::Ready : State::Nonsense;  // a refused header
+      return message_ ? State::Ready : State::Nonsense;  // a rejected header
     }
     char* to = message_ ? message_->text.data() : header_.data();
     const auto got = socket.receive_some(to + have_, wanted - have_);

@@ -1,5 +1,5 @@
-// What the processes of a control channel send each other: frames of a header
-// and, for some types, a text.
+// The messages that the processes of a control channel send each other: frames
+// made of a header and, for some types, a text.
 #pragma once
 
 #include <array>
@@ -15,20 +15,20 @@
 namespace abtrain::comm::wire {
 
 enum class Type : std::uint32_t {
-  // Of the meeting (comm/control/meeting.h); value: token.
-  Hello,      // text: who comes
+  // For the meeting (comm/control/meeting.h); value: token.
+  Hello,      // text: who is joining
   Challenge,  // from worker 0: prove that you have the secret
   Proof,
   Welcome,  // from worker 0; text: host
   Refused,  // text: why
 
-  Shared,   // from worker 0, for all; text: bytes
-  Stop,     // to worker 0: somebody wants to
+  Shared,   // from worker 0 to all; text: the bytes
+  Stop,     // to worker 0: somebody wants to stop
   Ask,      // from worker 0: how many steps have you begun?
-  Begun,    // value: steps
-  StopAt,   // value: steps
+  Begun,    // value: steps begun
+  StopAt,   // value: step at which all stop
   Vote,     // value: exit code or 0; text: message
-  Verdict,  // rank: whose; value and text as above
+  Verdict,  // rank: whose; value and text as in Vote
   Failed,   // rank: whose; value: exit code; text: message
   Bye       // value: steps, as Begun
 };
@@ -42,33 +42,35 @@ struct Message {
 
 constexpr std::size_t kLongestText = 1 << 20;  // of any message
 
-// Longer texts are cut. False where the other end is gone or does not read
-// within the time: it may have got a part, so the connection is of no use then.
+// Sends a message; a text that is too long for its type is cut. Returns false
+// if the other end is gone or does not read in time: it may then have received
+// a part, so the connection is of no further use.
 bool send(const Socket& socket, const Message& message, double seconds = 30);
 
-// Takes messages off a connection as their bytes come, and never waits.
+// Takes messages off a connection as their bytes arrive, and never blocks.
 class Inbox {
  public:
   enum class State {
     Waiting,   // for more bytes
-    Ready,     // take() gives the message
-    Gone,      // the other end
-    Nonsense,  // what came is no message, or not the expected one
+    Ready,     // take() returns the message
+    Gone,      // the other end is gone
+    Nonsense,  // no message, or not an expected one
   };
-  // Sees a message whose text has not been read yet.
+  // Says whether a message is expected; its text has not been read yet.
   using Check = std::function<bool(const Message&)>;
 
-  // Call again after Waiting, and after take().
+  // Reads what has arrived. Call it again after Waiting, and after take().
   State read(const Socket& socket, const Check& expected = {});
   Message take();
 
  private:
   std::array<char, 24> header_;
   std::optional<Message> message_;
-  std::size_t have_ = 0;  // of the header, then of the text
+  std::size_t have_ = 0;  // bytes of the header, then of the text
 };
 
-// Nothing where the other end is gone, sends no message or nothing in time.
+// Waits for one message. Empty if the other end is gone, sends something that
+// is not an expected message, or sends nothing in time.
 std::optional<Message> receive(
     const Socket& socket,
     double seconds = std::numeric_limits<double>::infinity(),

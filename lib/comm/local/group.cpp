@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Call::Kind;
 
-// Below this many bytes over all members, one member does the work alone: a
+// Up to this many bytes over all members, one member does the work alone: a
 // second meeting would cost more.
 constexpr std::int64_t kAloneBytes = 256 << 10;
 
@@ -28,8 +28,8 @@ void copy(const at::Tensor& to, const at::Tensor& from) {
   }
 }
 
-// `count` elements of flat buffers, without views of them where many members
-// exchange little.
+// Copies `count` elements between flat buffers without making views of them,
+// which matters when many members exchange little.
 void copy_run(
     const at::Tensor& to,
     std::int64_t to_begin,
@@ -112,7 +112,7 @@ LocalGroup::post(int rank, std::uint64_t sequence, Call call) {
     open_.erase(sequence);
     ++operation->at_work;
   }
-  // The last to post looks at all calls; the others wait for `posted`.
+  // The last to post checks all calls; the others wait for `posted`.
   try {
     begin(*operation);
   } catch (...) {
@@ -152,7 +152,8 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
     leave_if_aborted(lock, operation);
     ++operation.at_work;
     lock.unlock();
-    // Checked and large: nothing in a share of CPU work can throw.
+    // The call is checked and large, so this share is CPU work that cannot
+    // throw.
     do_share(operation, rank);
     lock.lock();
     --operation.at_work;
@@ -166,14 +167,14 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
       leave_if_aborted(lock, operation);
     }
   }
-  // Nobody reads the call any more: its owner lets go of its tensors.
+  // Nobody reads the call any more, so its owner drops its tensors.
   const Call mine = std::move(operation.calls[rank]);
   lock.unlock();
   operation.result.order_after();
 }
 
-// The caller may free its buffer once this has thrown: those at work on it end
-// first.
+// The caller may free its buffer once this has thrown, so members still working
+// on it finish first.
 void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
   if (state_->aborted()) {
     changed_.wait(lock, [&] { return operation.at_work == 0; });
@@ -182,13 +183,13 @@ void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
   }
 }
 
-// Returns when the flag is set or the world has failed; the lock is held.
+// Returns, with the lock held, when the flag is set or the world has failed.
 void LocalGroup::meet(
     Lock& lock,
     const LocalOperation& operation,
     const std::atomic<bool>& flag,
     const std::vector<bool>& members) {
-  // More than a lifetime would overflow the clock.
+  // A longer wait would overflow the clock.
   const double seconds = std::min(state_->timeout(), 1e8);
   const auto came = [&] { return flag.load() || state_->aborted(); };
   if (came()) {

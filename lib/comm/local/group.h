@@ -1,5 +1,5 @@
-// What the members of a group share: the collectives under way and their
-// meetings. Internal to the local back end.
+// What the members of a group share: the collectives under way and the points
+// where the members meet. Internal to the local back end.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace abtrain::comm {
 
 class LocalGroup;
 
-// A collective under way. All is guarded by the group's mutex until `posted`
-// is set; from then on the calls do not change.
+// A collective under way. Everything is guarded by the group's mutex until
+// `posted` is set; from then on the calls do not change.
 struct LocalOperation {
   LocalOperation(std::uint64_t number, int size)
       : sequence(number),
@@ -31,16 +31,16 @@ struct LocalOperation {
 
   const std::uint64_t sequence;  // the same on every member
   std::vector<Call> calls;
-  std::vector<bool> came;   // members that posted
-  std::vector<bool> ended;  // members that did their share
+  std::vector<bool> came;   // members that have posted
+  std::vector<bool> ended;  // members that have done their share
   int missing_posts;
   int missing_ends;
-  int at_work = 0;  // members that touch the buffers right now
+  int at_work = 0;  // members now touching the buffers
   std::atomic<bool> posted = false;
   std::atomic<bool> done = false;
   std::string mismatch;
   device::Event result;
-  // Of a split: each member's new group and rank.
+  // For a split: each member's new group and its rank there.
   std::vector<std::pair<std::shared_ptr<LocalGroup>, int>> parts;
 };
 
@@ -57,7 +57,7 @@ class LocalGroup {
   LocalState& state() {
     return *state_;
   }
-  // The member's `sequence`-th call. Returns at once.
+  // Posts the member's call number `sequence` (from 0). Returns at once.
   std::shared_ptr<LocalOperation>
   post(int rank, std::uint64_t sequence, Call call);
   // Does this member's share and returns when all have done theirs.

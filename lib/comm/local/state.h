@@ -1,5 +1,5 @@
-// The failure flag that all threads of a LocalWorld share. Internal to the
-// back ends: that of NCCL keeps its flag so too, with no groups.
+// The failure flag that all threads of a LocalWorld share. Internal to the back
+// ends: the NCCL back end also keeps its flag in one, without groups.
 #pragma once
 
 #include <exception>
@@ -30,7 +30,7 @@ class LocalState {
   double timeout() const {
     return timeout_;
   }
-  // An abort wakes the members of every group that is enlisted.
+  // An abort wakes the members of every group that is enlisted here.
   void enlist(const std::shared_ptr<LocalGroup>& group);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Call::Kind;
 
-// One worker's end of a group: its calls that are not complete yet.
+// One worker's side of a group: its calls that are not complete yet.
 class Member {
  public:
   Member(std::shared_ptr<LocalGroup> joined, int rank_in_group)
@@ -24,7 +24,7 @@ class Member {
     return open_.back();
   }
 
-  // In order, as every member does: no two can wait for each other.
+  // In order, as on every member, so that no two members wait for each other.
   void complete_up_to(const LocalOperation& operation) {
     while (!open_.empty() && open_.front()->sequence <= operation.sequence) {
       group->complete(*open_.front(), rank);
@@ -59,7 +59,7 @@ class LocalWork : public Pending::Work {
       return;
     }
     try {
-      // A worker on its way out of an error does not wait for the others,
+      // A worker that is unwinding from an error does not wait for the others,
       // which may be waiting for it elsewhere.
       ABT_CHECK(
           std::uncaught_exceptions() == errors_,

@@ -1,14 +1,15 @@
 // Workers that are threads of this process, on one CPU or sharing one GPU.
 //
-// Members work on each other's buffers where they lie: member k reduces chunk
-// k of all buffers and writes the result into all of them, with one meeting
-// before and one after and no copy between. A call only posts its buffer; the
-// work is done in wait(), which also completes the calls before it. (Small
-// buffers and CUDA tensors are done by the member that posts last.)
+// Members work directly on each other's buffers: member k reduces chunk k of
+// all buffers and writes the result into all of them, with one meeting before
+// and one after and no copy in between. A call only posts its buffer; the work
+// is done in wait(), which also completes the calls before it. (For small
+// buffers and CUDA tensors the member that posts last does all the work.)
 //
-// When a worker fails, its owner calls abort(): every other worker that waits
-// or calls later, in whatever sub-communicator, throws Error(PeerLost). Waiting
-// longer than the time-out aborts too and names the workers that did not come.
+// When a worker fails, its owner calls abort(): every other worker that is
+// waiting or makes a later call, in any communicator of the world, throws
+// Error(PeerLost). Waiting longer than the time-out also aborts the world and
+// names the workers that did not come.
 #pragma once
 
 #include <exception>
@@ -23,11 +24,11 @@ class LocalState;
 
 class LocalWorld {
  public:
-  // Seconds that a worker waits for the others in one collective.
+  // timeout_seconds: how long a worker waits for the others in one collective.
   LocalWorld(int size, double timeout_seconds);
 
-  // One for each worker, in rank order; each is used by one thread. They may
-  // outlive the world.
+  // One communicator per worker, in rank order; each is used by one thread.
+  // They may outlive the world.
   std::vector<std::unique_ptr<Communicator>> communicators();
 
   // The first cause is kept; later ones are echoes of it.

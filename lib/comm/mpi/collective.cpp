@@ -16,15 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A tag says which call of a communicator a message belongs to, and tells calls
-// that differ apart: 12 bits of the call's number, 14 of what it is, 2 of the
-// phase. MPICH has 28 bits, Open MPI 31.
+// A tag says which call of a communicator a message belongs to, and
+// distinguishes calls that differ: 12 bits hold the call's number, 14 a hash of
+// what it does, 2 the phase. MPICH's tags have 28 bits, Open MPI's 31.
 constexpr int kPhaseBits = 2;
 constexpr int kKindBits = 14;
 constexpr std::uint32_t kNumberMask = 0xFFF;
 constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 
-// What all members' calls have in common.
+// A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized = common_buffer(call);
   std::string text = abtrain::str(
@@ -48,7 +48,7 @@ std::uint32_t kind_of(const Call& call) {
 }
 
 void copy_bytes(char* to, const char* from, std::size_t count) {
-  if (count > 0) {  // nothing may lie at no address
+  if (count > 0) {  // an empty buffer's address may be null
     std::memmove(to, from, count);
   }
 }
@@ -111,8 +111,8 @@ char* MpiCollective::bytes_at(const at::Tensor& tensor, std::int64_t element)
   return static_cast<char*>(tensor.data_ptr()) + element * width_;
 }
 
-// Peers in the order rank + 1, rank + 2, ...: at any moment the members send to
-// different ones.
+// Peers are taken in the order rank + 1, rank + 2, ...: at any moment the
+// members send to different ones.
 void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   const int n = group_.size();
   const int rank = group_.rank;
@@ -158,7 +158,8 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   }
 }
 
-// One stream each way with every other member, free to go.
+// One stream each way with every other member, with no limit on what it may
+// post.
 void MpiCollective::exchange_results(
     const std::function<Bytes(int)>& to,
     const std::function<Bytes(int)>& from) {
@@ -175,7 +176,7 @@ void MpiCollective::exchange_results(
   }
 }
 
-// Where each member's elements begin in the buffer that holds those of all.
+// Where each member's elements begin in the buffer that holds all of them.
 std::vector<std::int64_t> MpiCollective::begins() const {
   std::vector<std::int64_t> result(call_.counts.size());
   std::exclusive_scan(
@@ -246,7 +247,8 @@ void MpiCollective::meet() {
       });
 }
 
-// Adds up the piece that begins at this byte of the own chunk; its end.
+// Reduces the piece that begins at this byte of the own chunk; returns the
+// piece's end.
 std::int64_t MpiCollective::reduce(std::int64_t begin) {
   const int n = group_.size();
   const std::int64_t end = std::min(begin + kPieceBytes, own_count_ * width_);
@@ -267,7 +269,7 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   return end;
 }
 
-// One look for all streams: every call into MPI asks the system about all of
+// One test for all streams: every call into MPI asks the system about all of
 // its connections.
 bool MpiCollective::take_arrivals() {
   std::vector<MpiStream*> streams;
@@ -304,7 +306,7 @@ bool MpiCollective::advance() {
   }
   moved |= post_all(parts_out_);
   for (MpiStream& stream : parts_in_) {
-    // A ring's place is free again once its piece has been added up.
+    // A ring's slot is free again once its piece has been reduced.
     stream.allow(std::min(stream.bytes(), reduced_ + kWindow * kPieceBytes));
     moved |= stream.post();
   }
@@ -320,7 +322,7 @@ bool MpiCollective::advance() {
   if (!parts_out_.empty()) {
     for (std::size_t i = 0; i < results_in_.size(); ++i) {
       results_out_[i].allow(reduced_);
-      // What lies there must have been sent before it is overwritten.
+      // The old bytes must have been sent before results overwrite them.
       results_in_[i].allow(parts_out_[i].finished());
     }
   }
@@ -340,8 +342,8 @@ double MpiCollective::seconds_since_progress() const {
 }
 
 std::string MpiCollective::overdue() const {
-  // Who has not sent its part is late; a result that is missing may only wait
-  // for that part too.
+  // A member that has not sent its part is late; a missing result may only be
+  // waiting for that part too.
   std::vector<int> missing;
   for (const auto* streams :
        {&parts_in_, &results_in_, &parts_out_, &results_out_}) {
@@ -389,7 +391,7 @@ void MpiCollective::check_match() const {
               describe(call_),
               ", worker ",
               group_.workers[static_cast<std::size_t>(peer)],
-              " another one"));
+              " a different one"));
     }
   }
 }

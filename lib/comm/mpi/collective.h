@@ -1,5 +1,5 @@
 // A collective under way in one process, as streams of messages to and from
-// each other member. Only in builds with MPI; used by the engine's thread.
+// each other member. Only in builds with MPI; used by the engine's thread only.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace abtrain::comm {
 
-// What a communicator is to the engine.
+// A communicator as the engine sees it.
 struct MpiGroup {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
@@ -23,10 +23,10 @@ struct MpiGroup {
 
 class MpiCollective {
  public:
-  // Both outlive it.
+  // Both arguments must outlive the collective.
   MpiCollective(MpiGroup& group, const Call& call);
 
-  // Moves on what can be; true where anything moved. Throws Error.
+  // Advances whatever can be advanced; true if anything was. Throws Error.
   bool advance();
   bool done() const {
     return done_;
@@ -34,7 +34,7 @@ class MpiCollective {
   double seconds_since_progress() const;
   // "all_reduce of 5 Float on cpu, sum: waited 3 s for worker 2"
   std::string overdue() const;
-  // Throws Error(Config) where a member has sent something for another call.
+  // Throws Error(Config) when a member has sent something for a different call.
   void check_match() const;
 
  private:
@@ -60,19 +60,19 @@ class MpiCollective {
   MpiGroup& group_;
   const Call& call_;
   std::uint32_t number_;
-  std::int64_t width_ = 1;  // bytes of an element
+  std::int64_t width_ = 1;  // bytes per element
   bool done_ = false;
   std::chrono::steady_clock::time_point moved_at_;
 
-  // Of a reduction: own chunk in elements, what has come of it, one ring of
-  // pieces a member.
+  // For a reduction: this member's own chunk in elements, how much of it is
+  // reduced, and one ring of pieces per other member.
   std::int64_t own_begin_ = 0;
   std::int64_t own_count_ = 0;
-  std::int64_t reduced_ = 0;  // bytes
-  at::Tensor room_;
-  std::vector<MpiStream> parts_in_, parts_out_;  // to be added up
+  std::int64_t reduced_ = 0;                     // bytes
+  at::Tensor room_;                              // the rings
+  std::vector<MpiStream> parts_in_, parts_out_;  // to be reduced
   std::vector<MpiStream> results_in_, results_out_;
-  char token_ = 0;  // of a barrier
+  char token_ = 0;  // sent by a barrier
   std::vector<char> tokens_;
 };
 

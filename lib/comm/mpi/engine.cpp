@@ -17,13 +17,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// Between two looks at transfers that do not move; it grows with the time that
-// nothing has, so that workers who wait leave the cores to those who compute.
+// Pause between two looks at transfers that do not progress. It grows with the
+// time without progress, so that workers that wait leave the cores to those
+// that compute.
 constexpr microseconds kShortestPause{20};
 constexpr microseconds kLongestPause{1000};
 constexpr double kProbeSeconds = 1;
 
-// Of all members of `group`, their ranks in the world.
+// The ranks in the world of all members of `comm`.
 std::vector<int> workers_of(MPI_Comm comm, MPI_Comm world) {
   MPI_Group all;
   MPI_Group part;
@@ -73,7 +74,7 @@ void MpiWorld::Engine::finish() {
     changed_.wait(lock, [&] { return ended_ || failure_.happened(); });
   }
   if (failure_.happened()) {
-    thread_.detach();  // it may sit in MPI for ever
+    thread_.detach();  // it may be stuck in MPI forever
   } else {
     thread_.join();
   }
@@ -96,7 +97,7 @@ void MpiWorld::Engine::wait(const Job& job) {
   std::unique_lock lock(mutex_);
   const auto came = [&] { return job.done || failure_.happened(); };
   if (job.call.kind == Call::Kind::Split) {
-    // MPI's own call, which the thread cannot look after.
+    // A blocking MPI call, which the thread cannot time.
     if (!changed_.wait_for(
             lock,
             std::chrono::duration<double>(std::min(timeout_, 1e8)),
@@ -116,7 +117,7 @@ void MpiWorld::Engine::wait(const Job& job) {
   }
   const auto cause = failure_.cause();
   lock.unlock();
-  // Different calls are a mistake of every worker, not of another one.
+  // Different calls are every worker's error, not an echo of another worker's.
   if (!is_echo(cause)) {
     std::rethrow_exception(cause);
   }
@@ -136,7 +137,7 @@ void MpiWorld::Engine::set_timeout(double seconds) {
 }
 
 void MpiWorld::Engine::run() {
-  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns: short pauses are short
+  ::prctl(PR_SET_TIMERSLACK, 1000);  // ns; keeps short pauses short
   try {
     initialise();
     serve();
@@ -155,8 +156,8 @@ void MpiWorld::Engine::run() {
 }
 
 void MpiWorld::Engine::initialise() {
-  // With its default, "put", a pair of hosts sends and receives by turns, and
-  // an exchange takes up to 1.6 times as long. ("send" with several links
+  // With the default, "put", a pair of hosts sends and receives in turns, and
+  // an exchange takes up to 1.6 times as long. ("send" over several links
   // hangs.)
   if (std::getenv("OMPI_MCA_btl_tcp_links") == nullptr) {
     ::setenv("OMPI_MCA_btl_tcp_flags", "send", /*overwrite=*/0);
@@ -168,7 +169,7 @@ void MpiWorld::Engine::initialise() {
   ABT_CHECK(
       provided >= MPI_THREAD_FUNNELED,
       Config,
-      "this MPI is built without threads");
+      "this MPI was built without thread support");
   MPI_Comm own = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
   groups_.push_back(make_group(own, MPI_COMM_WORLD));
@@ -178,7 +179,7 @@ void MpiWorld::Engine::initialise() {
         groups_[0]->rank,
         " of ",
         groups_[0]->size(),
-        ", the launcher started process ",
+        ", but the launcher started process ",
         rank_,
         " of ",
         size_,
@@ -230,7 +231,7 @@ void MpiWorld::Engine::serve() {
   }
 }
 
-// One look at everything that is open.
+// Advances everything that is open once.
 bool MpiWorld::Engine::advance() {
   bool moved = false;
   for (const auto& job : open_) {

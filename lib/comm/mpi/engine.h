@@ -21,19 +21,20 @@ class MpiWorld::Engine {
   struct Job {
     std::shared_ptr<MpiGroup> group;
     Call call;
-    std::shared_ptr<MpiGroup> part;  // of a split
+    std::shared_ptr<MpiGroup> part;  // of a split: the new group
     std::unique_ptr<MpiCollective> collective;
     bool done = false;
   };
 
   Engine(int rank, int size) : rank_(rank), size_(size) {}
-  // Starts the thread, which holds on to the engine, and MPI in it.
+  // Starts the thread, which shares ownership of the engine, and initializes
+  // MPI on it.
   static void start(const std::shared_ptr<Engine>& engine);
   // Ends MPI and the thread, or leaves both alone after a failure.
   void finish();
 
   std::shared_ptr<Job> post(std::shared_ptr<MpiGroup> group, Call call);
-  // Throws Error where a worker has failed.
+  // Throws Error when a worker has failed.
   void wait(const Job& job);
   void abort(std::exception_ptr cause) noexcept;
   const Failure& failure() const {

@@ -9,8 +9,7 @@ MpiWorld::MpiWorld(int, int) {
   throw Error(
       ErrorKind::Config,
       "comm: mpi: this build has no MPI; install it (Debian: libopenmpi-dev) "
-      "and "
-      "build again with -DABTRAIN_MPI=ON");
+      "and build again with -DABTRAIN_MPI=ON");
 }
 
 MpiWorld::~MpiWorld() = default;

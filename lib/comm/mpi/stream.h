@@ -1,5 +1,5 @@
-// A run of bytes to or from one peer, as messages of one piece each, in order.
-// Only in builds with MPI.
+// A sequence of bytes to or from one peer, sent as messages of one piece each,
+// in order. Only in builds with MPI.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ constexpr std::int64_t kWindow = 4;  // pieces under way at a time
 class MpiStream {
  public:
   enum class Way { Send, Receive };
-  // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all of
-  // them lie there one after the other.
+  // `ring`: bytes of memory at `data` that the pieces take in turn; 0: all
+  // pieces lie there one after the other.
   MpiStream(
       Way way,
       MPI_Comm comm,
@@ -26,22 +26,22 @@ class MpiStream {
       std::int64_t bytes,
       std::int64_t ring = 0);
 
-  // Pieces that end within the first `bytes` may be posted.
+  // Only pieces that end within the first `bytes` bytes may be posted.
   void allow(std::int64_t bytes) {
     allowed_ = bytes;
   }
   void allow_all() {
     allowed_ = bytes_;
   }
-  // Posts what may be; true where that was anything. Throws Error.
+  // Posts the pieces that may be posted; true if there were any. Throws Error.
   bool post();
-  // The oldest message under way, MPI_REQUEST_NULL where there is none; and
-  // what to call once it is through.
+  // The oldest message under way, MPI_REQUEST_NULL if there is none; and what
+  // to call once that message has completed.
   MPI_Request oldest() const {
     return under_way_.empty() ? MPI_REQUEST_NULL : under_way_.front();
   }
   void oldest_is_through();
-  // The first so many bytes are through.
+  // How many bytes, from the first on, have completed.
   std::int64_t finished() const {
     return finished_;
   }
@@ -71,7 +71,7 @@ class MpiStream {
   std::deque<MPI_Request> under_way_;
 };
 
-// Throws Error(PeerLost) with MPI's own words unless `code` is MPI_SUCCESS.
+// Throws Error(PeerLost) with MPI's own message unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
 }  // namespace abtrain::comm

@@ -17,7 +17,8 @@ using Engine = MpiWorld::Engine;
 
 class MpiWork : public Pending::Work {
  public:
-  // `device`: where the result belongs, if that is not where it is received.
+  // `device`: the tensor that the result is copied to, if it is received
+  // elsewhere.
   MpiWork(
       std::shared_ptr<Engine> engine,
       std::shared_ptr<Engine::Job> job,
@@ -41,7 +42,7 @@ class MpiWork : public Pending::Work {
       return;
     }
     try {
-      // A worker on its way out of an error does not wait for the others.
+      // A worker that is unwinding from an error does not wait for the others.
       ABT_CHECK(
           std::uncaught_exceptions() == errors_,
           PeerLost,

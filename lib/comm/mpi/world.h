@@ -1,15 +1,15 @@
-// Workers that are processes, joined by MPI; buffers on the CPU (those on a GPU
-// are copied to the host and back).
+// Workers that are processes, joined by MPI, with buffers on the CPU (those on
+// a GPU are copied to the host and back).
 //
-// One thread a process makes all MPI calls: it moves every open collective on
-// while the worker computes. Collectives are made of point-to-point messages so
-// that each host sends the bytes of comm/traffic.h, no more and no less: a
-// member sends chunk j of its buffer to member j, which adds up the n pieces in
-// rank order (the bits of every back end), and sends the result to all. Pieces
-// of 256 KiB keep both directions of a link busy.
+// In each process one thread makes all MPI calls: it advances every open
+// collective while the worker computes. Collectives are made of point-to-point
+// messages so that each member sends exactly the bytes of comm/traffic.h. To
+// reduce, a member sends chunk j of its buffer to member j, which adds up the n
+// pieces in rank order (for the same bits as in the local back end) and sends
+// the result to all. Pieces of 256 KiB keep both directions of a link busy.
 //
-// A collective that moves nothing for the time-out, or abort(), ends every wait
-// with Error(PeerLost).
+// A collective that makes no progress for the time-out, or a call of abort(),
+// ends every wait with Error(PeerLost).
 #pragma once
 
 #include <exception>
@@ -21,12 +21,12 @@ namespace abtrain::comm {
 
 class MpiWorld {
  public:
-  // Collective: MPI_Init. rank and size are the launcher's. Throws
-  // Error(Config) where MPI sees another number of processes or abtrain was
-  // built without it.
+  // Collective (MPI_Init). rank and size are the launcher's. Throws
+  // Error(Config) when MPI sees another number of processes or abtrain was
+  // built without MPI.
   MpiWorld(int rank, int size);
   // Collective (MPI_Finalize), unless the world was aborted: then the process
-  // must end by _Exit, since MPI may never come back.
+  // must end by _Exit, since MPI may never return.
   ~MpiWorld();
 
   std::unique_ptr<Communicator> communicator();

@@ -54,7 +54,7 @@ void* at_element(const at::Tensor& t, std::int64_t element) {
          element * static_cast<std::int64_t>(t.element_size());
 }
 
-// Makes the calls that `each` returns for i < n as one transfer.
+// Makes the calls `each(i)` for i < n as one transfer.
 template <class Each>
 ncclResult_t grouped(int n, const Each& each) {
   ncclResult_t first = ncclGroupStart();
@@ -68,7 +68,7 @@ ncclResult_t grouped(int n, const Each& each) {
       break;
     }
   }
-  // Also after an error, or the thread's next calls would join the group.
+  // Needed after an error too, or the thread's next calls would join the group.
   const ncclResult_t last = ncclGroupEnd();
   return first == ncclSuccess ? last : first;
 }
@@ -99,7 +99,7 @@ int enqueue(
     CUstream_st* stream) {
   const auto type = type_of(call.out);
   switch (call.kind) {
-    case Kind::Barrier:  // nobody has the sum before all have come
+    case Kind::Barrier:  // no member has the sum before all have come
     case Kind::AllReduce: {
       void* data = call.out.mutable_data_ptr();
       return ncclAllReduce(
@@ -206,7 +206,7 @@ int enqueue(
     case Kind::Split:
       break;
   }
-  ABT_ASSERT(false, "nccl: ", describe(call), " is no transfer");
+  ABT_ASSERT(false, "nccl: ", describe(call), " is not a transfer");
 }
 
 }  // namespace abtrain::comm

@@ -1,5 +1,6 @@
-// A collective as calls of NCCL's on one stream. Internal to the NCCL back end;
-// NCCL's and CUDA's types are only named here, so that any build can read it.
+// A collective as NCCL calls on one stream. Internal to the NCCL back end;
+// NCCL's and CUDA's types are only named here, so that any build can read this
+// header.
 #pragma once
 
 #include "comm/call.h"
@@ -12,9 +13,9 @@ namespace abtrain::comm {
 // Whether there is anything to transfer; the same answer on every member.
 bool transfers(const Call& call);
 
-// Starts the transfer on member `rank` of `size`, in place where buffers allow.
-// CUDA tensors of the communicator's device. Returns an ncclResult_t:
-// ncclSuccess or ncclInProgress where all is well.
+// Starts the transfer on member `rank` of `size`, in place where the buffers
+// allow it. Takes CUDA tensors on the communicator's device. Returns an
+// ncclResult_t: ncclSuccess or ncclInProgress if all is well.
 int enqueue(
     const Call& call,
     int rank,

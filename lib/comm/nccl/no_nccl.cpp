@@ -17,7 +17,7 @@ NcclWorld::NcclWorld(int, int, at::Device, double, const Share&, bool) {
   throw Error(
       ErrorKind::Config,
       "comm: nccl: this build has no NCCL; build with ABTRAIN_CUDA=ON and a "
-      "LibTorch that was made with NCCL");
+      "LibTorch that was built with NCCL");
 }
 
 NcclWorld::~NcclWorld() = default;

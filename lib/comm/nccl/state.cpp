@@ -22,14 +22,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the watching thread looks.
+// How often the watching thread checks.
 constexpr std::chrono::milliseconds kLook{20};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Between two looks at something that mostly comes in microseconds.
+// Pause between two checks for something that usually comes within
+// microseconds.
 class Pause {
  public:
   void operator()() {
@@ -80,7 +81,7 @@ ErrorKind kind_of(ncclResult_t result) {
   return refused ? ErrorKind::Config : ErrorKind::PeerLost;
 }
 
-// NCCL's own thread may be the writer while a split is under way.
+// While a split is under way, NCCL's own thread may write the handle.
 ncclComm* handle_of(NcclState::Link& link) {
   return std::atomic_ref<ncclComm*>(link.handle).load();
 }
@@ -93,15 +94,16 @@ struct NcclState::Cuda {
 
 struct NcclState::Operation {
   std::string what;
-  // Before it, the stream waits for what its owner had queued: a long
-  // computation is no reason to call the others lost.
+  // Recorded after the stream has waited for the work that its owner had
+  // queued: a long computation is no reason to call the others lost.
   mutable c10::cuda::CUDAEvent begun;
   mutable c10::cuda::CUDAEvent done;
-  Clock::time_point start = {};  // when `begun` was seen; the watcher's
+  Clock::time_point start = {};  // when the watcher saw `begun`
 };
 
 // One stream for all communicators: NCCL's kernels wait for their peers while
-// they hold a part of the GPU, so two at once on one GPU can wait in a circle.
+// they hold a part of the GPU, so two of them at once on one GPU can wait for
+// each other in a circle.
 NcclState::NcclState(at::Device device, double timeout_seconds)
     : device_(with_index(device)),
       failure_(std::min(timeout_seconds, 1e8)),
@@ -155,7 +157,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   ABT_ASSERT(link.handle != nullptr, "split after the world's end");
   const c10::cuda::CUDAGuard guard(device_.index());
   const std::string what = str("split of ", link.size, " workers");
-  // NCCL writes the handle later: it needs a place that stays.
+  // NCCL writes the handle later, so it needs an address that stays valid.
   Link& part = add_link(key, size);
   const bool takes_part = color != kNoColor;
   link.watched = false;
@@ -167,7 +169,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
           &part.handle,
           nullptr),
       what);
-  // The part is there when its parent has settled, and settles then itself.
+  // The part exists once its parent has settled; then it settles itself.
   settle(lock, link, what);
   link.watched = true;
   if (!takes_part) {
@@ -188,11 +190,13 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(
   operation->what = describe(call);
   const c10::cuda::CUDAStreamGuard guard(cuda_->stream);
   if (call.kind == Call::Kind::Barrier) {
-    // Its value means nothing; memory of this stream needs no `ready`.
+    // The value is arbitrary. The memory belongs to this stream, so it needs no
+    // `ready`.
     call.out = at::empty({1}, at::TensorOptions(at::kInt).device(device_));
   }
   for (const at::Tensor& tensor : {call.out, call.in}) {
-    // Freed by its owner, it is not used again before this stream is past.
+    // If its owner frees it, the memory is not reused before this stream is
+    // done with it.
     if (tensor.defined()) {
       c10::cuda::CUDACachingAllocator::recordStream(
           tensor.storage().data_ptr(), cuda_->stream);
@@ -222,7 +226,7 @@ void NcclState::wait(const Operation& operation) const {
     throw_if_aborted();
     pause();
   }
-  // An abort ends the kernel too; the flag is set before.
+  // An abort ends the kernel too, after setting the flag.
   throw_if_aborted();
 }
 
@@ -231,12 +235,12 @@ void NcclState::abort(std::exception_ptr cause) noexcept {
   changed_.notify_all();
 }
 
-// Returns when NCCL has done what it does in the background of a call.
+// Returns when NCCL has finished what a call does in the background.
 void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
   const auto start = Clock::now();
   Pause pause;
   while (true) {
-    throw_if_aborted();  // the handle is gone then
+    throw_if_aborted();  // after an abort the handle is gone
     ncclResult_t state = ncclInProgress;
     if (ncclComm* handle = handle_of(link)) {
       const ncclResult_t asked = ncclCommGetAsyncError(handle, &state);
@@ -308,7 +312,7 @@ void NcclState::look() {
           text_of(result));
     }
   }
-  // They end in their order: one stream.
+  // One stream: they end in the order in which they began.
   while (!open_.empty() && open_.front()->done.query()) {
     open_.pop_front();
   }
@@ -325,14 +329,14 @@ void NcclState::look() {
   }
 }
 
-// Under the mutex. What hangs on the GPU comes to its end here.
+// Called under the mutex. What hangs on the GPU ends here.
 void NcclState::abort_links() noexcept {
   open_.clear();
   try {
     const c10::cuda::CUDAGuard guard(device_.index());
-    // In one group, as NCCL wants it: one communicator's abort may wait for
-    // work that only another's abort ends. Parents come first: that ends a
-    // split under way and shows the part's handle.
+    // In one group, as NCCL requires: one communicator's abort may wait for
+    // work that only another's abort ends. Parents come first, because that
+    // ends a split under way and reveals the part's handle.
     bool ended = ncclGroupStart() == ncclSuccess;
     for (const auto& link : links_) {
       if (ncclComm* handle = handle_of(*link)) {
@@ -349,7 +353,8 @@ void NcclState::abort_links() noexcept {
   }
 }
 
-// All members end it together; what they had queued is done then.
+// All members end the communicator together; then all that they had queued is
+// done.
 void NcclState::finalize(Lock& lock, Link& link) {
   const std::string what = str("end of a group of ", link.size, " workers");
   link.watched = false;

@@ -2,9 +2,9 @@
 // under way and the thread that watches over them. Internal to the NCCL back
 // end; NCCL's and CUDA's types are only named here.
 //
-// NCCL's calls are not safe for threads: all are made under one mutex, which
-// non-blocking communicators keep short. What NCCL then does in the background
-// is polled for.
+// NCCL's calls are not thread-safe: all are made under one mutex, which is held
+// only briefly because the communicators are non-blocking. What NCCL then does
+// in the background is polled for.
 #pragma once
 
 #include <array>
@@ -28,39 +28,39 @@ namespace abtrain::comm {
 
 class NcclState {
  public:
-  // An NCCL communicator of this worker's. Lives as long as the state.
+  // An NCCL communicator of this worker. Lives as long as the state.
   struct Link {
     int rank = 0;
     int size = 1;
     ncclComm* handle = nullptr;
-    bool watched = false;  // the watching thread may ask after its errors
+    bool watched = false;  // the watching thread may query its errors
   };
-  // A collective on the stream.
+  // A collective queued on the stream.
   struct Operation;
   using Id = std::array<std::byte, 128>;
 
-  // Error(Config) where the device is no GPU.
+  // Throws Error(Config) if the device is not a GPU.
   NcclState(at::Device device, double timeout_seconds);
   ~NcclState();
 
-  // An id that all ranks of a world join with.
+  // An id with which all ranks of a world join.
   static Id make_id();
-  // Collective; comes first.
+  // Creates the world's communicator. Collective; must be called first.
   void join(const Id& id, int rank, int size);
   // Null before join().
   Link* world() const {
     return links_.empty() ? nullptr : links_.front().get();
   }
-  // Collective over `link`. Colors from 0 up, keys are ranks in the new group;
-  // with no color the member takes part and gets null.
+  // Collective over `link`. Colors are 0 or more, keys are ranks in the new
+  // group; a member that passes kNoColor takes part and gets null.
   Link* split(Link& link, int color, int key, int size);
   static constexpr int kNoColor = -1;
 
-  // Queues a barrier, or a transfer of CUDA tensors after call.ready.
+  // Queues a barrier, or a transfer of CUDA tensors that runs after call.ready.
   std::shared_ptr<const Operation> start(Link& link, Call call);
-  // The caller's current stream goes on after it.
+  // Makes the caller's current stream wait for the operation.
   void order_after(const Operation& operation) const;
-  // The host goes on after it.
+  // Blocks the host until the operation is done.
   void wait(const Operation& operation) const;
 
   void abort(std::exception_ptr cause) noexcept;
@@ -74,8 +74,8 @@ class NcclState {
     return device_;
   }
 
-  // Ends all communicators: by agreement of all members where `agreed`, else by
-  // an abort. Called once.
+  // Ends all communicators: together with the other members if `agreed`, else
+  // by an abort. Called once.
   void close(bool agreed) noexcept;
 
  private:

@@ -21,7 +21,7 @@ using Kind = Call::Kind;
 using State = std::shared_ptr<NcclState>;
 using Link = NcclState::Link;
 
-// Orders the caller's stream behind a collective.
+// Makes the caller's stream wait for a collective.
 class NcclWork : public Pending::Work {
  public:
   NcclWork(State state, std::shared_ptr<const NcclState::Operation> operation)
@@ -34,8 +34,8 @@ class NcclWork : public Pending::Work {
     state_->order_after(*operation_);
   }
 
-  // With an error on its way there is nothing to do: the GPU completes the
-  // collective without this thread, and its memory is kept until then.
+  // While an error is being thrown there is nothing to do: the GPU completes
+  // the collective without this thread, and its memory is kept until then.
   ~NcclWork() override {
     if (waited_ || std::uncaught_exceptions() != errors_) {
       return;
@@ -56,7 +56,7 @@ class NcclWork : public Pending::Work {
 
 class NcclCommunicator : public CheckedCommunicator {
  public:
-  // No link: a group of one that NCCL knows nothing of.
+  // No link: a group of one that NCCL knows nothing about.
   NcclCommunicator(State state, Link* link, int rank, int size)
       : state_(std::move(state)), link_(link), rank_(rank), size_(size) {}
 
@@ -92,7 +92,7 @@ class NcclCommunicator : public CheckedCommunicator {
   int size_;
 };
 
-// In a group of one.
+// The whole collective in a group of one.
 void copy_to_itself(const Call& call) {
   if (call.in.defined() && call.in.data_ptr() != call.out.data_ptr()) {
     const at::NoGradGuard no_grad;
@@ -124,7 +124,7 @@ Pending NcclCommunicator::start(Call call) {
   return Pending(std::make_unique<NcclWork>(state_, std::move(operation)));
 }
 
-// By way of the GPU, and the host waits.
+// Through the GPU; the host waits.
 void NcclCommunicator::stage(const Call& call) {
   const at::NoGradGuard no_grad;
   const c10::cuda::CUDAGuard guard(state_->device().index());
@@ -147,8 +147,8 @@ void NcclCommunicator::stage(const Call& call) {
 std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   state_->throw_if_aborted();
   // NCCL takes colors from 0 up and need not know groups of one: gather what
-  // all chose and number the larger groups. That also waits for what was under
-  // way, which NCCL wants before a split.
+  // all members chose and number the larger groups. Gathering also waits for
+  // what was under way, as NCCL requires before a split.
   const at::Tensor mine = at::empty({2}, at::kLong);
   const at::Tensor all = at::empty({2 * size_}, at::kLong);
   mine[0].fill_(color);
@@ -167,7 +167,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   const auto rank = static_cast<int>(
       std::find(members.begin(), members.end(), rank_) - members.begin());
   const auto size = static_cast<int>(members.size());
-  // A world of one that was linked all the same splits so too.
+  // If a world of one was joined to NCCL all the same, its splits are too.
   const std::size_t least = size_ == 1 ? 1 : 2;
   int number = NcclState::kNoColor;
   int linked = 0;
@@ -190,14 +190,14 @@ void check_version(int loaded) {
   ABT_CHECK(
       loaded / 100 == NCCL_VERSION_CODE / 100,
       Config,
-      "comm: nccl: this program was made for NCCL ",
+      "comm: nccl: this program was built for NCCL ",
       version_text(NCCL_VERSION_CODE),
-      ", the library that it found is ",
+      ", but the library that it found is ",
       version_text(loaded),
       " (see LD_LIBRARY_PATH)");
 }
 
-// What rank 0 gives to all. No version: it failed.
+// What rank 0 gives to all. Version 0: rank 0 has failed.
 struct Invitation {
   int version = 0;
   NcclState::Id id = {};
@@ -246,7 +246,7 @@ NcclWorld::NcclWorld(
   }
   if (joins) {
     try {
-      share(&invitation, sizeof invitation);  // an error too: the others wait
+      share(&invitation, sizeof invitation);  // even on an error: others wait
     } catch (...) {
       error = error ? error : std::current_exception();
     }
@@ -273,7 +273,7 @@ NcclWorld::NcclWorld(
 }
 
 NcclWorld::~NcclWorld() {
-  // Members on their way out of an error do not end together.
+  // Members that are unwinding from an error do not end together.
   state_->close(std::uncaught_exceptions() == errors_);
 }
 

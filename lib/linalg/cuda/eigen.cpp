@@ -25,12 +25,14 @@ void check(cusolverStatus_t status, const char* call) {
   }
 }
 
-// Memory that calls of one size work in. What the caching allocator takes back
-// on this stream is not given out before they are done. Zeros, since
-// cusolverDnXsyevBatched was seen to rely on them (cuSOLVER 11.7.1).
+// Scratch for calls on problems of one shape. The caching allocator does not
+// reuse what is freed on this stream before these calls are done. Filled with
+// zeros, since cusolverDnXsyevBatched was seen to rely on them (cuSOLVER
+// 11.7.1).
 class Workspace {
  public:
-  // call(function, arguments...) hands `function` the problem and then these.
+  // call(function, arguments...) passes the problem and then these arguments to
+  // `function`.
   template <class Call, class Query>
   Workspace(
       const Call& call,
@@ -70,7 +72,7 @@ void check_input(const at::Tensor& tensor, std::int64_t dimensions) {
   ABT_ASSERT(
       tensor.is_cuda() && tensor.scalar_type() == at::kDouble &&
           tensor.dim() == dimensions && tensor.numel() > 0,
-      "wanted a float64 CUDA tensor of ",
+      "expected a float64 CUDA tensor of ",
       dimensions,
       " dimensions");
 }
@@ -115,8 +117,8 @@ struct EigenSolver::Impl {
 
 namespace {
 
-// A call of the library on symmetric n x n matrices; its size query and the
-// call itself differ in the last arguments alone.
+// A library call on symmetric n x n matrices; the query for the scratch size
+// and the call itself differ in their last arguments only.
 template <class Function, class... Rest>
 cusolverStatus_t eigen_call(
     const Function& function,
@@ -141,9 +143,9 @@ cusolverStatus_t eigen_call(
       rest...);
 }
 
-// The same for a singular value decomposition. Column-major m x n is our
-// contiguous n x m: a clone of the transpose, whose result is transposed back
-// as a view.
+// The same for a singular value decomposition. A column-major m x n matrix is
+// our contiguous n x m: a clone of the transpose, whose result is transposed
+// back as a view.
 struct SvdProblem {
   std::int64_t m, n;
   at::Tensor matrix;  // overwritten
@@ -204,8 +206,8 @@ EigenSolver::EigenSolver(c10::Device device)
               : c10::Device(c10::kCUDA, c10::cuda::current_device()))) {}
 EigenSolver::~EigenSolver() = default;
 
-// Symmetric, so that column by column and row by row are the same; eigenvectors
-// replace a matrix as columns of its column-major form, which are our rows.
+// Column-major and row-major are the same for symmetric matrices; eigenvectors
+// replace a matrix as the columns of its column-major form, which are our rows.
 EigenBatch EigenSolver::each(const at::Tensor& symmetric) {
   check_input(symmetric, 3);
   const c10::cuda::CUDAGuard guard(impl_->device);
@@ -284,7 +286,7 @@ DeviceSvd EigenSolver::polar(const at::Tensor& matrix) {
       cusolverDnXgesvdp_bufferSize,
       "cusolverDnXgesvdp_bufferSize",
       impl_->device);
-  // It adds a little to small values and tells how much.
+  // The driver perturbs small values a little and reports by how much.
   double polar_error = 0;
   space.run(
       call,
@@ -297,7 +299,7 @@ DeviceSvd EigenSolver::polar(const at::Tensor& matrix) {
 
 DeviceSvd EigenSolver::qr(const at::Tensor& matrix) {
   check_input(matrix, 2);
-  ABT_ASSERT(matrix.size(0) >= matrix.size(1), "cusolverDnXgesvd wants m >= n");
+  ABT_ASSERT(matrix.size(0) >= matrix.size(1), "cusolverDnXgesvd needs m >= n");
   const c10::cuda::CUDAGuard guard(impl_->device);
   impl_->use_current_stream();
   const SvdProblem problem(matrix);
