@@ -69,8 +69,8 @@ void sum_of_sizes(
 void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most);
 
 // Sends the elements whose magnitude is strictly above their tensor's cut (0 or
-// more). codes: uint8, code_bytes(). sums (fp32, 2 per tensor): the sum of |u|
-// over the sent elements, and their count. The sum is 0 if none is sent, NaN if
+// over the sent elements, and their count. If none is sent, the sum is 0, or
+// NaN where the cut is not finite.
 // the cut is not finite.
 void encode_above(
     const at::Tensor& u,
