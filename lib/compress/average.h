@@ -1,5 +1,5 @@
-// Mean of a flat fp32 tensor over a group, in a 16-bit type on the wire where
-// asked: gradients every step, parameters at a sync (`method.sync_dtype`).
+// Averages a flat fp32 tensor over a group, optionally in a 16-bit type on the
+// wire: gradients every step, parameters at a sync (`method.sync_dtype`).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,9 +11,9 @@
 
 namespace abtrain::compress {
 
-// fp32 | fp16 | bf16. Error(Config), naming `key`, for any other.
+// Parses fp32 | fp16 | bf16. Throws Error(Config), naming `key`, for any other.
 at::ScalarType wire_dtype(std::string_view name, std::string_view key);
-// Of what a reducer sends plainly (its `dtype`).
+// The wire type of what a reducer sends uncompressed (its `dtype`).
 at::ScalarType plain_dtype(const ReducerOptions& options);
 
 // Keeps its wire buffer from call to call.
@@ -21,8 +21,8 @@ class Average {
  public:
   explicit Average(at::ScalarType wire) : wire_(wire) {}
 
-  // In place: 1-D, contiguous, fp32. The mean has the same bits on every
-  // member. A group of one sends nothing, so nothing is rounded.
+  // Averages in place a 1-D contiguous fp32 tensor. The mean has the same bits
+  // on every member. A group of one sends nothing, so nothing is rounded.
   void operator()(
       const at::Tensor& flat,
       comm::Communicator& communicator,

@@ -75,7 +75,7 @@ void unpack(
 
 std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes) {
   std::erase_if(slots, [](const Slot& slot) { return slot.numel() == 0; });
-  // The last layer's gradients come first.
+  // The last layer's gradients are ready first.
   std::ranges::stable_sort(slots, std::ranges::greater{}, &Slot::position);
   constexpr double kFirst = 1;
   std::vector<Bucket> buckets;

@@ -10,12 +10,13 @@
 
 namespace abtrain::compress {
 
-// Where a tensor's gradient lies, row by row: sizes[0] rows (output features of
-// a linear layer; of a convolution output filters, O x kh x kw x I in memory).
+// Where a tensor's gradient lies, row by row, with sizes[0] rows. These are the
+// output features of a linear layer, or the output filters of a convolution,
+// which is O x kh x kw x I in memory.
 struct Slot {
   std::string name;
-  std::int64_t offset = 0;         // of its first number in the buffer
-  std::vector<std::int64_t> sizes;  // as the parameter's
+  std::int64_t offset = 0;          // of its first element in the buffer
+  std::vector<std::int64_t> sizes;  // same as the parameter's
   int position = 0;                 // in the order of the forward pass
 
   std::int64_t numel() const {
@@ -27,7 +28,7 @@ struct Slot {
   }
 };
 
-// A run of numbers in the buffer.
+// A contiguous range of elements in the buffer.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t size = 0;
@@ -37,29 +38,30 @@ struct Range {
 struct Bucket {
   std::vector<Slot> slots;
   std::int64_t numel() const;
-  // The buffer's runs that its slots fill, neighbours joined.
+  // The ranges of the buffer that its slots fill; adjacent ones are joined.
   std::vector<Range> ranges() const;
 };
 std::vector<Range> ranges_of(const std::vector<Slot>& slots);
 std::int64_t numel_of(const std::vector<Range>& ranges);
 
-// packed = scale * the ranges of a flat buffer, one after the other; each of fp32,
-// fp16, bf16.
+// packed = scale * the ranges of a flat buffer, one after another. Each tensor
+// is fp32, fp16 or bf16.
 void pack(
     const at::Tensor& buffer,
     const std::vector<Range>& ranges,
     float scale,
     const at::Tensor& packed);
-// And back, into the ranges.
+// The reverse: copies `packed` back into the ranges.
 void unpack(
     const at::Tensor& packed,
     const std::vector<Range>& ranges,
     const at::Tensor& buffer);
 
-// Cuts the slots into buckets, those that the backward pass reaches first in the
-// first one. As PyTorch's DistributedDataParallel does: a bucket is full when it
-// holds `mebibytes` or more (fp32), the first one already at 1, so that sending
-// begins early. 0: one bucket. Slots without numbers are left out.
+// Divides the slots into buckets; the first bucket holds those that the
+// backward pass reaches first. As in PyTorch's DistributedDataParallel, a
+// bucket is full once it holds `mebibytes` (of fp32) or more, and the first one
+// once it holds 1, so that sending begins early. With `mebibytes` 0 there is
+// one bucket. Slots without elements are left out.
 std::vector<Bucket> make_buckets(std::vector<Slot> slots, double mebibytes);
 
 }  // namespace abtrain::compress

@@ -17,11 +17,11 @@ void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
       transport != CodeTransport::Int8 || members <= kMostBytes,
       Config,
-      "reducer.transport: int8 adds codes of up to ",
+      "reducer.transport: int8 sums the codes of up to ",
       kMostBytes,
       " workers in a byte, got ",
       members,
-      ": a2a takes any number");
+      "; a2a takes any number");
 }
 
 std::vector<std::int64_t> code_counts(
@@ -76,7 +76,7 @@ CodeTransport code_transport(std::string_view name) {
 }
 
 CodeTransport cheaper_transport(int members) {
-  // (n - 1) * 2 bits a number against (n - 1) / n * (2 + bits of a sum).
+  // Bits per element: (n - 1) * 2 against (n - 1) / n * (2 + bits per sum).
   return members * 2 <= 2 + ops::sum_bits(members) ? CodeTransport::Gather
                                                    : CodeTransport::AllToAll;
 }

@@ -20,7 +20,7 @@ void CompressedReducer::bind(std::vector<Bucket> buckets) {
     for (const Slot& slot : buckets_[b].slots) {
       (compresses(slot) ? packed.slots : packed.rest).push_back(slot);
     }
-    // In the buffer's order: neighbours stay neighbours.
+    // In the buffer's order, so that adjacent tensors stay adjacent.
     std::ranges::stable_sort(packed.slots, {}, &Slot::offset);
     packed.ranges = ranges_of(packed.slots);
     for (Slot& slot : packed.slots) {
@@ -64,7 +64,7 @@ Rounds CompressedReducer::reduce(Job job) {
   const Packed& packed = state.packed;
   const at::TensorOptions options = job.gradients.options();
 
-  // The plain rest travels while the scheme works.
+  // The uncompressed rest is in flight while the scheme works.
   const std::vector<Range> rest = ranges_of(plain_slots(state, job.turn));
   const at::Tensor wire =
       at::empty({numel_of(rest)}, options.dtype(plain_dtype()));
@@ -77,7 +77,7 @@ Rounds CompressedReducer::reduce(Job job) {
 
   std::optional<Rounds> rounds;
   at::Tensor estimate;
-  // Where the tensors are neighbours the estimate is written in their place.
+  // If the tensors are adjacent, the estimate is written in their place.
   const bool in_place = packed.ranges.size() == 1;
   bool more = false;
   if (job.turn != kDense && packed.numel > 0) {
@@ -89,7 +89,7 @@ Rounds CompressedReducer::reduce(Job job) {
       if (!state.residual.defined()) {
         state.residual = at::zeros({packed.numel}, options);
       }
-      // From a checkpoint it comes on the CPU.
+      // A residual from a checkpoint is on the CPU.
       state.residual = state.residual.to(job.gradients.device());
       accumulate(packed, state.residual, job.gradients);
       u = state.residual;
@@ -99,7 +99,7 @@ Rounds CompressedReducer::reduce(Job job) {
     more = rounds->resume();
   }
 
-  // Sent first, there first.
+  // It was sent first, so it arrives first.
   co_yield std::move(plain);
   unpack(wire, rest, job.gradients);
 

@@ -1,12 +1,13 @@
-// What the compressing schemes have in common: which tensors they compress, the
-// residual of each (error feedback), the plain way of the rest.
+// What the compressing schemes share: the choice of tensors to compress, each
+// tensor's residual (error feedback), and the sending of the other tensors
+// uncompressed.
 //
-// A bucket's tensors of at least `min_numel` numbers lie one after another in a
-// run of their own, u = gradient + residual of the last step. A scheme's
-// exchange() turns u into an estimate of the mean of all members' u and leaves
+// A bucket's tensors of at least `min_numel` elements lie one after another in
+// a run of their own, u = gradient + residual of the last step. A scheme's
+// exchange() turns u into an estimate of the mean of all members' u, and leaves
 // in u what this member did not contribute to it, the residual of the next
-// step: never u less the common estimate, whose error would then be counted n
-// times and whose sum over steps has no bound.
+// step. The residual is never u less the common estimate: that error would be
+// counted n times, and its sum over steps would have no bound.
 #pragma once
 
 #include <optional>
@@ -16,8 +17,8 @@
 
 namespace abtrain::compress {
 
-// A worker's own stream of roundings of a bucket, for what is not the same on
-// all members.
+// A worker's own stream of roundings for a bucket, for what differs between
+// members.
 inline std::uint32_t rounding_stream(
     const comm::Communicator& group,
     std::size_t bucket) {
@@ -44,7 +45,7 @@ class CompressedReducer : public Reducer {
   std::string name() const override {
     return options_.name;
   }
-  // "residual.<bucket>" and what the scheme adds by archive_more().
+  // Stores "residual.<bucket>" and what the scheme adds by archive_more().
   void archive(state::Archive& archive, const std::string& prefix) override;
   std::vector<at::Tensor> residual_squares() const override;
 
@@ -52,35 +53,35 @@ class CompressedReducer : public Reducer {
   // The compressed tensors of one bucket.
   struct Packed {
     std::size_t bucket = 0;
-    std::vector<Slot> slots;    // offsets are those in the run
+    std::vector<Slot> slots;    // with offsets in the run
     std::int64_t numel = 0;     // of the run
     std::vector<Range> ranges;  // of the gradient buffer, in the run's order
-    std::vector<Slot> rest;     // sent plainly, where they lie in the buffer
+    std::vector<Slot> rest;     // uncompressed, with offsets in the buffer
   };
   struct Task {
     const Packed* packed = nullptr;
     at::Tensor u;         // 1-D fp32, numel; holds the new residual at the end
-    at::Tensor estimate;  // the same shape; to be written
-    comm::Communicator* group = nullptr;  // of two members or more
+    at::Tensor estimate;  // output, same shape as u
+    comm::Communicator* group = nullptr;  // has at least two members
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;
     std::int64_t turn = 0;
   };
 
-  // Makes u in `residual`: the gradients are added to it, or without error
-  // feedback replace it. Just before exchange(), for a scheme that gathers
-  // something of u in the same pass.
+  // Makes u in `residual`: adds the gradients to it, or replaces it by them if
+  // there is no error feedback. It runs just before exchange(); a scheme may
+  // override it to gather statistics of u in the same pass.
   virtual void accumulate(
       const Packed& packed,
       const at::Tensor& residual,
       const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
-  // Bytes that member `rank` sends in exchange(), and their payload.
+  // Bytes that member `rank` sends in exchange(), and their payload in bits.
   virtual std::int64_t
   exchange_bytes(const Packed& packed, int members, int rank) const = 0;
   virtual std::int64_t exchange_bits(const Packed& packed, int members)
       const = 0;
-  // What it sends beside that in some turns only.
+  // What it sends in addition, in some turns only.
   virtual std::int64_t extra_bytes(
       const Packed&,
       int /*members*/,
@@ -92,21 +93,21 @@ class CompressedReducer : public Reducer {
   extra_bits(const Packed&, int /*members*/, std::int64_t /*turn*/) const {
     return 0;
   }
-  // Whether the scheme takes this tensor.
+  // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel(options_);
   }
-  // Called by bind(): forget what is kept of buckets.
+  // Called by bind(): drops what is kept per bucket.
   virtual void forget() {}
-  // What a scheme keeps of a bucket beside the residual.
+  // Archives what a scheme keeps per bucket besides the residual.
   virtual void
   archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
   at::ScalarType plain_dtype() const {
     return compress::plain_dtype(options_);
   }
 
-  // Whether, without a residual, exchange() may find u where it writes the
-  // estimate: it has read all of u before it writes.
+  // Whether exchange(), without a residual, may be given the same tensor as u
+  // and estimate. It must then read all of u before it writes.
   virtual bool works_in_place() const {
     return false;
   }
@@ -120,7 +121,7 @@ class CompressedReducer : public Reducer {
     Packed packed;
     at::Tensor residual;  // undefined until the first step
   };
-  // The slots that go plainly in this turn.
+  // The slots that are sent uncompressed in this turn.
   std::vector<Slot> plain_slots(const State& state, std::int64_t turn) const;
 
   std::vector<State> states_;

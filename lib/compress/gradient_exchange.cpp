@@ -61,7 +61,7 @@ void GradientExchange::release() {
 }
 
 bool GradientExchange::is_evaluated(std::int64_t t) const {
-  // The first exchange in which such a step lies, or that comes after it.
+  // True for the first exchange at or after each multiple of evaluate_every.
   return options_.evaluate_every > 0 &&
          t % options_.evaluate_every < interval_ && group_->size() > 1;
 }
@@ -99,10 +99,10 @@ void GradientExchange::ready(std::size_t index) {
 void GradientExchange::start(std::int64_t t) {
   begin(t);
   if (step_ < 0) {
-    return;  // evaluated: in finish()
+    return;  // evaluated steps start in finish()
   }
   while (started_ < buckets_) {
-    open_bucket();  // and waits for none
+    open_bucket();  // waits for none
   }
 }
 
@@ -129,7 +129,7 @@ void GradientExchange::open_bucket() {
 
 void GradientExchange::start_bucket() {
   const at::NoGradGuard no_grad;
-  // The new one first: its collective then travels while others are waited for.
+  // The new one first: its collective is in flight while others are waited for.
   open_bucket();
   for (std::size_t b = 0; b + 1 < open_.size(); ++b) {
     step_on(open_[b]);
@@ -170,7 +170,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   } else if (step_ < 0) {
     begin(t);
   }
-  ABT_ASSERT(step_ == t, "step ", t, " ends, but ", step_, " was begun");
+  ABT_ASSERT(step_ == t, "step ", t, " is finished, but ", step_, " was begun");
   while (started_ < buckets_) {
     start_bucket();
   }

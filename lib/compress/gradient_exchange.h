@@ -1,10 +1,10 @@
-// The averaging of a flat buffer of gradients in buckets that overlap: while
-// one bucket's collective travels, the next ones are still being computed, and
+// Averages a flat buffer of gradients in buckets that overlap: while one
+// bucket's collective is in flight, the next ones are still being computed and
 // encoded.
 //
 // A bucket starts when the last of its slots is ready and all buckets before it
-// have started; each start moves the open ones on by a round. So the
-// collectives have one order, whatever the timing: the same on all members.
+// have started; each start advances the open ones by a round. So the
+// collectives have the same order on all members, whatever the timing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,11 +26,11 @@
 
 namespace abtrain::compress {
 
-// Seconds of this worker in all steps so far.
+// This worker's seconds, summed over all steps so far.
 struct Costs {
   double encode = 0;      // up to the last collective of a bucket
   double collective = 0;  // waiting for collectives
-  double decode = 0;      // from there on
+  double decode = 0;      // after the last collective of a bucket
 
   Costs& operator+=(const Costs& other) {
     encode += other.encode;
@@ -47,54 +47,54 @@ struct Costs {
   }
 };
 
-// The estimate of one step against the true mean.
+// Compares the estimate of one step with the true mean.
 struct Evaluation {
   double vnmse = 0;          // |estimate - mean|^2 / |mean|^2; 0 for mean 0
-  double residual_norm = 0;  // root of the members' mean square
-  double payload_bits = 0;   // a coordinate
-  double sent_bits = 0;      // a coordinate, by this member
+  double residual_norm = 0;  // root of the mean square over members
+  double payload_bits = 0;   // per coordinate
+  double sent_bits = 0;      // per coordinate, sent by this member
   Costs costs;               // of this step
 };
 
-// Sees a run of a member's own gradients, numbers begin .. begin + count - 1 of
-// the flat buffer, just before they are averaged in place. Each step shows
-// every number once.
+// Sees a run of a member's own gradients, elements begin .. begin + count - 1
+// of the flat buffer, just before they are averaged in place. Each step shows
+// every element once.
 using GradientWatch = std::function<
     void(const at::Tensor& gradients, std::int64_t begin, std::int64_t count)>;
 
 class GradientExchange {
  public:
-  // interval: steps from one exchange to the next.
+  // interval: number of steps from one exchange to the next.
   GradientExchange(
       const ReducerOptions& options,
       std::uint64_t seed,
       std::int64_t interval = 1);
 
-  // From now on `gradients` (flat, fp32) in these slots, averaged over `group`,
-  // which outlives it; forgets all residuals.
+  // From now on averages `gradients` (flat, fp32), laid out in these slots,
+  // over `group`, which must outlive this object. Drops all residuals.
   void bind(
       std::vector<Slot> slots,
       at::Tensor gradients,
       comm::Communicator& group,
       comm::Purpose purpose = comm::Purpose::Gradient);
-  // Empty: nobody watches.
+  // An empty function removes the watch.
   void watch(GradientWatch watch) {
     watch_ = std::move(watch);
   }
-  // Lets go of buffers and residuals until the next bind().
+  // Drops buffers and residuals until the next bind().
   void release();
 
-  // Step t begins: buckets may start as their slots become ready, in any
-  // thread, one at a time. Without this they start in finish(). Steps that are
-  // evaluated do not overlap.
+  // Begins step t: buckets may start as their slots become ready, in any
+  // thread, one at a time. Without this call they start in finish(). Steps that
+  // are evaluated do not overlap.
   void begin(std::int64_t t);
-  // The gradient of slot `index` (of bind()'s order) is final.
+  // The gradient of slot `index` (in bind()'s order) is final.
   void ready(std::size_t index);
-  // Starts what has not started; returns when all gradients are averaged.
-  // Something in steps that are evaluated. A step that was begun must be
-  // finished, or the exchange dropped.
+  // Starts what has not started and returns once all gradients are averaged.
+  // Returns a value in steps that are evaluated. A step that was begun must be
+  // finished, or the exchange destroyed.
   std::optional<Evaluation> finish(std::int64_t t);
-  // Starts all buckets of step t, to be finished by finish(t) later: each goes
+  // Starts all buckets of step t, to be finished later by finish(t). Each goes
   // as far as its first collective, and none is waited for.
   void start(std::int64_t t);
 
@@ -108,14 +108,14 @@ class GradientExchange {
   enum class Part { Encode, Collective, Decode };
   struct Open {
     Rounds rounds;
-    std::optional<device::Span> last;  // the work since the last collective
+    std::optional<device::Span> last;  // work since the last collective
   };
 
   void open_step(std::int64_t t);
   void open_bucket();
   void start_bucket();
   void step_on(std::optional<Open>& open);
-  // Moves an open bucket on by a round; false when it is through.
+  // Advances an open bucket by a round; false when it is done.
   bool advance(Open& open);
   void count(Part part, device::Span span);
   void settle(bool wait);
@@ -135,31 +135,31 @@ class GradientExchange {
   std::size_t buckets_ = 0;
   std::vector<std::vector<Range>> ranges_;  // of each bucket
   std::vector<std::size_t> bucket_of_;      // of each slot
-  std::vector<std::size_t> sizes_;          // slots of each bucket
-  std::vector<std::size_t> missing_;        // of them not ready yet
-  std::int64_t step_ = -1;                  // begun, not finished
+  std::vector<std::size_t> sizes_;          // slots per bucket
+  std::vector<std::size_t> missing_;        // slots per bucket not yet ready
+  std::int64_t step_ = -1;                  // begun but not finished; -1: none
   std::size_t started_ = 0;
   std::vector<std::optional<Open>> open_;
   Costs costs_;
   std::deque<std::pair<Part, device::Span>> spans_;
 };
 
-// Bytes that member `rank` of `members` sends: for `plan`. Not for several
-// threads at once: it keeps what it worked out.
+// Computes the bytes that member `rank` of `members` sends, for `plan`. It
+// caches results, so several threads must not use it at once.
 class ExchangePlan {
  public:
   ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
-  // In one step of an exchange each step, bound before step 0.
+  // In one step, with an exchange in every step, bound before step 0.
   std::int64_t bytes(int members, int rank, std::int64_t step);
-  // In all exchanges of a binding: in the steps first, first + interval, ...
-  // before `end`.
+  // In all exchanges of a binding, that is in steps first, first + interval,
+  // ... before `end`.
   std::int64_t bytes_between(
       int members,
       int rank,
       std::int64_t first,
       std::int64_t end,
       std::int64_t interval = 1);
-  // The mean of the turns of a period.
+  // The mean over the turns of a period.
   std::int64_t usual_bytes(int members, int rank);
 
  private:
@@ -168,7 +168,7 @@ class ExchangePlan {
   std::int64_t dense_steps_;
   std::unique_ptr<Reducer> reducer_;
   std::size_t buckets_;
-  // What was worked out, by (members, rank, place in the period or kDense).
+  // Cached results by (members, rank, turn within the period or kDense).
   std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
 };
 

@@ -1,6 +1,6 @@
-// Layer by layer (Hylo): of a convolution its most important kernels in fp16,
-// of a linear layer codes -t, 0, +t; other tensors plainly.
-// docs/methods/hylo.md.
+// Layer by layer (Hylo): a convolution sends its most important kernels in
+// fp16, a linear layer sends codes -t, 0, +t, and other tensors are sent
+// uncompressed. See docs/methods/hylo.md.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -36,7 +36,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 // The compressed tensors of a bucket.
 struct Layers {
   ops::RowTable kernels;    // of convolutions
-  std::vector<Range> runs;  // that they fill
+  std::vector<Range> runs;  // that the convolutions fill
   ops::CodeBlocks codes;    // of linear layers
 };
 
@@ -68,8 +68,8 @@ class Hylo : public CompressedReducer {
     }
     comm::Communicator& group = *task.group;
 
-    // What all must agree on, in one collective: the norms of all kernels and
-    // the two sums of each linear layer.
+    // All members agree on these in one collective: the norms of all kernels,
+    // and the two sums of each linear layer.
     const at::Tensor norms =
         at::empty({layers.kernels.rows()}, task.u.options());
     const at::Tensor agreed = at::empty({agreed_of(layers)}, task.u.options());
@@ -95,7 +95,7 @@ class Hylo : public CompressedReducer {
          task.group,
          task.purpose,
          transport_});
-    // Side by side: both send before either is waited for.
+    // Interleaved: both send before either is waited for.
     bool has_kernels = layers.kernels.size() > 0;
     bool has_codes = layers.codes.size() > 0;
     while (has_kernels || has_codes) {
@@ -168,14 +168,14 @@ class Hylo : public CompressedReducer {
         ops::CodeBlocks(codes)};
   }
 
-  // Numbers that all members add up before they send.
+  // Number of values that all members sum before they send.
   std::int64_t agreed_of(const Layers& layers) const {
     return (consensus_ ? layers.kernels.rows() : 0) +
            2 * layers.codes.tensors();
   }
 
-  // Bytes of a member's own kernels: values, then which they are; each from a
-  // multiple of 16 on.
+  // A member's own kernels as bytes: their values, then their indices, each
+  // starting at a multiple of 16.
   static std::int64_t values_of(const Layers& layers) {
     return round_up(2 * layers.kernels.values(), 16);
   }
@@ -183,7 +183,7 @@ class Hylo : public CompressedReducer {
     return values_of(layers) + round_up(4 * layers.kernels.chosen(), 16);
   }
 
-  // Of zeros 0, not NaN; NaN of what is not finite. Nothing is read back.
+  // Zeros give 0, not NaN; non-finite elements give NaN. Nothing is read back.
   static at::Tensor threshold_of(const at::Tensor& sums) {
     const at::Tensor each = sums.view({-1, 2});
     const at::Tensor size = each.select(1, 1);
@@ -197,7 +197,7 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  // One set of kernels for all members.
+  // Sends one set of kernels, common to all members.
   static Rounds send_common(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const at::TensorOptions options = task.u.options();
@@ -212,7 +212,7 @@ class Hylo : public CompressedReducer {
     ops::add_rows(wire, table, chosen, task.estimate);
   }
 
-  // Each member its own, added in the order of ranks.
+  // Each member sends its own kernels; they are added in rank order.
   static Rounds send_own(Task task, Layers& layers, at::Tensor norms) {
     ops::RowTable& table = layers.kernels;
     const int n = task.group->size();
@@ -239,7 +239,7 @@ class Hylo : public CompressedReducer {
 
   const bool consensus_;
   const CodeTransport transport_;
-  std::map<std::size_t, Layers> layers_;  // by bucket; stay where they are
+  std::map<std::size_t, Layers> layers_;  // by bucket; addresses are stable
 };
 
 }  // namespace

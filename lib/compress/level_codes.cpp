@@ -9,8 +9,8 @@ namespace abtrain::compress {
 
 namespace {
 
-// From so many members on an all-reduce of bytes is less than everybody's two
-// bits, up to as many as a byte can add up.
+// In this range of group sizes an all-reduce of bytes sends less than a gather
+// of two-bit codes; a byte holds the sum of no more.
 constexpr int kFewestInt8 = 9;
 constexpr int kMostInt8 = 127;
 
@@ -24,7 +24,7 @@ LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
       Config,
       "reducer.transport: ",
       options.name,
-      " knows auto, gather and int8, got '",
+      " takes auto, gather and int8, got '",
       options.transport,
       "'");
 }
@@ -34,7 +34,7 @@ bool LevelCodes::gathers(int members) const {
     ABT_CHECK(
         options_.transport == "gather" || members <= kMostInt8,
         Config,
-        "reducer.transport: int8 adds codes of up to ",
+        "reducer.transport: int8 sums the codes of up to ",
         kMostInt8,
         " workers, got ",
         members);

@@ -1,10 +1,10 @@
-// What the reducers threshold and ternary have in common: every number is sent
-// as -a, 0 or +a with a level a of its tensor (the quantizers of QCMD and QRDA
-// Adagrad, after Xu et al., arXiv 2208.05631). docs/methods/adagrad.md.
+// What the reducers threshold and ternary share: every element is sent as -a, 0
+// or +a with one level a per tensor (the quantizers of QCMD and QRDA Adagrad,
+// after Xu et al., arXiv 2208.05631). See docs/methods/adagrad.md.
 //
-// - gather: two bits a number and the levels go to everybody, all tensors in one
-//   buffer; each member has levels of its own.
-// - int8: levels are agreed on first, then codes of a byte are added up.
+// - gather: two bits per element and the levels go to every member, all tensors
+//   in one buffer; each member has its own levels.
+// - int8: members first agree on levels, then sum one-byte codes.
 #pragma once
 
 #include <map>
@@ -36,13 +36,13 @@ class LevelCodes : public CompressedReducer {
     ops::LevelForm form;
     const at::Tensor& codes;
   };
-  // Numbers (fp32) that levels come from, one member's or all members' joined.
-  // Codes that do not depend on levels may be written here, others by
-  // write_codes().
+  // The values (fp32) that levels are computed from: one member's, or all
+  // members' combined by joined_by(). Codes that do not depend on levels may be
+  // written here, others by write_codes().
   virtual at::Tensor numbers_of(const Codes& out) = 0;
   virtual void write_codes(const Codes& /*out*/, const at::Tensor& /*levels*/) {
   }
-  // One level a tensor.
+  // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;
   virtual int numbers_a_tensor() const = 0;

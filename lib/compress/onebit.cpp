@@ -1,5 +1,6 @@
-// Signs with a scale, error feedback on both sides (1-bit Adam's communication,
-// Tang et al., 2021, algorithm 1, here of gradients). docs/methods/onebit.md.
+// Signs with a scale, and error feedback on both sides (the communication of
+// 1-bit Adam, Tang et al., 2021, algorithm 1, here of gradients). See
+// docs/methods/onebit.md.
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -18,7 +19,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// Turns between two masks of the numbers that are alive.
+// Turns from one mask of live elements to the next.
 constexpr std::int64_t kMaskEvery = 8;
 
 class OneBit : public CompressedReducer {
@@ -90,7 +91,7 @@ class OneBit : public CompressedReducer {
     State& state = state_of(packed);
     archive.tensor(
         str(prefix, "server.", packed.bucket), state.server, state::Share::Own);
-    // A checkpoint holds fp32: a byte a number.
+    // A checkpoint holds fp32, so each byte becomes a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
       bytes = state.alive.view(at::kByte).to(at::kFloat);
@@ -101,7 +102,7 @@ class OneBit : public CompressedReducer {
         state::Share::Own,
         4 * state.blocks.groups());
     if (archive.is_loading()) {
-      // No bit stands beyond the end of a block.
+      // No bit may be set past the end of a block.
       state.alive = bytes.defined()
                         ? at::bitwise_and(
                               bytes.to(at::kByte).view(at::kInt),
@@ -113,8 +114,8 @@ class OneBit : public CompressedReducer {
  private:
   struct State {
     ops::CodeBlocks blocks;
-    at::Tensor server;  // residual of this member's share; of the group's size
-    at::Tensor alive;   // bits of the numbers that some member has had
+    at::Tensor server;  // residual of this member's share of the group
+    at::Tensor alive;   // bits of the elements that were alive on any member
   };
 
   static bool is_fresh(std::int64_t turn) {
@@ -129,7 +130,7 @@ class OneBit : public CompressedReducer {
     return state;
   }
 
-  // Until the first mask, in the middle of a run, all numbers may be alive.
+  // Until the first mask, if it comes in mid-run, any element may be alive.
   static at::Tensor all_alive(const ops::CodeBlocks& blocks) {
     const at::Tensor alive = at::full({blocks.groups()}, -1, at::kInt);
     auto* words = reinterpret_cast<std::uint32_t*>(alive.data_ptr<int>());
@@ -141,7 +142,7 @@ class OneBit : public CompressedReducer {
     return alive;
   }
 
-  // What a group of another size has left is of no use.
+  // A residual left from a group of another size is of no use.
   static void
   prepare(State& state, const at::TensorOptions& options, std::int64_t span) {
     if (!state.server.defined() || state.server.numel() != span) {
@@ -173,13 +174,13 @@ class OneBit : public CompressedReducer {
     return comm::all_to_all_bytes(all, own, 4) +
            comm::all_gather_bytes(own, 4, members);
   }
-  // To the servers and back.
+  // Counts the way to the servers and back.
   static std::int64_t bits_of(const Packed& packed, bool fresh) {
     const ops::CodeBlocks blocks = blocks_of(packed.slots);
     return 2 * 32 * ops::sign_words(blocks, blocks.all(), fresh);
   }
 
-  std::map<std::size_t, State> states_;  // by bucket; stay where they are
+  std::map<std::size_t, State> states_;  // by bucket; addresses are stable
 };
 
 }  // namespace

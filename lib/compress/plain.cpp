@@ -29,7 +29,7 @@ class Plain : public Reducer {
     }
     const Known& bucket = buckets_[job.bucket];
     if (wire_ == at::kFloat) {
-      // Where they lie; a bucket's weights, and its biases, are neighbours.
+      // In place; a bucket's weights are adjacent, and so are its biases.
       std::vector<comm::Pending> pending;
       for (const Range& range : bucket.ranges) {
         pending.push_back(group.all_reduce(

@@ -1,9 +1,9 @@
-// The gradient as a product of rank r by one step of power iteration a training
-// step (Vogels et al., "PowerSGD", NeurIPS 2019, algorithm 1).
+// The gradient as a product of rank r, by one step of power iteration per
+// training step (Vogels et al., "PowerSGD", NeurIPS 2019, algorithm 1).
 //
-// A tensor is M of n x m, n its rows. All matrices of a bucket travel together.
-// P and Q are kept transposed, r x n and r x m, so that their columns are rows
-// in memory.
+// A tensor is a matrix M of n x m with n its rows. All matrices of a bucket are
+// sent together. P and Q are kept transposed, r x n and r x m, so that their
+// columns are rows in memory.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -23,7 +23,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// One tensor, and where its factors lie in the flat ones.
+// One tensor, and the offsets of its factors in the flat P and Q.
 struct Matrix {
   std::int64_t offset, n, m, rank;
   std::int64_t p_offset, q_offset;
@@ -60,9 +60,9 @@ class PowerSgd : public CompressedReducer {
   Rounds exchange(Task task) override {
     const Matrices matrices = matrices_of(*task.packed);
     at::Tensor& q = warm(*task.packed, matrices, task.u.device());
-    // What M Q spans does not change, but all its columns then have the size of
-    // the gradient: a small one is not lost in 16 bits, nor in its neighbours'
-    // rounding errors.
+    // This keeps the span of M Q, but gives all its columns the magnitude of
+    // the gradient, so that a small one is not lost in 16 bits or in the
+    // rounding errors of the others.
     ops::gram_schmidt(q, q_sets(matrices));
     at::Tensor p = at::empty({matrices.p_numel}, task.u.options());
     for (const Matrix& each : matrices.all) {
@@ -86,8 +86,8 @@ class PowerSgd : public CompressedReducer {
     }
     sent = on_wire(q, task.group->size());
     comm::Pending pending = task.group->all_reduce(sent, op(), task.purpose);
-    // While the sum travels: what this worker has sent leaves its own gradient,
-    // not the mean of all.
+    // While the sum is in flight, subtract from this worker's gradient what it
+    // has sent itself, not the mean over all workers.
     for (const Matrix& each : matrices.all) {
       ops::subtract_low_rank_product(
           part(p, each.p_offset, each.rank, each.n),
@@ -120,7 +120,7 @@ class PowerSgd : public CompressedReducer {
   void forget() override {
     warm_.clear();
   }
-  // "q.<bucket>"
+  // Stores "q.<bucket>".
   void archive_more(
       state::Archive& archive,
       const std::string& prefix,
@@ -165,7 +165,7 @@ class PowerSgd : public CompressedReducer {
     return sets;
   }
 
-  // Q of the last step; at first random, the same on all workers.
+  // Q of the last step; at first it is random, the same on all workers.
   at::Tensor&
   warm(const Packed& packed, const Matrices& matrices, at::Device device) {
     at::Tensor& q = warm_[packed.bucket];
@@ -179,16 +179,16 @@ class PowerSgd : public CompressedReducer {
       std::generate_n(
           numbers, matrices.q_numel, [&] { return 2 * random.uniform() - 1; });
     }
-    q = q.to(device);  // from a checkpoint it comes on the CPU
+    q = q.to(device);  // a Q from a checkpoint is on the CPU
     return q;
   }
 
-  // A mean of sums in fp32; 16 bits are divided before the cast.
+  // fp32 sums are averaged; 16-bit values are divided before the cast.
   comm::ReduceOp op() const {
     return plain_dtype() == at::kFloat ? comm::ReduceOp::Mean
                                        : comm::ReduceOp::Sum;
   }
-  // `numbers` as they are sent; they become what this worker has sent of them.
+  // `numbers` as they are sent; also rounds `numbers` to what was sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
     if (plain_dtype() == at::kFloat) {
       return numbers.clone();

@@ -1,8 +1,8 @@
-// Averages gradients over a group, bucket by bucket: plainly, or compressed by
-// some scheme (docs/methods.md has a page for each).
+// Averages gradients over a group, bucket by bucket, either plainly or
+// compressed by some scheme (docs/methods.md links a page for each).
 //
 // A reducer belongs to one worker and one group. It works in place on a flat
-// fp32 buffer: when a bucket's rounds are over, its slots hold the mean over
+// fp32 buffer: when a bucket's rounds are done, its slots hold the mean over
 // the group's members, or the scheme's estimate of it, with the same bits on
 // every member. A group of one sends nothing and changes nothing.
 #pragma once
@@ -22,9 +22,9 @@
 
 namespace abtrain::compress {
 
-// Exchanges are counted from bind() on, those of the first `dense_steps` steps
-// (in which all is sent plainly) left out: a method may exchange in some steps
-// only. This stands for one of the dense ones.
+// Exchanges are counted from bind() on, since a method may exchange in some
+// steps only. Those of the first `dense_steps` steps, which send everything
+// uncompressed, are not counted; kDense stands for one of them.
 constexpr std::int64_t kDense = -1;
 
 class Reducer {
@@ -36,37 +36,37 @@ class Reducer {
     comm::Communicator* group = nullptr;
     comm::Purpose purpose = comm::Purpose::Gradient;
     std::int64_t step = 0;  // of the run, from 0
-    std::int64_t turn = 0;  // kDense, or how many such exchanges came before
+    std::int64_t turn = 0;  // kDense, or the number of turns before this one
   };
 
   virtual ~Reducer() = default;
-  // The buckets that reduce() will be asked for; forgets what was kept of
-  // others. Allocates nothing.
+  // Sets the buckets that reduce() will be asked for, and drops what was kept
+  // for others. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
-  // Bytes that member `rank` of `members` sends for a bucket in an exchange.
+  // Bytes that member `rank` of `members` sends per bucket and exchange.
   virtual std::int64_t
   bytes(std::size_t bucket, int members, int rank, std::int64_t turn) const = 0;
-  // Of which the payload P of its collectives, in bits: what one member has to
-  // say, whatever the collective makes of it.
+  // The payload P of these bytes' collectives, in bits: what one member has to
+  // send, whatever bytes the collective makes of it.
   virtual std::int64_t
   payload_bits(std::size_t bucket, int members, std::int64_t turn) const = 0;
-  // Bytes and payload come back after so many turns.
+  // Bytes and payload repeat with this period, in turns.
   virtual std::int64_t period() const {
     return 1;
   }
-  // For reports: "plain bf16".
+  // A name for reports, such as "plain bf16".
   virtual std::string name() const = 0;
-  // What it keeps from step to step, after bind().
+  // Archives what is kept from step to step. Call it after bind().
   virtual void archive(state::Archive&, const std::string& /*prefix*/) {}
-  // Sum of the squares of this worker's residuals, fp32 scalars; may be empty.
+  // The sums of squares of this worker's residuals, fp32 scalars; may be empty.
   virtual std::vector<at::Tensor> residual_squares() const {
     return {};
   }
 };
 
-// Error(Config) for a name or value that is not known. `seed` is the run's: of
-// random signs and roundings.
+// Throws Error(Config) for an unknown name or value. `seed` is the run's seed,
+// for random signs and roundings.
 std::unique_ptr<Reducer> make_reducer(
     const ReducerOptions& options,
     std::uint64_t seed);

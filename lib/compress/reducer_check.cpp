@@ -13,8 +13,8 @@ std::vector<ReducerConflict> check(
     out.push_back(
         {{"error_feedback", "name"},
          str(o.name,
-             " says so little of each gradient that it only works with what it "
-             "left out before: expected true")});
+             " sends so little of each gradient that it only works with what "
+             "it left out before: expected true")});
   }
   if (o.name == "topk" && o.bits > 48) {
     out.push_back(
@@ -32,7 +32,7 @@ std::vector<ReducerConflict> check(
                chunk_size(o),
                " alone take ",
                16 / chunk,
-               " bits: expected more, got ",
+               " bits per element; expected more, got ",
                o.bits)});
     }
   }
@@ -44,13 +44,13 @@ std::vector<ReducerConflict> check(
   if (o.name == "ternary" && has_error_feedback(o)) {
     out.push_back(
         {{"error_feedback", "name"},
-         "ternary's random error is larger than what it codes, so residuals "
-         "would grow without bound; expected auto or false"});
+         "ternary's random error is larger than the values it encodes, so "
+         "residuals would grow without bound; expected auto or false"});
   }
   if (has_levels(o) && o.transport == "a2a") {
     out.push_back(
         {{"transport", "name"},
-         str(o.name, " knows auto, gather and int8, got a2a")});
+         str(o.name, " takes auto, gather and int8, got a2a")});
   }
   const bool int8 = o.transport == "int8" ||
       (o.name == "hylo" && o.transport == "auto");

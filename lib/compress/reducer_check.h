@@ -1,4 +1,4 @@
-// What in a `reducer:` section does not go together.
+// Finds conflicting options in a `reducer:` section.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct ReducerConflict {
   std::string message;
 };
 
-// `members`: of the largest group that such a reducer serves.
+// `members` is the size of the largest group that such a reducer serves.
 std::vector<ReducerConflict> check(
     const ReducerOptions& options, std::int64_t members);
 

@@ -7,7 +7,7 @@ namespace abtrain::compress {
 
 namespace {
 
-// Of a text that was checked when it was read.
+// The text was validated when it was read.
 std::int64_t number(const std::string& text) {
   std::int64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -65,42 +65,42 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       "dtype",
       o.dtype,
       {"auto", "fp32", "fp16", "bf16"},
-      "plain numbers on the wire; auto: fp32 for plain and powersgd, else "
-      "fp16");
+      "type of uncompressed values on the wire; auto: fp32 for plain and "
+      "powersgd, else fp16");
   f.number(
       "bucket_mb",
       o.bucket_mb,
       between(0, 1e6),
-      "MiB of gradients in a bucket, sent while the backward pass goes on; 0: "
-      "all in one");
+      "MiB of gradients per bucket, sent during the backward pass; 0: one "
+      "bucket");
   f.choice(
       "error_feedback",
       o.error_feedback,
       {"auto", "true", "false"},
-      "what was not sent is added to the next gradient; auto: not for "
-      "threshold "
-      "and ternary");
+      "add what was not sent to the next gradient; auto: false for threshold "
+      "and ternary, else true");
   f.auto_or_integer(
       "min_numel",
       o.min_numel,
       between(1, 1e12),
-      "smaller tensors are sent plainly; auto: 4096, hylo 16384, threshold and "
-      "ternary 1");
+      "tensors with fewer elements are sent uncompressed; auto: 16384 for "
+      "hylo, 1 for threshold and ternary, else 4096");
   f.integer(
       "dense_steps",
       o.dense_steps,
       between(0, kMostSteps),
-      "first steps of the run, in which all is sent plainly");
+      "first steps of the run, in which everything is sent uncompressed");
   f.number(
       "bits",
       o.bits,
       above_to(0, 64),
-      "topk, topk-chunked: bits of payload a number of the gradient");
+      "topk, topk-chunked: payload bits per element of the gradient");
   f.auto_or_integer(
       "chunk",
       o.chunk,
       between(2, 1 << 20),
-      "topk-chunked: numbers in a chunk; auto: 128 below 1 bit, else 64");
+      "topk-chunked: elements per chunk; auto: 128 if bits is below 1, else "
+      "64");
   f.choice(
       "rotation",
       o.rotation,
@@ -110,29 +110,31 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       "block",
       o.block,
       between(2, 32768),
-      "thc, thc-saturated: numbers in a block, a power of two");
+      "thc, thc-saturated: elements per block, a power of two");
   f.integer("rank", o.rank, between(1, 65536), "powersgd: rank of the product");
   f.number(
       "threshold",
       o.threshold,
       above_to(0, kLargest),
-      "twobit: what is sent once a gradient and its residual reach it");
+      "twobit: an element is sent once the magnitude of its gradient plus "
+      "residual reaches this");
   f.number(
       "c",
       o.c,
       above_to(0, kLargest),
-      "threshold: what is sent is larger than c times its tensor's mean size");
+      "threshold: an element is sent if its magnitude is above c times its "
+      "tensor's mean magnitude");
   f.choice(
       "select",
       o.select,
       {"consensus", "local"},
-      "hylo: kernels that all workers choose together, or each its own");
+      "hylo: all workers choose kernels together, or each chooses its own");
   f.choice(
       "transport",
       o.transport,
       {"auto", "int8", "a2a", "gather"},
-      "how codes travel: hylo's of linear layers (auto: int8), those of "
-      "threshold and ternary (not a2a; auto: what sends less)");
+      "how codes are sent; hylo's linear layers: auto is int8; threshold and "
+      "ternary: not a2a, auto is whichever sends less");
   f.integer(
       "evaluate_every",
       o.evaluate_every,

@@ -1,14 +1,14 @@
-// Work that goes on between collectives: a coroutine that yields each Pending
-// that it must wait for. Whoever holds it lets several of them take turns, so
-// that one's collective travels while another one computes.
+// Work interleaved with collectives: a coroutine that yields each Pending it
+// must wait for. Its owner can let several of them take turns, so that one's
+// collective is in flight while another one computes.
 //
 //   Rounds mean(at::Tensor x, comm::Communicator& c, comm::Purpose p) {
 //     co_yield c.all_reduce(x, comm::ReduceOp::Sum, p);
 //     x.div_(c.size());
 //   }
 //
-// What is a guard of its thread (at::NoGradGuard) must not live across a
-// co_yield: the holder has it around resume().
+// A thread-local guard (at::NoGradGuard) must not live across a co_yield; the
+// owner holds it around resume().
 #pragma once
 
 #include <coroutine>
@@ -52,15 +52,15 @@ class [[nodiscard]] Rounds {
   }
   ~Rounds() {
     if (handle_) {
-      // A collective under way still writes to the coroutine's tensors.
+      // A collective in flight still writes to the coroutine's tensors.
       { const comm::Pending last = take_pending(); }
       handle_.destroy();
     }
   }
 
-  // Works up to the next collective, which is then pending; false when there is
-  // none. What was pending must have been waited for. Throws what the coroutine
-  // throws.
+  // Runs up to the next collective, which is then pending, and returns false if
+  // there is none. The previous one must have been waited for. Throws what the
+  // coroutine throws.
   bool resume() {
     handle_.resume();
     if (handle_.promise().error) {
@@ -71,7 +71,7 @@ class [[nodiscard]] Rounds {
   comm::Pending take_pending() {
     return std::exchange(handle_.promise().pending, {});
   }
-  // Waits for what is pending; nothing is between two rounds.
+  // Waits for the pending collective, if there is one.
   void wait() {
     handle_.promise().pending.wait();
   }

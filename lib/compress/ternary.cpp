@@ -1,6 +1,6 @@
-// ternary (TernGrad: Wen et al., NeurIPS 2017): a number is sent as its
-// tensor's largest one, with the probability that keeps the mean.
-// docs/methods/adagrad.md.
+// ternary (TernGrad: Wen et al., NeurIPS 2017): an element is sent as its
+// tensor's largest magnitude with its own sign, with the probability that
+// preserves the mean. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
 #include "compress/level_codes.h"

@@ -1,5 +1,5 @@
 // thc: rotated blocks in 16 levels of a range that all members share, so that
-// the sum of codes is a code of the sum: all-reduced as integers.
+// the sum of codes is a code of the sum; codes are all-reduced as integers.
 #include "compress/thc.h"
 
 #include <ATen/ops/empty.h>
@@ -18,18 +18,18 @@ namespace abtrain::compress {
 namespace {
 
 constexpr int kLevels = 16;
-// Sums of codes up to 15 each: in a byte, else in 16 bits of an int32 whose
-// upper half must stay below 2^15.
+// Sums of codes up to 15 each fit a byte; larger groups use 16 bits each in an
+// int32, whose upper half must stay below 2^15.
 constexpr int kMostInBytes = 255 / (kLevels - 1);
 constexpr int kMostMembers = 32767 / (kLevels - 1);
-// rotation: full takes no larger power of two: 16 MiB of fp32.
+// The largest power of two of `rotation: full`, 16 MiB of fp32.
 constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
 
-// Neighbouring blocks of one size.
+// A run of adjacent blocks of equal length.
 struct Piece {
-  std::int64_t begin = 0;    // in the run of numbers
-  std::int64_t present = 0;  // numbers that are there
-  std::int64_t size = 0;     // with the padding
+  std::int64_t begin = 0;    // offset in the run of elements
+  std::int64_t present = 0;  // elements without the padding
+  std::int64_t size = 0;     // elements with the padding
   std::int64_t block = 0;
 };
 
@@ -52,7 +52,7 @@ class Thc : public CompressedReducer {
     ABT_CHECK(
         n <= kMostMembers,
         Config,
-        "reducer.name: thc adds codes of at most ",
+        "reducer.name: thc sums the codes of at most ",
         kMostMembers,
         " workers, got ",
         n);
@@ -120,8 +120,8 @@ class Thc : public CompressedReducer {
     ops::Coding coding;
   };
 
-  // One of all blocks; with a full rotation the powers of two that make up the
-  // padded run, the largest first, a block each.
+  // One piece with all blocks. A full rotation has one piece of one block for
+  // each power of two that makes up the padded run, the largest first.
   std::vector<Piece> pieces_of(std::int64_t numel) const {
     const std::int64_t all = padded(numel, options_.block);
     if (!full_) {
@@ -133,7 +133,7 @@ class Thc : public CompressedReducer {
           kLargestPiece,
           static_cast<std::int64_t>(
               std::bit_floor(static_cast<std::uint64_t>(all - at))));
-      // Padding is less than the smallest piece.
+      // The padding is shorter than the smallest piece.
       pieces.push_back({at, std::min(size, numel - at), size, size});
       at += size;
     }

@@ -13,11 +13,11 @@
 
 namespace abtrain::compress {
 
-// The range of a rotated block of norm M and L numbers is T M / sqrt(L): one of
-// 1,024 normal numbers is beyond.
+// The range of a rotated block with norm M and L elements is T M / sqrt(L). One
+// standard normal number in 1,024 lies beyond T.
 constexpr float kThcRange = 3.2971933456919635F;
 
-// Error(Config) where `block` is not a power of two.
+// Throws Error(Config) if `block` is not a power of two.
 inline void check_block(const ReducerOptions& options) {
   ABT_CHECK(
       std::has_single_bit(static_cast<std::uint64_t>(options.block)),

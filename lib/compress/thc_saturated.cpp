@@ -1,6 +1,6 @@
-// thc-saturated: rotated blocks in 4-bit codes both ways. Each member gets the
-// codes of its shard from all, sums and clamps them once, and gives the sums to
-// all, in 4 bits again.
+// thc-saturated: rotated blocks in 4-bit codes both ways. Each member receives
+// the codes of its shard from all members, sums and clamps them once, and sends
+// the sums back to all, again in 4 bits.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
@@ -32,7 +32,7 @@ class ThcSaturated : public CompressedReducer {
     ABT_CHECK(
         n <= kernels::kMostMembers,
         Config,
-        "reducer.name: thc-saturated adds codes of at most ",
+        "reducer.name: thc-saturated sums the codes of at most ",
         kernels::kMostMembers,
         " workers, got ",
         n);
@@ -46,7 +46,7 @@ class ThcSaturated : public CompressedReducer {
     if (!scale.defined()) {
       scale = at::full({1}, first_scale(n), options);
     } else if (scale.device() != options.device()) {
-      scale = scale.to(options.device());  // of a checkpoint
+      scale = scale.to(options.device());  // from a checkpoint
     }
     at::Tensor ranges =
         at::empty({units * ops::unit_of(block) / block}, options);
@@ -102,8 +102,8 @@ class ThcSaturated : public CompressedReducer {
            comm::all_gather_bytes(own + kernels::kTailBytes, 1, members);
   }
 
-  // Codes there and back count once: of each half, every member sends
-  // (n-1)/n of them, as in an all-reduce.
+  // Codes both ways count once: of each direction, every member sends (n-1)/n
+  // of them, as in an all-reduce.
   std::int64_t exchange_bits(const Packed& packed, int) const override {
     return 32 * blocks_of(packed) +
            4 * units_of(packed) * ops::unit_of(options_.block);
@@ -132,13 +132,13 @@ class ThcSaturated : public CompressedReducer {
   std::int64_t blocks_of(const Packed& packed) const {
     return units_of(packed) * ops::unit_of(options_.block) / options_.block;
   }
-  // A sum of n independent blocks is sqrt(n) times as large: 1.25 for 4, 2.5
-  // for 16.
+  // A sum of n independent blocks is sqrt(n) times as large, so the scale is
+  // 1.25 for 4 members, 2.5 for 16.
   static double first_scale(int n) {
     return 0.625 * std::sqrt(static_cast<double>(n));
   }
 
-  // The range's growth, a number a bucket, the same on all members.
+  // The factor on the range, one value per bucket, the same on all members.
   std::unordered_map<std::size_t, at::Tensor> scales_;
 };
 

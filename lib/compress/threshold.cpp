@@ -1,5 +1,6 @@
-// threshold: numbers above c times their tensor's mean size are sent, as the
-// mean size of those; deterministic and biased. docs/methods/adagrad.md.
+// threshold: elements whose magnitude is above c times their tensor's mean
+// magnitude are sent as the mean magnitude of those sent. This is deterministic
+// and biased. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"

@@ -1,7 +1,7 @@
-// The k numbers of largest absolute value of each worker, with their places
-// (Aji and Heafield, "Sparse communication for distributed gradient descent",
-// EMNLP 2017; with error feedback Stich et al., NeurIPS 2018). Every worker's
-// places differ, so that the lists are gathered: n - 1 payloads sent.
+// Each worker's k elements of largest magnitude, with their indices (Aji and
+// Heafield, "Sparse communication for distributed gradient descent", EMNLP
+// 2017; with error feedback Stich et al., NeurIPS 2018). The indices differ
+// between workers, so the lists are gathered: n - 1 payloads sent.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace abtrain::compress {
 
 namespace {
 
-// A list on the wire: k places (int32), then k values (fp16), filled up to
-// whole places.
+// A list on the wire: k indices (int32), then k values (fp16), padded to whole
+// indices.
 class Topk : public CompressedReducer {
  public:
   using CompressedReducer::CompressedReducer;
@@ -53,7 +53,7 @@ class Topk : public CompressedReducer {
   }
 
  private:
-  // Of d numbers.
+  // How many of d elements are sent.
   std::int64_t kept(std::int64_t d) const {
     const double k = std::floor(options_.bits * static_cast<double>(d) / 48);
     return static_cast<std::int64_t>(

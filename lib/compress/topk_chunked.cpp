@@ -1,7 +1,7 @@
-// Top-k by chunks of neighbouring numbers, chosen by all workers together (Han
-// et al., arXiv 2407.01378, "TopKC"): the squared norms of the chunks are added
-// up, all workers take the chunks of largest sums, and these are all-reduced.
-// No places are sent, and nothing grows with the number of workers.
+// Top-k by chunks of adjacent elements that all workers choose together (Han et
+// al., arXiv 2407.01378, "TopKC"): the squared norms of the chunks are summed,
+// all workers take the chunks with the largest sums, and these are all-reduced.
+// No indices are sent, and nothing grows with the number of workers.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -27,7 +27,7 @@ class TopkChunked : public CompressedReducer {
     ABT_CHECK(
         chunk_ >= 2,
         Config,
-        "reducer.chunk: expected auto or 2 and more, got '",
+        "reducer.chunk: expected auto or at least 2, got '",
         options.chunk,
         "'");
     ABT_CHECK(
@@ -37,12 +37,12 @@ class TopkChunked : public CompressedReducer {
         norm_bits(),
         ", which the norms of chunks of ",
         chunk_,
-        " alone take (16 bits a chunk, reducer.chunk); got ",
+        " alone take (16 bits per chunk, reducer.chunk); got ",
         options.bits);
   }
 
  protected:
-  // The norms are added up on the way.
+  // Computes the norms in the same pass.
   void accumulate(
       const Packed& packed,
       const at::Tensor& residual,
@@ -55,7 +55,7 @@ class TopkChunked : public CompressedReducer {
           return at % chunk_ == 0 || at == packed.numel;
         });
     if (!aligned) {
-      // A chunk of numbers from two ranges.
+      // Some chunk has elements from two ranges.
       CompressedReducer::accumulate(packed, residual, gradients);
       ops::add_with_norms(residual, residual, false, chunk_, norms_);
       return;
@@ -76,7 +76,7 @@ class TopkChunked : public CompressedReducer {
     const std::int64_t count = chunks(*task.packed);
     const std::int64_t taken = chosen(*task.packed);
     const auto half = task.u.options().dtype(at::kHalf);
-    // bf16: squares of small gradients are below what fp16 can hold.
+    // bf16, because squares of small gradients underflow in fp16.
     const at::Tensor norms =
         at::empty({count}, task.u.options().dtype(at::kBFloat16));
     ops::scale_cast(norms_, 1.0f, norms);
@@ -105,15 +105,15 @@ class TopkChunked : public CompressedReducer {
   }
 
  private:
-  // Bits a number that the norms take.
+  // Bits per element that the norms take.
   double norm_bits() const {
     return 16.0 / static_cast<double>(chunk_);
   }
-  // The last chunk travels filled up with zeros.
+  // The last chunk is sent padded with zeros.
   std::int64_t chunks(const Packed& packed) const {
     return ops::chunk_count(packed.numel, chunk_);
   }
-  // Chunks that the rest of the bits is enough for.
+  // The number of chunks that the remaining bits suffice for.
   std::int64_t chosen(const Packed& packed) const {
     const double j = std::floor(
         (options_.bits - norm_bits()) * static_cast<double>(packed.numel) /

@@ -1,5 +1,5 @@
-// Codes of two bits by a fixed threshold, with a residual: MXNet's 2-bit
-// gradient compression. docs/methods/twobit.md.
+// Two-bit codes with a fixed threshold and a residual: MXNet's 2-bit gradient
+// compression. See docs/methods/twobit.md.
 #include <ATen/ops/full.h>
 
 #include <map>

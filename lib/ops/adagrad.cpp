@@ -28,7 +28,7 @@ void adagrad_step(
     check(state.start, "adagrad_step: start");
   }
   check_flat(l1, at::kFloat, blocks.tensors(), device, "adagrad_step: l1");
-  // A GPU's are fp32 already; of the CPU's doubles copies of 4 bytes.
+  // No-op for a GPU's fp32 scalars; makes 4-byte copies of the CPU's doubles.
   const at::Tensor scalars[] = {
       rate.to(at::kFloat),
       steps.to(at::kFloat),

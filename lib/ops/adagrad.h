@@ -1,14 +1,14 @@
-// Steps of Adagrad with an l1 term (Duchi et al. 2011), on a flat block of
-// parameters: composite mirror descent (QCMD of Xu et al., arXiv 2208.05631) and
-// regularised dual averaging (QRDA), each a pass over memory.
+// Adagrad steps with an l1 term (Duchi et al. 2011) on a flat block of
+// parameters: composite mirror descent (QCMD of Xu et al., arXiv 2208.05631)
+// and regularized dual averaging (QRDA). Each is one pass over memory.
 //
 //   s += g^2; H = delta + sqrt(s)
 //   mirror descent:  x = soft(x - rate g / H, rate l1 / H)
 //   dual averaging:  z += g; x = soft(start - rate z / H, rate t l1 / H)
 //   soft(v, a) = sign(v) max(|v| - a, 0)
 //
-// The same bits on CPU and GPU; on CUDA queued on this thread's current stream,
-// nothing is read back.
+// CPU and GPU give the same bits. On CUDA the kernel is queued on this thread's
+// current stream, and nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,15 +17,16 @@
 
 namespace abtrain::ops {
 
-// Flat fp32 tensors of one length.
+// Flat fp32 tensors of equal length.
 struct AdagradState {
   at::Tensor x, g, s;
-  at::Tensor z;      // undefined: mirror descent
-  at::Tensor start;  // x before the first step, written then; undefined: 0
+  at::Tensor z;      // undefined selects mirror descent
+  at::Tensor start;  // x before the first step, saved there; undefined means 0
 };
 
-// l1 (fp32): one number a tensor of `blocks`. rate (fp32 or fp64), steps (fp32,
-// the steps with this one) and divisor (of g; may be undefined): scalars.
+// l1 (fp32): one value per tensor of `blocks`. The rest are scalars: rate (fp32
+// or fp64), steps (fp32, counting this one) and divisor (divides g; may be
+// undefined).
 void adagrad_step(
     const AdagradState& state,
     CodeBlocks& blocks,

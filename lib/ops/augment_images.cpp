@@ -57,13 +57,13 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
           is_flat(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
           images.size(0) == indices.size(0) &&
           image_labels.size(0) == indices.size(0),
-      "augment_images: ",
+      "augment_images: expected B images and labels for B indices, got ",
       indices.sizes(),
-      " indices of ",
+      " indices, pixels ",
       pixels.sizes(),
       " on ",
       pixels.device(),
-      " do not make ",
+      ", images ",
       images.scalar_type(),
       " ",
       images.sizes(),
@@ -80,7 +80,7 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
       how.pad,
       " or images of ",
       pixels.sizes(),
-      " are too large");
+      " is too large");
   if (pixels.is_cuda()) {
     launch("augment_images", pixels.device(), [&](void* stream) {
       return kernels::augment_images(

@@ -1,12 +1,11 @@
-// A batch from images that are bytes: random crop, flip and erasing,
-// normalisation, layout and cast in one pass over memory.
+// Builds a batch from images stored as bytes: random crop, flip and erasing,
+// normalization, layout and cast in one pass over memory.
 //
-// Random numbers are counter-based: each image has the stream (seed, Augment,
-// epoch, index) and draws from it, in this order, rows down and columns right
-// (of the crop), a coin (of the flip), a uniform number and a box (of the
-// erasing); what is off draws nothing. Hence the same image has the same bits
-// in every batch and on every device. On CUDA the kernel is queued on this
-// thread's current stream.
+// Random numbers are counter-based. Each image has the stream (seed, Augment,
+// epoch, index) and draws from it in this order: rows down and columns right
+// (crop), a coin (flip), a uniform number and a box (erasing). A step that is
+// off draws nothing. Hence an image gets the same bits in every batch and on
+// every device. On CUDA the kernel is queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,23 +15,23 @@
 namespace abtrain::ops {
 
 struct Augmentation {
-  bool crop = false;     // a window of the image with a black border
-  std::int64_t pad = 0;  // width of that border, pixels
+  bool crop = false;     // take a window of the image with a black border
+  std::int64_t pad = 0;  // width of that border in pixels
   bool flip = false;
   double erase = 0;  // probability; erased elements become 0
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
 };
 
-// All on one device.
+// All tensors are on one device.
 struct AugmentBatch {
   at::Tensor pixels;        // N x C x H x W, uint8, contiguous
   at::Tensor labels;        // N, int64
   at::Tensor indices;       // B, int64, each 0 .. N-1 (checked on the CPU only)
-  at::Tensor table;         // C x 256, float32: value of each byte of a channel
-  at::Tensor images;        // written: B x C x H x W, float32 or bfloat16,
+  at::Tensor table;         // C x 256, float32: value of each byte per channel
+  at::Tensor images;        // output: B x C x H x W, float32 or bfloat16,
                             // channels-last where C > 1
-  at::Tensor image_labels;  // written: B, int64
+  at::Tensor image_labels;  // output: B, int64
 };
 
 void augment_images(const AugmentBatch& batch, const Augmentation& how);

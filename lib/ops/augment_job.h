@@ -1,5 +1,6 @@
-// What the kernel of augment_images is told, of checked arguments; apart, so
-// that tests/kernels fills it as the GPU's form does.
+// Builds the arguments of the augment_images kernel from checked arguments. It
+// has its own header so that tests/kernels fills them exactly as the GPU form
+// does.
 #pragma once
 
 #include "base/random.h"

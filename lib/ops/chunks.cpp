@@ -43,7 +43,7 @@ void check_chunks(
       chunk,
       " of ",
       numbers.numel(),
-      " numbers do not make ",
+      " elements do not fill a wire of ",
       wire.numel());
 }
 
@@ -65,7 +65,7 @@ void add_with_norms(
       u.numel(),
       " and ",
       g.numel(),
-      " numbers in chunks of ",
+      " elements in chunks of ",
       chunk,
       " do not make ",
       norms.numel(),

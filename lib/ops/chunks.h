@@ -1,11 +1,11 @@
-// Chunks: runs of C neighbouring numbers of a flat fp32 tensor u, the last one
-// may be shorter. What chunk-wise sparsification does to them, each in one pass
-// over memory. A chunk of one number is a coordinate.
+// Chunks are runs of C neighboring elements of a flat fp32 tensor u; the last
+// one may be shorter. These are the operations of chunk-wise sparsification,
+// each one pass over memory. A chunk of one element is a coordinate.
 //
-// On CUDA kernels are queued on this thread's current stream. All forms give
-// the same bits: the squares of a norm are added by explicit fma in 32 lanes
-// (lane l takes the numbers l, l + 32, ... of its chunk), which are then added
-// in halves (kernels/chunk_norm.h).
+// On CUDA the kernels are queued on this thread's current stream. All forms
+// give the same bits: the squares of a norm are added by explicit fma in 32
+// lanes (lane l takes the elements l, l + 32, ... of its chunk), and the lanes
+// are then added pairwise by halves (kernels/chunk_norm.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ constexpr std::int64_t chunk_count(std::int64_t numel, std::int64_t chunk) {
   return (numel + chunk - 1) / chunk;
 }
 
-// u += g (u = g where not `add`); norms[c], fp32, is the sum of squares of
-// chunk c of the new u. Flat fp32, u and g of one length.
+// u += g (u = g if not `add`). norms[c], fp32, is the sum of squares of chunk c
+// of the new u. u and g are flat fp32 tensors of equal length.
 void add_with_norms(
     const at::Tensor& u,
     const at::Tensor& g,
@@ -27,10 +27,11 @@ void add_with_norms(
     std::int64_t chunk,
     const at::Tensor& norms);
 
-// Chunk indices[j] of u, over `members` and rounded to fp16, becomes the j-th C
-// numbers of `wire` (behind the end of u: 0); members times the rounded numbers
-// are subtracted from u. indices: int32, ascending, each once (checked on the
-// CPU only). `wire`: fp16, indices x C numbers.
+// Divides chunk indices[j] of u by `members`, rounds it to fp16 and writes it
+// as the j-th run of C elements of `wire` (0 past the end of u). Then members
+// times the rounded values are subtracted from u. indices: int32, ascending,
+// without duplicates (checked on the CPU only). wire: fp16, indices x C
+// elements.
 void take_chunks(
     const at::Tensor& u,
     const at::Tensor& indices,
@@ -38,8 +39,8 @@ void take_chunks(
     int members,
     const at::Tensor& wire);
 
-// The reverse, as in take_chunks(): the numbers of `wire` are added to `out`,
-// or take their place there.
+// The reverse of take_chunks(): the elements of `wire` are added to their
+// places in `out`, or overwrite them.
 enum class Put { Add, Set };
 void put_chunks(
     const at::Tensor& wire,

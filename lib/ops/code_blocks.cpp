@@ -17,11 +17,11 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
   for (const Tensor& tensor : tensors) {
     ABT_ASSERT(
         tensor.begin >= end() && tensor.numel >= 0,
-        "code blocks: ",
+        "code blocks: expected tensors in ascending order, got ",
         tensor.numel,
-        " numbers from ",
+        " elements at offset ",
         tensor.begin,
-        " on come after ",
+        " after a tensor that ends at ",
         end());
     firsts_.push_back(size());
     const auto slot = static_cast<std::int64_t>(firsts_.size()) - 1;

@@ -1,7 +1,7 @@
-// The table of blocks of at most 4,096 numbers in which tensors of a flat fp32
-// buffer are coded (kernels/code_blocks.h): its tensors follow one another in
-// the table, blocks do not cross them. Blocks, not tensors, are what is shared
-// out among workers.
+// The table of blocks, of at most 4,096 elements each, in which the tensors of
+// a flat fp32 buffer are coded (kernels/code_blocks.h). The tensors follow one
+// another in the table, and no block crosses a tensor's end. Work is divided
+// among workers by block, not by tensor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,15 +19,15 @@ class CodeBlocks {
     std::int64_t begin = 0;  // in the buffer
     std::int64_t numel = 0;
   };
-  // A run of blocks; begin == end: none.
+  // A run of blocks; empty if begin == end.
   struct Part {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
 
   CodeBlocks() = default;
-  // In ascending order, without overlap. in_windows: blocks end at multiples of
-  // 4,096 in the buffer too.
+  // Tensors must be in ascending order and must not overlap. With in_windows,
+  // blocks also end at the buffer's multiples of 4,096.
   explicit CodeBlocks(
       const std::vector<Tensor>& tensors,
       bool in_windows = false);
@@ -39,18 +39,18 @@ class CodeBlocks {
     return static_cast<std::int64_t>(firsts_.size()) -
            (firsts_.empty() ? 0 : 1);
   }
-  // First number after the last block.
+  // One past the last element of the last block.
   std::int64_t end() const {
     return blocks_.empty() ? 0 : blocks_.back().begin + blocks_.back().count;
   }
   Part all() const {
     return {0, size()};
   }
-  // What worker `i` of n serves.
+  // The part that worker `i` of n serves.
   Part share(int n, int i) const {
     return {size() * i / n, size() * (i + 1) / n};
   }
-  // Groups of 32 numbers before block b, 0 .. size().
+  // Number of groups of 32 elements before block b; b is 0 .. size().
   std::int64_t groups_before(std::int64_t b) const {
     return b < size() ? blocks_[static_cast<std::size_t>(b)].group : groups_;
   }
@@ -60,18 +60,18 @@ class CodeBlocks {
   std::int64_t groups() const {
     return groups_;
   }
-  // From the first number of the part to the end of its last one.
+  // Distance from the part's first element to one past its last.
   std::int64_t span(Part part) const;
 
   const kernels::CodeBlock* host() const {
     return blocks_.data();
   }
-  // First block of each tensor, and size() at the end.
+  // First block of each tensor, followed by size().
   const std::vector<std::int64_t>& firsts() const {
     return firsts_;
   }
-  // host() and firsts() where the device reads them. The first call for a
-  // device other than the CPU copies them.
+  // host() and firsts() as the device reads them. The first call for a device
+  // other than the CPU copies them there.
   const kernels::CodeBlock* on(c10::Device device);
   const std::int64_t* firsts_on(c10::Device device);
 
@@ -79,7 +79,7 @@ class CodeBlocks {
   std::vector<kernels::CodeBlock> blocks_;
   std::vector<std::int64_t> firsts_;
   std::int64_t groups_ = 0;
-  at::Tensor copy_;  // of both, on a device
+  at::Tensor copy_;  // both tables, on a device
 };
 
 }  // namespace abtrain::ops

@@ -16,7 +16,7 @@ void count_sketch(
   const c10::Device device = first.device();
   const std::int64_t numel = first.numel();
   const std::int64_t buckets = sketch.numel();
-  ABT_ASSERT(buckets >= 1, "count_sketch: no bucket");
+  ABT_ASSERT(buckets >= 1, "count_sketch: expected at least one bucket");
   check_flat(first, at::kFloat, numel, device, "count_sketch: first");
   if (second.defined()) {
     check_flat(second, at::kFloat, numel, device, "count_sketch: second");

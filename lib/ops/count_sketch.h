@@ -1,10 +1,11 @@
 // Count sketches (Charikar, Chen and Farach-Colton 2002) of differences of
-// gradients: each number goes, with a random sign, into a random one of few
-// buckets; scalar products of sketches are those of the vectors in the mean.
+// gradients. Each element goes, with a random sign, into a random one of a few
+// buckets; the expected inner product of two sketches is that of the vectors.
 //
-// So that sums have one order, and the same bits on CPU and GPU, neighbours
-// share their randomness: of each run of as many numbers as there are buckets,
-// every bucket gets one, the run turned by a random number of places.
+// To fix the order of summation, and so the bits on CPU and GPU, neighboring
+// elements share their randomness: the vector is cut into runs of as many
+// elements as there are buckets, and each run is rotated by a random offset.
+// Every bucket gets one element of each run.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,9 +14,9 @@
 
 namespace abtrain::ops {
 
-// sketch (fp32, its numel is the number of buckets) of first - second, flat
-// fp32; second undefined: of first. On CUDA queued on this thread's current
-// stream.
+// Writes the sketch of first - second, flat fp32 tensors; if `second` is
+// undefined, of `first`. sketch: fp32, its element count is the number of
+// buckets. On CUDA the kernel is queued on this thread's current stream.
 void count_sketch(
     const at::Tensor& first,
     const at::Tensor& second,

@@ -1,4 +1,4 @@
-// What an op on flat buffers expects of each.
+// The check that ops on flat buffers apply to each argument.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 namespace abtrain::ops {
-
+// Requires a 1-D contiguous tensor of at least `numel` elements with this dtype
+// and device. `what` names it in the error.
 // At least `numel` numbers, 1-D, contiguous, of this type and device.
 inline void check_flat(
     const at::Tensor& tensor,

@@ -48,13 +48,13 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
         set.rows >= 0 && set.rows <= set.length && set.offset >= 0 &&
             set.length <= std::numeric_limits<std::int32_t>::max() &&
             set.offset + set.rows * set.length <= flat.numel(),
-        "gram_schmidt: ",
+        "gram_schmidt: expected rows <= length within the tensor, got ",
         set.rows,
         " rows of ",
         set.length,
-        " from ",
+        " from offset ",
         set.offset,
-        " on in ",
+        " in a tensor of ",
         flat.sizes());
   }
   if (flat.is_cuda()) {

@@ -1,13 +1,13 @@
-// Rows of many small matrices that lie in one flat fp32 tensor made
-// orthonormal, in place: modified Gram-Schmidt, each row twice (Giraud et al.,
-// "The loss of orthogonality in the Gram-Schmidt orthogonalization process",
-// 2005), sums in fp64.
+// Orthonormalizes, in place, the rows of many small matrices that lie in one
+// flat fp32 tensor. It is modified Gram-Schmidt with each row treated twice
+// (Giraud et al., "The loss of orthogonality in the Gram-Schmidt
+// orthogonalization process", 2005) and sums in fp64.
 //
-// The first rows span what the first rows spanned. A row that depends on those
-// before it (a part of less than 1e-5 is left of it), zero among them, becomes
-// orthonormal to them all the same, out of the unit vector in whose direction
-// they have least: there is no NaN, not even of a row that holds one. The CPU
-// and CUDA give the same bits. On CUDA it is one kernel for all matrices,
+// For each k, the first k rows keep their span. A row that depends on those
+// before it (less than 1e-5 of it is left), such as a row of zeros, becomes
+// orthonormal to them all the same; it is built from the unit vector along
+// which they have least. There is never a NaN, even from a row that holds one.
+// CPU and CUDA give the same bits. On CUDA, one kernel does all matrices; it is
 // queued on this thread's current stream.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace abtrain::ops {
 
-// A matrix of rows x length, rows <= length, row by row from `offset` on.
+// A matrix of rows x length, rows <= length, stored row-major from `offset` on.
 struct RowSet {
   std::int64_t offset = 0;
   std::int64_t rows = 0;

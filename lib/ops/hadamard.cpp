@@ -24,7 +24,7 @@ void hadamard(const at::Tensor& x, std::int64_t block) {
   ABT_ASSERT(
       x.dim() == 1 && x.is_contiguous() && x.scalar_type() == at::kFloat &&
           x.numel() % block == 0,
-      "hadamard: expected flat fp32 in whole blocks of ",
+      "hadamard: expected a flat fp32 tensor of whole blocks of ",
       block,
       ", got ",
       x.scalar_type(),
@@ -34,7 +34,7 @@ void hadamard(const at::Tensor& x, std::int64_t block) {
     float* data = x.mutable_data_ptr<float>();
     ABT_ASSERT(
         reinterpret_cast<std::uintptr_t>(data) % 16 == 0,
-        "hadamard: on CUDA expected numbers at a multiple of 16 bytes");
+        "hadamard: expected data aligned to 16 bytes on CUDA");
     launch("hadamard", x.device(), [&](void* stream) {
       return kernels::hadamard(data, x.numel(), log_size, stream);
     });

@@ -1,10 +1,9 @@
-// Walsh-Hadamard transform, in place and not scaled: H H x = block * x, with
-// the rows of H in their natural (Sylvester's) order.
+// Walsh-Hadamard transform, in place and unscaled: H H x = block * x, with the
+// rows of H in their natural (Sylvester) order.
 //
-// x: flat fp32, a multiple of `block` numbers; block: a power of two up to
-// 2^30. Sums are taken in one order, stage by stage, so the bits are the same
-// on every device. On CUDA the kernels are queued on this thread's current
-// stream.
+// x: flat fp32, a multiple of `block` elements. block: a power of two up to
+// 2^30. Sums are taken in one order, stage by stage, so every device gives the
+// same bits. On CUDA the kernels are queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +14,8 @@ namespace abtrain::ops {
 
 void hadamard(const at::Tensor& x, std::int64_t block);
 
-// Log of a power of two; an error that names `what` for another number.
+// Base-2 logarithm of a power of two up to 2^30. For any other number it throws
+// an error that names `what`.
 int exact_log2(std::int64_t number, const char* what);
 
 }  // namespace abtrain::ops

@@ -1,5 +1,5 @@
-// From an op to its two forms: a function on the CPU, a launcher of kernels/ on
-// the current stream of a GPU.
+// Dispatches an op to one of its two forms: a function on the CPU, or a
+// launcher of kernels/ on the current stream of a GPU.
 //
 //   dispatch("row_norms", job, device, row_norms_cpu, kernels::row_norms);
 #pragma once
@@ -9,15 +9,15 @@
 
 namespace abtrain::ops {
 
-// kernel(stream) queues work there and returns a CUDA status. Throws
-// std::runtime_error naming the op where that is not 0, and in a build made
-// with ABTRAIN_CUDA=OFF.
+// Calls kernel(stream), which queues work on the stream and returns a CUDA
+// status. Throws std::runtime_error naming the op if the status is not 0, and
+// always in a build made with ABTRAIN_CUDA=OFF.
 void launch(
     const char* op,
     c10::Device device,
     c10::function_ref<int(void* stream)> kernel);
 
-// An op whose job tells either form all.
+// For an op whose job struct holds all that either form needs.
 template <class Job, class OnCpu>
 void dispatch(
     const char* op,

@@ -18,7 +18,11 @@ CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
   std::vector<CodeBlocks::Tensor> tensors;
   std::int64_t begin = 0;
   for (const std::int64_t numel : numels) {
-    ABT_ASSERT(numel > 0, "level codes: a tensor of ", numel, " numbers");
+    ABT_ASSERT(
+        numel > 0,
+        "level codes: expected tensors of at least 1 element, got one of ",
+        numel,
+        " elements");
     tensors.push_back({begin, numel});
     begin += numel;
   }
@@ -223,7 +227,7 @@ void average_byte_levels(
   const c10::Device device = sums.device();
   ABT_ASSERT(
       workers > 0 && workers <= 127,
-      "average_byte_levels: a byte holds no sum of ",
+      "average_byte_levels: a byte holds the sum of 1 to 127 workers, got ",
       workers);
   check_flat(
       sums, at::kByte, table.numel(), device, "average_byte_levels: sums");

@@ -1,11 +1,11 @@
-// Numbers as -a, 0 or +a with a level a of their tensor: the codes of the
-// reducers threshold and ternary. Tensors follow one another in a flat fp32
-// buffer from 0 on, without gaps; how codes lie is in kernels/level_codes.h.
+// Codes elements as -a, 0 or +a with one level a per tensor, for the reducers
+// threshold and ternary. The tensors follow one another without gaps from the
+// start of a flat fp32 buffer; kernels/level_codes.h gives the layout of codes.
 //
-// The same bits on CPU and GPU, sums too; on CUDA queued on this thread's
-// current stream. Levels and cuts are fp32, one a tensor, on u's device:
-// nothing is read back. A number that is not finite makes its tensor's level,
-// and so the mean, NaN or infinite.
+// CPU and GPU give the same bits, sums included. On CUDA the kernels are queued
+// on this thread's current stream, and nothing is read back. Levels and cuts
+// are fp32, one per tensor, on u's device. An element that is not finite makes
+// its tensor's level, and so the mean, NaN or infinite.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace abtrain::ops {
 
-// Of a worker's record: levels, then codes of two bits.
+// Size of a worker's record: its levels, then two-bit codes.
 inline std::int64_t record_bytes(std::int64_t tensors, std::int64_t numel) {
   return 4 * tensors + kernels::packed_bytes(numel);
 }
@@ -26,7 +26,7 @@ inline std::int64_t record_bytes(std::int64_t tensors, std::int64_t numel) {
 class LevelTable {
  public:
   LevelTable() = default;
-  // Numbers of each tensor, at least 1.
+  // Element count of each tensor, at least 1.
   explicit LevelTable(const std::vector<std::int64_t>& numels);
 
   std::int64_t tensors() const {
@@ -41,8 +41,8 @@ class LevelTable {
   std::int64_t record_bytes() const {
     return ops::record_bytes(tensors(), numel());
   }
-  // Where the device reads it, and the tensors' numbers (fp32). The first call
-  // for a device other than the CPU copies them.
+  // The table as the device reads it, and the tensors' element counts (fp32).
+  // The first call for a device other than the CPU copies them there.
   kernels::LevelTensors on(c10::Device device);
   const at::Tensor& sizes_on(c10::Device device);
 
@@ -52,24 +52,26 @@ class LevelTable {
   at::Tensor sizes_, copy_;
 };
 
-// Codes to be gathered, packed_bytes(numel), or to be added up, numel.
+// Two-bit codes, to be gathered, take packed_bytes(numel). Byte codes, to be
+// summed, take numel bytes.
 enum class LevelForm { TwoBits, Bytes };
 inline std::int64_t code_bytes(const LevelTable& table, LevelForm form) {
   return form == LevelForm::Bytes ? table.numel()
                                   : kernels::packed_bytes(table.numel());
 }
 
-// Of each tensor (fp32): the sum of |u|; the largest |u|, infinite where one is
-// not finite.
+// For each tensor (fp32): the sum of |u|, and the largest |u|, which is
+// infinite if an element is not finite.
 void sum_of_sizes(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& sum);
 void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most);
 
-// Sent is what is above its tensor's cut (0 or more, strictly). codes: uint8,
-// code_bytes(). sums (fp32, 2 a tensor): the sum of |u| that is sent, and the
-// number of those; without any 0, NaN where the cut is not finite.
+// Sends the elements whose magnitude is strictly above their tensor's cut (0 or
+// over the sent elements, and their count. If none is sent, the sum is 0, or
+// NaN where the cut is not finite.
+// the cut is not finite.
 void encode_above(
     const at::Tensor& u,
     LevelTable& table,
@@ -78,14 +80,14 @@ void encode_above(
     const at::Tensor& codes,
     const at::Tensor& sums);
 
-// Four random numbers a block of the stream of random_key(seed, Rounding),
-// `step` and `stream`.
+// Selects a random stream: random_key(seed, Rounding) with `step` and `stream`.
+// Each of its blocks has four random numbers.
 struct Chance {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::uint32_t stream = 0;
 };
-// Sent with the probability |u| / level (to 2^-24).
+// Sends an element with probability |u| / level (to 2^-24).
 void encode_by_chance(
     const at::Tensor& u,
     LevelTable& table,
@@ -94,7 +96,7 @@ void encode_by_chance(
     LevelForm form,
     const at::Tensor& codes);
 
-// u becomes what was not sent.
+// Leaves in u what was not sent.
 void subtract_levels(
     const at::Tensor& u,
     LevelTable& table,
@@ -102,14 +104,14 @@ void subtract_levels(
     LevelForm form,
     const at::Tensor& codes);
 
-// Of n workers' records (`in`, uint8, one after another, in rank order) the
-// mean.
+// The mean of n workers' records (`in`, uint8, one after another in rank
+// order).
 void average_levels(
     const at::Tensor& in,
     int workers,
     LevelTable& table,
     const at::Tensor& estimate);
-// Of the sum of at most 127 workers' bytes, with levels that all share.
+// The mean from the sums of at most 127 workers' bytes; all share the levels.
 void average_byte_levels(
     const at::Tensor& sums,
     int workers,

@@ -16,9 +16,9 @@ struct Shape {
   std::int64_t rank, n, m;
 };
 
-// Adds kRanks ranks from `first` on, times sign, to the rows of `out`; or
-// begins with them. Rank by rank, so that it does not matter how ranks are
-// grouped.
+// Adds kRanks ranks starting at `first`, times sign, to a row of `out`, or
+// overwrites the row if `begin`. It adds rank by rank, so the grouping of ranks
+// does not affect the bits.
 template <int kRanks>
 [[gnu::always_inline]] inline void add_ranks(
     const float* p,
@@ -93,11 +93,11 @@ void check(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
       is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) &&
           p.size(0) == q.size(0) && p.size(0) >= 1 &&
           out.size(0) == p.size(1) && out.size(1) == q.size(1),
-      "low_rank_product: ",
+      "low_rank_product: expected fp32 matrices that match, got P ",
       p.sizes(),
-      " and ",
+      ", Q ",
       q.sizes(),
-      " do not make ",
+      " and out ",
       out.sizes());
 }
 

@@ -1,9 +1,10 @@
-// The product of two thin matrices, P of r x n and Q of r x m, as a matrix of
-// n x m: out = P^T Q, or out -= P^T Q.
+// The product of two thin matrices, P (r x n) and Q (r x m), as an n x m
+// matrix: out = P^T Q, or out -= P^T Q.
 //
-// fp32, contiguous, on one device. On the CPU each number is one chain of fused
-// multiply-adds over the ranks, in their order: the same bits on every worker,
-// which a library's product need not have. On CUDA it is LibTorch's product.
+// All are fp32, contiguous and on one device. On the CPU each element is one
+// chain of fused multiply-adds over the r ranks in order, so every worker gets
+// the same bits, which a library's product need not give. On CUDA it is
+// LibTorch's product.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,11 +1,12 @@
 // The decisions of PairBalance (Cooper et al., "Coordinating Distributed
 // Example Orders for Provably Accelerated Training", arXiv 2302.00845,
-// algorithm 2) on rows D_0, D_1, ... one after another, which is
+// algorithm 2) on rows D_0, D_1, ... in turn, that is
 //   sign_j = <S, D_j> <= 0 ? +1 : -1;  S += sign_j D_j,
-// from scalar products alone: with S as it is before the first row,
+// computed from inner products alone. With S as it is before the first row,
 //   <S_j, D_j> = <S, D_j> + sum over i < j of sign_i <D_i, D_j>.
 //
-// So rows may be spread over workers by coordinates: the products add up.
+// The coordinates of the rows may therefore be spread over workers, whose
+// products add up.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,10 +17,11 @@ namespace abtrain::ops {
 
 using kernels::kMaxPairRows;
 
-// triangle: fp32, n (n + 1) / 2 numbers, n = 1 .. kMaxPairRows; at place
-// j (j + 1) / 2 + i it has <D_j, D_i> for i < j, and <S, D_j> for i = j. signs:
-// int8, n. Sums are taken in the order of i, so that CPU and GPU decide alike;
-// NaN gives -1. On CUDA queued on this thread's current stream.
+// triangle: fp32, n (n + 1) / 2 elements, n = 1 .. kMaxPairRows. At index
+// j (j + 1) / 2 + i it holds <D_j, D_i> for i < j, and <S, D_j> for i = j.
+// signs: int8, n. Sums are taken in the order of i, so that CPU and GPU decide
+// alike; NaN gives -1. On CUDA the kernel is queued on this thread's current
+// stream.
 void pair_signs(const at::Tensor& triangle, const at::Tensor& signs);
 
 }  // namespace abtrain::ops

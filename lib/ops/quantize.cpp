@@ -16,12 +16,12 @@ namespace {
 void check_alignment(const void* codes) {
   ABT_ASSERT(
       reinterpret_cast<std::uintptr_t>(codes) % 16 == 0,
-      "quantize: on CUDA expected codes at a multiple of 16 bytes");
+      "quantize: expected codes aligned to 16 bytes on CUDA");
 }
 
-// A GPU's scratch: the rotated numbers, where a block is too large for one
-// thread block. It may be freed as soon as the kernels are queued, since the
-// allocator reuses it on this stream only.
+// GPU scratch for the rotated elements, needed where a block is too large for
+// one thread block. It may be freed as soon as the kernels are queued, since
+// the allocator reuses it on this stream only.
 at::Tensor scratch_for(const kernels::BlockCoding& c, const at::Tensor& like) {
   return c.log_size <= kernels::kTileLog
              ? at::Tensor()
@@ -62,7 +62,7 @@ void check(
       numbers.sizes(),
       " in blocks of ",
       c.block,
-      " want ",
+      " need ",
       all / c.block,
       " ranges and ",
       lanes + tails,

@@ -1,5 +1,6 @@
-// What the kernels of quantize.h, and their CPU forms, are told, of checked
-// arguments; apart, so that tests/kernels fills it as the ops do.
+// Builds the arguments of the kernels of quantize.h, and of their CPU forms,
+// from checked arguments. It has its own header so that tests/kernels fills
+// them exactly as the ops do.
 #pragma once
 
 #include "base/random.h"

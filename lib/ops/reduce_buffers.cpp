@@ -76,7 +76,7 @@ kernels::Combine combine_of(ReduceOp op) {
   ABT_ASSERT(false, "unknown reduction");
 }
 
-// Nothing for what the kernel has no form of.
+// Empty for a dtype that the kernel does not support.
 std::optional<kernels::Element> element_of(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
@@ -94,7 +94,7 @@ std::optional<kernels::Element> element_of(at::ScalarType type) {
   }
 }
 
-// fp64 and int64: counters and hashes, small enough for LibTorch's own kernels.
+// fp64 and int64 hold counters and hashes, small enough for LibTorch's kernels.
 void reduce_rare(
     at::ArrayRef<at::Tensor> in,
     std::int64_t begin,
@@ -148,7 +148,7 @@ void reduce_buffers(
     at::ArrayRef<at::Tensor> out,
     std::int64_t out_begin,
     ReduceOp op) {
-  ABT_ASSERT(!in.empty(), "reduce_buffers: no input");
+  ABT_ASSERT(!in.empty(), "reduce_buffers: expected at least one input");
   const at::Tensor& first = in.front();
   check(in, begin, count, first);
   check(out, out_begin, count, first);

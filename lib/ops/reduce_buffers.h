@@ -1,10 +1,10 @@
-// Reduces a range of n equally long flat buffers, in their order, and writes
-// the result to any number of buffers (the inputs themselves among them).
+// Reduces a range of n flat buffers of equal length, in their order, and writes
+// the result to any number of buffers, which may include the inputs.
 //
-// Accumulates in fp32 (fp64 for fp64; integers modulo 2^bits), divides by n for
-// Mean, rounds once. Tile by tile, so that one pass over memory is all: no
-// staging copy. Max gives NaN where any input is NaN. On CUDA the kernel is
-// queued on this thread's current stream.
+// It accumulates in fp32 (fp64 for fp64; integers modulo 2^bits), divides by n
+// for Mean, and rounds once. It works tile by tile, so one pass over memory is
+// enough and there is no staging copy. Max gives NaN if any input is NaN. On
+// CUDA the kernel is queued on this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +15,9 @@ namespace abtrain::ops {
 
 enum class ReduceOp { Sum, Mean, Max };
 
-// out[k][out_begin + i] = reduction over b of in[b][begin + i] for
-// i < count. Contiguous 1-D tensors of one dtype (fp32, fp64, fp16, bf16,
-// int32, int64, uint8) on one device. Mean of integers is refused.
+// out[k][out_begin + i] = reduction over b of in[b][begin + i] for i < count.
+// Tensors are contiguous, 1-D, of one dtype (fp32, fp64, fp16, bf16, int32,
+// int64, uint8) and on one device. Mean of integers is rejected.
 void reduce_buffers(
     at::ArrayRef<at::Tensor> in,
     std::int64_t begin,

@@ -17,15 +17,15 @@ RowTable::RowTable(const std::vector<Tensor>& tensors) {
     ABT_ASSERT(
         tensor.begin >= end_ && tensor.length > 0 && tensor.chosen > 0 &&
             tensor.chosen <= tensor.rows,
-        "rows: ",
+        "rows: expected tensors in ascending order, got ",
         tensor.chosen,
         " of ",
         tensor.rows,
         " rows of ",
         tensor.length,
-        " numbers from ",
+        " elements from offset ",
         tensor.begin,
-        " on come after ",
+        " after a tensor that ends at ",
         end_);
     tensors_.push_back(
         {tensor.begin,

@@ -1,8 +1,10 @@
-// Whole rows (a convolution's output filters) of tensors in a flat fp32 buffer:
-// how important each is, and sending the most important ones of every tensor.
+// Whole rows (a convolution's output filters) of the tensors in a flat fp32
+// buffer: ranks them by importance and sends the most important ones of every
+// tensor.
 //
-// The same bits on CPU and GPU, sums too (their order is in kernels/rows.h); on
-// CUDA queued on this thread's current stream, nothing is read back.
+// CPU and GPU give the same bits, sums included (kernels/rows.h defines their
+// order). On CUDA the kernels are queued on this thread's current stream, and
+// nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,13 +26,13 @@ class RowTable {
   };
 
   RowTable() = default;
-  // In ascending order, without overlap.
+  // Tensors must be in ascending order and must not overlap.
   explicit RowTable(const std::vector<Tensor>& tensors);
 
   int size() const {
     return static_cast<int>(tensors_.size());
   }
-  // Of all tensors: rows, chosen rows, numbers in these.
+  // Totals over all tensors: rows, chosen rows, and elements in chosen rows.
   std::int64_t rows() const {
     return rows_;
   }
@@ -40,12 +42,12 @@ class RowTable {
   std::int64_t values() const {
     return values_;
   }
-  // First number after the last tensor.
+  // One past the last element of the last tensor.
   std::int64_t end() const {
     return end_;
   }
-  // The table where the device reads it. The first call for a device other than
-  // the CPU copies it.
+  // The table as the device reads it. The first call for a device other than
+  // the CPU copies it there.
   const kernels::RowTensor* on(c10::Device device);
 
  private:
@@ -57,19 +59,19 @@ class RowTable {
   at::Tensor copy_;
 };
 
-// norms (fp32, rows()): squared norms of the rows, tensor after tensor.
+// norms (fp32, rows()): the squared norm of each row, tensor after tensor.
 void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms);
 
-// chosen (int32, chosen()): of each tensor the rows with the largest norms,
-// largest first, the lower one of two equal ones; counted within the tensor.
-// A NaN counts as largest.
+// chosen (int32, chosen()): for each tensor the rows with the largest norms,
+// largest first, the lower index first among equals. Indices count from the
+// tensor's first row. NaN counts as largest.
 void choose_rows(
     const at::Tensor& norms,
     RowTable& table,
     const at::Tensor& chosen);
 
-// wire (fp16, values()) = rows / members; of the rows remains in u what
-// members * wire does not say.
+// wire (fp16, values()) = chosen rows / members. Then members * wire is
+// subtracted from these rows of u.
 void send_rows(
     const at::Tensor& u,
     RowTable& table,
@@ -77,7 +79,7 @@ void send_rows(
     int members,
     const at::Tensor& wire);
 
-// estimate (fp32) += wire, in the chosen rows.
+// Adds wire to the chosen rows of estimate (fp32).
 void add_rows(
     const at::Tensor& wire,
     RowTable& table,

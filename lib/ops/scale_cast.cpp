@@ -41,7 +41,7 @@ void scale_cast_tiles(const In* in, float scale, Out* out, std::int64_t count) {
   }
 }
 
-// Calls with a null pointer of the dtype's C++ type.
+// Calls `call` with a null pointer to the C++ type of the dtype.
 template <class Call>
 void with_type(at::ScalarType type, const Call& call) {
   switch (type) {
@@ -60,7 +60,7 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
   ABT_ASSERT(
       flat_float(in) && flat_float(out) && in.numel() == out.numel() &&
           in.device() == out.device(),
-      "scale_cast: from ",
+      "scale_cast: expected flat floating-point tensors of one length, got ",
       in.scalar_type(),
       in.sizes(),
       " to ",

@@ -1,8 +1,8 @@
-// out = in * scale, rounded to out's dtype, in one pass over memory: how a
-// gradient is put on the wire in 16 bits and taken off again.
+// out = in * scale, rounded to out's dtype, in one pass over memory. It
+// converts a gradient to 16 bits for the wire, and back.
 //
-// Flat tensors of one length on one device; fp32, fp16 or bf16 each. `out` may
-// be `in`.
+// Flat tensors of equal length on one device, each fp32, fp16 or bf16. `out`
+// may be `in`.
 #pragma once
 
 #include <ATen/core/Tensor.h>

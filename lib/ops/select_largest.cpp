@@ -17,7 +17,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// The bits of |x| order as |x| does, in 15 bits of bf16 and 31 of fp32.
+// The bits of |x|, which order as |x| does: 15 bits for bf16, 31 for fp32.
 std::uint32_t key_of(float x) {
   return std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFF;
 }
@@ -31,7 +31,8 @@ constexpr int kLowBits = std::is_same_v<T, float> ? 16 : 0;
 
 using Counts = std::vector<std::uint32_t>;
 
-// Where, from the top, the k-th lies; k becomes its place there.
+// Returns the bucket, counting from the top, that holds the k-th key; k becomes
+// its rank within that bucket.
 std::uint32_t bucket_of(const Counts& counts, std::int64_t& k) {
   auto bucket = static_cast<std::uint32_t>(counts.size() - 1);
   while (counts[bucket] < k) {
@@ -41,8 +42,8 @@ std::uint32_t bucket_of(const Counts& counts, std::int64_t& k) {
   return bucket;
 }
 
-// The k-th largest key is found by its high bits among all, then by its low
-// bits among those that have the same high ones.
+// Finds the k-th largest key by its high bits among all keys, then by its low
+// bits among those with the same high bits.
 template <class T>
 at::Tensor select(const at::Tensor& values, std::int64_t k) {
   const auto* in = values.const_data_ptr<T>();
@@ -56,7 +57,7 @@ at::Tensor select(const at::Tensor& values, std::int64_t k) {
   }
   std::int64_t left = k;
   const std::uint32_t high = bucket_of(counts, left);
-  // All that may be taken; written without a branch, so one place more.
+  // All candidates; the loop below is branchless, so it needs one extra slot.
   const auto candidates = static_cast<std::size_t>(k - left + counts[high]);
   std::vector<std::int32_t> places(candidates + 1);
   std::size_t found = 0;
@@ -96,7 +97,8 @@ at::Tensor select_largest_by_operators(
   const at::Tensor keys = values.scalar_type() == at::kFloat
                               ? values.view(at::kInt).bitwise_and(0x7FFFFFFF)
                               : values.view(at::kShort).bitwise_and(0x7FFF);
-  // topk() does not say which of equal keys it takes, but what the k-th is.
+  // topk() does not specify which of equal keys it takes, but the k-th largest
+  // key is well defined.
   const at::Tensor key =
       std::get<0>(at::topk(keys, k, 0, /*largest=*/true, /*sorted=*/false))
           .min();
@@ -105,7 +107,7 @@ at::Tensor select_largest_by_operators(
   const at::Tensor wanted = above.sum().neg().add(k);
   const at::Tensor taken = above.bitwise_or(
       equal.bitwise_and(at::cumsum(equal, 0, at::kInt).le(wanted)));
-  // The j-th that is taken is the first with j taken up to there.
+  // The j-th element taken is the first position with a running count of j.
   const at::Tensor places =
       at::arange(1, k + 1, values.options().dtype(at::kInt));
   return at::searchsorted(

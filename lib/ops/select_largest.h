@@ -1,6 +1,6 @@
-// Which k of a tensor's numbers are the largest by their absolute value: among
-// equal ones those of lower index, so that the choice is defined. NaN counts as
-// larger than all numbers.
+// Selects the k elements of a tensor with the largest magnitude. Among equal
+// magnitudes those with lower indices are taken, so the choice is well defined.
+// NaN counts as larger than every number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,13 +9,13 @@
 
 namespace abtrain::ops {
 
-// values: flat, fp32 or bf16, fewer than 2^31. Their indices, ascending, int32;
-// 0 <= k <= numel. On the CPU a pass that counts the keys' high bits and one
-// that collects what may be among the k. On CUDA queued on this thread's
-// current stream: the host waits for nothing.
+// values: flat, fp32 or bf16, fewer than 2^31 elements. Returns the indices,
+// int32, ascending; 0 <= k <= numel. On the CPU one pass counts the keys' high
+// bits and another collects the candidates. On CUDA the work is queued on this
+// thread's current stream; the host does not wait.
 at::Tensor select_largest(const at::Tensor& values, std::int64_t k);
 
-// The form for CUDA, out of LibTorch's operators; on any device.
+// The CUDA form, made of LibTorch operators. It works on any device.
 at::Tensor select_largest_by_operators(
     const at::Tensor& values,
     std::int64_t k);

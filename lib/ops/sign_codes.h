@@ -1,15 +1,17 @@
-// One bit a number and a scale a block: sign compression with error feedback on
-// both sides (Tang et al., "1-bit Adam", 2021, algorithm 1 line 7 on, here for
-// gradients), one pass over memory each.
+// One bit per element and one scale per block: sign compression with error
+// feedback on both sides (Tang et al., "1-bit Adam", 2021, algorithm 1 from
+// line 7 on, here for gradients). Each operation is one pass over memory.
 //
-// A block of x is sent as s sign(x) with s = |x|_2 / sqrt(c), c the numbers
-// that are alive; what is dead is sent as exactly 0. In a fresh record the
-// sender says what is alive: what differs from zero. Otherwise both sides know
-// it, as a word of bits a group. A block that holds a NaN or an infinity is NaN
-// or infinite where it is read, dead numbers too.
+// A block of x is sent as s sign(x) with s = |x|_2 / sqrt(c), where c is the
+// number of elements that are alive; dead elements are sent as exactly 0. In a
+// fresh record the sender says which elements are alive: those that differ from
+// zero. Otherwise both sides know them already, as one word of bits per group.
+// A block that holds a NaN or an infinity decodes to NaN or infinity
+// throughout, dead elements included.
 //
-// Wires are flat int32 tensors; records lie as in kernels/sign_codes.h. The
-// same bits on CPU and GPU; on CUDA queued on this thread's current stream.
+// Wires are flat int32 tensors; kernels/sign_codes.h gives the layout of
+// records. CPU and GPU give the same bits. On CUDA the kernels are queued on
+// this thread's current stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,11 +22,12 @@
 
 namespace abtrain::ops {
 
-// Words of a part's records.
+// Number of words in a part's records.
 std::int64_t
 sign_words(const CodeBlocks& blocks, CodeBlocks::Part part, bool fresh);
 
-// u (fp32) becomes what the records do not say of it. alive: int32, groups().
+// Encodes u (fp32) and leaves in it what the records do not express. alive:
+// int32, groups().
 void encode_signs(
     const at::Tensor& u,
     CodeBlocks& blocks,
@@ -32,10 +35,10 @@ void encode_signs(
     const at::Tensor& wire,
     bool fresh);
 
-// Of `part`: the mean of what `workers` workers sent (`in`, one after another)
-// and the residual (fp32, span(part)) is sent in the same way; the residual
-// becomes what is not said. In a fresh record alive is what is so to any
-// worker, or has a residual.
+// For `part`: adds the mean of what `workers` workers sent (`in`, one after
+// another) to the residual (fp32, span(part)) and encodes the sum in the same
+// way; the residual keeps what the records do not express. In a fresh record,
+// an element is alive if it is alive for any worker or has a residual.
 void serve_signs(
     const at::Tensor& in,
     int workers,
@@ -46,7 +49,7 @@ void serve_signs(
     const at::Tensor& wire,
     bool fresh);
 
-// All records to the estimate (fp32); fresh ones to alive too.
+// Decodes all records into the estimate (fp32), and fresh ones into alive too.
 void decode_signs(
     const at::Tensor& wire,
     CodeBlocks& blocks,

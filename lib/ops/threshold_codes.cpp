@@ -11,7 +11,7 @@ namespace abtrain::ops {
 namespace {
 
 void check_workers(int workers) {
-  // Sums that are not finite are told from others by their size.
+  // A sum that marks a non-finite element is recognized by its magnitude.
   ABT_ASSERT(
       workers > 0 && workers <= 4096,
       "threshold codes: expected 1 to 4096 workers, got ",
@@ -167,7 +167,9 @@ void unpack_byte_sums(
     const at::Tensor& thresholds,
     const at::Tensor& estimate) {
   ABT_ASSERT(
-      workers <= 127, "unpack_byte_sums: a byte holds no sum of ", workers);
+      workers <= 127,
+      "unpack_byte_sums: a byte holds the sum of at most 127 workers, got ",
+      workers);
   check_flat(
       wire,
       at::kByte,

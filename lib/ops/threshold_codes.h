@@ -1,13 +1,14 @@
-// Numbers as -t, 0 or +t with a threshold t a tensor: MXNet's 2-bit compression
-// and the codes of Hylo's linear layers; what is not sent stays behind.
+// Codes elements as -t, 0 or +t with one threshold t per tensor: MXNet's 2-bit
+// compression, and the codes of Hylo's linear layers. What is not sent stays
+// in u.
 //
 //   u >= t: +t, u becomes u - t; u <= -t: -t, u becomes u + t; otherwise 0.
 //
-// Wires are flat; how codes and sums lie is in kernels/threshold_codes.h. A
-// number that is not finite makes the mean NaN, save in the byte form, where t
-// itself must show it. The same bits on CPU and GPU, sums too; on CUDA queued
-// on this thread's current stream. Thresholds are fp32, one a tensor of the
-// table, on u's device: nothing is read back.
+// Wires are flat; kernels/threshold_codes.h gives the layout of codes and sums.
+// An element that is not finite makes the mean NaN, except in the byte form,
+// where t itself must show it. CPU and GPU give the same bits, sums included.
+// On CUDA the kernels are queued on this thread's current stream. Thresholds
+// are fp32, one per tensor of the table, on u's device: nothing is read back.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,12 +20,12 @@
 
 namespace abtrain::ops {
 
-// sums (fp32, 2 a tensor): sum of u^2, sum of |u|, of one tensor after another.
+// sums (fp32, 2 per tensor): the sum of u^2 and the sum of |u| of each tensor.
 void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums);
 
 enum class CodeForm { TwoBits, Bytes };
 
-// Bytes of a part's codes.
+// Number of bytes in a part's codes.
 inline std::int64_t
 code_bytes(const CodeBlocks& blocks, CodeBlocks::Part part, CodeForm form) {
   return (form == CodeForm::TwoBits ? 8 : 32) * blocks.groups(part);
@@ -37,7 +38,7 @@ void encode_threshold(
     const at::Tensor& wire,
     CodeForm form);
 
-// Of n workers' two-bit codes (`in`, one worker after another) the mean, fp32.
+// The mean (fp32) of n workers' two-bit codes (`in`, one worker after another).
 void average_codes(
     const at::Tensor& in,
     int workers,
@@ -45,30 +46,30 @@ void average_codes(
     const at::Tensor& thresholds,
     const at::Tensor& estimate);
 
-// Bits of a sum of n codes: ceil(log2(2 n + 1)).
+// Bits per sum of n codes: ceil(log2(2 n + 1)).
 inline int sum_bits(int workers) {
   return static_cast<int>(std::bit_width(2u * static_cast<unsigned>(workers)));
 }
-// Words of a part's sums.
+// Number of words in a part's sums.
 inline std::int64_t
 sum_words(const CodeBlocks& blocks, CodeBlocks::Part part, int workers) {
   return sum_bits(workers) * blocks.groups(part);
 }
-// Of n workers' two-bit codes of `part` their sums; wire: int32.
+// Sums n workers' two-bit codes of `part`. wire: int32.
 void pack_sums(
     const at::Tensor& in,
     int workers,
     CodeBlocks& blocks,
     CodeBlocks::Part part,
     const at::Tensor& wire);
-// Of all sums the mean.
+// Mean of all sums.
 void unpack_sums(
     const at::Tensor& wire,
     int workers,
     CodeBlocks& blocks,
     const at::Tensor& thresholds,
     const at::Tensor& estimate);
-// Of all sums of bytes (uint8) the mean.
+// Mean of all sums of bytes (uint8).
 void unpack_byte_sums(
     const at::Tensor& wire,
     int workers,

@@ -302,8 +302,8 @@ TEST(Hylo, RefusesWhatItCannotDo) {
   EXPECT_EQ(message(hylo(), 127), "");
   EXPECT_EQ(
       message(hylo(), 128),
-      "reducer.transport: int8 adds codes of up to 127 workers in a byte, got "
-      "128: a2a takes any number");
+      "reducer.transport: int8 sums the codes of up to 127 workers in a byte, "
+      "got 128; a2a takes any number");
   EXPECT_EQ(message(hylo("consensus", "a2a"), 128), "");
   EXPECT_EQ(
       message(hylo("some"), 2),

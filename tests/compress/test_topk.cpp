@@ -328,9 +328,9 @@ TEST(TopkChunkedErrors, NameBitsAndChunk) {
   EXPECT_EQ(
       message(0.25, "64"),
       "reducer.bits: expected more than 0.25, which the norms of chunks of 64 "
-      "alone take (16 bits a chunk, reducer.chunk); got 0.25");
+      "alone take (16 bits per chunk, reducer.chunk); got 0.25");
   EXPECT_EQ(
-      message(2, "1"), "reducer.chunk: expected auto or 2 and more, got '1'");
+      message(2, "1"), "reducer.chunk: expected auto or at least 2, got '1'");
 }
 
 }  // namespace

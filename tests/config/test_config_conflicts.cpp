@@ -226,19 +226,19 @@ const Case kConflicts[] = {
     {"onebit_without_feedback",
      "reducer: {name: onebit, error_feedback: false}\n",
      {},
-     {"c.yaml:1:25: error: reducer.error_feedback: onebit says so little of "
+     {"c.yaml:1:25: error: reducer.error_feedback: onebit sends so little of "
       "each gradient that it only works with what it left out before: expected "
       "true"}},
     {"ternary_with_feedback",
      "reducer: {name: ternary, error_feedback: true}\n",
      {},
      {"c.yaml:1:26: error: reducer.error_feedback: ternary's random error is "
-      "larger than what it codes, so residuals would grow without bound; "
-      "expected auto or false"}},
+      "larger than the values it encodes, so residuals would grow without "
+      "bound; expected auto or false"}},
     {"levels_by_all_to_all",
      "reducer: {name: threshold, transport: a2a}\n",
      {},
-     {"c.yaml:1:28: error: reducer.transport: threshold knows auto, gather and "
+     {"c.yaml:1:28: error: reducer.transport: threshold takes auto, gather and "
       "int8, got a2a"}},
     {"adagrad_of_averaged_weights",
      "method: {name: local-sgd}\noptimizer: {name: qcmd-adagrad}\n",
@@ -258,7 +258,7 @@ const Case kConflicts[] = {
      {},
      {"c.yaml:1:42: error: reducer.bits: the norms of chunks of 16 alone take "
       "1 "
-      "bits: expected more, got 1"}},
+      "bits per element; expected more, got 1"}},
     {"bits_above_everything",
      "reducer: {name: topk, bits: 64}\n",
      {},

@@ -5,7 +5,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// A block of one tensor; `kDual`: dual averaging, from `start` (null: 0).
+// A block of one tensor. kDual selects dual averaging from `start` (null: 0).
 template <bool kDual, bool kDivide, bool kThreshold>
 ABT_INLINE void step_numbers(
     const kernels::AdagradStep& job,
@@ -17,7 +17,7 @@ ABT_INLINE void step_numbers(
   const float* const __restrict g = job.g + block.begin;
   const float rate = *job.rate;
   const float divisor = kDivide ? *job.divisor : 1.0f;
-  // What is taken off, times H.
+  // The threshold times H.
   const float shrink = (kDual ? rate * *job.steps : rate) * job.l1[block.slot];
   for (std::int64_t i = 0; i < block.count; ++i) {
     const float gradient = kDivide ? g[i] / divisor : g[i];

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t levels = 256;
 
-// Sizes of one image, in pixels.
+// Dimensions of one image, in pixels.
 struct Size {
   std::int64_t channels, height, width;
   std::int64_t area() const {
@@ -21,16 +21,16 @@ struct Size {
   }
 };
 
-// Out pixel (y, x) is source pixel (y + down, x + right), black outside;
-// mirrored afterwards.
+// Output pixel (y, x) is source pixel (y + down, x + right), black outside the
+// source. The result is then mirrored if `mirrored`.
 struct Placement {
   std::int64_t down = 0;
   std::int64_t right = 0;
   bool mirrored = false;
 };
 
-// Bytes C x H x W to values H x W x C. A fixed number of channels lets the
-// compiler unroll over them; 0 takes the number in `size`.
+// Converts C x H x W bytes to H x W x C values. A fixed number of channels lets
+// the compiler unroll over them; 0 takes the number from `size`.
 template <class T, int fixed_channels>
 void write_image(
     const std::uint8_t* from,
@@ -139,7 +139,7 @@ void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how) {
   for (std::int64_t i = 0; i < indices.size(0); ++i) {
     ABT_ASSERT(
         index[i] >= 0 && index[i] < labels.size(0),
-        "example ",
+        "augment_images: expected an index of an image, got ",
         index[i],
         " of ",
         labels.size(0));

@@ -1,4 +1,4 @@
-// The parts of quantize.h that sum: norms of blocks, 4-bit codes.
+// The summing parts of quantize.h: norms of blocks and sums of 4-bit codes.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// Lane i over numbers i, i + 128, ..., then halves added to halves.
+// Lane i sums elements i, i + 128, ...; then the lanes are added by halves.
 [[gnu::always_inline]] inline float
 sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
   constexpr std::int64_t kLanes = kernels::kUnit;
@@ -54,7 +54,7 @@ float sum_of_squares_plain(
   return sum_of_squares(x, present, size);
 }
 
-// Of bytes that are codes, two each: adds to the two sums.
+// Adds bytes of two codes each to the two arrays of sums.
 [[gnu::always_inline]] inline void add_codes(
     const std::uint8_t* in,
     std::int64_t count,
@@ -84,7 +84,7 @@ float sum_of_squares_plain(
   return clamped;
 }
 
-// Tile by tile; a sum is at most 4,096 * 15.
+// Works tile by tile. A sum is at most 4,096 * 15, which fits 16 bits.
 [[gnu::always_inline]] inline std::uint32_t sum_shards(
     const std::uint8_t* in,
     std::int64_t bytes,

@@ -14,7 +14,7 @@ namespace {
 
 using kernels::kNormLanes;
 
-// In vectors where the target has them; __builtin_fmaf is one instruction then.
+// Vectorized where the target allows; __builtin_fmaf is then one instruction.
 [[gnu::always_inline]] inline void norms_of_chunks(
     float* u,
     const float* g,
@@ -27,7 +27,7 @@ using kernels::kNormLanes;
     float lanes[kNormLanes] = {};
     std::int64_t i = begin;
     for (; i + kNormLanes <= end; i += kNormLanes) {
-#pragma GCC ivdep  // u and g are the same or apart
+#pragma GCC ivdep  // u and g are the same or do not overlap
       for (int l = 0; l < kNormLanes; ++l) {
         const float x = add ? u[i + l] + g[i + l] : g[i + l];
         u[i + l] = x;
@@ -43,7 +43,7 @@ using kernels::kNormLanes;
   }
 }
 
-// out[i] = u[i] * scale; later u[i] -= members * rounded[i].
+// u[i] -= members * rounded[i].
 [[gnu::always_inline]] inline void
 subtract(float* u, const float* rounded, float members, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -59,7 +59,7 @@ __attribute__((target("avx2,fma"))) void norms_avx2(
     std::int64_t numel,
     std::int64_t chunk,
     float* norms) {
-  // Two loops instead of a choice in each.
+  // Two loops instead of a branch in each iteration.
   if (add) {
     norms_of_chunks(u, g, true, numel, chunk, norms);
   } else {
@@ -86,9 +86,9 @@ void norms_avx2(
 void subtract_avx2(float*, const float*, float, std::int64_t) {}
 #endif
 
-constexpr std::int64_t kTile = 2048;  // numbers of the wire at a time
+constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
-// Walks the wire; runs are what lies together in u, cut where a tile ends.
+// Walks the wire. A run is what is contiguous in u, cut where a tile ends.
 class Walk {
  public:
   Walk(const at::Tensor& indices, std::int64_t chunk, std::int64_t numel)
@@ -100,19 +100,19 @@ class Walk {
     for (std::int64_t j = 0; j < count_; ++j) {
       ABT_ASSERT(
           index_[j] > last && index_[j] * chunk < numel,
-          "chunk ",
+          "chunks: expected ascending indices within the tensor, got ",
           index_[j],
           " after ",
           last,
-          " of ",
+          " in ",
           numel,
-          " numbers in chunks of ",
+          " elements in chunks of ",
           chunk);
       last = index_[j];
     }
   }
-  // For each run of the next `size` numbers of the wire: run(at, place, valid,
-  // padding), `at` from the tile's begin, `place` in u.
+  // Calls run(at, place, valid, padding) for each run of the next `size` wire
+  // elements: `at` is its offset in the tile, `place` its offset in u.
   template <class Run>
   void tile(std::int64_t size, const Run& run) {
     if (chunk_ == 1) {
@@ -141,8 +141,8 @@ class Walk {
   std::int64_t count_;
   std::int64_t chunk_;
   std::int64_t numel_;
-  std::int64_t j_ = 0;       // the chunk
-  std::int64_t inside_ = 0;  // numbers of it that are done
+  std::int64_t j_ = 0;       // index of the chunk
+  std::int64_t inside_ = 0;  // elements of it already done
 };
 
 }  // namespace

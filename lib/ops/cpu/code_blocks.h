@@ -1,5 +1,5 @@
-// Blocks of codes on the CPU: loops that the compiler makes vectors of, in the
-// order of sums of kernels/code_blocks.h.
+// Blocks of codes on the CPU: loops that the compiler vectorizes, in the order
+// of summation of kernels/code_blocks.h.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -13,8 +13,8 @@
 #include "kernels/code_blocks.h"
 #include "ops/cpu/simd.h"
 
-// Inlined into each form of a function that is compiled for more than one
-// processor.
+// Inlines the function into every version of its caller, each compiled for a
+// different instruction set.
 #define ABT_INLINE [[gnu::always_inline]] inline
 
 namespace abtrain::ops {
@@ -29,8 +29,8 @@ ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
   return (block.count + kGroup - 1) / kGroup;
 }
 
-// All numbers of a block: where they are, or, of one that is not full, in
-// `room` (kBlock) with zeros behind them.
+// A block's elements, padded to kBlock. A full block is returned in place; a
+// shorter one is copied to `room` (kBlock) and filled with zeros.
 ABT_INLINE float* whole_block(float* from, std::int64_t count, float* room) {
   if (count == kBlock) {
     return from;
@@ -58,13 +58,13 @@ ABT_INLINE float sum_of_squares(const float* x) {
   return add_by_halves(lanes);
 }
 
-// Of a block that is full. The lanes' first four halvings are done in
-// registers, while the next block of the buffer comes from memory.
+// The sum of |x| over a full block. The first four halvings of the lanes are
+// done in registers while the buffer's next block is fetched from memory.
 ABT_INLINE float sum_of_sizes(const float* x) {
   constexpr int kWidth = 8;
   constexpr int kRows = 16;
   constexpr int kColumns = kBlock / kRows;
-  constexpr int kLine = 16;  // numbers
+  constexpr int kLine = 16;  // floats per cache line
   float lanes[kColumns];
   for (int i = 0; i < kColumns; i += kWidth) {
     for (int k = 0; k < kRows * kWidth; k += kLine) {
@@ -90,7 +90,7 @@ ABT_INLINE float sum_of_sizes(const float* x) {
   return add_by_halves(lanes, kColumns);
 }
 
-// The sum of what blocks begin .. end - 1 have left, every `stride` floats.
+// Sums the parts left by blocks begin .. end - 1, one every `stride` floats.
 template <class Sum = float>
 Sum add_parts(
     const float* parts,
@@ -104,12 +104,12 @@ Sum add_parts(
   return add_by_halves(lanes, kTensorLanes);
 }
 
-// A mask for choices without a branch, which compilers make vectors of.
+// A mask for branchless selection, which compilers vectorize.
 ABT_INLINE std::uint32_t all_ones(bool condition) {
   return 0u - std::uint32_t{condition};
 }
 
-// Bit k of word w: test(32 w + k).
+// Sets bit k of word w to test(32 w + k).
 template <class Test>
 ABT_INLINE void
 pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
@@ -123,7 +123,8 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
 }
 
 // Calls work(b) for b < count, compiled for the processor at hand, on as many
-// threads as ATen has. `work` is a lambda that is inlined always (ABT_INLINED).
+// threads as ATen has. `work` must be a lambda marked ABT_INLINED, so that it
+// is inlined into each compiled version.
 #define ABT_INLINED __attribute__((always_inline))
 
 template <class Work>
@@ -137,7 +138,7 @@ void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
   }
 }
 
-// `grain`: so many at least are worth a thread.
+// `grain` is the smallest number of blocks worth a thread.
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
   const bool wide = best_simd() == Simd::Avx2;

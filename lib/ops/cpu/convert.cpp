@@ -12,7 +12,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// Without a branch, so that the compiler makes vectors of it.
+// Branchless, so that the compiler vectorizes it.
 [[gnu::always_inline]] inline void
 round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -24,7 +24,7 @@ round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
 }
 
 #if defined(__x86_64__)
-// Both convert whole groups of eight and return how many elements that was.
+// Both convert whole groups of eight and return the number of elements done.
 __attribute__((target("avx,f16c"))) std::int64_t
 to_float_f16c(const c10::Half* in, float* out, std::int64_t count) {
   std::int64_t i = 0;

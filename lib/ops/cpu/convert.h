@@ -1,5 +1,5 @@
-// Runs of 16-bit floats to and from fp32, rounding to nearest even; fp16 by
-// the processor's own instruction where it has one.
+// Converts runs of 16-bit floats to and from fp32, rounding to nearest even.
+// fp16 uses the processor's own instruction where it has one.
 #pragma once
 
 #include <c10/util/BFloat16.h>

@@ -8,7 +8,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// sums[i] += the numbers index + i with their signs.
+// sums[i] += element index + i with its sign.
 ABT_INLINE void add_signed(
     const kernels::CountSketch& job,
     std::int64_t index,

@@ -19,7 +19,7 @@ decode(const std::uint8_t* record, std::int64_t count, float* out) {
   }
 }
 
-// 0 where there is no second one.
+// The second operand is 0 if undefined.
 ABT_INLINE void subtract(
     const kernels::EncodeDifference& job,
     std::int64_t begin,

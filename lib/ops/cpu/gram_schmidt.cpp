@@ -53,7 +53,7 @@ double dot_avx2(const float*, const float*, std::int64_t) {
 void add_avx2(float*, double, const float*, std::int64_t) {}
 #endif
 
-// All lanes in one thread.
+// The team of lanes for orthonormal_rows(), all in one thread.
 class HostTeam {
  public:
   explicit HostTeam(std::int64_t length) : length_(length) {}

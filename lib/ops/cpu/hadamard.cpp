@@ -14,10 +14,10 @@ namespace abtrain::ops {
 
 namespace {
 
-// So many numbers stay in the first-level cache.
+// 2^kCacheLog floats fit the first-level cache.
 constexpr int kCacheLog = 12;
 
-// Stages from stride 2^from to that of 2^(to - 1), one after another.
+// Stages with strides 2^from .. 2^(to - 1), one after another.
 void stages_plain(float* x, std::int64_t size, int from, int to) {
   for (std::int64_t h = std::int64_t{1} << from; h < std::int64_t{1} << to;
        h *= 2) {
@@ -35,8 +35,9 @@ void stages_plain(float* x, std::int64_t size, int from, int to) {
 #if defined(__x86_64__)
 #define ABT_AVX2 __attribute__((target("avx2")))
 
-// Within eight numbers: each and its partner, with the sign of the upper one
-// changed, so that a + b and (-b) + a come of one addition.
+// The three stages within a vector of eight: each element is added to its
+// partner, with the upper one's sign flipped, so that one addition gives both
+// a + b and (-b) + a.
 ABT_AVX2 inline __m256 stages_within(__m256 x) {
   const __m256 one = _mm256_castsi256_ps(
       _mm256_set1_epi64x(static_cast<long long>(0x8000000000000000ull)));
@@ -49,7 +50,7 @@ ABT_AVX2 inline __m256 stages_within(__m256 x) {
   return _mm256_add_ps(_mm256_permute2f128_ps(x, x, 1), _mm256_xor_ps(x, four));
 }
 
-// kStages stages between 2^kStages vectors.
+// kStages stages across 2^kStages vectors.
 template <int kStages>
 ABT_AVX2 inline void stages_between(__m256* x) {
 #pragma GCC unroll 3
@@ -82,7 +83,7 @@ ABT_AVX2 void first_stages_avx2(float* x, std::int64_t size) {
   }
 }
 
-// kStages stages from stride h on, in one pass.
+// kStages stages from stride h up, in one pass.
 template <int kStages>
 ABT_AVX2 void pass_avx2(float* x, std::int64_t size, std::int64_t h) {
   constexpr int kCount = 1 << kStages;
@@ -114,7 +115,7 @@ void stages_avx2(float* x, std::int64_t size, int from, int to) {
   while (from < to) {
     const int left = to - from;
     const std::int64_t h = std::int64_t{1} << from;
-    // Four in two passes of two: as many passes as of three and one.
+    // Four stages take two passes of two, as many passes as three plus one.
     if (left == 3 || left > 4) {
       pass_avx2<3>(x, size, h);
       from += 3;
@@ -150,7 +151,7 @@ void hadamard_block(float* x, int log_size, Simd simd) {
     stages(x, log_size, 0, simd);
     return;
   }
-  // Parts that fit the cache first: their last stages come in one more pass.
+  // Parts that fit the cache go first; one more pass does the last stages.
   const int part_log = std::max(log_size - 3, kCacheLog);
   for (std::int64_t part = 0; part < std::int64_t{1} << (log_size - part_log);
        ++part) {

@@ -12,7 +12,7 @@ namespace {
 
 using kernels::LevelTensors;
 
-// NaN where one of both is.
+// NaN if either is NaN.
 ABT_INLINE float larger(float a, float b) {
   return b > a || b != b ? b : a;
 }
@@ -44,7 +44,7 @@ ABT_INLINE void work(const kernels::Sizes& job, std::int64_t b) {
     return;
   }
   float room[kBlock];
-  // Only read where the block is full.
+  // A full block is used in place and only read, so the cast is safe.
   job.parts[b] =
       sum_of_sizes(whole_block(const_cast<float*>(u), block.count, room));
 }
@@ -63,7 +63,7 @@ for_window(const LevelTensors& table, std::int64_t window, const F& f) {
   }
 }
 
-// Codes as they are added up: 0, 1, 2 become 1, 2, 0.
+// Stores codes in the form that is summed: 0, 1, 2 become 1, 2, 0.
 ABT_INLINE void
 store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -81,7 +81,7 @@ work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
     if (block.count == kBlock) {
       sent = encode(job.u + block.begin, cut, codes);
     } else {
-      // Zeros are not above the cut.
+      // The zero padding is never above the cut.
       alignas(64) float room[kBlock] = {};
       std::uint8_t own[kCodeBytes];
       std::copy_n(job.u + block.begin, block.count, room + place);

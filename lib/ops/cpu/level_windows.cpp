@@ -9,7 +9,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// x, or 0.
+// x where the mask is set, else 0.
 ABT_INLINE float where(std::uint32_t mask, float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & mask);
 }
@@ -55,13 +55,14 @@ void average_plain(
 #if defined(__x86_64__)
 constexpr std::int64_t kWord = 16;  // codes
 
-// Of 32 numbers.
+// One bit per element for 32 elements.
 struct Bits {
   std::uint32_t sent = 0;
   std::uint32_t negative = 0;
 };
 
-// The sizes of eight numbers that are above the cut, and their bits.
+// The magnitudes of those of eight elements that are above the cut (0 for the
+// rest); also records their bits.
 ABT_AVX2 inline __m256
 keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
   const __m256 value = _mm256_loadu_ps(x);
@@ -73,8 +74,9 @@ keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
   return _mm256_and_ps(magnitude, mask);
 }
 
-// Two bits a number: the low one of what is +a, the high one of -a. A table has
-// the bits of four numbers apart. (PDEP does the same, but slowly on Zen 2.)
+// Two bits per element: the low bit is set for +a, the high bit for -a. A table
+// spreads the bits of four elements. (PDEP does the same, but is slow on
+// Zen 2.)
 ABT_AVX2 inline void store_codes(const Bits& bits, std::uint8_t* codes) {
   const __m128i table =
       _mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85);
@@ -92,7 +94,7 @@ ABT_AVX2 inline void store_codes(const Bits& bits, std::uint8_t* codes) {
       reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, minus));
 }
 
-// One half of a window: its sizes go to the lanes, or are added to them.
+// One half of a window. Its magnitudes are stored in the lanes, or added.
 template <bool kAdd>
 ABT_AVX2 inline std::int64_t
 encode_half(const float* x, float cut, float* lanes, std::uint8_t* codes) {
@@ -141,14 +143,14 @@ average_avx2(const AverageRun& run, std::int64_t first, std::int64_t end) {
       std::int32_t word;
       std::memcpy(&word, from, sizeof(word));
       const __m256i all = _mm256_set1_epi32(word);
-      // Looks at two bits of each lane.
+      // The permutation reads two bits of each lane.
       const __m256 level = _mm256_loadu_ps(run.levels[w].of);
       a = _mm256_add_ps(
           a, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, low)));
       b = _mm256_add_ps(
           b, _mm256_permutevar_ps(level, _mm256_srlv_epi32(all, high)));
     }
-    // A product with a power of two has the bits of the division.
+    // Multiplying by a power of two gives the same bits as the division.
     a = exact ? _mm256_mul_ps(a, factor) : _mm256_div_ps(a, workers);
     b = exact ? _mm256_mul_ps(b, factor) : _mm256_div_ps(b, workers);
     _mm256_storeu_ps(run.estimate + i, a);

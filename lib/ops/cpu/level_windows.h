@@ -1,5 +1,5 @@
-// What takes most of the time of level codes on the CPU, a window at a time, in
-// two forms that have the same bits.
+// The hot loops of level codes on the CPU, one window at a time, in two forms
+// that give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace abtrain::ops {
 
-constexpr int kCodeBytes = kBlock / 4;  // of a window
+constexpr int kCodeBytes = kBlock / 4;  // bytes of codes per window
 
-// 1 for +a, 2 for -a.
+// 1 for +a, 2 for -a, 0 where `sent` is 0.
 ABT_INLINE std::uint32_t code_of(float x, std::uint32_t sent) {
   return (1 + (std::bit_cast<std::uint32_t>(x) >> 31)) & sent;
 }
@@ -21,7 +21,7 @@ ABT_INLINE float sign_of(std::uint8_t code) {
   return static_cast<float>((code & 1) - (code >> 1));
 }
 
-// Four codes of a byte each, into one and out of it.
+// Packs four one-byte codes into one byte, and unpacks them.
 ABT_INLINE void
 pack_codes(const std::uint8_t* codes, std::int64_t bytes, std::uint8_t* to) {
   for (std::int64_t i = 0; i < bytes; ++i) {
@@ -44,28 +44,28 @@ ABT_INLINE void unpack_codes(
 }
 
 struct Sent {
-  float size = 0;  // their sum
+  float size = 0;  // sum of the magnitudes
   float count = 0;
 };
 
-// Numbers of a window (kBlock, zeros where none are) that are above the cut, to
-// their codes (kCodeBytes).
+// Writes the codes (kCodeBytes) of a window's elements (kBlock, padded with
+// zeros) that are above the cut.
 using EncodeWindow = Sent(const float* x, float cut, std::uint8_t* codes);
 EncodeWindow* encode_window(Simd simd);
 
-// Of a code 0 .. 3 the level times its sign, twice over.
+// For codes 0 .. 3: the level times the code's sign, stored twice.
 struct Multiples {
   float of[8];
 };
 
 struct AverageRun {
-  const std::uint8_t* codes;  // of a window, of each worker
-  std::int64_t stride;        // bytes from one worker's to the next one's
-  const Multiples* levels;    // of each worker
+  const std::uint8_t* codes;  // first worker's codes of the window
+  std::int64_t stride;        // bytes from one worker's codes to the next
+  const Multiples* levels;    // one per worker
   int workers;
   float* estimate;  // of the window
 };
-// The means of numbers first .. end - 1 of a window, added in the workers'
+// The means of elements first .. end - 1 of a window, summed in the workers'
 // order.
 using AverageWindow =
     void(const AverageRun& run, std::int64_t first, std::int64_t end);

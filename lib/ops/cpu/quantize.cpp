@@ -14,11 +14,11 @@ namespace {
 
 using kernels::BlockCoding;
 
-// Codes are made, and numbers signed, in runs that stay in the first cache.
+// Elements are coded and signed in runs that stay in the first-level cache.
 constexpr std::int64_t kRun = 1024;
 
-// Loops that the compiler makes vectors of, each for the baseline and for AVX2
-// with FMA; a sum's product is an explicit fma, so the bits are the same.
+// Loops that the compiler vectorizes, compiled for the baseline and for AVX2
+// with FMA. Products within sums are explicit fma, so the bits are the same.
 #define ABT_INLINE [[gnu::always_inline]] inline
 #if defined(__x86_64__)
 #define ABT_FORMS(name, arguments, call)                           \
@@ -39,7 +39,7 @@ constexpr std::int64_t kRun = 1024;
   constexpr auto name = [](Simd, auto&&... rest) { name##_plain(rest...); }
 #endif
 
-// out = in * value with the signs' bits: word i / 32, bit i % 32.
+// out = in * value with signs from bits: word i / 32, bit i % 32.
 ABT_INLINE void apply_signs_body(
     const float* in,
     const std::uint32_t* signs,
@@ -66,7 +66,7 @@ ABT_FORMS(
      float* out),
     (in, signs, value, count, out));
 
-// u -= in * value with the signs' bits.
+// u -= in * value with signs from bits.
 ABT_INLINE void subtract_signed_body(
     const float* in,
     const std::uint32_t* signs,
@@ -97,10 +97,10 @@ ABT_FORMS(
      float* u),
     (in, signs, value, count, u));
 
-// Sixteen bits of each word, the low ones first.
+// The sixteen-bit halves of each word, the low half first.
 typedef std::uint16_t HalfWord __attribute__((may_alias));
 
-// Codes of x, which becomes what they stand for.
+// Writes the codes of x and replaces x with what they stand for.
 ABT_INLINE void code_body(
     float* x,
     const HalfWord* random,
@@ -127,7 +127,7 @@ ABT_FORMS(
      std::uint8_t* codes),
     (x, random, scale, limit, offset, count, codes));
 
-// Two neighbours of `codes` in each lane.
+// Packs two neighboring codes into each lane.
 template <class Lane, int kShift>
 ABT_INLINE void
 pack_pairs(const std::uint8_t* codes, std::int64_t count, Lane* out) {
@@ -170,7 +170,7 @@ unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
     x[2 * i + 1] = static_cast<float>(lane >> kBits & kMask) - zero;
   }
 }
-// `begin`: number of the first code.
+// `begin` is the index of the first code.
 ABT_INLINE void unpack_body(
     const void* in,
     std::int64_t begin,
@@ -203,7 +203,7 @@ ABT_FORMS(
 #undef ABT_FORMS
 #undef ABT_INLINE
 
-// One unit's numbers, signs and roundings.
+// One unit: its elements, signs and roundings.
 class Unit {
  public:
   Unit(const BlockCoding& c, Simd simd)
@@ -232,7 +232,7 @@ class Unit {
           kernels::code_value(range, c_.limit, c_.log_size, c_.rotate, 1.0f);
       float* const u = job.u + begin_ + at;
       if (value != value) {
-        // What is not finite is dropped: the estimate shows it.
+        // Non-finite elements are dropped; the estimate shows them.
         std::fill_n(u, count, 0.0f);
         return;
       }
@@ -317,7 +317,7 @@ class Unit {
     return c_.ranges[(begin_ + at) >> c_.log_size];
   }
 
-  // Calls f(begin in the unit, numbers that are there, range) of each block.
+  // Calls f(offset in the unit, elements present, range) for each block.
   template <class F>
   void each_block(const F& f) {
     for (std::int64_t at = 0; at < present_; at += block_) {
@@ -325,14 +325,15 @@ class Unit {
     }
   }
 
-  // Calls f(signs) with the signs of numbers `at` on from the first bit on.
+  // Calls f(signs) with the signs of the elements from `at` on, starting at the
+  // first bit.
   template <class F>
   void signed_run(std::int64_t at, const F& f) {
     if (at % 32 == 0) {
       f(signs_.data() + at / 32);
       return;
     }
-    // Blocks below 32 numbers do not cross a word.
+    // A block of fewer than 32 elements does not cross a word.
     const std::uint32_t word =
         signs_[static_cast<std::size_t>(at / 32)] >> (at % 32);
     f(&word);
@@ -340,8 +341,8 @@ class Unit {
 
   const BlockCoding& c_;
   const Simd simd_;
-  const std::int64_t size_;   // of the unit
-  const std::int64_t block_;  // numbers
+  const std::int64_t size_;   // elements in the unit
+  const std::int64_t block_;  // elements in a block
   std::int64_t begin_ = 0;
   std::int64_t present_ = 0;
   std::vector<float> x_;

@@ -13,9 +13,9 @@ namespace {
 #if defined(__x86_64__)
 #define ABT_AVX2 __attribute__((target("avx2")))
 
-// Each counter in the low half of 64 bits, where the multiplication reads it;
-// what stands in the high halves is never read. Two sets of four blocks, so
-// that one's multiplications hide the other's.
+// Each counter lies in the low half of 64 bits, where the multiplication reads
+// it; the high halves are never read. Two sets of four blocks run side by side,
+// so that the multiplications of one hide the latency of the other.
 ABT_AVX2 void
 eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   const __m256i m0 = _mm256_set1_epi64x(0xD2511F53);
@@ -23,7 +23,7 @@ eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   __m256i c0[2], c1[2], c2[2], c3[2];
 #pragma GCC unroll 2
   for (int s = 0; s < 2; ++s) {
-    // Set 0 has blocks 0, 1, 2, 3, set 1 blocks 4, 5, 6, 7.
+    // Set 0 has blocks 0 .. 3, set 1 has blocks 4 .. 7.
     c0[s] = _mm256_add_epi64(
         _mm256_set1_epi64x(first),
         _mm256_set_epi64x(4 * s + 3, 4 * s + 2, 4 * s + 1, 4 * s));
@@ -53,7 +53,7 @@ eight_blocks(const WordStream& stream, std::int64_t first, std::uint32_t* out) {
   }
 #pragma GCC unroll 2
   for (int s = 0; s < 2; ++s) {
-    // Words 0 and 1, and 2 and 3, of each block side by side.
+    // Puts words 0 and 1, and words 2 and 3, of each block side by side.
     const __m256i low =
         _mm256_blend_epi32(c0[s], _mm256_slli_epi64(c1[s], 32), 0b10101010);
     const __m256i high =

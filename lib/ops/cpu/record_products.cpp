@@ -11,8 +11,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// So many records are added up in fp32 before the sums of such parts are, in
-// fp64.
+// Records per part: within a part sums are taken in fp32, over parts in fp64.
 constexpr std::int64_t kPart = 64;
 
 struct Rows {
@@ -54,7 +53,7 @@ ABT_INLINE void widen(const std::uint8_t* record, std::int16_t* codes) {
   }
 }
 
-// At most 256 * 127^2.
+// At most 256 * 127^2, which fits 32 bits.
 ABT_INLINE std::int32_t whole_product(
     const std::int16_t* a,
     const std::int16_t* b) {
@@ -118,7 +117,7 @@ void record_products(
   const at::Tensor parts = at::zeros({count * products});
   auto* const all = parts.mutable_data_ptr<float>();
   const auto* const s = sum.const_data_ptr<float>();
-  // The parts are large: one is worth a thread.
+  // Parts are large, so a single one is worth a thread.
   for_blocks(
       count,
       [&](std::int64_t part) ABT_INLINED {

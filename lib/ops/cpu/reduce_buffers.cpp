@@ -8,14 +8,15 @@ namespace abtrain::ops {
 
 namespace {
 
-// The sum of a tile and a tile of input stay in the first-level cache.
+// A tile of sums and a tile of input fit the first-level cache.
 constexpr std::int64_t kTile = 2048;
 
 template <class T>
 constexpr bool kSixteenBit =
     std::is_same_v<T, c10::Half> || std::is_same_v<T, c10::BFloat16>;
 
-// Integers as they are: modulo 2^bits their sum is the same as a wider one's.
+// The accumulator type. Integers keep theirs: modulo 2^bits, their sum equals
+// that of a wider type.
 template <class T>
 using Wide = std::
     conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T, float>;
@@ -23,7 +24,7 @@ using Wide = std::
 template <class T>
 T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
-    // A signed sum that overflows has no meaning in C++.
+    // Signed overflow is undefined in C++.
     using Unsigned = std::make_unsigned_t<T>;
     return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
   } else {
@@ -31,7 +32,7 @@ T plus(T a, T b) {
   }
 }
 
-// The tile as its accumulator's type: itself where it is that already.
+// Converts the tile to its accumulator type; returns `in` itself if it has it.
 template <class T>
 const Wide<T>* widen(const T* in, Wide<T>* room, std::int64_t count) {
   if constexpr (std::is_same_v<T, Wide<T>>) {
@@ -71,7 +72,7 @@ void reduce_tile(
     const Wide<T>* next = widen<T>(in[b] + begin, room, count);
     if (op == ReduceOp::Max) {
       for (std::int64_t i = 0; i < count; ++i) {
-        // A NaN wins, so that a maximum shows it.
+        // A NaN wins, so that it shows in the maximum.
         sum[i] = next[i] > sum[i] || next[i] != next[i] ? next[i] : sum[i];
       }
     } else {

@@ -62,8 +62,8 @@ add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
   }
 }
 
-// The bits of numbers that are not negative have the numbers' order, and a NaN
-// comes first.
+// The bits of non-negative floats order as the floats do, and a NaN ranks
+// first.
 void choose(const RowTensor& tensor, const float* norms, std::int32_t* chosen) {
   std::vector<std::int32_t> rows(static_cast<std::size_t>(tensor.rows));
   std::iota(rows.begin(), rows.end(), 0);

@@ -5,7 +5,7 @@ namespace abtrain::ops {
 
 namespace {
 
-// Words of one bit a number of a block.
+// Words per block, one bit per element.
 constexpr int kWords = kBlock / kGroup;
 
 ABT_INLINE std::int64_t
@@ -27,7 +27,8 @@ pack_nonzero(const float* x, std::int64_t groups, std::uint32_t* words) {
   });
 }
 
-// The scale with its sign; where dead a zero, or NaN as the scale is.
+// The scale with the element's sign. A dead element gives 0, or NaN if the
+// scale is not finite.
 ABT_INLINE float value_of(
     std::uint32_t scale,
     std::uint32_t dead,
@@ -39,7 +40,7 @@ ABT_INLINE float value_of(
   return std::bit_cast<float>((live & mask) | (dead & ~mask));
 }
 
-// Calls use(i, value) for all numbers of the groups.
+// Calls use(i, value) for every element of the groups.
 template <class Use>
 ABT_INLINE void for_values(
     float scale,
@@ -58,7 +59,7 @@ ABT_INLINE void for_values(
   }
 }
 
-// Writes the record of x, a whole block, and takes from x what it says.
+// Writes the record of x, a whole block, and subtracts from x what it says.
 ABT_INLINE void write_record(
     float* x,
     std::int64_t groups,
@@ -132,7 +133,7 @@ ABT_INLINE void work(const kernels::ServeSigns& job, std::int64_t b) {
       any[g] |= there[g];
     }
   }
-  // Beyond the end only what is not finite would show.
+  // Past the block's end only a non-finite scale leaves anything; clear it.
   std::fill(sum + block.count, sum + kBlock, 0.0f);
   const float share = 1.0f / static_cast<float>(job.workers);
   for (int i = 0; i < kBlock; ++i) {

@@ -1,4 +1,4 @@
-// Which instructions the CPU forms use; all have the same bits.
+// The instruction sets of the CPU forms; all give the same bits.
 #pragma once
 
 namespace abtrain::ops {

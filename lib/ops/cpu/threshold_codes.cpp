@@ -11,7 +11,7 @@ namespace {
 
 using kernels::kNotFinite;
 
-// Where number k of 16 has its code in a little-endian word.
+// Bit position of code k of 16 in a little-endian word.
 constexpr unsigned kSixteen = 16;
 constexpr std::array<unsigned, kSixteen> kShift = [] {
   std::array<unsigned, kSixteen> shift{};
@@ -24,7 +24,7 @@ constexpr std::array<unsigned, kSixteen> kShift = [] {
 ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   float room[kBlock];
-  // Only read where the block is full.
+  // A full block is used in place and only read, so the cast is safe.
   const float* const x =
       whole_block(const_cast<float*>(job.u) + block.begin, block.count, room);
   job.parts[2 * b] = sum_of_squares(x);
@@ -42,7 +42,7 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   const auto plus = std::bit_cast<std::uint32_t>(t);
   std::uint32_t codes[kBlock];
   for (std::int64_t i = 0; i < kBlock; ++i) {
-    // Without a branch, so that the compiler makes vectors of it.
+    // Branchless, so that the compiler vectorizes it.
     const float value = x[i];
     const std::uint32_t finite =
         all_ones(std::fabs(value) <= std::numeric_limits<float>::max());
@@ -55,7 +55,7 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   if (job.bytes) {
     std::uint8_t* const to = job.wire + kGroup * group;
     for (std::int64_t i = 0; i < numel; ++i) {
-      // 3, 2, and 0 or 1 become 2, 0, and 1.
+      // Codes 3, 2, and 0 or 1 become 2, 0, and 1.
       const std::uint32_t sent = codes[i] >> 1;
       to[i] = static_cast<std::uint8_t>(1 - sent + 2 * (codes[i] & sent));
     }
@@ -75,7 +75,7 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   }
 }
 
-// Sums of a block's codes.
+// Adds up a block's codes over the workers.
 ABT_INLINE void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,
@@ -99,7 +99,7 @@ ABT_INLINE void add_codes(
   }
 }
 
-// factor * sum, or NaN.
+// factor * sum, or NaN if not finite.
 ABT_INLINE float mean_of(float factor, std::int32_t sum, bool finite) {
   const auto mean =
       std::bit_cast<std::uint32_t>(factor * static_cast<float>(sum));
