@@ -1,5 +1,10 @@
 // A bounded queue of things that one thread makes ahead of another that takes
-// them.
+// them:
+//
+//   Ahead<int> numbers(4, [](const auto& put, const auto& /*stop*/) {
+//     for (int i = 0; put(i); ++i) {}
+//   });
+//   numbers.take();  // 0
 #pragma once
 
 #include <condition_variable>

@@ -26,7 +26,7 @@ struct Set {
   Files folders;                  // under a root, besides the root itself
   Files system_places;
   std::string how_to_get;
-  std::string layout;  // the files' layout, one per line
+  std::string layout;  // how the files are laid out, one line each
   // Reads `count` images in all from the paths of train_files or test_files.
   // Null: the data set is a tree of JPEG files, and train_files and test_files
   // are its parts.
@@ -63,8 +63,9 @@ std::vector<Set> table() {
        .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
        .folders = {"fashion-mnist", "FashionMNIST/raw"},
        .system_places = {"/usr/share/datasets/fashion-mnist"},
-       .how_to_get = "apt install dataset-fashion-mnist, or the four files of "
-                     "https://github.com/zalandoresearch/fashion-mnist",
+       .how_to_get =
+           "apt install dataset-fashion-mnist, or the four files from "
+           "https://github.com/zalandoresearch/fashion-mnist",
        .layout = "ROOT/train-images-idx3-ubyte\n"
                  "ROOT/train-labels-idx1-ubyte\n"
                  "ROOT/t10k-images-idx3-ubyte\n"
@@ -115,8 +116,8 @@ std::vector<Set> table() {
        .folders = {"image-folder"},
        .system_places = {},
        .how_to_get = "JPEG files of your own, or ImageNet's from "
-                     "https://image-net.org, its validation images moved into "
-                     "a folder for each class",
+                     "https://image-net.org, with its validation images moved "
+                     "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
        .read = nullptr},

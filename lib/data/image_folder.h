@@ -1,6 +1,6 @@
-// ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg as a data set. A class's
-// number is its place among the sorted names of train, as in torchvision's
-// ImageFolder.
+// Opens ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg as a data set. The
+// number of a class is its place among the sorted names in train, as in
+// torchvision's ImageFolder.
 #pragma once
 
 #include <string>

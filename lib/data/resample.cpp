@@ -252,7 +252,7 @@ void Resampler::run(
   for (std::int64_t i = 0; i < y.count; ++i) {
     bottom = std::max(bottom, y_.begin[i] + y_.count[i]);
   }
-  // Room for a whole number of pairs of rows.
+  // Space for a whole number of pairs of rows.
   const auto needed =
       static_cast<std::size_t>((bottom - top + 1) * (values + 1));
   if (rows_.size() < needed) {

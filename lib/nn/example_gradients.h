@@ -6,6 +6,10 @@
 // Flat vectors hold the trained tensors one after another, each with its own
 // strides (optim/parameter_block.h). Values are fp32, or fp64 for a pass in
 // fp64. Everything is on the pass's device, and the host never waits for it.
+//
+//   Tape tape;
+//   loss_of(model.forward(images, /*training=*/true, &tape)).backward();
+//   at::Tensor products = ExampleGradients(tape, trained).products();
 #pragma once
 
 #include <ATen/core/Tensor.h>

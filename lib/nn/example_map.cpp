@@ -204,7 +204,7 @@ at::Tensor ExampleMap::unfolded(const at::Tensor& input) const {
   if (!is_conv_) {
     return input;
   }
-  at::Tensor x = input.contiguous();  // long runs, also of few channels
+  at::Tensor x = input.contiguous();  // gives long runs even for few channels
   if (padding_ > 0) {
     x = at::constant_pad_nd(x, {padding_, padding_, padding_, padding_});
   }

@@ -63,7 +63,7 @@ class ExampleMap {
   std::int64_t outputs() const {
     return gradient_.size(2);
   }
-  std::int64_t pixels() const;  // of the kernel
+  std::int64_t pixels() const;  // in the kernel
   std::int64_t input_width() const;  // K
   std::int64_t bytes_to_keep() const;
   double element_size() const;

@@ -1,4 +1,4 @@
-// Normalisation layers.
+// Normalization layers.
 #pragma once
 
 #include "nn/layer.h"

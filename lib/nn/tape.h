@@ -18,7 +18,7 @@ namespace abtrain::nn {
 // - weight O x I x kh x kw, inputs B x I: a convolution without padding of
 //   images that are kh x kw equal pixels.
 struct LinearMap {
-  at::Tensor weight;  // the leaf itself; undefined: not trained
+  at::Tensor weight;  // the leaf itself; undefined if not trained
   at::Tensor bias;    // the same
   at::Tensor input;   // undefined if the weight is not trained
   std::int64_t examples = 0;
@@ -26,7 +26,7 @@ struct LinearMap {
   // in place: (B * ...) x O or B x O x H' x W'. Undefined before the backward
   // pass. Shared with its hook.
   std::shared_ptr<at::Tensor> gradient = nullptr;
-  std::int64_t stride = 1;  // of a convolution
+  std::int64_t stride = 1;  // for a convolution
   std::int64_t padding = 0;
 };
 

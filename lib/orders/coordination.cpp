@@ -53,7 +53,7 @@ Coordination::Coordination(
 }
 
 void Coordination::reset() {
-  ABT_ASSERT(stage_ == Stage::Idle, "differences are under way");
+  ABT_ASSERT(stage_ == Stage::Idle, "differences are in flight");
   sum_.zero_();
 }
 
@@ -148,7 +148,7 @@ void Coordination::centre(
     std::int64_t begin,
     std::int64_t count) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(workers_ == 1 && pairs_ == 1, "with others");
+  ABT_ASSERT(workers_ == 1 && pairs_ == 1, "only for a worker alone");
   const Cut c = cut(begin, count);
   wire_->encode(
       gradient.narrow(0, begin, count),
