@@ -1,4 +1,10 @@
-// Things that one thread makes ahead of another one that takes them.
+// A bounded queue of things that one thread makes ahead of another that takes
+// them:
+//
+//   Ahead<int> numbers(4, [](const auto& put, const auto& /*stop*/) {
+//     for (int i = 0; put(i); ++i) {}
+//   });
+//   numbers.take();  // 0
 #pragma once
 
 #include <condition_variable>
@@ -15,16 +21,17 @@
 
 namespace abtrain::data {
 
-// At most `room` things lie ready; one more may be in the making.
+// At most `room` finished things wait; one more may be in the making.
 template <class T>
 class Ahead {
  public:
-  // Hands a thing over, waiting for room; false: nothing more is wanted.
+  // Hands a thing over, waiting while the queue is full. False: stop, nothing
+  // more is wanted.
   using Put = std::function<bool(T)>;
 
-  // `produce` runs on a thread of its own until it returns or `put` says false;
-  // what else it waits for ends with `stop`. What it throws comes out of take(),
-  // behind what was made before.
+  // `produce` runs on a thread of its own until it returns or `put` returns
+  // false. Anything else that it waits for must end on `stop`. An exception
+  // that it throws comes out of take(), after the things made before it.
   using Produce =
       std::function<void(const Put& put, const std::stop_token& stop)>;
   Ahead(std::size_t room, Produce produce)
@@ -41,7 +48,7 @@ class Ahead {
               filled_.notify_one();
             }) {}
 
-  // Waits for the next one.
+  // Waits for the next thing.
   T take() {
     std::unique_lock lock(mutex_);
     if (ready_.empty() && !error_) {
@@ -58,7 +65,7 @@ class Ahead {
     taken_.notify_one();
     return thing;
   }
-  // Seconds that take() has waited.
+  // Seconds that take() has spent waiting.
   double waited() const {
     return waited_;
   }
@@ -82,7 +89,8 @@ class Ahead {
   std::condition_variable filled_;
   std::deque<T> ready_;
   std::exception_ptr error_;
-  // Last: asked to stop and joined before the rest goes.
+  // Last, so that the thread is stopped and joined before the other members are
+  // destroyed.
   std::jthread thread_;
 };
 

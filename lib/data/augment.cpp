@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t largest_pad = 1024;
 
 at::Tensor as_tensor(std::span<const std::int64_t> indices) {
-  // from_blob() wants a pointer that may be written through; nothing does.
+  // from_blob() takes a non-const pointer, but nothing writes through it.
   return at::from_blob(
       const_cast<std::int64_t*>(indices.data()),
       {static_cast<std::int64_t>(indices.size())},

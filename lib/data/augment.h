@@ -1,11 +1,12 @@
-// Turns images into network input: crop, flip, normalise, random erasing.
+// Turns images into network input: crops, flips, normalizes, erases at random.
 //
-// Random numbers are counter-based, keyed by (seed, epoch, example index): an
-// example gets the same treatment in an epoch whichever worker, thread or
-// device takes it. Order: crop, flip, normalise, erase (erased pixels become 0,
-// the mean). As torchvision's RandomCrop (black border), RandomHorizontalFlip
-// and RandomErasing with their defaults; of image files, RandomResizedCrop,
-// else Resize and CenterCrop. Safe to use from several threads.
+// Random numbers are counter-based, keyed by (seed, epoch, example index): in
+// an epoch an example gets the same treatment whichever worker, thread or
+// device handles it. Order: crop, flip, normalize, erase (erased pixels become
+// 0, the mean). The operations follow torchvision's RandomCrop (black border),
+// RandomHorizontalFlip and RandomErasing with their defaults. Image files get
+// RandomResizedCrop or, without a random crop, Resize and CenterCrop. Safe to
+// use from several threads.
 #pragma once
 
 #include <cstdint>
@@ -27,28 +28,29 @@ class FileBatches;
 
 class Augment {
  public:
-  // Throws Error(Config) for an unknown name, a flip on a set where flips
+  // Throws Error(Config) for an unknown name, a flip on a data set where flips
   // change labels, or a pad or probability out of range.
   Augment(
       const DataOptions& options,
       const Dataset& dataset,
       std::uint64_t seed);
 
-  // Training batch of the examples `indices`. In place of a damaged file
-  // stands the next example that is not. Throws Error(DamagedData) where too
-  // many are. `page_locked`: in such memory, from which a GPU copies by itself.
+  // Returns a training batch of the examples `indices`. A damaged file is
+  // replaced by the next example that is not damaged. Throws Error(DamagedData)
+  // if too many are. `page_locked`: allocate in page-locked memory, from which
+  // a GPU copies asynchronously.
   Batch training(
       const Images& images,
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       bool page_locked = false) const;
-  // Normalised only: examples begin .. end-1, less the damaged files.
+  // Returns examples begin .. end-1 normalized only, without damaged files.
   Batch evaluation(const Images& images, std::int64_t begin, std::int64_t end)
       const;
 
-  // The same from images on a device, `indices` among them (not checked on a
-  // GPU), as `type`: float32 or bfloat16. Queued on this thread's stream.
-  // Writes into the tensors of `batch`, or makes those that it lacks.
+  // The same from images on a device. `indices` must be among them (not checked
+  // on a GPU). `type`: float32 or bfloat16. Queued on this thread's stream.
+  // Writes into the tensors of `batch` and creates those that are undefined.
   void training(
       const DeviceImages& images,
       const at::Tensor& indices,
@@ -64,7 +66,7 @@ class Augment {
  private:
   Random random(std::int64_t epoch, std::int64_t index) const;
   ops::Augmentation augmentation(std::int64_t epoch) const;
-  // Empty where the example is left whole.
+  // Empty if nothing of the example is erased.
   Box draw_erased_or_none(
       Random& random,
       std::int64_t height,
@@ -79,9 +81,9 @@ class Augment {
   bool crop_ = false;
   bool flip_ = false;
   std::int64_t channels_ = 0;
-  at::Tensor table_;                          // of normalised_bytes()
-  Norm norm_;                                 // of images that are values
-  std::shared_ptr<const FileBatches> files_;  // of a set of files
+  at::Tensor table_;                          // from normalised_bytes()
+  Norm norm_;                                 // for images that are values
+  std::shared_ptr<const FileBatches> files_;  // for a data set of files
 };
 
 }  // namespace abtrain::data

@@ -62,7 +62,7 @@ void BalancedOrder::end_epoch() {
 std::vector<std::int64_t> BalancedOrder::save() const {
   std::vector<std::int64_t> saved = {decided_, early_};
   saved.insert(saved.end(), order_.begin(), order_.end());
-  // Places that are still empty hold leftovers.
+  // Places that are not filled yet hold stale values, so they are left out.
   const auto late = static_cast<std::ptrdiff_t>(decided_ - early_);
   saved.insert(saved.end(), next_.begin(), next_.begin() + early_);
   saved.insert(saved.end(), next_.end() - late, next_.end());
@@ -83,7 +83,7 @@ bool BalancedOrder::restore(const std::vector<std::int64_t>& saved) {
   const auto begin = saved.begin() + 2;
   std::vector<std::int64_t> order(begin, begin + units);
   std::vector<std::int64_t> done(begin + units, saved.end());
-  // What is decided are the first units of the order.
+  // The decided units must be the first ones of the order.
   std::vector<std::int64_t> sorted = order;
   std::vector<std::int64_t> first(order.begin(), order.begin() + decided);
   std::vector<std::int64_t> placed = done;

@@ -1,7 +1,7 @@
-// One worker's order of its units (examples or microbatches), built anew in
-// every epoch by decisions on units or on pairs of neighbours: a sign puts a
+// One worker's order of its units (examples or micro-batches), rebuilt every
+// epoch from decisions on single units or on pairs of neighbors. A sign puts a
 // unit early or late in the next epoch (Lu et al., arXiv 2205.10733, algorithm
-// 3; of pairs Cooper et al., arXiv 2302.00845, algorithm 2).
+// 3; for pairs Cooper et al., arXiv 2302.00845, algorithm 2).
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@ namespace abtrain::data {
 class BalancedOrder {
  public:
   BalancedOrder() = default;
-  // The first epoch's order, a permutation.
+  // `first`: the first epoch's order, a permutation.
   explicit BalancedOrder(std::vector<std::int64_t> first);
 
-  // This epoch's.
+  // This epoch's order.
   const std::vector<std::int64_t>& order() const {
     return order_;
   }
-  // Units that are decided.
+  // Number of units decided so far.
   std::int64_t decided() const {
     return decided_;
   }
-  // Of the next two units: in the next epoch the first one comes early and the
-  // second one late (sign 1), or the other way round (-1). Throws
-  // std::logic_error for another sign, and where there are no two.
+  // Decides the next two units: in the next epoch the first one comes early and
+  // the second one late (sign 1), or the other way round (-1). Throws
+  // std::logic_error for any other sign, and if fewer than two units are left.
   void decide_pair(int sign);
-  // Of the next unit: it comes early (1) or late (-1).
+  // Decides the next unit: it comes early (1) or late (-1).
   void decide_unit(int sign);
-  // The next epoch begins; all units must be decided, but for a last one alone,
-  // which takes the place that is left.
+  // Begins the next epoch. All units must be decided, except that a single last
+  // one may be left, which takes the remaining place.
   void end_epoch();
 
-  // What follows from here on, as numbers, for checkpoints; false: not such
-  // numbers, and nothing has changed.
+  // The state as numbers, for checkpoints. restore() returns false if `saved`
+  // is not such a state, and then changes nothing.
   std::vector<std::int64_t> save() const;
   bool restore(const std::vector<std::int64_t>& saved);
 
@@ -43,7 +43,7 @@ class BalancedOrder {
 
   std::vector<std::int64_t> order_, next_;
   std::int64_t decided_ = 0;
-  std::int64_t early_ = 0;  // units at the beginning of next_
+  std::int64_t early_ = 0;  // units at the front of next_
 };
 
 }  // namespace abtrain::data

@@ -57,7 +57,7 @@ Batch BatchMemory::take(
   if (!piece.defined()) {
     piece = empty_batch(count, channels, height, width).images;
   }
-  // A second tensor on the same memory, whose end gives it back.
+  // A second tensor on the same memory; its destruction returns the memory.
   batch.images = at::from_blob(
       piece.data_ptr<float>(),
       piece.sizes(),

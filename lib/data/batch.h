@@ -1,4 +1,4 @@
-// A batch as the network gets it.
+// A batch in the form that the network takes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,12 +10,13 @@
 namespace abtrain::data {
 
 struct Batch {
-  // B x C x H x W, float32, or on a GPU bfloat16; channels-last where C > 1.
+  // B x C x H x W; float32, or bfloat16 on a GPU; channels-last if C > 1.
   at::Tensor images;
   at::Tensor labels;  // B, int64
 };
 
-// Not yet written; `options`: type of the images, device, page-locked or not.
+// Returns an uninitialized batch. `options`: dtype of the images, device,
+// page-locked or not.
 Batch empty_batch(
     std::int64_t count,
     std::int64_t channels,
@@ -23,13 +24,14 @@ Batch empty_batch(
     std::int64_t width,
     const at::TensorOptions& options = at::kFloat);
 
-// Hands out batches in memory that earlier ones no longer use: to ask the
-// system for a large piece and to touch it first costs more than to fill it.
-// Keeps two pieces. Safe to use from several threads; batches may outlive it.
+// Hands out batches in memory that earlier ones no longer use, because
+// allocating and first touching a large block costs more than filling it. Keeps
+// two blocks. Safe to use from several threads; batches may outlive this
+// object.
 class BatchMemory {
  public:
   BatchMemory();
-  // As empty_batch().
+  // Like empty_batch().
   Batch take(
       std::int64_t count,
       std::int64_t channels,

@@ -1,4 +1,4 @@
-// Where a training takes its batches from.
+// The source of a training run's batches.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace abtrain::data {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // The next batch, on the device of the training. Tensors that `batch` holds
-  // already are written in place; undefined ones become new tensors. On a GPU
-  // that is queued on this thread's stream, and the host does not wait for it.
+  // Gets the next batch, on the device of the training. Tensors that `batch`
+  // already holds are written in place; undefined ones become new tensors. On a
+  // GPU the work is queued on this thread's stream, and the host does not wait
+  // for it.
   virtual void next(Batch& batch) = 0;
-  // Full batches in an epoch.
+  // Full batches per epoch.
   virtual std::int64_t steps_per_epoch() const = 0;
-  // Seconds that next() has waited for work of the host.
+  // Seconds that next() has spent waiting for work on the host.
   virtual double waited() const = 0;
 };
 

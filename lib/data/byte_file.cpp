@@ -85,7 +85,7 @@ struct ByteFile::State {
     end = next + read_file(buffer.data(), buffer.size());
   }
 
-  // Fewer than `count` bytes only at the end.
+  // Returns fewer than `count` bytes only at the end.
   std::size_t read(std::uint8_t* out, std::size_t count) {
     return gzip ? read_gzip(out, count) : read_plain(out, count);
   }
@@ -165,7 +165,7 @@ void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {
       what,
       ": expected ",
       with_commas(static_cast<std::int64_t>(out.size())),
-      " bytes of them, found ",
+      " bytes, found ",
       with_commas(static_cast<std::int64_t>(got)));
 }
 
@@ -185,7 +185,8 @@ void ByteFile::finish() {
       state_->read(&extra, 1) == 0,
       DamagedData,
       state_->path,
-      ": expected the end after the last image or label, found more bytes");
+      ": expected the file to end after the last image or label, found more "
+      "bytes");
   if (state_->gzip && state_->left() == 0) {
     state_->refill();
   }
@@ -193,7 +194,7 @@ void ByteFile::finish() {
       state_->left() == 0,
       DamagedData,
       state_->path,
-      ": expected the end after its gzip stream, found more bytes");
+      ": expected the file to end after its gzip stream, found more bytes");
 }
 
 }  // namespace abtrain::data

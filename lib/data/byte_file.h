@@ -1,8 +1,8 @@
-// Reads a file front to back, plain or gzipped (told by its first bytes), and
+// Reads a file front to back, plain or gzipped (detected by its first bytes),
 // straight into the caller's memory.
 //
-// Errors name the file: MissingInput where it is not there, Io where it cannot
-// be read, DamagedData where it is a folder, too short, too long, or its gzip
+// Errors name the file: MissingInput if it does not exist, Io if it cannot be
+// read, DamagedData if it is a directory, too short or too long, or if its gzip
 // stream is broken.
 #pragma once
 
@@ -19,14 +19,15 @@ class ByteFile {
   explicit ByteFile(const std::string& path);
   ~ByteFile();
 
-  // Fills `out`; `what` names the part in the error of a file that ends early.
+  // Fills `out`. `what` names the part in the error for a file that ends early.
   void read(std::span<std::uint8_t> out, std::string_view what);
   std::uint32_t read_big_endian(std::string_view what);
-  // Checks that nothing is left, and the checksum of a gzip stream.
+  // Checks that nothing is left, and verifies the checksum of a gzip stream.
   void finish();
 
   const std::string& path() const;
-  // No more bytes than this can come, whatever a damaged header claims.
+  // Upper bound on the bytes that can be read, whatever a damaged header
+  // claims.
   std::uint64_t most_bytes() const;
 
  private:

@@ -7,100 +7,109 @@ namespace abtrain::data {
 Fields fields_of(DataOptions& o) {
   Fields f;
   f.choice("name", o.name, dataset_names(), "data set");
-  f.text("root", o.root, "folder of its files; auto: the usual places");
+  f.text(
+      "root",
+      o.root,
+      "folder that holds its files; auto: search the usual places");
   f.integer(
-      "batch_size", o.batch_size, between(1, 1e6), "images a worker and step");
+      "batch_size",
+      o.batch_size,
+      between(1, 1e6),
+      "images per worker and step");
   f.choice(
       "augment",
       o.augment,
       {"none", "flip", "crop", "crop-flip"},
-      "random changes of the training images; crop: a window of the image "
-      "with a border, of image-folder a part of random size and shape");
+      "random changes to the training images; crop: a window of the padded "
+      "image, or for image-folder a part of random size and aspect ratio");
   f.integer(
       "pad",
       o.pad,
       between(0, 64),
-      "border that the random crop adds, pixels; not of image-folder");
+      "border that the random crop adds, in pixels; not for image-folder");
   f.number(
       "erase", o.erase, between(0, 1), "probability of erasing a rectangle");
   f.integer(
       "subset",
       o.subset,
       between(0, 1e8),
-      "only the first training images, in the order of the files; 0: all; not "
-      "of image-folder");
+      "use only this many training images, the first ones in file order; "
+      "0: all; not for image-folder");
   f.integer(
       "pool",
       o.pool,
       between(0, 4096),
-      "means over equal blocks make images of this side, not rounded to bytes, "
-      "before data.augment; it divides height and width; 0: as they are; not "
-      "of "
-      "image-folder");
+      "shrink images to this side by means over equal blocks, not rounded "
+      "to bytes, before data.augment; it must divide height and width; 0: "
+      "do not shrink; not for image-folder");
   f.flag(
       "standardise",
       o.standardise,
-      "each pixel of a channel by itself: less its mean over the training "
-      "images (of data.subset, with the held-out ones), over its deviation + "
-      "1e-3; one that never differs is 0; not of image-folder");
+      "normalize each pixel of each channel by itself: subtract its mean "
+      "over the training images (those of data.subset, including held-out "
+      "ones), divide by its deviation + 1e-3; a pixel that never varies "
+      "becomes 0; not for image-folder");
   f.integer(
       "validation",
       o.validation,
       between(0, 1e8),
-      "training images held out, scored at each evaluation");
+      "number of training images held out and scored at each evaluation");
   f.integer(
       "prefetch",
       o.prefetch,
       between(1, 1024),
-      "batches prepared ahead, where the host makes them");
+      "batches prepared ahead, if the host makes them");
   f.choice(
       "on_device",
       o.on_device,
       {"auto", "true", "false"},
       "whether the images lie in the GPU's memory as bytes and batches are "
-      "made there, the same as on the host; auto: on a GPU, where they take at "
-      "most a tenth of its memory; never of image-folder, nor of pooled or "
-      "standardised images");
+      "made there, identical to the host's; auto: on a GPU, if they take "
+      "at most a tenth of its memory; never for image-folder, nor for "
+      "pooled or standardized images");
   f.numbers(
       "mean",
       o.mean,
       between(0, 1),
-      "a channel, of pixel / 255; empty: the set's own",
+      "mean per channel, of pixel / 255; empty: the data set's own",
       0);
   f.numbers(
       "std",
       o.std,
       above_to(0, 10),
-      "a channel, of pixel / 255; empty: the set's own",
+      "standard deviation per channel, of pixel / 255; empty: the data "
+      "set's own",
       0);
   f.integer(
       "image_size",
       o.image_size,
       between(8, 4096),
-      "image-folder: side of the images that the network gets, pixels");
+      "image-folder: side of the images that the network gets, in pixels");
   f.integer(
       "resize",
       o.resize,
       between(8, 4096),
-      "image-folder: without a random crop an image's shorter side gets this "
-      "length, then the centre is cut out; at least image_size");
+      "image-folder: without a random crop, an image's shorter side is "
+      "resized to this length and the center is cut out; at least "
+      "image_size");
   f.numbers(
       "crop_scale",
       o.crop_scale,
       above_to(0, 1),
-      "image-folder: least and largest share of the area that the random crop "
-      "takes");
+      "image-folder: smallest and largest share of the area that the "
+      "random crop takes");
   f.auto_or_integer(
       "decode_threads",
       o.decode_threads,
       between(1, 1024),
-      "image-folder: threads that decode, a worker; auto: cores / workers");
+      "image-folder: decoding threads per worker; auto: cores / workers");
   f.number(
       "max_damaged",
       o.max_damaged,
       between(0, 1),
-      "image-folder: damaged images that a run survives, a share of train or "
-      "of val; above 0 one image is always survived");
+      "image-folder: share of train's or val's images that may be damaged "
+      "before the run fails; if above 0, one damaged image is always "
+      "tolerated");
   return f;
 }
 
@@ -110,24 +119,25 @@ Fields fields_of(OrderOptions& o) {
       "name",
       o.name,
       {"shuffle", "sequential", "grab", "id-grab", "cd-grab"},
-      "order of the examples; grab, id-grab and cd-grab: each epoch's by the "
-      "gradients of the one before (docs/methods/orders.md)");
+      "order of the examples; grab, id-grab and cd-grab derive each "
+      "epoch's order from the gradients of the previous epoch "
+      "(docs/methods/orders.md)");
   f.choice(
       "unit",
       o.unit,
       {"microbatch", "example"},
-      "what gradients put in order: a worker's images of a step, which then "
-      "stay together, or each image by its own gradient");
+      "what is ordered by gradients: a worker's images of a step, which "
+      "then stay together, or single images, each by its own gradient");
   f.choice(
       "wire",
       o.wire,
       {"fp32", "int8", "sketch"},
-      "how cd-grab sends differences of gradients");
+      "how cd-grab sends gradient differences");
   f.integer(
       "sketch",
       o.sketch,
       between(1, 1 << 24),
-      "numbers that a difference has on the wire `sketch`");
+      "numbers per difference with `wire: sketch`");
   return f;
 }
 

@@ -15,19 +15,21 @@ namespace fs = std::filesystem;
 
 using Files = std::vector<std::string>;
 
-// All that tells one set from another; a new set is a row of `table()`.
+// Everything that distinguishes one data set from another. To add a data set,
+// add a row to `table()`.
 struct Set {
   std::string name;
   DatasetShape shape;
   std::vector<float> mean, std;
   bool flips;
-  Files train_files, test_files;  // plain names; NAME.gz is taken as well
-  Files folders;                  // under a root, beside the root itself
+  Files train_files, test_files;  // plain names; NAME.gz works, too
+  Files folders;                  // under a root, besides the root itself
   Files system_places;
   std::string how_to_get;
-  std::string layout;  // how the files lie, a line each
-  // Null: a tree of JPEG files, train_files and test_files are its parts.
-  // From the paths of train_files or test_files, `count` images in all.
+  std::string layout;  // how the files are laid out, one line each
+  // Reads `count` images in all from the paths of train_files or test_files.
+  // Null: the data set is a tree of JPEG files, and train_files and test_files
+  // are its parts.
   Images (*read)(const Set& set, const Files& paths, std::int64_t count);
 };
 
@@ -44,7 +46,7 @@ Images read_cifar_set(const Set& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count / files, set.shape.classes);
 }
 
-// A coarse label stands before the fine one.
+// A coarse label precedes the fine one.
 Images
 read_cifar100_set(const Set& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
@@ -61,8 +63,9 @@ std::vector<Set> table() {
        .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
        .folders = {"fashion-mnist", "FashionMNIST/raw"},
        .system_places = {"/usr/share/datasets/fashion-mnist"},
-       .how_to_get = "apt install dataset-fashion-mnist, or the four files of "
-                     "https://github.com/zalandoresearch/fashion-mnist",
+       .how_to_get =
+           "apt install dataset-fashion-mnist, or the four files from "
+           "https://github.com/zalandoresearch/fashion-mnist",
        .layout = "ROOT/train-images-idx3-ubyte\n"
                  "ROOT/train-labels-idx1-ubyte\n"
                  "ROOT/t10k-images-idx3-ubyte\n"
@@ -102,7 +105,7 @@ std::vector<Set> table() {
        .layout = "ROOT/cifar-100-binary/train.bin\n"
                  "ROOT/cifar-100-binary/test.bin",
        .read = read_cifar100_set},
-      // ImageNet's mean and deviation.
+      // The mean and deviation are ImageNet's.
       {.name = "image-folder",
        .shape = {3, 0, 0, 0, 0, 0},
        .mean = {0.485f, 0.456f, 0.406f},
@@ -113,8 +116,8 @@ std::vector<Set> table() {
        .folders = {"image-folder"},
        .system_places = {},
        .how_to_get = "JPEG files of your own, or ImageNet's from "
-                     "https://image-net.org, its validation images moved into "
-                     "a folder for each class",
+                     "https://image-net.org, with its validation images moved "
+                     "into a folder for each class",
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
        .read = nullptr},
@@ -144,7 +147,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// Folders that may hold the set, best first.
+// Folders that may hold the data set, best first.
 std::vector<fs::path> places(const Set& set, const std::string& root) {
   const std::string home = environment("HOME");
   std::vector<fs::path> roots;
@@ -175,7 +178,7 @@ std::vector<fs::path> places(const Set& set, const std::string& root) {
   return found;
 }
 
-// The file as it is there, plain or gzipped; "" where it is not.
+// The path of the file, plain or gzipped; "" if it does not exist.
 std::string file_in(const fs::path& folder, const std::string& name) {
   std::error_code ignored;
   for (const char* ending : {"", ".gz"}) {
@@ -187,7 +190,7 @@ std::string file_in(const fs::path& folder, const std::string& name) {
   return "";
 }
 
-// Why the folder does not hold the set; "" where it does.
+// Why the folder does not hold the data set; "" if it does.
 std::string what_lacks(const Set& set, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
@@ -216,7 +219,7 @@ Images read_part(
   return set.read(set, paths, count);
 }
 
-// The folder that holds the set.
+// The folder that holds the data set.
 std::string folder_of(const Set& set, const std::string& root) {
   std::string looked_in;
   for (const fs::path& folder : places(set, root)) {
@@ -234,14 +237,14 @@ std::string folder_of(const Set& set, const std::string& root) {
           root,
           "). Looked in:",
           looked_in,
-          "\nGet it: ",
+          "\nTo get it: ",
           set.how_to_get,
-          ".\nIt must lie so:\n  ",
+          ".\nExpected layout:\n  ",
           join(split_text(set.layout, '\n'), "\n  "),
-          "\nThen name its folder in data.root or ABTRAIN_DATA."));
+          "\nThen set data.root or ABTRAIN_DATA to its folder."));
 }
 
-// As the options cut and pool the set (not image-folder).
+// The data set's shape as cut and pooled by the options (not image-folder).
 DatasetShape shape_of(const Set& set, const DataOptions& options) {
   DatasetShape shape = set.shape;
   ABT_CHECK(
@@ -287,7 +290,7 @@ void make_values(Images& images, std::int64_t side) {
   images.pixels.reset();
 }
 
-// The set's own values, or those of `key`.
+// The data set's own values, or those given for `key`.
 std::vector<float> a_channel(
     const char* key,
     const std::vector<float>& own,
@@ -299,7 +302,7 @@ std::vector<float> a_channel(
       ": expected ",
       own.size(),
       own.size() == 1 ? " value" : " values",
-      ", one a channel, got ",
+      ", one per channel, got ",
       given.size());
   return given.empty() ? own : std::vector<float>(given.begin(), given.end());
 }

@@ -1,5 +1,5 @@
-// An image classification data set: bytes or, pooled or standardised, floats in
-// memory, or JPEG files that are decoded when they are wanted.
+// An image classification data set: in memory as bytes (or floats, if pooled or
+// standardized), or as JPEG files that are decoded on demand.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,64 +19,66 @@ namespace abtrain::data {
 
 class ImageFiles;
 
-// Labelled images, by `pixels`, by `values` or by `files` and `places`.
+// Labeled images, given by `pixels`, by `values`, or by `files` and `places`.
 struct Images {
   at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
   at::Tensor labels = {};  // N, int64, CPU
   std::shared_ptr<ImageFiles> files = {};
-  at::Tensor places = {};  // N, int64: which of the files
-  at::Tensor values = {};  // as pixels, but fp32: of pixel / 255
+  at::Tensor places = {};  // N, int64: index into files
+  at::Tensor values = {};  // like pixels, but fp32: pixel / 255
   std::int64_t size() const {
     return labels.defined() ? labels.size(0) : 0;
   }
 };
 
-// What each pixel of `values` is normalised by: C x H x W each, fp32.
+// The mean and deviation that each pixel of `values` is normalized by: C x H x
+// W each, fp32.
 struct Norm {
   at::Tensor mean = {}, std = {};
 };
 
 struct Dataset {
   std::string name;
-  std::string found_in;  // folder
-  // Of an image as the network gets it.
+  std::string found_in;  // folder of its files
+  // Shape of an image in the form that the network takes.
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;
-  std::vector<float> mean;  // a channel, of pixel / 255
+  std::vector<float> mean;  // per channel, of pixel / 255
   std::vector<float> std;
-  Norm norm = {};      // where images are values, instead of mean and std
+  Norm norm = {};      // replaces mean and std if images are values
   bool flips = false;  // a horizontal flip keeps the label
   Images train;
   Images test;
 };
 
-// Shape of a named set as `options` cut it, without opening it (for `plan`); of
-// image-folder the files are listed. Throws as load_dataset() does.
+// Shape of a named data set as cut by `options`, without opening it (for
+// `plan`); the files of image-folder are listed. Throws as load_dataset() does.
 struct DatasetShape {
   std::int64_t channels, height, width, classes, train, test;
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
-// 0 for an unknown name.
+// Returns 0 for an unknown name.
 std::int64_t dataset_channels(const std::string& name);
 
-// Reads a set. `root`: a folder, or "auto" for the usual places (environment
-// ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for fashion-mnist Debian's
-// /usr/share/datasets/fashion-mnist). Throws MissingInput naming every place
-// looked at and where to get the set; DamagedData naming file, what was
-// expected and what came; Config where the set cannot be cut to data.subset or
-// pooled to data.pool. `log`, which must outlive the set, gets what is
-// worth telling and a warning for each damaged file.
+// Reads a data set. options.root: a folder, or "auto" for the usual places (the
+// environment's ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for
+// fashion-mnist Debian's /usr/share/datasets/fashion-mnist). Throws
+// MissingInput, naming every place searched and where to get the data set;
+// DamagedData, naming the file, what was expected and what was found; Config if
+// it cannot be cut to data.subset or pooled to data.pool. `log`, which must
+// outlive the data set, gets information and a warning for each damaged file.
 Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
 
-// Where `name` would be read from, how to get it and how its files must lie,
-// for `doctor`; never throws: `found_in` is empty where it is not there.
+// Where `name` would be read from, how to get it and how its files must be laid
+// out, for `doctor`. Never throws; `found_in` is empty if it is not there.
 struct DatasetPlace {
   std::string name, found_in, how_to_get, layout;
 };
 DatasetPlace find_dataset(const std::string& name, const std::string& root);
 
-// Splits the last `count` of a seeded permutation off the training images.
+// Removes the last `count` images of a seeded permutation from the training
+// images and returns them. Throws Error(Config) for a count out of range.
 Images hold_out(Images& train, std::int64_t count, std::uint64_t seed);
 
 }  // namespace abtrain::data

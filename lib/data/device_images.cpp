@@ -21,7 +21,8 @@ copy_of(const Images& images, const at::Tensor& table, c10::Device device) {
   if (images.size() == 0) {
     return {};
   }
-  // From ordinary memory, so the host waits: other threads' streams see it all.
+  // The source is pageable memory, so the host waits for the copy, and other
+  // threads' streams see all of it.
   return {images.pixels.to(device), images.labels.to(device), table};
 }
 
@@ -47,7 +48,7 @@ DeviceCopies::DeviceCopies(const Dataset& dataset, const Images& validation)
     ABT_ASSERT(
         images->size() == 0 || images->pixels.defined(),
         dataset.name,
-        " is a set of files, or its images are no bytes");
+        " is a set of files, or its images are not bytes");
   }
 }
 

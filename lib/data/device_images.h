@@ -1,5 +1,5 @@
-// A data set that lies on a device as bytes: batches are made there, and the
-// host sends indices alone.
+// A data set held on a device as bytes: batches are made there, and the host
+// sends only indices.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace abtrain::data {
 
-// All on one device; undefined where there are no images.
+// All on one device; undefined if there are no images.
 struct DeviceImages {
   at::Tensor pixels = {};  // N x C x H x W, uint8
   at::Tensor labels = {};  // N, int64
@@ -23,7 +23,7 @@ struct DeviceImages {
   }
 };
 
-// (byte / 255 - mean) / std of each byte, a channel: C x 256, on the CPU.
+// (byte / 255 - mean) / std for each channel and byte: C x 256, on the CPU.
 at::Tensor normalised_bytes(
     const std::vector<float>& mean,
     const std::vector<float>& std);
@@ -33,13 +33,15 @@ struct DeviceDataset {
   DeviceImages train, validation, test;
 };
 
-// One copy a device, shared by all workers that compute there. Safe to use from
-// several threads.
+// One copy per device, shared by all workers that compute there. Safe to use
+// from several threads.
 class DeviceCopies {
  public:
-  // Of images in memory, which must outlive it (not of files).
+  // Copies images that are in memory (not files); they must outlive this
+  // object.
   DeviceCopies(const Dataset& dataset, const Images& validation);
-  // Made by the first who asks and complete on return; lives as long as this.
+  // The copy is made by the first caller and complete on return. It lives as
+  // long as this object.
   const DeviceDataset& on(c10::Device device);
 
  private:
@@ -49,7 +51,7 @@ class DeviceCopies {
   std::list<DeviceDataset> copies_;
 };
 
-// What a copy takes; 0 for a set of files, and for images that are no bytes.
+// Bytes per copy; 0 for a data set of files, and for images that are not bytes.
 std::int64_t device_bytes(const Dataset& dataset, const Images& validation);
 
 }  // namespace abtrain::data

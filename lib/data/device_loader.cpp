@@ -35,7 +35,7 @@ struct DeviceLoader::State {
     ABT_ASSERT(first >= 0, "first step ", first);
   }
 
-  // The epoch's examples in the host's memory, page-locked for a GPU.
+  // The epoch's examples in host memory, page-locked for a GPU.
   at::Tensor
   examples_of(std::int64_t which, const std::stop_token& stop) const {
     const std::vector<std::int64_t> examples = order.wait_for(which, stop);
@@ -64,8 +64,8 @@ struct DeviceLoader::State {
   const at::ScalarType type;
   std::int64_t epoch;
   std::int64_t step;
-  at::Tensor current;        // the epoch's examples on the device
-  Ahead<at::Tensor> orders;  // the next epochs'; last: its thread uses the rest
+  at::Tensor current;        // this epoch's examples, on the device
+  Ahead<at::Tensor> orders;  // next epochs'; last: its thread uses the rest
 };
 
 DeviceLoader::DeviceLoader(
@@ -87,7 +87,7 @@ void DeviceLoader::next(Batch& batch) {
     ++s.epoch;
   }
   if (!s.current.defined()) {
-    // The allocator keeps the host's copy until the device has read it.
+    // The allocator keeps the host's copy alive until the device has read it.
     s.current =
         s.orders.take().to(s.images.labels.device(), /*non_blocking=*/true);
   }

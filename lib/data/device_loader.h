@@ -1,4 +1,4 @@
-// A worker's batches, made on the device from images that lie there.
+// A worker's batches, made on a device from images that are held there.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace abtrain::data {
 
-// The same examples in the same order with the same pixels as Loader. An
-// epoch's order is made a whole epoch ahead by one thread, or when it becomes
-// known, and sent once an epoch; a batch is then one kernel. Not thread-safe: one consumer. Throws from
-// next() what its thread threw.
+// Yields the same examples in the same order with the same pixels as Loader. A
+// thread prepares each epoch's order one epoch ahead, or as soon as it becomes
+// known, and sends it once per epoch; each batch is then one kernel. Not
+// thread-safe: one consumer. next() throws what that thread threw.
 class DeviceLoader : public BatchSource {
  public:
-  // As Loader; `type` of the images: float32 or bfloat16. The references must
-  // outlive the loader. Works on the CPU too. Throws Config where an epoch has
-  // no full batch.
+  // Arguments as for Loader. `type` of the images: float32 or bfloat16. The
+  // references must outlive the loader. Works on the CPU, too. Throws Config if
+  // an epoch has no full batch.
   DeviceLoader(
       const DeviceImages& images,
       const Augment& augment,

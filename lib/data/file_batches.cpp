@@ -13,7 +13,7 @@
 namespace abtrain::data {
 namespace {
 
-// False where the file is damaged, which is noted.
+// Returns false if the file is damaged, which is recorded.
 bool write_file(
     ImageReader& reader,
     ImageFiles& files,
@@ -37,8 +37,8 @@ bool write_file(
 
 }  // namespace
 
-// A reader that no other thread uses meanwhile; they are kept, with their
-// buffers.
+// A reader borrowed for exclusive use. Readers are kept, with their buffers,
+// for later use.
 class FileBatches::Lent {
  public:
   explicit Lent(const FileBatches& owner) : owner_(owner) {

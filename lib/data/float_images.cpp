@@ -20,7 +20,7 @@ namespace {
 
 constexpr double added_to_deviation = 1e-3;
 
-// Sizes of one image, in pixels.
+// Shape of one image; height and width in pixels.
 struct Size {
   std::int64_t channels, height, width;
   std::int64_t area() const {
@@ -28,8 +28,8 @@ struct Size {
   }
 };
 
-// Out pixel (y, x) is source pixel (y + down, x + right), or its mirror
-// image's.
+// Output pixel (y, x) is source pixel (y + down, x + right), or that of the
+// mirror image.
 struct Placement {
   std::int64_t down = 0;
   std::int64_t right = 0;
@@ -97,7 +97,7 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
       at::empty({pixels.size(0), pixels.size(1), height, width}, at::kFloat);
   const auto* from = pixels.const_data_ptr<std::uint8_t>();
   auto* to = values.mutable_data_ptr<float>();
-  // A whole number over another: rounded once.
+  // A quotient of two integers, so it is rounded only once.
   const auto whole = static_cast<float>(255 * rows * columns);
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(width));
   for (std::int64_t row = 0; row < planes * height; ++row) {
@@ -117,7 +117,7 @@ at::Tensor pooled(const at::Tensor& pixels, std::int64_t side) {
 }
 
 Norm standard_norm(const at::Tensor& values) {
-  constexpr std::int64_t piece = 1024;  // a copy in double, at a time
+  constexpr std::int64_t piece = 1024;  // images converted to double at a time
   const auto count = static_cast<double>(values.size(0));
   const auto mean_of = [&](const auto& term) {
     at::Tensor sum =

@@ -1,6 +1,6 @@
-// Images that are no bytes any more: mean-pooled, or standardised a pixel at a
-// time. Values are of pixel / 255; they are normalised as a batch is made, so
-// that the border of a crop is black and an erased pixel the mean.
+// Images that are no longer bytes: mean-pooled, or standardized per pixel.
+// Values are those of pixel / 255; they are normalized when a batch is made, so
+// that the border of a crop is black and an erased pixel is the mean.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,18 +14,19 @@
 
 namespace abtrain::data {
 
-// Bytes N x C x H x W to the means of their blocks: N x C x side x side, fp32;
-// `side` divides H and W. 0: each pixel by itself.
+// Maps bytes N x C x H x W to the means of their blocks: N x C x side x side,
+// fp32. `side` must divide H and W. 0: each pixel is a block of its own.
 at::Tensor pooled(const at::Tensor& pixels, std::int64_t side);
 
-// Each pixel's mean and standard deviation (of all, not unbiased) over the
-// images, summed in double; 1e-3 is added to the deviation. It is infinite
-// where all images are equal: such a pixel says nothing, and becomes 0.
+// Each pixel's mean and standard deviation (population, not unbiased) over the
+// images, summed in double; 1e-3 is added to the deviation. The deviation is
+// infinite where all images are equal: such a pixel carries no information and
+// becomes 0.
 Norm standard_norm(const at::Tensor& values);
-// Each channel's mean and deviation, for all its pixels.
+// Each channel's mean and deviation, repeated for all its pixels.
 Norm channel_norm(const Dataset& dataset);
 
-// As ops::augment_images does with bytes, and from the same random numbers.
+// Does what ops::augment_images does with bytes, from the same random numbers.
 Batch augment_values(
     const Images& images,
     const Norm& norm,

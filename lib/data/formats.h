@@ -1,6 +1,7 @@
-// The file formats of the known sets, of any number and size of images.
+// Readers for the file formats of the known data sets, for any number and size
+// of images.
 //
-// All throw DamagedData where a file is not what its format says: magic number,
+// All throw DamagedData if a file does not match its format: magic number,
 // dimensions, length, or a label outside 0 .. classes-1.
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace abtrain::data {
 
-// What the headers must say; -1 takes what is there.
+// What the headers must say; -1 accepts anything.
 struct Extent {
   std::int64_t count = -1, height = -1, width = -1;
 };
@@ -25,8 +26,8 @@ Images read_idx(
     std::int64_t classes,
     const Extent& expected = {});
 
-// CIFAR's binary files: records of `label_bytes` labels, of which the last one
-// (the finest) counts, and 3 x 32 x 32 bytes; `count` records a file.
+// CIFAR's binary files: each record has `label_bytes` labels, of which the last
+// one (the finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
 Images read_cifar(
     const std::vector<std::string>& paths,
     std::int64_t count,

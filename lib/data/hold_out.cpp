@@ -23,7 +23,7 @@ Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
   std::vector<std::int64_t> order =
       permutation(size, Random(seed, RandomPurpose::Validation));
   const auto cut = order.end() - count;
-  // Ascending, so that each part is in the order of the files.
+  // Ascending, so that each part is in file order.
   std::sort(order.begin(), cut);
   std::sort(cut, order.end());
   const auto take = [&](auto begin, auto end) {

@@ -38,8 +38,8 @@ class Descriptor {
   int file_;
 };
 
-// A file that is not there or not ours to read counts as damaged; a system that
-// is short of something, or a disk that fails, does not make images bad.
+// A file that is missing or not readable for us counts as damaged. A system
+// that lacks some resource, or a disk that fails, does not make images bad.
 [[noreturn]] void fail(const std::string& path) {
   const int error = errno;
   const bool of_the_file = error == ENOENT || error == EACCES ||
@@ -91,12 +91,12 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0) {
     fail(where);
   }
-  ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is no regular file");
+  ABT_CHECK(S_ISREG(status.st_mode), DamagedData, "is not a regular file");
   ABT_CHECK(status.st_size > 0, DamagedData, "is empty");
   ABT_CHECK(
       status.st_size <= most_bytes,
       DamagedData,
-      "has ",
+      "is too large: ",
       human_bytes(static_cast<double>(status.st_size)));
   out.resize(static_cast<std::size_t>(status.st_size));
   for (std::size_t got = 0; got < out.size();) {
@@ -113,7 +113,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
 }
 
 std::int64_t ImageFiles::allowed() const {
-  // A little more, so that 0.07 of 100 is 7.
+  // A little more, so that 0.07 of 100 gives 7.
   const double share = max_damaged_ * static_cast<double>(size()) + 1e-9;
   return max_damaged_ > 0
              ? std::max<std::int64_t>(1, std::llround(std::floor(share)))
@@ -133,7 +133,7 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
     reasons_.push_back(str(where, ": ", reason));
   }
   if (log_ != nullptr) {
-    log_->warning(where, ": ", reason, "; left out");
+    log_->warning(where, ": ", reason, "; skipped");
   }
   const auto count = static_cast<std::int64_t>(damaged_.size());
   ABT_CHECK(

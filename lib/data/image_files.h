@@ -1,5 +1,5 @@
-// JPEG files that are read when they are wanted, and a count of those that
-// turn out damaged.
+// JPEG files that are read on demand, and a count of those that turn out to be
+// damaged.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace abtrain::data {
 class ImageFiles {
  public:
   // The images of `folders`, in that order. `what` names them in messages
-  // ("training images"); `max_damaged`: share of them that may be damaged.
-  // `log` may be null.
+  // ("training images"); `max_damaged` is the share of them that may be
+  // damaged. `log` may be null.
   ImageFiles(
       std::string what,
       std::string root,
@@ -30,24 +30,25 @@ class ImageFiles {
     return static_cast<std::int64_t>(files_.size());
   }
   std::string path(std::int64_t file) const;
-  // The whole file into `out`. Throws Error(DamagedData) with the reason alone
-  // where it cannot be read.
+  // Reads the whole file into `out`. Throws Error(DamagedData), with the reason
+  // alone, if it cannot be read; Error(Io) if the system or the disk is at
+  // fault.
   void read(std::int64_t file, std::vector<std::uint8_t>& out) const;
 
-  // Takes note of a damaged file, each once: a warning to the log. Throws
+  // Records a damaged file, each once, with a warning to the log. Throws
   // Error(DamagedData) when there are more than allowed().
   void add_damaged(std::int64_t file, const std::string& reason);
   bool is_damaged(std::int64_t file) const;
   std::int64_t damaged() const;
-  // Paths of the first few that were met, sorted.
+  // Paths of the first few that were found, sorted.
   std::vector<std::string> damaged_paths() const;
-  // How many may be damaged: the share, but at least one where it is above 0.
+  // How many may be damaged: the share, but at least one if it is above 0.
   std::int64_t allowed() const;
 
  private:
   struct File {
     std::uint32_t folder;
-    std::uint32_t name;  // where it begins in the folder's images
+    std::uint32_t name;  // offset into the folder's images
   };
   std::string what_, root_;
   std::vector<ListedFolder> folders_;

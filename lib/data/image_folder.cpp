@@ -35,11 +35,11 @@ std::string class_of(const std::string& path) {
 
 struct Part {
   std::string name;
-  std::vector<ListedFolder> folders;  // of classes
-  std::vector<std::string> classes;   // with at least one image
+  std::vector<ListedFolder> folders;  // those of classes
+  std::vector<std::string> classes;   // those with at least one image
 };
 
-// Takes the folders of one part off the listing.
+// Moves the folders of one part out of the listing.
 Part take_part(
     const std::string& root,
     const std::string& name,
@@ -118,7 +118,7 @@ void tell(
     Log& log) {
   std::int64_t images = 0, others = 0;
   for (const ListedFolder& folder : listing.folders) {
-    // Files beside the classes belong to none.
+    // Files next to the class folders belong to no class.
     const bool part = folder.path.find('/') == std::string::npos;
     images += part ? 0 : folder.image_count;
     others += folder.others + (part ? folder.image_count : 0);
@@ -142,8 +142,8 @@ void tell(
         root,
         ": ",
         with_commas(others),
-        others == 1 ? " file is" : " files are",
-        " left out: no .jpg or .jpeg in the folder of a class");
+        others == 1 ? " file was" : " files were",
+        " skipped: only .jpg and .jpeg files in class folders are read");
   }
   if (!listing.remarks.empty()) {
     log.warning(listing.remarks);
@@ -171,7 +171,7 @@ Dataset open_image_folder(
         root,
         "/val/",
         name,
-        ": expected only classes that train has, found another",
+        ": expected only classes that also exist in train, found another",
         nearest(name, classes).empty()
             ? ""
             : str(" (did you mean '", nearest(name, classes), "'?)"));
@@ -189,7 +189,7 @@ Dataset open_image_folder(
       .train = images_of(
           std::move(train), classes, "training images", options, root, log),
       .test = images_of(
-          std::move(val), classes, "images of val", options, root, log)};
+          std::move(val), classes, "images in val", options, root, log)};
 }
 
 }  // namespace abtrain::data

@@ -1,6 +1,6 @@
-// ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg as a data set. A class's
-// number is its place among the sorted names of train, as in torchvision's
-// ImageFolder.
+// Opens ROOT/train/CLASS/*.jpg and ROOT/val/CLASS/*.jpg as a data set. The
+// number of a class is its place among the sorted names in train, as in
+// torchvision's ImageFolder.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace abtrain::data {
 
-// Name, place, sizes and files; mean, std and flips are the caller's. Throws
-// Error(DamagedData) for a class without images, or one of val that train does
-// not have. `log` may be null.
+// Sets the name, place, sizes and files; the caller sets mean, std and flips.
+// Throws Error(DamagedData) for a class without images, or one in val that
+// train does not have. `log` may be null.
 Dataset open_image_folder(
     const DataOptions& options,
     const std::string& root,

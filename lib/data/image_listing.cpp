@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-// Only the one-shot hash, inlined: nothing to link.
+// Only the one-shot hash, inlined, so that there is nothing to link.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view first_line = "abtrain image index 1\n";
 constexpr std::string_view checksum_word = "checksum ";
 constexpr int deepest = 32;
-// Time stamps are coarse: a folder that changed so recently may change again
-// without one showing.
+// Time stamps are coarse: a folder that changed this recently may change again
+// without a new time stamp.
 constexpr std::int64_t young_ns = 2'000'000'000;
 
 using Known = std::map<std::string, ListedFolder, std::less<>>;
@@ -65,7 +65,7 @@ std::string sorted_lines(std::vector<std::string>& names) {
   return out;
 }
 
-// Modification time in ns; -1 where it is not there.
+// Modification time in ns; -1 if the folder does not exist.
 std::int64_t changed_at(const fs::path& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
@@ -81,7 +81,7 @@ std::int64_t now_ns() {
       .count();
 }
 
-// Takes the parts of an index off its front; fails rather than throws.
+// Consumes an index from its front; returns false rather than throws.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : left_(text) {}
@@ -90,7 +90,7 @@ class Cursor {
     left_.remove_prefix(there ? word.size() : 0);
     return there;
   }
-  // A number and the blank after it.
+  // Takes a number and the space after it.
   bool take(std::int64_t& value) {
     const char* end = left_.data() + left_.size();
     const auto [stop, error] = std::from_chars(left_.data(), end, value);
@@ -168,7 +168,8 @@ std::optional<Known> from_text(std::string_view text) {
 ListedFolder read_folder(const fs::path& root, const std::string& path) {
   ListedFolder f;
   f.path = path;
-  // Taken before the reading: a change while it goes on shows next time.
+  // Taken before reading, so that a change during the reading is noticed next
+  // time.
   f.changed = changed_at(root / path);
   if (f.changed > now_ns() - young_ns) {
     f.changed = -1;
@@ -220,7 +221,7 @@ class Lister {
           [](const auto& a, const auto& b) { return a.path < b.path; });
     }
   }
-  // Folders of the old index that are gone, or were read anew.
+  // Whether folders of the old index are gone, or some were read again.
   bool stale() const {
     return !known_.empty() || listing.read > 0;
   }
@@ -235,7 +236,7 @@ class Lister {
         (root_ / path).string(),
         ": expected at most ",
         deepest,
-        " folders in one another, found more (a link to a folder above?)");
+        " nested folders, found more (a link to a folder above?)");
     auto known = known_.extract(path);
     if (known && known.mapped().changed >= 0 &&
         known.mapped().changed == changed_at(root_ / path)) {
@@ -247,7 +248,7 @@ class Lister {
     return listing.folders.back();
   }
   void add_tree(const std::string& path, int depth) {
-    // A copy of the names: the vector grows meanwhile.
+    // A copy of the names, because the vector grows in the loop.
     for (const std::string& name : lines_of(add(path, depth).folders)) {
       add_tree(str(path, "/", name), depth + 1);
     }
@@ -257,7 +258,7 @@ class Lister {
   Known known_;
 };
 
-// The index, from the first of `files` that holds a sound one.
+// Loads the index from the first of `files` that holds a valid one.
 Known load_index(const std::vector<std::string>& files, Listing& listing) {
   for (const std::string& file : files) {
     std::error_code ignored;
@@ -269,7 +270,7 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
         listing.index = file;
         return std::move(*known);
       }
-      listing.remarks += str(file, " is no sound index: not used. ");
+      listing.remarks += str(file, " is not a valid index and was ignored. ");
     } catch (const Error& error) {
       listing.remarks += str(error.what(), ". ");
     }
@@ -277,7 +278,7 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
   return {};
 }
 
-// Into the first of `files` that can be written.
+// Saves the index to the first of `files` that can be written.
 void save_index(const std::vector<std::string>& files, Listing& listing) {
   const std::string text = to_text(listing.folders);
   listing.index.clear();
@@ -298,7 +299,7 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
     }
   }
   if (listing.index.empty()) {
-    listing.remarks += str("the list of images is not kept: ", failures);
+    listing.remarks += str("the list of images could not be saved: ", failures);
   }
 }
 
@@ -327,7 +328,7 @@ Listing list_images(
                 "/",
                 hash_of(fs::weakly_canonical(root, ignored).string()));
   Listing found;
-  // A cached one is there only where none could be written beside the data.
+  // A cached index exists only if none could be written next to the data.
   Known known = load_index({cached, beside}, found);
   Lister lister(root, std::move(known));
   lister.listing = std::move(found);

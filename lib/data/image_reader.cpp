@@ -6,8 +6,8 @@
 namespace abtrain::data {
 namespace {
 
-// Resize to `size` pixels of which CenterCrop takes `side`; its place is
-// rounded half to even as Python's round() does.
+// Resize to `size` pixels, of which CenterCrop takes `side`. Its offset is
+// rounded half to even, as Python's round() does.
 Axis centre(std::int64_t pixels, std::int64_t size, std::int64_t side) {
   return {
       0,
@@ -41,8 +41,8 @@ void ImageReader::write_centre(bool mirrored, float* out) {
 }
 
 void ImageReader::write_box(const Box& box, bool mirrored, float* out) {
-  // Scales between these are no faster: libjpeg-turbo has fast code for the
-  // powers of two alone.
+  // Scales between these are no faster: libjpeg-turbo has fast code only for
+  // powers of two.
   int divisor = 8;
   while (divisor > 1 &&
          std::min(box.height, box.width) < divisor * form_.side) {

@@ -1,5 +1,5 @@
-// One thread's tools to turn a JPEG file into network input, as torchvision's
-// transforms on a Pillow image do.
+// One thread's tools for turning a JPEG file into network input, as
+// torchvision's transforms on a Pillow image do.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace abtrain::data {
 
-// What the images become: `side` x `side` pixels of value * scale + shift, a
-// channel.
+// The form of the output: `side` x `side` pixels of value * scale + shift, with
+// one scale and shift per channel.
 struct ImageForm {
   std::int64_t side = 0;
   std::int64_t resize = 0;  // shorter side of the whole image, at least `side`
@@ -24,16 +24,17 @@ class ImageReader {
  public:
   explicit ImageReader(ImageForm form) : form_(std::move(form)) {}
 
-  // The file's bytes go here; then open() reads the header. This and decoding
-  // throw Error(DamagedData) with the reason alone.
+  // Put the file's bytes here; then open() reads the header. open() and
+  // decoding throw Error(DamagedData) with the reason alone.
   std::vector<std::uint8_t>& bytes() {
     return bytes_;
   }
   JpegDecoder::Size open();
 
-  // Resize and CenterCrop. Decodes in full, so that figures are torchvision's.
+  // Resize and CenterCrop. Decodes in full, so that the numbers match
+  // torchvision's.
   void write_centre(bool mirrored, float* out);
-  // The box, resized. Decodes no larger than that needs.
+  // The box, resized. Decodes at no larger a scale than that needs.
   void write_box(const Box& box, bool mirrored, float* out);
 
  private:

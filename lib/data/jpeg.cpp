@@ -12,16 +12,17 @@
 namespace abtrain::data {
 namespace {
 
-// What Pillow takes for an attack: a header that claims more pixels.
+// Pillow treats a header that claims more pixels as an attack.
 constexpr std::int64_t most_pixels = 178'956'970;
-// A Huffman code takes a bit at least for each 8 x 8 block: a larger picture of
-// so few bytes is cut off, and memory for it would be taken in vain.
+// A Huffman code takes at least one bit for each 8 x 8 block, so a larger
+// picture of so few bytes is truncated, and its memory would be allocated in
+// vain.
 constexpr std::int64_t most_pixels_a_byte = 8 * 64;
 constexpr std::int64_t always_fine = 1'000'000;  // pixels
-// Each scan of a progressive file goes through all pixels, however few bytes it
-// has. Encoders write ten or so.
+// Each scan of a progressive file visits all pixels, however few bytes it has.
+// Encoders write about ten.
 constexpr std::int64_t most_scans = 100;
-constexpr std::int64_t most_scanned = 4'000'000'000;  // pixels, of all scans
+constexpr std::int64_t most_scanned = 4'000'000'000;  // pixels, over all scans
 // Readers may load four bytes at the last pixel.
 constexpr std::size_t spare_bytes = 16;
 
@@ -29,9 +30,9 @@ std::string reason_of(void* handle) {
   return tjGetErrorStr2(handle);
 }
 
-// The first warning, or the error that ended the decoding: the library's error
-// code does not tell an error after a warning from a warning. Only these leave
-// a whole image.
+// Whether this reason leaves a whole image. The reason is the first warning, or
+// the error that ended the decoding; the library's error code does not tell an
+// error that follows a warning from a warning.
 bool is_tolerable(std::string_view reason) {
   for (const char* warning :
        {"Corrupt JPEG data:",
@@ -46,12 +47,12 @@ bool is_tolerable(std::string_view reason) {
   return false;
 }
 
-// The scans of a file, counted no further than `limit`.
+// The number of scans in a file, counted up to `limit`.
 std::int64_t count_scans(
     std::span<const std::uint8_t> bytes,
     std::int64_t limit) {
   constexpr std::uint8_t fill = 0xFF, start_of_scan = 0xDA, end_of_image = 0xD9;
-  // Without a length: stuffed zeros, restarts and the like.
+  // Markers without a length: stuffed zeros, restarts and the like.
   const auto stands_alone = [](std::uint8_t marker) {
     return marker <= 1 || (marker >= 0xD0 && marker <= 0xD8);
   };
@@ -79,7 +80,7 @@ std::int64_t count_scans(
   return scans;
 }
 
-// As Pillow: stored values are 255 - ink, whether the file says so or not.
+// Like Pillow: stored values are 255 - ink, whether the file says so or not.
 void to_rgb(const std::uint8_t* inks, std::uint8_t* rgb, std::int64_t pixels) {
   for (; pixels > 0; --pixels, inks += 4, rgb += 3) {
     const int light = inks[3];
@@ -102,7 +103,8 @@ JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
 }
 JpegDecoder::~JpegDecoder() = default;
 
-// What the library keeps of a damaged file (its tables) would spoil the next.
+// What the library keeps from a damaged file (its tables) would corrupt the
+// next.
 void JpegDecoder::fail(const std::string& reason) {
   handle_.reset(tjInitDecompress());
   throw Error(ErrorKind::DamagedData, reason);
@@ -118,8 +120,8 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
       &height,
       &sampling,
       &colours);
-  // Sizes are set where the header was read, with warnings or without; it says
-  // yes to tables alone, too.
+  // The sizes are set if the header was read, with or without warnings. The
+  // call also succeeds for tables alone, without an image.
   if (width <= 0 || height <= 0) {
     fail(result == 0 ? "Premature end of JPEG file" : reason_of(handle_.get()));
   }
@@ -177,8 +179,8 @@ Picture JpegDecoder::decode(int divisor) {
   if (cmyk_) {
     reserve(inks_, 4 * count);
   }
-  // The decoder's defaults, which are Pillow's: the accurate transform and
-  // smooth upsampling of the colours.
+  // The decoder's defaults, which are also Pillow's: the accurate transform and
+  // smooth upsampling of the colors.
   const int result = tjDecompress2(
       handle_.get(),
       bytes_.data(),

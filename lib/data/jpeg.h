@@ -1,9 +1,9 @@
-// Decodes a JPEG in memory to RGB bytes, in full or smaller, to the same pixels
-// as Pillow's Image.open(...).convert("RGB").
+// Decodes a JPEG in memory to RGB bytes, at full or reduced size, to the same
+// pixels as Pillow's Image.open(...).convert("RGB").
 //
-// Errors are Error(DamagedData) with the reason alone: broken, cut off (as for
-// Pillow; other warnings of the decoder do not count), far too large, or of more
-// scans than any encoder writes.
+// Errors are Error(DamagedData) with the reason alone: the image is broken,
+// truncated (as Pillow judges it; other warnings of the decoder are ignored),
+// far too large, or has more scans than any encoder writes.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace abtrain::data {
 
-// Rows of RGB triples without gaps; some readable bytes follow the last.
+// Rows of RGB triples without gaps. A few readable bytes follow the last one.
 struct Picture {
   const std::uint8_t* pixels = nullptr;
   std::int64_t width = 0, height = 0;
 };
 
-// For one thread; keeps its buffers.
+// For use by one thread; keeps its buffers.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -29,10 +29,11 @@ class JpegDecoder {
   struct Size {
     std::int64_t width, height;
   };
-  // Reads the header of a file, which must stay where it is for decode().
+  // Reads the header of a file, whose bytes must stay in place for decode().
   Size open(std::span<const std::uint8_t> bytes);
-  // The image that was opened, each side ceil(side / divisor); 1, 2, 4 or 8.
-  // Valid until the next call.
+  // Decodes the image that was opened, each side scaled to ceil(side /
+  // divisor); the divisor is 1, 2, 4 or 8. The result is valid until the next
+  // call.
   Picture decode(int divisor);
 
  private:

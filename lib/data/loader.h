@@ -13,16 +13,16 @@
 
 namespace abtrain::data {
 
-// Not thread-safe: one consumer. Throws from next() what its thread threw.
+// Not thread-safe: one consumer. next() throws what the loader's thread threw.
 class Loader : public BatchSource {
  public:
-  // Batches of `batch_size` examples of the worker's share, epoch after epoch,
-  // without end; an incomplete last batch of an epoch is dropped. `first_step`
-  // starts in the middle. The references must outlive the loader;
-  // order.wait_for(e) is called by the loader's thread, up to `prefetch` batches
-  // before the first batch of epoch e is taken. For a GPU they are made in
-  // page-locked memory, and copied when they are taken. Throws Config where an
-  // epoch has no full batch.
+  // Yields batches of `batch_size` examples of the worker's share, epoch after
+  // epoch, without end; an epoch's incomplete last batch is dropped.
+  // `first_step` starts in the middle. The references must outlive the loader.
+  // Its thread calls order.wait_for(e) up to `prefetch` batches before the
+  // first batch of epoch e is taken. For a GPU, batches are made in page-locked
+  // memory and copied when they are taken. Throws Config if an epoch has no
+  // full batch.
   Loader(
       const Images& images,
       const Augment& augment,

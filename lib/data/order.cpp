@@ -48,7 +48,8 @@ class Sequential : public ExampleOrder {
   explicit Sequential(const Share& share) : share_(share) {}
 
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    // Going on from the last epoch's end gives each left-over its turn.
+    // Continuing from the last epoch's end gives each left-over example its
+    // turn.
     const std::int64_t first =
         epoch * share_.size() * share_.workers + share_.worker;
     std::vector<std::int64_t> mine(
@@ -94,7 +95,7 @@ std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
       Config,
       "data.batch_size: expected at most the ",
       with_commas(order.examples_per_epoch()),
-      " examples of a worker in an epoch, got ",
+      " examples that a worker has per epoch, got ",
       with_commas(batch_size));
   return batches;
 }

@@ -45,7 +45,12 @@ void PublishedOrder::publish(
 std::vector<std::int64_t> PublishedOrder::epoch(std::int64_t epoch) const {
   const std::lock_guard lock(mutex_);
   ABT_ASSERT(
-      epoch == epoch_, "epoch ", epoch, " is asked for, ", epoch_, " is known");
+      epoch == epoch_,
+      "epoch ",
+      epoch,
+      " was requested, but ",
+      epoch_,
+      " is known");
   return order_;
 }
 

@@ -1,5 +1,5 @@
-// An order that becomes known while the training runs: one thread publishes an
-// epoch's, loaders wait for it.
+// An order that becomes known during training: one thread publishes each
+// epoch's order, and loaders wait for it.
 #pragma once
 
 #include <condition_variable>
@@ -9,19 +9,20 @@
 
 namespace abtrain::data {
 
-// Of units of a fixed number of examples each, drawn once.
+// Orders units of a fixed number of examples each, which are drawn once.
 class PublishedOrder : public ExampleOrder {
  public:
-  // `examples`: of unit 0, of unit 1, ..., `unit` each.
+  // `examples`: those of unit 0, of unit 1, ..., `unit` examples each.
   PublishedOrder(std::vector<std::int64_t> examples, std::int64_t unit);
 
   std::int64_t units() const {
     return examples_per_epoch() / unit_;
   }
-  // The order of an epoch's units, a permutation; epochs ascend.
+  // `units`: the order of the epoch's units, a permutation. Epochs must ascend.
   void publish(std::int64_t epoch, const std::vector<std::int64_t>& units);
 
-  // Of the epoch that was published last.
+  // The order of the epoch that was published last. Throws std::logic_error for
+  // another epoch.
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override;
   std::vector<std::int64_t> wait_for(
       std::int64_t epoch,
@@ -36,7 +37,7 @@ class PublishedOrder : public ExampleOrder {
   mutable std::mutex mutex_;
   mutable std::condition_variable_any published_;
   std::int64_t epoch_ = -1;
-  std::vector<std::int64_t> order_;  // its examples
+  std::vector<std::int64_t> order_;  // that epoch's examples
 };
 
 }  // namespace abtrain::data

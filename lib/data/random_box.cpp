@@ -11,7 +11,7 @@ double between(Random& random, double low, double high) {
   return low + (high - low) * random.uniform();
 }
 
-// 0 .. room.
+// A random integer in 0 .. room.
 std::int64_t place(Random& random, std::int64_t room) {
   return random.below(static_cast<std::uint32_t>(room + 1));
 }

@@ -1,4 +1,4 @@
-// Random boxes within an image, as torchvision draws them. Pixels.
+// Random boxes within an image, drawn as torchvision does. Units are pixels.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ namespace abtrain::data {
 using ops::Box;
 using ops::draw_erased;
 
-// RandomResizedCrop.get_params: `least` to `most` of the area, sides 3/4 to
-// 4/3 to one another; after ten misses the largest such box in the centre.
+// RandomResizedCrop.get_params: a box of `least` to `most` of the area, with an
+// aspect ratio of 3/4 to 4/3; after ten failed attempts, the largest such box
+// in the center.
 Box draw_crop(
     Random& random,
     std::int64_t height,

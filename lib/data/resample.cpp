@@ -14,14 +14,14 @@
 namespace abtrain::data {
 namespace {
 
-// Pillow's: weights are integers of 22 bits, so that a sum of products with
-// bytes fits in 32. They are never negative and add up to 1 but for their
-// rounding, so that no sum leaves 0 .. 255.
+// As in Pillow, weights are integers of 22 bits, so that a sum of products with
+// bytes fits in 32 bits. They are never negative and add up to 1 except for
+// rounding, so that every sum stays within 0 .. 255.
 constexpr int weight_bits = 22;
 constexpr std::int32_t half = 1 << (weight_bits - 1);
 
-// Two source rows to two output rows of `count` pixels. Each pixel is made of
-// an even number of taps; a fourth byte is read and written beyond each.
+// Maps two source rows to two output rows of `count` pixels. Each pixel is made
+// from an even number of taps; a fourth byte is read and written after each.
 struct Stretch {
   const std::uint8_t *a, *b;
   std::uint8_t *to_a, *to_b;
@@ -32,8 +32,8 @@ struct Stretch {
 };
 
 #if defined(__SSE2__)
-// A weight is high * 2^11 + low, both within 16 bits: the processor adds two
-// products of 16 bits in one go.
+// A weight is high * 2^11 + low, both within 16 bits, because the processor
+// adds two 16-bit products in one instruction.
 constexpr int low_bits = 11;
 
 [[gnu::always_inline]] inline __m128i load_pair(const std::uint8_t* pixel) {
@@ -65,7 +65,8 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
     __m128i high_a = _mm_setzero_si128(), high_b = high_a;
     __m128i low_a = start, low_b = start;
     for (std::int64_t k = 0; k < s.pairs[i]; ++k, a += 6, b += 6) {
-      // w0 w1 -> the high parts of both in each 32 bits, and the low ones.
+      // w0 w1 -> the high parts of both in each 32 bits, and likewise the low
+      // parts.
       const __m128i w =
           _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weights + 2 * k));
       const auto pair = [](__m128i parts) {
@@ -103,7 +104,7 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
 }
 #endif
 
-// Rows `stride` bytes apart, weighted, to one row of floats.
+// Blends rows `stride` bytes apart, weighted, into one row of floats.
 [[gnu::always_inline]] inline void blend_rows(
     const std::uint8_t* rows,
     std::int64_t stride,
@@ -131,7 +132,7 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
       sums[i] += a[i] * u + b[i] * v;
     }
   }
-  // One or two rows are left; a weight of 0 makes them two.
+  // One or two rows are left; a weight of 0 makes one into two.
   const bool two = k + 1 < taps;
   const std::uint8_t* b = two ? a + stride : a;
   const std::int32_t u = weights[k], v = two ? weights[k + 1] : 0;
@@ -148,7 +149,7 @@ store_pixel(__m128i high, __m128i low, std::uint8_t* to) {
   }
 }
 
-// No fused multiply-add: both forms give the same bits.
+// Without fused multiply-add, so that both versions give the same bits.
 #if defined(__x86_64__)
 __attribute__((target("avx2"))) void blend_rows_avx2(
     const std::uint8_t* rows,
@@ -175,8 +176,8 @@ decltype(&blend_rows) best_blend() {
 
 }  // namespace
 
-// Pillow's precompute_coeffs and normalize_coeffs_8bpc on the part that is cut
-// out, on doubles in the same order, for the same bits.
+// Pillow's precompute_coeffs and normalize_coeffs_8bpc for the part that is cut
+// out, with doubles in the same order, for the same bits.
 void Resampler::prepare(const Axis& axis, std::int64_t limit, Taps& taps) {
   const double scale = (axis.high - axis.low) / static_cast<double>(axis.size);
   const double support = std::max(scale, 1.0);
@@ -237,7 +238,7 @@ void Resampler::run(
   if (mirrored) {
     std::reverse(x_.begin.begin(), x_.begin.end());
     std::reverse(x_.pairs.begin(), x_.pairs.end());
-    // Whole groups of weights change places, each as it is.
+    // Whole groups of weights are swapped; each group stays as it is.
     for (std::int64_t i = 0; i < x.count / 2; ++i) {
       std::swap_ranges(
           x_.weights.begin() + i * x_.most,
@@ -251,7 +252,7 @@ void Resampler::run(
   for (std::int64_t i = 0; i < y.count; ++i) {
     bottom = std::max(bottom, y_.begin[i] + y_.count[i]);
   }
-  // A whole number of pairs of rows.
+  // Space for a whole number of pairs of rows.
   const auto needed =
       static_cast<std::size_t>((bottom - top + 1) * (values + 1));
   if (rows_.size() < needed) {
@@ -265,8 +266,8 @@ void Resampler::run(
     shifts_[i] = shift[i % 3];
   }
   const auto blend = best_blend();
-  // The fourth byte that is written for a pixel is one too many: the next
-  // pixel overwrites it, after a row's last one there is room.
+  // The fourth byte written for each pixel is one too many: the next pixel
+  // overwrites it, and after the last pixel of a row there is space for it.
   const std::int64_t stride = values + 1;
   for (std::int64_t row = top; row < bottom; row += 2) {
     const std::int64_t other = std::min(row + 1, bottom - 1);

@@ -1,8 +1,8 @@
-// Resamples RGB bytes as Pillow's Image.resize(BILINEAR) does, to the bit: a
+// Resamples RGB bytes exactly as Pillow's Image.resize(BILINEAR) does: a
 // triangle filter that widens as the image shrinks, first along the rows, then
 // along the columns, each rounded to bytes. Writes value * scale + shift.
-// (Pillow 13 goes the other way round where the rows grow and the columns
-// shrink, which is a level up or down here and there.)
+// (Pillow 13 uses the opposite order if the rows grow and the columns shrink;
+// some values then differ by one level.)
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace abtrain::data {
 
-// One direction of a resampling, in pixels: low .. high of the source becomes
-// 0 .. size, of which first .. first+count-1 are wanted.
+// One direction of a resampling, in pixels: low .. high of the source becomes 0
+// .. size, of which first .. first+count-1 are computed.
 struct Axis {
   double low = 0, high = 0;
   std::int64_t size = 0, first = 0, count = 0;
 };
 
-// For one thread; keeps its buffers.
+// For use by one thread; keeps its buffers.
 class Resampler {
  public:
-  // `scale` and `shift`: one value a channel. `out`: y.count x x.count x 3.
-  // Pixels outside low .. high, where they are whole numbers, do not count.
+  // `scale` and `shift`: one value per channel. `out`: y.count x x.count x 3.
+  // If low and high are whole numbers, pixels outside low .. high are ignored.
   void run(
       const Picture& picture,
       const Axis& x,
@@ -35,9 +35,9 @@ class Resampler {
       float* out);
 
  private:
-  // What each wanted pixel is made of: the source pixels begin[i] ..
-  // begin[i] + count[i] - 1, in pairs[i] pairs. `most` weights a pixel, an even
-  // number, the last ones 0.
+  // The source pixels of each output pixel: begin[i] .. begin[i] + count[i] -
+  // 1, in pairs[i] pairs. There are `most` weights per pixel, an even number,
+  // padded with 0.
   struct Taps {
     std::int64_t most = 0;
     std::vector<std::int64_t> begin, count, pairs;

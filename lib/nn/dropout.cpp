@@ -10,7 +10,7 @@ namespace abtrain::nn {
 
 namespace {
 
-// Input times a fresh mask of 0 and 1 / (1 - rate).
+// The input times a new mask of 0 and 1 / (1 - rate).
 at::Tensor drop(
     const at::Tensor& input, at::Tensor mask, double rate, const Pass& pass) {
   ABT_ASSERT(

@@ -1,12 +1,13 @@
-// Dropout, from the worker's own generator: masks differ between workers.
+// Dropout. Masks come from each worker's own generator, so they differ between
+// workers.
 #pragma once
 
 #include "nn/layer.h"
 
 namespace abtrain::nn {
 
-// Each number is zeroed with probability `rate` in training, the others grow by
-// 1 / (1 - rate) (Srivastava et al. 2014).
+// In training, zeroes each element with probability `rate` and scales the
+// others by 1 / (1 - rate) (Srivastava et al. 2014).
 class Dropout : public Layer {
  public:
   explicit Dropout(double rate) : rate_(rate) {}
@@ -16,8 +17,8 @@ class Dropout : public Layer {
   double rate_;
 };
 
-// The same for all numbers of an example at once: stochastic depth (Huang et al.
-// 2016) where it stands in a residual branch.
+// The same for all elements of an example at once. In a residual branch this is
+// stochastic depth (Huang et al. 2016).
 class DropPath : public Layer {
  public:
   explicit DropPath(double rate) : rate_(rate) {}

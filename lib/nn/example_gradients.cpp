@@ -14,7 +14,7 @@ namespace abtrain::nn {
 
 namespace {
 
-// Finds the places of parameters, each once.
+// Finds the places of parameters; each may be found once.
 class Places {
  public:
   explicit Places(const std::vector<Placed>& trained)
@@ -69,14 +69,14 @@ ExampleGradients::ExampleGradients(
           examples_,
           " and ",
           map.examples,
-          " examples on a tape");
+          " examples on one tape");
       examples_ = map.examples;
       maps_.emplace_back(
           map, std::move(weight), std::move(bias), scratch, budget);
     }
   }
   places.expect_all_found();
-  ABT_ASSERT(!maps_.empty(), "gradients of no parameters");
+  ABT_ASSERT(!maps_.empty(), "no trained parameters");
 }
 
 at::Tensor ExampleGradients::products() const {

@@ -1,11 +1,15 @@
-// The gradients g_0 .. g_{B-1} of a batch's single examples, from one pass of
-// the whole batch: g_i is example i's share of the gradient of the loss that
-// backward was called on, so that they add up to the batch's gradient. Inner
-// products are taken without keeping them.
+// The per-example gradients g_0 .. g_{B-1} of a batch, from one pass over the
+// whole batch. g_i is example i's share of the gradient of the loss that
+// backward was called on, so the g_i add up to the batch's gradient. Inner
+// products are computed without keeping the gradients.
 //
 // Flat vectors hold the trained tensors one after another, each with its own
 // strides (optim/parameter_block.h). Values are fp32, or fp64 for a pass in
-// fp64; all is on the pass's device, and the host never waits for it.
+// fp64. Everything is on the pass's device, and the host never waits for it.
+//
+//   Tape tape;
+//   loss_of(model.forward(images, /*training=*/true, &tape)).backward();
+//   at::Tensor products = ExampleGradients(tape, trained).products();
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +23,7 @@
 
 namespace abtrain::nn {
 
-// A trained parameter and where it begins in flat vectors.
+// A trained parameter and its offset in flat vectors.
 struct Placed {
   at::Tensor tensor;
   std::int64_t offset = 0;
@@ -29,10 +33,10 @@ class ExampleGradients {
  public:
   static constexpr std::int64_t kScratch = std::int64_t{64} << 20;
 
-  // After the backward pass. `trained`: the parameters that count. Keeps up to
-  // `scratch` bytes of built gradients and works in pieces of as many, or of
-  // one pair of examples or one channel. Throws std::logic_error where a
-  // parameter is not on the tape exactly once.
+  // Construct after the backward pass. `trained`: the parameters that count.
+  // Keeps up to `scratch` bytes of built gradients, and works in pieces of at
+  // most as many bytes (but at least one pair of examples or one channel).
+  // Throws std::logic_error if a parameter is not on the tape exactly once.
   ExampleGradients(
       const Tape& tape,
       const std::vector<Placed>& trained,
@@ -41,13 +45,13 @@ class ExampleGradients {
   std::int64_t examples() const {
     return examples_;
   }
-  // <g_i, g_j>, B x B.
+  // All <g_i, g_j>, B x B.
   at::Tensor products() const;
-  // <vector, g_i>, B.
+  // All <vector, g_i>, B numbers.
   at::Tensor products(const at::Tensor& vector) const;
-  // vector += sum_i coefficients_i g_i; of the same type.
+  // vector += sum_i coefficients_i g_i. All have the same dtype.
   void add(const at::Tensor& vector, const at::Tensor& coefficients) const;
-  // Row k of B/2 x numbers becomes g_{2k} - g_{2k+1}; B is even.
+  // Row k of `rows` (B/2 x numbers) becomes g_{2k} - g_{2k+1}. B must be even.
   void differences(const at::Tensor& rows) const;
 
  private:
@@ -56,11 +60,11 @@ class ExampleGradients {
 };
 
 // True if all parameters of the model are weights and biases of Linear and
-// ungrouped convolution layers; else an example's gradient takes a pass of its
-// own.
+// ungrouped convolution layers. Otherwise each example's gradient takes a pass
+// of its own.
 bool has_example_gradients(const Model& model);
 
-// True with batch norm: an example has no gradient of its own.
+// True if the model has batch norm: then an example has no gradient of its own.
 bool mixes_examples(const Model& model);
 
 }  // namespace abtrain::nn

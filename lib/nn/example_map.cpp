@@ -18,7 +18,7 @@ namespace abtrain::nn {
 
 namespace {
 
-// Sums are taken in no less than fp32.
+// Sums are accumulated in at least fp32.
 at::Tensor wide(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
@@ -52,7 +52,7 @@ ExampleMap::ExampleMap(
       stride_(map.stride),
       padding_(map.padding),
       scratch_(scratch) {
-  ABT_ASSERT(map.gradient->defined(), "the backward pass left a map out");
+  ABT_ASSERT(map.gradient->defined(), "the backward pass skipped a map");
   const at::Tensor gradient = wide(*map.gradient);
   if (gradient.dim() == 4) {
     output_sides_ = gradient.sizes().slice(2).vec();
@@ -77,8 +77,8 @@ ExampleMap::ExampleMap(
   }
 }
 
-// By the multiplications that all take, over B; gradients that are kept spare
-// the two passes of outputs_of and add_to_weight.
+// Compares the multiplications that each way takes, divided by B. Kept
+// gradients save the two passes of outputs_of and add_to_weight.
 ExampleMap::Way ExampleMap::choose(std::int64_t budget) const {
   const auto b = static_cast<double>(examples());
   const auto t = static_cast<double>(positions());
@@ -199,12 +199,12 @@ std::int64_t ExampleMap::pieces(std::int64_t numbers) const {
       1, scratch_ / (numbers * gradient_.element_size()));
 }
 
-// B x T x K, of some examples' input or of some channels.
+// B x T x K, for the input of some examples or of some channels.
 at::Tensor ExampleMap::unfolded(const at::Tensor& input) const {
   if (!is_conv_) {
     return input;
   }
-  at::Tensor x = input.contiguous();  // long runs, also of few channels
+  at::Tensor x = input.contiguous();  // gives long runs even for few channels
   if (padding_ > 0) {
     x = at::constant_pad_nd(x, {padding_, padding_, padding_, padding_});
   }
@@ -215,7 +215,7 @@ at::Tensor ExampleMap::unfolded(const at::Tensor& input) const {
       .transpose(1, 2);
 }
 
-// (... x) O x K to the weight's sizes, or to what spreads over them.
+// (... x) O x K to the weight's sizes, or to a tensor that broadcasts to them.
 at::Tensor ExampleMap::as_weight(const at::Tensor& matrix) const {
   if (has_equal_pixels_) {
     return matrix.unsqueeze(-1).unsqueeze(-1);
@@ -226,7 +226,7 @@ at::Tensor ExampleMap::as_weight(const at::Tensor& matrix) const {
   return matrix.unflatten(-1, at::IntArrayRef(weight_->sizes).slice(1));
 }
 
-// All gradients of the weight, B x O x K.
+// The weight's gradients for all examples, B x O x K.
 at::Tensor ExampleMap::built() const {
   const at::Tensor columns = gradient_.transpose(1, 2);
   const std::int64_t width = input_width();
@@ -265,7 +265,7 @@ void ExampleMap::add_weight_products_by_channels(const at::Tensor& sums) const {
   }
 }
 
-// The map with this weight and no bias, B x T x O.
+// The map's outputs with this weight and no bias, B x T x O.
 at::Tensor ExampleMap::outputs_of(const at::Tensor& weight) const {
   if (is_conv_) {
     return at::conv2d(
@@ -281,7 +281,7 @@ at::Tensor ExampleMap::outputs_of(const at::Tensor& weight) const {
       input_, (has_equal_pixels_ ? weight.sum({2, 3}) : weight).t());
 }
 
-// The gradient of a batch whose outputs' gradients are `scaled`.
+// Adds to `weight` its gradient for a batch with output gradients `scaled`.
 void ExampleMap::add_to_weight(
     const at::Tensor& weight, const at::Tensor& scaled) const {
   if (is_conv_) {

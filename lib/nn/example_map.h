@@ -1,10 +1,10 @@
-// One linear map of a tape, and what it adds to the inner products and sums of
-// its examples' gradients (nn/example_gradients.h, whose methods have the same
-// names).
+// One linear map of a tape, and its contribution to the inner products and sums
+// of per-example gradients. The methods have the same names as those of
+// nn/example_gradients.h.
 //
-// At each of an example's T positions outputs = W inputs + b, W: O x K. The K
-// of a convolution are its channels and their kernels' pixels, its positions
-// the output's pixels; tokens are positions too.
+// At each of an example's T positions, outputs = W inputs + b, with W: O x K.
+// For a convolution, the K inputs are its channels times the kernel's pixels,
+// and its positions are the output's pixels. Tokens are positions, too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,20 +17,21 @@
 
 namespace abtrain::nn {
 
-// A trained tensor in flat vectors.
+// The location of a trained tensor in flat vectors.
 struct Place {
   std::vector<std::int64_t> sizes, strides;
   std::int64_t offset = 0;
 
   at::Tensor in(const at::Tensor& vector) const;
-  // In `count` rows from `first` on.
+  // The same in `count` rows, from row `first` on.
   at::Tensor in(
       const at::Tensor& rows, std::int64_t first, std::int64_t count) const;
 };
 
 class ExampleMap {
  public:
-  // Works in pieces of `scratch` bytes; takes from `budget` what it keeps.
+  // Works in pieces of at most `scratch` bytes. Subtracts from `budget` the
+  // bytes of what it keeps.
   ExampleMap(
       const LinearMap& map,
       std::optional<Place> weight,
@@ -48,8 +49,8 @@ class ExampleMap {
 
  private:
   // How the weight's gradients are multiplied with each other: by the inner
-  // products of all positions' inputs and output gradients, built and kept, or
-  // built a few channels at a time.
+  // products of the inputs and output gradients of all positions, or from
+  // gradients that are built and kept, or built a few channels at a time.
   enum class Way { Positions, Kept, Channels };
   Way choose(std::int64_t budget) const;
 
@@ -62,11 +63,11 @@ class ExampleMap {
   std::int64_t outputs() const {
     return gradient_.size(2);
   }
-  std::int64_t pixels() const;  // of the kernel
+  std::int64_t pixels() const;  // in the kernel
   std::int64_t input_width() const;  // K
   std::int64_t bytes_to_keep() const;
   double element_size() const;
-  // How many of so many numbers each make up the scratch; at least one.
+  // How many pieces of `numbers` numbers each fit in the scratch; at least one.
   std::int64_t pieces(std::int64_t numbers) const;
 
   at::Tensor unfolded(const at::Tensor& input) const;
@@ -78,14 +79,14 @@ class ExampleMap {
   void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const;
 
   std::optional<Place> weight_, bias_;
-  at::Tensor input_;     // B x T x K; of a convolution B x I x H x W
+  at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;
-  // A convolution of images of one colour each: W, O x I, is the sum of the
-  // kernel's pixels, which have equal gradients.
+  // A convolution of images whose pixels are all equal: the map's weight, O x
+  // I, is the sum over the kernel's pixels, all of which have equal gradients.
   bool has_equal_pixels_ = false;
   std::int64_t stride_, padding_;
-  std::vector<std::int64_t> output_sides_;  // of a convolution
+  std::vector<std::int64_t> output_sides_;  // for a convolution
   std::int64_t scratch_;
   Way way_ = Way::Positions;
   at::Tensor kept_;  // the weight's gradients, B x O x K

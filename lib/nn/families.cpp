@@ -26,8 +26,8 @@ Architecture softmax(const ModelOptions& options, const InputShape& shape) {
   return {std::move(layers), {"fc"}};
 }
 
-// Linear layers fc1, fc2, ... with ReLUs between; the last, whose name is
-// returned, is the classifier.
+// Linear layers fc1, fc2, ... with ReLUs between them. The last one, whose name
+// is returned, is the classifier.
 std::string add_linear_layers(
     Sequential& layers,
     std::int64_t in,
@@ -54,7 +54,8 @@ Architecture mlp(const ModelOptions& options, const InputShape& shape) {
 }
 
 // Convolutions conv1, conv2, ... that keep the image's size, each followed by a
-// ReLU and a pooling that halves it; then linear layers fc1, ... as in mlp.
+// ReLU and a pooling layer that halves it; then linear layers fc1, ... as in
+// mlp.
 Architecture cnn(const ModelOptions& options, const InputShape& shape) {
   auto layers = std::make_unique<Sequential>();
   std::int64_t in = shape.channels;
@@ -90,7 +91,7 @@ Architecture cnn(const ModelOptions& options, const InputShape& shape) {
   return {std::move(layers), {"conv1", classifier}};
 }
 
-// LeCun et al. 1998 with ReLU and max pooling; 28x28 images are padded by 2.
+// LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
 Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
   const std::int64_t padding = shape.height == 28 ? 2 : 0;
   ABT_CHECK(

@@ -1,5 +1,6 @@
-// The model families, by name. A new one is a function that builds its layers
-// (here or in a file of its own) and a row of the table in families.cpp.
+// The model families, by name. To add one, write a function that builds its
+// layers (here or in a file of its own) and add a row to the table in
+// families.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace abtrain::nn {
 
-// Input: B x channels x height x width.
+// The input is B x channels x height x width.
 struct InputShape {
   std::int64_t channels = 1;
   std::int64_t height = 28;
@@ -21,18 +22,19 @@ struct InputShape {
   std::int64_t classes = 10;
 };
 
-// What torchvision calls a tensor.
+// A tensor's name in torchvision.
 struct TorchvisionName {
   std::string name;
-  bool flat = false;  // its weight is a matrix there, O x (I*kh*kw)
+  bool flat = false;  // there its weight is a matrix, O x (I*kh*kw)
 };
 
-// What a family hands over.
+// What a family's function returns.
 struct Architecture {
   std::unique_ptr<Layer> layers;
-  // Layers that it keeps dense by default, names or globs.
+  // Layers kept dense by default: names or globs.
   std::vector<std::string> keep_dense;
-  // From timm's name, which the layers have; null: they are the same.
+  // Maps timm's name, which the layers use, to torchvision's. Null: the names
+  // are the same.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
 };
 
@@ -41,37 +43,41 @@ std::vector<std::string> model_names();
 // take.
 Architecture build(const ModelOptions& options, const InputShape& shape);
 
-// Adds dropout where there is any (model.drop_rate).
+// Adds a dropout layer if model.drop_rate is above 0.
 void add_dropout(Sequential& layers, const ModelOptions& options);
 
-// A channel count of a conv net times `model.width`.
+// A conv net's channel count times `model.width`, rounded; at least 1.
 std::int64_t scaled(std::int64_t channels, const ModelOptions& options);
 
-// Images as small as CIFAR's, for which `auto` takes a small stem or patch.
+// True for images up to 64 pixels high, for which `auto` takes a small stem or
+// patch.
 bool is_small(const InputShape& shape);
 
-// A beginning of names, here and in torchvision.
+// A prefix of names, here and in torchvision.
 struct Renaming {
   const char* ours;
   const char* theirs;
 };
-// The name with the first beginning that it has renamed; itself without one.
+// The name with the first prefix that matches replaced; unchanged if none
+// matches.
 std::string renamed(
     std::span<const Renaming> renamings, const std::string& name);
 
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
-// norm, a head of two convolutions (7x7 and 1x1, 4096 channels) and a classifier.
+// norm; a head of two convolutions (7x7 and 1x1, 4096 channels) and a
+// classifier.
 Architecture vgg(
     int depth, const ModelOptions& options, const InputShape& shape);
-// The usual form for CIFAR: with batch norm, and one linear head.
+// The usual variant for CIFAR: with batch norm and a single linear head.
 Architecture vgg_small(
     int depth, const ModelOptions& options, const InputShape& shape);
-// resnet18, resnet34, resnet50 (He et al. 2015; the stride of a bottleneck in
-// its 3x3 convolution, as torchvision and timm).
+// resnet18, resnet34, resnet50 (He et al. 2015). As in torchvision and timm,
+// the 3x3 convolution of a bottleneck has the stride.
 Architecture resnet(
     int depth, const ModelOptions& options, const InputShape& shape);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
-// as in timm: a class token, 12 blocks of `features` in heads of 64.
+// as in timm: a class token and 12 blocks of width `features`, with heads of
+// 64.
 Architecture vit(
     std::int64_t features,
     const ModelOptions& options,

@@ -1,4 +1,4 @@
-// What models are built of.
+// The layers that models are built from.
 //
 // Activations are B x features, B x tokens x features, or B x C x H x W in
 // channels-last memory.
@@ -20,28 +20,28 @@ namespace abtrain::nn {
 
 class Tape;
 
-// What a layer shows of itself. Names are PyTorch's ("features.0.weight").
+// Visits a layer's tensors. Names are PyTorch's ("features.0.weight").
 class Visitor {
  public:
   virtual ~Visitor() = default;
   // The weight of a Linear or conv layer.
   virtual void weight(
       const std::string& name, Weight& weight, const Init& init) = 0;
-  // A dense parameter; biases, norms and embeddings do not decay.
+  // A dense parameter. Biases, norms and embeddings do not decay.
   virtual void parameter(
       const std::string& name,
       at::Tensor& tensor,
       bool decays,
       const Init& init) = 0;
-  // State that is not trained: running statistics.
+  // State that is not trained, such as running statistics.
   virtual void buffer(const std::string& name, at::Tensor& tensor) = 0;
 };
 
-// How a forward pass is done.
+// The settings of a forward pass.
 struct Pass {
   bool training = false;
-  at::Generator random;  // of dropout; only needed where something is dropped
-  Tape* tape = nullptr;  // where Linear and conv layers leave what they did
+  at::Generator random;  // for dropout; needed only if something is dropped
+  Tape* tape = nullptr;  // where Linear and conv layers record the pass
 };
 
 class Layer {
@@ -52,7 +52,7 @@ class Layer {
   virtual void visit(const std::string& prefix, Visitor& visitor);
 };
 
-// A layer without parameters, from a function.
+// A layer without parameters that applies a function.
 class Function : public Layer {
  public:
   explicit Function(std::function<at::Tensor(const at::Tensor&)> function)
@@ -72,8 +72,8 @@ std::unique_ptr<Layer> max_pool(
 std::unique_ptr<Layer> average_pool();  // B x C x H x W to B x C
 std::unique_ptr<Layer> flatten();
 
-// Layers one after another, each with its name. A name of "" adds nothing to
-// the names of what is inside.
+// Layers one after another, each with a name. An empty name adds nothing to the
+// names of the tensors inside.
 class Sequential : public Layer {
  public:
   void add(std::string name, std::unique_ptr<Layer> layer);

@@ -73,8 +73,8 @@ at::Tensor Conv2d::convolve(
     const std::int64_t height = input.size(2);
     const std::int64_t width = input.size(3);
     if (height == 1 && width == 1) {
-      // Every pixel of the grown image is the one there is: the kernel's sum
-      // does it, with 1/49 of the work for a kernel of 7 x 7.
+      // All pixels of the enlarged image are equal, so the kernel's sum gives
+      // the same result, with 1/49 of the work for a kernel of 7 x 7.
       const at::Tensor pixels = input.flatten(1);
       const at::Tensor output = at::linear(pixels, weight.sum({2, 3}), bias);
       if (tape != nullptr) {
@@ -118,7 +118,7 @@ at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
   if (pass.tape == nullptr && weight_.product_is_cheaper(pixels)) {
     return convolve(input, weight_.merged(), bias_, nullptr);
   }
-  // The outer factor is a 1x1 convolution: in channels-last memory that is a
+  // The outer factor is a 1x1 convolution, which in channels-last memory is a
   // matrix product over the channels.
   const at::Tensor inner =
       convolve(input, weight_.inner, {}, pass.tape).permute({0, 2, 3, 1});

@@ -7,7 +7,8 @@
 
 namespace abtrain::nn {
 
-// in x features to out; fresh: PyTorch's default unless `init` is given.
+// Maps `in` features to `out`. Initialized as PyTorch does, unless `init` is
+// given.
 class Linear : public Layer {
  public:
   Linear(
@@ -30,8 +31,8 @@ struct ConvOptions {
   std::int64_t padding = 1;
   std::int64_t groups = 1;
   bool bias = true;
-  // An input smaller than the kernel is grown to it by adaptive average
-  // pooling, as in the head of timm's VGG.
+  // An input smaller than the kernel is enlarged to its size by adaptive
+  // average pooling, as in the head of timm's VGG.
   bool grows_input = false;
   std::optional<LayerInit> init = {};  // default: He normal by fan-out
 };
@@ -43,7 +44,7 @@ class Conv2d : public Layer {
   void visit(const std::string& prefix, Visitor& visitor) override;
 
  private:
-  // Along a side of the input.
+  // Output length along one side, for an input of length `side`.
   std::int64_t output_side(std::int64_t side) const;
   at::Tensor convolve(
       const at::Tensor& input,

@@ -45,7 +45,7 @@ void fill_uniform(at::Tensor& tensor, double bound, Random random) {
   }
 }
 
-// Box-Muller, two numbers a pair of uniforms.
+// Box-Muller: two normal numbers per pair of uniform ones.
 void fill_normal(at::Tensor& tensor, double deviation, Random random) {
   auto* data = tensor.data_ptr<float>();
   for (std::int64_t i = 0; i < tensor.numel(); i += 2) {
@@ -117,7 +117,7 @@ void Model::initialise(const std::string& init, std::uint64_t seed) {
       fill(tensor, drawn, Random(seed, RandomPurpose::Initialise, place++));
     }
   };
-  // A layer's parameters follow its weight.
+  // A layer's parameters are drawn right after its weight.
   const auto parameters = [&](const std::string& layer) {
     for (const NamedParameter& p : parameters_) {
       if (p.init.kind != Init::Kind::Kept &&
@@ -128,7 +128,7 @@ void Model::initialise(const std::string& init, std::uint64_t seed) {
   };
   for (const NamedWeight& named : weights_) {
     Weight& w = *named.weight;
-    // Filled in the order O, I, kh, kw, whatever the layout in memory.
+    // Filled in the order O, I, kh, kw, whatever the memory layout.
     at::Tensor values = at::empty(w.sizes());
     fresh(values, named.init);
     at::Tensor rows = values.flatten(1);
@@ -138,7 +138,7 @@ void Model::initialise(const std::string& init, std::uint64_t seed) {
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
     parameters(named.layer);
   }
-  // Those of no layer, such as embeddings.
+  // Parameters of no layer, such as embeddings.
   for (const NamedParameter& p : parameters_) {
     if (p.name.find('.') == std::string::npos) {
       parameters(p.name);

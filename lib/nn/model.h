@@ -19,7 +19,7 @@ struct NamedWeight {
   std::string layer;  // "fc1"
   Weight* weight;
   Init init;
-  int position = 0;  // in the order of the layers, all parameters counted
+  int position = 0;  // in layer order, counted over all parameters
 };
 
 struct NamedParameter {
@@ -37,21 +37,22 @@ struct NamedBuffer {
 
 class Model {
  public:
-  // Weights are uninitialised (no memory) until initialise() or a load.
+  // Weights have no memory until initialise() or a load.
   explicit Model(Architecture architecture);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Logits, B x classes. A model that drops anything in training needs
-  // seed_dropout first. A tape records the pass (nn/tape.h).
+  // Returns logits, B x classes. A model with dropout needs a call of
+  // seed_dropout() before it trains. A tape records the pass (nn/tape.h).
   at::Tensor forward(
       const at::Tensor& images, bool training, Tape* tape = nullptr) {
     return layers_->forward(images, {training, generator_, tape});
   }
-  // What is dropped from now on follows from this number, on the device where
-  // the model is.
+  // Seeds dropout, on the device that holds the model: all later masks follow
+  // from this number.
   void seed_dropout(std::uint64_t seed);
-  // What a training pass draws from; undefined before seed_dropout.
+  // The generator that training passes draw from; undefined before
+  // seed_dropout().
   const at::Generator& generator() const {
     return generator_;
   }
@@ -69,25 +70,26 @@ class Model {
   const std::vector<std::string>& keep_dense() const {
     return keep_dense_;
   }
-  // Numbers in the dense model.
+  // Parameter count of the dense model.
   std::int64_t dense_parameters() const;
-  // Numbers in the model as it is (factors where factored).
+  // Parameter count of the model as it is stored (factors where factored).
   std::int64_t stored_parameters() const;
 
-  // What torchvision calls a tensor that the model calls `name` (timm's).
+  // Torchvision's name for a tensor that the model calls `name` (timm's name).
   TorchvisionName torchvision_name(const std::string& name) const {
     return torchvision_name_ == nullptr ? TorchvisionName{name}
                                         : torchvision_name_(name);
   }
 
-  // Fills every weight from (seed, its place in the model). init: kaiming (as
-  // its layer says: torchvision's for resnet, timm's for vgg and vit, nn/init.h),
-  // orthogonal (the same, then U V^T of every weight matrix) or zeros.
+  // Fills every weight with numbers drawn from (seed, its place in the model).
+  // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
+  // and vit, nn/init.h), orthogonal (the same, then every weight matrix is
+  // replaced by the factor U V^T of its SVD) or zeros.
   void initialise(const std::string& init, std::uint64_t seed);
-  // Takes copies of another's tensors: a model of the same architecture.
+  // Copies all tensors of a model of the same architecture.
   void copy_from(const Model& other);
 
-  // Moves everything that is there to a device.
+  // Moves all tensors that are defined to a device.
   void to(const at::Device& device);
 
  private:
@@ -106,12 +108,12 @@ class Model {
 std::unique_ptr<Model> make_model(
     const ModelOptions& options, const InputShape& shape);
 
-// Where the weights stand among all parameters, ascending.
+// The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
 
-// Weights to factorise: all but those that match a name or glob of
-// `keep_dense` ("default" stands for the model's own list) and those fixed.
-// Throws Error(Config) for a pattern that matches no layer.
+// The weights to factor: all but fixed ones and those that match a name or glob
+// of `keep_dense` ("default" stands for the model's own list). Throws
+// Error(Config) for a pattern that matches no layer.
 std::vector<NamedWeight> factorable_weights(
     const Model& model, const std::vector<std::string>& keep_dense);
 

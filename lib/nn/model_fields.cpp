@@ -6,7 +6,7 @@ namespace abtrain::nn {
 
 Fields fields_of(ModelOptions& o) {
   Fields f;
-  f.choice("name", o.name, model_names(), "family");
+  f.choice("name", o.name, model_names(), "model family");
   f.integers(
       "hidden",
       o.hidden,
@@ -21,48 +21,51 @@ Fields fields_of(ModelOptions& o) {
       "width",
       o.width,
       above_to(0, 1000),
-      "conv nets: factor on the channel counts");
+      "conv nets: multiplier of the channel counts");
   f.choice(
       "stem",
       o.stem,
       {"auto", "imagenet", "cifar"},
-      "resnet: 7x7 convolution of stride 2 and a pooling, or one of 3x3; auto: "
-      "cifar for images below 65 pixels");
+      "resnet: imagenet is a 7x7 convolution of stride 2 and a pooling layer, "
+      "cifar one 3x3 convolution; auto: cifar for images up to 64 pixels");
   f.auto_or_integer(
       "patch_size",
       o.patch_size,
       between(1, 1024),
-      "vit: side of a patch, pixels; auto: 16, for images below 65 pixels 4");
-  f.flag("qkv_bias", o.qkv_bias, "vit: biases of queries, keys and values");
+      "vit: side of a patch in pixels; auto: 4 for images up to 64 pixels, "
+      "else 16");
+  f.flag("qkv_bias", o.qkv_bias, "vit: biases for queries, keys and values");
   f.number(
       "drop_rate",
       o.drop_rate,
       from_to_below(0, 1),
-      "dropout before the classifier; vgg with timm's head: in the head");
+      "dropout rate before the classifier; for vgg with timm's head, also in "
+      "the head");
   f.number(
       "drop_path",
       o.drop_path,
       from_to_below(0, 1),
-      "vit: stochastic depth, rising from 0 to this at the last block");
+      "vit: stochastic-depth rate; rises from 0 to this in the last block");
   f.choice(
       "init",
       o.init,
       {"kaiming", "orthogonal", "zeros"},
-      "how weights are initialised; zeros: of a model of one layer");
+      "how weights are initialized; zeros: only for models without hidden "
+      "layers");
   f.text(
       "weights",
       o.weights,
-      "safetensors file to start from, with timm's or torchvision's names, "
-      "or none");
+      "safetensors file to start from, with timm's or torchvision's tensor "
+      "names, or none");
   f.texts(
       "fresh",
       o.fresh,
-      "names or globs of layers that are not taken from `weights`");
+      "names or globs of layers that are not loaded from `weights`");
   f.choice(
       "names",
       o.names,
       {"timm", "torchvision"},
-      "whose names the tensors of model.safetensors have");
+      "naming scheme of the tensors in model.safetensors");
   return f;
 }
 

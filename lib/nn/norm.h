@@ -1,12 +1,12 @@
-// Normalisation layers.
+// Normalization layers.
 #pragma once
 
 #include "nn/layer.h"
 
 namespace abtrain::nn {
 
-// Over the worker's own batch (momentum 0.1, eps 1e-5); a ReLU that follows is
-// applied in place.
+// Normalizes over the worker's own batch (momentum 0.1, eps 1e-5). A ReLU that
+// follows is applied in place.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels);
@@ -17,7 +17,7 @@ class BatchNorm2d : public Layer {
   at::Tensor weight_, bias_, mean_, variance_;
 };
 
-// Over the last dimension.
+// Normalizes over the last dimension.
 class LayerNorm : public Layer {
  public:
   LayerNorm(std::int64_t features, double eps);

@@ -26,7 +26,7 @@ std::unique_ptr<Layer> conv(
           .bias = false});
 }
 
-// relu(body(x) + shortcut(x)); without a shortcut x itself is added.
+// relu(body(x) + shortcut(x)); without a shortcut, x itself is added.
 class Residual : public Layer {
  public:
   Residual(std::unique_ptr<Layer> body, std::unique_ptr<Layer> shortcut)
@@ -50,7 +50,7 @@ class Residual : public Layer {
 
 struct Plan {
   std::array<int, 4> blocks;
-  bool bottleneck;  // 1x1, 3x3, 1x1 with four times the channels
+  bool bottleneck;  // 1x1, 3x3, 1x1, the last with four times the channels
 };
 
 Plan plan_of(int depth) {

@@ -43,7 +43,7 @@ at::Tensor linear(
   if (tape == nullptr) {
     return at::linear(input, weight, bias);
   }
-  // Of more dimensions its result could be a view.
+  // With more than two dimensions its result could be a view.
   const at::Tensor rows = input.flatten(0, -2);
   const at::Tensor output = at::linear(rows, weight, bias);
   tape->record({.weight = weight, .bias = bias, .input = input}, output);

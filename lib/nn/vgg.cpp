@@ -10,7 +10,8 @@ namespace abtrain::nn {
 
 namespace {
 
-// Convolutions of each of the five stages; a pooling follows each stage.
+// Number of convolutions in each of the five stages; max pooling follows each
+// stage.
 std::array<int, 5> stages_of(int depth) {
   switch (depth) {
     case 11:
@@ -65,7 +66,7 @@ std::unique_ptr<Layer> features_of(
   return features;
 }
 
-// The head has the place of torchvision's three linear layers.
+// The head takes the place of torchvision's three linear layers.
 TorchvisionName torchvision_name(const std::string& name) {
   constexpr std::array<Renaming, 3> kHead = {
       {{"pre_logits.fc1.", "classifier.0."},

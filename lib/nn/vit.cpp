@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kDepth = 12;
 constexpr std::int64_t kHeadFeatures = 64;
 constexpr double kEps = 1e-6;
-constexpr double kDeviation = 0.02;  // of fresh weights
+constexpr double kDeviation = 0.02;  // standard deviation of initial weights
 
 std::unique_ptr<Layer> linear(
     std::int64_t in, std::int64_t out, bool bias = true) {
@@ -90,8 +90,8 @@ std::unique_ptr<Layer> block(
   return both;
 }
 
-// Images to B x (1 + patches) x features: a class token, then the patches, each
-// with the embedding of its place.
+// Maps images to B x (1 + patches) x features: a class token, then the patches,
+// each plus its position embedding.
 class Embedding : public Layer {
  public:
   Embedding(

@@ -19,7 +19,7 @@ std::int64_t product(const std::vector<std::int64_t>& sizes, std::size_t from) {
   return result;
 }
 
-// X x (I*kh*kw) in the order I, kh, kw, of a weight stored channels-last.
+// X x (I*kh*kw) in the order I, kh, kw, from a weight stored channels-last.
 at::Tensor as_rows(const at::Tensor& stored) {
   return stored.dim() == 4 ? stored.flatten(1) : stored;
 }

@@ -1,13 +1,13 @@
 // The weight of a Linear or conv layer: dense, or as low-rank factors.
 //
 // Dense: O x I or O x I x kh x kw (channels-last in memory). As a matrix it is
-// O x (I*kh*kw); if rows < columns it is transposed, so that W is always m x n
-// with m >= n, W ~= A * B, A m x r (the big factor), B r x n.
+// O x (I*kh*kw), transposed if it has fewer rows than columns, so that W is
+// always m x n with m >= n, W ~= A * B, A m x r (the big factor), B r x n.
 //
-// A forward pass applies the factors one after the other, so they are stored
-// as it needs them: `inner` (r x I or r x I x kh x kw) is applied first,
-// `outer` (O x r) second. Not transposed: inner = B, outer = A. Transposed:
-// inner = A^T, outer = B^T.
+// A forward pass applies the factors one after the other, and they are stored
+// in the form that it needs: `inner` (r x I or r x I x kh x kw) is applied
+// first, `outer` (O x r) second. Not transposed: inner = B, outer = A.
+// Transposed: inner = A^T, outer = B^T.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@ enum class Factor { A, B };
 class Weight {
  public:
   Weight() = default;
-  // sizes: O x I, or O x I x kh x kw. `fixed` weights are never factored
-  // (grouped convolutions).
+  // sizes: O x I, or O x I x kh x kw. Weights that are `fixed` (grouped
+  // convolutions) are never factored.
   Weight(std::vector<std::int64_t> sizes, bool fixed = false);
 
   const std::vector<std::int64_t>& sizes() const {
@@ -59,31 +59,31 @@ class Weight {
   }
   // The tensor that stores a factor.
   at::Tensor& factor(Factor which);
-  // Numbers in a factor at rank r.
+  // Element count of a factor at the given rank.
   std::int64_t factor_numel(Factor which, std::int64_t rank) const;
 
   // m x n, a view of the dense weight where strides allow it.
   at::Tensor matrix() const;
-  // The dense weight that an m x n matrix stands for, laid out as `dense` is.
+  // The dense weight that an m x n matrix represents, laid out like `dense`.
   at::Tensor from_matrix(const at::Tensor& matrix) const;
-  // Holds these from now on: factors A (m x r) and B (r x n), or a dense weight
-  // (undefined: nothing), instead of whatever it held.
+  // Replaces whatever the weight holds by factors A (m x r) and B (r x n), or
+  // by a dense weight (undefined: nothing).
   void set_factors(const linalg::LowRankPair& pair);
   void set_dense(at::Tensor weight);
-  // The factors as A (m x r) and B (r x n), views where strides allow.
+  // The factors as A (m x r) and B (r x n), views where strides allow it.
   linalg::LowRankPair pair() const;
-  // Dense or merged weight, O x I (x kh x kw); a new tensor when factored.
+  // The dense or merged weight, O x I (x kh x kw); a new tensor if factored.
   at::Tensor merged() const;
-  // True where forming A B and one dense pass cost fewer flops than the factors
-  // one after the other, for a pass over `positions` (rows of a linear layer,
-  // output pixels of a convolution): m n r + P m n < P r (m + n). Never at a
-  // rank that saves parameters; so only in an uncut phase.
+  // True if forming A B and one dense pass take fewer flops than applying the
+  // factors one after the other, for a pass over `positions` (rows of a linear
+  // layer, output pixels of a convolution): m n r + P m n < P r (m + n). This
+  // never holds at a rank that saves parameters, so only in an uncut phase.
   bool product_is_cheaper(std::int64_t positions) const;
 
-  // Shape of a factor as it is stored, at rank r.
+  // Shape of a factor as it is stored, at the given rank.
   std::vector<std::int64_t> stored_sizes(Factor which, std::int64_t rank) const;
-  // A factor as a matrix (m x r or r x n) -> as it is stored, and back (a view
-  // where strides allow).
+  // Convert a factor from a matrix (m x r or r x n) to its stored form, and
+  // back (a view where strides allow it).
   at::Tensor to_stored(Factor which, const at::Tensor& matrix) const;
   at::Tensor to_matrix(Factor which, const at::Tensor& stored) const;
 
@@ -99,8 +99,8 @@ class Weight {
   bool fixed_ = false;
 };
 
-// The channels-last tensor of a contiguous run of numbers: 4-D sizes are laid
-// out O x kh x kw x I in memory, others row by row.
+// A view of a contiguous run of numbers as a tensor: 4-D sizes are laid out O x
+// kh x kw x I in memory (channels-last), others row-major.
 at::Tensor view_at(
     const at::Tensor& flat,
     std::int64_t offset,

@@ -17,7 +17,7 @@ class Adagrad : public Optimizer {
         dual_(is_dual_averaging(options)),
         centred_(dual_ && options.center == "init") {}
 
-  // Sums of squares; of gradients; the first weights.
+  // The sums of squares, the sums of gradients and the first weights.
   int moments() const override {
     return centred_ ? 3 : dual_ ? 2 : 1;
   }
@@ -50,7 +50,7 @@ class Adagrad : public Optimizer {
   }
 
  private:
-  // Of one block, kept until another one comes.
+  // The layout of one block, cached until another block comes.
   struct Layout {
     const void* values = nullptr;
     std::int64_t numel = 0;

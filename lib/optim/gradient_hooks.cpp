@@ -34,7 +34,7 @@ class Hook : public torch::autograd::FunctionPostHook {
 
 struct GradientHooks::Impl {
   struct Added {
-    std::shared_ptr<torch::autograd::Node> node;  // the tensor's hold is weak
+    std::shared_ptr<torch::autograd::Node> node;  // the tensor holds it weakly
     std::uintptr_t key;
   };
   std::vector<Added> added;

@@ -1,4 +1,4 @@
-// Tells, while a backward pass runs, which parameters' gradients are final.
+// Reports, while a backward pass runs, which parameters' gradients are final.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace abtrain::optim {
 
 class GradientHooks {
  public:
-  // Calls ready(i) after parameter i of the block has got all of its gradient in
-  // a backward pass, in the thread that computes it. What it throws, the backward
-  // pass throws. Holds while the block's tensors stay the same; the hooks go with
-  // this object.
+  // Calls ready(i) once a backward pass has added the whole gradient of
+  // parameter i of the block, on the thread that computes it. If ready()
+  // throws, the backward pass throws the same. Valid as long as the block's
+  // tensors stay the same; the hooks are removed with this object.
   GradientHooks(
       const ParameterBlock& block, std::function<void(std::size_t)> ready);
   GradientHooks(const GradientHooks&) = delete;

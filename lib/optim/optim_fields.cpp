@@ -17,13 +17,24 @@ Fields fields_of(OptimizerOptions& o) {
       o.weight_decay,
       between(0, kLargest),
       "sgd, adamw: weight decay");
-  f.flag("decay_all", o.decay_all, "decay biases and norm layers too");
-  f.number("beta1", o.beta1, from_to_below(0, 1), "adamw: first moment");
-  f.number("beta2", o.beta2, from_to_below(0, 1), "adamw: second moment");
+  f.flag(
+      "decay_all",
+      o.decay_all,
+      "apply weight decay to biases and norm layers too");
+  f.number(
+      "beta1",
+      o.beta1,
+      from_to_below(0, 1),
+      "adamw: decay rate of the first moment");
+  f.number(
+      "beta2",
+      o.beta2,
+      from_to_below(0, 1),
+      "adamw: decay rate of the second moment");
   f.number(
       "eps", o.eps, above_to(0, kLargest), "adamw: added to the denominator");
   f.number("momentum", o.momentum, from_to_below(0, 1), "sgd: momentum");
-  f.flag("nesterov", o.nesterov, "sgd: Nesterov's form of the momentum");
+  f.flag("nesterov", o.nesterov, "sgd: use Nesterov momentum");
   f.number(
       "l1",
       o.l1,
@@ -38,7 +49,7 @@ Fields fields_of(OptimizerOptions& o) {
       "center",
       o.center,
       {"init", "zero"},
-      "qrda-adagrad: the weights that the sum of gradients starts from");
+      "qrda-adagrad: weights that the scaled gradient sum is subtracted from");
   return f;
 }
 
@@ -48,32 +59,32 @@ Fields fields_of(ScheduleOptions& o) {
       "name",
       o.name,
       {"constant", "cosine", "linear", "step"},
-      "course of the learning rate");
+      "shape of the learning-rate schedule");
   f.duration(
       "warmup_steps",
       o.warmup_steps,
       between(0, kMostSteps),
-      "linear warm-up of the rate");
+      "length of the linear warm-up of the learning rate");
   f.number(
       "warmup_from",
       o.warmup_from,
       between(0, kLargest),
-      "rate of the first warm-up step");
+      "learning rate of the first warm-up step");
   f.number(
       "final_lr",
       o.final_lr,
       between(0, kLargest),
-      "rate at the end of the run");
+      "learning rate at the end of the run");
   f.number(
       "step_factor",
       o.step_factor,
       above_to(0, kLargest),
-      "step: factor at each milestone");
+      "step: factor on the learning rate at each milestone");
   f.numbers(
       "milestones",
       o.milestones,
       between(0, 1),
-      "step: ascending shares of the run");
+      "step: fractions of the run, ascending");
   return f;
 }
 

@@ -23,19 +23,19 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double momentum = 0.9;
   bool nesterov = false;
-  // adagrad: x of weights is made sparse by l1 |x|.
+  // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
-  double delta = 1e-3;          // added to the root of the squares' sum
-  std::string center = "init";  // qrda: init | zero, where x is pulled to
+  double delta = 1e-3;          // added to the root of the sum of squares
+  std::string center = "init";  // qrda: init | zero, `start` in ops/adagrad.h
 };
 
 struct ScheduleOptions {
   std::string name = "cosine";  // constant | cosine | linear | step
   Duration warmup_steps;        // linear warm-up
-  double warmup_from = 1e-5;    // rate of the first warm-up step
-  double final_lr = 0;          // rate after the last step
-  double step_factor = 0.1;     // step: factor at each milestone
-  std::vector<double> milestones = {0.5, 0.75};  // step: shares of the run
+  double warmup_from = 1e-5;    // learning rate of the first warm-up step
+  double final_lr = 0;          // learning rate after the last step
+  double step_factor = 0.1;     // step: factor applied at each milestone
+  std::vector<double> milestones = {0.5, 0.75};  // step: fractions of the run
 };
 
 inline bool is_dual_averaging(const OptimizerOptions& options) {
@@ -44,12 +44,12 @@ inline bool is_dual_averaging(const OptimizerOptions& options) {
 inline bool is_adagrad(const OptimizerOptions& options) {
   return options.name == "qcmd-adagrad" || is_dual_averaging(options);
 }
-// Whether weights become exactly 0.
+// Whether weights can become exactly 0.
 inline bool makes_sparse(const OptimizerOptions& options) {
   return is_adagrad(options) && options.l1 > 0;
 }
 
-// The table of their keys, ranges and help (base/options.h).
+// The table of the options' keys, ranges and help texts (base/options.h).
 Fields fields_of(OptimizerOptions& options);
 Fields fields_of(ScheduleOptions& options);
 

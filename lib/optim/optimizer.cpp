@@ -126,8 +126,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
 
 namespace {
 
-// In rows first: one long sum in fp32 loses digits (1.6e-3 at 30 million
-// numbers), a sum of sums does not.
+// Rows first: one long fp32 sum loses digits (1.6e-3 at 30 million numbers), a
+// sum of sums does not.
 at::Tensor norm_of(const at::Tensor& flat) {
   constexpr std::int64_t kRow = 4096;
   const std::int64_t rows = flat.numel() / kRow;

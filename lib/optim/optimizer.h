@@ -1,4 +1,4 @@
-// Optimizers: one fused pass over a block of parameters.
+// Optimizers: a step is one fused pass over a block of parameters.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,15 @@
 
 namespace abtrain::optim {
 
-// The rates of a step, where a device reads them: numbers in its memory, so that
-// a captured step (device/graph.h) goes with each step's own. On the CPU they
-// are the doubles themselves, on a GPU fp32 as its kernels want them.
+// The learning rates of a step, where a device reads them: scalars in its
+// memory, so that a captured step (device/graph.h) uses the current rates
+// whenever it is replayed. On the CPU they are fp64, on a GPU fp32, as its
+// kernels expect.
 class Rates {
  public:
   explicit Rates(c10::Device device);
-  // Of parameters `lr`, of factors `factor_scale` times that. Queued on this
-  // thread's stream: nothing waits.
+  // Sets the rate of dense parameters to `lr` and that of factors to
+  // `factor_scale * lr`. Queued on this thread's stream; nothing waits.
   void set(double lr, double factor_scale);
   const at::Tensor& of(const Slice& slice) const {
     return slice.is_factor ? factors_ : dense_;
@@ -32,28 +33,32 @@ class Rates {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Flat buffers of state that it wants in a block.
+  // Number of flat state buffers per block.
   virtual int moments() const = 0;
   // One step from block.gradients(). `divisor` (a defined scalar tensor, or
-  // undefined for 1) divides the gradients on the way: clipping without a pass
-  // of its own. The host waits for nothing.
+  // undefined for 1) divides the gradients in the same pass, so that clipping
+  // needs none of its own. The host does not wait.
   virtual void step(
       ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) = 0;
 };
 
-// sgd: PyTorch's SGD with momentum and Nesterov, decay added to the gradient.
-// adamw: Loshchilov and Hutter 2019, decoupled decay.
-// qcmd-adagrad, qrda-adagrad: optim/adagrad.h.
+// sgd: PyTorch's SGD with momentum and Nesterov; the decay is added to the
+// gradient.
+// adamw: Loshchilov and Hutter 2019, with decoupled decay.
+// qcmd-adagrad, qrda-adagrad: see optim/adagrad.h.
+// Throws Error(Config) for another name.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
-// Global-norm clipping, torch.nn.utils.clip_grad_norm_'s rule.
+// Global-norm clipping by the rule of torch.nn.utils.clip_grad_norm_.
 struct Clip {
-  at::Tensor norm;     // of all gradients, scalar on their device
-  at::Tensor divisor;  // max(1, (norm + 1e-6) / limit); undefined for 1
+  at::Tensor norm;     // of all gradients; a scalar on their device
+  at::Tensor divisor;  // max(1, (norm + 1e-6) / limit); undefined: 1
 };
-// Where the host knows the norm at once (on the CPU), the divisor is undefined
-// unless it is above 1; on a GPU, and where the same operators must follow
-// whatever the norm (`fixed`: a captured step), it is always defined.
+// If `limit` is 0, nothing is clipped and the divisor is undefined. Otherwise,
+// on the CPU, where the host knows the norm at once, the divisor is defined
+// only if the norm is above `limit`. On a GPU, and if `fixed` is set because a
+// captured step must run the same operators whatever the norm, it is always
+// defined.
 Clip clip(const at::Tensor& flat_gradients, double limit, bool fixed = false);
 
 }  // namespace abtrain::optim

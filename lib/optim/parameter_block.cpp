@@ -14,7 +14,7 @@ namespace abtrain::optim {
 
 namespace {
 
-// A plain tensor over the flat buffer.
+// A fresh tensor (not an autograd view) over the flat buffer.
 at::Tensor view_of(
     const at::Tensor& flat,
     std::int64_t offset,
@@ -25,14 +25,14 @@ at::Tensor view_of(
   return view;
 }
 
-// The same with the sizes and strides of `like`, which is dense in memory in
-// some order of its dimensions.
+// The same, with the sizes and strides of `like`, which must be dense in memory
+// in some order of its dimensions.
 at::Tensor view_like(
     const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
   return view_of(flat, offset, like.sizes(), like.strides());
 }
 
-// Whether a tensor of these strides fills its memory without gap or overlap.
+// Whether a tensor of these strides fills its memory without gaps or overlaps.
 bool fill_memory(
     at::IntArrayRef sizes, const std::vector<std::int64_t>& strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
@@ -88,7 +88,7 @@ ParameterBlock::ParameterBlock(
   if (!trained) {
     return;
   }
-  // Only now, when the tensors' old memory is free.
+  // Allocated only now that the tensors' old memory is free.
   gradients_ = at::zeros({total}, options);
   moments_ = at::zeros({moment_count_ * total}, options);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -185,9 +185,9 @@ void ParameterBlock::archive(
       ABT_CHECK(
           fill_memory(parameters_[i].tensor->sizes(), strides),
           DamagedData,
-          "the checkpoint's strides of '",
+          "the checkpoint's strides for '",
           parameters_[i].name,
-          "' do not fit it");
+          "' do not match its shape");
       lay_out(i, strides);
     }
   }

@@ -1,4 +1,4 @@
-// Parameters that are trained, averaged and sent together: their values,
+// Parameters that are trained, averaged and sent together. Their values,
 // gradients and optimizer moments lie in flat fp32 buffers, so that a
 // collective takes one call and an optimizer step one fused pass.
 #pragma once
@@ -17,12 +17,12 @@ struct ParameterRef {
   std::string name;
   at::Tensor* tensor = nullptr;  // rebound to a view of the flat buffer
   bool decays = true;            // weight decay applies
-  bool is_factor = false;        // takes method.factor_lr_scale
+  bool is_factor = false;        // method.factor_lr_scale applies
   int position = 0;              // in the order of the forward pass
 };
 
-// Parameters of a block that share one decay and one rate, as fused kernels
-// want them: flat views, one a parameter in each list.
+// Parameters of a block that share one decay and one learning rate, in the form
+// that fused kernels expect: flat views, one per parameter in each list.
 struct Slice {
   bool decays = true;
   bool is_factor = false;
@@ -33,15 +33,17 @@ struct Slice {
 class ParameterBlock {
  public:
   ParameterBlock() = default;
-  // Packs the tensors, in order, and rebinds them. `trained` ones get a gradient
-  // and `moments` flat buffers of optimizer state (zero, step count 0).
+  // Packs the tensors, in order, and rebinds them to views. If `trained`, they
+  // get gradients and `moments` flat buffers of optimizer state (all zeros,
+  // step counts 0).
   ParameterBlock(
       std::vector<ParameterRef> parameters, bool trained, int moments);
 
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
   }
-  // Begin of a parameter in the flat buffers; index == count gives the end.
+  // First element of a parameter in the flat buffers; index == count gives the
+  // end.
   std::int64_t offset(std::size_t index) const {
     return offsets_[index];
   }
@@ -55,7 +57,7 @@ class ParameterBlock {
   at::Tensor& gradients() {
     return gradients_;
   }
-  // moments x numel, flat.
+  // Flat, moments x numel.
   at::Tensor& moments() {
     return moments_;
   }
@@ -63,34 +65,36 @@ class ParameterBlock {
     return moment_count_;
   }
 
-  // Flat views that the optimizer works on, one a parameter: of others than
-  // row-major ones LibTorch's fused kernels would copy the gradients.
+  // Flat views that the optimizer works on, one per parameter. They are flat
+  // because LibTorch's fused kernels would copy gradients that are not
+  // row-major.
   const std::vector<at::Tensor>& value_views() const {
     return value_views_;
   }
   const std::vector<at::Tensor>& moment_views(int which) const {
     return moment_views_[static_cast<std::size_t>(which)];
   }
-  // Steps taken since the moments were zero, one fp32 scalar tensor each.
+  // Steps taken since the moments were zero, one fp32 scalar tensor per
+  // parameter.
   const std::vector<at::Tensor>& steps() const {
     return steps_;
   }
 
-  // The block in slices; `decay_all`: parameters that do not decay do so too.
-  // Made once for the block.
+  // The block in slices. With `decay_all`, every parameter decays. The result
+  // is cached.
   const std::vector<Slice>& slices(bool decay_all);
 
   // Backward passes add to the flat gradients in place: zero them before the
-  // first of a step.
+  // first backward pass of a step.
   void zero_gradients();
-  // Gives their memory back; no backward pass may follow.
+  // Frees the gradients' memory; no backward pass may follow.
   void drop_gradients();
 
   // Takes over the moments and step counts of parameters of the same name and
-  // size. Factors keep their zeros: their basis is new.
+  // element count. Factors keep their zeros, because their basis is new.
   void adopt(const ParameterBlock& old);
-  // Values, moments, step counts and how each parameter lies in memory. Loading:
-  // into a block of the same parameters.
+  // Saves or loads the values, moments, step counts and memory layout of each
+  // parameter. Load into a block of the same parameters.
   void archive(
       state::Archive& archive, const std::string& prefix, state::Share share);
   // Sets the moments and the step count of the named parameter to zero.

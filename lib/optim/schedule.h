@@ -9,13 +9,15 @@ namespace abtrain::optim {
 
 class Schedule {
  public:
-  // peak: the optimizer's lr. Linear warm-up from warmup_from to the peak over
-  // the warm-up steps, then the named curve down to final_lr over the rest.
+  // peak: the optimizer's lr. The rate warms up linearly from warmup_from to
+  // the peak over the warm-up steps, then follows the named curve over the
+  // rest; cosine and linear end at final_lr. Throws Error(Config) for an
+  // unknown name.
   Schedule(
       const ScheduleOptions& options,
       double peak,
       const RunLength& run);
-  // Rate of step t = 0, 1, ... run.steps - 1.
+  // Learning rate of step t = 0, 1, ..., run.steps - 1.
   double at(std::int64_t t) const;
 
  private:

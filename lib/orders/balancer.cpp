@@ -26,17 +26,19 @@ double order_copies(
   const bool examples = batch > 0;
   const bool alone = options.name != "cd-grab" || workers == 1;
   if (alone) {
-    // S, means; of units one by one also what is balanced, and what waits.
+    // S and, for grab, the mean and the total. Without `examples` also the
+    // difference being balanced and, but for grab, the gradient that waits.
     return options.name == "grab" ? (examples ? 3 : 4) : (examples ? 1 : 3);
   }
   const double message = options.wire == "fp32"   ? 1
                          : options.wire == "int8" ? 0.25
                                                   : 0;
   const auto pairs = static_cast<double>(examples ? batch / 2 : 1);
-  // One that is kept or, of examples, put in order for the others.
+  // A third message is kept or, with `examples`, reordered for the other
+  // workers.
   const bool has_third = examples || options.wire == "int8";
   const double messages = (has_third ? 3 : 2) * pairs;
-  // What waits or is balanced, messages made and received, S.
+  // The gradients that wait or are balanced, the messages sent and received, S.
   return pairs + messages * message + 1.0 / workers;
 }
 
@@ -272,7 +274,7 @@ void Balancer::archive(state::Archive& archive) {
       epoch_ >= 0 && place_ >= 0 && place_ < published_.units() &&
           order_.restore(units) && units[0] <= place_ && units[0] >= place_ - 1,
       DamagedData,
-      "the checkpoint's order of examples is none of ",
+      "the checkpoint's order of examples is not one of ",
       published_.units(),
       " units, of which ",
       place_,

@@ -1,17 +1,19 @@
-// A worker's part in an order that gradients decide on: it watches the
-// gradients of the units in the order of the epoch, and gives out the next
+// A worker's part in an order that is derived from gradients: it watches the
+// gradients of the units in the order of the epoch and produces the next
 // epoch's order.
 //
-// - `grab` (Lu et al., arXiv 2205.10733, algorithm 4): of each unit's gradient
-//   less the mean of the epoch before, <S, g - mean> <= 0 puts the unit early,
-//   S += g - mean; else late, S -= g - mean. Each worker alone.
-// - `id-grab`: PairBalance (Cooper et al., arXiv 2302.00845, algorithm 2), each
-//   worker alone: no mean is kept.
-// - `cd-grab`: PairBalance with one sum S for all workers whose gradients a
-//   step averages (orders/coordination.h).
+// - `grab` (Lu et al., arXiv 2205.10733, algorithm 4): from each unit's
+//   gradient g the mean of the previous epoch is subtracted: d = g - mean. If
+//   <S, d> <= 0, the unit comes early and S += d; else it comes late and
+//   S -= d. Each worker decides alone.
+// - `id-grab`: PairBalance (Cooper et al., arXiv 2302.00845, algorithm 2). Each
+//   worker decides alone; no mean is kept.
+// - `cd-grab`: PairBalance with one sum S for all workers whose gradients are
+//   averaged in a step (orders/coordination.h).
 //
-// S is 0 when an epoch begins, and when other parameters are trained: then a
-// unit that waits for its neighbour is let go, and the pair keeps its order.
+// S is 0 when an epoch begins and when a different set of parameters is
+// trained. In the latter case a unit that waits for its neighbor is dropped,
+// and the pair keeps its order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,8 +32,9 @@
 
 namespace abtrain::orders {
 
-// How often as many numbers as are trained a worker keeps for that, in a group
-// of `workers`, by `batch` examples (0: by units).
+// Memory that a worker keeps for the order, as a multiple of the trained
+// parameters' element count, in a group of `workers`. `batch`: examples per
+// step; 0 if units come one at a time.
 double order_copies(
     const data::OrderOptions& options,
     std::int64_t batch,
@@ -39,8 +42,9 @@ double order_copies(
 
 class Balancer {
  public:
-  // `batch`: of so many examples the gradients come at a time; 0: those of single
-  // units, by see() and step(). `order` outlives this.
+  // `batch`: number of examples whose gradients arrive together; 0 if the
+  // gradients of single units arrive, by see() and step(). `order` must outlive
+  // this object.
   Balancer(
       const data::OrderOptions& options,
       std::uint64_t seed,
@@ -51,32 +55,33 @@ class Balancer {
     return batch_ > 0;
   }
 
-  // The units' own order for this epoch, from unit `place` on: units before it
-  // are not seen, and keep their order.
+  // Starts an epoch in the units' own order, from unit `place` on. The units
+  // before it are not seen and keep their order.
   void start(std::int64_t epoch, std::int64_t place);
   bool is_at(std::int64_t epoch, std::int64_t place) const {
     return epoch_ == epoch && place_ == place;
   }
-  // From now on gradients of `numel` parameters, which workers of `group`
-  // average (null: none), both until the next bind(). Collective over the group
-  // before.
+  // Sets what follows until the next bind(): gradients of `numel` parameters,
+  // averaged by the workers of `group` (null: no group). Collective over the
+  // group that was bound before.
   void bind(std::int64_t numel, c10::Device device, comm::Communicator* group);
 
-  // A part of the next unit's gradient (`gradients` is all of it, flat) is
-  // there and will be overwritten. In any thread, one at a time.
+  // The elements begin .. begin + count - 1 of the next unit's gradient are
+  // final (`gradients` is the whole flat gradient) and will be overwritten. May
+  // be called on any thread, one call at a time.
   void see(const at::Tensor& gradients, std::int64_t begin, std::int64_t count);
-  // The unit's step: what see() has not got is taken now. Collective over the
-  // group.
+  // Ends the unit. If see() was not called for it, the whole gradient is taken
+  // now. Collective over the group.
   void step(const at::Tensor& gradients);
-  // The next `batch` units. Collective over the group.
+  // Takes the next `batch` units. Collective over the group.
   void step(const UnitGradients& units);
 
-  // Ends what is under way. Collective over the group.
+  // Finishes everything in flight. Collective over the group.
   void settle();
-  // After bind(), and settle() where it saves.
+  // Call after bind(), and to save also after settle().
   void archive(state::Archive& archive);
 
-  // For tests: all workers' signs are handed to it before they are used.
+  // For tests: called with all workers' signs before they are used.
   std::function<void(const std::vector<int>&)> watch_signs;
 
  private:
@@ -99,21 +104,21 @@ class Balancer {
   data::PublishedOrder& published_;
   data::BalancedOrder order_;
   std::int64_t epoch_ = 0;
-  std::int64_t place_ = 0;  // of the next unit
+  std::int64_t place_ = 0;  // of the next unit in the epoch's order
   bool broken_ = false;     // the pair at `place_` lacks its first gradient
 
   comm::Communicator* group_ = nullptr;
   std::int64_t numel_ = 0;
-  std::int64_t seen_ = 0;  // numbers of the next unit's gradient
+  std::int64_t seen_ = 0;  // elements of the next unit's gradient seen so far
   std::optional<Coordination> coordination_;
-  // Of examples, alone:
+  // Used for the examples of a worker that decides alone:
   at::Tensor sum_;
   SignQueue signs_;
   ProductTriangle packer_;
   // grab:
-  at::Tensor mean_;           // of the last epoch; zeros at first
-  at::Tensor total_;          // of this epoch so far
-  std::int64_t counted_ = 0;  // gradients in it
+  at::Tensor mean_;           // gradient of the last epoch; initially zeros
+  at::Tensor total_;          // sum of this epoch's gradients so far
+  std::int64_t counted_ = 0;  // number of gradients in total_
 };
 
 }  // namespace abtrain::orders

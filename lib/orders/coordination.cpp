@@ -53,7 +53,7 @@ Coordination::Coordination(
 }
 
 void Coordination::reset() {
-  ABT_ASSERT(stage_ == Stage::Idle, "differences are under way");
+  ABT_ASSERT(stage_ == Stage::Idle, "differences are in flight");
   sum_.zero_();
 }
 
@@ -148,7 +148,7 @@ void Coordination::centre(
     std::int64_t begin,
     std::int64_t count) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(workers_ == 1 && pairs_ == 1, "with others");
+  ABT_ASSERT(workers_ == 1 && pairs_ == 1, "only for a worker alone");
   const Cut c = cut(begin, count);
   wire_->encode(
       gradient.narrow(0, begin, count),
@@ -182,7 +182,7 @@ void Coordination::archive(state::Archive& archive, const std::string& prefix) {
     first_ = at::zeros({numel_}, sum_.options());
   }
   archive.tensor(prefix + "first", first_, state::Share::Own);
-  // Its bytes, as a checkpoint has fp32 numbers only.
+  // The raw bytes viewed as fp32, because a checkpoint holds only fp32 numbers.
   at::Tensor bytes = kept_.defined() ? kept_.view(at::kFloat) : at::Tensor();
   archive.tensor(prefix + "kept", bytes, state::Share::Own);
 }
@@ -238,7 +238,7 @@ void Coordination::begin_products() {
   start_run();
 }
 
-// Of rows row_, row_ + 1, ...: <S, D_j>, and <D_j, D_i> before.
+// For rows row_, row_ + 1, ...: computes <S, D_j>, and <D_j, D_i> for i < j.
 void Coordination::start_run() {
   triangle_ =
       rows_->products(row_, std::min(kProductRows, rows_->size() - row_), sum_);

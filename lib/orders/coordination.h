@@ -1,18 +1,19 @@
 // The order server of CD-GraB (Cooper et al., arXiv 2302.00845, algorithm 2),
-// shared out: the workers of a group decide on the signs of all their
-// differences of gradients, worker after worker, pair after pair, each holding
-// only its share of the coordinates of the running sum S.
+// distributed: the workers of a group decide on the signs of all their gradient
+// differences, worker after worker and pair after pair, and each holds only its
+// share of the coordinates of the running sum S.
 //
-// A worker's differences D travel to whom their coordinates belong (all-to-all,
-// in the form of a DifferenceWire). There the products of all rows with one
-// another and with S are taken; summed up over the workers (all-reduce), they
-// give every worker all signs (ops/pair_signs.h), from the same bits. So a pair
-// costs a worker (n - 1) / n of one message, where a gather to one server would
-// bring that one n - 1 of them, and the sums are shared out as well. Both steps
-// travel while training goes on: send() and advance() wait for nothing that has
-// just been started.
+// Each worker sends the coordinates of its differences D to the workers that
+// own them (all-to-all, in the form of a DifferenceWire). The owners compute
+// the products of all rows with one another and with S. Summed over the workers
+// (all-reduce), these products give every worker all signs (ops/pair_signs.h),
+// from the same bits. So a pair costs each worker (n - 1) / n of one message,
+// where a gather to one server would bring that server n - 1 messages, and the
+// computation is distributed as well. Both collectives overlap training: send()
+// and advance() never wait for a collective that they have just started.
 //
-// Alone, without a group, nothing travels, and differences are fp32.
+// For a worker alone, without a group, nothing is sent, and differences are
+// fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,13 +30,14 @@
 
 namespace abtrain::orders {
 
-// Rows whose products are taken at once; more are taken run by run.
+// Rows whose products are computed at once; more rows are processed in runs of
+// this many.
 constexpr std::int64_t kProductRows = 128;
 
 class Coordination {
  public:
-  // Differences of `numel` numbers, `pairs` at a time. `group`: null for one
-  // alone; it outlives this.
+  // Differences of `numel` numbers, `pairs` at a time. `group` is null for a
+  // worker alone; otherwise it must outlive this object.
   Coordination(
       const data::OrderOptions& options,
       std::int64_t numel,
@@ -44,31 +46,31 @@ class Coordination {
       c10::Device device,
       comm::Communicator* group);
 
-  // The epoch's first difference comes next: S = 0. Nothing is under way.
+  // Prepares for the epoch's first difference: S = 0. Nothing may be in flight.
   void reset();
-  // Numbers begin .. begin + count - 1 of `gradient`, flat and whole, of the
-  // next pair's first unit, then of the second one: D = first - second. It may
-  // be overwritten afterwards. The second not between a send() and the
-  // advance() after it.
+  // Takes elements begin .. begin + count - 1 of `gradient`, which is flat and
+  // whole: keep() those of the next pair's first unit, then subtract() those of
+  // the second, D = first - second. The gradient may be overwritten afterwards.
+  // Do not call subtract() between a send() and the advance() after it.
   void keep(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   void
   subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
-  // Alone: of D = gradient - mean.
+  // For a worker alone: D = gradient - mean.
   void centre(
       const at::Tensor& gradient,
       const at::Tensor& mean,
       std::int64_t begin,
       std::int64_t count);
-  // Collective. The pair whose numbers are all there. What is under way is
-  // finished.
+  // Collective. Sends the pair, all of whose elements have been taken. Finishes
+  // what was in flight.
   void send();
-  // The rows of `differences`, pairs x numel, one after another.
+  // The same for the rows of `differences`, pairs x numel.
   void send_rows(const at::Tensor& differences);
-  // Collective. Goes on with what is under way by one step.
+  // Collective. Advances what is in flight by one stage.
   void advance();
-  // Collective. Until nothing is under way.
+  // Collective. Advances until nothing is in flight.
   void finish();
-  // All workers' signs: pair 0 of each, pair 1 of each, ...
+  // All workers' signs: pair 0 of each worker, then pair 1 of each, ...
   SignQueue& signs() {
     return decided_;
   }
@@ -76,19 +78,19 @@ class Coordination {
   at::Tensor& sum() {
     return sum_;
   }
-  // The first unit's gradient that waits for the second one. Loading: there is
-  // one.
+  // Saves or loads the gradient of a pair's first unit, which waits for the
+  // second. To load, the checkpoint must have one.
   void archive(state::Archive& archive, const std::string& prefix);
 
  private:
   enum class Stage { Idle, Differences, Products };
 
-  // A run of numbers cut at the borders of items.
+  // A range of numbers, cut at item boundaries.
   struct Cut {
     std::int64_t begin, inner, rest, end;
   };
   Cut cut(std::int64_t begin, std::int64_t count) const;
-  // The items of inner .. rest in a message.
+  // The items of a message that hold inner .. rest.
   at::Tensor items(const at::Tensor& message, const Cut& cut) const;
   void exchange();
   void receive();
@@ -103,18 +105,18 @@ class Coordination {
   std::unique_ptr<DifferenceWire> wire_;
   std::vector<std::int64_t> counts_;  // elements for each worker
   std::int64_t numel_;
-  at::Tensor first_;    // of a pair's first unit; then the difference
-  at::Tensor kept_;     // the same as a message, where the wire has that
+  at::Tensor first_;    // gradient of a pair's first unit, later the difference
+  at::Tensor kept_;     // the same as a message, if the wire keeps those
   bool whole_ = false;  // the difference is not encoded yet
-  std::vector<std::int64_t> edges_;  // items of which this is true
-  at::Tensor messages_;              // a worker's own, pairs x elements
-  at::Tensor outbox_;                // the same, worker after worker
+  std::vector<std::int64_t> edges_;  // items not encoded yet
+  at::Tensor messages_;              // this worker's own, pairs x elements
+  at::Tensor outbox_;                // the same, grouped by receiving worker
   at::Tensor inbox_;
-  std::unique_ptr<DifferenceRows> rows_;  // this worker's share of each
+  std::unique_ptr<DifferenceRows> rows_;  // this worker's share of each row
   at::Tensor sum_;
-  at::Tensor triangle_;   // of the run of rows in work
+  at::Tensor triangle_;   // products of the current run of rows
   at::Tensor signs_;      // of all rows
-  std::int64_t row_ = 0;  // the first one of that run
+  std::int64_t row_ = 0;  // first row of the current run
   Stage stage_ = Stage::Idle;
   comm::Pending pending_;
   SignQueue decided_;

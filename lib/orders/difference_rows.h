@@ -1,5 +1,5 @@
-// Differences of gradients as one worker has received them: its share of the
-// coordinates of every worker's rows, and what the balancing of them needs.
+// Gradient differences as one worker has received them: its share of the
+// coordinates of every worker's rows, with the operations that balancing needs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,31 +10,32 @@
 
 namespace abtrain::orders {
 
-// Products as ops::pair_signs() wants them.
+// Packs products into the triangle that ops::pair_signs() takes.
 class ProductTriangle {
  public:
-  // Of a matrix of all <D_j, D_i>, which may be overwritten, and a vector of
-  // <S, D_j>.
+  // Takes the matrix of all <D_j, D_i>, which may be overwritten, and the
+  // vector of all <S, D_j>.
   at::Tensor pack(const at::Tensor& all, const at::Tensor& with_sum);
 
  private:
-  at::Tensor places_;  // in the matrix, of the last size
+  at::Tensor places_;  // cached: indices into a matrix of the last size
 };
 
-// Rows D_0, D_1, ...; `sum`: the share of S, flat fp32.
+// Rows D_0, D_1, ...; `sum` is this worker's share of S, flat fp32.
 class DifferenceRows {
  public:
   virtual ~DifferenceRows() = default;
   virtual std::int64_t size() const = 0;
-  // Of rows begin .. begin + count - 1, as ops::pair_signs() wants them.
+  // The products of rows begin .. begin + count - 1, as ops::pair_signs() takes
+  // them.
   virtual at::Tensor
   products(std::int64_t begin, std::int64_t count, const at::Tensor& sum) = 0;
-  // sum += the rows from `begin` on, each with its sign (int8).
+  // Adds the rows from `begin` on to `sum`, each with its sign (int8).
   virtual void
   add(std::int64_t begin, const at::Tensor& signs, const at::Tensor& sum) = 0;
 };
 
-// Of fp32 numbers, rows x numbers.
+// Rows of fp32 numbers: a matrix, rows x numbers.
 class FloatRows : public DifferenceRows {
  public:
   explicit FloatRows(at::Tensor rows) : rows_(std::move(rows)) {}
@@ -53,8 +54,9 @@ class FloatRows : public DifferenceRows {
   ProductTriangle triangle_;
 };
 
-// Of records (ops/difference_codes.h) on the CPU, never decoded as a whole: the
-// rows lie in `records` as workers x pairs, and count as pairs x workers.
+// Rows of records (ops/difference_codes.h) on the CPU, never decoded as a
+// whole. In `records` the rows lie in the order workers x pairs; they are
+// numbered in the order pairs x workers.
 class CodeRows : public DifferenceRows {
  public:
   CodeRows(at::Tensor records, std::int64_t workers, std::int64_t pairs);
@@ -69,7 +71,7 @@ class CodeRows : public DifferenceRows {
       override;
 
  private:
-  // Where rows begin .. begin + count - 1 begin, in rows of the tensor.
+  // The row of the tensor for each of rows begin .. begin + count - 1.
   std::vector<std::int64_t> places(std::int64_t begin, std::int64_t count)
       const;
 

@@ -1,10 +1,10 @@
-// How differences of gradients travel between the workers of `order: cd-grab`:
-// as they are, as 8-bit codes (ops/difference_codes.h), or as a count sketch
+// How gradient differences travel between the workers of `order: cd-grab`: as
+// fp32, as 8-bit codes (ops/difference_codes.h), or as a count sketch
 // (ops/count_sketch.h).
 //
-// A message is a row of items; what is shared out among n workers are whole
-// items: worker i gets items floor(items i / n) .. floor(items (i + 1) / n) - 1
-// of every message.
+// A message is a row of items. Whole items are distributed among n workers: of
+// every message, worker i gets items
+// floor(items i / n) .. floor(items (i + 1) / n) - 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,12 +22,12 @@ class DifferenceWire {
   struct Format {
     at::ScalarType type = at::kFloat;  // of a message's elements
     std::int64_t items = 0;
-    std::int64_t elements = 1;  // an item
-    std::int64_t numbers = 1;   // that an item stands for
+    std::int64_t elements = 1;  // per item
+    std::int64_t numbers = 1;   // represented by one item
   };
   struct Share {
-    std::int64_t begin = 0;  // items
-    std::int64_t end = 0;
+    std::int64_t begin = 0;  // first item
+    std::int64_t end = 0;    // past the last item
     std::int64_t size() const {
       return end - begin;
     }
@@ -39,7 +39,7 @@ class DifferenceWire {
   const Format& format() const {
     return format_;
   }
-  // Elements of a message.
+  // Elements per message.
   std::int64_t elements() const {
     return format_.items * format_.elements;
   }
@@ -49,17 +49,20 @@ class DifferenceWire {
         format_.items * (worker + 1) / workers};
   }
 
-  // The message of first - second, flat fp32; second undefined: of first.
+  // Writes the message of first - second (both flat fp32); if second is
+  // undefined, that of first.
   virtual void encode(
       const at::Tensor& first,
       const at::Tensor& second,
       const at::Tensor& message) const = 0;
-  // Whether whole items, but for a last one, may be encoded on their own.
+  // Whether a run of whole items can be encoded on its own. The vector's last
+  // item may be shorter.
   virtual bool takes_parts() const {
     return true;
   }
-  // Whether the first of two gradients may wait as the message of itself, which
-  // moves less memory; then that of the difference of `kept` and the second.
+  // Whether the first of two gradients may wait in the form of its own message,
+  // which moves less memory. encode_of_kept() then makes the message of the
+  // difference of `kept` and the second gradient.
   virtual bool keeps_messages() const {
     return false;
   }
@@ -67,9 +70,10 @@ class DifferenceWire {
       const at::Tensor& kept,
       const at::Tensor& second,
       const at::Tensor& message) const;
-  // The numbers (flat fp32) of any number of items, one after another.
+  // The numbers (flat fp32) of any number of items, one item after another.
   virtual at::Tensor decode(const at::Tensor& items) const = 0;
-  // Of workers x pairs rows of items the rows in the order of pairs x workers.
+  // Takes rows of items in the order workers x pairs; returns them in the order
+  // pairs x workers.
   virtual std::unique_ptr<DifferenceRows>
   rows(const at::Tensor& items, std::int64_t workers, std::int64_t pairs) const;
 
@@ -77,15 +81,16 @@ class DifferenceWire {
   Format format_;
 };
 
-// For vectors of `numel` numbers; all workers take the same `seed` (sketch).
+// A wire for vectors of `numel` numbers. All workers must pass the same `seed`
+// (used by the sketch). Throws Error(Config) for an unknown wire.
 std::unique_ptr<DifferenceWire> make_wire(
     const data::OrderOptions& options,
     std::int64_t numel,
     std::uint64_t seed);
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs`
-// differences of `numel` numbers: its messages but its own share of them, and
-// the scalar products.
+// differences of `numel` numbers: its messages without its own share of them,
+// and the scalar products.
 std::int64_t difference_bytes(
     const data::OrderOptions& options,
     std::int64_t numel,

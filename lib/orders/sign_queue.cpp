@@ -12,7 +12,8 @@ void SignQueue::push(const at::Tensor& signs) {
   copies_.push_back({host, device::Event::record(signs.device())});
 }
 
-// What a GPU was given last may still be in work; those before it are done.
+// The last copy that a GPU was given may still be running; those before it are
+// done.
 bool SignQueue::empty(bool wait) const {
   return copies_.empty() ||
          (!wait && copies_.size() == 1 && copies_.front().host.is_pinned());

@@ -1,4 +1,4 @@
-// Signs that a device decides on, on their way to the host.
+// Signs computed on a device, on their way to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,10 @@ namespace abtrain::orders {
 
 class SignQueue {
  public:
-  // int8, 1 or -1.
+  // Signs are int8, 1 or -1.
   void push(const at::Tensor& signs);
-  // Calls take(signs) for what has come, in the order of push(), without
-  // waiting for a GPU; `wait`: for all.
+  // Calls take(signs) for the signs that have arrived, in the order of push(),
+  // without waiting for a GPU; with `wait`, for all of them.
   template <class Take>
   void take(bool wait, const Take& take) {
     while (!empty(wait)) {

@@ -1,4 +1,4 @@
-// The gradients of a batch's single examples, as units of an order.
+// The per-example gradients of a batch, as units of an order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,23 +10,23 @@
 
 namespace abtrain::orders {
 
-// Vectors are flat fp32, as the block of trained parameters.
+// Vectors are flat fp32, laid out like the block of trained parameters.
 class UnitGradients {
  public:
   virtual ~UnitGradients() = default;
   virtual std::int64_t size() const = 0;
-  // <g_i, g_j>, size x size.
+  // All <g_i, g_j>, size x size.
   virtual at::Tensor products() const = 0;
-  // <vector, g_i>.
+  // All <vector, g_i>.
   virtual at::Tensor products(const at::Tensor& vector) const = 0;
   // vector += sum_i coefficients_i g_i.
   virtual void add(const at::Tensor& vector, const at::Tensor& coefficients)
       const = 0;
-  // Row k of size/2 x numbers becomes g_{2k} - g_{2k+1}.
+  // Row k of `rows` (size/2 x numbers) becomes g_{2k} - g_{2k+1}.
   virtual void differences(const at::Tensor& rows) const = 0;
 };
 
-// Of a pass that was recorded; the gradients are not built.
+// Gradients of a recorded pass (nn/tape.h); they are never built as a whole.
 class RecordedGradients : public UnitGradients {
  public:
   explicit RecordedGradients(const nn::ExampleGradients& examples)
@@ -52,7 +52,7 @@ class RecordedGradients : public UnitGradients {
   const nn::ExampleGradients& examples_;
 };
 
-// Built one by one: rows of a matrix.
+// Gradients that were built one by one, as rows of a matrix.
 class BuiltGradients : public UnitGradients {
  public:
   explicit BuiltGradients(at::Tensor rows) : rows_(std::move(rows)) {}

@@ -148,7 +148,7 @@ TEST_F(Damaged, EachIsToldOnce) {
   close(ends[0]);
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   const std::string wanted =
-      root_ / "train/c1/2.jpg: Premature end of JPEG file; left out";
+      root_ / "train/c1/2.jpg: Premature end of JPEG file; skipped";
   const std::size_t at = text.find(wanted);
   EXPECT_NE(at, std::string::npos) << text;
   EXPECT_EQ(text.find(wanted, at + 1), std::string::npos) << text;

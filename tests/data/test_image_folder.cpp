@@ -76,7 +76,7 @@ TEST(ImageFolder, WrongFolders) {
   fs::remove_all(root / "train/empty");
   expect_refused(
       ErrorKind::DamagedData,
-      {root / "val/cats", "only classes that train has", "'cat'"});
+      {root / "val/cats", "only classes that also exist in train", "'cat'"});
 }
 
 TEST(ImageFolder, MeanAndDeviationCanBeGiven) {

@@ -137,7 +137,7 @@ TEST_F(ImageRun, TooManyDamagedTestImagesEndItToo) {
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 65) << error.what();
     EXPECT_NE(
-        std::string(error.what()).find("images of val"), std::string::npos)
+        std::string(error.what()).find("images in val"), std::string::npos)
         << error.what();
   }
 }
