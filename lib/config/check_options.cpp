@@ -42,7 +42,8 @@ bool same_unit(const Duration& a, const Duration& b) {
   return a.unit == b.unit;
 }
 
-// A warm-up that ends with the run or later, where the units tell.
+// Reports a warm-up that lasts as long as the run or longer, if the units allow
+// a comparison.
 void check_warmup(
     const RunOptions& o,
     const Duration& warmup,
@@ -131,7 +132,7 @@ void check_schedule(const RunOptions& o, Conflicts& out) {
       out);
 }
 
-// data.subset, data.pool and data.standardise, of a set that is there as bytes.
+// data.subset, data.pool and data.standardise, for a set that is held as bytes.
 void check_images(const data::DataOptions& o, Conflicts& out) {
   try {
     data::dataset_shape(o);
@@ -154,9 +155,9 @@ void check_images(const data::DataOptions& o, Conflicts& out) {
   if (o.on_device == "true" && (o.standardise || o.pool > 0)) {
     out.push_back(
         {{"data.on_device", floats},
-         str("images lie on a GPU as bytes, but ",
+         str("images are kept on a GPU as bytes, but ",
              o.standardise ? "standardised" : "pooled",
-             " ones are none; expected auto or false")});
+             " images are not bytes; expected auto or false")});
   }
   for (const auto& [key, values] :
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
@@ -169,7 +170,7 @@ void check_images(const data::DataOptions& o, Conflicts& out) {
   }
 }
 
-// What does not go with files.
+// Options that do not go with image files.
 void check_image_folder(const data::DataOptions& o, Conflicts& out) {
   const auto refuse = [&](bool given, const char* key, const char* message) {
     if (given) {
@@ -179,20 +180,18 @@ void check_image_folder(const data::DataOptions& o, Conflicts& out) {
   refuse(
       o.subset > 0,
       "data.subset",
-      "image-folder lists its files class after class, so the first of them "
-      "are "
-      "of few classes; expected 0");
+      "image-folder lists its files class by class, so the first of them "
+      "cover only a few classes; expected 0");
   refuse(
       o.pool > 0,
       "data.pool",
-      "image-folder's images are decoded and cut for each batch, to "
+      "image-folder's images are decoded and cropped for each batch, to "
       "data.image_size; expected 0");
   refuse(
       o.standardise,
       "data.standardise",
-      "image-folder's images are decoded and cut for each batch, so no pixel "
-      "has "
-      "a mean of its own; expected false");
+      "image-folder's images are decoded and cropped for each batch, so no "
+      "pixel has a mean of its own; expected false");
   refuse(
       o.on_device == "true",
       "data.on_device",
@@ -212,7 +211,7 @@ void check_data(const RunOptions& run, Conflicts& out) {
            str("expected ",
                channels,
                channels == 1 ? " value" : " values",
-               ", one a channel, got ",
+               ", one per channel, got ",
                values.size())});
     }
   };
@@ -221,8 +220,8 @@ void check_data(const RunOptions& run, Conflicts& out) {
   if (o.on_device == "true" && run.device == "cpu") {
     out.push_back(
         {{"data.on_device", "device"},
-         "images lie on a GPU only, but device is cpu; expected auto or "
-         "false"});
+         "images can be kept only on a GPU, but device is cpu; expected auto "
+         "or false"});
   }
   if (o.name != "image-folder") {
     check_images(o, out);
@@ -272,8 +271,8 @@ void check_full_phase(const RunOptions& o, Conflicts& out) {
         {{"method.full_phase.sync_every",
           same ? "reducer.name" : "method.full_phase.reducer.name",
           "method.name"},
-         str("local steps average parameters, plainly, but the dense phases' "
-             "reducer is ",
+         str("local steps average the parameters without compression, but the "
+             "dense phases' reducer is ",
              name,
              "; expected 1, or method.full_phase.reducer.name plain")});
   }
@@ -288,18 +287,17 @@ void check_adagrad(const RunOptions& o, Conflicts& out) {
     out.push_back(
         {{"optimizer.name", "method.name"},
          str(name,
-             "'s sums of gradients stand for weights that nothing else "
-             "changes, "
-             "but ",
+             "'s sums of gradients assume that nothing else changes the "
+             "weights, but ",
              o.method.name,
              " averages or decomposes them; expected method.name ddp")});
   }
   if (optim::is_dual_averaging(o.optimizer) && o.schedule.name != "constant") {
     out.push_back(
         {{"schedule.name", "optimizer.name"},
-         str("qrda-adagrad scales the sum of all gradients with the present "
+         str("qrda-adagrad scales the sum of all gradients by the current "
              "rate: a rate that falls to 0 takes the weights back to where "
-             "they began; expected constant, got ",
+             "they started; expected constant, got ",
              o.schedule.name)});
   }
 }
@@ -312,7 +310,7 @@ void check_order(const RunOptions& o, Conflicts& out) {
   if (batch > ops::kMaxPairRows) {
     out.push_back(
         {{"data.batch_size", "order.unit", "order.name"},
-         str("the products of all pairs of a batch's gradients are taken: "
+         str("the products of all pairs of a batch's gradients are computed: "
              "expected at most ",
              ops::kMaxPairRows,
              ", got ",
@@ -321,8 +319,8 @@ void check_order(const RunOptions& o, Conflicts& out) {
   if (o.order.name != "grab" && batch % 2 == 1) {
     out.push_back(
         {{"data.batch_size", "order.unit", "order.name"},
-         str("neighbours are balanced in pairs of one batch: expected an even "
-             "number, got ",
+         str("neighbours are balanced in pairs within one batch: expected an "
+             "even number, got ",
              batch)});
   }
 }
@@ -345,12 +343,13 @@ std::vector<Conflict> check(const RunOptions& options) {
   if (options.model.weights == "none" && !options.model.fresh.empty()) {
     out.push_back(
         {{"model.fresh", "model.weights"},
-         "these layers are not taken from model.weights, but that is none"});
+         "these layers are not loaded from model.weights, but model.weights "
+         "is none"});
   }
   if (options.train.cuda_graphs == "on" && options.device == "cpu") {
     out.push_back(
         {{"train.cuda_graphs", "device"},
-         "graphs need a GPU, but device is cpu; auto takes them where there "
+         "graphs need a GPU, but device is cpu; auto uses them where there "
          "is one"});
   }
   if (options.optimizer.name == "sgd" && options.optimizer.nesterov &&

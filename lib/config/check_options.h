@@ -1,4 +1,4 @@
-// What no single key can tell: keys that do not go together.
+// Checks that no single key can make: keys that conflict with each other.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace abtrain::config {
 
 struct Conflict {
-  std::vector<std::string> keys;  // that take part, the one at fault first
+  std::vector<std::string> keys;  // those involved, the one at fault first
   std::string message;
 };
 
-// All conflicts among the keys that the chosen method uses. Pure: it looks at
+// All conflicts among the keys that the chosen method uses. Pure: depends on
 // nothing but the options.
 std::vector<Conflict> check(const RunOptions& options);
 

@@ -89,7 +89,8 @@ RunLength check_run(
       "or "
       "orthogonal");
   const auto planned = model_sizes(options, shape);
-  // All bytes of all workers, sixteen a parameter and step, fit into 63 bits.
+  // The bytes of all workers, at sixteen per parameter and step, must fit into
+  // 63 bits.
   const double parameters = static_cast<double>(
       planned ? planned->sizes.parameters
               : nn::make_model(options.model, shape)->dense_parameters());
@@ -104,7 +105,7 @@ RunLength check_run(
       options.workers,
       options.workers == 1 ? " worker and " : " workers and ",
       with_commas(static_cast<std::int64_t>(parameters)),
-      " parameters are more than can be counted in bytes; expected fewer");
+      " parameters send more bytes than can be counted; expected fewer");
   if (methods::has_local_steps(options.method)) {
     const methods::LocalPlan local =
         methods::make_local_plan(options.method, length);

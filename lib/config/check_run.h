@@ -9,20 +9,21 @@
 
 namespace abtrain::config {
 
-// Everything that can be wrong with a configuration on data of this shape,
-// found without reading it or touching a file. Throws Error(Config).
+// Checks everything that can be wrong with a configuration on data of this
+// shape, without reading the data or touching a file. Returns the length of the
+// run. Throws Error(Config).
 RunLength check_run(
     const RunOptions& options,
     const nn::InputShape& shape,
     std::int64_t train_images);
 
-// fp32 parameters, gradients, moments, residuals and what an order keeps, of
-// one worker in a dense step; activations come on top.
+// Bytes of the fp32 parameters, gradients, moments, residuals and example-order
+// state of one worker in a dense step; activations come on top.
 double state_bytes(const RunOptions& options, std::int64_t parameters);
 
-// Throws Error(Config) where the workers' parameters, gradients and moments
-// alone, and the bytes of the images that lie there, are more than the memory
-// of the device.
+// Throws Error(Config) if the workers' parameters, gradients and moments alone,
+// together with the bytes of the images kept there, exceed the memory of the
+// device.
 void check_memory(
     const RunOptions& options,
     const nn::InputShape& shape,

@@ -17,11 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = Value::Kind;
 
-// A file by name in `folders` (the first may be ""), with or without ".yaml".
+// The search for a file by name in `folders` (the first may be ""), with or
+// without ".yaml".
 struct Search {
-  std::string found;  // empty: not there
+  std::string found;  // empty: not found
   std::vector<std::string> looked_at;
-  std::string meant;  // a file there with a similar name
+  std::string meant;  // an existing file with a similar name
 };
 
 Search search_config(
@@ -77,7 +78,7 @@ class Reader {
       : options_(options), fields_(fields_of(options)), context_(context) {}
 
   void file(const std::string& path) {
-    // Read once, even if two of the files extend it.
+    // Read only once, even if two of the files extend it.
     const std::string identity = fs::weakly_canonical(path).string();
     if (!read_.insert(identity).second) {
       return;
@@ -111,7 +112,7 @@ class Reader {
     apply(fields_, as_section(override), reading_);
   }
 
-  // Workers of a launcher, keys that do not go together.
+  // Applies a launcher's number of workers, and checks for keys that conflict.
   void finish(const std::string& path) {
     if (context_.launched > 0) {
       const auto set = reading_.settings.find("workers");
@@ -128,7 +129,7 @@ class Reader {
       }
       options_.workers = context_.launched;
     }
-    // Where a whole file is missing, conflicts would be with its defaults.
+    // If a whole file is missing, conflicts would be with its defaults.
     if (!unreadable_) {
       for (const Conflict& conflict : check(options_)) {
         blame(conflict, path);
@@ -145,7 +146,7 @@ class Reader {
     reading_.problems.push_back({place, key, std::move(message)});
   }
 
-  // Takes `extends` out of the section and reads the files that it names.
+  // Removes `extends` from the section and reads the files that it names.
   void extend(Value& root, const std::string& path) {
     std::vector<Entry> others;
     bool extended = false;
@@ -202,13 +203,15 @@ class Reader {
       }
       circle.push_back(circle.front());
       problem(
-          name.place, "extends", "files in a circle: " + join(circle, " -> "));
+          name.place,
+          "extends",
+          "the files extend each other in a circle: " + join(circle, " -> "));
       return;
     }
     file(search.found);
   }
 
-  // A key with a problem, or in a section with one.
+  // Whether a key, or a section that holds it, has a problem.
   bool is_bad(std::string key) const {
     for (;;) {
       const auto set = reading_.settings.find(key);
@@ -223,12 +226,12 @@ class Reader {
     }
   }
 
-  // Points at the one of its keys that was set last: what came last broke it.
+  // Points at the key of the conflict that was set last: that one caused it.
   void blame(const Conflict& conflict, const std::string& path) {
     const Reading::Setting* last = nullptr;
     for (const std::string& key : conflict.keys) {
       if (is_bad(key)) {
-        return;  // reported already, and the default stands in its place
+        return;  // already reported, and the default stands in its place
       }
       const auto set = reading_.settings.find(key);
       if (set != reading_.settings.end() &&
@@ -252,7 +255,7 @@ class Reader {
   std::vector<std::string> under_way_;
 };
 
-// Overrides: as text, or read already.
+// Overrides may come as text or already parsed.
 template <class T>
 RunOptions read(
     const std::string& path,

@@ -1,4 +1,4 @@
-// docs/config.md, made from the tables.
+// docs/config.md, generated from the option tables.
 #include "base/options_apply.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -7,15 +7,15 @@ namespace abtrain::config {
 namespace {
 
 constexpr const char* kIntroduction =
-    R"(A configuration is a YAML file; what it leaves out has the default below.
-`extends: other.yaml` (or a list of files) starts from other files, which are
-looked for beside the file and in the `configs` folders; `--set a.b=value`
+    R"(A configuration is a YAML file; keys that it leaves out have the defaults
+below. `extends: other.yaml` (or a list of files) starts from other files, which
+are looked for next to the file and in the `configs` folders; `--set a.b=value`
 overrides single keys. The order is default, extended files, file, `--set`; the
 last one counts.
 
 A length is a number of steps (`110`, `110 steps`) or of epochs (`2 epochs`,
 `0.5 epochs`), or a share of the run (`5 %`). Keys of a method, optimizer or
-rank rule that is not chosen are checked, but unused.
+rank rule that is not chosen are checked, but not used.
 )";
 
 std::string cell(const std::string& text) {
@@ -58,7 +58,7 @@ std::string describe_options() {
     }
   }
   std::string out =
-      "# Configuration\n\nThis page is made from the program's own "
+      "# Configuration\n\nThis page is generated from the program's own "
       "tables.\n\n" +
       config_introduction();
   table("The run", top, "", out);

@@ -20,7 +20,7 @@ Override parse_override(
       std::find(keys.begin(), keys.end(), "") != keys.end()) {
     fault = "expected a.b=value";
   } else if (keys.front() == "extends") {
-    fault = "extends: has a meaning only in a file";
+    fault = "extends: may be used only in a file";
   }
   if (!fault.empty()) {
     problems.push_back({place, "", fault});

@@ -1,5 +1,5 @@
-// One key of a configuration set to a value that knows where it was written: a
-// `--set`, or a point of a sweep.
+// One key of a configuration set to a value, with the place where it was
+// written: a `--set`, or a point of a sweep.
 #pragma once
 
 #include <string>
@@ -11,18 +11,19 @@ namespace abtrain::config {
 
 struct Override {
   std::string key;  // "train.steps"
-  Place place;      // what a message about it points at
+  Place place;      // where messages about it point
   Value value;
 };
 
-// "a.b=VALUE", VALUE being YAML on one line. `option` is what messages call it:
-// "--set". Problems are appended; the key is empty then.
+// Parses "a.b=VALUE", where VALUE is YAML on one line. `option` is its name in
+// messages: "--set". Problems are appended; if the key itself is malformed, it
+// is empty in the result.
 Override parse_override(
     const std::string& text,
     const std::string& option,
     std::vector<Problem>& problems);
 
-// The section that it would be in a file: {a: {b: VALUE}}.
+// The value nested as it would be in a file: {a: {b: VALUE}}.
 Value as_section(const Override& override);
 
 }  // namespace abtrain::config

@@ -24,7 +24,8 @@ std::int64_t buffer_numel(const nn::Model& model) {
   return total;
 }
 
-// By a rule that needs no spectra; a budget as every layer at the same ratio.
+// The ranks by a rule that needs no spectra; for a budget, every layer at the
+// same ratio.
 std::vector<std::int64_t> planned_ranks(
     const linalg::RankRule& rule,
     const std::vector<nn::NamedWeight>& weights,
@@ -37,7 +38,7 @@ std::vector<std::int64_t> planned_ranks(
         {w.layer, w.weight->m(), w.weight->n(), std::vector<double>(n, 1.0)});
     other -= w.weight->numel();
   }
-  // Also throws where a budget cannot be met.
+  // Also throws if a budget cannot be met.
   const auto choices = linalg::choose_ranks(rule, flat, other);
   linalg::RankRule even;
   even.rule = linalg::RankRuleName::Ratio;
@@ -53,7 +54,7 @@ std::vector<std::int64_t> planned_ranks(
   return ranks;
 }
 
-// A layer that has none stays dense.
+// A layer that is not listed stays dense.
 std::vector<std::int64_t> ranks_by_name(
     const std::vector<nn::NamedWeight>& weights,
     const std::map<std::string, std::int64_t>& ranks) {

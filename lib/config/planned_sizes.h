@@ -1,4 +1,4 @@
-// What of a configuration's model decides its traffic and time.
+// The properties of a configuration's model that decide its traffic and time.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace abtrain::config {
 
-// Layers with their ranks. `estimated`: the rule is `budget`, and every layer
-// is shown at the same ratio, since only the spectra tell how it will share.
+// The layers with their ranks. `estimated`: the rule is `budget`, and every
+// layer is shown at the same ratio, since only the spectra can tell how it will
+// be divided.
 struct PlannedSizes {
   methods::ModelSizes sizes;
   bool estimated = false;
 };
-// Nothing where only the spectra tell (sigma, energy) and no `ranks` are given,
-// of layers by their names. Throws Error(Config).
+// Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
+// by layer name, are given. Throws Error(Config).
 std::optional<PlannedSizes> model_sizes(
     const RunOptions& options,
     const nn::InputShape& shape,

@@ -11,15 +11,16 @@ Fields fields_of(TrainOptions& o) {
       "steps",
       o.steps,
       between(0, kMostSteps),
-      "length in steps; wins over epochs if > 0");
-  f.choice("precision", o.precision, {"fp32", "bf16"}, "of the layers");
+      "length of the run in steps; if above 0, overrides epochs");
+  f.choice(
+      "precision", o.precision, {"fp32", "bf16"}, "precision of the layers");
   f.choice(
       "cuda_graphs",
       o.cuda_graphs,
       {"auto", "on", "off"},
-      "steps on a GPU as captured graphs; auto: where that works");
+      "run steps on a GPU as captured graphs; auto: where that works");
   f.integer(
-      "accumulate", o.accumulate, between(1, 1e6), "micro-batches a step");
+      "accumulate", o.accumulate, between(1, 1e6), "micro-batches per step");
   f.number(
       "label_smoothing",
       o.label_smoothing,
@@ -49,7 +50,7 @@ Fields fields_of(TrainOptions& o) {
       "threads",
       o.threads,
       between(0, 4096),
-      "cores a worker; 0: $OMP_NUM_THREADS, or else shared out evenly");
+      "cores per worker; 0: $OMP_NUM_THREADS, or else divided evenly");
   f.number(
       "timeout",
       o.timeout,
@@ -69,7 +70,8 @@ Fields fields_of(CheckpointOptions& o) {
       "keep",
       o.keep,
       between(1, 1e6),
-      "newest checkpoints that stay, and the one best on held-out images");
+      "how many of the newest checkpoints to keep, besides the one that is "
+      "best on held-out images");
   return f;
 }
 
@@ -84,8 +86,8 @@ Fields fields_of(EvaluateOptions& o) {
   f.flag(
       "train",
       o.train,
-      "train_loss too: the objective over all training images, weight decay of "
-      "sgd or l1 of the adagrads included (docs/metrics.md)");
+      "also compute train_loss: the objective over all training images, "
+      "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)");
   return f;
 }
 
@@ -93,17 +95,20 @@ Fields fields_of(EvaluateOptions& o) {
 
 Fields fields_of(RunOptions& o) {
   Fields f;
-  f.folder_name("name", o.name, "of the run folder, <output>/<name>");
-  f.integer("seed", o.seed, "all random numbers follow from it");
+  f.folder_name("name", o.name, "name of the run folder, <output>/<name>");
+  f.integer("seed", o.seed, "seed of all random numbers");
   f.integer(
       "workers",
       o.workers,
       between(1, 65536),
-      "threads, or under a launcher its processes");
-  f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where is computed");
+      "number of workers: threads, or under a launcher its processes");
+  f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where to compute");
   f.choice(
-      "comm", o.comm, {"auto", "local", "mpi", "nccl"}, "how workers talk");
-  f.text("output", o.output, "folder of the run folders");
+      "comm",
+      o.comm,
+      {"auto", "local", "mpi", "nccl"},
+      "how workers communicate");
+  f.text("output", o.output, "folder that holds the run folders");
   f.section("data", data::fields_of(o.data), "the data set");
   f.section("model", nn::fields_of(o.model), "the network");
   f.section("method", methods::fields_of(o.method), "how workers cooperate");
@@ -116,8 +121,8 @@ Fields fields_of(RunOptions& o) {
   f.section(
       "checkpoint",
       fields_of(o.checkpoint),
-      "what a stopped run goes on from (docs/hosts.md)");
-  f.section("evaluate", fields_of(o.evaluate), "tests on the way");
+      "what a stopped run resumes from (docs/hosts.md)");
+  f.section("evaluate", fields_of(o.evaluate), "evaluation during the run");
   return f;
 }
 

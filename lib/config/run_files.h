@@ -1,5 +1,5 @@
-// Names of files that others look for in the folder of a run, and in those of
-// its checkpoints.
+// Names of files and folders that other code looks for in the folder of a run
+// and in those of its checkpoints.
 #pragma once
 
 namespace abtrain::config {

@@ -1,4 +1,4 @@
-// How long a run is, and the shape of its images.
+// The length of a run, and the shape of its images.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace abtrain::config {
 
-// Steps in an epoch and in the run, for a training set of that many images.
-// Throws Error(Config) where there is not one.
+// Steps per epoch and in the whole run, for a training set of this many images.
+// Throws Error(Config) if there is not even one step.
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 nn::InputShape input_shape(const data::Dataset& dataset);

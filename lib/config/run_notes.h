@@ -1,5 +1,5 @@
-// What is allowed, but hardly meant: settings that never take effect in a run
-// of this length, and cuts whose losses add up.
+// Settings that are allowed but hardly intended: those that never take effect
+// in a run of this length, and cuts whose losses add up.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace abtrain::config {
 
-// One sentence each, which begins with its key. Of options that check_run()
-// takes.
+// One sentence each, beginning with its key. The options must have passed
+// check_run().
 std::vector<std::string> run_notes(
     const RunOptions& options,
     const RunLength& length);

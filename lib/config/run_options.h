@@ -1,4 +1,4 @@
-// The whole configuration of a run, one struct a section.
+// The whole configuration of a run, one struct per section.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace abtrain::config {
 
 struct TrainOptions {
   double epochs = 6;
-  std::int64_t steps = 0;            // wins over epochs where positive
+  std::int64_t steps = 0;            // if positive, overrides epochs
   std::string precision = "fp32";    // fp32 | bf16
   std::string cuda_graphs = "auto";  // auto | on | off
-  std::int64_t accumulate = 1;       // micro-batches a step
+  std::int64_t accumulate = 1;       // micro-batches per step
   double label_smoothing = 0;
   double clip_norm = 0;             // 0: no clipping
   std::int64_t check_replicas = 0;  // compare replicas every N steps; 0: never
   std::int64_t log_every = 50;      // steps between `step` events
-  bool tensorboard = true;          // an events file beside metrics.jsonl
-  std::int64_t threads = 0;         // cores a worker; 0: shared out evenly
-  double timeout = 600;             // seconds a collective may take
+  bool tensorboard = true;          // an events file next to metrics.jsonl
+  std::int64_t threads = 0;         // cores per worker; 0: divided evenly
+  double timeout = 600;             // seconds that a collective may take
 };
 
 struct CheckpointOptions {
@@ -62,14 +62,14 @@ struct RunOptions {
   EvaluateOptions evaluate;
 };
 
-// Whether an order looks at the gradients of single examples: of one image a
-// step they are those of the step.
+// Whether the order needs the gradients of single examples; with one image per
+// step those are the gradients of the step.
 inline bool balances_examples(const RunOptions& o) {
   return data::is_balanced(o.order) && o.order.unit == "example" &&
          o.data.batch_size * o.train.accumulate > 1;
 }
 
-// The table of their keys, ranges and help (base/options.h).
+// The table of the keys with their ranges and help texts (base/options.h).
 Fields fields_of(RunOptions& options);
 
 }  // namespace abtrain::config

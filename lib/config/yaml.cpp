@@ -16,15 +16,15 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Far more than a person writes: what is larger is refused within a second.
+// Far more than a person writes; anything larger is refused within a second.
 constexpr std::size_t kMostBytes = 1 << 20;
 constexpr std::size_t kMostValues = 100'000;
 constexpr std::size_t kDeepest = 32;
-// Every value knows its line: a file that is one long line would be kept as
-// often as it has values.
+// Every value keeps its line, so a file that is one long line would be stored
+// once per value.
 constexpr std::size_t kLongestShown = 1000;
 
-// The lines of a source; makes places from byte positions.
+// The lines of a source; turns byte positions into places.
 class Source {
  public:
   Source(const std::string& text, std::string name, bool has_lines)
@@ -40,7 +40,7 @@ class Source {
       lines_.pop_back();
     }
   }
-  // Counted from 0, the column in bytes; beyond the end is the end.
+  // `line` and `column` (in bytes) count from 0; beyond the end is the end.
   Place at(std::size_t line, std::size_t column) const {
     if (!has_lines_) {
       return {name_, 0, 0, ""};
@@ -69,7 +69,8 @@ class Source {
         static_cast<std::size_t>(std::max(mark.column, 0)));
   }
   // Whether a quote that opens at the mark is closed: yaml-cpp takes the end of
-  // the text for the end of a quoted scalar. True where none opens (a block).
+  // the text as the end of a quoted scalar. True if no quote opens there (a
+  // block).
   bool closes_quote(const YAML::Mark& mark) const {
     auto line = static_cast<std::size_t>(std::max(mark.line, 0));
     auto column = static_cast<std::size_t>(std::max(mark.column, 0));
@@ -86,9 +87,9 @@ class Source {
         const bool again =
             column + 1 < text.size() && text[column + 1] == quote;
         if (quote == '"' && text[column] == '\\') {
-          ++column;  // and what it escapes
+          ++column;  // skip what it escapes
         } else if (quote == '\'' && text[column] == quote && again) {
-          ++column;  // '' stands for one
+          ++column;  // '' stands for one quote
         } else if (text[column] == quote) {
           return true;
         }
@@ -106,7 +107,7 @@ class Source {
   bool has_lines_;
 };
 
-// Bytes of the UTF-8 character that begins at `i`; 0 where there is none.
+// Bytes of the UTF-8 character that begins at `i`; 0 if there is none.
 std::size_t character_length(const std::string& text, std::size_t i) {
   const auto byte = [&](std::size_t k) {
     return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u;
@@ -129,7 +130,7 @@ std::size_t character_length(const std::string& text, std::size_t i) {
   return overlong || outside ? 0 : length;
 }
 
-// What makes the text unfit for a parser; true if nothing does.
+// Reports what makes the text unfit for a parser; true if nothing does.
 bool check_text(
     const std::string& text,
     const Source& source,
@@ -164,7 +165,7 @@ bool check_text(
     const std::size_t content = here.find_first_not_of(" \t");
     if (tab < content && content != std::string::npos) {
       problems.push_back(
-          {source.at(line, tab), "", "a tab in the indentation; use blanks"});
+          {source.at(line, tab), "", "a tab in the indentation; use spaces"});
       right = false;
     }
   }
@@ -187,7 +188,7 @@ class Builder : public YAML::EventHandler {
     add(make(Kind::Nothing, mark));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "aliases (*name) are not read; write the value out");
+    refuse(mark, "aliases (*name) are not supported; write the value out");
   }
   void OnScalar(
       const YAML::Mark& mark,
@@ -195,7 +196,7 @@ class Builder : public YAML::EventHandler {
       YAML::anchor_t,
       const std::string& text) override {
     if (tag != "?" && tag != "!" && !tag.empty()) {
-      refuse(mark, str("tags are not read, got ", tag));
+      refuse(mark, str("tags are not supported, got ", tag));
       return;
     }
     Value value = make(Kind::Scalar, mark);
@@ -234,7 +235,7 @@ class Builder : public YAML::EventHandler {
  private:
   struct Frame {
     Value value;
-    Entry entry;  // whose value is awaited
+    Entry entry;  // the entry whose value is awaited
     bool has_key;
   };
 
@@ -281,7 +282,8 @@ class Builder : public YAML::EventHandler {
       if (value.kind != Kind::Scalar && value.kind != Kind::Invalid) {
         problem(value.place, str("expected a key, got ", describe(value)));
       } else if (value.text == "<<" && !value.quoted) {
-        problem(value.place, "merge keys (<<) are not read; use 'extends'");
+        problem(
+            value.place, "merge keys (<<) are not supported; use 'extends'");
       }
     } else {
       top.has_key = false;

@@ -1,4 +1,4 @@
-// YAML text to a tree of values that know their place.
+// Parses YAML text into a tree of values that know their place.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace abtrain::config {
 
-// One document. `source` is what messages call it; `has_lines` is false for an
-// option of the command line, whose problems carry no line. Problems (syntax,
-// bytes that are no UTF-8, tabs as indentation, tags, aliases, merge keys, more
-// bytes, values or depth than a person writes) are appended; after one of the
-// syntax the value is Invalid. An empty document is Nothing.
+// Parses one document. `source` is its name in messages; `has_lines` is false
+// for a command-line option, whose problems carry no line. Problems (syntax
+// errors, bytes that are not UTF-8, tabs as indentation, tags, aliases, merge
+// keys, more bytes, values or depth than a person writes) are appended; after a
+// syntax error the value is Invalid. An empty document is Nothing.
 Value parse_yaml(
     const std::string& text,
     const std::string& source,

@@ -1,4 +1,4 @@
-// Averages over a group of workers that methods share.
+// Averages over a group of workers, shared by the methods.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,8 @@
 
 namespace abtrain::methods {
 
-// Mean over `group`, in one all-reduce, of all tensors together. Contiguous
-// fp32 tensors are overwritten in place.
+// Overwrites contiguous fp32 tensors with their mean over `group`, all of them
+// in one all-reduce.
 void average(
     const std::vector<at::Tensor>& tensors,
     comm::Communicator& group,
@@ -23,23 +23,23 @@ void average(
 void average_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
 
-// The running statistics, averaged: new tensors, one a buffer of the model.
+// The averaged running statistics as new tensors, one per buffer of the model.
 std::vector<at::Tensor> averaged_buffers(
     const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
 
-// Everything that is dense in a model now, weights, biases, norms and the like, as
-// references for a ParameterBlock, in the order of the layers.
+// Everything that is dense in a model now (weights, biases, norms and the
+// like), as references for a ParameterBlock, in the order of the layers.
 std::vector<optim::ParameterRef> dense_parameters(const nn::Model& model);
 
-// Lets `target` share the dense weights and parameters of `source`, without
+// Makes `target` share the dense weights and parameters of `source`, without
 // gradients; its buffers become `buffers`.
 void share_dense(
     const nn::Model& source,
     const std::vector<at::Tensor>& buffers,
     nn::Model& target);
 
-// What is dense in `target` becomes the mean over `world` of `own`: flat, in the
-// order of dense_parameters().
+// Sets what is dense in `target` to the mean over `world` of `own`, which is
+// flat, in the order of dense_parameters().
 void set_mean_dense(
     const at::Tensor& own, comm::Communicator& world, nn::Model& target);
 

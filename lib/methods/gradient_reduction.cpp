@@ -18,7 +18,7 @@ void GradientReduction::bind(
     optim::ParameterBlock& block, comm::Communicator& group) {
   hooks_.reset();
   exchange_.bind(slots_of(block), block.gradients(), group);
-  // Alone there is nothing to send early.
+  // A worker alone has nothing to send early.
   if (group.size() > 1) {
     hooks_.emplace(
         block, [this](std::size_t index) { exchange_.ready(index); });
@@ -71,7 +71,7 @@ std::vector<compress::Slot> factor_slots(
   for (const nn::NamedParameter& p : model.parameters()) {
     dense.push_back({p.name, 0, p.tensor->sizes().vec(), p.position});
   }
-  // As dense_parameters() has them.
+  // In the order of dense_parameters().
   std::ranges::sort(dense, {}, &compress::Slot::position);
   std::ranges::move(dense, std::back_inserter(slots));
   std::int64_t offset = 0;

@@ -1,5 +1,5 @@
-// The averaging of a block's gradients over a group, bucket by bucket while the
-// backward pass runs: what methods with gradients on the wire share.
+// Averages a block's gradients over a group, bucket by bucket while the
+// backward pass runs; shared by the methods that send gradients.
 #pragma once
 
 #include <memory>
@@ -23,26 +23,26 @@ class GradientReduction {
       std::uint64_t seed,
       Observer& observer);
 
-  // From now on the gradients of this block, over this group; both outlive it
-  // or the next bind(). To be called again whenever the block's tensors move.
-  // Forgets residuals.
+  // From now on averages the gradients of this block over this group; both must
+  // live as long as this object or until the next bind(). Must be called again
+  // whenever the block's tensors move. Forgets the residuals.
   void bind(optim::ParameterBlock& block, comm::Communicator& group);
   void release();
   void watch(compress::GradientWatch watch) {
     exchange_.watch(std::move(watch));
   }
 
-  // Before the last backward pass of step t: sends gradients as they come.
+  // Call before the last backward pass of step t: sends gradients as they come.
   void before_backward(std::int64_t t) {
     exchange_.begin(t);
   }
-  // After it, also where before_backward() was not called: all are averaged.
+  // Call after it, even if before_backward() was not called: averages them all.
   void reduce(std::int64_t t);
 
   const compress::Costs& costs() {
     return exchange_.costs();
   }
-  // After bind(); what the block archives comes before both.
+  // Call after bind(); what the block archives must come before both.
   void archive(state::Archive& archive, const std::string& prefix) {
     exchange_.archive(archive, prefix);
   }
@@ -55,9 +55,10 @@ class GradientReduction {
 
 // The slots of a block's gradient buffer.
 std::vector<compress::Slot> slots_of(const optim::ParameterBlock& block);
-// What slots_of() gives for a block of all parameters of a dense model, and of
-// the factors `which` of the weights with a rank above 0 followed by all that
-// stays dense. `ranks`: one a weight of the model, 0: dense.
+// What slots_of() returns for a block of all parameters of a dense model
+// (dense_slots), or of the factors `which` of the weights with a rank above 0,
+// followed by everything that stays dense (factor_slots). `ranks`: one per
+// weight of the model; 0: dense.
 std::vector<compress::Slot> dense_slots(const nn::Model& model);
 std::vector<compress::Slot> factor_slots(
     const nn::Model& model,

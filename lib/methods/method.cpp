@@ -36,7 +36,7 @@ void Method::check_replicas(std::int64_t t) {
         t,
         ": replicas differ: worker ",
         r,
-        " of the group holds other bits than worker 0");
+        " of the group does not hold the same bits as worker 0");
   }
 }
 

@@ -1,4 +1,5 @@
-// What a training method is: hooks at fixed moments of the one training loop.
+// The interface of a training method: hooks that the one training loop calls at
+// fixed moments.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +20,19 @@
 
 namespace abtrain::methods {
 
-// A factored layer at one moment.
+// A layer that may be factored, at one moment.
 struct LayerRank {
   std::string name;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t rank = 0;    // 0: dense
   double energy = 1;        // share of sum s^2 kept by the last cut
-  double first_energy = 1;  // and by the first
-  // What the last cut was chosen from; none in a run that has just gone on.
+  double first_energy = 1;  // share kept by the first cut
+  // What the last cut was chosen from; empty in a run that was just resumed.
   linalg::ValueSample values = {};
 };
 
-// Hears of what a method does; called on every worker.
+// Is told what a method does; called on every worker.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -44,11 +45,11 @@ class Observer {
   // A step whose averaged gradients were compared with their true mean.
   virtual void compressed(
       std::int64_t step, const compress::Evaluation& evaluation) = 0;
-  // Seconds spent in decompositions, communication not counted.
+  // Seconds spent in decompositions, without communication.
   virtual void add_svd_seconds(double seconds) = 0;
 };
 
-// What every method works with; all references outlive the method.
+// What every method works with; all references must outlive the method.
 struct MethodContext {
   nn::Model& model;
   comm::Communicator& world;
@@ -64,50 +65,50 @@ struct MethodContext {
 class Method {
  public:
   virtual ~Method() = default;
-  // Before the first step: takes the model's parameters over.
+  // Called before the first step: takes over the model's parameters.
   virtual void start() = 0;
-  // What the optimizer trains now.
+  // The parameters that the optimizer trains now.
   virtual optim::ParameterBlock& block() = 0;
-  // Rate of step t = 0, 1, ...
+  // Learning rate of step t = 0, 1, ...
   virtual double learning_rate(std::int64_t t) = 0;
-  // The rate of factors is this much larger.
+  // The learning rate of factors, divided by that of all other parameters.
   virtual double factor_lr_scale() const {
     return 1;
   }
-  // Before the last backward pass of step t, where it may send gradients as they
-  // come: not of one that is captured or replayed.
+  // Called before the last backward pass of step t if that pass may send
+  // gradients as they come; not called for a pass that is captured or replayed.
   virtual void before_backward(std::int64_t /*t*/) {}
-  // Whether before_backward() would now send some.
+  // Whether before_backward() would send any now.
   virtual bool sends_early() const {
     return false;
   }
-  // After it: averages block().gradients().
+  // Called after that pass: averages block().gradients().
   virtual void reduce_gradients(std::int64_t t) = 0;
-  // The workers whose gradients the next step averages; null: none, each goes on
-  // alone.
+  // The workers over which the next step averages gradients; null: none, each
+  // worker trains alone.
   virtual comm::Communicator* gradient_group() {
     return nullptr;
   }
-  // From now on `watch` sees the gradients that are averaged, before they are.
+  // From now on `watch` sees the gradients before they are averaged.
   virtual void watch_gradients(compress::GradientWatch watch) = 0;
-  // After t steps are done.
+  // Called after t steps are done.
   virtual void after_step(std::int64_t t) = 0;
-  // After the last step: leaves one model, the same on every worker.
+  // Called after the last step: leaves one model, the same on every worker.
   virtual void finish(std::int64_t t) = 0;
   // Gives `target` (a model of the same kind) the weights that a final
-  // synchronisation now would give; changes no state. Traffic: metrics.
+  // synchronisation would give now; changes no state. Counts as metrics.
   virtual void merge_into(nn::Model& target) = 0;
-  // The workers that hold the same parameters now (where replicas_agree()).
+  // The workers that hold the same parameters now (if replicas_agree()).
   virtual comm::Communicator& replicas() = 0;
-  // "A", "B", or "" where all train the same.
+  // "A", "B", or "" if all workers train the same parameters.
   virtual std::string role() const {
     return "";
   }
-  // "full", "ab" or "local": how a step trains now.
+  // "full", "ab" or "local": how the next step trains.
   virtual std::string phase_name() const {
     return "full";
   }
-  // Ranks of the factored layers, empty where nothing is factored.
+  // Ranks of the layers that may be factored; empty if nothing is factored.
   virtual std::vector<LayerRank> layers() const {
     return {};
   }
@@ -115,22 +116,22 @@ class Method {
   virtual compress::Costs costs() {
     return {};
   }
-  // Ends what is under way between workers, so that archive() can save; the run
-  // goes on to the same bits. Collective.
+  // Completes what is under way between workers, so that archive() can save;
+  // the run continues to the same bits. Collective.
   virtual void settle() {}
-  // Everything that a bit-exact resume needs. Loading: instead of start(), into
-  // a fresh method of the same worker.
+  // Everything that a bit-exact resume needs. For loading, call it instead of
+  // start(), on a fresh method of the same worker.
   virtual void archive(state::Archive& archive) = 0;
-  // Instead of start(), after t steps: one model and its moments out of what the
-  // workers of a run with another number of them held; one state a replica group.
-  // Collective.
+  // Called instead of start(), after t steps: builds one model and its moments
+  // from what the workers of a run with a different number of workers held.
+  // `old` has one state per replica group. Collective.
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
-  // How often the tensors of block() and of the model have been replaced: what
-  // was captured of a step holds as long as this number stays.
+  // How often the tensors of block() and of the model have been replaced: a
+  // captured step stays valid as long as this number does not change.
   std::int64_t layout() const {
     return layout_;
   }
-  // Whether after_step(t) will replace them, by the phase that it is now.
+  // Whether after_step(t) will replace them, given the current phase.
   virtual bool moves_after(std::int64_t /*t*/) const {
     return false;
   }
@@ -138,19 +139,19 @@ class Method {
   virtual bool replicas_agree(std::int64_t /*t*/) const {
     return true;
   }
-  // Whether one of replicas() can save for all of them after t steps: no part of
-  // their states is their own.
+  // Whether one of replicas() can save for all of them after t steps, because
+  // no part of their states is private.
   virtual bool one_state(std::int64_t t) const {
     return replicas_agree(t);
   }
-  // Throws where replicas that should agree after t steps differ in a bit of
-  // parameters or moments.
+  // Throws Error(Diverged) if replicas that should agree after t steps differ
+  // in a bit of their parameters or moments.
   void check_replicas(std::int64_t t);
 
  protected:
-  // More that must be equal on replicas().
+  // All tensors that must be equal on replicas() now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
-  // To be called wherever a block is built or loaded.
+  // Must be called wherever a block is built or loaded.
   void moved() {
     ++layout_;
   }

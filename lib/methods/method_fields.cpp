@@ -9,13 +9,13 @@ Fields fields_of(FullPhaseOptions& o) {
   f.section(
       "reducer",
       compress::fields_of(o.reducer, "same"),
-      "its own reducer; same: the run's");
+      "reducer of the dense phases; same: the run's reducer");
   f.integer(
       "sync_every",
       o.sync_every,
       between(1, kMostSteps),
-      "steps between averagings of the parameters; 1: of the gradients, each "
-      "step");
+      "steps between averagings of the parameters; 1: the gradients are "
+      "averaged at each step");
   return f;
 }
 
@@ -35,7 +35,7 @@ Fields fields_of(MethodOptions& o) {
       "group_size",
       o.group_size,
       between(1, 65536),
-      "ab: workers in a group; auto: two halves");
+      "ab: workers per group; auto: two groups of half the workers");
   f.choice(
       "sync",
       o.sync,
@@ -45,19 +45,18 @@ Fields fields_of(MethodOptions& o) {
       "sync_dtype",
       o.sync_dtype,
       {"fp32", "bf16"},
-      "ab: numbers of a synchronisation on the wire");
+      "ab: dtype in which a synchronisation sends its numbers");
   f.duration(
       "warmup_steps",
       o.warmup_steps,
       between(0, kMostSteps),
       "ab: dense training before the first decomposition; local-sgd, diloco: "
-      "data "
-      "parallel training before the first local step");
+      "data-parallel training before the first local step");
   f.duration(
       "sync_every",
       o.sync_every,
       above_to(0, kMostSteps),
-      "ab, local-sgd, diloco: interval of synchronisation");
+      "ab, local-sgd, diloco: interval between synchronisations");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
@@ -67,23 +66,24 @@ Fields fields_of(MethodOptions& o) {
       "anchor",
       o.anchor,
       {"warmup", "reference"},
-      "ab: sync_every counts from the end of the warm-up, or from step 0");
+      "ab: whether sync_every counts from the end of the warm-up or from "
+      "step 0");
   f.flag("cut_first", o.cut_first, "ab: the first decomposition cuts ranks");
   f.number(
       "factor_lr_scale",
       o.factor_lr_scale,
       above_to(0, kLargest),
-      "ab: the factors' learning rate over that of the rest");
+      "ab: the factors' learning rate divided by that of the rest");
   f.choice(
       "ramp",
       o.ramp,
       {"none", "linear", "reference"},
-      "ab: how the rate comes back after a switch of phase");
+      "ab: how the learning rate recovers after a switch of phase");
   f.number(
       "ramp_start",
       o.ramp_start,
       between(0, kLargest),
-      "ab: first rate of a ramp");
+      "ab: first learning rate of a ramp");
   f.auto_or_duration(
       "rebound_steps",
       o.rebound_steps,
@@ -100,22 +100,21 @@ Fields fields_of(MethodOptions& o) {
       "svd",
       o.svd,
       {"auto", "exact", "randomized"},
-      "ab: how weights are decomposed: all singular values, only as many as "
-      "the "
-      "rule needs (by a range finder that proves its rank), or auto: the "
-      "latter "
-      "from a short side of 2048 on");
+      "ab: how weights are decomposed; exact: all singular values; randomized: "
+      "only as many as the rule needs (by a range finder that proves its "
+      "rank); auto: randomized if the shorter side is at least 2048");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
   f.choice(
       "average",
       o.average,
       {"params", "params+moments"},
-      "local-sgd: what is averaged, beside running statistics");
+      "local-sgd: what is averaged besides running statistics");
   f.number(
       "outer_lr",
       o.outer_lr,
       above_to(0, kLargest),
-      "diloco: rate of the outer step; 1: with no momentum it is the average");
+      "diloco: learning rate of the outer step; 1 without momentum gives the "
+      "plain average");
   f.number(
       "outer_momentum",
       o.outer_momentum,
@@ -131,14 +130,14 @@ Fields fields_of(MethodOptions& o) {
       "delay",
       o.delay,
       between(0, kMostSteps),
-      "diloco: steps in which a synchronisation travels before its result is "
-      "used; less than sync_every / fragments");
+      "diloco: steps between the start of a synchronisation and the use of "
+      "its result; less than sync_every / fragments");
   f.number(
       "mixing",
       o.mixing,
       above_to(0, 1),
-      "diloco: share of the synchronised parameters in what a worker goes on "
-      "with; the rest is its own");
+      "diloco: share of the synchronised parameters in those that a worker "
+      "continues with; the rest is its own");
   return f;
 }
 

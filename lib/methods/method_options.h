@@ -1,4 +1,4 @@
-// Options of the config's `method:` section.
+// Options of the `method:` section of a configuration.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline compress::ReducerOptions same_reducer() {
 struct FullPhaseOptions {
   // Name "same" (the default) takes the config's `reducer:`.
   compress::ReducerOptions reducer = same_reducer();
-  // Steps between parameter averagings; 1 = gradients are averaged each step.
+  // Steps between averagings of the parameters; 1: gradients, at each step.
   std::int64_t sync_every = 1;
 };
 
@@ -44,7 +44,7 @@ struct MethodOptions {
   std::string ramp = "linear";        // none | linear | reference
   double ramp_start = 1e-5;
   Duration rebound_steps = Duration::steps(-1);  // negative: the default
-  std::vector<std::string> keep_dense = {"default"};  // globs; the model's own
+  std::vector<std::string> keep_dense = {"default"};  // globs, or default
   linalg::RankRule rank;
   std::string svd = "auto";           // auto | exact | randomized
   FullPhaseOptions full_phase;
@@ -56,10 +56,10 @@ struct MethodOptions {
   double mixing = 1;                  // share of the synchronised fragment
 };
 
-// Of `svd`.
+// The route that the option `svd` names.
 linalg::SvdRoute svd_route(const std::string& svd);
 
-// The table of their keys, ranges and help (base/options.h).
+// The table of the keys with their ranges and help texts (base/options.h).
 Fields fields_of(MethodOptions& options);
 
 }  // namespace abtrain::methods

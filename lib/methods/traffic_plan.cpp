@@ -16,7 +16,7 @@ namespace abtrain::methods {
 
 namespace {
 
-// The prediction for one worker.
+// Predicts the traffic of one worker.
 class Planner {
  public:
   Planner(
@@ -87,12 +87,12 @@ class Planner {
     Phase phase = Phase::Full;
     std::int64_t switched_at = -1;
     std::int64_t since = 0;  // the phase's first step
-    // After the last synchronisation.
+    // Step and total at the last synchronisation.
     std::int64_t round_at = -phases.interval - 1;
     std::int64_t round_total = 0;
     const std::int64_t dense =
         std::max(reducer_.dense_steps, full_reducer_.dense_steps);
-    // The steps of a phase, up to t.
+    // Adds the steps of a phase up to t.
     const auto add_steps = [&](std::int64_t t) {
       plan.total +=
           phase == Phase::Ab
@@ -115,7 +115,7 @@ class Planner {
       const Switch now = switch_after(phases, t, phase);
       add_steps(t);
       if (t > 0 && phase == Phase::Full && local > 1) {
-        // In place of the one that would have been due.
+        // In place of the average that would have been due.
         plan.total +=
             average(true) - ((t - since) % local == 0 ? average(false) : 0);
       }
@@ -129,7 +129,7 @@ class Planner {
       }
       phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
       if (now != Switch::Decompose && t >= dense && !beside) {
-        // Past `dense_steps` one round sends what the next one does.
+        // Past `dense_steps` every round sends the same bytes.
         if (round_at == t - phases.interval) {
           const std::int64_t rounds = (run.steps - t) / phases.interval;
           plan.total += rounds * (plan.total - round_total);
@@ -159,10 +159,10 @@ class Planner {
   std::int64_t all_reduce(std::int64_t numel, std::int64_t size) const {
     return comm::all_reduce_bytes(numel, size, workers_, rank_);
   }
-  // Local steps in FULL: parameters, at the end of the phase also the moments
-  // of what is never factored.
+  // An average of local steps in FULL: the parameters and, at the end of the
+  // phase, also the moments of what is never factored.
   std::int64_t average(bool with_moments) const {
-    // Moments do not travel in fp16.
+    // Moments are not sent in fp16.
     const std::int64_t moments = with_moments ? fixed_ * sizes_.moments : 0;
     const auto size = static_cast<std::int64_t>(c10::elementSize(full_wire_));
     return all_reduce(sizes_.parameters, size) +
@@ -172,7 +172,8 @@ class Planner {
     return std::ranges::any_of(
         sizes_.layers, [](const auto& layer) { return layer.rank == 0; });
   }
-  // Bytes of the layers that this worker owns, by `numel` of a layer.
+  // Bytes that this worker sends of the layers that it owns, when they are
+  // divided by `cost`; `bytes`: those of one layer.
   template <class Cost, class Numel>
   std::int64_t gathered(const Cost& cost, const Numel& bytes) const {
     std::vector<double> costs;
@@ -202,8 +203,8 @@ class Planner {
           return spectrum_bytes(l) + 4 * l.rank * (l.m + l.n);
         });
   }
-  // Where a synchronisation is followed by a decomposition at once; layers that
-  // were dense are decomposed as such.
+  // For a synchronisation that is followed at once by a decomposition; layers
+  // that were dense are decomposed as dense.
   std::int64_t decompose_products() const {
     const std::int64_t factor = options_.sync == "full" ? 2 : 1;
     const std::int64_t of_dense = gathered(

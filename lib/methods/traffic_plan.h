@@ -14,7 +14,7 @@
 
 namespace abtrain::methods {
 
-// What of a model decides its traffic.
+// The properties of a model that decide its traffic.
 struct ModelSizes {
   struct Layer {
     std::int64_t m = 0;
@@ -22,29 +22,29 @@ struct ModelSizes {
     std::int64_t rank = 0;  // after a decomposition; 0: stays dense
   };
   std::vector<Layer> layers;     // that AB-training may factor
-  // Of a block's gradients: dense, and in the AB phase of each role.
+  // Slots of a block's gradients: dense, and in the AB phase of each role.
   std::vector<compress::Slot> dense, a, b;
-  std::vector<int> weights;      // their positions, ascending
+  std::vector<int> weights;      // positions of the weights, ascending
   std::int64_t parameters = 0;   // of the dense model
   std::int64_t buffers = 0;      // running statistics
-  int moments = 0;               // optimizer buffers a parameter
+  int moments = 0;               // optimizer buffers per parameter
 };
 
-// Per event, sent by one worker; metrics not counted.
+// Bytes per event, sent by one worker; metrics are not counted.
 struct TrafficPlan {
-  // A step's gradients: the mean past reducer.dense_steps.
+  // The gradients of a step: the mean after reducer.dense_steps.
   std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
-  // Factors, dense parameters, moments, statistics; of diloco all fragments of a
-  // round.
+  // Factors, dense parameters, moments and statistics; for diloco, all
+  // fragments of a round.
   std::int64_t sync = 0;
   std::int64_t decompose = 0;  // of dense weights
   std::int64_t total = 0;      // the whole run
 };
 
-// What member `member` of `members` workers sends beside the gradients that they
-// average in step t, of `numel` parameters that they have trained since step
-// `since`.
+// Bytes that member `member` of `members` workers sends in step t besides the
+// gradients that they average, for `numel` parameters that they have trained
+// since step `since`.
 using StepTraffic = std::function<std::int64_t(
     std::int64_t t,
     std::int64_t since,
@@ -52,7 +52,7 @@ using StepTraffic = std::function<std::int64_t(
     int members,
     int member)>;
 
-// Worker `rank` of `workers`.
+// The traffic of worker `rank` of `workers`.
 TrafficPlan plan_traffic(
     const MethodOptions& options,
     const compress::ReducerOptions& reducer,
@@ -62,7 +62,7 @@ TrafficPlan plan_traffic(
     const RunLength& run,
     const StepTraffic& beside = {});
 
-// Of local-sgd and diloco, what plan_traffic gives.
+// What plan_traffic() returns for local-sgd and diloco.
 TrafficPlan plan_local_traffic(
     const MethodOptions& options,
     const compress::ReducerOptions& reducer,

@@ -73,8 +73,8 @@ class FileDecomposer {
     }
   }
 
-  // Sets all that depends on the choice: a rule that looks at all layers tries
-  // several for each.
+  // Sets everything that depends on the choice; a rule that looks at all layers
+  // tries several choices for each.
   void take(
       const RankChoice& choice,
       const Spectrum& spectrum,
@@ -85,7 +85,7 @@ class FileDecomposer {
     row.bytes_after = row.bytes_before;
     if (choice.rank == 0) {
       row.reason = linalg::is_global(options_.rule.rule)
-                       ? "the budget has room for it as it is"
+                       ? "it fits the budget as it is"
                        : "factors of that rank save nothing";
       row.energy = 1;
       row.truncation_error = 0;
@@ -129,7 +129,7 @@ class FileDecomposer {
         take(choices[i], spectra[i], *rows[i].first, *rows[i].second);
       }
     };
-    // A hair less, so that rounding does not ask for more than there is.
+    // Slightly less, so that rounding does not ask for more than there is.
     const double most = std::max(1.0, dense / least * (1 - 1e-12));
     if (options_.budget_bytes == 0) {
       ABT_CHECK(
@@ -142,8 +142,8 @@ class FileDecomposer {
       take_all(options_.rule.ratio);
       return;
     }
-    // The file also holds headers and, with --dtype, numbers of several sizes:
-    // the smallest ratio that makes it small enough is searched.
+    // The file also holds headers and, with --dtype, numbers of several widths:
+    // search for the smallest ratio that makes it small enough.
     const auto fits = [&](double ratio) {
       take_all(ratio);
       return plan_.file_bytes() <= options_.budget_bytes;
@@ -167,7 +167,8 @@ class FileDecomposer {
     take_all(high);
   }
 
-  // Each matrix once by a local rule: decomposed, cut, written and forgotten.
+  // By a local rule each matrix is handled once: decomposed, cut, written and
+  // forgotten.
   void work() {
     const bool global = linalg::is_global(options_.rule.rule);
     if (stream_) {

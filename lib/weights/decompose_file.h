@@ -1,10 +1,11 @@
-// Weights of any PyTorch model, one matrix after the other cut to low rank.
+// Decomposes the weights of any PyTorch model: cuts its matrices to low rank,
+// one after the other.
 //
-// A tensor of two or more dimensions is taken as the matrix of its first one
-// against all others (O x I*kh*kw) and, where W ~= A B saves numbers, written
-// as x.A (m x r) and x.B (r x n), m >= n, in the format of
-// weights/model_file.h. All else is copied as it is. One matrix is in memory at
-// a time.
+// A tensor of two or more dimensions is taken as the matrix of its first
+// dimension against all others (O x I*kh*kw). If W ~= A B saves numbers, it is
+// written as x.A (m x r) and x.B (r x n), m >= n, in the format of
+// weights/model_file.h. Everything else is copied unchanged. Only one matrix is
+// in memory at a time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,40 +22,40 @@ namespace abtrain::weights {
 
 struct DecomposeOptions {
   std::string input;   // a file, an index of shards or a folder
-  std::string output;  // empty: nothing is written, only reported
-  bool force = false;  // replaces a file that is no model
+  std::string output;  // empty: only reports, writes nothing
+  bool force = false;  // replaces a file that is not a model
   linalg::RankRule rule;
-  std::uint64_t budget_bytes = 0;  // above 0: of the written file, by `budget`
-  // Names or globs of tensors or of their layers (the name without its last
-  // part). `only`: empty stands for all.
+  std::uint64_t budget_bytes = 0;  // `budget`: of the file; 0: by the ratio
+  // Names or globs of tensors or of their layers (the tensor's name without its
+  // last part). `only`: empty means all.
   std::vector<std::string> keep_dense;
   std::vector<std::string> only;
-  std::int64_t min_size = 0;  // numbers in a tensor
-  std::string dtype;  // of the factors: fp32 | fp16 | bf16; "": as before
+  std::int64_t min_size = 0;  // least element count of a tensor to cut
+  std::string dtype;  // of the factors: fp32 | fp16 | bf16; "": unchanged
 };
 
-// A tensor that is a matrix.
+// A tensor that can be taken as a matrix.
 struct DecomposedTensor {
   std::string name;
   std::vector<std::int64_t> sizes;
-  std::string dtype;  // of its factors, where it has some
+  std::string dtype;  // of its factors, if it has any
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t rank = 0;  // 0: stays dense
-  std::string reason;     // why it does
+  std::string reason;     // why it stays dense
   double energy = 1;      // share of the sum of squared singular values kept
-  // ||W - A B|| / ||W|| (Frobenius): of the exact truncation, and measured on
-  // the factors as they were written.
+  // ||W - A B|| / ||W|| (Frobenius): of the exact truncation, and as measured
+  // on the factors that were written.
   double truncation_error = 0;
   std::optional<double> error;
-  double norm = 0;  // ||W||; 0 where it was not decomposed
+  double norm = 0;  // ||W||; 0 if it was not decomposed
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;
 };
 
 struct DecomposeReport {
   std::vector<DecomposedTensor> tensors;
-  // Those that are no matrices: biases, norms, counters.
+  // Tensors that are not matrices: biases, norms, counters.
   std::int64_t other_tensors = 0;
   std::int64_t other_numbers = 0;
   std::uint64_t other_bytes = 0;
@@ -63,12 +64,12 @@ struct DecomposeReport {
   bool written = false;
 };
 
-// Throws MissingInput; DamagedData and Diverged (not finite) naming the tensor;
-// Usage where a pattern matches nothing, the budget is below rank 1 or
-// check_output() (weights/weight_files.h) refuses the output; Io.
+// Throws MissingInput; DamagedData and Diverged (a number is not finite), which
+// name the tensor; Usage if a pattern matches nothing, the budget is below rank
+// 1 or check_output() (weights/weight_files.h) refuses the output; Io.
 DecomposeReport decompose_file(const DecomposeOptions& options, Log& log);
 
-// For people, with a line of totals; `csv` one line a matrix.
+// A table for people, with totals; CSV, one line per matrix; JSON.
 std::string decompose_table(const DecomposeReport& report);
 std::string decompose_csv(const DecomposeReport& report);
 nlohmann::ordered_json decompose_json(const DecomposeReport& report);

@@ -51,14 +51,14 @@ DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item)
             error.what(),
             "; --keep-dense '",
             name_,
-            "' copies them as they are"));
+            "' copies it unchanged"));
   }
 }
 
 void DecomposedMatrix::decompose() {
   if (w_.scalar_type() != at::kDouble) {
-    // Exact, also where a partial one would do: spectra of trained weights are
-    // flat, where a search for the largest values takes longer.
+    // Exact, even where a partial one would do: the spectra of trained weights
+    // are flat, and then a search for the largest values takes longer.
     by_gram_.emplace(w_, name_);
     spectrum_ = by_gram_->spectrum(w_.size(0));
     return;
@@ -78,7 +78,7 @@ void DecomposedMatrix::decompose() {
   }
   const double* const first = exact_->s.const_data_ptr<double>();
   spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
-  // Rounding noise, which stands for zeros.
+  // Rounding noise stands for zeros.
   const double noise = static_cast<double>(w_.size(0)) *
                        std::numeric_limits<double>::epsilon() *
                        spectrum_.singular_values.front();
@@ -121,12 +121,12 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
       name_,
       "': its factors are beyond what ",
       dtype,
-      " can hold; --keep-dense or another --dtype");
+      " can hold; use --keep-dense or another --dtype");
   factors.error = measured_error(factors);
   return factors;
 }
 
-// A few rows at a time, in float64 and in the scale of the decomposition.
+// Takes a few rows at a time, in float64 and in the decomposition's scale.
 double DecomposedMatrix::measured_error(const Factors& factors) const {
   constexpr std::int64_t kNumbers = 1 << 18;
   const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));

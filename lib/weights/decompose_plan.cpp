@@ -62,7 +62,7 @@ void DecomposePlan::check_patterns() const {
   check("--only", options_.only);
 }
 
-// Why a matrix stays as it is, whatever its numbers are; "" where it need not.
+// Why a matrix stays as it is, whatever its numbers are; "" if it need not.
 std::string DecomposePlan::reason_of(
     const StoredTensor& tensor,
     const DecomposedTensor& row) const {
@@ -73,7 +73,7 @@ std::string DecomposePlan::reason_of(
                "shape:" + name.substr(0, name.size() - 2));
   };
   if (is_factor(".A") || is_factor(".B")) {
-    return "a factor already";
+    return "already a factor";
   }
   if (any_matches(options_.keep_dense, name)) {
     return "--keep-dense";
@@ -130,7 +130,7 @@ std::map<std::string, std::string> DecomposePlan::metadata() const {
   return all;
 }
 
-// Of the file that the ranks make.
+// The size of the file that the ranks make.
 std::uint64_t DecomposePlan::file_bytes() const {
   SafetensorsHeader header{{}, metadata()};
   for (const Job& job : jobs_) {

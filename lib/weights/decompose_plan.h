@@ -1,5 +1,5 @@
 // Which tensors of a file are matrices, which of those stay dense and why, and
-// the size of the file that given ranks make.
+// how large a file the given ranks make.
 #pragma once
 
 #include <map>
@@ -13,24 +13,24 @@ namespace abtrain::weights {
 
 class DecomposePlan {
  public:
-  // Reads headers only. Throws as decompose_file() does.
+  // Reads only headers. Throws what decompose_file() throws.
   explicit DecomposePlan(const DecomposeOptions& options);
 
   struct Job {
     WeightFiles::Item item;
-    std::ptrdiff_t row = -1;  // in report.tensors; -1: no matrix
+    std::ptrdiff_t row = -1;  // in report.tensors; -1: not a matrix
   };
   const std::vector<Job>& jobs() const {
     return jobs_;
   }
-  // Null where the tensor is no matrix.
+  // Null if the tensor is not a matrix.
   DecomposedTensor* row_of(const Job& job) {
     return job.row < 0 ? nullptr : &report.tensors[job.row];
   }
   const WeightFiles& input() const {
     return input_;
   }
-  // By the ranks of the report.
+  // Of the file that the ranks in the report make.
   std::map<std::string, std::string> metadata() const;
   std::uint64_t file_bytes() const;
 

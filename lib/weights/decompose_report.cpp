@@ -1,4 +1,4 @@
-// The report of a decomposed file: table, CSV, JSON.
+// The report on a decomposed file: table, CSV and JSON.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ struct Totals {
   std::int64_t factored = 0;
   std::int64_t numbers_before = 0;
   std::int64_t numbers_after = 0;
-  double error = 0;  // of all matrices that were decomposed, as one
+  double error = 0;  // of all decomposed matrices, taken as one
   double ratio() const {
     return numbers_after > 0 ? static_cast<double>(numbers_before) /
                                    static_cast<double>(numbers_after)
@@ -35,7 +35,7 @@ double error_of(const DecomposedTensor& row) {
 Totals totals_of(const DecomposeReport& report) {
   Totals totals;
   totals.numbers_before = totals.numbers_after = report.other_numbers;
-  double largest = 0;  // norms may be beyond what can be squared
+  double largest = 0;  // norms may be too large to be squared
   for (const DecomposedTensor& row : report.tensors) {
     largest = std::max(largest, row.norm);
   }
@@ -54,7 +54,7 @@ Totals totals_of(const DecomposeReport& report) {
   return totals;
 }
 
-// Errors far below one keep their digits.
+// Keeps the significant digits of errors far below one.
 std::string short_number(double value) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "%.4g", value);
@@ -109,11 +109,12 @@ std::string decompose_table(const DecomposeReport& report) {
           short_number(totals.error),
           written ? " as written\n" : " before rounding (nothing written)\n");
   if (report.other_tensors > 0) {
-    out += str(
-        report.other_tensors,
-        " other tensors (",
-        bytes(report.other_bytes),
-        "; of less than two dimensions, not of floats or empty) as they are\n");
+    out +=
+        str(report.other_tensors,
+            " other tensors (",
+            bytes(report.other_bytes),
+            "; fewer than two dimensions, not floats, or empty) copied "
+            "unchanged\n");
   }
   out +=
       str(with_commas(totals.numbers_before),

@@ -12,7 +12,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// First size of a weight, dense or factored; 0 where it is not there.
+// First dimension of a weight, dense or factored; 0 if it is not there.
 std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
   if (file.has(weight)) {
     const auto sizes = file.shape(weight);
@@ -25,8 +25,8 @@ std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
   return rows;
 }
 
-// What the network was made for. The classes of a folder of images are in the
-// model too: the folder may be on another machine.
+// The input shape that the network was made for. The number of classes of an
+// image folder is taken from the model: the folder may be on another machine.
 nn::InputShape shape_of_run(
     const config::RunOptions& options,
     const std::string& path) {

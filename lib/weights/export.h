@@ -1,4 +1,4 @@
-// The trained model of a run, for others to load.
+// Exports the trained model of a run for other programs to load.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace abtrain::weights {
 
 struct ExportOptions {
   std::string folder;  // of the run
-  std::string model;   // a file in it, or a path; "": its model
+  std::string model;   // a file in it, or a path; "": the run's own model
   std::string output;
-  bool force = false;          // replaces a file that is no model
+  bool force = false;          // replaces a file that is not a model
   bool merged = false;         // factors multiplied out
   std::string names;           // timm | torchvision; "": as the run's file
   std::string dtype = "fp32";  // fp32 | fp16 | bf16
 };
 
 // Loads the model of the run into its architecture, which checks every tensor,
-// and writes it; the run's data set need not be there. Returns what it has
-// done, for people. Throws MissingInput; DamagedData naming the tensor;
-// Diverged where a number is beyond the dtype; Usage where
-// check_output() (weights/weight_files.h) refuses the output; Io.
+// and writes it; the run's data set need not be present. Returns a summary for
+// people. Throws MissingInput; DamagedData naming the tensor; Diverged if a
+// number is beyond the dtype; Usage if check_output() (weights/weight_files.h)
+// refuses the output; Io.
 std::string export_run(
     const config::RunOptions& configured,
     const ExportOptions& options);

@@ -23,13 +23,13 @@ Sizes flat_sizes(const nn::Weight& w) {
   return {w.out_features(), w.in_features()};
 }
 
-// The names of tensors and layers that model.fresh means.
+// The tensors and layers that model.fresh names.
 class Patterns {
  public:
   Patterns(const std::vector<std::string>& patterns, const nn::Model& model)
       : patterns_(patterns), model_(model) {}
-  // A tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
-  // torchvision calls it.
+  // Matches a tensor ("head.fc.bias") or its layer ("head.fc"), as the model or
+  // torchvision names it.
   bool match(const std::string& tensor) const {
     return std::any_of(
         patterns_.begin(), patterns_.end(), [&](const std::string& pattern) {
@@ -37,7 +37,7 @@ class Patterns {
                  matches(pattern, model_.torchvision_name(tensor).name);
         });
   }
-  // Throws where one matches nothing.
+  // Throws if a pattern matches nothing.
   void check() const {
     std::vector<std::string> tensors;
     std::vector<std::string> layers;
@@ -76,7 +76,7 @@ class Patterns {
   const nn::Model& model_;
 };
 
-// A model's file, whoever named its tensors.
+// A model's file, whichever library named its tensors.
 class Reader {
  public:
   Reader(const std::string& path, const nn::Model& model)
@@ -108,7 +108,7 @@ class Reader {
     known_.insert(name);
     return file_.read(name, sizes);
   }
-  // A tensor that may be there, and stays as it is in the model.
+  // A tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
     for (const std::string& name :
          {own_name, model_.torchvision_name(own_name).name}) {
@@ -117,7 +117,7 @@ class Reader {
       }
     }
   }
-  // Tensors that nobody has asked for belong to another model, as to PyTorch's
+  // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
   void check_unexpected(const std::string& path) const {
     for (const std::string& name : file_.names()) {
@@ -141,14 +141,14 @@ class Reader {
       return {own};
     }
     const nn::TorchvisionName other = model_.torchvision_name(own);
-    // Where neither is there, the error names the model's own.
+    // If neither is there, the error names the model's own.
     return has(other.name) ? other : nn::TorchvisionName{own};
   }
   static void set_dense(nn::Weight& w, const at::Tensor& dense) {
     w.set_dense(
         w.is_conv() ? dense.contiguous(at::MemoryFormat::ChannelsLast) : dense);
   }
-  // A weight that is stored by its numbers that are not 0.
+  // A weight that is stored as its nonzero values.
   at::Tensor sparse(const std::string& name, const Sizes& sizes) const {
     const std::string shape = file_.metadata("shape:" + name);
     ABT_CHECK(
@@ -178,7 +178,7 @@ class Reader {
         path_,
         ": damaged model file: '",
         name,
-        ".indices' are not ascending places among ",
+        ".indices' is not an ascending list of positions among ",
         numel,
         " numbers");
     dense.view({-1}).index_copy_(0, places, values);
@@ -195,7 +195,8 @@ class Reader {
 
 namespace {
 
-// A weight's numbers that are not 0 and their places, where that is smaller.
+// Stores a weight's nonzero values and their positions; false, and nothing is
+// stored, if that is not smaller.
 bool add_sparse(
     const std::string& name,
     const at::Tensor& dense,
@@ -211,7 +212,7 @@ bool add_sparse(
   return true;
 }
 
-// All tensors of a model, as they are to be stored.
+// All tensors of a model, in the form in which they are stored.
 class Store {
  public:
   Store(const nn::Model& model, const ModelForm& form, bool sparse = false)

@@ -1,14 +1,13 @@
 // Models on disk, as safetensors (weights/safetensors.h).
 //
-// A dense parameter has its PyTorch name and shape: timm's, or torchvision's
-// where that is asked for. A factored weight NAME is stored as NAME.A (m x r)
-// and NAME.B (r x n), with "shape:NAME" (its dense shape, "O,I" or "O,I,kh,kw")
-// in the metadata: A @ B is the O x (I*kh*kw) matrix, or its transpose where
-// O < I*kh*kw.
+// A dense parameter has its PyTorch name and shape: timm's, or torchvision's if
+// asked for. A factored weight NAME is stored as NAME.A (m x r) and NAME.B (r x
+// n), with "shape:NAME" (its dense shape, "O,I" or "O,I,kh,kw") in the
+// metadata: A @ B is the O x (I*kh*kw) matrix, or its transpose if O < I*kh*kw.
 //
-// In a sparse file a weight NAME that takes less room so is stored as
-// NAME.indices (int32: places of what is not 0 in the dense tensor, row by row,
-// ascending) and NAME.values, with "shape:NAME" in the metadata.
+// In a sparse file, a weight NAME that takes less space that way is stored as
+// NAME.indices (int32: positions of the nonzero values in the dense tensor, row
+// by row, ascending) and NAME.values, with "shape:NAME" in the metadata.
 #pragma once
 
 #include <cstdint>
@@ -25,33 +24,34 @@ void save_model(
     const nn::Model& model,
     const std::string& names = "timm");
 
-// The same with the weights that are mostly zeros stored as such.
+// The same, with weights that are mostly zeros stored in sparse form.
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
     const std::string& names = "timm");
 
-// How a model is written for others.
+// How a model is written for other programs.
 struct ModelForm {
   std::string names = "timm";
   bool merged = false;  // factors multiplied out, so that all weights are dense
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
 };
-// Returns the bytes of the file. Throws Error(Diverged) naming the tensor that
+// Returns the bytes of the file. Throws Error(Diverged), naming the tensor that
 // the dtype cannot hold.
 std::uint64_t save_model_as(
     const std::string& path,
     const nn::Model& model,
     const ModelForm& form);
 
-// The model of a run: a file of its folder, or any other; "": its own.
+// The path of a run's model: a file in its folder, or any other; "": its own.
 std::string model_path(const std::string& folder, const std::string& file);
 
-// Into a model of the same architecture, dense or factored as the file is, from
-// timm's names or torchvision's. `fresh`: names or globs of layers (or tensors
-// of none), of either library, that stay as they are. Throws MissingInput;
-// DamagedData naming the tensor that is missing, unexpected, of another shape
-// or cut off; Config where a pattern of `fresh` matches nothing.
+// Loads a file into a model of the same architecture, whose weights become
+// dense or factored as they are in the file. The names may be timm's or
+// torchvision's. `fresh`: names or globs of layers or tensors, as either
+// library names them, that stay as they are. Throws MissingInput; DamagedData
+// naming the tensor that is missing, unexpected, of another shape or cut off;
+// Config if a pattern of `fresh` matches nothing.
 void load_model(
     const std::string& path,
     nn::Model& model,

@@ -13,7 +13,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// The reference's limit: nobody's header is larger.
+// The reference implementation's limit: no header is larger.
 constexpr std::uint64_t kLargestHeader = 100'000'000;
 constexpr std::uint64_t kBlock = 1 << 20;
 
@@ -68,9 +68,9 @@ struct SafetensorsFile::State {
   explicit State(const std::string& path) : file(path) {}
 
   InputFile file;
-  std::uint64_t begin = 0;  // of the tensors
+  std::uint64_t begin = 0;  // where the tensors begin
   SafetensorsHeader header;
-  std::unordered_map<std::string, std::size_t> places;  // among the tensors
+  std::unordered_map<std::string, std::size_t> places;  // in header.tensors
 
   std::uint64_t data_bytes() const {
     return file.size() - begin;
@@ -114,17 +114,16 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   s.file.read(0, first.data(), 8);
   std::uint64_t length = 0;
   std::memcpy(&length, first.data(), 8);
-  // What torch.save writes, a zip archive, formerly a bare pickle, has no such
-  // length; a header's length may begin with the same bytes.
+  // A file of torch.save (a zip archive, formerly a bare pickle) has no such
+  // length, but a header's length may begin with the same bytes.
   const std::string_view begin(first.data(), 8);
   ABT_CHECK(
       length <= size - 8 ||
           !(begin.starts_with("PK") || begin.starts_with("\x80")),
       DamagedData,
       path,
-      ": expected a safetensors file, but this is one of torch.save; convert "
-      "it "
-      "in Python with safetensors.torch.save_file(state_dict, ...)");
+      ": expected a safetensors file, but this one is from torch.save; convert "
+      "it in Python with safetensors.torch.save_file(state_dict, ...)");
   s.check(
       length <= size - 8,
       "its header should have ",
@@ -224,7 +223,7 @@ at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
 at::Tensor SafetensorsFile::load_as(
     const StoredTensor& stored,
     at::ScalarType type) const {
-  // Before any memory is taken: a damaged header may claim anything.
+  // Before any memory is allocated: a damaged header may claim anything.
   state_->check_bytes(stored);
   at::Tensor tensor = at::empty(stored.sizes, type);
   state_->file.read(

@@ -1,5 +1,5 @@
 // Files of named tensors (github.com/huggingface/safetensors): an 8-byte
-// little-endian header length, a JSON header, raw tensors row by row.
+// little-endian header length, a JSON header, and the raw tensors row by row.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,18 +22,19 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// Integers as I32, Half and BFloat16 as they are, others as F32, in this order;
-// written beside its place and renamed. `watch` is shown every piece of the
-// file in turn. Returns the bytes of the file. Throws Error(Io).
+// Writes the tensors in this order: int32, Half and BFloat16 as they are, all
+// others as F32. The file is written next to its place and then renamed.
+// `watch` is shown every piece of the file in turn. Returns the bytes of the
+// file. Throws Error(Io).
 std::uint64_t write_safetensors(
     const std::string& path,
     const std::vector<NamedTensor>& tensors,
     const std::map<std::string, std::string>& metadata,
     const std::function<void(std::string_view)>& watch = {});
 
-// A file whose header is parsed; a tensor is read from the disk when it is
-// asked for. Throws MissingInput, or DamagedData naming the tensor that is
-// missing, has another shape or is cut off.
+// A file whose header is parsed; a tensor is read from disk when it is asked
+// for. Throws MissingInput, or DamagedData naming the tensor that is missing,
+// has another shape or is cut off.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -42,30 +43,31 @@ class SafetensorsFile {
 
   const std::string& path() const;
   bool has(const std::string& name) const;
-  // Of all tensors, in the file's order.
+  // Names of all tensors, in the file's order.
   std::vector<std::string> names() const;
   const std::vector<StoredTensor>& tensors() const;
-  // fp32 on the CPU, from F32, F64, F16 or BF16.
+  // An fp32 tensor on the CPU, from F32, F64, F16 or BF16.
   at::Tensor read(
       const std::string& name,
       const std::vector<std::int64_t>& sizes) const;
-  // I32, int32 on the CPU.
+  // An int32 tensor on the CPU, from I32.
   at::Tensor read_integers(
       const std::string& name,
       const std::vector<std::int64_t>& sizes) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
-  // An entry of the metadata, "" where there is none.
+  // An entry of the metadata; "" if there is none.
   std::string metadata(const std::string& key) const;
   const std::map<std::string, std::string>& metadata() const;
-  // Second size of a 2-D tensor.
+  // The second dimension of a 2-D tensor.
   std::int64_t columns(const std::string& name) const;
 
-  // What Python's safetensors insists on too: that each tensor has the bytes of
-  // its shape, and that together they are the file without gap or overlap.
+  // Checks what Python's safetensors also insists on: that each tensor has the
+  // bytes of its shape, and that together they fill the file without gap or
+  // overlap.
   void check_layout() const;
-  // One of tensors(): in its own dtype, a float_type().
+  // Reads one of tensors() in its own dtype, which must be a float_type().
   at::Tensor load(const StoredTensor& tensor) const;
-  // One of tensors(): its bytes, whatever the dtype.
+  // Passes the bytes of one of tensors() to `write`, whatever the dtype.
   void copy(const StoredTensor& tensor, const WritePiece& write) const;
 
  private:

@@ -14,12 +14,12 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr std::size_t kMostDimensions = 64;  // of LibTorch's operators
+constexpr std::size_t kMostDimensions = 64;  // limit of LibTorch's operators
 
 struct Dtype {
   const char* name;
   std::uint64_t bytes;
-  std::optional<at::ScalarType> type = std::nullopt;  // of ours
+  std::optional<at::ScalarType> type = std::nullopt;  // if we use the dtype
 };
 
 constexpr std::array<Dtype, 16> kDtypes = {{
@@ -46,7 +46,7 @@ const Dtype* find_dtype(std::string_view name) {
   return found == kDtypes.end() ? nullptr : found;
 }
 
-// Nothing where the entry is malformed.
+// Empty if the entry is malformed.
 std::optional<StoredTensor> parse_entry(
     const std::string& name,
     const ordered_json& entry) {
@@ -61,7 +61,7 @@ std::optional<StoredTensor> parse_entry(
       std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMostDimensions) {
     return std::nullopt;
   }
-  double most = 1;  // a product that no integer can hold is no size
+  double most = 1;  // a product that no integer can hold is no element count
   for (const std::int64_t size : tensor.sizes) {
     if (size < 0) {
       return std::nullopt;
@@ -104,7 +104,7 @@ std::optional<at::ScalarType> float_type(std::string_view dtype) {
 
 std::string dtype_name(at::ScalarType type) {
   const auto* known = std::ranges::find(kDtypes, type, &Dtype::type);
-  ABT_ASSERT(known != kDtypes.end(), "no such dtype in our files: ", type);
+  ABT_ASSERT(known != kDtypes.end(), "our files have no such dtype: ", type);
   return known->name;
 }
 
@@ -132,7 +132,7 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
       header.tensors.push_back(std::move(*tensor));
       continue;
     }
-    check(entry.is_object(), "its metadata are not a JSON object");
+    check(entry.is_object(), "its metadata is not a JSON object");
     for (const auto& [key, value] : entry.items()) {
       check(
           read_json(value, header.metadata[key]),
@@ -150,7 +150,7 @@ std::string header_bytes(const SafetensorsHeader& header) {
     json[kMetadata] = header.metadata;
   }
   for (const StoredTensor& tensor : header.tensors) {
-    // Not by operator[], which looks at all keys before.
+    // Not by operator[], which searches all earlier keys.
     json.get_ref<ordered_json::object_t&>().emplace_back(
         tensor.name,
         ordered_json{

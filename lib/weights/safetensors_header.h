@@ -1,4 +1,4 @@
-// The header of a safetensors file: what lies where.
+// The header of a safetensors file: which tensor lies where.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -18,9 +18,9 @@ std::string shape_text(const std::vector<std::int64_t>& sizes);
 // One tensor of a file.
 struct StoredTensor {
   std::string name;
-  std::string dtype;  // "F32", "I64", ...: may be one that we do not know
+  std::string dtype;  // "F32", "I64", ...; may be one that we do not know
   std::vector<std::int64_t> sizes;
-  std::uint64_t begin = 0;  // bytes from the end of the header
+  std::uint64_t begin = 0;  // in bytes from the end of the header
   std::uint64_t end = 0;
 
   std::uint64_t bytes() const {
@@ -29,13 +29,13 @@ struct StoredTensor {
   std::int64_t numel() const;
 };
 
-// Bytes of an element, 0 for a dtype that we do not know.
+// Bytes per element; 0 for a dtype that we do not know.
 std::uint64_t element_bytes(std::string_view dtype);
-// F32, F64, F16 and BF16; nothing for any other.
+// The type of F32, F64, F16 and BF16; empty for any other dtype.
 std::optional<at::ScalarType> float_type(std::string_view dtype);
-// The dtype of our tensors: the four floats, I32.
+// The dtype's name in a file: for the four float types and int32.
 std::string dtype_name(at::ScalarType type);
-// Of the names in our options: fp32, fp16 or bf16.
+// The dtype in a file for the option fp32, fp16 or bf16.
 std::string stored_dtype(const std::string& option);
 
 struct SafetensorsHeader {
@@ -43,13 +43,13 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Entries of one JSON object. Throws Error(DamagedData), naming `path` and the
-// tensor, where one is malformed or stands there twice. Whether there are such
-// bytes is not looked at.
+// Parses the entries of one JSON object. Throws Error(DamagedData), naming
+// `path` and the tensor, if one is malformed or occurs twice. Does not check
+// that the file has these bytes.
 SafetensorsHeader parse_header(std::string_view text, const std::string& path);
 
-// What stands before the first tensor's bytes: the length, the JSON, blanks so
-// that tensors begin aligned.
+// The bytes before the first tensor: the length, the JSON, and spaces so that
+// tensors begin aligned.
 std::string header_bytes(const SafetensorsHeader& header);
 
 }  // namespace abtrain::weights

@@ -8,7 +8,7 @@ namespace abtrain::weights {
 
 namespace {
 
-// Of dtypes that we do not know too: they need no alignment that we know of.
+// Also takes dtypes that we do not know: they need no alignment known to us.
 std::size_t section_index(const std::string& dtype) {
   switch (element_bytes(dtype)) {
     case 8:
@@ -38,7 +38,7 @@ void lay_out(SafetensorsHeader& header) {
 
 SafetensorsStream::SafetensorsStream(std::string path)
     : path_(std::move(path)) {
-  // Whatever keeps the folder from taking files shows before the work begins.
+  // Anything that keeps the folder from taking files shows before the work.
   for (Section& section : sections_) {
     section.bytes = std::make_unique<SpoolFile>(path_);
   }
@@ -67,7 +67,7 @@ void SafetensorsStream::add(
       section.bytes->size() - before == tensor.bytes(),
       "tensor '",
       tensor.name,
-      "' has other bytes than announced");
+      "' does not have the announced number of bytes");
   section.tensors.push_back(tensor);
 }
 

@@ -1,5 +1,5 @@
-// A safetensors file written one tensor after the other, before it is known how
-// many come and how large they are.
+// Writes a safetensors file one tensor after the other, before it is known how
+// many will come and how large they are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,21 +15,22 @@
 
 namespace abtrain::weights {
 
-// Tensors lie in the file by the size of their elements, largest first, as they
-// were added otherwise: PyTorch reads no tensor that begins between two
-// elements of its own, and the format knows no gaps. Throws Error(Io).
+// Tensors lie in the file by the width of their elements, widest first, and
+// otherwise in the order in which they were added: PyTorch reads no tensor that
+// begins between two elements of its own, and the format allows no gaps. Throws
+// Error(Io).
 class SafetensorsStream {
  public:
   explicit SafetensorsStream(std::string path);
 
-  // A float tensor on the CPU, in its dtype.
+  // Adds a float tensor on the CPU, in its dtype.
   void add(const std::string& name, const at::Tensor& tensor);
-  // Like `tensor` in name, dtype, sizes and number of bytes, which `body`
-  // writes.
+  // Adds a tensor with the name, dtype, sizes and number of bytes of `tensor`;
+  // `body` writes the bytes.
   void add(
       const StoredTensor& tensor,
       const std::function<void(const WritePiece&)>& body);
-  // Writes the file beside its place and renames it. Returns its bytes.
+  // Writes the file next to its place and renames it. Returns its bytes.
   std::uint64_t finish(const std::map<std::string, std::string>& metadata);
 
  private:
@@ -39,10 +40,10 @@ class SafetensorsStream {
   };
 
   std::string path_;
-  std::array<Section, 4> sections_;  // elements of 8, 4, 2 bytes and of 1
+  std::array<Section, 4> sections_;  // elements of 8, 4, 2 and 1 bytes
 };
 
-// Moves the tensors to where a stream puts them: order and offsets.
+// Orders the tensors as a stream does, and sets their offsets.
 void lay_out(SafetensorsHeader& header);
 
 }  // namespace abtrain::weights

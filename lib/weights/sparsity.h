@@ -1,4 +1,4 @@
-// Exact zeros of a trained model.
+// The exact zeros of a trained model.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

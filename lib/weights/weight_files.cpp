@@ -30,8 +30,8 @@ std::string file_in(const std::string& folder) {
       str(folder, ": expected ", kFile, " or ", kIndex, " in this folder"));
 }
 
-// What a run writes into its folder, beside its configuration, or into those of
-// its checkpoints.
+// Whether a run writes this file into its folder, next to its configuration, or
+// into the folder of a checkpoint.
 bool is_of_run(const fs::path& path) {
   std::error_code ignored;
   const std::string name = path.filename().string();
@@ -43,7 +43,7 @@ bool is_of_run(const fs::path& path) {
            fs::exists(path.parent_path() / config::kManifest, ignored)));
 }
 
-// A length of less than 2^32, then a header of JSON.
+// A safetensors file begins with a length below 2^32 and a header of JSON.
 bool begins_as_safetensors(const std::string& begin) {
   return begin.size() > 8 && begin.substr(4, 5) == std::string("\0\0\0\0{", 5);
 }
@@ -92,7 +92,7 @@ void WeightFiles::open_index(const std::string& path) {
   };
   const auto map = index.find("weight_map");
   check(map != index.end() && map->is_object());
-  std::map<std::string, std::size_t> shards;  // places among the files
+  std::map<std::string, std::size_t> shards;  // indices into files_
   for (const auto& [tensor, file] : map->items()) {
     std::string name;
     check(read_json(file, name));
@@ -144,7 +144,7 @@ void check_output(
   ABT_CHECK(
       !is_standard_output(path) || !is_tty(1),
       Usage,
-      "-o: a model is not for a terminal; name a file, or redirect");
+      "-o: a model cannot be written to a terminal; name a file, or redirect");
   const fs::path place = find_output(path).path;
   ABT_CHECK(
       force || !is_of_run(place),

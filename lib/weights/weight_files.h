@@ -1,5 +1,5 @@
-// Weights of a model, in one safetensors file or cut into several as Hugging
-// Face does: shards beside a file model.safetensors.index.json, whose
+// The weights of a model, in one safetensors file or split into several as
+// Hugging Face does: shards next to a file model.safetensors.index.json, whose
 // "weight_map" tells where each tensor lies.
 #pragma once
 
@@ -41,10 +41,10 @@ class WeightFiles {
   std::map<std::string, std::string> metadata_;
 };
 
-// Before long work: throws Usage where `path` is a folder, one of the inputs, a
-// terminal or, unless `force`, a file that is no safetensors file or one that
-// a run has written. Another safetensors file may be there, and is replaced at
-// the end.
+// Call before long work: throws Usage if `path` is a folder, one of the inputs,
+// a terminal or, unless `force`, a file that is not a safetensors file or that
+// a run has written. Another safetensors file may exist there; it is replaced
+// at the end.
 void check_output(
     const std::string& path,
     const std::vector<std::string>& inputs,

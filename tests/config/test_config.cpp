@@ -125,8 +125,8 @@ TEST(Extends, WrongOnesPointAtThemselves) {
   const auto circle = error_of(folder.file("a.yaml"));
   EXPECT_NE(
       circle.second.find(
-          "b.yaml:1:11: error: extends: files in a circle: a.yaml -> b.yaml "
-          "-> a.yaml"),
+          "b.yaml:1:11: error: extends: the files extend each other in a "
+          "circle: a.yaml -> b.yaml -> a.yaml"),
       std::string::npos)
       << circle.second;
   const auto inner = error_of(

@@ -56,7 +56,7 @@ const Case kSets[] = {
     {"set_extends",
      "",
      {"extends=a.yaml"},
-     {"--set extends=a.yaml: error: extends: has a meaning only in a file"}},
+     {"--set extends=a.yaml: error: extends: may be used only in a file"}},
     {"file_and_set",
      "sede: 1\n",
      {"wrokers=4", "name=a/b"},
@@ -122,8 +122,8 @@ const Case kConflicts[] = {
     {"fresh_without_weights",
      "model: {fresh: [fc1]}\n",
      {},
-     {"c.yaml:1:9: error: model.fresh: these layers are not taken from "
-      "model.weights, but that is none"}},
+     {"c.yaml:1:9: error: model.fresh: these layers are not loaded from "
+      "model.weights, but model.weights is none"}},
     {"warm_up_beyond_the_run",
      "train: {steps: 50}\nschedule: {warmup_steps: 51}\n",
      {},
@@ -132,11 +132,12 @@ const Case kConflicts[] = {
     {"mean_of_other_channels",
      "data: {name: fashion-mnist, mean: [0.1, 0.2]}\n",
      {},
-     {"c.yaml:1:29: error: data.mean: expected 1 value, one a channel, got 2"}},
+     {"c.yaml:1:29: error: data.mean: expected 1 value, one per channel, got "
+      "2"}},
     {"image_sizes",
      "data: {name: image-folder, image_size: 300, std: [1]}\n",
      {"data.crop_scale=[0.5]"},
-     {"c.yaml:1:45: error: data.std: expected 3 values, one a channel, got 1",
+     {"c.yaml:1:45: error: data.std: expected 3 values, one per channel, got 1",
       "c.yaml:1:28: error: data.resize: expected at least data.image_size "
       "(300), got 256",
       "--set data.crop_scale=[0.5]: error: data.crop_scale: expected two "
@@ -145,8 +146,8 @@ const Case kConflicts[] = {
      "device: cpu\n"
      "data: {on_device: true}\n",
      {},
-     {"c.yaml:2:8: error: data.on_device: images lie on a GPU only, but device "
-      "is cpu; expected auto or false"}},
+     {"c.yaml:2:8: error: data.on_device: images can be kept only on a GPU, "
+      "but device is cpu; expected auto or false"}},
     {"files_on_device",
      "data: {name: image-folder, on_device: true}\n",
      {},
@@ -170,13 +171,13 @@ const Case kConflicts[] = {
     {"pooled_on_device",
      "data: {pool: 7, on_device: true}\n",
      {},
-     {"c.yaml:1:17: error: data.on_device: images lie on a GPU as bytes, but "
-      "pooled ones are none; expected auto or false"}},
+     {"c.yaml:1:17: error: data.on_device: images are kept on a GPU as bytes, "
+      "but pooled images are not bytes; expected auto or false"}},
     {"standardised_otherwise",
      "data: {standardise: true, on_device: true, mean: [0.5], std: [1]}\n",
      {},
-     {"c.yaml:1:27: error: data.on_device: images lie on a GPU as bytes, but "
-      "standardised ones are none; expected auto or false",
+     {"c.yaml:1:27: error: data.on_device: images are kept on a GPU as bytes, "
+      "but standardised images are not bytes; expected auto or false",
       "c.yaml:1:44: error: data.mean: standardised images take each pixel's "
       "own "
       "mean and deviation; expected none",
@@ -186,14 +187,12 @@ const Case kConflicts[] = {
      "data: {name: image-folder, subset: 9, pool: 7, standardise: true}\n",
      {},
      {"c.yaml:1:28: error: data.subset: image-folder lists its files class "
-      "after "
-      "class, so the first of them are of few classes; expected 0",
+      "by class, so the first of them cover only a few classes; expected 0",
       "c.yaml:1:39: error: data.pool: image-folder's images are decoded and "
-      "cut "
-      "for each batch, to data.image_size; expected 0",
+      "cropped for each batch, to data.image_size; expected 0",
       "c.yaml:1:48: error: data.standardise: image-folder's images are decoded "
-      "and cut for each batch, so no pixel has a mean of its own; expected "
-      "false"}},
+      "and cropped for each batch, so no pixel has a mean of its own; "
+      "expected false"}},
     {"crop_scale_that_falls",
      "data: {name: image-folder, crop_scale: [0.9, 0.5]}\n",
      {},
@@ -202,13 +201,13 @@ const Case kConflicts[] = {
     {"odd_batch_of_examples",
      "order: {name: cd-grab, unit: example}\ndata: {batch_size: 33}\n",
      {},
-     {"c.yaml:2:8: error: data.batch_size: neighbours are balanced in pairs of "
-      "one batch: expected an even number, got 33"}},
+     {"c.yaml:2:8: error: data.batch_size: neighbours are balanced in pairs "
+      "within one batch: expected an even number, got 33"}},
     {"large_batch_of_examples",
      "order: {name: grab, unit: example}\ndata: {batch_size: 1025}\n",
      {},
      {"c.yaml:2:8: error: data.batch_size: the products of all pairs of a "
-      "batch's gradients are taken: expected at most 1024, got 1025"}},
+      "batch's gradients are computed: expected at most 1024, got 1025"}},
     {"milestones_that_fall",
      "schedule: {milestones: [0.75, 0.5]}\n",
      {},
@@ -222,7 +221,7 @@ const Case kConflicts[] = {
      "device: cpu\ntrain: {cuda_graphs: on}\n",
      {},
      {"c.yaml:2:9: error: train.cuda_graphs: graphs need a GPU, but device is "
-      "cpu; auto takes them where there is one"}},
+      "cpu; auto uses them where there is one"}},
     {"onebit_without_feedback",
      "reducer: {name: onebit, error_feedback: false}\n",
      {},
@@ -244,15 +243,15 @@ const Case kConflicts[] = {
      "method: {name: local-sgd}\noptimizer: {name: qcmd-adagrad}\n",
      {},
      {"c.yaml:2:13: error: optimizer.name: qcmd-adagrad's sums of gradients "
-      "stand for weights that nothing else changes, but local-sgd averages or "
+      "assume that nothing else changes the weights, but local-sgd averages or "
       "decomposes them; expected method.name ddp"}},
     {"dual_averaging_with_a_falling_rate",
      "method: {name: ddp}\noptimizer: {name: qrda-adagrad}\nschedule: {name: "
      "linear}\n",
      {},
      {"c.yaml:3:12: error: schedule.name: qrda-adagrad scales the sum of all "
-      "gradients with the present rate: a rate that falls to 0 takes the "
-      "weights back to where they began; expected constant, got linear"}},
+      "gradients by the current rate: a rate that falls to 0 takes the "
+      "weights back to where they started; expected constant, got linear"}},
     {"bits_below_the_norms",
      "reducer: {name: topk-chunked, chunk: 16, bits: 1}\n",
      {},
@@ -278,9 +277,8 @@ const Case kConflicts[] = {
      "method: {full_phase: {sync_every: 10}}\nreducer: {name: powersgd}\n",
      {},
      {"c.yaml:2:11: error: method.full_phase.sync_every: local steps average "
-      "parameters, plainly, but the dense phases' reducer is powersgd; "
-      "expected "
-      "1, or method.full_phase.reducer.name plain"}},
+      "the parameters without compression, but the dense phases' reducer is "
+      "powersgd; expected 1, or method.full_phase.reducer.name plain"}},
     {"dense_phases_reducer",
      "method:\n  full_phase: {reducer: {name: thc, block: 3}}\n",
      {},

@@ -316,7 +316,7 @@ TEST_F(DecomposeFile, TheResultIsAModelFile) {
   }
   std::filesystem::rename(folder_.file("out"), folder_.file("in"));
   const DecomposeReport again = run(fixed_rank(2));
-  EXPECT_EQ(row(again, "features.3.weight.A").reason, "a factor already");
+  EXPECT_EQ(row(again, "features.3.weight.A").reason, "already a factor");
   const auto third = make();
   load_model(options_.output, *third);
   EXPECT_EQ(third->stored_parameters(), other->stored_parameters());

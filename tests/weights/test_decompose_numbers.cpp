@@ -74,7 +74,7 @@ TEST_F(DecomposeNumbers, ABudgetsReportIsThatOfTheFile) {
       EXPECT_EQ(got.truncation_error, 0) << w.name;
       EXPECT_EQ(got.dtype, "F32");
       EXPECT_EQ(got.bytes_after, got.bytes_before);
-      EXPECT_EQ(got.reason, "the budget has room for it as it is");
+      EXPECT_EQ(got.reason, "it fits the budget as it is");
     }
     EXPECT_NEAR(
         decompose_json(report)["totals"]["error"].get<double>(),

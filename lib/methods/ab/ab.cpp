@@ -182,7 +182,7 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
   std::vector<at::Tensor> state = {trained_.values()};
   if (phase_ == Phase::Ab || !local_steps()) {
     state.push_back(
-        trained_.moments());  // local steps: averaged at the end only
+        trained_.moments());  // local steps: averaged only at the end
   }
   if (frozen_.numel() > 0) {
     state.push_back(frozen_.values());

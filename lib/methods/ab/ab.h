@@ -1,5 +1,5 @@
-// AB-training: groups of workers train one factor of each weight on their own
-// and meet now and then. Source: Coquelin et al., arXiv 2405.01067.
+// AB-training: groups of workers each train one factor of every weight on their
+// own and synchronise now and then. Source: Coquelin et al., arXiv 2405.01067.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace abtrain::methods {
 
 class AbTraining : public Method {
  public:
-  // Collective: splits the world. Throws Error(Config) where groups do not fit
+  // Collective: splits the world. Throws Error(Config) if the groups do not fit
   // or no layer can be factored.
   explicit AbTraining(const MethodContext& context);
 
@@ -75,19 +75,20 @@ class AbTraining : public Method {
   // The weights that are factored now, and those that may be but are dense.
   std::vector<nn::NamedWeight> factored() const;
   std::vector<nn::NamedWeight> left_dense() const;
-  // Merged factors of the factored weights, one product a layer.
+  // The merged factors of the factored weights, one product per layer.
   Products merged_products(comm::Purpose purpose);
   // Averages dense parameters, running statistics and moments over the world.
   void average_dense();
-  // FULL phase with local steps: averages the parameters over the world; at
-  // the end of the phase also the moments that outlive it.
+  // FULL phase with local steps: averages the parameters over the world and, at
+  // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
 
-  // AB -> FULL weights, or -> merged products.
+  // Synchronises an AB phase. Returns the merged products, one per factored
+  // weight, for enter_full() or decompose().
   Products synchronise(std::int64_t t);
   void enter_full(const Products& products);
-  // `factors`: one a factorable weight; `products`: one a weight that was
-  // factored until now, empty where none was.
+  // `factors`: one per factorable weight. `products`: one per weight that was
+  // factored until now; empty if none was.
   void enter_ab(
       const std::vector<LayerFactors>& factors,
       const Products& products,
@@ -96,8 +97,8 @@ class AbTraining : public Method {
   void decompose(std::int64_t t);
   void decompose(const Products& products, std::int64_t t);
   void build_blocks();
-  // Gradients in the FULL phase over the world, in the AB phase in the group;
-  // null where local steps send none.
+  // The reduction of the gradients: over the world in the FULL phase, within
+  // the group in the AB phase; null if local steps send no gradients.
   GradientReduction* reduction();
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
@@ -114,7 +115,7 @@ class AbTraining : public Method {
   comm::Role role_;
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
-  at::ScalarType full_wire_;  // of local steps' averages
+  at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<nn::NamedWeight> factorable_;
   PhasePlan plan_;
   Ramp ramp_;
@@ -128,11 +129,11 @@ class AbTraining : public Method {
 
   optim::ParameterBlock trained_;
   optim::ParameterBlock frozen_;  // the other role's factor, AB phase only
-  std::int64_t own_numel_ = 0;    // the own factor leads trained_
-  // Values at the last switch or averaging, flat: what travels is the change.
+  std::int64_t own_numel_ = 0;    // the own factor comes first in trained_
+  // Flat values at the last switch or averaging: only their change is sent.
   at::Tensor own_start_;           // AB: own factor
   at::Tensor dense_start_;         // AB, FULL with local steps: the rest
-  std::int64_t averaged_at_ = -1;  // FULL with local steps
+  std::int64_t averaged_at_ = -1;  // step; FULL with local steps only
 
   GradientReduction group_reduction_;
   GradientReduction full_reduction_;

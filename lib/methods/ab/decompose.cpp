@@ -30,7 +30,7 @@ std::vector<linalg::RankChoice> choose(
   return choices;
 }
 
-// One a layer, without values yet.
+// One per layer, without values yet.
 std::vector<linalg::Spectrum> empty_spectra(
     const std::vector<nn::NamedWeight>& weights) {
   std::vector<linalg::Spectrum> spectra;
@@ -40,8 +40,9 @@ std::vector<linalg::Spectrum> empty_spectra(
   return spectra;
 }
 
-// What a partial spectrum must tell at first. A budget is met by other ranks
-// than even ones: somewhat more than those, and then what the choice asks for.
+// The rule for how much a partial spectrum must tell at first. A budget is met
+// by uneven ranks, so find somewhat more than even ranks need, and later what
+// the choice asks for.
 std::optional<linalg::RankRule> first_rule(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options) {
@@ -68,10 +69,10 @@ struct Choices {
   std::vector<linalg::Spectrum> spectra;
 };
 
-// The ranks of all layers, the same on every worker, and the spectra that they
-// follow from. Where partial spectra do not decide a choice that spans all
-// layers, their owners find more values, and all choose again: every worker
-// sees the same spectra and asks for the same.
+// Chooses the ranks of all layers, the same on every worker, and returns them
+// with the spectra that they follow from. If partial spectra do not decide a
+// choice that spans all layers, their owners find more values and everyone
+// chooses again: every worker sees the same spectra and asks for the same.
 Choices choose_together(
     const std::vector<nn::NamedWeight>& weights,
     const DecomposeOptions& options,
@@ -199,7 +200,8 @@ std::vector<LayerFactors> decompose_dense(
          weights[i].layer,
          memory.start_of(weights[i].layer)});
   }
-  // Threads of the worker take whole matrices; on a GPU all go to its stream.
+  // On a CPU the worker's threads take whole matrices; on a GPU all matrices go
+  // to one stream.
   const int threads = device.is_cpu() ? at::get_num_threads() : 1;
   std::vector<linalg::Decomposition> found;
   stream.run([&] {
@@ -311,7 +313,7 @@ std::vector<LayerFactors> decompose_products(
   });
   add_seconds(watch.seconds());
 
-  // As many values as a product has; beyond, they are zero.
+  // As many values as the product's rank; all further ones are zero.
   std::vector<linalg::Spectrum> spectra = empty_spectra(weights);
   gather_layers(
       owned,

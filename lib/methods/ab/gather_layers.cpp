@@ -30,7 +30,7 @@ void gather_layers(
   at::Tensor in = at::empty({counts[rank]}, options);
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : mine) {
-    // Made on a stream beside this one, perhaps.
+    // The tensor may have been made on another stream.
     device::keep_for_current_stream(tensor);
     in.narrow(0, offset, tensor.numel()).view(tensor.sizes()).copy_(tensor);
     offset += tensor.numel();

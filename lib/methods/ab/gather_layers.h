@@ -1,4 +1,4 @@
-// Layers have one owner each; what owners computed goes to all workers.
+// Each layer has one owner; what the owners computed is sent to all workers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,11 +16,12 @@ namespace abtrain::methods {
 
 using Counts = std::vector<std::int64_t>;
 
-// The layers of each worker.
+// The indices of the layers that each worker owns.
 using Owned = std::vector<std::vector<std::size_t>>;
 
-// Every worker sends its layers' tensors in one flat buffer; hands `take` each
-// layer's piece. sizes[i] numbers belong to layer i.
+// Every worker sends the tensors of its layers (`mine`) in one flat buffer.
+// Calls `take` with each layer's index and its piece of the result. Layer i has
+// sizes[i] elements.
 void gather_layers(
     const Owned& owned,
     const Counts& sizes,
@@ -29,12 +30,12 @@ void gather_layers(
     comm::Communicator& world,
     const std::function<void(std::size_t, const at::Tensor&)>& take);
 
-// What a spectrum takes on the wire, the same whatever it holds: n values, and
-// three more where it may be partial: how many are known, and of the rest the
-// energy and the bound.
+// Element count of a spectrum on the wire, whatever it holds: n values and, if
+// it may be partial, three more: how many values are known, and the energy and
+// the bound of the rest.
 std::int64_t spectrum_numbers(linalg::SvdRoute route, std::int64_t n);
 at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool may_be_partial);
-// Into a spectrum whose name, m and n are set.
+// Fills a spectrum whose name, m and n are set.
 void unpack_spectrum(
     const at::Tensor& numbers,
     bool may_be_partial,

@@ -75,7 +75,7 @@ std::int64_t count_cuts(
   const PhaseCounts n = count_phases(plan, steps);
   std::int64_t cuts = n.dense_cuts + n.product_cuts;
   cuts -= cuts > 0 && !options.cut_first ? 1 : 0;
-  // As AbTraining::finish(); layers that stay dense until the end aside.
+  // As in AbTraining::finish(), except for layers that stay dense to the end.
   const bool ends_with_one = n.last == Phase::Full ||
                              (options.sync == "full" && n.switched_at != steps);
   return cuts + (ends_with_one ? 1 : 0);

@@ -1,7 +1,7 @@
 // When AB-training changes phase: a pure function of the steps done.
 //
 // W warm-up steps, S sync interval, 0 <= D < S full-rank steps after a sync.
-// u = t - W (anchor warmup), or u = t (anchor reference, the authors'):
+// u = t - W (anchor warmup), or u = t (anchor reference, as the authors do):
 //   t <  W                         FULL
 //   t == W                         decompose, AB
 //   t >  W, in AB,   u % S == 0    sync, FULL; with D == 0 decompose at once
@@ -25,34 +25,34 @@ struct PhasePlan {
   bool reference_anchor = false;
 };
 
-// What happens once `t` steps are done (t = 0: before the first), in `phase`.
+// What happens in `phase` once `t` steps are done (t = 0: before the first).
 Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
 
-// The first t above `after` with a switch in this phase.
+// The first t above `after` with a switch in `phase`.
 std::int64_t
 next_switch(const PhasePlan& plan, std::int64_t after, Phase phase);
 
-// What a run of so many steps has, without what ends it.
+// Counts for a run of this many steps, without the work that finishes it.
 struct PhaseCounts {
-  std::int64_t full = 0;  // steps of the phases
-  std::int64_t ab = 0;
+  std::int64_t full = 0;  // steps in the FULL phase
+  std::int64_t ab = 0;    // steps in the AB phase
   std::int64_t sync = 0;
   std::int64_t dense_cuts = 0;    // decompositions of dense weights
   std::int64_t product_cuts = 0;  // of products, right after a synchronisation
   Phase last = Phase::Full;
-  std::int64_t switched_at = 0;  // when it began
+  std::int64_t switched_at = 0;  // step at which `last` began
 };
 PhaseCounts count_phases(const PhasePlan& plan, std::int64_t steps);
 
-// Decompositions of the whole run that cut ranks, that at its end included.
+// Decompositions of the whole run that cut ranks, including the one at its end.
 std::int64_t count_cuts(
     const MethodOptions& options,
     const PhasePlan& plan,
     std::int64_t steps);
 
-// In whole steps. An S or D that is a share of the run has at least one step,
-// such a D at most S - 1. Throws Error(Config) where not 1 <= S, 0 <= D < S, 0
-// <= W.
+// The plan in whole steps. An S or D that is given as a share of the run has at
+// least one step; such a D has at most S - 1. Throws Error(Config)
+// unless 1 <= S, 0 <= D < S and 0 <= W.
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // After a switch the learning rate climbs back over R steps.
@@ -69,9 +69,10 @@ Ramp make_ramp(
     const PhasePlan& plan,
     const RunLength& run);
 
-// Rate of the k-th step (k = 1, 2, ...) after a switch.
-// linear:    start at k = 1, in even steps up to the schedule at k = R + 1.
-// reference: start at k = 1, then min(scheduled, k * (at_switch - start) / R).
+// Learning rate of the k-th step (k = 1, 2, ...) after a switch.
+// linear:    start at k = 1, then even steps up to the schedule at k = R + 1.
+// reference: start at k = 1, then k * (at_switch - start) / R, but at least
+//            start and at most scheduled.
 double ramped_rate(
     const Ramp& ramp,
     std::int64_t k,

@@ -1,5 +1,5 @@
-// The state of AB-training: saved, restored, and made one again for another
-// number of workers.
+// The state of AB-training: saving it, restoring it, and merging it for a
+// different number of workers.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -38,8 +38,8 @@ std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
   ABT_CHECK(
       ok,
       DamagedData,
-      "the checkpoint's value 'ab.layers': expected name, m, n, rank and two "
-      "energies of each layer, got ",
+      "the checkpoint's value 'ab.layers': expected the name, m, n, rank and "
+      "two energies of each layer, got ",
       shown(list));
   return layers;
 }
@@ -52,15 +52,15 @@ std::string text_of(state::State& state, const std::string& name) {
 
 }  // namespace
 
-// Factored and dense weights as they were, without their values.
+// Restores which weights are factored and which dense, but not their values.
 void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   const at::NoGradGuard no_grad;
   ABT_CHECK(
       ranks.size() == factorable_.size(),
       DamagedData,
-      "the checkpoint has ranks of ",
+      "the checkpoint has ranks for ",
       ranks.size(),
-      " layers, this model has ",
+      " layers, but this model has ",
       factorable_.size());
   const at::TensorOptions options =
       context_.model.weights().front().weight->is_factored()
@@ -117,9 +117,9 @@ void AbTraining::archive(state::Archive& archive) {
     ABT_CHECK(
         layers_.empty() || layers_.size() == factorable_.size(),
         DamagedData,
-        "the checkpoint has a last cut of ",
+        "the checkpoint's last cut covers ",
         layers_.size(),
-        " layers, this model has ",
+        " layers, but this model has ",
         factorable_.size());
     ABT_CHECK(
         phase_ == Phase::Ab ||
@@ -129,7 +129,7 @@ void AbTraining::archive(state::Archive& archive) {
     shape_weights(ranks);
     build_blocks();
   }
-  // Between two averages of local steps every worker is alone.
+  // Between two averages of local steps every worker has a state of its own.
   const state::Share share = phase_ == Phase::Full && local_steps()
                                  ? state::Share::Own
                                  : state::Share::Replicas;
@@ -146,15 +146,15 @@ void AbTraining::archive(state::Archive& archive) {
   }
   svd_memory_.archive(archive, large);
   if (archive.is_loading()) {
-    bind_reductions();  // the block's tensors may lie otherwise now
+    bind_reductions();  // the block's tensors may have moved
   }
   if (GradientReduction* now = reduction()) {
     now->archive(archive, "reducer.");
   }
 }
 
-// The mean of what the workers of `old` hold of the trained block; those of one
-// role in the AB phase, all of them else.
+// Loads the mean of what the workers of `old` hold of the trained block: the
+// workers of one role in the AB phase, all workers otherwise.
 void AbTraining::load_mean(const std::vector<state::State*>& old) {
   const at::NoGradGuard no_grad;
   at::Tensor values;
@@ -187,7 +187,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     of_b.insert(of_b.end(), of_a.begin(), of_a.end());
     load_mean(of_b);
   } else {
-    // What a synchronisation would have made of them.
+    // Merge them as a synchronisation would have done.
     struct Side {
       std::vector<linalg::LowRankPair> start, now;
       at::Tensor dense;
@@ -236,7 +236,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
           a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
           b.now[i].b - b.start[i].b));
     }
-    // B was loaded last: its block carries the dense parameters on.
+    // B was loaded last, so its block keeps the dense parameters.
     const auto mean = [&](const at::Tensor& x, const at::Tensor& y) {
       return x.defined() ? (x * a.groups + y * b.groups) / (a.groups + b.groups)
                          : y;
@@ -256,12 +256,12 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     enter_full(products);
   }
   role_ = own_role;
-  svd_memory_.clear();  // layers may have changed hands
-  bind_reductions();    // residuals were those of other workers
+  svd_memory_.clear();  // layers may have changed owners
+  bind_reductions();    // the residuals belonged to other workers
   enter_phase_of(t);
 }
 
-// From dense weights to where the plan stands after t steps.
+// Goes from dense weights to the phase that the plan has after t steps.
 void AbTraining::enter_phase_of(std::int64_t t) {
   Phase phase = Phase::Full;
   std::int64_t last = -1;

@@ -1,4 +1,4 @@
-// What decompositions leave behind for the next ones of the same worker.
+// What a worker's decompositions keep for its next ones.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,18 @@ namespace abtrain::methods {
 class SvdMemory {
  public:
   // Where the search in a layer's weights may begin (linalg/svd.h,
-  // next_start()); undefined: from chance. Only what this worker decomposed.
+  // next_start()); undefined: at random. Known only for layers that this worker
+  // decomposed.
   at::Tensor start_of(const std::string& layer) const;
   void keep_start(const std::string& layer, const at::Tensor& start);
   void clear() {
     starts_.clear();
   }
-  // The starts of these layers: they decide bits, so a resume needs them.
+  // The starts of these layers. They affect the bits, so a resume needs them.
   void archive(state::Archive& archive, const std::vector<std::string>& layers);
 
-  // Of the worker's device; made at the first call. Null on the CPU.
+  // For the worker's device; created at the first call. On the CPU, drivers()
+  // returns null.
   linalg::ExactDrivers* drivers(c10::Device device);
   device::SideStream& stream(c10::Device device);
 

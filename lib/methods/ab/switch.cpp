@@ -25,7 +25,7 @@ nn::Factor factor_of(comm::Role role) {
 void AbTraining::average_dense() {
   const at::NoGradGuard no_grad;
   const std::int64_t dense = trained_.numel() - own_numel_;
-  // Values as their change, so that a narrow wire rounds only that.
+  // Send the change of the values: a narrow wire dtype rounds only that.
   at::Tensor values = trained_.values().narrow(0, own_numel_, dense);
   std::vector<at::Tensor> parts = {values - dense_start_};
   for (int k = 0; k < trained_.moment_count(); ++k) {
@@ -43,7 +43,7 @@ void AbTraining::average_dense() {
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   const at::NoGradGuard no_grad;
-  // As their change, like the dense parameters of a synchronisation.
+  // Send the change, as for the dense parameters in a synchronisation.
   at::Tensor change = trained_.values() - dense_start_;
   average({change}, context_.world, comm::Purpose::Sync, full_wire_);
   trained_.values().copy_(dense_start_.add_(change));
@@ -62,7 +62,7 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       moments.push_back(trained_.moment_views(k)[i]);
     }
   }
-  // Squared gradients would be zero in fp16.
+  // Squared gradients would underflow to zero in fp16.
   average(
       moments,
       context_.world,
@@ -105,7 +105,7 @@ void AbTraining::decompose(std::int64_t t) {
   Stopwatch watch;
   full_reduction_.release();
   trained_.drop_gradients();  // the factors get memory of their own
-  // Running statistics differ between workers until here.
+  // The running statistics differ between workers up to here.
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   const auto factors = decompose_dense(
       factorable_,
@@ -119,7 +119,7 @@ void AbTraining::decompose(std::int64_t t) {
 void AbTraining::decompose(const Products& products, std::int64_t t) {
   const std::vector<nn::NamedWeight> dense = left_dense();
   if (!dense.empty() && linalg::is_global(context_.options.rank.rule)) {
-    // One choice over all spectra: those of the products are needed as well.
+    // One choice spans all spectra, so the products' are needed as well.
     enter_full(products);
     decompose(t);
     return;

@@ -25,12 +25,12 @@ Range part(Range whole, std::int64_t index, std::int64_t count) {
       whole.begin + whole.size() * (index + 1) / count};
 }
 
-// Where a worker stands among the workers of its role.
+// A worker's place among the workers of its role.
 struct Place {
   comm::Role role;
-  int groups;    // of this role
-  int group;     // index among them
-  int position;  // in the group
+  int groups;    // number of groups of this role
+  int group;     // index of the worker's group among them
+  int position;  // index of the worker in its group
 };
 
 Place place_of(const comm::Groups& groups, int rank) {
@@ -46,8 +46,8 @@ Place place_of(const comm::Groups& groups, int rank) {
   return place;
 }
 
-// The slice of its factor that a worker and its peers reduce, and the shard of
-// it that this worker ends up with.
+// slice_of(): the slice of its factor that a worker and its peers reduce.
+// shard_of(): the part of that slice that this worker ends up with.
 Range slice_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
   return part({0, n}, place.position, groups.group_size);
 }

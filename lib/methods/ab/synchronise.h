@@ -1,15 +1,15 @@
-// Brings the factors that groups trained apart back together.
+// Merges the factors that groups trained apart.
 //
-// With dA = mean over the A-groups' workers of A - A0, dB likewise:
+// With dA = mean of A - A0 over the workers of the A-groups, and dB likewise:
 //   only-learned  W = (A0 + dA)(B0 + dB)
 //   with-stale    W = (A0 + dA/2)(B0 + dB/2): half of the workers hold A0, B0
 //   full          W = A0 B0 + dA B0 / 2 + A0 dB / 2, the mean of all A_i B_i
 //   only-b        W = A0 (B0 + dB)
 // Source: Coquelin et al., arXiv 2405.01067.
 //
-// What is sent is the change of a worker's own factor: members of a group hold
-// the same bits, so each sends a g-th of it to the groups of its role
-// (reduce-scatter), then everyone receives all shards (all-gather).
+// Each worker sends the change of its own factor. The g members of a group hold
+// the same bits, so each of them sends a g-th of the change to the groups of
+// its role (reduce-scatter); then everyone receives all shards (all-gather).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +27,7 @@ enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
 
 SyncMode sync_mode(const std::string& name);
 
-// Flat factors of all layers.
+// The factors of all layers, flat.
 struct FlatFactors {
   at::Tensor a;
   at::Tensor b;
@@ -36,12 +36,12 @@ struct FlatFactors {
 // Sends factor changes between the workers of a partition.
 class FactorExchange {
  public:
-  // Collective over `world` (it splits).
+  // Collective over `world`, which it splits.
   FactorExchange(comm::Communicator& world, const comm::Groups& groups);
 
-  // change: what this worker's own factor has moved by, flat. Gives the
-  // mean changes dA (length a) and dB (length b), the same bits on all workers;
-  // dA is undefined where there are no A-groups.
+  // `change`: by how much this worker's own factor has changed, flat. Returns
+  // the mean changes dA (length a) and dB (length b), the same bits on all
+  // workers; dA is undefined if there are no A-groups.
   FlatFactors mean_changes(
       const at::Tensor& change,
       std::int64_t a,
@@ -60,13 +60,13 @@ class FactorExchange {
  private:
   comm::Communicator& world_;
   comm::Groups groups_;
-  // Workers of this role at this place of their group, one a group.
+  // The workers of this role at this place in their group, one per group.
   std::unique_ptr<comm::Communicator> peers_;
 };
 
 // One layer's merged weight as a product: rank r, or 2r in mode `full`.
-// a0, b0: the factors at the last decomposition; da, db: mean changes (m x r,
-// r x n; da undefined in mode only-b).
+// `start`: the factors A0, B0 at the last decomposition. `da`, `db`: their mean
+// changes (m x r, r x n); da is undefined in mode only-b.
 linalg::LowRankPair merge_factors(
     SyncMode mode,
     const linalg::LowRankPair& start,

@@ -1,5 +1,6 @@
-// Data parallel: every worker trains the dense model, gradients are averaged
-// over the world each step. The baseline of all other methods.
+// Data-parallel training: every worker trains the dense model, and the
+// gradients are averaged over the world at each step. The baseline for all
+// other methods.
 #pragma once
 
 #include "methods/gradient_reduction.h"

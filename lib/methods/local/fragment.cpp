@@ -9,8 +9,8 @@ namespace abtrain::methods {
 
 namespace {
 
-// Begins of `count` parts of these sizes, none empty, the largest part as small
-// as can be.
+// Where `count` parts of these sizes begin: no part is empty, and the largest
+// is as small as possible.
 std::vector<std::size_t> balanced_cut(
     const std::vector<std::int64_t>& sizes,
     std::size_t count) {
@@ -19,8 +19,8 @@ std::vector<std::size_t> balanced_cut(
   for (const std::int64_t size : sizes) {
     sum.push_back(sum.back() + size);
   }
-  // largest[k][i]: of the first i in k parts, the last of which begins at
-  // begin[k][i].
+  // largest[k][i]: the largest part when the first i sizes are cut into k
+  // parts, the last of which begins at begin[k][i].
   constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
   std::vector<std::vector<std::int64_t>> largest(
       count + 1, std::vector<std::int64_t>(n + 1, kNone));
@@ -60,7 +60,7 @@ std::vector<Fragment> cut_fragments(
       layers,
       " layers of the model, got ",
       count);
-  // What comes before the first weight goes with it.
+  // What comes before the first weight belongs to its layer.
   const auto layer_of = [&](const compress::Slot& slot) {
     const auto next = std::ranges::upper_bound(weights, slot.position);
     return static_cast<std::size_t>(

@@ -1,4 +1,4 @@
-// A model's parameters cut in fragments that are synchronised one at a time.
+// A model's parameters, cut into fragments that are synchronised one at a time.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,20 @@
 
 namespace abtrain::methods {
 
-// Some layers' tensors of a flat buffer, one after another in a run of their
-// own, in the buffer's order.
+// The tensors of some layers of a flat buffer, packed one after another in the
+// buffer's order.
 struct Fragment {
-  std::vector<compress::Slot> slots;    // offsets are those in the run
-  std::vector<compress::Range> ranges;  // of the buffer, in the run's order
+  std::vector<compress::Slot> slots;    // offsets are those in the fragment
+  std::vector<compress::Range> ranges;  // of the buffer, in fragment order
   std::int64_t numel = 0;
 };
 
-// Cuts a model where the largest fragment is the smallest that it can be.
-// Layers stay whole and neighbours stay together: so the sizes can be balanced,
-// and a fragment is few runs of memory. `weights`: the positions of the layers'
-// weights, ascending; a layer is a weight and the parameters up to the next
-// one. Throws Error(Config) for more fragments than layers.
+// Cuts a model so that the largest fragment is as small as possible. Layers
+// stay whole and neighbours stay together, so that the element counts can be
+// balanced and a fragment consists of few ranges of memory. `weights`: the
+// positions of the layers' weights, ascending; a layer is a weight and the
+// parameters up to the next weight. Throws Error(Config) if there are more
+// fragments than layers.
 std::vector<Fragment> cut_fragments(
     const std::vector<compress::Slot>& slots,
     const std::vector<int>& weights,

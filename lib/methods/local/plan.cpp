@@ -67,14 +67,14 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
 std::string describe(const LocalPlan& plan) {
   std::string text =
       str(plan.warmup,
-          " data parallel steps, then each worker alone; every ",
+          " data-parallel steps, then each worker trains alone; every ",
           plan.interval,
-          " steps a synchronisation");
+          " steps it synchronises");
   if (plan.fragments > 1) {
-    text += str(" of each of ", plan.fragments, " fragments, in turn");
+    text += str(" each of ", plan.fragments, " fragments, in turn");
   }
   if (plan.delay > 0) {
-    text += str(", used ", plan.delay, " steps later");
+    text += str(", and the result is used ", plan.delay, " steps later");
   }
   return text;
 }
@@ -84,7 +84,7 @@ double local_copies(const MethodOptions& options) {
     return 0;
   }
   if (options.name == "local-sgd") {
-    return 2;  // from the last meeting, and the change since
+    return 2;  // x, and the change since then
   }
   const auto change = 1.0 / static_cast<double>(options.fragments);
   return 1 + (options.outer_momentum > 0 ? 1 : 0) + change;

@@ -1,5 +1,5 @@
-// The state of training with local steps: saved, restored, and made one again
-// for another number of workers.
+// The state of training with local steps: saving it, restoring it, and merging
+// it for a different number of workers.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -25,7 +25,8 @@ void LocalTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     make_block();
   }
-  // Alone after the warm-up; x and what came of it is the same everywhere.
+  // After the warm-up every worker's block is its own; x and what is derived
+  // from it are the same everywhere.
   block_.archive(
       archive, "block.", local_ ? state::Share::Own : state::Share::Replicas);
   if (archive.is_loading()) {
@@ -61,7 +62,7 @@ void LocalTraining::archive(state::Archive& archive) {
       DamagedData,
       "the checkpoint has fragment ",
       fragment,
-      " under way, this run ",
+      " under way, but this run has only ",
       plan_.fragments,
       " fragments");
   if (archive.is_loading()) {
@@ -103,14 +104,14 @@ void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   block_.values().copy_(values.div_(n));
   block_.moments().copy_(moments.div_(n));
   if (flight_) {
-    apply_fragment(t);  // its step is one of another run length
+    apply_fragment(t);  // its steps belong to another run length
   }
   const bool was_local = local_;
   local_ = t >= plan_.warmup;
   if (local_ && !was_local) {
     begin_local(t);
   } else {
-    bind();  // residuals were those of other workers
+    bind();  // the residuals belonged to other workers
     agree(t, true);
   }
 }

@@ -34,7 +34,7 @@ TrafficPlan plan_local_traffic(
   const bool with_moments =
       options.name == "local-sgd" && options.average == "params+moments";
   const std::int64_t buffers = all_reduce(sizes.buffers, 4);
-  // What goes with the last fragment of a round.
+  // What is averaged with the last fragment of a round.
   const std::int64_t rest =
       buffers +
       (with_moments
@@ -55,7 +55,7 @@ TrafficPlan plan_local_traffic(
     result.total += plan.ends_round(f) ? plan.meetings_of(f) * rest : 0;
     ++f;
   }
-  // The end.
+  // The average at the end of the run.
   result.total += all_reduce(sizes.parameters, wire) + buffers;
   return result;
 }

@@ -210,7 +210,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
 
 void LocalTraining::average_moments() {
   if (block_.moment_count() > 0) {
-    // Squared gradients would be zero in fp16.
+    // Squared gradients would underflow to zero in fp16.
     average(
         {block_.moments()},
         context_.world,
@@ -231,7 +231,7 @@ void LocalTraining::finish(std::int64_t t) {
     if (flight_) {
       apply_fragment(t);
     }
-    // Plainly: no later meeting would send what a scheme leaves out.
+    // Plainly: no later synchronisation would send what compression leaves out.
     at::Tensor change = block_.values() - x_;
     average({change}, context_.world, comm::Purpose::Sync, wire_);
     block_.values().copy_(x_.add_(change));

@@ -1,15 +1,16 @@
-// Training with local steps: after a data parallel warm-up every worker goes on
-// alone, and now and then all meet. `local-sgd` averages the parameters (Stich
-// 2019, arXiv 1805.09767; the warm-up is Lin et al. 2020, arXiv 1808.07217);
-// `diloco` takes that average for an outer gradient (Douillard et al. 2023,
-// arXiv 2311.08105), in fragments that travel while training goes on where
-// asked (Douillard et al. 2025, arXiv 2501.18512).
+// Training with local steps: after a data-parallel warm-up every worker trains
+// alone, and now and then all of them synchronise. `local-sgd` averages the
+// parameters (Stich 2019, arXiv 1805.09767; the warm-up is Lin et al. 2020,
+// arXiv 1808.07217); `diloco` uses that average as an outer gradient (Douillard
+// et al. 2023, arXiv 2311.08105), optionally in fragments that are sent while
+// training goes on (Douillard et al. 2025, arXiv 2501.18512).
 //
-// Both keep x, the parameters that all workers had from the last meeting. A
-// fragment's change since then goes through an exchange of its own: averaged by
-// the run's reducer, with residuals of its own. A meeting after t steps counts
-// as the reducer's step t. The end averages the workers' parameters plainly,
-// without an outer step: none would follow to make up for its momentum.
+// Both keep x, the parameters that all workers had after the last
+// synchronisation. A fragment's change since then goes through an exchange of
+// its own: it is averaged by the run's reducer, with residuals of its own. A
+// synchronisation after t steps counts as the reducer's step t. The end of the
+// run averages the workers' parameters plainly, without an outer step: no later
+// step would make up for its momentum.
 #pragma once
 
 #include <memory>
@@ -48,7 +49,7 @@ class LocalTraining : public Method {
   compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;
-  // The mean of the workers' parameters, in fp32.
+  // Uses the mean of the workers' parameters, in fp32.
   void merge_into(nn::Model& target) override;
   void settle() override;
   void archive(state::Archive& archive) override;
@@ -56,11 +57,12 @@ class LocalTraining : public Method {
   comm::Communicator& replicas() override {
     return context_.world;
   }
-  // "full" in the warm-up, then "local".
+  // "full" during the warm-up, then "local".
   std::string phase_name() const override {
     return local_ ? "local" : "full";
   }
-  // After a meeting of whole models that leaves them equal.
+  // After the warm-up: only right after a synchronisation of whole models that
+  // leaves them equal.
   bool replicas_agree(std::int64_t t) const override {
     return !local_ || agreed_at_ == t;
   }
@@ -72,26 +74,27 @@ class LocalTraining : public Method {
   std::vector<at::Tensor> replicated_state() override;
 
  private:
-  // A fragment between the begin of its exchange and the use of the result.
+  // A fragment between the start of its exchange and the use of the result.
   struct Flight {
     std::int64_t fragment = 0;
-    std::int64_t begun = 0;    // steps done then
-    std::int64_t applies = 0;  // and when it is used
+    std::int64_t begun = 0;    // steps done when the exchange began
+    std::int64_t applies = 0;  // steps done when the result is used
     bool settled = false;      // the mean is in room_
-    at::Tensor statistics;     // the running ones, flat; undefined: none
-    comm::Pending pending;     // their average
+    at::Tensor statistics;     // running statistics, flat; undefined: none
+    comm::Pending pending;     // the average of the statistics
     double seconds = 0;
   };
 
   void make_block();
   void begin_local(std::int64_t t);
-  // From local_ and the block: fragments, exchanges without residuals, room.
+  // Rebuilds, from local_ and the block, the fragments, their exchanges
+  // (without residuals) and the scratch.
   void bind();
   void begin_fragment(std::int64_t fragment, std::int64_t t);
   void apply_fragment(std::int64_t t);
   void average_moments();
   void agree(std::int64_t t, bool with_moments);
-  // The part of a flat buffer of all parameters that a range is.
+  // The part of a flat buffer of all parameters that `range` covers.
   static at::Tensor part(const at::Tensor& flat, const compress::Range& range) {
     return flat.narrow(0, range.begin, range.size);
   }
@@ -101,19 +104,19 @@ class LocalTraining : public Method {
   OuterSgd sgd_;
   double mixing_;
   bool with_moments_;
-  at::ScalarType wire_;  // of plain averages
+  at::ScalarType wire_;  // dtype in which plain averages are sent
 
   optim::ParameterBlock block_;
-  GradientReduction reduction_;  // in the warm-up
+  GradientReduction reduction_;  // for the warm-up
   bool local_ = false;
   std::vector<Fragment> fragments_;
   std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
-  at::Tensor x_;         // of all parameters, as the block
-  at::Tensor velocity_;  // of the outer step, the same
-  at::Tensor room_;      // a fragment's change, then its mean
+  at::Tensor x_;         // of all parameters, laid out like the block
+  at::Tensor velocity_;  // of the outer step, laid out the same way
+  at::Tensor room_;      // scratch: a fragment's change, then its mean
   std::optional<Flight> flight_;
   std::int64_t agreed_at_ = -1;  // steps done when replicas were last equal
-  bool moments_agreed_ = false;  // their moments too
+  bool moments_agreed_ = false;  // whether their moments were equal too
 };
 
 }  // namespace abtrain::methods
