@@ -245,7 +245,7 @@ class Hosts(Runs):
                 self.path(name, "checkpoints", "step-0000000050"),
                 ignore_errors=True)
             outcome = self.resumed(name)
-            self.assertIn("checkpoint left aside", outcome.err)
+            self.assertIn("checkpoint skipped", outcome.err)
             self.assertIn(f"worker-0000{rank}.safetensors", outcome.err)
             self.assertEqual(
                 self.events(name, "resume")[0]["checkpoint_step"], 30)
