@@ -51,7 +51,7 @@ class Hosts(Runs):
             os.kill(self.worker_pids(name)[-1], number)
             outcome = self.finish(process)
             self.assertEqual(outcome.code, 75, outcome)
-            self.assertIn("--resume auto goes on", outcome.err)
+            self.assertIn("--resume auto continues", outcome.err)
             self.assertFalse(self.path(name, "summary.json").exists())
             self.resumed(name, processes=processes)
             self.assertEqual(self.model("whole"), self.model(name))
