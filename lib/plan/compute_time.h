@@ -11,7 +11,7 @@
 
 namespace abtrain::plan {
 
-// Seconds, medians over steps and workers.
+// Seconds. Step times are the median over the steps of the slowest worker.
 struct ComputeTime {
   double dense = 0;      // a dense step
   double ab = 0;         // a step of the AB phase, for the slower role

@@ -201,8 +201,7 @@ std::string plan_text(
     if (planned->estimated) {
       out +=
           "  ~ the budget rule distributes the ranks by the spectra; shown "
-          "here "
-          "with every layer at the same ratio\n";
+          "here with every layer at the same ratio\n";
     }
   } else {
     out +=

@@ -9,7 +9,7 @@
 // and TCP with time stamps). Over MPI every member of a collective sends to
 // every other one; over NCCL they form a ring. The backward pass runs from 30
 // to 90 % of a step's compute time. A bucket of gradients can leave once the
-// backward pass has reached its end; the next one leaves when it has arrived.
+// backward pass has computed all of it and the previous bucket has arrived.
 #pragma once
 
 #include <cstdint>
