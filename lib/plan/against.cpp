@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What plans multiply stays below what an integer holds.
+// Keeps the products that plans form within the range of an integer.
 constexpr std::int64_t kMostRank = 1 << 20;
-// Plans go through all steps.
+// Plans loop over all steps, so their number is limited.
 constexpr std::int64_t kMostSteps = 100'000'000;
 
 JsonObject read_summary(const std::string& folder) {
@@ -27,7 +27,7 @@ JsonObject read_summary(const std::string& folder) {
       std::filesystem::exists(path),
       MissingInput,
       path,
-      ": expected the summary of a run that has ended well");
+      ": expected the summary of a run that finished successfully");
   return JsonObject::of_file(path);
 }
 
@@ -40,7 +40,7 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
     std::int64_t value = -1;
     if (name == layer.end() || rank == layer.end() || !read_json(*name, key) ||
         !read_json(*rank, value) || value < 0 || value > kMostRank) {
-      summary.complain("/layers", "a name and a rank of each layer");
+      summary.complain("/layers", "the name and rank of each layer");
     }
     ranks[key] = value;
   }
@@ -87,11 +87,11 @@ PlanAgainst plan_against(
           " steps");
   result.network = network_text(request.network, compute);
   result.rows = {
-      {"bytes a worker",
+      {"bytes per worker",
        "bytes_per_worker",
        planned_bytes(o, sizes, length),
        summary.number("/traffic/bytes_per_worker")},
-      {"ms a step",
+      {"ms per step",
        "ms_per_step",
        1e3 * time.train / steps,
        1e3 * of("train") / steps},

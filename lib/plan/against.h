@@ -1,4 +1,4 @@
-// A plan beside what a finished run has measured.
+// A plan compared with what a finished run measured.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,18 +12,19 @@ namespace abtrain::plan {
 
 struct PlanAgainst {
   struct Row {
-    std::string name;  // "bytes a worker", "ms a step", ...
+    std::string name;  // "bytes per worker", "ms per step", ...
     std::string key;   // bytes_per_worker, ms_per_step, ...
     double planned = 0;
     double measured = 0;
   };
-  std::string run;  // its folder and what it was
+  std::string run;  // folder, method, workers and steps of the run
   std::string network;
   std::vector<Row> rows;
 };
 
-// `folder`: a run that has ended well. Ranks that only spectra tell are taken
-// from it. Throws MissingInput or DamagedData, naming the file.
+// `folder`: a run that finished successfully. If only the spectra can tell the
+// ranks, they are taken from that run. Throws MissingInput or DamagedData,
+// naming the file.
 PlanAgainst plan_against(
     const config::RunOptions& options,
     const std::string& folder,

@@ -21,7 +21,8 @@ namespace abtrain::plan {
 
 namespace {
 
-// cuDNN's choices, captured graphs; on the CPU first touches of memory.
+// Warm-up steps: cuDNN picks algorithms and graphs are captured; on the CPU
+// memory is touched for the first time.
 constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;
@@ -51,7 +52,7 @@ data::Dataset random_images(
   return set;
 }
 
-// The configuration's steps and nothing else.
+// The configuration reduced to its steps.
 config::RunOptions bare(const config::RunOptions& configured, int workers) {
   config::RunOptions o = configured;
   o.workers = workers;
@@ -75,8 +76,8 @@ config::RunOptions dense_steps(
   return o;
 }
 
-// One dense step, then only AB steps of ranks that store as much as planned,
-// each worker a group: both roles at once where there are two.
+// One dense step, then only AB steps with ranks that store as much as planned.
+// Each worker is a group: both roles at once if there are two.
 config::RunOptions ab_steps(
     const config::RunOptions& configured,
     const methods::ModelSizes& sizes,
@@ -104,8 +105,8 @@ config::RunOptions ab_steps(
 }
 
 struct Measured {
-  double step = 0;  // of the slowest worker, its median
-  double svd = 0;   // of the slowest worker, all of it
+  double step = 0;  // median of the slowest worker
+  double svd = 0;   // total of the slowest worker
 };
 
 Measured measure(
@@ -151,7 +152,7 @@ Measured measure(
   return result;
 }
 
-// Few slow steps, many fast ones.
+// Measures few steps if they are slow, many if they are fast.
 Measured measure(
     const config::RunOptions& options,
     const data::Dataset& images,
@@ -181,16 +182,18 @@ ComputeTime measure_compute(
 
   ComputeTime result;
   result.workers = workers;
-  result.how =
-      str("measured here, ",
-          workers == 1 ? std::string("one worker")
-                       : str(workers, " workers at once"),
-          device.is_cuda()
-              ? std::string(" on a GPU")
-              : str(" of ", threads, threads == 1 ? " thread" : " threads"));
+  result.how = str(
+      "measured here, ",
+      workers == 1 ? std::string("one worker")
+                   : str(workers, " workers at once"),
+      device.is_cuda()
+          ? std::string(" on a GPU")
+          : str(", ",
+                threads,
+                threads == 1 ? " thread per worker" : " threads per worker"));
   result.dense = measure(dense_steps(options, workers), images, device).step;
   if (options.method.name == "ab") {
-    // As many workers of each role.
+    // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
     const Measured ab =
         measure(ab_steps(options, sizes, paired), images, device);

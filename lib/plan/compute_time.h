@@ -1,5 +1,5 @@
-// What a step computes, measured on this machine: a few real steps on random
-// images of the data set's shape, the workers as threads.
+// The compute time of a step, measured on this machine: a few real steps on
+// random images of the data set's shape, with threads as workers.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace abtrain::plan {
 
-// Seconds, medians over steps and workers.
+// Seconds. Step times are the median over the steps of the slowest worker.
 struct ComputeTime {
   double dense = 0;      // a dense step
-  double ab = 0;         // a step of the AB phase, of the slower role
-  double decompose = 0;  // of all layers, by `workers` between them
-  int workers = 1;       // that computed at the same time
-  std::string how;       // in words, for people
+  double ab = 0;         // a step of the AB phase, for the slower role
+  double decompose = 0;  // of all layers, divided among `workers`
+  int workers = 1;       // workers that computed at the same time
+  std::string how;       // a description for people
 };
 
 // `sizes`: as planned for the configuration, with ranks. `workers`: how many
-// share this machine. Not measured: reading and decoding image files; of a
-// single worker the coding of gradients, and role A. A minute at most where a
-// dense step takes no more than 5 s.
+// share this machine. Not measured: reading and decoding image files; with a
+// single worker, also the coding of gradients and role A. Takes a minute at
+// most if a dense step takes no more than 5 s.
 ComputeTime measure_compute(
     const config::RunOptions& options,
     const data::DatasetShape& shape,

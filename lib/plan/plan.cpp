@@ -110,7 +110,7 @@ ComputeTime compute_time(
   if (request.compute) {
     return *request.compute;
   }
-  // A worker on a GPU has one for itself.
+  // A worker on a GPU has that GPU to itself.
   const int on_a_node = device::pick_device(options.device).is_cuda()
                             ? 1
                             : workers / request.network.nodes;
@@ -152,7 +152,7 @@ std::string plan_text(
       str(with_commas(length.steps),
           ", ",
           with_commas(length.steps_per_epoch),
-          " an epoch, ",
+          " per epoch, ",
           options.workers * options.data.batch_size * options.train.accumulate,
           " images each"));
   out += row("workers", std::to_string(options.workers));
@@ -165,13 +165,13 @@ std::string plan_text(
             str(phases.warmup,
                 " dense steps, then AB; every ",
                 phases.interval,
-                " steps a synchronisation and ",
+                " steps, a synchronisation and ",
                 phases.full_rank,
                 " dense steps",
                 options.method.cut_first
                     ? ""
-                    : "; the first AB phase is uncut and sends more than an AB "
-                      "step below"));
+                    : "; the first AB phase is uncut and sends more per step "
+                      "than shown below"));
   }
   if (methods::has_local_steps(options.method)) {
     out += row(
@@ -192,7 +192,7 @@ std::string plan_text(
             ":1"));
   }
   out +=
-      row("memory a worker",
+      row("memory per worker",
           str(human_bytes(state_bytes(options, dense)),
               " for parameters, gradients and moments in a dense step"));
   out += layers_text(*model, options, planned);
@@ -200,9 +200,8 @@ std::string plan_text(
     out += traffic_text(options, planned->sizes, length);
     if (planned->estimated) {
       out +=
-          "  ~ the budget rule spreads the ranks by the spectra; shown is "
-          "every "
-          "layer at the same ratio\n";
+          "  ~ the budget rule distributes the ranks by the spectra; shown "
+          "here with every layer at the same ratio\n";
     }
   } else {
     out +=
@@ -218,7 +217,7 @@ std::string plan_text(
         planned,
         Config,
         "method.rank.rule: the ranks of this rule follow from the spectra, so "
-        "that the time cannot be planned; expected fixed, fraction, ratio or "
+        "the time cannot be planned; expected fixed, fraction, ratio or "
         "budget, or a run to take the ranks from (--against)");
     const ComputeTime compute =
         compute_time(options, set, planned->sizes, *request);

@@ -1,4 +1,4 @@
-// What a configuration will do, before anything is trained or read.
+// What a configuration will do, computed before anything is trained or read.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,14 @@
 
 namespace abtrain::plan {
 
-// What is asked about time (plan/time.h).
+// A request to plan the time (plan/time.h).
 struct TimeRequest {
   Network network;
-  int workers_here = 0;  // at once while measuring; 0: those of a node
+  int workers_here = 0;  // at once while measuring; 0: those of one node
   std::optional<ComputeTime> compute;  // else it is measured
 };
+// The compute time of the request, or a measured one. Throws Error(Usage) if
+// `network.nodes` does not divide the workers.
 ComputeTime compute_time(
     const config::RunOptions& options,
     const data::DatasetShape& shape,
@@ -26,8 +28,8 @@ ComputeTime compute_time(
     const TimeRequest& request);
 
 // The resolved configuration, then groups, layers with sizes and ranks, bytes
-// a step and a synchronisation, memory, and the time where it is asked for, as
-// text. Throws Error(Config).
+// per step and per synchronisation, memory and, on request, the time, as text.
+// Throws Error(Config).
 std::string plan_text(
     const config::RunOptions& options,
     const std::optional<TimeRequest>& request = {});

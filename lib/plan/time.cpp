@@ -21,8 +21,9 @@ namespace abtrain::plan {
 namespace {
 
 constexpr double kHeaders = 1 + 66.0 / 1448;
-// Where the backward pass begins and ends in a step's compute time: as usual,
-// the forward pass takes half as long, and the optimizer some of the rest.
+// Begin and end of the backward pass as shares of a step's compute time: as
+// usual, the forward pass takes half as long as the backward pass, and the
+// optimizer part of the rest.
 constexpr double kBackwardBegins = 0.3;
 constexpr double kBackwardEnds = 0.9;
 
@@ -33,7 +34,8 @@ class Links {
   Links(const Network& network, int workers)
       : network_(network), workers_(workers), share_(workers / network.nodes) {}
 
-  // Until the busiest link has sent what the workers send, in groups of `size`.
+  // Seconds until the busiest link has sent what the workers send, in groups of
+  // `size` workers.
   double seconds(int size, const Bytes& bytes) const {
     double busiest = 0;
     for (int node = 0; node < network_.nodes; ++node) {
@@ -47,14 +49,14 @@ class Links {
         if (!network_.ring) {
           sum += bytes(rank) * away(rank, size);
         } else if (counted.insert(group).second) {
-          sum += bytes(rank);  // of a ring one member sends to another node
+          sum += bytes(rank);  // one member of a ring sends to another node
         }
       }
       busiest = std::max(busiest, sum);
     }
     return 8 * busiest * kHeaders / network_.rate;
   }
-  // Of one collective: a reduce-scatter and an all-gather.
+  // Latency of one collective: a reduce-scatter and an all-gather.
   double latency(int size) const {
     bool any = false;
     for (int group = 0; group < workers_ / size; ++group) {
@@ -81,7 +83,8 @@ class Links {
   int share_;
 };
 
-// A step whose gradients leave bucket by bucket; `wire`: seconds for all.
+// Time of a step whose gradients leave bucket by bucket. `wire`: seconds to
+// send all buckets.
 double step_seconds(
     double compute,
     const std::vector<compress::Bucket>& buckets,
@@ -125,7 +128,7 @@ Counts count_phases(
       static_cast<double>(n.product_cuts)};
 }
 
-// Flops of the worker with the most, when `workers` share the layers out.
+// Flops of the busiest worker when `workers` divide the layers among them.
 double load(const methods::ModelSizes& sizes, int workers) {
   std::vector<double> costs;
   for (const methods::ModelSizes::Layer& l : sizes.layers) {
@@ -142,7 +145,7 @@ double load(const methods::ModelSizes& sizes, int workers) {
   return largest;
 }
 
-// A decomposition of products over that of dense weights.
+// Cost of a decomposition of products relative to that of dense weights.
 double product_share(const methods::ModelSizes& sizes) {
   double products = 0;
   double dense = 0;
@@ -180,7 +183,7 @@ TimePlan plan_time(
 
   TimePlan plan;
   Counts n = count_phases(options, length);
-  double local_steps = 0;  // dense steps of which nothing is sent
+  double local_steps = 0;  // dense steps that send nothing
   if (local) {
     const methods::LocalPlan rounds =
         methods::make_local_plan(options.method, length);
@@ -209,7 +212,8 @@ TimePlan plan_time(
               wire,
               links.latency(groups.group_size)));
     }
-    // Three rounds of factors, one of what is dense (docs/methods.md).
+    // Three rounds for the factors, one for the dense parameters
+    // (docs/methods.md).
     plan.sync =
         links.seconds(workers, of(&methods::TrafficPlan::sync)) + 4 * latency;
     svd =
@@ -219,7 +223,7 @@ TimePlan plan_time(
         latency;
   }
 
-  // What is sent beside these: averages of local steps, orders, the run's end.
+  // Traffic besides these: averages of local steps, orders, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = n.dense * static_cast<double>(t.full_step) +
@@ -236,7 +240,7 @@ TimePlan plan_time(
     for (std::int64_t f = 0; f < rounds.fragments; ++f) {
       events += static_cast<double>(rounds.meetings_of(f));
     }
-    // `delay` steps hide some of it.
+    // `delay` steps hide part of it.
     const double one = rest / (events + 1) + latency;
     plan.sync = one * static_cast<double>(rounds.fragments);
     waited = one + events * std::max(
@@ -286,7 +290,7 @@ std::string time_text(
   };
   const auto step = [&](double whole, double computed) {
     return str(
-        ms(whole), ", of it ", ms(std::min(whole, computed)), " computing");
+        ms(whole), ", of which ", ms(std::min(whole, computed)), " computing");
   };
   std::string out = str("\ntime (", network_text(network, compute), ")\n");
   out += row("dense step", step(plan.dense_step, compute.dense));
@@ -297,14 +301,14 @@ std::string time_text(
   if (plan.sync > 0) {
     out += row("synchronisation", ms(plan.sync));
   }
-  out += row(
-      "a step on average", ms(plan.train / static_cast<double>(length.steps)));
-  out += row(
-      "whole run",
-      str(human_seconds(plan.train),
-          " of training, ",
-          fixed(100 * plan.communication / plan.train, 1),
-          " % of it communicating; evaluations and checkpoints come on top"));
+  out +=
+      row("average step", ms(plan.train / static_cast<double>(length.steps)));
+  out +=
+      row("whole run",
+          str(human_seconds(plan.train),
+              " of training, ",
+              fixed(100 * plan.communication / plan.train, 1),
+              " % of it communicating; evaluations and checkpoints are extra"));
   return out;
 }
 

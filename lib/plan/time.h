@@ -2,13 +2,14 @@
 // and an alpha-beta model (Hockney 1994): a message of n bytes takes alpha + n
 // / beta.
 //
-// Workers lie on nodes in the order of their ranks, as many on each. A node has
-// one link, both ways at once; workers of one node reach each other in no time.
-// Bytes are those of methods/traffic_plan.h and 66 bytes of headers for each
-// 1448 (Ethernet, IP and TCP with time stamps). Over MPI every member of a
-// collective sends to every other one; over NCCL in a ring. A bucket of
-// gradients can leave once the backward pass, from 30 to 90 % of a step's
-// compute time, has come to its end; the next one leaves when it has arrived.
+// Workers are placed on nodes in the order of their ranks, the same number on
+// each. A node has one link, used in both directions at once; workers of one
+// node reach each other in no time. The bytes are those of
+// methods/traffic_plan.h plus 66 bytes of headers for every 1448 (Ethernet, IP,
+// and TCP with time stamps). Over MPI every member of a collective sends to
+// every other one; over NCCL they form a ring. The backward pass runs from 30
+// to 90 % of a step's compute time. A bucket of gradients can leave once the
+// backward pass has computed all of it and the previous bucket has arrived.
 #pragma once
 
 #include <cstdint>
@@ -23,24 +24,25 @@ namespace abtrain::plan {
 
 struct Network {
   int nodes = 1;
-  double rate = 1e9;       // of a link each way, bits a second
+  double rate = 1e9;       // of a link, each way, bits per second
   double latency = 50e-6;  // alpha, seconds
-  bool ring = false;       // NCCL's
+  bool ring = false;       // a ring, as in NCCL
 };
 
-// Seconds. A step's compute time is part of it.
+// Seconds. The time of a step includes its compute time.
 struct TimePlan {
   double dense_step = 0;
-  double ab_step = 0;  // of the slower role
+  double ab_step = 0;  // for the slower role
   double sync = 0;
   double decompose = 0;
   double train = 0;  // the whole run without evaluations and checkpoints
-  // Of it: in steps, and waiting for the network; the rest are decompositions.
+  // Parts of `train`: computing in steps, and waiting for the network; the rest
+  // is decompositions.
   double compute = 0;
   double communication = 0;
 };
 
-// `network.nodes` divides the workers.
+// `network.nodes` must divide the number of workers.
 TimePlan plan_time(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
@@ -51,7 +53,7 @@ TimePlan plan_time(
 // "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
 std::string network_text(const Network& network, const ComputeTime& compute);
 
-// The lines of `plan`.
+// The part of the output of `abtrain plan` about time.
 std::string time_text(
     const config::RunOptions& options,
     const RunLength& length,

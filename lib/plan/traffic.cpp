@@ -13,7 +13,7 @@ namespace abtrain::plan {
 
 namespace {
 
-// Of a dense step.
+// What the example order sends in a dense step.
 std::string order_text(
     const config::RunOptions& options,
     std::int64_t parameters) {
@@ -27,7 +27,7 @@ std::string order_text(
   }
   return str(
       human_bytes(static_cast<double>(sum) / workers),
-      examples ? " a batch" : " every second step",
+      examples ? " per batch" : " every other step",
       " (",
       options.order.wire,
       ")");
@@ -71,7 +71,7 @@ std::string traffic_text(
   const auto mean = [&](std::int64_t bytes) {
     return human_bytes(static_cast<double>(bytes) / workers);
   };
-  std::string out = "\ntraffic (bytes sent a worker, mean)\n";
+  std::string out = "\ntraffic (bytes sent per worker, mean)\n";
   if (methods::has_local_steps(options.method)) {
     if (options.method.warmup_steps.in_steps(length) > 0) {
       out += row("warm-up step", mean(sum.full_step));
@@ -113,7 +113,7 @@ methods::StepTraffic order_traffic(
   const std::int64_t batch = options.data.batch_size;
   const std::int64_t accumulate = options.train.accumulate;
   const bool examples = config::balances_examples(options);
-  // Of a step with differences, by parameters, members and member.
+  // Bytes of a step with differences, by parameters, members and member.
   std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
   return [=, order = options.order](
              std::int64_t t,

@@ -1,4 +1,4 @@
-// The traffic that a configuration will cause, as `plan` prints it.
+// The traffic that a configuration will cause, as `abtrain plan` prints it.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ methods::StepTraffic order_traffic(
     const config::RunOptions& options,
     const RunLength& length);
 
-// In the whole run by a worker, mean over the workers.
+// Bytes that a worker sends in the whole run, mean over the workers.
 double planned_bytes(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length);
 
-// Bytes sent a worker, mean over the workers: of each kind of step, of a
-// synchronisation, of the whole run.
+// Bytes sent per worker, mean over the workers: for each kind of step, for a
+// synchronisation, and for the whole run.
 std::string traffic_text(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,

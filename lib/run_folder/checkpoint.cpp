@@ -26,17 +26,17 @@ Checkpoint read_checkpoint(const std::string& folder) {
   checkpoint.run_steps = json.integer("/run_steps", 1);
   checkpoint.step = json.integer("/step", 0, checkpoint.run_steps);
   checkpoint.metrics_bytes = json.integer("/metrics_bytes", 0);
-  // One that was copied elsewhere may have another name.
+  // A checkpoint that was copied elsewhere may have another name.
   const std::string name = fs::path(folder).filename().string();
   if (name.starts_with(kStepPrefix) && name != step_folder(checkpoint.step)) {
-    json.complain("/step", "that of the folder's name");
+    json.complain("/step", "the step in the folder's name");
   }
   std::vector<std::int64_t> leads;
   const ordered_json* list = json.find("/leads");
   const bool is_list = list != nullptr && read_json(*list, leads);
   const std::int64_t workers = json.integer("/workers", 1, kMostWorkers);
   for (std::int64_t w = 0; is_list && w < std::ssize(leads); ++w) {
-    // The lowest of those that hold the same stores it.
+    // Among workers that hold the same state, the lowest rank stores it.
     const std::int64_t lead = leads[static_cast<std::size_t>(w)];
     if (lead < 0 || lead > w || leads[static_cast<std::size_t>(lead)] != lead) {
       leads.clear();
@@ -44,7 +44,10 @@ Checkpoint read_checkpoint(const std::string& folder) {
   }
   if (!is_list || std::ssize(leads) != workers) {
     json.complain(
-        "/leads", str("for each of ", workers, " workers the one that stores"));
+        "/leads",
+        str("for each of ",
+            workers,
+            " workers the rank that stores its replicas' state"));
   }
   checkpoint.leads.assign(leads.begin(), leads.end());
   const ordered_json* accuracy = json.find("/validation_accuracy");
@@ -52,7 +55,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
     checkpoint.validation_accuracy = json.number("/validation_accuracy");
     if (!(*checkpoint.validation_accuracy >= 0 &&
           *checkpoint.validation_accuracy <= 1)) {
-      json.complain("/validation_accuracy", "a share from 0 to 1, or null");
+      json.complain("/validation_accuracy", "a number from 0 to 1, or null");
     }
   }
   return checkpoint;
@@ -60,7 +63,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
 
 namespace {
 
-// Of a worker's file.
+// The values in the metadata of a worker's file.
 ordered_json values_of(const weights::SafetensorsFile& file) {
   JsonProblem problem;
   ordered_json values = parse_json(file.metadata("state"), problem);
@@ -79,7 +82,7 @@ void check_mark(
     const std::string& folder,
     const std::string& name) {
   const std::string file = folder + "/" + name;
-  // A name holds no slash that a pointer would split it at.
+  // A file name has no slash at which the JSON pointer would be split.
   const std::string key = "/files/" + name;
   const std::int64_t bytes = manifest.integer((key + "/bytes").c_str(), 0);
   const std::string hash = manifest.text((key + "/xxh3").c_str());
@@ -96,7 +99,7 @@ void check_mark(
       hash_text(found.hash) == hash,
       DamagedData,
       file,
-      ": its content is not what was written (XXH3 differs)");
+      ": its content differs from what was written (XXH3 mismatch)");
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ void verify(const Checkpoint& checkpoint) {
   if (manifest.object("/files").size() != files) {
     manifest.complain(
         "/files",
-        str("config.yaml and a file of each of ",
+        str("config.yaml and one file for each of ",
             checkpoint.workers(),
             " workers"));
   }
@@ -125,13 +128,13 @@ void verify(const Checkpoint& checkpoint) {
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
-    // Whoever goes on from it says what is wrong there.
+    // Whoever resumes from it reports what is wrong with the configuration.
   }
   ABT_CHECK(
       workers == checkpoint.workers(),
       DamagedData,
       checkpoint.folder,
-      ": expected one number of workers, got ",
+      ": expected the same number of workers twice, got ",
       checkpoint.workers(),
       " in ",
       config::kManifest,
@@ -163,7 +166,7 @@ std::vector<Checkpoint> list_checkpoints(const std::string& run_folder) {
     try {
       found.push_back(read_checkpoint(folder));
     } catch (const Error&) {
-      // newest_checkpoint() names it.
+      // newest_checkpoint() reports it.
     }
   }
   std::ranges::sort(found, [](const Checkpoint& a, const Checkpoint& b) {
@@ -176,7 +179,7 @@ std::optional<Checkpoint> newest_checkpoint(
     const std::string& run_folder,
     Log& log) {
   std::vector<std::string> folders = entries_of(run_folder, kStepPrefix);
-  // The number has leading zeros.
+  // Step numbers have leading zeros, so names sort by step.
   std::ranges::sort(folders, std::ranges::greater());
   for (const std::string& folder : folders) {
     try {
@@ -184,7 +187,7 @@ std::optional<Checkpoint> newest_checkpoint(
       verify(checkpoint);
       return checkpoint;
     } catch (const Error& error) {
-      log.warning("checkpoint left aside: ", error.what());
+      log.warning("checkpoint skipped: ", error.what());
     }
   }
   return std::nullopt;

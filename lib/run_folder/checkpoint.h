@@ -1,10 +1,11 @@
-// Checkpoints on disk: <run folder>/checkpoints/step-00000420/ with a
-// safetensors file a worker, the configuration, and a manifest of sizes and
-// XXH3 hashes. A checkpoint is written beside its place, forced to the disk and
-// renamed at the end, so a folder of that name is whole; it is verified all the
-// same before it is used.
+// Checkpoints on disk: <run folder>/checkpoints/step-0000000420/ holds one
+// safetensors file per worker, the configuration, and a manifest of file sizes
+// and XXH3 hashes. A checkpoint is written under a temporary name, forced to
+// disk and renamed last, so a folder with a final name is complete; it is
+// verified before use all the same.
 //
-// What the members of a replica group hold alike is stored once, by the lowest.
+// State that the members of a replica group share is stored once, by the member
+// with the lowest rank (their lead).
 #pragma once
 
 #include <cstdint>
@@ -21,43 +22,44 @@ namespace abtrain::run_folder {
 
 struct Checkpoint {
   std::string folder;
-  std::string copy_of;    // the folder that this one's files are from, or ""
+  std::string copy_of;    // the folder that these files were copied from, or ""
   std::int64_t step = 0;  // steps done
-  std::int64_t run_steps = 0;  // length of that run
-  std::vector<int> leads;      // of each worker, who stores its replicas' state
+  std::int64_t run_steps = 0;  // total steps of that run
+  std::vector<int> leads;      // per worker: who stores its replicas' state
   std::optional<double> validation_accuracy;
-  std::int64_t metrics_bytes = 0;  // of metrics.jsonl at that moment
+  std::int64_t metrics_bytes = 0;  // length of metrics.jsonl when it was saved
   int workers() const {
     return static_cast<int>(leads.size());
   }
 };
 
-// Those below a run folder whose manifest can be read, the newest first.
+// Every checkpoint of a run folder whose manifest can be read, newest first.
 std::vector<Checkpoint> list_checkpoints(const std::string& run_folder);
 
-// One that was named: its folder. Throws MissingInput, DamagedData.
+// The checkpoint in `folder` itself. Throws MissingInput, DamagedData.
 Checkpoint read_checkpoint(const std::string& folder);
 
 // Compares all files with the manifest. Throws DamagedData naming the file.
 void verify(const Checkpoint& checkpoint);
 
-// The newest that verifies; those that do not are named in the log.
+// The newest checkpoint that verifies; those that do not are named in the log.
 std::optional<Checkpoint> newest_checkpoint(
     const std::string& run_folder,
     Log& log);
 
-// The newest of another run that verifies, or the checkpoint `folder` itself,
-// as links (or copies) in <run folder>/checkpoints.source: that run may prune
-// it while it is being loaded. Goes with the next save. Throws MissingInput,
-// DamagedData.
+// Borrows the newest checkpoint of another run that verifies, or the checkpoint
+// `folder` itself: links (or copies) its files into <run
+// folder>/checkpoints.source, since that run may prune it while it is being
+// loaded. The next save removes the links. Throws MissingInput, DamagedData.
 Checkpoint borrow_checkpoint(
     const std::string& folder,
     const std::string& run_folder,
     Log& log);
+// Removes what borrow_checkpoint() made, if anything.
 void return_checkpoint(const std::string& run_folder) noexcept;
 
-// What worker `rank` stored and, of its replicas, their lead did. Throws
-// DamagedData.
+// The state that worker `rank` stored, plus that of its replicas, which their
+// lead stored. Throws DamagedData.
 state::State load_state(const Checkpoint& checkpoint, int rank);
 
 class CheckpointWriter {
@@ -65,7 +67,7 @@ class CheckpointWriter {
   struct Place {
     std::string run_folder;
     std::string config;     // YAML
-    std::int64_t keep = 2;  // the newest so many, and the best
+    std::int64_t keep = 2;  // how many of the newest to keep, besides the best
   };
   // For tests: called between the steps of a save ("write", "publish",
   // "saved").
@@ -74,9 +76,9 @@ class CheckpointWriter {
 
   CheckpointWriter(Place place, comm::Communicator& world, Log* log, Hook hook);
 
-  // Collective. `about` has all but folder and leads. False, with a warning in
-  // the log of worker 0, where some worker could not write; then nothing is
-  // left of it and older ones are as they were.
+  // Collective. `about` has everything but folder and leads. Returns false,
+  // with a warning in the log of worker 0, if some worker could not write; then
+  // nothing of this checkpoint is left and older ones are unchanged.
   bool save(Checkpoint about, state::State& state, int lead);
 
  private:
@@ -96,7 +98,7 @@ class CheckpointWriter {
   Hook hook_;
 };
 
-// Removes what interrupted saves have left.
+// Removes what interrupted saves have left behind.
 void clean_checkpoints(const std::string& run_folder);
 
 }  // namespace abtrain::run_folder

@@ -1,4 +1,4 @@
-// Checkpoints of other runs, which may go while they are read.
+// Checkpoints of other runs, which may disappear while they are read.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -20,8 +20,8 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// A link where the file system allows it: nothing is copied, and it stays when
-// the other name goes.
+// A hard link if the file system allows it: nothing is copied, and the file
+// stays when its other name is removed.
 void link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);
@@ -47,10 +47,11 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
 
 Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
   return_checkpoint(run_folder);
-  // By the text of its path alone: its run may remove it at any moment.
+  // Works on the text of the path alone, since its run may remove the folder at
+  // any moment.
   fs::path named = fs::absolute(folder).lexically_normal();
   if (!named.has_filename()) {
-    named = named.parent_path();  // it ended in a slash
+    named = named.parent_path();  // the path ended in a slash
   }
   const fs::path place = fs::path(run_folder) / kSource / named.filename();
   const int workers = read_checkpoint(folder).workers();
@@ -68,7 +69,7 @@ Checkpoint borrow(const std::string& folder, const std::string& run_folder) {
     verify(checkpoint);
     return checkpoint;
   } catch (const Error& error) {
-    // What is damaged is the original.
+    // The original is damaged, so name it rather than its copy.
     std::string text = error.what();
     if (const auto at = text.find(place.string()); at != std::string::npos) {
       text.replace(at, place.string().size(), folder);
@@ -91,7 +92,7 @@ Checkpoint borrow_checkpoint(
   if (exists(folder + "/" + config::kManifest)) {
     return borrow(folder, run_folder);
   }
-  // Looked up anew after each failure: the other run goes on meanwhile.
+  // Look again after each failure, since the other run goes on meanwhile.
   std::set<std::string> bad;
   for (;;) {
     std::vector<std::string> folders = entries_of(folder, kStepPrefix);
@@ -100,19 +101,18 @@ Checkpoint borrow_checkpoint(
     ABT_CHECK(
         !folders.empty(),
         MissingInput,
-        "--resume: no checkpoint in '",
+        "--resume: no usable checkpoint in '",
         folder,
-        "' that can be used");
+        "'");
     const std::string newest = *std::ranges::max_element(folders);
     try {
       return borrow(newest, run_folder);
     } catch (const Error& error) {
       if (!exists(newest + "/" + config::kManifest)) {
-        log.info(
-            newest, " was removed by its run just now: taking a newer one");
+        log.info(newest, " was just removed by its run: taking a newer one");
         continue;
       }
-      log.warning("checkpoint left aside: ", error.what());
+      log.warning("checkpoint skipped: ", error.what());
       bad.insert(newest);
     }
   }

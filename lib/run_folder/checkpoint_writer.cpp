@@ -95,7 +95,7 @@ void CheckpointWriter::tell(const char* moment, const std::string& folder)
   }
 }
 
-// Returns what went wrong, "" where nothing did.
+// Returns what went wrong, or "" on success.
 std::string CheckpointWriter::write_own(
     const std::string& folder,
     state::State& state,
@@ -145,7 +145,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       problem = error.what();
     }
   }
-  // Tells everybody a number of every worker.
+  // Gathers the given numbers of every worker, in rank order.
   const auto exchange = [&](std::vector<std::int64_t> mine) {
     const auto k = static_cast<std::int64_t>(mine.size());
     at::Tensor in = at::empty({k}, at::kLong);
@@ -169,11 +169,11 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       log_->warning(
           "step ",
           about.step,
-          ": no checkpoint: ",
+          ": no checkpoint was saved: ",
           problem.empty() ? str("worker ", who, " could not write its part")
                           : problem);
     } else if (!problem.empty()) {
-      // Worker 0 does not know the reason.
+      // Worker 0 does not know the reason, so this worker reports it.
       Log().warning(
           "worker ", world_.rank(), ": step ", about.step, ": ", problem);
     }
@@ -205,8 +205,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
             name,
             " of worker ",
             r,
-            " is not to be seen by worker 0: `output` must be a folder that "
-            "all "
+            " is not visible to worker 0: `output` must be a folder that all "
             "hosts share");
         files[name] = {
             {"bytes", mark[0]},
@@ -250,19 +249,19 @@ void CheckpointWriter::publish(
   sync_path(folder);
   tell("publish", folder);
   check_run_lock(true);
-  if (fs::exists(place)) {  // of the same step, from before a resume
+  if (fs::exists(place)) {  // same step, from before a resume
     const std::string old = str(all, "/", kObsolete, step_folder(about.step));
     remove_all(old);
     rename(place, old);
   }
   rename(folder, place);
   sync_path(all);
-  return_checkpoint(place_.run_folder);  // all have loaded it by now
+  return_checkpoint(place_.run_folder);  // all workers have loaded it by now
   try {
     prune();
   } catch (const Error& error) {
     if (log_ != nullptr) {
-      log_->warning("old checkpoints: ", error.what());
+      log_->warning("pruning old checkpoints: ", error.what());
     }
   }
 }
@@ -280,7 +279,8 @@ void CheckpointWriter::prune() const {
     if (newest || is_best) {
       continue;
     }
-    // Renamed first: what is half removed does not look like a checkpoint.
+    // Rename it first, so that a half-removed folder does not look like a
+    // checkpoint.
     const fs::path path = found[i].folder;
     const std::string gone =
         (path.parent_path() / (kObsolete + path.filename().string())).string();
@@ -296,8 +296,8 @@ void clean_checkpoints(const std::string& run_folder) {
     fs::remove_all(path, ignored);
   }
   for (const fs::path path : entries_of(run_folder, kObsolete)) {
-    // A save may have ended between taking one away and putting its successor
-    // in its place.
+    // A save may have been killed after it moved the old checkpoint away and
+    // before it put the new one in its place.
     const fs::path place =
         path.parent_path() /
         path.filename().string().substr(std::string_view(kObsolete).size());
@@ -308,7 +308,7 @@ void clean_checkpoints(const std::string& run_folder) {
         continue;
       }
     } catch (const Error&) {
-      // Half removed already.
+      // Already half removed.
     }
     fs::remove_all(path, ignored);
   }

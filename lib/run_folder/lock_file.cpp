@@ -26,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file has one length, so that a beat is one write that changes no size.
+// The file has a fixed length, so a heartbeat is one write that does not change
+// its size.
 constexpr std::size_t kBytes = 1024;
 
 class Descriptor {
@@ -57,7 +58,7 @@ std::string first_line(const std::string& path) {
   }
 }
 
-// Pids mean something only in one process namespace of one boot.
+// PIDs are meaningful only within one PID namespace of one boot.
 std::string this_machine() {
   std::error_code error;
   const fs::path space = fs::read_symlink("/proc/self/ns/pid", error);
@@ -70,7 +71,7 @@ struct ProcessState {
   std::string ticks;
 };
 
-// From /proc/PID/stat; nothing where that is hidden or gone.
+// From /proc/PID/stat; nullopt if it is hidden or gone.
 std::optional<ProcessState> process_state(pid_t pid) {
   const std::string line = first_line(str("/proc/", pid, "/stat"));
   const std::size_t name_end = line.rfind(')');
@@ -81,7 +82,7 @@ std::optional<ProcessState> process_state(pid_t pid) {
   if (words.size() < 20) {
     return std::nullopt;
   }
-  // Its first thread may have ended while others still do.
+  // The first thread may have ended while others are still running.
   const bool last = words[17] == "0" || words[17] == "1";
   return ProcessState{(words[0] == "Z" || words[0] == "X") && last, words[19]};
 }
@@ -115,8 +116,8 @@ std::string lock_text(const LockHolder& holder, std::int64_t beat) {
   return text + "\n";
 }
 
-// What a lock file says. One that a process was killed in while it wrote it has
-// the number of the file for an id.
+// Parses a lock file. If its process was killed while writing it, the inode
+// number serves as the id.
 LockHolder from_text(const std::string& text, ino_t inode) {
   LockHolder holder;
   holder.id = str("inode", inode);
@@ -151,13 +152,13 @@ LockHolder from_text(const std::string& text, ino_t inode) {
 [[noreturn]] void fail(const std::string& path, int error) {
   throw Error(
       ErrorKind::Io,
-      str("cannot lock the run folder by '",
+      str("cannot lock the run folder with '",
           path,
           "': ",
           std::generic_category().message(error)));
 }
 
-// Nothing where it is not there.
+// Returns nullopt if the file does not exist.
 std::optional<LockFile> read_lock(const std::string& path, int file) {
   if (file < 0) {
     if (errno == ENOENT || errno == ESTALE) {
@@ -208,7 +209,7 @@ bool lives(const LockHolder& holder) {
 }
 
 std::string name_of(const LockHolder& holder) {
-  return holder.pid == 0 ? str("a process that has not said who it is")
+  return holder.pid == 0 ? str("an unidentified process")
                          : str("process ", holder.pid, " on ", holder.host);
 }
 
@@ -260,7 +261,7 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
   }
   const bool linked = ::link(beside.c_str(), path.c_str()) == 0;
   const int error = errno;
-  // Over NFS the answer to a call that succeeded may be lost.
+  // Over NFS the reply to a call that succeeded may be lost.
   struct stat status {};
   const bool is_there =
       linked || (::stat(beside.c_str(), &status) == 0 && status.st_nlink == 2);
@@ -271,7 +272,7 @@ bool create_lock(const std::string& path, const LockHolder& holder) {
   if (error == EEXIST || error == ENOENT) {
     return false;
   }
-  return write_new(path);  // a file system without links
+  return write_new(path);  // a file system without hard links
 }
 
 std::optional<LockFile> beat_lock(
@@ -281,7 +282,7 @@ std::optional<LockFile> beat_lock(
   const Descriptor file(path, O_RDWR);
   auto found = read_lock(path, file);
   if (found && found->holder.id == holder.id) {
-    // Into the file that was looked at, whatever the name means by now.
+    // Writes into the file that was read, whatever the name refers to by now.
     const std::string text = lock_text(holder, beat);
     if (::pwrite(file, text.data(), text.size(), 0) !=
         static_cast<ssize_t>(text.size())) {

@@ -1,5 +1,5 @@
-// The file by which a process holds a run folder, and what tells whether that
-// process is alive. Internal to run_folder/run_lock.
+// The file with which a process holds a run folder, and how to tell whether
+// that process is alive. Internal to run_folder/run_lock.
 #pragma once
 
 #include <sys/types.h>
@@ -12,41 +12,42 @@ namespace abtrain::run_folder {
 
 struct LockHolder {
   std::string id;       // never used twice
-  std::string host;     // its name, for people
-  std::string machine;  // boot and process namespace; "" where unknown
-  pid_t pid = 0;        // 0: the file does not say
-  std::string ticks;    // start of the process as in /proc: pids are reused
+  std::string host;     // host name, for people
+  std::string machine;  // boot and PID namespace; "" if unknown
+  pid_t pid = 0;        // 0: the file does not tell
+  std::string ticks;    // start time as in /proc, since PIDs are reused
   std::string started;  // UTC, for people
 };
 
 // This process, with a new id.
 LockHolder this_process();
 LockHolder with_new_id(LockHolder holder);
-// Whether the process, which is one of this machine, is there.
+// Whether the process is alive. It must be one of this machine.
 bool lives(const LockHolder& holder);
 // "process 123 on host"
 std::string name_of(const LockHolder& holder);
 
 struct LockFile {
   std::string path;
-  std::string text;  // changes with each beat
+  std::string text;  // changes with each heartbeat
   LockHolder holder;
 };
 
 // <folder>/lock.json
 std::string lock_in(const std::string& folder);
-// <folder>/lock-<id>.json: who creates it takes over from that holder.
+// <folder>/lock-<id>.json: whoever creates it takes over from that holder.
 std::string claim_on(const std::string& folder, const LockHolder& holder);
 
-// These throw Error(Io). Nothing: the file is not there.
+// The functions below throw Error(Io). Those that return a LockFile return
+// nullopt if the file does not exist.
 std::optional<LockFile> read_lock(const std::string& path);
-// Who holds the folder: the one in lock.json, or who is taking over from that
-// one, or from that one again.
+// The holder of the folder: the process in lock.json, or whoever is taking over
+// from it, followed along the chain of takeovers.
 std::optional<LockFile> find_holder(const std::string& folder);
-// False where the name is there already, or the folder is not.
+// False if the name exists already, or the folder does not.
 bool create_lock(const std::string& path, const LockHolder& holder);
-// Writes a sign of life into the file where it is this holder's. Returns what
-// was there.
+// Writes a heartbeat into the file if it belongs to this holder. Returns what
+// was there before.
 std::optional<LockFile>
 beat_lock(const std::string& path, const LockHolder& holder, std::int64_t beat);
 

@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// Six digits of each: singular values are known to about that.
+// Six digits each: singular values are known to about that accuracy.
 ordered_json values_json(const linalg::ValueSample& sample) {
   ordered_json values = ordered_json::array();
   for (const double value : sample.value) {
@@ -53,7 +53,8 @@ void Recorder::decomposed(
       log_->log().warning(
           "step ",
           step,
-          ": no layer was factored: by method.rank none would become smaller");
+          ": no layer was factored: with this method.rank none would be "
+          "smaller");
     }
   }
 }

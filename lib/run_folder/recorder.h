@@ -1,4 +1,4 @@
-// Writes what a method does to the run's log, and keeps its SVD time.
+// Writes a method's events to the run's log, and adds up its SVD time.
 #pragma once
 
 #include "methods/method.h"
@@ -21,10 +21,11 @@ class Recorder : public methods::Observer {
   void add_svd_seconds(double seconds) override {
     svd_ += seconds;
   }
+  // Seconds spent in singular value decompositions.
   double svd() const {
     return svd_;
   }
-  // Of the evaluations so far.
+  // Sum and number of the vNMSE evaluations so far.
   double vnmse_sum() const {
     return vnmse_sum_;
   }
@@ -39,7 +40,8 @@ class Recorder : public methods::Observer {
   double vnmse_count_ = 0;
 };
 
-// [{"name", "m", "n", "rank", "energy"}, ...], for metrics and summary.
+// [{"name", "m", "n", "rank", "energy", "first_energy"}, ...], for metrics and
+// summary.
 nlohmann::ordered_json layers_json(
     const std::vector<methods::LayerRank>& layers);
 

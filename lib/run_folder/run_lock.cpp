@@ -26,7 +26,7 @@ std::timed_mutex registry_mutex;
 RunLock* registered = nullptr;
 std::atomic<bool> any_lost{false};
 
-// Also counts the time for which the machine slept.
+// Includes the time for which the machine was suspended.
 double now_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -46,11 +46,12 @@ void pause_for(double seconds) {
           name_of(holder),
           " has been training in it",
           holder.started.empty() ? "" : str(" since ", holder.started),
-          ". Wait for its end",
-          holder.pid == 0
-              ? ""
-              : str(", stop it there with `kill ", holder.pid, "` (it saves)"),
-          ", or take another --name"));
+          ". Wait for it to end",
+          holder.pid == 0 ? ""
+                          : str(", stop it there with `kill ",
+                                holder.pid,
+                                "` (it saves a checkpoint first)"),
+          ", or choose another --name"));
 }
 
 }  // namespace
@@ -67,11 +68,12 @@ RunLock::RunLock(std::string folder, Log& log, LockTimes times)
         ++tries <= kTries,
         Stopped,
         folder_,
-        " is in use: other processes are taking and giving back its lock; try "
+        " is in use: other processes are taking and releasing its lock; try "
         "again");
-    make_folders(folder_);  // another that had made it may have removed it
+    make_folders(folder_);  // whoever created it may have removed it
   } while (!try_take(log));
-  // Half-made locks of processes that were killed, and claims on earlier ones.
+  // Incomplete locks of processes that were killed, and claims on earlier
+  // locks.
   std::error_code ignored;
   const fs::path own = claim_on(folder_, me_);
   for (fs::directory_iterator i(folder_, ignored), end; !ignored && i != end;
@@ -128,9 +130,9 @@ bool RunLock::try_take(Log& log) {
   }
   const std::string claim = claim_on(folder_, found->holder);
   if (!create_lock(claim, me_)) {
-    return false;  // another was faster
+    return false;  // another process was faster
   }
-  // The claim counts only if nobody has come between.
+  // The claim counts only if nobody intervened.
   const auto now = find_holder(folder_);
   if (!now || now->holder.id != me_.id) {
     ::unlink(claim.c_str());
@@ -143,12 +145,12 @@ bool RunLock::try_take(Log& log) {
       folder_,
       ": ",
       name_of(found->holder),
-      " has ended without giving back its lock: taken over");
+      " ended without releasing its lock: taking over");
   return true;
 }
 
-// True where it is. Throws where it lives, and returns false where something
-// has changed meanwhile.
+// Whether the holder is dead. Throws if it is alive; returns false if something
+// changed meanwhile.
 bool RunLock::is_dead(
     const std::string& path,
     const LockHolder& holder,
@@ -174,7 +176,8 @@ bool RunLock::is_dead(
         times_.stale,
         " s to see whether it is still alive");
   }
-  // Counted by looks, so that a file system that hangs does not age it.
+  // Counts looks rather than time, so that a hanging file system does not make
+  // the holder look dead.
   const double between = times_.beat / 3;
   const auto looks = static_cast<int>(std::ceil(times_.stale / between));
   for (int look = 0; look < looks; ++look) {
@@ -212,7 +215,8 @@ void RunLock::beat() {
       fresh_until_ = now_seconds() + 3 * times_.beat;
     }
   } catch (const Error& error) {
-    // It may come right again, but not after others could think us dead.
+    // The error may pass, but lose the lock before others could think this
+    // process dead.
     if (now_seconds() > fresh_until_ + times_.stale / 3) {
       lose(error.what());
     }
@@ -241,7 +245,8 @@ void RunLock::release() noexcept {
     return;
   }
   try {
-    // Who takes over creates the same name, so only one of us goes on.
+    // Whoever takes over creates the same name, so only one of the two
+    // proceeds.
     const std::string place = lock_in(folder_);
     const std::string claim = claim_on(folder_, me_);
     if (create_lock(claim, with_new_id(me_))) {
@@ -255,7 +260,7 @@ void RunLock::release() noexcept {
       ::rmdir(folder_.c_str());
     }
   } catch (...) {
-    // It is found dead later.
+    // Others will find this holder dead later.
   }
 }
 

@@ -1,11 +1,11 @@
 // The lock of a run folder: lock.json says who trains in it and since when, and
-// a number in it grows every few seconds while that process is alive. All it
+// a counter in it grows every few seconds while that process is alive. All it
 // asks of the file system is that a name can be linked only once, so it works
 // where flock does not (NFS, Lustre).
 //
-// On its own machine the kernel tells whether the holder is alive. The clock of
-// another host is not trusted: a holder there is watched, and counts as dead
-// once its number has stood still for a minute. Of several processes that find
+// On the holder's own machine the kernel tells whether it is alive. The clock
+// of another host is not trusted: a holder there is watched, and counts as dead
+// once its counter has stood still for a minute. Of several processes that find
 // it dead one takes over: the one that creates lock-<id of that holder>.json.
 #pragma once
 
@@ -22,25 +22,27 @@
 namespace abtrain::run_folder {
 
 struct LockTimes {
-  double beat = 3;    // seconds between two signs of life
-  double stale = 60;  // seconds of watching without one
+  double beat = 3;    // seconds between two heartbeats
+  double stale = 60;  // seconds without one after which a holder is dead
 };
 
 class RunLock {
  public:
-  // Makes the folder where it is missing and takes its lock. Throws
-  // Error(Stopped), exit code 75, which names a holder that is alive. Where
-  // only watching can tell it says so and waits.
+  // Creates the folder if it is missing and takes its lock. If only watching
+  // can tell whether the holder is alive, logs that and waits. Throws
+  // Error(Stopped), exit code 75, naming a holder that is alive.
   RunLock(std::string folder, Log& log, LockTimes times = {});
-  // Gives it back, and removes the folder if it was made and is still empty.
+  // Releases the lock, and removes the folder if it was created here and is
+  // still empty.
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
-  // Throws Error(Io) where the lock is lost: removed, maybe with the folder, or
-  // taken over while this process was stopped. Looks at the file only where the
-  // last look was a while ago, or with `now`.
+  // Throws Error(Io) if the lock is lost: removed, maybe with its folder, or
+  // taken over while this process was stopped. Reads the file only if the last
+  // look was a while ago, or if `now` is set.
   void check(bool now = false);
+  // Gives the lock back; does nothing if it is not held or is lost.
   void release() noexcept;
 
  private:
@@ -53,22 +55,23 @@ class RunLock {
   LockHolder me_;
   bool made_folder_ = false;
   bool waited_ = false;
-  std::timed_mutex mutex_;  // of what follows
+  std::timed_mutex mutex_;  // guards held_, beats_ and lost_
   bool held_ = false;
   std::int64_t beats_ = 0;
-  std::string lost_;  // why
+  std::string lost_;  // why the lock was lost; "" while it is not
   std::atomic<double> fresh_until_{0};
   std::mutex sleep_;
   std::condition_variable_any wake_;
   std::jthread thread_;
 };
 
-// These are about the lock that this process holds; without one they do
-// nothing. A process trains one run, and whatever ends it early, in whatever
-// thread, gives the lock back first.
+// These act on the lock that this process holds; without one they do nothing. A
+// process trains one run, and whatever ends it early, in whatever thread,
+// releases the lock first.
 void check_run_lock(bool now = false);
 void release_run_lock() noexcept;
-// Whether it had one and lost it: the folder is another's then.
+// Whether this process held the lock and lost it: the folder then belongs to
+// another process.
 bool lost_run_lock() noexcept;
 
 }  // namespace abtrain::run_folder

@@ -9,7 +9,8 @@ namespace abtrain::run_folder {
 
 namespace {
 
-// Between two progress lines, on a terminal and elsewhere (a job's log).
+// Seconds between two progress lines: on a terminal, and elsewhere (in a job's
+// log).
 constexpr double kLiveSeconds = 0.2;
 constexpr double kPlainSeconds = 30;
 

@@ -1,6 +1,5 @@
-// What a run writes while it goes on: metrics.jsonl, the same for TensorBoard,
-// and lines for people.
-// Only worker 0 has one.
+// What a run writes while it trains: metrics.jsonl, the same events for
+// TensorBoard, and lines for people. Only worker 0 has one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,21 +18,21 @@ namespace abtrain::run_folder {
 
 class RunLog {
  public:
-  // Goes on with the first `keep` bytes of `folder`/metrics.jsonl; where
-  // train.tensorboard asks for it, all of it goes to TensorBoard too.
+  // Keeps the first `keep` bytes of `folder`/metrics.jsonl and appends to them.
+  // With train.tensorboard, everything goes to TensorBoard too.
   RunLog(
       const config::RunOptions& options,
       const std::string& folder,
       Log& log,
       std::int64_t keep = 0);
 
-  // Appends {"event": name, "step": step, "seconds": s since the start,
+  // Appends {"event": name, "step": step, "seconds": seconds since the start,
   // fields...}.
   void event(
       const char* name,
       std::int64_t step,
       const nlohmann::ordered_json& fields);
-  // The live line on a terminal; elsewhere a plain line every half minute.
+  // A live line on a terminal; elsewhere a plain line every half minute.
   void progress(
       std::int64_t step,
       std::int64_t total,
@@ -46,11 +45,11 @@ class RunLog {
   double seconds() const {
     return watch_.seconds();
   }
-  // Goes on from that time.
+  // Makes the clock go on from that time.
   void set_seconds(double seconds) {
     watch_ = Stopwatch(seconds);
   }
-  // Bytes of metrics.jsonl, on the disk.
+  // Forces metrics.jsonl to disk and returns its length in bytes.
   std::int64_t flush() {
     writer_.sync();
     return writer_.size();

@@ -21,8 +21,8 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
-// An events file of this program: <kPrefix>START.PART.HOST. TensorBoard reads a
-// folder's files in the order of their names.
+// An events file of this program: <kPrefix>START.PART.HOST. TensorBoard reads
+// the files of a folder in the order of their names.
 struct EventsFile {
   std::int64_t start = 0;
   std::int64_t part = 0;
@@ -41,7 +41,7 @@ bool read_digits(const std::string& text, std::int64_t& out) {
   return error == std::errc() && stop == end;
 }
 
-// Those of a folder, the newest last.
+// The events files of a folder, newest last.
 std::vector<EventsFile> events_files(const std::string& folder) {
   std::vector<EventsFile> files;
   std::error_code ignored;
@@ -60,9 +60,9 @@ std::vector<EventsFile> events_files(const std::string& folder) {
   return files;
 }
 
-// A TensorBoard that watches the folder goes on to the next file only at the
-// end of its own, and never where that is gone: so it is emptied, and removed
-// when the one after it is.
+// A TensorBoard that watches the folder moves on to the next file only at the
+// end of the current one, and never if that is gone. So a file is first
+// emptied, and removed only when its successor is retired in turn.
 void retire(const std::string& path) {
   std::error_code ignored;
   if (fs::file_size(path, ignored) == 0) {
@@ -72,7 +72,7 @@ void retire(const std::string& path) {
   }
 }
 
-// `seconds` ago.
+// The moment `seconds` ago, in seconds since 1970.
 std::int64_t start_before_now(double seconds) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count() -
@@ -118,7 +118,7 @@ TensorBoard::TensorBoard(
           ": expected a JSON object",
           problem.what.empty() ? "" : ", ",
           problem.what,
-          "; left out of the TensorBoard events");
+          "; skipped in the TensorBoard events");
     }
   }
   const std::vector<EventsFile> before = events_files(folder);

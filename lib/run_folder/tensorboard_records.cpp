@@ -18,12 +18,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// TensorBoard groups what it shows by the part of a tag before its first slash.
-// Numbers stand under their event's name, but for these.
+// TensorBoard groups charts by the part of a tag before its first slash.
+// Numbers stand under the name of their event, except for these.
 struct Tag {
   std::string_view event;
-  std::string_view key;  // "": all others of the event
-  std::string_view tag;  // ends with '/': the key is added
+  std::string_view key;  // "": all other keys of the event
+  std::string_view tag;  // if it ends with '/', the key is appended
 };
 constexpr Tag kTags[] = {
     {"step", "bytes_per_worker", "traffic/bytes_per_worker"},
@@ -61,7 +61,7 @@ std::vector<double> numbers_of(const ordered_json& object, const char* key) {
              : std::vector<double>();
 }
 
-// Those of an event whose layers are listed; none elsewhere.
+// The layers of an event that lists them; an empty array for other events.
 const ordered_json& layers_of(const ordered_json& event) {
   static const ordered_json none = ordered_json::array();
   const auto found = event.find("layers");
@@ -86,9 +86,9 @@ Message tagged(const std::string& tag) {
   return Message().bytes(1, tag);
 }
 
-// A layer's singular values as a histogram, or nothing where it has none. They
-// are given at some indices i < j < ..., from the largest down; those from i to
-// j - 1 lie between the two values, so each bucket's count is exact.
+// A layer's singular values as a histogram; nullopt if it has none. They are
+// given at some indices i < j < ..., largest first. Those from i to j - 1 lie
+// between the two values, so the count of each bucket is exact.
 std::optional<Message> histogram(const ordered_json& layer) {
   const auto found = layer.find("singular_values");
   if (found == layer.end()) {
@@ -132,8 +132,8 @@ Message tensor(int type, std::int64_t size) {
   return Message().integer(1, type).message(2, Message().message(2, dim));
 }
 
-// What the hparams plugin reads: HParamsPluginData {1 version, 3
-// session_start_info, 4 session_end_info}, beside a tensor of no numbers.
+// The message that the hparams plugin reads: HParamsPluginData {1 version, 3
+// session_start_info, 4 session_end_info}, beside a tensor of no elements.
 Message hparams(const char* tag, int field, const Message& info) {
   constexpr int kFloat = 1;
   return tagged(tag)
@@ -156,8 +156,7 @@ Message value_of(const std::string& text) {
 }
 
 // SessionStartInfo {1 hparams, 5 start_time_secs}. No experiment is described:
-// TensorBoard then finds out by itself which keys differ among the runs that it
-// is shown.
+// TensorBoard then finds out by itself which keys differ among its runs.
 Message session_start(const config::RunOptions& options, std::int64_t start) {
   Message info;
   config::RunOptions copy = options;
@@ -182,7 +181,7 @@ Message session_end(double wall_time) {
       Message().integer(1, kSuccess).real(2, wall_time));
 }
 
-// A text, in Markdown: 8 string_val of a tensor.
+// A text, in Markdown, as field 8 (string_val) of a tensor.
 Message markdown(const std::string& tag, const std::string& text) {
   constexpr int kString = 7;
   return tagged(tag)
@@ -234,7 +233,8 @@ std::string tensorboard_head(
               markdown(
                   "config", "```yaml\n" + config::to_yaml(options) + "```"))
           .message(1, session_start(options, start));
-  // A reader that has seen an earlier file of the run forgets it at the second.
+  // A reader that has seen an earlier file of the run forgets it at the second
+  // record.
   return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
          tfrecord(event_at(time, 0)
                       .message(7, Message().integer(1, kStart))

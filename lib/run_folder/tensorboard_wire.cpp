@@ -35,7 +35,7 @@ void append(std::string& out, Integer value) {
   }
 }
 
-// A checksum beside the very data that it covers is stored masked.
+// TFRecord masks a checksum that is stored beside the data it covers.
 std::uint32_t masked(std::uint32_t crc) {
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }

@@ -1,11 +1,11 @@
 // The bytes of TensorBoard's event files: protocol buffers, written field by
-// field, in the frames of TFRecord. No protobuf library is needed, nor can one
-// be linked: LibTorch exports its own. Sources, field numbers included:
+// field, framed as TFRecords. No protobuf library is needed, nor can one be
+// linked: LibTorch exports its own. Sources, field numbers included:
 //   frames    tensorflow/core/lib/io/record_writer.h
 //   messages  tensorboard/compat/proto/{event,summary,tensor,histogram}.proto,
 //             tensorboard/plugins/hparams/{plugin_data,api}.proto,
 //             google/protobuf/struct.proto
-// Every number is little-endian.
+// All numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace abtrain::run_folder {
 
-// A protocol buffer in the making. Each call appends one field.
+// A protocol buffer under construction. Each call appends one field.
 class Message {
  public:
-  // Any integer, enumeration or bool.
+  // An integer, enumeration or bool.
   Message& integer(int field, std::int64_t value);
   Message& real(int field, double value);
   Message& real32(int field, float value);
-  // A text, bytes, or another message.
+  // A string, bytes, or another message.
   Message& bytes(int field, std::string_view value);
   Message& message(int field, const Message& value) {
     return bytes(field, value.bytes_);
   }
-  // A repeated double, packed.
+  // A repeated double field, packed.
   Message& reals(int field, const std::vector<double>& values);
 
   const std::string& bytes() const {
@@ -43,7 +43,7 @@ class Message {
 // The Castagnoli checksum (RFC 3720, B.4).
 std::uint32_t crc32c(std::string_view bytes);
 
-// One record of a file: length, bytes, and a masked checksum of each.
+// One record of a TFRecord file: length, bytes, and a masked checksum of each.
 std::string tfrecord(std::string_view bytes);
 
 }  // namespace abtrain::run_folder

@@ -1,5 +1,5 @@
 // Mixed precision of a forward pass. Nothing else may run under it: factors and
-// their products keep fp32 and fp64.
+// their products stay in fp32 and fp64.
 #pragma once
 
 #include <ATen/autocast_mode.h>
@@ -8,8 +8,8 @@
 
 namespace abtrain::train {
 
-// While it lives, matrix products and convolutions of this thread compute in
-// bf16 where `precision` is "bf16"; no effect for "fp32".
+// While an object lives, matrix products and convolutions of this thread are
+// computed in bf16 if `precision` is "bf16". No effect for "fp32".
 class Autocast {
  public:
   Autocast(const std::string& precision, at::DeviceType device)
@@ -17,7 +17,7 @@ class Autocast {
     if (on_) {
       at::autocast::set_autocast_enabled(device_, true);
       at::autocast::set_autocast_dtype(device_, at::kBFloat16);
-      // A weight is used once a pass: a cache of its cast saves nothing.
+      // Each weight is used once per pass, so caching its cast saves nothing.
       at::autocast::set_autocast_cache_enabled(false);
     }
   }

@@ -7,13 +7,14 @@ namespace abtrain::train {
 namespace {
 
 std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
-  return place.has_nccl ? str(place.workers,
-                              " workers share ",
-                              place.gpus,
-                              place.gpus == 1 ? " GPU" : " GPUs",
-                              ", but NCCL wants one for each: they talk ",
-                              way)
-                        : str("this build has no NCCL: workers talk ", way);
+  return place.has_nccl
+             ? str(place.workers,
+                   " workers share ",
+                   place.gpus,
+                   place.gpus == 1 ? " GPU" : " GPUs",
+                   ", but NCCL needs one per worker: they communicate ",
+                   way)
+             : str("this build has no NCCL: workers communicate ", way);
 }
 
 const char* who_needs_mpi(const std::string& comm, const WorkerPlace& place) {
@@ -27,10 +28,10 @@ BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
   ABT_CHECK(
       comm != "mpi",
       Config,
-      "comm: mpi needs a process a worker: `mpirun -np ",
+      "comm: mpi needs one process per worker: `mpirun -np ",
       place.workers,
       " abtrain ...` or `srun --mpi=pmix`; workers that are threads of one "
-      "process talk through its memory (local)");
+      "process communicate through its memory (local)");
   ABT_CHECK(
       comm != "nccl" || place.on_gpu,
       Config,
@@ -43,7 +44,8 @@ BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
     return {BackEnd::Nccl, ""};
   }
   return {
-      BackEnd::Local, shared_gpus(place, "through its memory (comm: local)")};
+      BackEnd::Local,
+      shared_gpus(place, "through the memory of their process (comm: local)")};
 }
 
 BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
@@ -70,7 +72,7 @@ BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
       place.launcher,
       " started ",
       place.workers,
-      " processes, but nothing of MPI, which is needed by ",
+      " processes, but without MPI, which is needed by ",
       who_needs_mpi(comm, place),
       ": start them with `mpirun` or `srun --mpi=pmix`");
   return {

@@ -1,4 +1,4 @@
-// How the workers of a run talk to each other.
+// How the workers of a run communicate.
 #pragma once
 
 #include <string>
@@ -7,25 +7,25 @@ namespace abtrain::train {
 
 enum class BackEnd { Local, Mpi, Nccl };
 
-// Where they are.
+// Where the workers are.
 struct WorkerPlace {
-  int workers = 1;            // of the run
-  bool processes = false;     // else threads of this one
-  std::string launcher = {};  // that started the processes
-  bool has_mpi = false;       // and they can meet by MPI
+  int workers = 1;            // workers of the run
+  bool processes = false;     // processes, else threads of this process
+  std::string launcher = {};  // what started the processes
+  bool has_mpi = false;       // the processes can meet over MPI
   bool on_gpu = false;
-  int gpus = 0;           // that they have between them, of all hosts
-  bool has_nccl = false;  // in this build
+  int gpus = 0;           // distinct GPUs of all workers, over all hosts
+  bool has_nccl = false;  // this build has NCCL
 };
 
 struct BackEndChoice {
   BackEnd back_end = BackEnd::Local;
-  std::string note;  // what a user should know of it; mostly empty
+  std::string note;  // what the user should know; usually empty
 };
 
-// comm: auto | local | mpi | nccl. Throws Error(Config) where that cannot work;
-// workers that share a GPU, which NCCL refuses, get the next best way and a
-// note.
+// comm: auto | local | mpi | nccl. Throws Error(Config) if that cannot work.
+// With `auto` and `nccl`, workers that share a GPU, which NCCL refuses, get the
+// next best back end and a note.
 BackEndChoice choose_back_end(
     const std::string& comm,
     const WorkerPlace& place);

@@ -9,10 +9,11 @@ namespace abtrain::train {
 
 namespace {
 
-// More would be missed by activations.
+// The images may take this share of the GPU's memory; activations need the
+// rest.
 constexpr double kShareOfMemory = 0.1;
 
-// In bf16 the first layer would cast a batch of floats to the same values.
+// With bf16 the first layer would cast a batch of floats to the same values.
 at::ScalarType type_on_device(const TrainInputs& inputs) {
   return inputs.device.is_cuda() && inputs.options.train.precision == "bf16"
              ? at::kBFloat16
@@ -54,7 +55,7 @@ bool lies_on_device(
         "data.on_device: the images of ",
         options.data.name,
         dataset.train.values.defined()
-            ? " are no bytes any more (data.pool, data.standardise)"
+            ? " are no longer bytes (data.pool, data.standardise)"
             : " are files that the host decodes",
         "; expected auto or false");
     return true;

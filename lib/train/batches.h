@@ -1,5 +1,5 @@
-// Where a run's batches are made: on its GPU from images that lie there, or on
-// the host.
+// Where the batches of a run are made: on its GPU, from images kept there, or
+// on the host.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace abtrain::train {
 
-// What `data.on_device` means for this set and device. Throws Error(Config)
-// where it is `true` and cannot be.
+// Whether the images are kept on the device, by `data.on_device`, data set and
+// device. Throws Error(Config) if it is `true` and that is impossible.
 bool lies_on_device(
     const config::RunOptions& options,
     const data::Dataset& dataset,
     const data::Images& validation,
     const at::Device& device);
 
-// A worker's batches from `first_batch` on. The arguments must outlive it.
+// The batches of a worker, from `first_batch` on. The arguments must outlive
+// the result.
 std::unique_ptr<data::BatchSource> make_batches(
     const TrainInputs& inputs,
     const data::Augment& augment,
     const data::ExampleOrder& order,
     std::int64_t first_batch);
 
-// All of them, as they are: not augmented.
+// All images of one part, not augmented.
 HeldOut training_images(const TrainInputs& inputs);
 HeldOut test_images(const TrainInputs& inputs);
 HeldOut validation_images(const TrainInputs& inputs);

@@ -1,5 +1,5 @@
-// What this program is: its version and what was compiled in. A part that is
-// not compiled in has an empty version.
+// The version of this program and what was compiled in. A part that is not
+// compiled in has an empty version.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@ namespace abtrain::train {
 
 struct BuildInfo {
   std::string version;     // "0.1.0"
-  std::string revision;    // git's, "-dirty" where files were changed, or ""
+  std::string revision;    // of git, "-dirty" if files were changed, or ""
   std::string build_type;  // "Release"
   std::string compiler;    // "GNU 12.2.0"
   std::string torch;       // LibTorch, "2.11.0"
-  std::string cuda;        // the toolkit compiled with, "13.0.88"
+  std::string cuda;        // the toolkit used to compile, "13.0.88"
   std::string nccl;        // "2.28.9"
-  std::string mpi;         // the standard, "3.1"
+  std::string mpi;         // version of the standard, "3.1"
 };
 
 BuildInfo build_info();

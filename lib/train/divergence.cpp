@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kAdvice =
     "A lower optimizer.lr, a longer warm-up or train.clip_norm may help";
 
-// The first parameter that is not finite; nothing where all are.
+// The name of the first parameter that is not finite; null if all are finite.
 const std::string* first_broken(const optim::ParameterBlock& block) {
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
     if (!block.value_views()[i].isfinite().all().item<bool>()) {

@@ -1,4 +1,4 @@
-// Ends a run whose numbers have left the finite.
+// Ends a run whose numbers are no longer finite.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,17 @@
 
 namespace abtrain::train {
 
-// Throws Error(Diverged) where the reading (if there is one) is not finite. It
-// names the step, the worker and the first parameter that is not finite.
+// Throws Error(Diverged) if the reading (if any) is not finite. The error names
+// the step, the worker and the first parameter that is not finite. `what`: the
+// name of the number, such as "loss".
 void check_finite(
     const char* what,
     const std::optional<Readback::Reading>& reading,
     int worker,
     const optim::ParameterBlock& block);
 
-// The same of the block's parameters after `step` steps. Waits for the device.
+// Checks the parameters of the block after `step` steps in the same way. Waits
+// for the device.
 void check_parameters(
     std::int64_t step,
     int worker,

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "2.28.9" -> "2.28": NCCL keeps its interface within a minor version.
+// "2.28.9" -> "2.28": the interface of NCCL is stable within a minor version.
 std::string minor_version(const std::string& version) {
   return version.substr(0, version.rfind('.'));
 }
@@ -57,7 +57,7 @@ Finding check_gpus(const BuildInfo& info) {
       "GPUs",
       "none found: runs use the CPU",
       info.cuda.empty() ? ""
-                        : "if there is one, `nvidia-smi` tells whether its "
+                        : "if there is one, `nvidia-smi` shows whether its "
                           "driver works"};
 }
 
@@ -72,7 +72,7 @@ Finding check_nccl() {
   return {
       "NCCL",
       str("compiled with ", nccl.compiled, ", loaded ", nccl.loaded),
-      "another libnccl.so.2 comes first in LD_LIBRARY_PATH: take it out"};
+      "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
 Finding check_mpi(const BuildInfo& info) {
@@ -86,8 +86,8 @@ Finding check_mpi(const BuildInfo& info) {
       "and build again with -DABTRAIN_MPI=ON"};
 }
 
-// Which launcher's variables win here: `mpirun -np 2 abtrain doctor` tells what
-// the workers of a run would find.
+// Which launcher's environment variables apply here: `mpirun -np 2 abtrain
+// doctor` shows what the workers of a run would find.
 Finding check_launcher() {
   try {
     return {"launcher", comm::find_launch({}).text(), ""};
@@ -96,7 +96,7 @@ Finding check_launcher() {
   }
 }
 
-// Without one nothing is missing: most private networks go without.
+// A missing secret is not a fault: most private networks do without one.
 Finding check_secret() {
   try {
     return {
@@ -126,8 +126,8 @@ Finding check_configs() {
   return {
       "configs",
       "none found",
-      "the program was moved away from its files: give paths of "
-      "configurations, or install it with `cmake --install`"};
+      "the program was moved away from its files: give configurations by "
+      "path, or install it with `cmake --install`"};
 }
 
 std::vector<Finding> check_data() {
@@ -140,7 +140,7 @@ std::vector<Finding> check_data() {
          found ? place.found_in : "not found",
          found ? ""
                : str(place.how_to_get,
-                     "; then name ROOT in ABTRAIN_DATA or data.root:\n      ",
+                     "; then set ABTRAIN_DATA or data.root to ROOT:\n      ",
                      join(split_text(place.layout, '\n'), "\n      "))});
   }
   return findings;

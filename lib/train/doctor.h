@@ -1,5 +1,5 @@
-// Looks at the machine and at the program's own files: what is there, what is
-// missing and how to get it. Never throws for something that is missing.
+// Inspects the machine and the program's own files: what is there, what is
+// missing and how to get it. Never throws because something is missing.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace abtrain::train {
 struct Finding {
   std::string topic;   // "CUDA"
   std::string text;    // what is there
-  std::string advice;  // what to do about it; empty where all is well
+  std::string advice;  // what to do about it; empty if all is well
 };
 
 std::vector<Finding> diagnose();

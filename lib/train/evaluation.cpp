@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Correct answers, summed loss, images: of one worker.
+// Correct answers, summed loss and number of images, of one worker.
 struct Tally {
   double correct = 0;
   double loss = 0;
@@ -34,8 +34,8 @@ struct Tally {
   }
 };
 
-// Images begin .. end-1 in batches. On the host the next one is made while this
-// one is scored.
+// Images begin .. end-1, in batches. On the host the next batch is made while
+// the current one is scored.
 class Batches {
  public:
   Batches(
@@ -75,7 +75,7 @@ class Batches {
 
   const HeldOut& from_;
   const data::Augment& augment_;
-  std::int64_t at_;  // begin of the next batch
+  std::int64_t at_;  // first image of the next batch
   const std::int64_t end_;
   const std::int64_t size_;
   std::future<data::Batch> next_;
@@ -96,7 +96,7 @@ Scores evaluate(
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t begin = images.images.size() * member / group_size;
   const std::int64_t end = images.images.size() * (member + 1) / group_size;
-  // Summed where they are: the host does not wait for each batch.
+  // Summed on the device, so that the host does not wait for each batch.
   at::Tensor sums =
       at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
   const at::Tensor correct = sums[0];
@@ -105,7 +105,7 @@ Scores evaluate(
   Batches batches(images, augment, begin, end, batch_size);
   while (!batches.done()) {
     const data::Batch batch = batches.take();
-    if (batch.labels.size(0) == 0) {  // all damaged
+    if (batch.labels.size(0) == 0) {  // all images are damaged
       continue;
     }
     const at::Tensor labels = batch.labels.to(device);
@@ -157,7 +157,7 @@ double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
   if (factor == 0) {
     return 0;
   }
-  at::Tensor sum;  // where the model is
+  at::Tensor sum;  // on the device of the model
   const auto add = [&](const at::Tensor& tensor) {
     const at::Tensor own = of(tensor.to(at::kDouble)).sum();
     sum = sum.defined() ? sum + own : own;

@@ -1,4 +1,4 @@
-// Accuracy and loss of a model on held-out images, shared out over workers.
+// Accuracy and loss of a model on held-out images, distributed over workers.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ struct Score {
 
 struct Scores {
   Score all;                  // mean over the groups
-  std::vector<Score> groups;  // one a group
+  std::vector<Score> groups;  // one per group
 };
 
-// Images to score: on the host, or where `on_device` is set, there, and then
-// taken from there as `type`.
+// Images to score: on the host, or on the device if `on_device` is set; they
+// are then read from there as `type`.
 struct HeldOut {
   const data::Images& images;
   const data::DeviceImages* on_device = nullptr;
   at::ScalarType type = at::kFloat;
 };
 
-// Each group of `group_size` consecutive workers holds one model and shares
-// all of `images` out among its members; group_size == world.size() scores one
-// model. The same result on all workers; the host reads the device once.
-// `label_smoothing`: of the loss. Traffic: metrics.
+// Each group of `group_size` consecutive workers holds one model and divides
+// all of `images` among its members; with group_size == world.size(), one model
+// is scored. Returns the same result on all workers; the host reads the device
+// once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
 Scores evaluate(
     nn::Model& model,
     const HeldOut& images,
@@ -44,10 +44,10 @@ Scores evaluate(
     comm::Communicator& world,
     double label_smoothing = 0);
 
-// What the optimizer adds to the mean loss that it minimises, over the weights
-// that decay: sgd weight_decay / 2 times the sum of their squares, the adagrads
-// l1 times that of their sizes, adamw nothing (its decay is decoupled). A
-// factored weight counts as the product of its factors.
+// What the optimizer adds to the mean loss that it minimizes, over the weights
+// that decay: for sgd, weight_decay / 2 times the sum of their squares; for the
+// adagrads, l1 times the sum of their magnitudes; for adamw, nothing (its decay
+// is decoupled). A factored weight counts as the product of its factors.
 double penalty(const nn::Model& model, const optim::OptimizerOptions& options);
 
 }  // namespace abtrain::train

@@ -44,7 +44,7 @@ InitialModel::InitialModel(
 
 void InitialModel::copy_into(nn::Model& model) {
   const std::lock_guard lock(mutex_);
-  ABT_ASSERT(takers_ > 0, "more workers than said");
+  ABT_ASSERT(takers_ > 0, "more workers than announced");
   model.copy_from(*model_);
   if (--takers_ == 0) {
     model_.reset();

@@ -1,4 +1,4 @@
-// The weights that all workers of a process start from, made once.
+// The initial weights of all workers of a process, made once.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace abtrain::train {
 
 class InitialModel {
  public:
-  // Fresh ones from model.init and seed, or those of the file model.weights.
-  // `takers` workers will take them. Errors as load_model.
+  // Makes them from model.init and seed, or reads the file model.weights.
+  // `takers`: how many workers will copy them. Errors: as load_model().
   InitialModel(
       const config::RunOptions& options,
       const nn::InputShape& shape,
       int takers);
-  // Copies them into a worker's model; the memory goes with the last taker.
+  // Copies them into a worker's model; the last taker frees the memory.
   // Thread-safe.
   void copy_into(nn::Model& model);
 

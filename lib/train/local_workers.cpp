@@ -12,8 +12,8 @@ namespace abtrain::train {
 
 namespace {
 
-// The NCCL worlds of this process: where one worker fails, all are aborted, or
-// the others would wait on their GPUs for the time-out.
+// The NCCL worlds of this process. If one worker fails, all are aborted;
+// otherwise the others would wait on their GPUs until the time-out.
 class NcclWorlds {
  public:
   void add(comm::NcclWorld* world) {

@@ -1,4 +1,4 @@
-// Workers that are threads of this process, over the back end that was chosen.
+// Workers that are threads of this process, over the chosen back end.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace abtrain::train {
 
-// Local: all on `device_of(0)`. Nccl: worker r on device_of(r), a GPU each.
-// Errors as comm::run_workers.
+// Local: all workers on `device_of(0)`. Nccl: worker r on device_of(r), one GPU
+// each. Errors: as comm::run_workers().
 void run_local_workers(
     BackEnd back_end,
     int workers,

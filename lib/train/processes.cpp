@@ -31,26 +31,27 @@ namespace abtrain::train {
 
 namespace {
 
-// A worker that was told of a failure and does not come to its end within this
-// time hangs somewhere: it is ended.
+// A worker that was told of a failure and has not ended within this time is
+// hanging somewhere, and is ended.
 constexpr std::chrono::seconds kGrace{20};
 
-// A launcher ends all processes when one has gone: the others may want to say
-// their last first.
+// A launcher ends all processes when one has exited, so each gives the others
+// time to print their last messages.
 constexpr std::chrono::milliseconds kLastWords{300};
 
-// For processes that the launcher has not started all at once.
+// Time-out for meeting, in seconds: the launcher may not start all processes at
+// once.
 constexpr double kMeetSeconds = 300;
-// After so long a wait each says once what it waits for.
+// After waiting this long, each process says once what it is waiting for.
 constexpr double kPatience = 10;  // seconds
-// How soon it notices a signal.
+// How often a waiting process checks for a signal.
 constexpr std::chrono::milliseconds kLook{100};
 
 bool is_stop(const std::exception_ptr& error) {
   return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
 }
 
-// Errors with a place of their own are printed as they are.
+// Located errors (file:line:) are printed without a prefix.
 bool is_located(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -61,7 +62,7 @@ bool is_located(const std::exception_ptr& error) {
   }
 }
 
-// Where worker 0 listens for the others; empty: on all addresses.
+// The address where worker 0 listens for the others; empty: on all addresses.
 std::string listen_address(const comm::Launch& launch) {
   return launch.local_size == launch.size ? "127.0.0.1"
                                           : own_address_of(launch.host);
@@ -74,8 +75,9 @@ std::string listen_address(const comm::Launch& launch) {
   std::_Exit(code);
 }
 
-// While a process waits for the others: says what for if it takes long, and
-// ends it at a signal, which nothing else would notice.
+// Active while a process waits for the others: says what it waits for if that
+// takes long, and ends the process on a signal, which nothing else would
+// notice.
 class MeetingWatch {
  public:
   explicit MeetingWatch(std::string text)
@@ -130,7 +132,7 @@ void record_failure(
         {"time", time}};
     atomic_write(folder + "/failure.json", json.dump(2) + "\n");
   } catch (...) {
-    // The message is on standard error too.
+    // The message goes to standard error as well.
   }
 }
 
@@ -138,18 +140,18 @@ struct Processes::State {
   explicit State(Log& where) : log(where) {}
   Log& log;
   std::unique_ptr<comm::MpiWorld> mpi;
-  std::unique_ptr<comm::Communicator> meeting;  // over MPI
-  std::unique_ptr<comm::Store> store;           // where there is none
+  std::unique_ptr<comm::Communicator> meeting;  // over MPI, if there is one
+  std::unique_ptr<comm::Store> store;           // used without MPI
   std::unique_ptr<comm::NcclWorld> nccl;
   std::unique_ptr<comm::ControlChannel> channel;
   bool quiet = false;  // another worker prints the error
-  bool told = false;   // on_failure() has done its part
+  bool told = false;   // on_failure() has done its work
   std::condition_variable changed;
   std::mutex mutex;
   std::string folder;
   std::atomic<bool> said{false};
 
-  // Worker 0 says why all stop, whoever has been told to.
+  // Worker 0 says why all processes stop, whichever was asked to.
   void say_once(const comm::Launch& launch, const std::string& message) {
     if (launch.rank == 0 && !said.exchange(true)) {
       log.live("");
@@ -159,7 +161,8 @@ struct Processes::State {
   void on_failure(const comm::Launch& launch, std::exception_ptr cause);
 };
 
-// In the channel's thread: the worker itself may be in the middle of a step.
+// Runs in the channel's thread: the worker itself may be in the middle of a
+// step.
 void Processes::State::on_failure(
     const comm::Launch& launch,
     std::exception_ptr cause) {
@@ -174,7 +177,7 @@ void Processes::State::on_failure(
       nccl->abort(cause);
     }
   }
-  // A worker that failed has told so itself; one that is gone cannot.
+  // A worker that failed has reported it itself; one that is gone cannot.
   if (code == static_cast<int>(ErrorKind::PeerLost) &&
       (launch.rank == 0 || message.starts_with("worker 0 "))) {
     log.live("");
@@ -188,7 +191,7 @@ void Processes::State::on_failure(
     told = true;
     changed.notify_all();
   }
-  // A stop before the first step: nobody has anything to save.
+  // On a stop before the first step, nobody has anything to save.
   const bool stopped = code == static_cast<int>(ErrorKind::Stopped);
   if (stopped) {
     say_once(launch, message);
@@ -211,7 +214,7 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   const Deadline deadline(kMeetSeconds);
   const MeetingWatch watch(
       str(launch.text(),
-          ": waits for the others",
+          ": waiting for the others",
           launch.port > 0 ? str(" at ", launch.host, ":", launch.port) : "",
           "; each rank from 0 to ",
           launch.size - 1,
@@ -270,7 +273,7 @@ std::vector<std::string> Processes::agree(
   try {
     return state_->channel->agree(mine, text);
   } catch (...) {
-    // Who had the error prints it, once.
+    // The process that had the error prints it, once.
     state_->quiet =
         mine == nullptr ||
         comm::message_of(std::current_exception()) != comm::message_of(mine);
@@ -344,7 +347,7 @@ void Processes::end_badly(const std::exception_ptr& error) {
   }
   const auto cause = s.channel->cause();
   if (cause) {
-    // Printed by the worker that failed, or by the channel's thread.
+    // The worker that failed, or the channel's thread, prints it.
     std::unique_lock lock(s.mutex);
     s.changed.wait_for(lock, kGrace, [&] { return s.told; });
     leave(comm::exit_code_of(cause));

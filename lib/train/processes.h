@@ -1,5 +1,5 @@
 // The processes of one run, started by a launcher: how they reach each other,
-// and how all of them end where one fails.
+// and how all of them end if one fails.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,8 @@ namespace abtrain::train {
 
 class Processes {
  public:
-  // Collective: they meet by MPI where the launcher brings it, else at an
-  // address that it gives. Throws Error(Config) where there is no way.
+  // Collective: they meet over MPI if the launcher provides it, else at the
+  // address it gives. Throws Error(Config) if there is neither.
   Processes(const comm::Launch& launch, Log& log);
   ~Processes();
 
@@ -32,29 +32,29 @@ class Processes {
     return launch_.rank == 0;
   }
   comm::Control& control();
-  // The world's communicator: Mpi, for tensors on CPUs or any GPU; Nccl, for
-  // those on `device`, this worker's own GPU. Collective.
+  // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
+  // for those on `device`, this worker's own GPU. Collective.
   std::unique_ptr<comm::Communicator>
   world(BackEnd back_end, at::Device device, double timeout);
 
-  // Collective: throws on all where one comes with an error. Else returns the
-  // lines of text that all have brought.
+  // Collective: throws on all processes if one brings an error. Otherwise
+  // returns the texts of all processes, one line each, in rank order.
   std::vector<std::string> agree(
       std::exception_ptr mine,
       const std::string& text = "");
-  // agree() on what the body throws.
+  // agree() on whatever the body throws.
   void all_or_none(const std::function<void()>& body);
-  // Worker 0's text, to all.
+  // Collective: returns the text of worker 0 on all.
   std::string share(const std::string& text);
-  // Where a failure is recorded from now on.
+  // The folder in which failures are recorded from now on.
   void set_folder(const std::string& folder);
 
-  // Ends all processes with 75, from any thread: one has been told to stop
-  // before the first step.
+  // Ends all processes with exit code 75, from any thread: one has been asked
+  // to stop before the first step.
   [[noreturn]] void stop_before_start(const std::string& message);
 
-  // Runs the body to its end, good or bad, and ends the process: it must not be
-  // left otherwise once a collective has failed.
+  // Runs the body to its end, good or bad, and ends the process. Once a
+  // collective has failed, the process must not be left in any other way.
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
@@ -65,8 +65,8 @@ class Processes {
   std::unique_ptr<State> state_;
 };
 
-// <run folder>/failure.json: exit code, message, worker and host of what ended
-// a run. An error in writing it is ignored.
+// Writes <run folder>/failure.json: exit code, message, worker and host of what
+// ended a run. Errors while writing it are ignored.
 void record_failure(
     const std::string& folder,
     int exit_code,

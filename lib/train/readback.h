@@ -1,5 +1,5 @@
-// A number that each step computes, read by the host without waiting for the
-// step: on the CPU at once, on a GPU while the next step is under way.
+// A number that each step computes and the host reads without waiting for the
+// step: at once on the CPU; on a GPU, while the next step is running.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,10 +17,11 @@ class Readback {
     std::int64_t step;
     double value;
   };
-  // Queues the scalar of `step`; returns what can be read without waiting for
-  // it: itself on the CPU, the one before on a GPU (none at the first).
+  // Queues the scalar of `step`. Returns what can be read without waiting for
+  // it: on the CPU this scalar, on a GPU the previous one (nullopt at the
+  // first).
   std::optional<Reading> exchange(std::int64_t step, const at::Tensor& scalar);
-  // Waits for what is queued.
+  // Waits for the queued scalar and returns it; nullopt if there is none.
   std::optional<Reading> flush();
 
  private:

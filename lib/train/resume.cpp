@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What may differ: where and how fast a run is done, not what is learned.
+// Keys that may differ: they decide where and how fast a run trains, not what
+// it learns.
 constexpr std::array<std::string_view, 20> kFree{
     "name",
     "output",
@@ -42,7 +43,7 @@ constexpr std::array<std::string_view, 20> kFree{
     "evaluate.batch_size",
     "evaluate.train"};
 
-// With another number of workers groups and batches may change as well.
+// If the number of workers changes, groups and batches may change as well.
 constexpr std::array<std::string_view, 3> kFreeWithWorkers{
     "method.group_size",
     "data.batch_size",
@@ -58,7 +59,7 @@ std::map<std::string, std::string> flatten(config::RunOptions options) {
   return all;
 }
 
-// "  a.b: 1 there, 2 now" of all keys that matter and differ.
+// "  a.b: 1 there, 2 now" for each key that matters and differs.
 std::vector<std::string> differences(
     const config::RunOptions& before,
     const config::RunOptions& now) {
@@ -89,9 +90,9 @@ void check_same(
       lines.empty(),
       Config,
       where,
-      " belongs to a run of another configuration:\n",
+      " belongs to a run with another configuration:\n",
       join(lines, "\n"),
-      "\nTake another --name, or --overwrite to start anew in its place");
+      "\nChoose another --name, or use --overwrite to start over in its place");
 }
 
 bool exists(const std::string& path) {
@@ -99,8 +100,8 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// What a start without it would lose, refused where it is worth something: a
-// finished run, checkpoints, or whatever a run of other settings has left.
+// Refuses to start if that would lose something of worth: a finished run,
+// checkpoints, or whatever a run with other settings has left.
 void check_nothing_is_lost(
     const config::RunOptions& options,
     const std::string& run_folder) {
@@ -121,24 +122,25 @@ void check_nothing_is_lost(
   }
   const bool same = lines.empty();
   if (!finished && checkpoints.empty() && same) {
-    return;  // it came to nothing: the same start is the next try
+    return;  // it achieved nothing: this start is simply the next try
   }
   throw Error(
       ErrorKind::Config,
       str(run_folder,
           finished ? " holds a finished run" : " holds an unfinished run",
-          same ? " of these very settings" : " of other settings:\n",
+          same ? " with the same settings" : " with other settings:\n",
           join(lines, "\n"),
           !same      ? "\n"
           : finished ? str("; `abtrain report ", run_folder, "` shows it. ")
                      : str(", saved up to step ",
                            checkpoints.front().step,
-                           "; --resume auto goes on with it. "),
-          "Take another --name to keep it, or --overwrite to start anew in its "
-          "place"));
+                           "; --resume auto continues it. "),
+          "Choose another --name to keep it, or use --overwrite to start over "
+          "in its place"));
 }
 
-// Whether <run>/checkpoints/step-... is one of this run folder's own.
+// Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run
+// folder.
 bool is_own(
     const run_folder::Checkpoint& checkpoint,
     const std::string& run_folder) {
@@ -148,7 +150,7 @@ bool is_own(
          fs::equivalent(run.empty() ? "." : run, run_folder, none);
 }
 
-// `how`: the folder of a run or of one checkpoint.
+// The checkpoint that `how` names: the folder of a run or of one checkpoint.
 run_folder::Checkpoint
 named(const std::string& how, const std::string& run_folder, Log& log) {
   std::error_code none;
@@ -169,9 +171,9 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
     ABT_CHECK(
         checkpoint,
         MissingInput,
-        "--resume: no checkpoint in '",
+        "--resume: no usable checkpoint in '",
         how,
-        "' that can be used");
+        "'");
     return *checkpoint;
   }
   return run_folder::borrow_checkpoint(how, run_folder, log);
@@ -222,7 +224,7 @@ bool has_finished(
     bool overwrite,
     const config::RunOptions& options,
     const std::string& run_folder) {
-  // Written last of all; the model may have been moved away since.
+  // summary.json is written last; the model may have been moved away since.
   if (how != "auto" || !exists(run_folder + "/summary.json")) {
     return false;
   }
@@ -258,7 +260,7 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   std::error_code ignored;
   run_folder::clean_checkpoints(run_folder);
   const std::string place = run_folder + "/" + config::kCheckpoints;
-  // One that cannot be read is kept too: somebody may still mend it.
+  // A checkpoint that cannot be read is kept too: somebody may still repair it.
   if (run_folder::entries_of(run_folder, run_folder::kStepPrefix).empty()) {
     fs::remove_all(place, ignored);
     return;
@@ -277,7 +279,7 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
       "': ",
       error.message());
   log.warning(
-      "a fresh start: the checkpoints of the run before are kept in ",
+      "starting fresh: the checkpoints of the previous run are kept in ",
       previous);
 }
 

@@ -35,7 +35,7 @@ namespace abtrain::train {
 
 namespace {
 
-// Damaged files of the set; nothing where there are none.
+// Count and paths of the damaged files of the data set.
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   std::int64_t count = 0;
   std::vector<std::string> paths;
@@ -84,7 +84,7 @@ SessionResult train_as(
     }
   };
 
-  // One decides for all: files may change while others look.
+  // One process decides for all, since files may change while others look.
   bool finished = false;
   ResumeChoice resume;
   doing("looking at " + folder);
@@ -151,7 +151,7 @@ SessionResult train_as(
           Io,
           "there is no '",
           folder,
-          "/config.yaml', which worker 0 has written: `output` must be a "
+          "/config.yaml', which worker 0 wrote: `output` must be a "
           "folder that all hosts share");
     });
   }
@@ -160,7 +160,7 @@ SessionResult train_as(
   log.info(
       workers,
       workers == 1 ? " worker" : " workers",
-      processes == nullptr ? "" : ", a process each",
+      processes == nullptr ? "" : ", one process each,",
       " on ",
       setup.device.str(),
       ", ",
@@ -169,7 +169,7 @@ SessionResult train_as(
       setup.length.steps,
       " steps of ",
       options.data.batch_size * options.train.accumulate,
-      " images a worker");
+      " images per worker");
 
   device::tune(setup.device);
   device::CaptureTurn turn;
@@ -233,9 +233,9 @@ SessionResult train_as(
     throw Error(
         ErrorKind::Stopped,
         str(when,
-            ", all of it saved in ",
+            ", everything is saved in ",
             folder,
-            "/checkpoints; the same command with --resume auto goes on"));
+            "/checkpoints; the same command with --resume auto continues it"));
   }
   if (!first) {
     return {};

@@ -20,29 +20,30 @@ struct SessionResult {
 struct SessionOptions {
   // none | auto | the folder of a run or a checkpoint (train/resume.h).
   std::string resume = "none";
-  // A run of this name that would be lost may be: see train/resume.h.
+  // Whether an existing run of this name may be lost: see train/resume.h.
   bool overwrite = false;
-  // Until the first step; may be null.
+  // Watches until the first step; may be null.
   SetupWatch* watch = nullptr;
-  // The other processes of this run, where a launcher started several; all of
-  // them call train() then, and only the first has a result.
+  // The other processes of this run, if a launcher started several; then all of
+  // them call train(), and only the first has a result.
   Processes* processes = nullptr;
   TrainHooks hooks = {};  // for tests
 };
 
 // Trains; writes <output>/<name>/{config.yaml, metrics.jsonl, summary.json,
-// model.safetensors, checkpoints/}. Throws Error(Stopped) where a signal
-// (base/signals.h) asked for a stop and a checkpoint holds what was done, or
-// where another process trains in the folder (run_folder/run_lock.h). What else
-// ends a run is in failure.json too.
+// model.safetensors, checkpoints/}. Throws Error(Stopped) if a signal
+// (base/signals.h) asked for a stop and a checkpoint holds what was done, or if
+// another process trains in the folder (run_folder/run_lock.h). Whatever else
+// ends a run is recorded in failure.json too.
 SessionResult train(
     const config::RunOptions& options,
     const SessionOptions& session,
     Log& log);
 
 // Scores a model of the run (`model`: a file in its folder or a path, "" for
-// model.safetensors) on the test set: JSON with accuracy, loss,
-// images, compression_ratio. `options` come from the folder's config.yaml.
+// model.safetensors) on the test set. Returns JSON with accuracy, loss, images,
+// damaged_images, compression_ratio and model. `options` come from the
+// config.yaml of the folder.
 std::string evaluate_run(
     const config::RunOptions& options,
     const std::string& folder,

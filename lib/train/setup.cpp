@@ -26,7 +26,7 @@ int cores_per_worker(std::int64_t workers) {
   return std::max(1, device::cpu_cores() / static_cast<int>(workers));
 }
 
-// "host id" of the GPU that a worker computes on, "" on a CPU.
+// "host id" of the GPU that a worker computes on; "" on a CPU.
 std::string name_of_gpu(const at::Device& device) {
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
     if (gpu.device == device) {
@@ -44,7 +44,7 @@ int threads_per_worker(
   if (options.train.threads > 0) {
     return static_cast<int>(options.train.threads);
   }
-  // As PyTorch does; launchers set it for processes that share a host.
+  // As in PyTorch; launchers set it for processes that share a host.
   const auto wanted = env_integer("OMP_NUM_THREADS").value_or(0);
   return wanted > 0 ? static_cast<int>(std::min<std::int64_t>(wanted, 4096))
                     : cores_per_worker(workers);
@@ -85,7 +85,7 @@ void choose_place(
     place.has_mpi = launch.has_mpi;
   }
   const auto decide = [&] {
-    if (place.processes) {  // each has named its own GPU
+    if (place.processes) {  // each process has named its own GPU
       const auto without = std::ranges::find(gpus, "");
       place.on_gpu = without == gpus.end();
       ABT_CHECK(
@@ -108,7 +108,7 @@ void choose_place(
         Config,
         "train.cuda_graphs: on needs a GPU, but this run computes on ",
         s.device,
-        "; auto takes graphs where there is one");
+        "; auto uses graphs if there is one");
   };
   if (processes == nullptr) {
     decide();
@@ -148,7 +148,7 @@ void prepare(
       with_commas(s.dataset.test.size()),
       " test images");
 
-  // Whatever is wrong shows before the folder of an earlier run is touched.
+  // Whatever is wrong shows up before the folder of an earlier run is touched.
   const nn::InputShape shape = config::input_shape(s.dataset);
   s.length = config::check_run(options, shape, s.dataset.train.size());
   for (const std::string& note : config::run_notes(options, s.length)) {
@@ -159,9 +159,8 @@ void prepare(
       config::model_sizes(options, shape)->sizes.weights.size() > 1) {
     log.warning(
         "optimizer.center: zero pulls all weights to 0: a hidden layer that "
-        "gets "
-        "there has no gradient any more, nor has any other layer; init starts "
-        "from the first weights");
+        "gets there no longer has a gradient, nor has any other layer; init "
+        "starts from the initial weights");
   }
   if (lies_on_device(options, s.dataset, s.validation, s.device)) {
     s.device_copies =

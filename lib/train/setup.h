@@ -1,4 +1,4 @@
-// What must be right before a worker starts, and what the workers of a process
+// What must be ready before a worker starts, and what the workers of a process
 // share.
 #pragma once
 
@@ -31,20 +31,21 @@ struct Setup {
   RunLength length;
   std::unique_ptr<InitialModel> initial;
   BackEnd back_end = BackEnd::Local;
-  std::mutex mutex;  // of the result
+  std::mutex mutex;  // guards the result
 };
 
-// Where the workers compute and how they talk; `processes` is null where they
-// are threads. Collective: all processes see the same list of GPUs and choose
-// alike.
+// Decides where the workers compute and how they communicate. `processes` is
+// null if the workers are threads. Collective: all processes see the same list
+// of GPUs and make the same choice.
 void choose_place(
     Setup& setup,
     const config::RunOptions& options,
     Processes* processes,
     Log& log);
 
-// Data, length, first weights. `launch`: null where the workers are threads.
-// `watch`, which may be null, is told what takes time.
+// Prepares the data, the length of the run and the initial weights. `launch` is
+// null if the workers are threads. `watch`, which may be null, is told of what
+// takes time.
 void prepare(
     Setup& setup,
     const config::RunOptions& options,
@@ -52,20 +53,21 @@ void prepare(
     SetupWatch* watch,
     Log& log);
 
-// The folder of the run, made ready for a fresh start or to go on.
+// Makes the folder of the run ready for a fresh start or for resuming.
 void open_folder(
     const config::RunOptions& options,
     const std::string& folder,
     const ResumeChoice& resume,
     Log& log);
 
-// The options with `auto` decode threads replaced by the cores, shared out.
+// The options with `auto` decode threads replaced by each worker's share of the
+// cores.
 config::RunOptions with_decode_threads(
     config::RunOptions options,
     std::int64_t workers);
 
-// Cores that a worker's own operators use. Set before the workers start: each
-// thread takes it over at its first parallel operator.
+// How many cores a worker's own operators use. To be set before the workers
+// start: each thread takes the value over at its first parallel operator.
 int threads_per_worker(const config::RunOptions& options, std::int64_t workers);
 
 }  // namespace abtrain::train

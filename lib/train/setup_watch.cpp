@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{50};
 
-// A live line after this time and then each moment; elsewhere plain lines, of
-// what takes long only.
+// Seconds. On a terminal a live line appears after kLiveAfter and is refreshed
+// every kLiveEvery; elsewhere plain lines, only for what takes long.
 constexpr double kLiveAfter = 0.3;
 constexpr double kLiveEvery = 0.2;
 constexpr double kPlainAfter = 10;
@@ -92,7 +92,7 @@ void SetupWatch::watch() {
               signal_name(signal),
               " before the first step (",
               what_,
-              "): nothing is lost, the same command starts again");
+              "): nothing is lost; the same command starts again");
       const Leave leave = leave_;
       lock.unlock();
       log_.live("");

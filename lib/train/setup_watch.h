@@ -1,7 +1,7 @@
-// Watches over a run until its first step, which can take minutes: says what is
+// Watches a run until its first step, which can take minutes: shows what is
 // being done, and ends the process soon after a signal that asks for a stop.
-// What the main thread is busy with then (a large factorization, waiting for
-// other processes) cannot be interrupted otherwise.
+// What the main thread is busy with meanwhile (a large factorization, waiting
+// for other processes) cannot be interrupted otherwise.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace abtrain::train {
 
 class SetupWatch {
  public:
-  // Ends the process for the reason that is given; does not return.
+  // Ends the process, giving `message` as the reason; does not return.
   using Leave = std::function<void(const std::string& message)>;
 
   SetupWatch(Log& log, std::string doing);
@@ -25,11 +25,12 @@ class SetupWatch {
   SetupWatch(const SetupWatch&) = delete;
   SetupWatch& operator=(const SetupWatch&) = delete;
 
-  // What comes next: "reading cifar10".
+  // What is done next, such as "reading cifar10".
   void doing(std::string what);
-  // In place of a message and exit code 75.
+  // Replaces the default, which prints the message and exits with code 75.
   void set_leave(Leave leave);
-  // The first step begins: from now on signals are the training loop's matter.
+  // To be called when the first step begins: from then on the training loop
+  // handles signals.
   void end();
 
  private:

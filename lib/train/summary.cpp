@@ -23,7 +23,7 @@ double mean(const std::vector<WorkerFigures>& workers, const Get& get) {
   return sum / static_cast<double>(workers.size());
 }
 
-// a / b, or null where there is nothing to compare with (one worker).
+// a / b, or null if there is nothing to compare with (one worker).
 ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
 }
@@ -188,7 +188,7 @@ std::string table_of(
   } else {
     row("traffic",
         str(bytes(traffic.at("bytes_per_worker")),
-            " sent a worker: ",
+            " sent per worker: ",
             percent(traffic.at("vs_fp32"), 1),
             " of fp32 data parallel, ",
             percent(traffic.at("vs_bf16"), 1),
@@ -203,7 +203,7 @@ std::string table_of(
             options.order.name == "cd-grab"
                 ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
                 : std::string(),
-            "; metrics apart: ",
+            "; metrics, not included: ",
             bytes(traffic.at("by_purpose").at("metrics"))));
     row("  by phase",
         str("full ",
@@ -235,7 +235,7 @@ std::string table_of(
             human_seconds(coding),
             " (",
             percent(share(coding, time.at("train").get<double>()), 1),
-            " of the training), of the compute",
+            " of the training time, part of compute)",
             reducer.at("vnmse").is_null()
                 ? std::string()
                 : str("; error of the mean gradient ",
@@ -264,9 +264,9 @@ std::string table_of(
   if (!sparsity.is_null()) {
     row("sparsity",
         str(percent(sparsity.at("zeros"), 2),
-            " of the weights are 0; ",
+            " of the weights are zero; ",
             with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
-            " parameters are not, in ",
+            " nonzero parameters take ",
             bytes(sparsity.at("sparse_bytes")),
             " (dense ",
             bytes(sparsity.at("dense_bytes")),
@@ -302,7 +302,7 @@ std::string report_table(
     throw Error(
         ErrorKind::DamagedData,
         str(folder,
-            "/summary.json: expected the summary of a run, this is damaged: ",
+            "/summary.json: expected the summary of a run; it is damaged: ",
             error.what()));
   }
 }

@@ -10,21 +10,21 @@
 
 namespace abtrain::train {
 
-// Keys and units as docs/report.md says: accuracy 0..1, bytes sent a worker,
+// Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker,
 // seconds of wall time, means over the workers.
 nlohmann::ordered_json summarise(
     const config::RunOptions& options,
     const TrainResult& result);
 
-// The table; `folder` is where everything lies. Throws Error(DamagedData) where
-// the summary, read from there, is none.
+// The table; `folder` is the run folder. Throws Error(DamagedData) if
+// `summary`, read from there, is not a summary.
 std::string report_table(
     const config::RunOptions& options,
     const nlohmann::ordered_json& summary,
     const std::string& folder);
 
-// Bytes a worker of dense data parallel sends in that many steps (mean over the
-// workers), with elements of that size.
+// Bytes that a worker of dense data parallel training sends in `steps` steps
+// (mean over the workers), with elements of `element_size` bytes.
 double data_parallel_bytes(
     std::int64_t parameters,
     std::int64_t steps,

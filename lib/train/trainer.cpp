@@ -6,7 +6,8 @@
 namespace abtrain::train {
 
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs) {
-  // Workers that share a GPU do not wait for each other's work.
+  // On streams of their own, workers that share a GPU do not wait for each
+  // other's work.
   const device::OwnStream stream(inputs.device);
   return Trainer(world, inputs).run();
 }

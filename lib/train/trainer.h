@@ -1,5 +1,5 @@
-// The one training loop: what a single worker does from its first step to
-// the final, merged model.
+// The training loop: what a single worker does from its first step to the
+// final, merged model.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +26,24 @@
 namespace abtrain::train {
 
 struct TrainResult {
-  std::unique_ptr<nn::Model> model;  // final; the same on every worker
+  std::unique_ptr<nn::Model> model;  // final, the same on every worker
   Score test;
-  std::optional<double> train_loss;  // with evaluate.train
-  std::int64_t steps = 0;            // done
-  bool stopped = false;              // on request: nothing else is set then
-  bool saved = false;                // and a checkpoint holds all
+  std::optional<double> train_loss;  // if evaluate.train is set
+  std::int64_t steps = 0;            // steps done
+  bool stopped = false;  // on request; only steps and saved are set then
+  bool saved = false;    // if stopped: a checkpoint holds everything
   std::vector<methods::LayerRank> layers;
-  std::vector<WorkerFigures> workers;  // of all workers, in rank order
+  std::vector<WorkerFigures> workers;  // in rank order
 };
 
 // For tests.
 struct TrainHooks {
   // Before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
-  // Steps on the CPU take the form that is captured on a GPU.
+  // Runs steps on the CPU in the form that is captured on a GPU.
   bool capture_on_cpu = false;
-  // When a worker is about to capture; device::CaptureFailed: as if that
-  // failed.
+  // Called when a worker is about to capture. If it throws
+  // device::CaptureFailed, the capture counts as failed.
   std::function<void(int rank, std::int64_t step)> capturing;
   run_folder::CheckpointWriter::Hook save;
 };
@@ -54,26 +54,28 @@ struct TrainInputs {
   const data::Images& validation;  // may be empty
   at::Device device;
   run_folder::RunLog* log = nullptr;  // worker 0 only
-  // Images that lie on the devices; null: the host makes the batches.
+  // Images kept on the devices; null: the host makes the batches.
   data::DeviceCopies* device_copies = nullptr;
-  // Gives a worker's fresh model its weights; empty: from model.init and seed.
+  // Gives the fresh model of a worker its weights; empty: they are made from
+  // model.init and seed.
   std::function<void(nn::Model&)> initialise = {};
   // Called right before the first step.
   std::function<void()> begun = {};
   // Asked before each step whether to stop; null: never stops.
   comm::Control* control = nullptr;
-  // One for all workers that share a GPU; null: this one has it alone.
+  // Shared by all workers on one GPU; null: this worker has the GPU to itself.
   device::CaptureTurn* turn = nullptr;
-  // Where checkpoints go; null: none are written.
+  // Where checkpoints are written; null: none are written.
   const run_folder::CheckpointWriter::Place* checkpoints = nullptr;
-  // What to go on from, also with another number of workers; null: fresh.
+  // The checkpoint to resume from, possibly of another number of workers; null:
+  // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
   TrainHooks hooks = {};
 };
 
 // Collective over `world`. Throws Error(Diverged) naming step and parameter
-// when a loss is not finite; on a GPU one step later, since nothing waits for
-// it.
+// when a loss is not finite; on a GPU this comes one step later, since the host
+// does not wait for the loss.
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs);
 
 }  // namespace abtrain::train

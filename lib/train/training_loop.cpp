@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Lets go of a model's tensors: an evaluated model shares those of the
-// training, which frees dense weights when it factors them.
+// Drops the tensors of a model: an evaluated model shares those of the trained
+// model, which frees dense weights when it factors them.
 void release(nn::Model& model) {
   for (const nn::NamedWeight& w : model.weights()) {
     w.weight->set_dense({});
@@ -28,7 +28,7 @@ void release(nn::Model& model) {
   }
 }
 
-// In steps, at least one; 0: never.
+// The interval in steps, at least one; 0: never.
 std::int64_t interval(const Duration& every, const RunLength& length) {
   return every.value > 0 ? std::max<std::int64_t>(1, every.in_steps(length))
                          : 0;
@@ -114,7 +114,7 @@ void Trainer::step(std::int64_t t) {
     return static_cast<double>(meter_.training_bytes());
   };
   const std::string phase = method_->phase_name();
-  const double before = sent();  // the backward pass sends already
+  const double before = sent();  // the backward pass already sends
   take_loss(loss_.exchange(t, step_->forward_backward(t)));
   method_->reduce_gradients(t);
   if (balancer_ && !balancer_->takes_examples()) {
@@ -138,7 +138,7 @@ void Trainer::step(std::int64_t t) {
   }
   meter_.settle(false);
   const std::int64_t every = options_.train.check_replicas;
-  // Replicas that train alone are compared when they next agree.
+  // Replicas that train on their own are compared when they next agree.
   replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
   if (replicas_due_ && method_->replicas_agree(t + 1)) {
     method_->check_replicas(t + 1);
@@ -181,7 +181,7 @@ bool Trainer::evaluates_after(std::int64_t t) const {
 }
 
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
-  // What training has still to do on a device is not the evaluation's time.
+  // Pending training work on the device is not part of the evaluation's time.
   device::synchronize(in_.device);
   meter_.settle(true);
   const double begin = watch_.seconds();
@@ -275,7 +275,7 @@ TrainResult Trainer::run() {
   const double barrier_seconds = meter_.seconds();
   std::int64_t t = 0;
   if (in_.resume != nullptr) {
-    t = resume(*in_.resume);  // the meter's figures too: the barrier is gone
+    t = resume(*in_.resume);  // restores the meter too, which drops the barrier
   } else {
     count_switch([&] { method_->start(); });
     start_order(0);

@@ -1,5 +1,5 @@
-// The training loop of one worker, cut in its moments. Internal to
-// train/trainer.cpp and the parts of the loop.
+// The training loop of one worker, cut into its phases. Internal to
+// train/trainer.cpp and the files of the loop.
 #pragma once
 
 #include <array>
@@ -37,10 +37,10 @@ class Trainer {
       const {
     check_finite(what, reading, world_->rank(), method_->block());
   }
-  // training_order.cpp
+  // In training_order.cpp.
   void watch_order();
   void start_order(std::int64_t t);
-  // Its place in the epoch after t steps.
+  // The position within the epoch after t steps, in units of the order.
   std::int64_t place_in_order(std::int64_t t) const;
   void bind_order();
   void settle_order();
@@ -53,7 +53,7 @@ class Trainer {
     return watch_.seconds() - evaluate_seconds_ - checkpoint_seconds_;
   }
 
-  // Adds what the body sends to the traffic of switches.
+  // Counts what the body sends as traffic of switches.
   template <class Body>
   void count_switch(const Body& body) {
     const auto before = static_cast<double>(meter_.training_bytes());
@@ -61,7 +61,7 @@ class Trainer {
     by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
   }
 
-  // training_state.cpp
+  // In training_state.cpp.
   void archive(state::Archive& archive);
   void archive_figures(state::Archive& archive);
   std::int64_t resume(const run_folder::Checkpoint& from);
@@ -82,9 +82,9 @@ class Trainer {
   run_folder::Recorder recorder_;
   std::unique_ptr<methods::Method> method_;
   data::Augment augment_;
-  std::optional<orders::Balancer> balancer_;   // where gradients decide on it;
-  std::unique_ptr<data::ExampleOrder> order_;  // made with this
-  std::int64_t order_layout_ = -1;  // of the method, that it is bound to
+  std::optional<orders::Balancer> balancer_;   // if gradients decide the order
+  std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
+  std::int64_t order_layout_ = -1;  // the method's layout that it is bound to
   comm::Communicator* order_group_ = nullptr;
   std::unique_ptr<data::BatchSource> batches_;
   std::optional<TrainingStep> step_;
@@ -92,23 +92,23 @@ class Trainer {
   std::int64_t save_every_;
   std::optional<run_folder::CheckpointWriter> writer_;
   std::int64_t saved_at_ = -1;        // steps done at the last save or resume
-  std::optional<double> validation_;  // accuracy of the last evaluation
+  std::optional<double> validation_;  // accuracy, if evaluated after this step
   std::optional<double> train_loss_;  // of the last evaluation
-  double best_ = -1;                  // and the best one so far
+  double best_ = -1;                  // best validation accuracy at a save
 
   Stopwatch watch_;  // since the loop began
   double evaluate_seconds_ = 0;
   double checkpoint_seconds_ = 0;
-  double svd_before_ = 0;  // before a resume, as is the next
+  double svd_before_ = 0;  // before a resume, like the next three
   double waited_before_ = 0;
   compress::Costs costs_before_;
-  std::array<double, 2> vnmse_before_{};  // sum and number
+  std::array<double, 2> vnmse_before_{};  // sum and count
   double metrics_seconds_ = 0;
   double total_seconds_ = 0;
   TrafficSplit by_phase_;  // full_phase, ab_phase, switches only
   Readback loss_;
   Readback norm_;
-  bool replicas_due_ = false;  // a comparison
+  bool replicas_due_ = false;  // a comparison of replicas is due
   double last_loss_ = 0;
   double rate_ = 0;      // of the last step
   double loss_sum_ = 0;  // since the last step event
@@ -117,13 +117,13 @@ class Trainer {
   double event_seconds_ = 0;
 };
 
-// Sets `balancer` where gradients decide on the order.
+// Makes the order of the examples. Sets `balancer` if gradients decide it.
 std::unique_ptr<data::ExampleOrder> make_order_of_run(
     const config::RunOptions& options,
     const data::OrderSetting& setting,
     std::optional<orders::Balancer>& balancer);
 
-// Steps done before the first one: by the checkpoint, if there is one.
+// Steps done before the first one, by the checkpoint if there is one.
 std::int64_t first_step(const TrainInputs& inputs);
 
 }  // namespace abtrain::train

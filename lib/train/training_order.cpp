@@ -1,5 +1,5 @@
-// The order of the examples where gradients decide on it: what the training
-// loop has to do for that.
+// The parts of the training loop that deal with an order of the examples that
+// gradients decide.
 #include "train/training_loop.h"
 
 namespace abtrain::train {
@@ -22,8 +22,8 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
   return order;
 }
 
-// Gradients of microbatches are those that are averaged; of examples the
-// training step has its own.
+// Gradients of micro-batches are the ones that are averaged; the training step
+// handles those of single examples itself.
 void Trainer::watch_order() {
   if (balancer_ && !balancer_->takes_examples()) {
     method_->watch_gradients(
@@ -33,7 +33,7 @@ void Trainer::watch_order() {
   }
 }
 
-// A fresh order, from step t on.
+// Starts a fresh order at step t.
 void Trainer::start_order(std::int64_t t) {
   if (!balancer_) {
     return;
@@ -49,7 +49,8 @@ std::int64_t Trainer::place_in_order(std::int64_t t) const {
              : step;
 }
 
-// Where other parameters are trained, or averaged over others.
+// Binds the order again if other parameters are trained, or averaged over
+// another group.
 void Trainer::bind_order() {
   comm::Communicator* const group = method_->gradient_group();
   if (!balancer_ ||
@@ -61,7 +62,7 @@ void Trainer::bind_order() {
   balancer_->bind(method_->block().numel(), in_.device, group);
 }
 
-// Decides on what is under way. Collective.
+// Settles decisions that are under way. Collective.
 void Trainer::settle_order() {
   if (balancer_) {
     balancer_->settle();

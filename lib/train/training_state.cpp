@@ -28,7 +28,7 @@ ordered_json to_json(const Scopes& scopes) {
   return json;
 }
 
-// Sums of them still fit.
+// Sums of such numbers still fit.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
 
 Scopes from_json(const ordered_json& json) {
@@ -48,7 +48,7 @@ Scopes from_json(const ordered_json& json) {
   ABT_CHECK(
       ok,
       DamagedData,
-      "the checkpoint's value 'traffic': expected bytes, calls and seconds of "
+      "the checkpoint's value 'traffic': expected bytes, calls and seconds for "
       "each purpose, got ",
       shown(json));
   return scopes;
@@ -68,7 +68,7 @@ void Trainer::archive_figures(state::Archive& archive) {
   archive.value("seconds", seconds);
   archive.value("evaluate_seconds", evaluate_seconds_);
   archive.value("checkpoint_seconds", checkpoint_seconds_);
-  // The meter comes back without its barriers: less is to be taken off then.
+  // The restored meter lacks its barriers, so less has to be subtracted then.
   double metrics = metrics_seconds_ - meter_.other_seconds();
   archive.value("metrics_seconds", metrics);
   archive.value("svd_seconds", svd);
@@ -168,7 +168,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
         !balancer_ ||
             balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)),
         DamagedData,
-        "the checkpoint's order of examples is not that of step ",
+        "the checkpoint's order of examples does not match step ",
         t);
     saved_at_ = t;
   } else {
@@ -185,11 +185,11 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
-        "going on from ",
+        "resuming from ",
         source,
         from.workers() == world_->size()
             ? std::string()
-            : str(" of ", from.workers(), " workers, as step ", t));
+            : str(", saved by ", from.workers(), " workers, at step ", t));
   }
   return t;
 }
@@ -201,7 +201,7 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
     all.push_back(run_folder::load_state(from, worker));
   }
   const auto n = static_cast<double>(all.size());
-  // Running statistics and bytes sent: the mean of the old workers'.
+  // Running statistics and bytes sent: the mean over the old workers.
   for (const nn::NamedBuffer& b : model_->buffers()) {
     at::Tensor mean = at::empty_like(*b.tensor).zero_();
     for (state::State& state : all) {
@@ -269,12 +269,12 @@ bool Trainer::save(std::int64_t t) {
   });
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
-  // What the last update broke must not take the place of a good checkpoint.
+  // Parameters that the last update broke must not replace a good checkpoint.
   check_parameters(t, world_->rank(), method_->block());
   if (validation_) {
     best_ = std::max(best_, *validation_);
   }
-  // The lowest of those that hold the same bits stores them.
+  // Among workers that hold the same bits, the lowest rank stores them.
   int lead = world_->rank();
   if (method_->one_state(t)) {
     at::Tensor rank = at::empty({1}, at::kLong);
@@ -307,7 +307,6 @@ bool Trainer::save(std::int64_t t) {
   return saved;
 }
 
-// Steps done before this worker's first one.
 std::int64_t first_step(const TrainInputs& inputs) {
   if (inputs.resume == nullptr) {
     return 0;
@@ -317,7 +316,7 @@ std::int64_t first_step(const TrainInputs& inputs) {
   if (from.workers() == options.workers || options.train.steps > 0) {
     return from.step;
   }
-  // The same share of the run, whose steps are now larger or smaller.
+  // The same fraction of the run, whose steps are now larger or smaller.
   const RunLength length =
       config::run_length(options, inputs.dataset.train.size());
   return std::llround(

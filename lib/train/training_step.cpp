@@ -39,7 +39,7 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   loss_.zero_();
   for (std::int64_t k = 0; k < count; ++k) {
     take_batch();
-    // Every micro-batch of every worker drops other numbers.
+    // Every micro-batch of every worker drops different elements.
     in_.model.seed_dropout(Random(
                                in_.inputs.options.seed,
                                RandomPurpose::Dropout,
@@ -51,7 +51,7 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
           addresses() == captured_at_,
           "step ",
           t + 1,
-          " was captured with tensors that lie elsewhere now");
+          " was captured with tensors that have moved since");
       pass_graph_.replay();
     } else {
       pass(k + 1 == count && may_overlap() ? t : -1);
@@ -63,13 +63,13 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
   return count == 1 ? loss_ : loss_ / static_cast<double>(count);
 }
 
-// A digest of where everything lies that a captured step works on.
+// A digest of the addresses of everything that a captured step works on.
 std::uint64_t TrainingStep::addresses() const {
   std::uint64_t digest = 0;
   const auto add = [&](const at::Tensor& tensor) {
     const void* data = tensor.defined() ? tensor.const_data_ptr() : nullptr;
     digest = (digest ^ reinterpret_cast<std::uintptr_t>(data)) *
-             0x9E3779B97F4A7C15U;  // odd: no address is lost
+             0x9E3779B97F4A7C15U;  // odd, so that no address is lost
   };
   for (const nn::NamedWeight& w : in_.model.weights()) {
     add(w.weight->dense);
@@ -91,12 +91,12 @@ std::uint64_t TrainingStep::addresses() const {
   return digest;
 }
 
-// A captured pass reads the same tensors each time.
+// Takes the next batch. A captured pass reads the same tensors each time.
 void TrainingStep::take_batch() {
   const bool first = !batch_.images.defined();
   in_.batches.next(batch_);
   if (captures_ && first) {
-    // The source may keep what it made.
+    // The source may keep the tensors that it made.
     batch_ = {batch_.images.clone(), batch_.labels.clone()};
   }
 }
@@ -123,15 +123,15 @@ void TrainingStep::pass(std::int64_t sends) {
   nn::Tape tape;
   const at::Tensor loss = loss_of(
       batch_.images, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
-  // Where the host knows at once that a loss is not finite, nothing is sent:
-  // the worker itself tells the others.
+  // If the host knows already that a loss is not finite, nothing is sent: the
+  // worker itself tells the others.
   if (sends >= 0 && (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
     in_.method.before_backward(sends);
   }
   if (options_.accumulate == 1) {
     loss.backward();
   } else {
-    // The mean over the micro-batches, as it is summed up.
+    // Scaled so that the sum over the micro-batches is their mean.
     loss.backward(at::full(
         {}, 1.0 / static_cast<double>(options_.accumulate), loss.options()));
   }
@@ -194,7 +194,7 @@ void TrainingStep::optimize(
   update(divisor);
 }
 
-// The divisor of the gradients; leaves their norm in norm_.
+// Returns the divisor of the gradients; leaves their norm in norm_.
 at::Tensor TrainingStep::clip(bool fixed) {
   const at::NoGradGuard no_grad;
   const optim::Clip result =
@@ -224,7 +224,7 @@ void TrainingStep::prepare(std::int64_t t) {
 }
 
 // The backward passes of workers that share a GPU run in one thread of
-// LibTorch, which must not wait there for another worker.
+// LibTorch, which must not wait for another worker.
 bool TrainingStep::may_overlap() const {
   return !in_.inputs.device.is_cuda() || in_.inputs.turn == nullptr;
 }
@@ -245,15 +245,15 @@ bool TrainingStep::lasts(std::int64_t t) const {
   return true;
 }
 
-// Workers with a GPU each are in nobody's way; and a collective that waits on
-// one GPU could hold up what another one's capture asks of the driver.
+// Workers with one GPU each are in nobody's way; besides, a collective that
+// waits on one GPU could hold up what another GPU's capture asks of the driver.
 void TrainingStep::meet() {
   if (in_.inputs.turn != nullptr) {
     in_.world.barrier();
   }
 }
 
-// A worker that has failed to capture before meets the others all the same.
+// A worker that has failed to capture before still meets the others.
 void TrainingStep::capture(std::int64_t t) {
   const TrainInputs& inputs = in_.inputs;
   meet();
@@ -289,7 +289,7 @@ void TrainingStep::capture(std::int64_t t) {
       inputs.log->log().warning(
           "step ",
           t + 1,
-          " could not be captured as a CUDA graph; going on without (",
+          " could not be captured as a CUDA graph; continuing without one (",
           error.what(),
           ")");
     }

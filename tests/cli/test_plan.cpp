@@ -62,7 +62,7 @@ TEST(PlanTime, StandsBesideARun) {
   const Outcome table =
       run("plan --against " + folder.file("r") + " --nodes 1 --compute 5ms,2ms",
           Stream::Out);
-  EXPECT_TRUE(contains(table.text, "bytes a worker")) << table.text;
+  EXPECT_TRUE(contains(table.text, "bytes per worker")) << table.text;
 }
 
 TEST(PlanTime, SaysWhatIsWrong) {

@@ -85,11 +85,11 @@ TEST_F(CliRunFolder, AFinishedRunStaysUnlessItMayGo) {
   refused(
       "",
       {folder_.file("runs/toy") +
-           " holds a finished run of these very settings",
+           " holds a finished run with the same settings",
        "abtrain report " + folder_.file("runs/toy")});
   const std::string nine = "--set train.steps=9 ";
   const std::string differs = "train.steps: 8 there, 9 now";
-  refused(nine, {"holds a finished run of other settings", differs});
+  refused(nine, {"holds a finished run with other settings", differs});
   refused(nine + "--resume auto", {differs});
   refused("--resume '" + path() + "'", {"holds a finished run"});
   const auto before = files();
@@ -122,10 +122,11 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
   const std::string other = "--set optimizer.lr=0.5 ";
   refused(
       "",
-      {"holds an unfinished run of these very settings",
+      {"holds an unfinished run with the same settings",
        "saved up to step 4",
-       "--resume auto goes on"});
-  refused(other, {"holds an unfinished run of other settings", "optimizer.lr"});
+       "--resume auto continues"});
+  refused(
+      other, {"holds an unfinished run with other settings", "optimizer.lr"});
   refused(other + "--resume auto", {"optimizer.lr"});
   done("--resume auto");
   EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
@@ -135,7 +136,7 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
        {"summary.json", "model.safetensors", "checkpoints"}) {
     fs::remove_all(path(gone));
   }
-  refused(other, {"holds an unfinished run of other settings"});
+  refused(other, {"holds an unfinished run with other settings"});
   done("--set checkpoint.every=0");
   fs::remove(path("summary.json"));
   done("--resume auto --set checkpoint.every=0");

@@ -249,7 +249,8 @@ TEST(Configs, AllOfTheRepositoryAreRight) {
         o.data.root = images.path();
         o.data.batch_size = 1;
       }
-      EXPECT_NE(plan::plan_text(o).find("memory a worker"), std::string::npos);
+      EXPECT_NE(
+          plan::plan_text(o).find("memory per worker"), std::string::npos);
       ++count;
     }
   }
@@ -284,7 +285,7 @@ TEST(Configs, ComparedOnesDifferInTheirSchemeAlone) {
       base.optimizer = o.optimizer;
     }
     EXPECT_EQ(to_yaml(o), to_yaml(base)) << o.name;
-    EXPECT_NE(plan::plan_text(o).find("memory a worker"), std::string::npos);
+    EXPECT_NE(plan::plan_text(o).find("memory per worker"), std::string::npos);
     ++count;
   }
   EXPECT_EQ(count, 42);

@@ -51,7 +51,7 @@ class Hosts(Runs):
             os.kill(self.worker_pids(name)[-1], number)
             outcome = self.finish(process)
             self.assertEqual(outcome.code, 75, outcome)
-            self.assertIn("--resume auto goes on", outcome.err)
+            self.assertIn("--resume auto continues", outcome.err)
             self.assertFalse(self.path(name, "summary.json").exists())
             self.resumed(name, processes=processes)
             self.assertEqual(self.model("whole"), self.model(name))
@@ -245,7 +245,7 @@ class Hosts(Runs):
                 self.path(name, "checkpoints", "step-0000000050"),
                 ignore_errors=True)
             outcome = self.resumed(name)
-            self.assertIn("checkpoint left aside", outcome.err)
+            self.assertIn("checkpoint skipped", outcome.err)
             self.assertIn(f"worker-0000{rank}.safetensors", outcome.err)
             self.assertEqual(
                 self.events(name, "resume")[0]["checkpoint_step"], 30)

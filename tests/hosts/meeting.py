@@ -47,7 +47,7 @@ class Meeting(Runs):
     def test_who_waits_says_so_and_can_be_stopped(self):
         waits = [self.meet(1, 2, free_port()) for _ in range(2)]
         for line in waits[0].stderr:
-            if "waits for the others" in line:
+            if "waiting for the others" in line:
                 break
         self.assertIn("each rank from 0 to 1 must be started once", line)
         for process in waits:

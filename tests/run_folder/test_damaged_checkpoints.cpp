@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
         Senseless{
             "OtherStep",
             [](ordered_json& m) { m["step"] = 9; },
-            "step: expected that of the folder's name, got 9"},
+            "step: expected the step in the folder's name, got 9"},
         Senseless{
             "NoRunSteps",
             [](ordered_json& m) { m["run_steps"] = 0; },
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
               m["workers"] = 3;
               m["leads"] = {0, 0, 0};
             },
-            "files: expected config.yaml and a file of each of 3 workers"},
+            "files: expected config.yaml and one file for each of 3 workers"},
         Senseless{
             "FewerWorkers",
             [](ordered_json& m) {

@@ -78,12 +78,12 @@ TEST(BackEndOfThreads, Table) {
     EXPECT_EQ(choice(comm, threads_on_gpus(1, 1)), "local") << comm;
     EXPECT_EQ(
         choice(comm, threads_on_gpus(4, 1)),
-        "local: 4 workers share 1 GPU, but NCCL wants one for each: they talk "
-        "through its memory (comm: local)");
+        "local: 4 workers share 1 GPU, but NCCL needs one per worker: they "
+        "communicate through the memory of their process (comm: local)");
     EXPECT_EQ(
         choice(comm, without_nccl(threads_on_gpus(4, 4))),
-        "local: this build has no NCCL: workers talk through its memory (comm: "
-        "local)");
+        "local: this build has no NCCL: workers communicate through the memory "
+        "of their process (comm: local)");
   }
   EXPECT_EQ(choice("local", threads_on_gpus(4, 4)), "local");
   EXPECT_EQ(choice("local", threads_on_gpus(4, 1)), "local");
@@ -91,7 +91,7 @@ TEST(BackEndOfThreads, Table) {
 
 TEST(BackEndOfThreads, Refusals) {
   expect_refused("mpi", threads(4), "`mpirun -np 4 abtrain ...`");
-  expect_refused("mpi", threads_on_gpus(4, 4), "needs a process a worker");
+  expect_refused("mpi", threads_on_gpus(4, 4), "needs one process per worker");
   expect_refused("nccl", threads(4), "nccl needs GPUs");
 }
 
@@ -103,12 +103,12 @@ TEST(BackEndOfProcesses, Table) {
     EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(4, 4))), "nccl");
     EXPECT_EQ(
         choice(comm, processes_on_gpus(4, 2)),
-        "mpi: 4 workers share 2 GPUs, but NCCL wants one for each: they talk "
-        "through the hosts' memory (comm: mpi)");
+        "mpi: 4 workers share 2 GPUs, but NCCL needs one per worker: they "
+        "communicate through the hosts' memory (comm: mpi)");
     EXPECT_EQ(
         choice(comm, without_nccl(processes_on_gpus(4, 4))),
-        "mpi: this build has no NCCL: workers talk through the hosts' memory "
-        "(comm: mpi)");
+        "mpi: this build has no NCCL: workers communicate through the hosts' "
+        "memory (comm: mpi)");
   }
   EXPECT_EQ(choice("mpi", processes_on_gpus(4, 4)), "mpi");
   EXPECT_EQ(choice("mpi", processes_on_gpus(4, 2)), "mpi");
@@ -121,7 +121,7 @@ TEST(BackEndOfProcesses, Refusals) {
   expect_refused("nccl", processes(4), "nccl needs GPUs");
   const std::string how = ": start them with `mpirun` or `srun --mpi=pmix`";
   const std::string nothing =
-      "torchrun started 4 processes, but nothing of MPI, which is needed by ";
+      "torchrun started 4 processes, but without MPI, which is needed by ";
   expect_refused(
       "auto", without_mpi(processes(4)), nothing + "workers on CPUs" + how);
   expect_refused(
