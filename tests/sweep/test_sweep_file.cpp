@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
             "ExcludesNothing",
             "base: base\ngrid: {workers: [2, 4]}\n"
             "exclude: [{workers: 3}, {optimizer.lr: 3}]\n",
-            {"@:3:21: error: exclude: no point is so",
+            {"@:3:21: error: exclude: no point has these values",
              "@:3:40: error: optimizer.lr: is not varied"}},
         Wrong{
             "ExcludesAll",
