@@ -114,7 +114,7 @@ function(abtrain_floor name level)
   set_property(GLOBAL APPEND PROPERTY ABTRAIN_HEADERS ${headers})
 endfunction()
 
-# Compiles every public header by itself (called once, by tests/).
+# Compiles every public header alone (called once, by tests/).
 function(abtrain_check_headers)
   get_property(headers GLOBAL PROPERTY ABTRAIN_HEADERS)
   foreach(header IN LISTS headers)
