@@ -230,10 +230,10 @@ void measure(const Arguments& a) {
     return;
   }
   std::printf(
-      "%s, %s parameters, batch %lld, %s, %s, %d threads: a step %.1f ms; %d "
-      "members\n\n| scheme | encode, ms | decode, ms | share of a step | bits "
-      "| "
-      "sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      "%s, %s parameters, batch %lld, %s, %s, %d threads: %.1f ms per step; %d "
+      "members\n\n| scheme | encode, ms | decode, ms | share of the step | "
+      "bits | sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: "
+      "|\n",
       a.model.c_str(),
       with_commas(exact.numel()).c_str(),
       static_cast<long long>(a.batch),

@@ -87,8 +87,7 @@ int main(int argc, char** argv) {
     const double together = median(both);
     std::printf(
         "all-reduce of %lld numbers over %d processes %.1f ms, products %.1f "
-        "ms, "
-        "together %.1f ms: %.0f %% hidden\n",
+        "ms, together %.1f ms: %.0f %% hidden\n",
         static_cast<long long>(numbers),
         launch.size,
         1e3 * communication,

@@ -115,7 +115,7 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
       for (const Leaf& leaf : choice) {
         const std::string& key = leaf.override.key;
         if (own.insert(key).second && !varied.insert(key).second) {
-          problems.push_back({leaf.override.place, key, "is varied already"});
+          problems.push_back({leaf.override.place, key, "is already varied"});
         }
       }
     }

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
             "grid: {workers: [2], method.rank: [{keep: 0.5}], "
             "method.rank.keep: [0.7]}\nseeds: 2\nlist: [{seed: 3}]\n",
             {"@:2:16: error: workers: the sweep varies this key",
-             "method.rank.keep: is varied already",
+             "method.rank.keep: is already varied",
              "@:5:15: error: seed: given in 'seeds' too"}},
         Wrong{
             "Names",
