@@ -145,7 +145,9 @@ std::string slurm_script(
        {"name", array.name},
        {"shown", command},
        {"tasks",
-        alike ? str("Each Slurm task is a worker: a point takes ", workers, ".")
+        alike ? str("Each Slurm task is a worker; tasks per point: ",
+                    workers,
+                    ".")
               : str("The points have ",
                     least.options.workers,
                     " to ",
