@@ -1,4 +1,4 @@
-// The words of a benchmark's command line.
+// Reads the options of a benchmark's command line.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace abtrain::bench {
 
-// What follows `name`.
+// The word after `name`, or `otherwise` where the option is absent.
 inline std::string
 word(int argc, char** argv, const char* name, const char* otherwise) {
   for (int i = 1; i + 1 < argc; ++i) {

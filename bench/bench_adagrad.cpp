@@ -1,16 +1,16 @@
-// What quantized Adagrad adds to a training step: encoding and decoding of the
-// gradients, and the optimizer's own pass, each beside the forward and backward
-// pass of the same rounds.
+// Times what quantized Adagrad adds to a training step: encoding and decoding
+// of the gradients, and the optimizer's own pass, each beside the forward and
+// backward pass of the same rounds.
 //   bench_adagrad [--batch N] [--members N] [--threads N] [--rounds N]
 //                 [--l1 X] [--device cpu|cuda] [--json]
 // Default: the mlp of fashion_mnist_mlp_qcmd.yaml (3 x 1024 on 28 x 28 pixels),
-// 64 images a worker, 4 workers, of which only one is real (loopback.h):
-// collectives are copies and not counted. Medians over the rounds; "share" is
-// that of the whole step: passes, encoding, decoding and update.
+// 64 images per worker, 4 workers, of which only one is real (loopback.h):
+// collectives are copies and not counted. Figures are medians over the rounds;
+// "share" is relative to the whole step: passes, encoding, decoding and update.
 //
-// Beside them PyTorch's fused Adagrad on as many numbers (on the CPU), and a
-// pass over the same memory that does nothing but x += g, s += g: what an
-// update costs at least.
+// For comparison it times PyTorch's fused Adagrad on as many numbers (on the
+// CPU), and a pass over the same memory that only does x += g, s += g, which is
+// the least that an update can cost.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_fused_adagrad.h>
@@ -40,7 +40,7 @@ struct Times {
   std::vector<double> passes, encode, decode, update;
 };
 
-// The updates of others over buffers of their own.
+// Other optimizers' updates, on buffers of their own.
 class Rivals {
  public:
   Rivals(std::int64_t numel, c10::Device device)
@@ -106,7 +106,7 @@ void measure(int argc, char** argv) {
     options.name = quantizer;
     compress::GradientExchange exchange(options, /*seed=*/1);
     exchange.bind(methods::slots_of(training.block()), gradients, group);
-    // As in a run: a bucket is encoded as soon as its gradients are there.
+    // As in a run, a bucket is encoded as soon as its gradients are ready.
     const optim::GradientHooks hooks(
         training.block(), [&](std::size_t index) { exchange.ready(index); });
     Times times;
@@ -118,7 +118,7 @@ void measure(int argc, char** argv) {
       const compress::Costs spent = exchange.costs() - before;
       passes -= 1e3 * (spent.encode + spent.decode + spent.collective);
       const double update = training.update();
-      if (round > 0) {  // the first finds workspaces and pages
+      if (round > 0) {  // the first round is a warm-up
         times.passes.push_back(passes);
         times.encode.push_back(1e3 * spent.encode);
         times.decode.push_back(1e3 * spent.decode);

@@ -1,21 +1,20 @@
-// What encoding and decoding of each gradient compression costs, beside a
-// training step of the network that the gradients come from, both measured here
-// by turns:
+// Times encoding and decoding of each gradient compression beside a training
+// step of the network that the gradients come from; the two take turns.
 //   bench_compress [--model NAME] [--width X] [--batch N] [--members N]
 //                  [--threads N] [--rounds N] [--device cpu|cuda]
-//                  [--precision fp32|bf16] [--schemes fp32,thc,...] [--bucket
-//                  MB]
-//                  [--json]
-// Default: vgg16-small of 10 million parameters on CIFAR-10's shape, batch 128.
-// The step is one worker's forward and backward pass and SGD, on one random
+//                  [--precision fp32|bf16] [--schemes fp32,thc,...]
+//                  [--bucket MB] [--json]
+// Default: vgg16-small with 10 million parameters on CIFAR-10's shape, batch
+// 128. A step is one worker's forward and backward pass and SGD, on one random
 // batch.
 //
 // A scheme averages that batch's gradients over a group of `members`, of which
-// only this one is real: the others are taken to send what it sends. So its
-// collectives are copies in memory; they are timed apart and not counted.
-// Medians over the rounds, of which the first (residuals begin at zero) is left
-// out. "bits" is the payload a coordinate, "sent" what a worker sends for it;
-// GB/s are bytes of fp32 gradients over encoding and decoding together.
+// only this one is real: the others are assumed to send the same (loopback.h).
+// Collectives are therefore copies in memory; they are timed apart and not
+// counted. Figures are medians over the rounds without the first, in which the
+// residuals are still zero. "bits" is the payload per coordinate, "sent" what a
+// worker sends per coordinate; GB/s is bytes of fp32 gradients per second of
+// encoding and decoding together.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
@@ -56,7 +55,7 @@ struct Arguments {
   bool json = false;
 };
 
-// One scheme with what it keeps, and its times.
+// One scheme with its state and its times.
 class Measured {
  public:
   Measured(
@@ -75,7 +74,7 @@ class Measured {
     exchange_->bind(slots_, gradients_, group_);
   }
 
-  // `exact` is copied to where the estimate will stand.
+  // Runs one exchange; `exact` holds the gradients to average.
   void step(std::int64_t t, const at::Tensor& exact) {
     const at::NoGradGuard no_grad;
     gradients_.copy_(exact);
@@ -135,7 +134,7 @@ int usage(const std::string& what) {
   return 2;
 }
 
-// "" where all was understood.
+// Returns "" if all arguments are valid, else what is wrong.
 std::string read_arguments(int argc, char** argv, Arguments& a) {
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
@@ -144,7 +143,7 @@ std::string read_arguments(int argc, char** argv, Arguments& a) {
       continue;
     }
     if (i + 1 == argc) {
-      return name + ": no such option, or its value is missing";
+      return name + ": unknown option, or its value is missing";
     }
     const std::string value = argv[++i];
     if (name == "--model") {
@@ -168,7 +167,7 @@ std::string read_arguments(int argc, char** argv, Arguments& a) {
     } else if (name == "--bucket") {
       a.bucket_mb = std::atof(value.c_str());
     } else {
-      return name + ": no such option";
+      return name + ": unknown option";
     }
   }
   const bool fits = a.width > 0 && a.batch > 0 && a.members > 1 &&
@@ -189,7 +188,7 @@ void measure(const Arguments& a) {
   bench::Training training(
       model, {3, 32, 32, 10}, a.batch, sgd, a.precision, 1e-3, device);
   const auto step = [&] { return training.gradients() + training.update(); };
-  step();  // workspaces, choices of algorithms
+  step();  // warm-up: workspaces, choice of algorithms
   const at::Tensor exact = training.block().gradients().detach().clone();
   const at::Tensor gradients = exact.clone();
   const auto slots = methods::slots_of(training.block());
@@ -231,10 +230,10 @@ void measure(const Arguments& a) {
     return;
   }
   std::printf(
-      "%s, %s parameters, batch %lld, %s, %s, %d threads: a step %.1f ms; %d "
-      "members\n\n| scheme | encode, ms | decode, ms | share of a step | bits "
-      "| "
-      "sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+      "%s, %s parameters, batch %lld, %s, %s, %d threads: %.1f ms per step; %d "
+      "members\n\n| scheme | encode, ms | decode, ms | share of the step | "
+      "bits | sent | GB/s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: "
+      "|\n",
       a.model.c_str(),
       with_commas(exact.numel()).c_str(),
       static_cast<long long>(a.batch),

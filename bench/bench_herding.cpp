@@ -1,9 +1,11 @@
-// How well orders keep prefix sums of gradients small, round by round: random
-// unit vectors that stay the same, a row of them a worker; the bound is the
-// largest component of a sum over the workers' first k vectors less their mean,
-// over all k ("herding", Cooper et al., arXiv 2302.00845, figure 1).
+// Measures how well orders keep prefix sums of gradients small, round by round.
+// Each worker has a row of random unit vectors that stay the same; the bound is
+// the largest component, over all k, of the sum over the workers' first k
+// vectors less their mean ("herding", Cooper et al., arXiv 2302.00845, figure
+// 1).
 //   bench_herding [--workers N] [--units N] [--numel N] [--rounds N] [--json]
-// The balancers are those of a training, on worker threads that talk.
+// The balancers are those of a training run, on worker threads that
+// communicate.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/randn.h>
@@ -35,7 +37,7 @@ struct Problem {
   std::int64_t rounds = 10;
 };
 
-// `orders`: a worker each.
+// The bound of these orders, one for each worker.
 double bound(const at::Tensor& vectors, const std::vector<Order>& orders) {
   at::Tensor sums = at::zeros({vectors.size(1), vectors.size(2)}, at::kDouble);
   for (std::size_t w = 0; w < orders.size(); ++w) {

@@ -1,6 +1,7 @@
-// Images a second that image-folder reads from ROOT (train/CLASS, val/CLASS),
-// with one thread where nothing else is said: rows "crop-flip N" and
-// "evaluation N", medians of the rounds, the best one in brackets.
+// Measures the images per second that image-folder reads from ROOT
+// (train/CLASS, val/CLASS), by default with one thread. Prints the rows
+// "crop-flip N" and "evaluation N": medians over the rounds, with the best
+// round in brackets.
 //   bench_images ROOT [images [rounds [threads]]]
 #include <algorithm>
 #include <chrono>
@@ -20,7 +21,7 @@ using namespace abtrain;
 
 constexpr std::int64_t kBatch = 64;
 
-// `body` reads the examples begin .. end-1.
+// `body` reads the examples begin .. end - 1.
 void measure(
     const char* name,
     std::int64_t images,
@@ -28,7 +29,7 @@ void measure(
     const std::function<void(std::int64_t begin, std::int64_t end, int round)>&
         body) {
   std::vector<double> rates;
-  body(0, std::min(images, kBatch), 0);  // touches memory and tables
+  body(0, std::min(images, kBatch), 0);  // warm-up: memory and tables
   for (int round = 0; round < rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < images; i += kBatch) {
@@ -60,7 +61,7 @@ int main(int argc, char** argv) {
     const std::int64_t wanted = argc > 2 ? std::atol(argv[2]) : 1000;
     const int rounds = argc > 3 ? std::atoi(argv[3]) : 1;
     const data::Augment augment(options, set, 1);
-    // Spread over the classes, as the shuffled order of a training is.
+    // Spread over the classes, like the shuffled order of a training run.
     const std::int64_t train = std::min(wanted, set.train.size());
     measure(
         "crop-flip",

@@ -1,8 +1,9 @@
-// Bandwidth of the kernels beside the device's own copy of as many bytes, in
-// the same run. A row: kernel, type, size, ms (median), bytes moved, GB/s,
-// share of the copy. Buffers are taken in turn, so that no cache holds them.
+// Measures the bandwidth of the kernels beside the device's own copy of as many
+// bytes, in the same run. Each row has kernel, type, size, ms (median), bytes
+// moved, GB/s and the share of the copy's bandwidth. Buffers are used in turn,
+// so that no cache holds them.
 //   bench_kernels [--device auto|cpu|cuda] [--images N] [--repeats N]
-// --images: largest batch (65536; 1024 on a CPU).
+// --images: the largest batch (65536; 1024 on a CPU).
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -40,7 +41,7 @@ struct Bench {
   int repeats;
   std::int64_t cache_bytes;  // more than the caches hold
 
-  // Sets of buffers of `bytes` each that are needed so that the one used next
+  // How many sets of buffers, of `bytes` each, are needed so that the next one
   // is in no cache.
   int rotation(std::int64_t bytes) const {
     return static_cast<int>(
@@ -61,7 +62,7 @@ struct Bench {
     return times;
   }
 
-  // All is queued while the device is busy with something else, or a short
+  // All work is queued while the device is busy with copies; otherwise a short
   // kernel's time would be that of its launch.
   std::vector<double> gpu_times(const std::function<void(int)>& body) const {
     const auto options = at::TensorOptions(device).dtype(at::kByte);
@@ -100,7 +101,7 @@ struct Bench {
     return times[times.size() / 2];
   }
 
-  // A copy that reads and writes `bytes` in all.
+  // Milliseconds of a copy that reads and writes `bytes` in total.
   double copy_ms(std::int64_t bytes) const {
     const int sets = rotation(bytes);
     std::vector<at::Tensor> from, to;
@@ -257,7 +258,7 @@ void scale_cast_rows(const Bench& bench, std::int64_t numel) {
   }
 }
 
-// Of reducers that send the largest numbers, at 2 bits a number.
+// Kernels of reducers that send the largest numbers, at 2 bits per number.
 void sparse_rows(const Bench& bench, std::int64_t numel) {
   constexpr std::int64_t kChunk = 64;
   const auto options = at::TensorOptions(bench.device);
@@ -285,7 +286,7 @@ void sparse_rows(const Bench& bench, std::int64_t numel) {
   bench.row("put_chunks", "fp16>fp32", part, taken * kChunk * 6, [&](int i) {
     ops::put_chunks(wires[k(i)], indices, kChunk, u[k(i)], ops::Put::Set);
   });
-  // As if one read of the numbers were all.
+  // The bytes are those of a single read of the numbers.
   bench.row("select_largest", "fp32", str(numel), numel * 4, [&](int i) {
     ops::select_largest(g[k(i)], numel / 24);
   });

@@ -1,11 +1,12 @@
-// What orders that gradients decide on add to a data parallel step: workers on
-// threads that talk, each order's steps by turns with those of `shuffle`, which
-// does nothing.
+// Times what gradient-based example orders add to a data parallel step. Workers
+// are threads that communicate; the steps of each order take turns with those
+// of `shuffle`, which adds nothing.
 //   bench_orders [--workers N] [--batch N] [--threads N] [--rounds N]
 //                [--only order,wire,unit] [--json]
-// Default: the quickstart's mlp (3 x 1024 on 28 x 28 pixels), 4 workers of 64
-// images, a thread each. Milliseconds of a step of all workers, medians over
-// the rounds of ten steps each; "more" is the median of the rounds' ratios.
+// Default: the quickstart's mlp (3 x 1024 on 28 x 28 pixels), 4 workers with 64
+// images and one thread each. Figures are milliseconds per step of all workers,
+// medians over rounds of ten steps; "more" is the median of the rounds' ratios,
+// less 1.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
@@ -31,7 +32,7 @@ namespace {
 
 using namespace abtrain;
 
-constexpr int kSteps = 10;  // a round
+constexpr int kSteps = 10;  // per round
 
 struct Kind {
   const char* order;
@@ -67,7 +68,7 @@ class Worker {
     balancer_.start(0, 0);
     balancer_.bind(training.block().numel(), at::kCPU, &group);
   }
-  // With or without the order.
+  // One training step, with or without the order.
   void step(std::int64_t t, bool ordered) {
     exchange_.watch({});
     if (ordered && !examples_) {
@@ -105,7 +106,7 @@ class Worker {
     options.unit = kind.unit;
     return options;
   }
-  // More than the bench has.
+  // More units than the benchmark can use up.
   static std::vector<std::int64_t> units(std::int64_t batch) {
     std::vector<std::int64_t> all(static_cast<std::size_t>(4000 * batch));
     std::iota(all.begin(), all.end(), 0);
@@ -117,7 +118,7 @@ class Worker {
   data::PublishedOrder published_;
   orders::Balancer balancer_;
   compress::GradientExchange exchange_{{}, /*seed=*/1};
-  // As in a run: a bucket leaves as soon as its gradients are there.
+  // As in a run, a bucket is sent as soon as its gradients are ready.
   optim::GradientHooks hooks_{training_.block(), [this](std::size_t index) {
                                 exchange_.ready(index);
                               }};
@@ -153,7 +154,7 @@ nlohmann::ordered_json measure(
     for (std::int64_t round = -1; round < rounds; ++round) {
       const double without = steps(false);
       const double with = steps(true);
-      if (round >= 0 && world.rank() == 0) {  // the first finds its pages
+      if (round >= 0 && world.rank() == 0) {  // the first round is a warm-up
         plain.push_back(without);
         ordered.push_back(with);
         ratios.push_back(with / without);
@@ -197,8 +198,8 @@ void print(int argc, char** argv) {
   }
   std::printf(
       "mlp, batch %lld, %d workers\n\n"
-      "| order | wire | unit | shuffle, ms a step | with the order | more | "
-      "sent a worker and step |\n"
+      "| order | wire | unit | shuffle, ms per step | with the order | more | "
+      "sent per worker and step |\n"
       "| --- | --- | --- | ---: | ---: | ---: | ---: |\n",
       static_cast<long long>(batch),
       workers);

@@ -1,8 +1,8 @@
-// How much of an all-reduce over MPI hides behind computation:
+// Measures how much of an all-reduce over MPI hides behind computation:
 //   mpirun -np 2 bench_overlap [NUMBERS] [ROUNDS]
 // Times an all-reduce alone, matrix products alone that take about as long, and
-// the products between the start of the all-reduce and its wait(). Prints the
-// medians on process 0, and the share of the shorter one that was hidden.
+// the products between the start of the all-reduce and its wait(). Process 0
+// prints the medians, and the share of the shorter one that was hidden.
 #include <ATen/Parallel.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
@@ -87,8 +87,7 @@ int main(int argc, char** argv) {
     const double together = median(both);
     std::printf(
         "all-reduce of %lld numbers over %d processes %.1f ms, products %.1f "
-        "ms, "
-        "together %.1f ms: %.0f %% hidden\n",
+        "ms, together %.1f ms: %.0f %% hidden\n",
         static_cast<long long>(numbers),
         launch.size,
         1e3 * communication,

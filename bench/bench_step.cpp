@@ -1,13 +1,12 @@
-// Time of a training step of a model on random images: dense or in the AB
-// phase, the whole loop as `abtrain train` runs it. One row: model, method,
-// workers, threads a worker, median and quartiles of the step in ms.
-//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N] [--side
-//   PIXELS]
-//              [--batch N] [--width X] [--ratio X] [--steps N]
+// Times a training step of a model on random images, dense or in the AB phase:
+// the whole loop as `abtrain train` runs it. Prints one row: model, method,
+// workers, threads per worker, median and quartiles of the step in ms.
+//   bench_step MODEL dense|only-b|ab [--workers N] [--threads N]
+//              [--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]
 //              [--device auto|cpu|cuda] [--graphs auto|on|off]
 //              [--precision fp32|bf16]
-// On a GPU fewer than 14 --steps are not worth a capture to the run. The host
-// runs ahead of the GPU by a step at most, so its clock shows the GPU's pace.
+// On a GPU, with fewer than 14 --steps the run does not capture a graph. The
+// host is at most one step ahead of the GPU, so its clock shows the GPU's pace.
 #include <ATen/Parallel.h>
 #include <ATen/ops/randint.h>
 
@@ -33,7 +32,7 @@ using namespace abtrain;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmUp = 3;
-constexpr std::int64_t kGpuWarmUp = 10;  // cuDNN's choices, the capture
+constexpr std::int64_t kGpuWarmUp = 10;  // for cuDNN's choices and the capture
 
 data::Dataset random_images(std::int64_t count, std::int64_t side) {
   data::Dataset set;
@@ -95,11 +94,11 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
-  o.train.clip_norm = number("--clip", 0);  // 0: gradients as they are
+  o.train.clip_norm = number("--clip", 0);  // 0: no clipping
   return o;
 }
 
-// Seconds of each step of worker 0, the first few left out.
+// Seconds of each step of worker 0 after the warm-up, sorted.
 std::vector<double> step_seconds(
     const config::RunOptions& options,
     std::int64_t side,

@@ -1,9 +1,9 @@
-// Time to decompose every weight matrix of ResNet-50, beside LAPACK's gesdd as
-// torch.linalg.svd(full_matrices=False) calls it, in the same run.
+// Times the decomposition of every weight matrix of ResNet-50 beside LAPACK's
+// gesdd, as torch.linalg.svd(full_matrices=False) calls it, in the same run.
 //   bench_svd [threads [repeats [share of n kept as rank]]]
 // The second form decomposes the layers of a model by rank rule, as a run does,
-// and says which drivers were chosen, how much was searched and how exact it
-// is:
+// and prints which drivers were chosen, how large a space was searched and how
+// exact the result is:
 //   bench_svd --model vgg16|resnet50 | --shape MxN  [--device cpu|cuda]
 //             [--route auto|exact|randomized] [--threads N] [--repeats N]
 //             [--spectrum orthogonal|kaiming|trained] [--check 0|1]

@@ -1,15 +1,16 @@
-// How far the estimate of each gradient compression is from the true mean, in
-// one step without error feedback:
+// Measures how far the estimate of each gradient compression is from the true
+// mean, in one step without error feedback:
 //   bench_vnmse [--data NAME] [--members N] [--batch N] [--steps N]
 //               [--schemes NAME,NAME]
 // A small convolutional network (32 and 64 channels, 128 hidden) is trained
 // data parallel for some steps (10), so that its gradients are not those of a
 // random start; then every scheme averages the members' gradients of one more
-// batch each. vNMSE = |estimate - mean|^2 / |mean|^2 over all numbers, those of
-// small tensors, which are sent plainly, included. "permuted": the same numbers
-// in a random order, the same for all members, so that neighbours have nothing
-// in common any more: what that costs a scheme it owes to locality. Left out:
-// onebit and twobit, which are nothing without error feedback.
+// batch each. vNMSE = |estimate - mean|^2 / |mean|^2 over all numbers,
+// including those of small tensors, which are sent uncompressed. For "permuted"
+// the same numbers are in a random order, which is the same for all members, so
+// that neighbors have nothing in common: the increase shows how much a scheme
+// relies on locality. By default onebit and twobit are left out, as they need
+// error feedback.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -46,7 +47,7 @@ struct Arguments {
   std::vector<std::string> schemes;
 };
 
-// Gradients of each member's batch after so many steps, and their slots.
+// Gradients of each member's batch after the training steps, and their slots.
 struct Gradients {
   std::vector<at::Tensor> members;
   std::vector<compress::Slot> slots;

@@ -1,6 +1,6 @@
-// Rows of bench_kernels: what onebit, twobit, hylo, threshold and ternary do
-// between collectives, and a step of Adagrad.
-// Bytes moved are those of a pass that reads and writes each number once.
+// Rows of bench_kernels: the work of onebit, twobit, hylo, threshold and
+// ternary between collectives, and a step of Adagrad. The bytes moved are those
+// of a pass that reads and writes each number once.
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -20,7 +20,7 @@
 
 namespace abtrain {
 
-// Kept from call to call so that a set of buffers is in no cache.
+// Used in turn from call to call, so that the next set is in no cache.
 struct CodeBuffers {
   at::Tensor u, estimate, wire;
 };
@@ -123,7 +123,7 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
   });
 }
 
-// A quarter of the kernels of a 3x3 convolution of 256 channels.
+// Sends a quarter of the kernels of a 3x3 convolution with 256 channels.
 template <class Bench>
 void kernel_rows(const Bench& bench, std::int64_t numel) {
   constexpr std::int64_t kLength = 256 * 9;

@@ -1,4 +1,4 @@
-// The gradient compressions that benchmarks compare, by name.
+// The gradient compression schemes that benchmarks compare, by name.
 #pragma once
 
 #include <string>

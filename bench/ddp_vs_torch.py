@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
-"""Data parallel training over MPI beside PyTorch's DDP over Gloo; 16 bits beside 32.
+"""Compares data parallel training over MPI with PyTorch's DDP over Gloo, and 16
+bits per gradient with 32.
 
     bench/ddp_vs_torch.py [mlp cnn vgg16-small] [--rounds 5] [--steps 30]
     sudo bench/ddp_vs_torch.py --links 100mbit 1gbit [--rounds 3] [--steps 20]
 
-The first form: local processes, one a worker, one thread each; the same network,
-batch and optimizer; turn by turn, each in fp32. A step of abtrain is its whole
-loop, loader included; PyTorch takes a ready batch, in channels-last memory, with
-fused optimizers. Prints the median step of each, and the median over the rounds
-of abtrain / PyTorch, which fails above --at-most.
+The first form runs local processes, one per worker with one thread each, with the
+same network, batch and optimizer in fp32; the two programs take turns. A step of
+abtrain is its whole loop with the loader; PyTorch takes a ready batch, in
+channels-last memory, with fused optimizers. Prints the median step of each, and
+the median over the rounds of abtrain / PyTorch; fails if that is above --at-most.
 
-The second form: fp32, fp16 and bf16 of abtrain, and PyTorch with and without its
-fp16 hook, over hosts with slow links (bench/network.py; needs root). Fails where
-16 bits take as long as 32, or longer, on a link that is the bottleneck: where it
-alone takes more than half of the fp32 step.
+The second form runs abtrain in fp32, fp16 and bf16, and PyTorch with and without
+its fp16 hook, over hosts with slow links (bench/network.py; needs root). Fails if
+16 bits take as long as 32, or longer, on a link that is the bottleneck, that is,
+one which alone takes more than half of the fp32 step.
 
-mlp: fashion_mnist_mlp.yaml's, batch 64, AdamW, clipped. cnn: compare/base.yaml's,
-batch 16, SGD. vgg16-small: CIFAR-10, batch 16, AdamW, clipped, --width 0.25.
-Needs Open MPI, and the data sets where abtrain finds them. --json FILE keeps all.
+mlp is that of fashion_mnist_mlp.yaml, batch 64, AdamW, clipped; cnn is that of
+compare/base.yaml, batch 16, SGD; vgg16-small is on CIFAR-10, batch 16, AdamW,
+clipped, --width 0.25. Needs Open MPI, and the data sets where abtrain finds them.
+--json FILE keeps all figures.
 """
 import argparse
 import json
@@ -66,10 +68,10 @@ def checked(command, **more):
 
 
 def median_step(folder):
-    """Milliseconds, of the steps that a run has logged, one by one."""
+    """The median, in milliseconds, of the steps that a run logged."""
     steps = network.events(folder / "metrics.jsonl", "step")[WARM_UP:]
     if len(steps) < 2:
-        raise RuntimeError(f"{folder}: more --steps are wanted")
+        raise RuntimeError(f"{folder}: too few steps, give more --steps")
     return 1e3 * statistics.median(
         b["seconds"] - a["seconds"] for a, b in zip(steps, steps[1:]))
 
@@ -102,7 +104,7 @@ def run_torch(case, arguments, port):
         for rank in range(arguments.workers)]
     printed = [rank.communicate()[0] for rank in ranks]
     if any(rank.returncode for rank in ranks):
-        raise RuntimeError("PyTorch's DDP has failed, see above")
+        raise RuntimeError("PyTorch's DDP failed, see above")
     return 1e3 * json.loads(printed[0])["median_step"]
 
 
@@ -168,15 +170,15 @@ def compare_over(hosts, words, name, rate, arguments, output):
         for rival in rivals:
             row = network.train_torch(hosts, words, rival, number + 1)
             if row["status"] == "failed":
-                raise RuntimeError(f"{rival} has failed, see above")
+                raise RuntimeError(f"{rival} failed, see above")
             rivals[rival].append(row["median_ms"])
     medians = {k: statistics.median(v) for k, v in {**times, **rivals}.items()}
-    # What the link alone takes for the bytes of an fp32 step.
+    # The milliseconds that the link alone takes for the bytes of an fp32 step.
     least = 8e3 * sent["fp32"] / network.netns.bits(rate)
     bound = least > 0.5 * medians["fp32"]
     print(f"\n{name}, {arguments.workers} hosts, {rate} (an fp32 step: at least "
-          f"{least:.1f} ms{'' if bound else '; the link is no bottleneck'})\n\n"
-          "| run | ms a step | of fp32 | sent a step, MB |\n"
+          f"{least:.1f} ms{'' if bound else '; the link is not the bottleneck'})\n\n"
+          "| run | ms per step | of fp32 | MB sent per step |\n"
           "| --- | ---: | ---: | ---: |")
     for key, ms in medians.items():
         bytes_ = f"{sent[key] / 1e6:.2f}" if key in sent else "-"
@@ -193,12 +195,12 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("models", nargs="*", default=[], metavar="MODEL",
-        help=", ".join(CASES) + "; with --links mlp alone unless named")
-    add("--links", nargs="+", metavar="RATE", help="as for tc: 100mbit, 1gbit")
+        help=", ".join(CASES) + " (default: all of them; with --links only mlp)")
+    add("--links", nargs="+", metavar="RATE", help="link rates as for tc, such as 100mbit or 1gbit")
     add("--workers", type=int, default=4)
     add("--rounds", type=int, default=5)
     add("--steps", type=int, default=30)
-    add("--width", type=float, default=0.25, help="of vgg16-small")
+    add("--width", type=float, default=0.25, help="width of vgg16-small")
     add("--at-most", type=float, default=1.1)
     add("--program", type=pathlib.Path,
         default=ROOT / "build/release/abtrain")
@@ -207,7 +209,7 @@ def main():
     arguments = parser.parse_args()
     for name in arguments.models:
         if name not in CASES:
-            parser.error(f"{name}: expected some of {', '.join(CASES)}")
+            parser.error(f"{name}: expected one of {', '.join(CASES)}")
     for rate in arguments.links or []:
         try:
             network.netns.bits(rate)

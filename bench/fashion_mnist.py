@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""AB-training beside data parallel on the real Fashion-MNIST, turn by turn:
-the quickstart's configuration, the frugal one, and ddp in the same steps.
+"""Compares AB-training with data parallel training on the real Fashion-MNIST: the
+quickstart's configuration, the frugal one, and ddp with the same steps, in turn.
 
     bench/fashion_mnist.py [--program build/release/abtrain] [--seeds 1 2 3]
 
-Prints each run, then means of accuracy and medians of time over the seeds.
+Prints each run, then the mean accuracy and the median time over the seeds.
 """
 import argparse
 import json

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Images a second and core: abtrain's image-folder beside torchvision's
-ImageFolder with its default loader and the same transforms, turn by turn.
+"""Images per second and core: compares abtrain's image-folder with torchvision's
+ImageFolder, its default loader and the same transforms. The two take turns.
 
     bench/images_vs_torchvision.py --images FOLDER [--images FOLDER ...]
         [--program build/release/bench/bench_images] [--count 1000]
         [--rounds 5] [--core 0]
 
-FOLDER holds train/CLASS/*.jpg and val/CLASS/*.jpg. A second set is made of the
+FOLDER holds train/CLASS/*.jpg and val/CLASS/*.jpg. A further set is made from the
 first one: 100 images of each part, scaled to 500 x 375 pixels, with noise, at
 quality 90. Both sides run on the same core with one thread and read the same
-images; abtrain also puts its batches together, torchvision does not. Medians
-of the rounds.
+images; abtrain also assembles batches, torchvision does not. Prints medians over
+the rounds.
 Training: RandomResizedCrop(224), flip, ToTensor, Normalize; evaluation:
 Resize(256), CenterCrop(224), ToTensor, Normalize. Needs a Python with
 torchvision.
@@ -44,7 +44,7 @@ class Rival:
         self.data = datasets.ImageFolder(
             os.path.join(root, part), transforms.Compose(steps + NORMALISE))
         count = min(count, len(self.data))
-        # As bench_images takes them.
+        # The same images as bench_images takes.
         spread = len(self.data) if form == "crop-flip" else count
         self.indices = [i * spread // count for i in range(count)]
 

@@ -1,6 +1,6 @@
-// A group of which only one member is real: the others are taken to hold and
-// send what it does, so that every collective is a copy in memory. For timing
-// what stands before and after collectives, in one thread.
+// A group with only one real member: the others are assumed to hold and send
+// the same data, so that every collective is a copy in memory. It serves to
+// time the work before and after collectives in one thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -71,7 +71,8 @@ class Loopback : public comm::Communicator {
   void check_peers() override {}
 
  private:
-  // The others' pieces may be shorter or longer than this member's.
+  // Copies `in` into the part of each member, which may be shorter or longer:
+  // the rest of a longer one is zeroed.
   static void repeat(
       const at::Tensor& out,
       const at::Tensor& in,

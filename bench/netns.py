@@ -1,10 +1,10 @@
-"""Hosts on one machine: network namespaces on a bridge, every link with a rate.
+"""Hosts on one machine: network namespaces on a bridge, with a rate on every link.
 
     with Network(4) as network:
         network.set_rate("100mbit")
         subprocess.run([*network.inside(1), "hostname"])
 
-Needs root, iproute2 and the kernel's veth, bridge and tbf. The bridge has a
+Needs root, iproute2 and the kernel's veth, bridge and tbf. The bridge has its own
 namespace too, so nothing appears among the machine's own interfaces.
 """
 import fcntl
@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-PREFIX = "abnet-"  # of every namespace; what bears it is ours to remove
+PREFIX = "abnet-"  # of all our namespaces; any with this prefix may be removed
 SUBNET = "10.77.0"
 CIDR = f"{SUBNET}.0/24"
 HEADERS = 14 + 20 + 32  # Ethernet, IPv4, TCP with time stamps
@@ -31,10 +31,10 @@ def address(host):
 
 
 def bits(rate):
-    """Bits a second of a rate as tc writes it: 100mbit, 1gbit."""
+    """Bits per second of a rate as tc writes it: 100mbit, 1gbit."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg])bit", rate)
     if not match:
-        raise ValueError(f"{rate}: a rate is wanted, as in 100mbit or 1gbit")
+        raise ValueError(f"{rate}: expected a rate, such as 100mbit or 1gbit")
     return float(match[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[match[2]]
 
 
@@ -46,7 +46,7 @@ def call(*command):
 
 
 def leave_on_signals():
-    """Lets a terminated program clean up as one stopped by Ctrl-C does."""
+    """Makes a terminated program clean up, like one stopped by Ctrl-C."""
     def leave(number, frame):
         if not CLEANING.is_set():
             sys.exit(128 + number)
@@ -61,7 +61,7 @@ def namespaces():
 
 
 def end_programs(patience=3.0):
-    """Ends what runs in our namespaces."""
+    """Ends the processes in our namespaces."""
     def running():
         return [int(p) for n in namespaces()
                 for p in call("ip", "netns", "pids", n).split()]
@@ -77,7 +77,7 @@ def end_programs(patience=3.0):
 
 
 class Network:
-    """Hosts 1..n with the addresses SUBNET.1..n, each with one link `eth0`."""
+    """Hosts 1 to n with the addresses SUBNET.1 to SUBNET.n and one link `eth0` each."""
 
     def __init__(self, hosts, congestion="reno"):
         self.hosts = range(1, hosts + 1)
@@ -93,9 +93,9 @@ class Network:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.lock.close()
-            raise RuntimeError("another call has its hosts up") from None
+            raise RuntimeError("another program is using the network of hosts") from None
         try:
-            # A call that was killed leaves its own behind.
+            # A program that was killed leaves its namespaces behind.
             self.remove()
             self.create()
         except BaseException:
@@ -119,7 +119,7 @@ class Network:
             os.remove(AGENT)
 
     def create(self):
-        # In place of ssh, for mpirun: an address, then a command line.
+        # Replaces ssh for mpirun: takes an address, then a command line.
         with open(AGENT, "w") as agent:
             agent.write(f"name={self.name('${1##*.}')}; shift\n"
                         "exec ip netns exec $name unshare --uts "
@@ -134,14 +134,14 @@ class Network:
             call("ip", "link", "add", port, "netns", switch, "type", "veth",
                  "peer", "name", "eth0", "netns", name)
             call("ip", "-n", switch, "link", "set", port, "master", "br0", "up")
-            # No IPv6 addresses: nobody should choose them or ask for routers.
+            # No IPv6 addresses, so that nothing uses them or looks for routers.
             call("ip", "-n", name, "link", "set", "eth0", "addrgenmode", "none")
             call("ip", "-n", name, "addr", "add", f"{address(host)}/24",
                  "dev", "eth0")
             call("ip", "-n", name, "link", "set", "lo", "up")
             call("ip", "-n", name, "link", "set", "eth0", "up")
-            # The machine's own may be bbr, which takes tbf for a policer and
-            # falls to half the rate; namespaces may always choose reno.
+            # The machine's default may be bbr, which takes tbf for a policer and
+            # falls to half the rate; reno is always available to namespaces.
             call("ip", "netns", "exec", name, "sysctl", "-w",
                  f"net.ipv4.tcp_congestion_control={self.congestion}")
 
@@ -149,13 +149,13 @@ class Network:
         return f"{PREFIX}h{host}"
 
     def inside(self, host):
-        """Words to put before a command; it keeps the process id."""
+        """Words to put before a command to run it on a host; it keeps its process id."""
         name = self.name(host)
         return ["ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c",
                 f'hostname {name}; exec "$@"', "sh"]
 
     def set_rate(self, rate):
-        # 5 ms of the rate: a busy machine serves the queue's timer late.
+        # 5 ms worth of bytes, as a busy machine serves the queue's timer late.
         burst = max(65536, int(bits(rate) / 8 * 0.005))
         links = [(self.name(host), "eth0") for host in self.hosts]
         links += [(PREFIX + "sw", f"p{host}") for host in self.hosts]
@@ -164,7 +164,7 @@ class Network:
                  "tbf", "rate", rate, "burst", str(burst), "latency", "200ms")
 
     def counters(self):
-        """What each host has sent since it is there, a list of dicts.
+        """What each host has sent since its creation, as a list of dicts.
 
         link_bytes and link_packets are the interface's own counters. It hands
         over up to 64 KiB with one header (segmentation offload); wire_bytes
@@ -206,8 +206,8 @@ def peer(network, host, *words):
 
 
 def transfer(network, pairs, size):
-    """Sends `size` bytes along each (from, to) at once; what each receiver
-    saw in bits a second."""
+    """Sends `size` bytes along each (from, to) at once. Returns the bits per
+    second that each receiver saw."""
     targets = sorted({to for _, to in pairs})
     receivers = []
     for to in targets:
@@ -226,7 +226,7 @@ def transfer(network, pairs, size):
 
 
 def self_test(network, rate):
-    """Whether links carry `rate` both ways and the counters tell it; prints."""
+    """Checks that links carry `rate` both ways and that the counters agree; prints."""
     size = int(bits(rate) / 8 * 5)
     network.set_rate(rate)
     hosts = list(network.hosts)

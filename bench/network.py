@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training over hosts with slow links: time to accuracy and bytes sent.
+"""Trains over hosts with slow links: time to an accuracy, and bytes sent.
 
     sudo bench/network.py --hosts 4 --rate 100mbit --target 0.88 \\
         --run ab=fashion_mnist_mlp \\
@@ -11,26 +11,26 @@
     sudo bench/network.py --self-test --rate 100mbit
 
 The hosts are network namespaces of this machine on one bridge; tbf limits both
-directions of every link, so they share its cores but not a link. Each run is
-started with mpirun, one worker a host. Prints a table of medians over the
-repeats and writes all runs to OUTPUT/network.json; a later call with the same
-OUTPUT adds to it, and with --continue leaves out what is there already, so that
-a long comparison can be made in pieces. Needs root, iproute2 and Open MPI.
+directions of every link, so they share the cores but not a link. Each run is
+started with mpirun, with one worker per host. Prints a table of medians over the
+repeats and writes all runs to OUTPUT/network.json. A later call with the same
+OUTPUT adds to it, and with --continue skips the runs that it holds already, so
+that a long comparison can be made in parts. Needs root, iproute2 and Open MPI.
 
---compare runs configs/compare/NAME.yaml (without names: all of them for the CPU)
-to their ends, accuracy every so many steps as configured, and prints for each
-rate the table of `abtrain report`: time to the target first, what explains it
-after that, losers and what was not reached included.
+--compare trains configs/compare/NAME.yaml (without names: all of them for the
+CPU) to the end, evaluated as often as configured, and prints for each rate the
+table of `abtrain report`: first the time to the target, then the figures that
+explain it, including runs that did not reach it.
 
---plan compares each run with what `abtrain plan --against` predicts, the compute
-time measured anew, with as many workers at once as there are hosts here.
+--plan compares each run with what `abtrain plan --against` predicts; the compute
+time is measured again, with as many workers at once as there are hosts here.
 
-A table's "metered" is what a worker says it has sent, measurements on the way
-included; "links" what the hosts' interfaces counted in the whole run, the mean
-and the largest, start-up (some 10 KB) included; "without headers" is what is
-left of links / metered after 66 bytes a packet. Where the system hands over
-many segments as one packet the interfaces count one header for all of them;
-"wire_bytes" in the file counts all. Of PyTorch "metered" is the formula.
+In a table "metered" is what a worker reports as sent, including measurements
+during training; "links" is what the hosts' interfaces counted in the whole run,
+mean and largest, including the start (some 10 KB); "without headers" is links /
+metered after 66 bytes per packet are subtracted. Where the system hands over many
+segments as one packet, the interfaces count one header for all of them; in the
+file, "wire_bytes" counts every header. For PyTorch "metered" is from a formula.
 """
 import argparse
 import json
@@ -52,17 +52,17 @@ RIVALS = {"torch ddp": "none", "torch ddp, fp16 hook": "fp16"}
 
 
 def parse_run(text):
-    """NAME=CONFIG[,key=value...]; values may hold commas, as [8, 8] does."""
+    """NAME=CONFIG[,key=value...]; values may contain commas, as [8, 8] does."""
     name, found, rest = text.partition("=")
     config, *settings = re.split(r",(?=[a-z_.0-9]+=)", rest)
     if not (re.fullmatch(r"[\w.-]+", name) and found and config):
         raise argparse.ArgumentTypeError(
-            f"{text}: NAME=CONFIG[,key=value...] is wanted")
+            f"{text}: expected NAME=CONFIG[,key=value...]")
     return {"name": name, "config": config, "set": settings}
 
 
 def compared(names):
-    """The runs of --compare; all configurations for the CPU where none is named."""
+    """The runs of --compare; without names all configurations for the CPU."""
     folder = ROOT / "configs/compare"
     every = sorted(p.stem for p in folder.glob("*.yaml")
                    if p.stem != "base" and not p.stem.startswith("cifar10"))
@@ -75,14 +75,14 @@ def compared(names):
 
 
 def mpirun(network, arguments):
-    """The words that start a program on every host, from the first."""
+    """The command line that starts a program on every host, run on the first."""
     hosts = ",".join(f"{netns.address(h)}:1" for h in network.hosts)
     mca = {"plm_rsh_agent": network.rsh, "btl": "tcp,self",
            "btl_tcp_if_include": netns.CIDR, "oob_tcp_if_include": netns.CIDR,
-           # With its "put" a pair of hosts sends and receives by turns.
+           # With "put" a pair of hosts sends and receives in turns, not at once.
            "btl_tcp_flags": "send"}
     if len(network.hosts) > os.cpu_count():
-        # What Open MPI does where it sees that the workers share cores.
+        # Open MPI sets this where it sees that the workers share cores.
         mca["mpi_yield_when_idle"] = "1"
     mca.update(pair.split("=", 1) for pair in arguments.mca)
     words = [w for key, value in mca.items() for w in ("--mca", key, value)]
@@ -92,7 +92,7 @@ def mpirun(network, arguments):
 
 
 def events(path, kind):
-    """Events of one kind so far; the last line may be half written."""
+    """The events of one kind so far; the last line may be incomplete."""
     if not path.exists():
         return []
     lines = path.read_text().split("\n")[:-1]
@@ -106,7 +106,7 @@ def reached(evaluations, target):
 
 
 def is_enough(evaluations, arguments):
-    """At the target with --stop-at-target, or past --give-up."""
+    """Whether a run has reached the target of --stop-at-target, or --give-up."""
     if arguments.stop_at_target and reached(evaluations, arguments.target):
         return True
     return bool(arguments.give_up and evaluations and
@@ -114,13 +114,13 @@ def is_enough(evaluations, arguments):
 
 
 def wait(process, metrics, arguments):
-    """Waits for a run; asks it to end where it has done or taken enough."""
+    """Waits for a run, and asks it to stop when is_enough(); returns its exit code."""
     until = time.monotonic() + arguments.limit
     asked = False
     while process.poll() is None:
         time.sleep(0.2)
         if time.monotonic() > until:
-            # mpirun ends its workers first, and is ended if it does not.
+            # mpirun first ends its workers; it is killed if it takes too long.
             process.terminate()
             try:
                 process.wait(20)
@@ -139,7 +139,7 @@ def mean(values):
 
 
 def summarise_links(row, hosts):
-    """Adds what the hosts' interfaces counted, and ratios to the meter."""
+    """Adds what the hosts' interfaces counted, and its ratios to the meter."""
     row["links"] = hosts
     for key in ("link", "payload", "wire"):
         values = [h[f"{key}_bytes"] for h in hosts if f"{key}_bytes" in h]
@@ -157,7 +157,7 @@ def folder_name(run, hosts, rate, seed):
 def train(network, arguments, run, seed, rate):
     name = folder_name(run["name"], len(network.hosts), rate, seed)
     folder = arguments.output / name
-    # A worker sees all cores as its own; the hosts share them.
+    # Each worker sees all cores as its own, but the hosts share them.
     threads = max(1, os.cpu_count() // len(network.hosts))
     sets = [f"seed={seed}", f"workers={len(network.hosts)}",
             f"train.threads={threads}"]
@@ -179,7 +179,7 @@ def train(network, arguments, run, seed, rate):
              *(w for s in [*sets, *run["set"]] for w in ("--set", s))],
             env=environment, stdout=out, stderr=subprocess.STDOUT,
             start_new_session=True), metrics, arguments)
-    netns.end_programs()  # what outlived a failed run
+    netns.end_programs()  # whatever outlived a failed run
     moved = netns.sent(before, network.counters())
     tests = events(metrics, "evaluate")
     row = {"name": run["name"], "config": run["config"], "set": run["set"],
@@ -212,7 +212,7 @@ def train(network, arguments, run, seed, rate):
         if not hit:
             row["gave_up"] = last["train_seconds"]
     else:
-        # A run that has diverged is a result, and would do so again.
+        # A diverged run is a result: it would diverge again.
         row["status"] = "diverged" if code == DIVERGED else "failed"
         print(f"{name}: exit code {code}, see {log}", file=sys.stderr)
     summarise_links(row, moved)
@@ -220,7 +220,7 @@ def train(network, arguments, run, seed, rate):
 
 
 def predict(row, folder, arguments):
-    """Adds what `abtrain plan` says of a finished run."""
+    """Adds what `abtrain plan` predicts for a finished run."""
     done = subprocess.run(
         [arguments.program, "plan", "--against", folder, "--format", "json",
          "--nodes", str(row["hosts"]), "--workers-here", str(row["hosts"]),
@@ -230,8 +230,8 @@ def predict(row, folder, arguments):
 
 
 def train_torch(network, arguments, rival, seed):
-    """DistributedDataParallel in the same network, for its time a step."""
-    # The hosts have no DNS, of which it would complain.
+    """Trains with DistributedDataParallel in the same network: time per step."""
+    # It would complain that the hosts have no DNS.
     environment = dict(os.environ, TORCH_CPP_LOG_LEVEL="ERROR")
     ranks = [subprocess.Popen(
         [*network.inside(h), arguments.torch_python,
@@ -256,13 +256,13 @@ def train_torch(network, arguments, rival, seed):
 
 
 def report(rows, arguments):
-    """What `abtrain report` makes of the runs at each of the rates."""
+    """Prints the table of `abtrain report` for the runs at each rate."""
     for rate in arguments.rate:
         folders = [arguments.output / folder_name(
             r["name"], r["hosts"], rate, r["seed"])
             for r in rows if r["rate"] == rate and r["name"] not in RIVALS
             and r["hosts"] == arguments.hosts]
-        # A run that failed before its first step has left nothing.
+        # A run that failed before its first step left nothing.
         folders = [f for f in folders if (f / "metrics.jsonl").exists()]
         if not folders:
             continue
@@ -278,8 +278,8 @@ def report(rows, arguments):
 
 
 def measure(network, arguments):
-    """Runs everything turn by turn, so that a drift of the machine's speed
-    meets all alike; returns the rows of this and earlier calls."""
+    """Runs everything in turn, so that a drift of the machine's speed affects all
+    runs alike. Returns the rows of this and earlier calls."""
     path = arguments.output / "network.json"
     rows = json.loads(path.read_text())["runs"] if path.exists() else []
 
@@ -294,7 +294,7 @@ def measure(network, arguments):
         print(table([row]).splitlines()[-1], file=sys.stderr, flush=True)
 
     def is_there(run, rate, seed):
-        """Not what failed, which may be the machine's fault."""
+        """A failed run does not count: that may be the machine's fault."""
         keys = ("name", "config", "set", "hosts", "rate", "seed")
         wanted = dict(run, hosts=len(network.hosts), rate=rate, seed=seed)
         return arguments.go_on and any(
@@ -321,7 +321,7 @@ def measure(network, arguments):
 
 
 def parse(words=None):
-    """The arguments, checked; None: those of the command line."""
+    """Returns the checked arguments; None: those of the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -329,36 +329,36 @@ def parse(words=None):
     add("--run", type=parse_run, action="append", default=[],
         metavar="NAME=CONFIG[,key=value...]", help="may be repeated")
     add("--compare", nargs="*", metavar="NAME",
-        help="runs of configs/compare, all of them unless named")
+        help="runs of configs/compare; all of them without names")
     add("--set", action="append", default=[], metavar="KEY=VALUE",
-        help="of every run, may be repeated")
+        help="override a key in every run; may be repeated")
     add("--continue", action="store_true", dest="go_on",
-        help="leaves out runs that OUTPUT/network.json has")
+        help="skip runs that OUTPUT/network.json holds already")
     add("--torch", action="store_true",
-        help="also PyTorch's DDP over Gloo, with and without its fp16 hook")
+        help="also run PyTorch's DDP over Gloo, with and without its fp16 hook")
     add("--hosts", type=int, default=4)
-    add("--rate", nargs="+", default=["100mbit"], help="of a link, as for tc")
-    add("--repeats", type=int, default=3, help="with the seeds 1, 2, ...")
-    add("--seeds", type=int, nargs="+", help="these in place of --repeats")
+    add("--rate", nargs="+", default=["100mbit"], help="rate of a link, as for tc")
+    add("--repeats", type=int, default=3, help="runs with the seeds 1, 2, ...")
+    add("--seeds", type=int, nargs="+", help="use these seeds instead of --repeats")
     add("--target", type=float, help="accuracy, 0 to 1")
     add("--stop-at-target", action="store_true")
     add("--give-up", type=float, metavar="SECONDS",
-        help="of training, after which a run is stopped short of the target")
+        help="training time after which a run is stopped without the target")
     add("--evaluate-every", type=int, default=50, help="0: as configured")
-    add("--limit", type=float, default=7200, help="seconds a run may take")
+    add("--limit", type=float, default=7200, help="most seconds that a run may take")
     add("--program", type=pathlib.Path,
         default=ROOT / "build/release/abtrain")
     add("--output", type=pathlib.Path, default=pathlib.Path("runs/network"))
     add("--plan", action="store_true",
-        help="also what `abtrain plan` predicts of each run")
-    add("--latency", default="50us", help="of a message, for --plan")
+        help="also print what `abtrain plan` predicts for each run")
+    add("--latency", default="50us", help="latency per message, for --plan")
     add("--mca", action="append", default=[], metavar="KEY=VALUE",
-        help="an option of Open MPI more, may be repeated")
+        help="a further option of Open MPI; may be repeated")
     add("--congestion", default="reno", help="TCP's congestion control")
     add("--torch-python", type=pathlib.Path, default=TORCH)
     add("--torch-steps", type=int, default=20)
     add("--self-test", action="store_true",
-        help="checks the links' rate and counters, trains nothing")
+        help="only check the rate and the counters of the links")
     arguments = parser.parse_args(words)
     if arguments.compare is not None:
         try:
@@ -368,10 +368,10 @@ def parse(words=None):
     for run in arguments.run:
         run["set"] = run["set"] + arguments.set
     if not (arguments.run or arguments.torch or arguments.self_test):
-        parser.error("nothing to do: --run, --compare, --torch or --self-test "
-                     "is wanted")
+        parser.error("nothing to do: expected --run, --compare, --torch or "
+                     "--self-test")
     if arguments.stop_at_target and not arguments.target:
-        parser.error("--stop-at-target wants a --target")
+        parser.error("--stop-at-target needs a --target")
     for rate in arguments.rate:
         try:
             netns.bits(rate)

@@ -1,8 +1,8 @@
-"""The tables of bench/network.py."""
+"""The tables that bench/network.py prints."""
 import statistics
 
-COLUMNS = [  # title, key, what it is divided by, digits
-    ("steps", "steps", 1, 0), ("ms a step", "ms_per_step", 1, 0),
+COLUMNS = [  # title, key, unit (the divisor), digits
+    ("steps", "steps", 1, 0), ("ms per step", "ms_per_step", 1, 0),
     ("communicating", "communication_ms", 1, 0),
     ("metered, MB", "metered", 1e6, 1), ("links, MB", "link_mean", 1e6, 1),
     ("largest", "link_max", 1e6, 1), ("links / metered", "link_ratio", 1, 4),
@@ -13,7 +13,7 @@ COLUMNS = [  # title, key, what it is divided by, digits
 
 
 def table(rows):
-    """Markdown, a row for each run and rate, medians over the repeats."""
+    """A Markdown table with one row per run and rate: medians over the repeats."""
     titles = ["run", "hosts", "repeats", *(c[0] for c in COLUMNS)]
     lines = [titles, ["---", "---"] + ["---:"] * (len(titles) - 2)]
     groups = {}
@@ -27,7 +27,7 @@ def table(rows):
         line = [name, hosts, f"{len(good)} of {len(group)}"]
         for _, key, unit, digits in COLUMNS:
             values = [r[key] / unit for r in good if r.get(key) is not None]
-            # A target that some repeats missed has no median.
+            # There is no median where some repeats missed the target.
             whole = values and len(values) == len(good)
             late = [r["gave_up"] for r in good if "gave_up" in r]
             line.append(f"{statistics.median(values):,.{digits}f}" if whole
@@ -38,9 +38,9 @@ def table(rows):
 
 
 def plan_table(rows):
-    """Markdown: what was planned of each run, beside what it measured."""
-    lines = [["run", "hosts", "seed", "ms a step, planned", "measured", "ratio",
-              "MB a worker, planned", "measured", "ratio"],
+    """A Markdown table of the plan of each run beside its measurements."""
+    lines = [["run", "hosts", "seed", "ms per step, planned", "measured", "ratio",
+              "MB per worker, planned", "measured", "ratio"],
              ["---", "---"] + ["---:"] * 7]
     for row in rows:
         if "plan" not in row:

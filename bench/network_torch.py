@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The rival of the benchmarks: PyTorch's DistributedDataParallel over Gloo.
+"""Trains with PyTorch's DistributedDataParallel over Gloo, for comparison.
 
-One process a worker, started by bench/network.py inside its hosts' namespaces and
-by bench/ddp_vs_torch.py on this machine (--link lo). Trains a network of the
-configurations (by default fashion_mnist_mlp.yaml's, AdamW, clipped gradients) on
-random images and prints, from rank 0, one JSON object: seconds a step and the
-bytes that the hosts' links counted in the timed steps.
+There is one process per worker, started by bench/network.py inside its hosts'
+namespaces or by bench/ddp_vs_torch.py locally (--link lo). It trains a network of
+the configurations (by default that of fashion_mnist_mlp.yaml, with AdamW and
+clipped gradients) on random images. Rank 0 prints one JSON object: seconds per
+step and the bytes that the hosts' links counted in the timed steps.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ def mlp(hidden, inputs=784):
 
 
 def cnn(channels, hidden):
-    """abtrain's family `cnn` for images of 28x28."""
+    """abtrain's model `cnn` for images of 28x28."""
     layers, before, side = [], 1, 28
     for after in channels:
         layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(),
@@ -55,7 +55,7 @@ def vgg16_small(width):
 
 
 def make_model(arguments):
-    """The network and the shape of its images."""
+    """Returns the network and the shape of its images."""
     if arguments.model == "mlp":
         return mlp(arguments.hidden), (1, 28, 28)
     if arguments.model == "cnn":
@@ -64,7 +64,7 @@ def make_model(arguments):
 
 
 def sent(link):
-    """Bytes and packets that left through the link so far."""
+    """Bytes and packets that the link has sent so far."""
     values = []
     for what in ("bytes", "packets"):
         with open(COUNTERS.format(link, what)) as file:
@@ -76,7 +76,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--world", type=int, required=True)
-    parser.add_argument("--address", required=True, help="of rank 0")
+    parser.add_argument("--address", required=True, help="address of rank 0")
     parser.add_argument("--link", default="eth0")
     parser.add_argument("--hook", choices=["none", *HOOKS], default="none")
     parser.add_argument("--port", type=int, default=29500)
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--width", type=float, default=1)
     parser.add_argument("--optimizer", choices=["adamw", "sgd"],
                         default="adamw")
-    parser.add_argument("--clip", type=float, default=1.0, help="0: none")
+    parser.add_argument("--clip", type=float, default=1.0, help="gradient norm; 0: no clipping")
     parser.add_argument("--hidden", type=int, nargs="+", default=[1024] * 3)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=20)
@@ -101,7 +101,7 @@ def main():
         rank=arguments.rank, world_size=arguments.world)
     torch.manual_seed(arguments.seed)
     bare, shape = make_model(arguments)
-    # Convolutions are faster so, and abtrain's are so too.
+    # Convolutions are faster in this layout, and abtrain uses it too.
     bare = bare.to(memory_format=torch.channels_last)
     model = nn.parallel.DistributedDataParallel(bare)
     if arguments.hook != "none":
@@ -135,7 +135,7 @@ def main():
         step()
         times.append(time.perf_counter() - began)
     total = time.perf_counter() - start
-    # Until the others are done this host may still be sending for them.
+    # This host may still be sending until the others are done.
     dist.barrier()
     moved = sent(arguments.link) - before
     hosts = [torch.empty_like(moved) for _ in range(arguments.world)]

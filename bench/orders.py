@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Orders of examples compared: shuffle, grab, id-grab and cd-grab by wire.
+"""Compares example orders: shuffle, grab, id-grab, and cd-grab with each wire.
 
     bench/orders.py softmax [--workers 4] [--rates 0.01 0.02 0.04] [--plot FILE]
     bench/orders.py curves fashion_mnist_mlp --orders shuffle cd-grab-int8
     bench/orders.py herding herding.json --plot herding.png
 
-softmax sweeps rates, orders and seeds on fashion_mnist_softmax_cdgrab, a convex
-problem, and reports the gap, the training loss less its optimum; curves does so
-with any configuration, and reports the training loss itself and the accuracy of
-the test set; herding shows what `bench_herding --json` has printed.
+softmax sweeps learning rates, orders and seeds on fashion_mnist_softmax_cdgrab, a
+convex problem, and reports the gap: the training loss less its optimum. curves
+does the same with any configuration, and reports the training loss itself and the
+test accuracy. herding shows the output of `bench_herding --json`.
 
-Each point is a whole run, kept in --output and not made again; runs are made seed
-by seed, all orders and rates of one beside each other, so that a drift of the
-machine's speed meets all alike. Losses and accuracies are means over the seeds,
-seconds are medians. --plot FILE draws (with matplotlib, Debian's
-python3-matplotlib), --json FILE keeps the figures.
+Each point is a whole run, which is kept in --output and not repeated. Runs are
+made seed by seed, with all orders and rates of a seed next to each other, so that
+a drift of the machine's speed affects all alike. Losses and accuracies are means
+over the seeds, seconds are medians. --plot FILE draws the results (with
+matplotlib, Debian's python3-matplotlib), --json FILE keeps the figures.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import zlib
 
-OPTIMUM = 0.7398529  # of fashion_mnist_softmax_cdgrab, whatever the workers
+OPTIMUM = 0.7398529  # of fashion_mnist_softmax_cdgrab, for any number of workers
 DIVERGED = 70  # exit code: a loss of NaN
 WIRES = ("fp32", "int8", "sketch")
 ORDERS = {name: [f"order.name={name}"] for name in ("shuffle", "grab", "id-grab")}
@@ -35,7 +35,7 @@ COLORS = dict(zip(ORDERS, ("#555555", "#E69F00", "#009E73", "#0072B2", "#D55E00"
 
 
 def call(arguments, name, words, values):
-    """Runs the program; its output, or None where training has diverged."""
+    """Runs the program. Returns its output, or None where training diverged."""
     command = [arguments.program, *words, "--config", arguments.config]
     for value in [*values, *arguments.set]:
         command += ["--set", value]
@@ -53,7 +53,7 @@ def settings(arguments):
 
 
 def complete(arguments):
-    """Adds what the configuration says: `rate`, `workers`, steps an `epoch`."""
+    """Adds the configuration's `rate`, `workers` and steps per `epoch`."""
     text = call(arguments, arguments.config, ["plan"], settings(arguments))
     find = lambda pattern: re.search(pattern, text, re.MULTILINE)[1].replace(",", "")
     arguments.rate = float(find(r"^  lr: (\S+)$"))
@@ -63,10 +63,10 @@ def complete(arguments):
 
 
 def train(arguments, order, rate, seed):
-    """One run's summary with its evaluations; None where it has diverged."""
+    """Returns a run's summary with its evaluations; None where it diverged."""
     name = (f"{pathlib.Path(arguments.config).stem}_{order}_{rate:g}_"
             f"{arguments.workers}w_{seed}")
-    if arguments.set:  # no run is taken for one of other settings
+    if arguments.set:  # other settings need other folders
         name += f"_{zlib.crc32(json.dumps(arguments.set).encode()):08x}"
     folder = arguments.output / name
     summary, metrics, diverged = (
@@ -86,7 +86,7 @@ def train(arguments, order, rate, seed):
 
 
 def sweep(arguments):
-    """A point for each order and rate."""
+    """Trains all runs. Returns a point for each order and rate."""
     runs = {(order, rate, seed): train(arguments, order, rate, seed)
             for seed in arguments.seeds for order in arguments.orders for rate in arguments.rates}
     points = []
@@ -106,25 +106,25 @@ def sweep(arguments):
                 for same in zip(*(run["evaluations"] for run in own))]
             if any(e["value"] <= 0 for e in point["curve"]):
                 sys.exit(f"orders.py: {order} at {rate:g}: a loss below the optimum, "
-                         f"{arguments.optimum}; --optimum is wanted")
+                         f"{arguments.optimum}; give --optimum")
             points.append(point)
     return points
 
 
 def last(point):
-    """What counts: the value at the end; infinite where a seed has diverged."""
+    """The value at the end; infinite where a seed diverged."""
     return math.inf if not point or point["diverged"] else point["curve"][-1]["value"]
 
 
 def best(points, order):
-    """The point of the order's own best rate; None where all have diverged."""
+    """The point of the order's own best rate; None where all diverged."""
     point = min((p for p in points if p["order"] == order), key=last)
     return point if last(point) < math.inf else None
 
 
 def reached(curve, target):
-    """(seconds, epochs) at the target, between evaluations by the log of the value;
-    None: never. At the first evaluation where that is below the target already."""
+    """(seconds, epochs) at the target, interpolated in the log of the value; those of the
+    first evaluation if that is at the target already; None if it was never reached."""
     for i, e in enumerate(curve):
         if e["value"] <= target:
             if i == 0:
@@ -142,7 +142,7 @@ def markdown(title, head, rows):
 
 
 def results(points, arguments):
-    """Values by rate, with the best in bold."""
+    """A table of values by rate, with the best in bold."""
     with_accuracy = not arguments.optimum
 
     def cell(point, is_best):
@@ -191,7 +191,7 @@ def costs(points, arguments):
                      f"{point['rate']:g}" if point else "-",
                      *(cell(point, target) for target in targets)])
     title = f"Costs, and seconds and epochs to a {arguments.value}, each order at its own best rate"
-    return markdown(title, ["order", "seconds of training", "bytes of orders a worker", "rate",
+    return markdown(title, ["order", "seconds of training", "bytes of orders per worker", "rate",
                             *(f"to {t:.4g}: s, epochs" for t in targets)], rows)
 
 
@@ -211,7 +211,7 @@ def pyplot():
 
 
 def draw(axes, curves, x_label, y_label):
-    """Curves (order, label, x, y), labelled beside their ends, at the right."""
+    """Draws curves (order, label, x, y), labelled at their right ends."""
     from matplotlib import ticker
     axes.set_yscale("log")
     axes.set(xlabel=x_label, ylabel=y_label)
@@ -220,7 +220,7 @@ def draw(axes, curves, x_label, y_label):
         color = COLORS.get(order, "black")
         axes.plot(x, y, color=color, linewidth=1.5, marker="o", markersize=3.5, markevery=[-1])
     low, high = axes.get_ylim()
-    if high < 300 * low:  # too few powers of ten to read
+    if high < 300 * low:  # too few powers of ten to label
         steps = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 5, 6, 8)
         axes.yaxis.set_major_locator(ticker.LogLocator(subs=steps))
         axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
@@ -228,7 +228,7 @@ def draw(axes, curves, x_label, y_label):
     axes.xaxis.set_major_locator(ticker.MaxNLocator(8, steps=[1, 2, 5, 10]))
     axes.set_xlim(left=0)
     axes.set_ylim(low, high)
-    place = -math.inf  # as a part of the height
+    place = -math.inf  # as a share of the height
     for order, label, x, y in sorted(curves, key=lambda curve: curve[3][-1]):
         place = max(place + 0.055, math.log(y[-1] / low) / math.log(high / low))
         color = COLORS.get(order, "black")
@@ -295,7 +295,7 @@ def parse():
             (curves, None, [1], None)):
         add = command.add_argument
         add("--orders", nargs="+", choices=ORDERS, default=list(ORDERS), metavar="ORDER",
-            help=f"of {', '.join(ORDERS)}; all unless named")
+            help=f"orders to run, of {', '.join(ORDERS)} (default: all)")
         add("--rates", type=float, nargs="+", default=rates, metavar="RATE",
             help="optimizer.lr; default: " + (" ".join(map(str, rates or []))
                                               or "the configuration's"))
@@ -305,13 +305,13 @@ def parse():
             help="default: " + (" ".join(f"{t:g}" for t in targets or [])
                                 or "the loss with which the first order ends"))
         add("--set", action="append", default=[], metavar="KEY=VALUE",
-            help="of every run, may be repeated")
+            help="override a key in every run; may be repeated")
         add("--program", type=pathlib.Path, default="build/release/abtrain")
-        add("--output", type=pathlib.Path, default="runs/orders", help="folder of the runs")
-        add("--json", type=pathlib.Path, metavar="FILE", help="keeps the figures")
+        add("--output", type=pathlib.Path, default="runs/orders", help="folder for the runs")
+        add("--json", type=pathlib.Path, metavar="FILE", help="file for the figures")
     softmax.add_argument("--optimum", type=float, default=OPTIMUM,
-                         help="another problem's, where --set makes one; default: %(default)s")
-    bounds = commands.add_parser("herding", help="what `bench_herding --json` has printed")
+                         help="the optimum, if --set changes the problem; default: %(default)s")
+    bounds = commands.add_parser("herding", help="the output of `bench_herding --json`")
     bounds.add_argument("file", type=pathlib.Path)
     bounds.set_defaults(main=herding)
     for command in (softmax, curves, bounds):

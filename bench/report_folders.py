@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Seconds of `abtrain report` over many run folders, in each format.
+"""Times `abtrain report` over many run folders, in each format.
 
     bench/report_folders.py [--program build/release/abtrain] [--runs 500]
 
-Each folder is as long runs leave them: 300 lines of metrics, 20 of them
-decompositions of 16 layers with 64 singular values each. Prints medians of five
-of the wall time and of the processor's, with the program on one core.
+Each folder is like that of a long run: 300 lines of metrics, of which 20 are
+decompositions of 16 layers with 64 singular values each. The program runs on one
+core. Prints the medians of five wall times and processor times.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tempfile
 import time
 
 LAYERS = 16
-POINTS = 64  # singular values a layer, at most
+POINTS = 64  # singular values per layer, at most
 
 
 def decomposition(step, chance):
@@ -36,7 +36,7 @@ def decomposition(step, chance):
 
 
 def events(chance):
-    """300 of a run: a step each, unless it is something else's turn."""
+    """Yields the 300 events of a run: steps, decompositions and evaluations."""
     for i in range(300):
         step, seconds = 10 * i + 10, 1.5 * i + chance.random()
         line = {"step": step, "seconds": seconds}
@@ -107,7 +107,7 @@ def main():
                 if done.returncode or done.stderr:
                     sys.exit(f"exit code {done.returncode}: {done.stderr.splitlines()[0]}")
             written = (place / "report").stat().st_size
-            print(f"{name:9} {statistics.median(walls):5.2f} s, of the processor "
+            print(f"{name:9} {statistics.median(walls):5.2f} s, processor "
                   f"{statistics.median(processor):5.2f} s, {written / 1e6:.1f} MB", flush=True)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Accuracy against sparsity: QCMD or QRDA Adagrad over l1, with each quantizer.
+"""Accuracy against sparsity of QCMD or QRDA Adagrad by l1, with each quantizer.
 
     bench/sparsity.py mlp --l1 0 1e-5 3e-5 1e-4 3e-4 [--seeds 1 2 3]
     bench/sparsity.py softmax --l1 0 3e-4 1e-3 3e-3 --plot sparsity.png
 
-mlp: fashion_mnist_mlp_qcmd.yaml; softmax: fashion_mnist_softmax_qrda.yaml. Each
-point is a whole run, kept in --output and not made again. Prints a table of means
-over the seeds; --plot FILE draws it (with matplotlib, Debian's python3-matplotlib),
---json FILE keeps the figures. The configuration's error feedback is that of
-threshold; the others have none.
+mlp trains fashion_mnist_mlp_qcmd.yaml, softmax fashion_mnist_softmax_qrda.yaml.
+Each point is a whole run, which is kept in --output and not repeated. Prints a
+table of means over the seeds; --plot FILE draws it (with matplotlib, Debian's
+python3-matplotlib), --json FILE keeps the figures. The configuration's error
+feedback is used for threshold; the other quantizers have their default.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ QUANTIZERS = ("plain", "threshold", "ternary")
 
 
 def run(arguments, quantizer, l1, seed):
-    """The summary of one point."""
+    """Trains one point, unless that is done, and returns its summary."""
     name = f"{arguments.model}_{quantizer}_{l1:g}_{seed}"
     summary = arguments.output / name / "summary.json"
     if not summary.exists():
@@ -30,7 +30,7 @@ def run(arguments, quantizer, l1, seed):
                    "--output", arguments.output, "--resume", "none", "--overwrite"]
         values = [f"seed={seed}", f"optimizer.l1={l1:g}", f"reducer.name={quantizer}",
                   "reducer.evaluate_every=50"]
-        if quantizer != "threshold":  # the configuration's is threshold's
+        if quantizer != "threshold":  # the configuration's value is for threshold
             values.append("reducer.error_feedback=auto")
         for value in values + arguments.set:
             command += ["--set", value]

@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""A training step on CIFAR-10 shapes: abtrain's dense step and its AB step beside
-PyTorch eager, turn by turn in one run.
+"""Compares a training step on CIFAR-10 shapes: abtrain's dense step and its AB step
+with PyTorch eager, which take turns.
 
     bench/step_vs_torch.py [MODEL ...] [--program build/release/bench/bench_step]
                            [--threads 2] [--rounds 5] [--batch N] [--ratio 10]
     bench/step_vs_torch.py --device cuda [MODEL ...] [--batch 256] [--ratio 10]
 
-Models: vgg16 (timm's, 134 million parameters), vgg16-small, resnet18 (CIFAR
-stem), vit-tiny (patches of 4); the last three unless named. Of others (mlp,
-lenet5, resnet50, ...) only abtrain's dense and AB steps are compared. Medians
-over the rounds of each round's median step. PyTorch trains torchvision's or
-timm's model with the same loss and optimizer; its fastest form counts. abtrain's
-steps run its whole loop, the loader included; PyTorch's take a ready batch.
-Needs a Python with torch, torchvision and timm.
+The models are vgg16 (timm's, 134 million parameters), vgg16-small, resnet18 (CIFAR
+stem) and vit-tiny (patches of 4); by default the last three. For other models
+(mlp, lenet5, resnet50, ...) only abtrain's dense and AB steps are compared.
+Figures are medians over the rounds of each round's median step. PyTorch trains
+torchvision's or timm's model with the same loss and optimizer, and its fastest
+variant counts. abtrain's steps run its whole loop with the loader; PyTorch's take
+a ready batch. Needs a Python with torch, torchvision and timm.
 
 On the CPU PyTorch runs in fp32, in both memory layouts, with AdamW fused and
 foreach. With --device cuda both run in bf16: PyTorch eager under autocast,
 channels-last, with fused AdamW, its batch ready on the GPU, with and without
 cudnn.benchmark; abtrain with and without graphs. Both clip gradients to norm 1.
---json prints the medians once more, as a last line of JSON for each model.
+--json prints the figures again, as one line of JSON for each model.
 """
 import argparse
 import contextlib
@@ -96,7 +96,7 @@ class TorchSteps:
 
 
 class GpuSteps:
-    """PyTorch eager as a GPU likes it; on the CPU the same, by the clock."""
+    """PyTorch eager in the fastest form for a GPU; on the CPU it is timed by the clock."""
 
     def __init__(self, build, arguments, benchmark):
         self.device, self.benchmark = arguments.device, benchmark
@@ -121,7 +121,7 @@ class GpuSteps:
         self.optimizer.step()
 
     def mean(self, steps, warmup):
-        """Milliseconds a step, over all of them: nothing waits in between."""
+        """Milliseconds per step, timed over all steps without waiting in between."""
         torch.backends.cudnn.benchmark = self.benchmark
         for _ in range(warmup):
             self.step()
@@ -249,14 +249,14 @@ def main():
     parser.add_argument("--program", default="build/release/bench/bench_step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--rounds", type=int, help="5; with cuda 3")
-    parser.add_argument("--steps", type=int, help="a round; 5, with cuda 50")
-    parser.add_argument("--batch", type=int, help="128; with cuda 256")
+    parser.add_argument("--rounds", type=int, help="default: 5; with cuda 3")
+    parser.add_argument("--steps", type=int, help="steps per round (default: 5; with cuda 50)")
+    parser.add_argument("--batch", type=int, help="default: 128; with cuda 256")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16",
-                        help="with cuda, of both")
+                        help="of both programs, with cuda")
     parser.add_argument("--ratio", type=float, default=10)
     parser.add_argument("--pairs", action="store_true",
-                        help="also two workers of one thread each")
+                        help="also compare two workers of one thread each")
     parser.add_argument("--gpu-form", action="store_true",
                         help="the comparison of --device cuda, also on the CPU")
     parser.add_argument("--json", action="store_true")

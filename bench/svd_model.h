@@ -1,4 +1,4 @@
-// All layers of a model, decomposed by rank rule: the second form of bench_svd.
+// The second form of bench_svd: decomposes all layers of a model by rank rule.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -30,7 +30,8 @@ struct Setting {
       {"spectrum", ""},
       {"check", "1"}};
 
-  // "--key value" pairs; false where one is unknown.
+  // Reads "--key value" pairs; returns false where a key is unknown or a value
+  // is missing.
   bool read(const std::vector<std::string>& arguments) {
     for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
       const std::string key =
@@ -63,7 +64,8 @@ inline std::vector<Shape> shapes_of(const Setting& setting) {
   return {};
 }
 
-// The oracle: gesvd in float64 on the GPU, gesdd on the CPU.
+// Reference singular values: from gesvd in float64 on the GPU, gesdd on the
+// CPU.
 inline std::vector<double> exact_values(
     const at::Tensor& w,
     linalg::ExactDrivers* drivers) {
@@ -78,7 +80,8 @@ inline std::vector<double> exact_values(
 inline int decompose_model(const std::vector<std::string>& arguments) {
   Setting setting;
   if (!setting.read(arguments) || shapes_of(setting).empty()) {
-    std::fprintf(stderr, "bench_svd: see the head of bench_svd.cpp\n");
+    std::fprintf(
+        stderr, "bench_svd: wrong arguments, see the top of bench_svd.cpp\n");
     return 2;
   }
   const auto shapes = shapes_of(setting);
@@ -130,7 +133,7 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
       std::vector<double> times;
       std::vector<linalg::Decomposition> found;
       std::vector<linalg::RankChoice> choices;
-      // The first round chooses drivers and loads libraries.
+      // On a GPU a first round, not timed, chooses drivers and loads libraries.
       for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats");
            ++i) {
         found.clear();
@@ -180,7 +183,7 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
           times[times.size() / 2]);
       if (setting.number("check") != 0) {
         std::printf(
-            "worst error %.1e, ranks unlike gesvd's: %d\n", worst, wrong);
+            "worst error %.1e, ranks other than gesvd's: %d\n", worst, wrong);
       } else {
         std::printf("not checked\n");
       }

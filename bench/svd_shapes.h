@@ -1,4 +1,4 @@
-// Weight matrices of well-known models, with spectra as they are met.
+// Weight matrices of well-known models, with typical spectra.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ struct Shape {
   std::int64_t m, n, fan;
 };
 
-// Rows and columns as the trainer sees them: m >= n.
+// Rows and columns as the trainer sees them, with m >= n.
 inline Shape conv_shape(std::int64_t out, std::int64_t in, std::int64_t k) {
   const auto columns = in * k * k;
   return {std::max(out, columns), std::min(out, columns), out * k * k};
@@ -50,8 +50,8 @@ inline std::vector<Shape> resnet50() {
   return shapes;
 }
 
-// timm's vgg16 at a 32 x 32 input: what AB-training may factor, so without the
-// first convolution and the classifier.
+// The layers of timm's vgg16 (32 x 32 input) that AB-training may factor: all
+// but the first convolution and the classifier.
 inline std::vector<Shape> vgg16() {
   std::vector<Shape> shapes;
   const auto conv = [&](std::int64_t out, std::int64_t in, std::int64_t k) {
@@ -72,14 +72,15 @@ inline at::Tensor kaiming(const Shape& s, at::Device device = at::kCPU) {
   return at::randn({s.m, s.n}, device).mul(std::sqrt(2.0 / s.fan));
 }
 
-// A few strong directions over a tail that falls as 1 / i: as after training.
+// The singular values fall as 1 / i, as they do after training: a few strong
+// directions over a long tail.
 inline at::Tensor trained(const Shape& s, at::Device device = at::kCPU) {
   const auto left = std::get<0>(at::linalg_qr(at::randn({s.m, s.n}, device)));
   const auto right = std::get<0>(at::linalg_qr(at::randn({s.n, s.n}, device)));
   return at::mm(left.mul(at::arange(1, s.n + 1, device).pow(-1.0)), right.t());
 }
 
-// All singular values one: `init: orthogonal`.
+// All singular values are 1, as with `init: orthogonal`.
 inline at::Tensor orthogonal(const Shape& s, at::Device device) {
   return std::get<0>(at::linalg_qr(at::randn({s.m, s.n}, device)));
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Decompose the weights of ResNet-50: torch.linalg.svd beside bench_svd.
+"""Times the decomposition of ResNet-50's weights: torch.linalg.svd and bench_svd.
 
     bench/svd_vs_torch.py [--program build/release/bench/bench_svd]
                           [--threads 1 2] [--repeats 5] [--share 0.125]
     bench/svd_vs_torch.py --device cuda --model vgg16|resnet50 [--repeats 3]
 
 bench_svd times LAPACK's gesdd in its own process too; this script adds Python's
-torch.linalg.svd(full_matrices=False), turn by turn with the program, so that
-both meet the same load. Prints medians and their ratio. On a GPU the rival is the
-fastest of torch's drivers (its default, gesvdj, gesvd), each over all layers, and
-bench_svd decomposes by rank rule. Needs a Python with torch.
+torch.linalg.svd(full_matrices=False). It takes turns with the program, so that
+both meet the same load. Prints medians and their ratio. On a GPU the fastest of
+torch's drivers (its default, gesvdj, gesvd), each over all layers, is compared,
+and bench_svd decomposes by rank rule. Needs a Python with torch.
 """
 import argparse
 import math
@@ -21,7 +21,7 @@ import torch
 
 
 def shapes():
-    """Output, input and kernel size of every weight."""
+    """Outputs, inputs and kernel size of every weight of ResNet-50."""
     result = [(64, 3, 7)]
     for blocks, width, inputs in ((3, 64, 64), (4, 128, 256), (6, 256, 512),
                                   (3, 512, 1024)):
@@ -35,7 +35,7 @@ def shapes():
 
 
 def vgg16_shapes():
-    """Of timm's vgg16, what AB-training may factor."""
+    """The same for the weights of timm's vgg16 that AB-training may factor."""
     result, inputs = [], 64
     for width in (64, 128, 128, 256, 256, 256) + 6 * (512,):
         result.append((width, inputs, 3))
@@ -44,7 +44,7 @@ def vgg16_shapes():
 
 
 def weights(layers):
-    """Kaiming-normal matrices, m >= n."""
+    """Kaiming-normal matrices, with m >= n."""
     for out, inputs, kernel in layers:
         matrix = torch.randn(out, inputs * kernel**2)
         matrix *= math.sqrt(2 / (out * kernel**2))
@@ -59,7 +59,7 @@ def torch_seconds(matrices):
 
 
 def program_seconds(arguments, threads):
-    """Seconds of kaiming factors, and the whole table."""
+    """Seconds for the factors of the kaiming spectrum, and the whole table."""
     table = subprocess.run(
         [arguments.program, str(threads), "1", str(arguments.share)],
         check=True, capture_output=True, text=True).stdout

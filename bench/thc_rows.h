@@ -1,5 +1,5 @@
-// Rows of bench_kernels: the Walsh-Hadamard transform, and what thc and
-// thc-saturated do between collectives. Bytes moved are those of a pass that
+// Rows of bench_kernels: the Walsh-Hadamard transform, and the work of thc and
+// thc-saturated between collectives. The bytes moved are those of a pass that
 // reads and writes each number once.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace abtrain {
 
-// In blocks of `size`, a power of two; numel is a multiple of it.
+// Blocks have `size` numbers, a power of two that divides numel.
 template <class Bench>
 void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   const at::TensorOptions options(bench.device);
@@ -29,7 +29,7 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   const at::Tensor norms = at::empty({numel / size}, options);
   const auto k = [&](int i) { return static_cast<std::size_t>(i) % sets; };
   const std::string shape = str(numel / size, " x ", size);
-  // It does not scale: only zeros stay finite.
+  // The transform does not scale, so after many rounds only zeros stay finite.
   for (const at::Tensor& zeros : out) {
     zeros.zero_();
   }
@@ -41,7 +41,7 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   });
   const at::Tensor ranges = norms.mul(3.3);
   const ops::Coding coding{.block = size, .rotate = true};
-  // With the residual: u is read and written.
+  // With error feedback, so u is both read and written.
   bench.row("thc, encode", "fp32>byte", shape, 9 * numel, [&](int i) {
     ops::quantize_blocks(u[k(i)], ranges, coding, true, codes[k(i)]);
   });
@@ -50,7 +50,7 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   });
 }
 
-// Adds up one worker's shard of everybody's four-bit codes.
+// Sums one worker's shard of all workers' four-bit codes.
 template <class Bench>
 void shard_row(const Bench& bench, std::int64_t numel) {
   constexpr int kWorkers = 4;

@@ -1,5 +1,5 @@
-// A worker's training step on one random batch, timed: the network that
-// benchmarks of gradient exchange take their gradients from.
+// Times one worker's training step on a random batch. Benchmarks of gradient
+// exchange take their gradients from its network.
 #pragma once
 
 #include <ATen/ops/cross_entropy_loss.h>
@@ -55,7 +55,8 @@ class Training {
   optim::ParameterBlock& block() {
     return block_;
   }
-  // Milliseconds of forward and backward pass, and of the optimizer's step.
+  // Milliseconds of a forward and backward pass; update() times the optimizer's
+  // step.
   double gradients(nn::Tape* tape = nullptr) {
     return milliseconds([&] {
       block_.zero_gradients();

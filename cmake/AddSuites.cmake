@@ -1,4 +1,4 @@
-# Read by ctest, with `program` and `name` set: cmake/Suites.cmake.
+# Included by ctest, with `program` and `name` set (see cmake/Suites.cmake).
 if(NOT EXISTS ${program})
   add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
   return()

@@ -1,5 +1,5 @@
-# Writes what the program tells about itself: build_config.h when CMake runs,
-# build_revision.h at every build, but only where the revision has changed.
+# Writes the headers with the program's build information: build_config.h when
+# CMake runs; build_revision.h at every build, if the revision has changed.
 
 set(ABTRAIN_GENERATED ${CMAKE_BINARY_DIR}/generated)
 set(cuda_version "")

@@ -1,11 +1,11 @@
 # abtrain_floor(NAME LEVEL [TORCH] [COLD] [USES floor...] [LINKS target...])
-# A folder is a floor: one static library of the .cpp files in it and in its
+# Each folder of lib/ is a floor: a static library of the .cpp files in it and in its
 # subfolders, which may use only floors of a lower level. An optional part (cuda,
-# nccl, mpi, plotly) is a subfolder of that name, or a file such as plotly.cpp. The
-# stub no_<part>.cpp beside it is compiled in its stead where the part is absent.
+# nccl, mpi, plotly) is a subfolder of that name, or a file such as plotly.cpp. Where
+# the part is absent, the stub no_<part>.cpp beside it is compiled instead.
 
-# abtrain_precompile(NAME LINKS target... HEADERS header...): an object library
-# whose precompiled header other targets reuse: abtrain_reuse(TARGET NAME).
+# abtrain_precompile(NAME LINKS target... HEADERS header...) makes an object library
+# whose precompiled header other targets reuse with abtrain_reuse(TARGET NAME).
 function(abtrain_precompile name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINKS;HEADERS")
   add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/pch.cpp)
@@ -17,18 +17,18 @@ endfunction()
 function(abtrain_reuse target name)
   target_link_libraries(${target} PRIVATE abtrain::torch)
   target_precompile_headers(${target} REUSE_FROM ${name})
-  # The precompiled header is made so; an executable's -fPIE would not match.
+  # The precompiled header is compiled with -fPIC; an executable's -fPIE would not match.
   target_compile_options(${target} PRIVATE -fPIC)
 endfunction()
 
-# What runs a few times in a run, or not in one at all, is compiled fast.
+# Options for code that runs rarely or never during training: quick to compile.
 set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1>)
 
 set(pch ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 abtrain_precompile(abtrain_pch HEADERS ${pch})
 
-# Keeps the files that this build wants. Of the headers of an absent part, those
-# stay that its stub includes.
+# Keeps the files that belong in this build. An absent part keeps the headers that
+# its stub includes.
 function(abtrain_choose_forms list)
   set(kept)
   foreach(file IN LISTS ${list})
@@ -97,7 +97,7 @@ function(abtrain_floor name level)
     target_compile_options(${target} PRIVATE ${ABTRAIN_COLD})
   endif()
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
-  # Include lines are held to the same order as the link lines.
+  # #include lines must respect the same order as the link lines.
   set(allowed ${name} ${arg_USES})
   if("abtrain::kernels" IN_LIST arg_LINKS)
     list(APPEND allowed kernels)

@@ -1,6 +1,6 @@
-# A program that runs from its prefix: bin/abtrain, share/abtrain/{configs,slurm},
-# completion for shells and manual pages.
-# LibTorch stays where the wheel is; its folder is in the run path.
+# Installs a program that runs from its prefix: bin/abtrain,
+# share/abtrain/{configs,slurm,scripts}, shell completion and manual pages. LibTorch
+# stays in its wheel, whose folder is in the run path.
 include(GNUInstallDirs)
 set_target_properties(abtrain PROPERTIES
   INSTALL_RPATH ${ABTRAIN_TORCH}/lib INSTALL_RPATH_USE_LINK_PATH TRUE)
@@ -11,9 +11,9 @@ install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/slurm USE_
 install(PROGRAMS scripts/restart.sh scripts/pass_signals.sh
   DESTINATION ${CMAKE_INSTALL_DATADIR}/abtrain/scripts)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# What shells and `man` read, printed by the program itself where it runs as it was
-# built: not on another machine (ABTRAIN_STATIC), nor under a sanitizer. Made when
-# they are installed, so that nothing but the program must be built for them.
+# The files for shells and `man`, which the program itself prints. Left out where it
+# may not run here (ABTRAIN_STATIC) or has a sanitizer. They are made at install time,
+# so that only the program needs to be built for them.
 if(NOT CMAKE_CROSSCOMPILING AND NOT ABTRAIN_STATIC AND NOT ABTRAIN_SANITIZE)
   set(pages ${CMAKE_BINARY_DIR}/pages)
   install(CODE "file(REMOVE_RECURSE [==[${pages}]==])\nfile(MAKE_DIRECTORY [==[${pages}]==])")

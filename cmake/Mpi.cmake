@@ -1,4 +1,4 @@
-# MPI: wanted unless OFF; AUTO takes it where it is. Sets ABTRAIN_WITH_MPI.
+# MPI. OFF: not used; ON: required; AUTO: used if found. Sets ABTRAIN_WITH_MPI.
 set(ABTRAIN_WITH_MPI OFF)
 if(NOT ABTRAIN_MPI STREQUAL "OFF")
   if(ABTRAIN_MPI STREQUAL "ON")

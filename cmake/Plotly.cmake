@@ -1,6 +1,6 @@
-# plotly.js, which draws the HTML report of `abtrain report` and becomes part of
-# the program. Sets ABTRAIN_PLOTLY (the file) and ABTRAIN_WITH_PLOTLY.
-set(ABTRAIN_PLOTLY "" CACHE FILEPATH "plotly.min.js for HTML reports; OFF: without them")
+# plotly.js, which draws the HTML report of `abtrain report` and is embedded in the
+# program. Sets ABTRAIN_PLOTLY (the file) and ABTRAIN_WITH_PLOTLY.
+set(ABTRAIN_PLOTLY "" CACHE FILEPATH "plotly.min.js for HTML reports; OFF: no HTML reports")
 set(ABTRAIN_WITH_PLOTLY OFF)
 if(NOT ABTRAIN_PLOTLY STREQUAL "OFF")
   if(NOT ABTRAIN_PLOTLY)
@@ -10,11 +10,11 @@ if(NOT ABTRAIN_PLOTLY STREQUAL "OFF")
       list(GET candidates 0 ABTRAIN_PLOTLY)
     endif()
   elseif(NOT EXISTS ${ABTRAIN_PLOTLY})
-    message(FATAL_ERROR "ABTRAIN_PLOTLY: there is no file ${ABTRAIN_PLOTLY}")
+    message(FATAL_ERROR "ABTRAIN_PLOTLY: no such file: ${ABTRAIN_PLOTLY}")
   endif()
   if(ABTRAIN_PLOTLY)
     set(ABTRAIN_WITH_PLOTLY ON)
   else()
-    message(STATUS "HTML reports: left out, no plotly.js (scripts/setup.sh installs it)")
+    message(STATUS "HTML reports: left out without plotly.js (scripts/setup.sh installs it)")
   endif()
 endif()

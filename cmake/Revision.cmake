@@ -1,8 +1,8 @@
-# Run at every build: the git revision of SOURCE, with -dirty where tracked
-# files are changed, goes to OUTPUT if it differs from what is there.
+# Runs at every build: writes the git revision of SOURCE, with -dirty where tracked
+# files have changes, to OUTPUT if it differs from the present one.
 set(revision "")
 if(GIT)
-  # Without optional locks a build never gets in the way of a commit.
+  # Without optional locks, a build never blocks a commit.
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0
             ${GIT} describe --always --dirty --exclude=* --abbrev=10

@@ -1,4 +1,4 @@
-# libsodium, which authenticates the processes of a run where they share a secret.
+# libsodium, which authenticates the processes of a run if they share a secret.
 find_path(SODIUM_INCLUDE sodium.h)
 find_library(SODIUM_LIBRARY sodium)
 if(NOT SODIUM_INCLUDE OR NOT SODIUM_LIBRARY)

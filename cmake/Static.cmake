@@ -1,9 +1,9 @@
-# ABTRAIN_STATIC: yaml-cpp, zlib, libturbojpeg, libsodium and GoogleTest go into the
-# programs, and no run path names a folder of this machine: the programs then
-# need only LibTorch's own libraries (LD_LIBRARY_PATH) and a C++ library as new.
+# ABTRAIN_STATIC links yaml-cpp, zlib, libturbojpeg, libsodium and GoogleTest
+# statically, without a run path to a folder of this machine. The programs then need
+# only LibTorch's own libraries (LD_LIBRARY_PATH) and a C++ library at least as new.
 if(ABTRAIN_STATIC)
   set(CMAKE_SKIP_RPATH ON)
-  set(ZLIB_USE_STATIC_LIBS ON)  # from CMake 3.24 on
+  set(ZLIB_USE_STATIC_LIBS ON)  # known to CMake since 3.24
   find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
   find_library(SODIUM_LIBRARY NAMES libsodium.a)
   find_library(ABTRAIN_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a)
@@ -13,7 +13,7 @@ if(ABTRAIN_STATIC)
   endif()
 endif()
 
-# Debian's CMake files of yaml-cpp know only the shared library.
+# Debian's CMake files for yaml-cpp know only the shared library.
 macro(abtrain_static_yaml_cpp)
   if(ABTRAIN_STATIC)
     get_target_property(configurations yaml-cpp IMPORTED_CONFIGURATIONS)

@@ -1,7 +1,7 @@
-# Hands the suites of GoogleTest programs to ctest, one ctest test a suite: a
-# process a test would load LibTorch 1,500 times.
+# Registers the suites of GoogleTest programs with ctest, one ctest test per suite:
+# with one process per test, LibTorch would be loaded 1,500 times.
 #
-# abtrain_suites(TARGET NAME): suite S of the target becomes NAME.S. One whose
+# abtrain_suites(TARGET NAME): suite S of the target becomes NAME.S. A suite whose
 # name begins with Gpu or Slow gets that label; one whose tests were all skipped
 # counts as skipped. The program is asked for its suites when ctest starts.
 function(abtrain_suites target name)

@@ -1,5 +1,5 @@
-# Language standards, warnings, sanitizers, ccache, mold and the search for
-# CUDA. Sets ABTRAIN_WITH_CUDA and the target abtrain::flags.
+# Language standards, warnings, sanitizers, ccache, mold and the search for CUDA.
+# Sets ABTRAIN_WITH_CUDA and the target abtrain::flags.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -11,8 +11,8 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Precompiled headers need the sloppiness; paths below the base are cached
-  # relative, so that another build folder or clone finds the same objects.
+  # Precompiled headers need the sloppiness. Paths below the base folder are cached as
+  # relative ones, so that another build folder or clone finds the same objects.
   set(launcher
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
@@ -29,7 +29,7 @@ if(ABTRAIN_SANITIZE)
   add_link_options(-fsanitize=${ABTRAIN_SANITIZE})
 endif()
 
-# CUDA: wanted unless OFF; AUTO takes it where nvcc is.
+# CUDA. OFF: not used; ON: required; AUTO: used if nvcc is found.
 set(ABTRAIN_WITH_CUDA OFF)
 if(NOT ABTRAIN_CUDA STREQUAL "OFF")
   include(CheckLanguage)
@@ -39,7 +39,7 @@ if(NOT ABTRAIN_CUDA STREQUAL "OFF")
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
-    # CMake 3.25 does not know C++20 for nvcc 13.
+    # CMake 3.25 does not support C++20 with nvcc 13.
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
@@ -54,15 +54,15 @@ add_library(abtrain::flags ALIAS abtrain_flags)
 target_compile_options(abtrain_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual;-Werror>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror>"
-  # ccache can only follow precompiled headers with this.
+  # ccache needs this to track precompiled headers.
   "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 warns wrongly of std::string's operator+ (GCC bug 105651).
+  # GCC 12 gives false warnings about std::string's operator+ (GCC bug 105651).
   target_compile_options(abtrain_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 endif()
-# at::parallel_for runs in the calling thread alone where OpenMP is off. Only
-# ThreadSanitizer goes without: it does not see the barriers of GCC's library.
+# Without OpenMP, at::parallel_for runs only in the calling thread. It is off only
+# under ThreadSanitizer, which does not see the barriers of GCC's OpenMP library.
 if(NOT ABTRAIN_SANITIZE MATCHES "thread")
   target_compile_options(abtrain_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fopenmp>")
   target_link_options(abtrain_flags INTERFACE "$<$<LINK_LANGUAGE:CXX>:-fopenmp>")

@@ -1,11 +1,11 @@
 # LibTorch from the pinned PyPI wheel, imported by hand: the wheel's own
-# TorchConfig.cmake stops where no CUDA toolkit is installed.
-# Sets ABTRAIN_TORCH (the wheel's torch folder) and the target abtrain::torch.
+# TorchConfig.cmake fails where no CUDA toolkit is installed. Sets ABTRAIN_TORCH (the
+# wheel's torch folder) and the target abtrain::torch.
 
 set(ABTRAIN_TORCH_VERSION 2.11.0)
 set(ABTRAIN_TORCH "" CACHE PATH "the 'torch' folder of the PyTorch wheel")
 
-# Where scripts/setup.sh puts what it installs.
+# The folder into which scripts/setup.sh installs.
 if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(ABTRAIN_CACHE $ENV{XDG_CACHE_HOME}/abtrain)
 else()
@@ -23,7 +23,7 @@ endif()
 if(NOT EXISTS ${ABTRAIN_TORCH}/include/ATen/core/Tensor.h)
   message(FATAL_ERROR
     "LibTorch ${ABTRAIN_TORCH_VERSION} was not found. scripts/setup.sh installs it; "
-    "or give -DABTRAIN_TORCH=.../site-packages/torch of an installed wheel.")
+    "or set -DABTRAIN_TORCH=.../site-packages/torch of an installed wheel.")
 endif()
 file(STRINGS ${ABTRAIN_TORCH}/version.py version_line REGEX "^__version__")
 if(NOT version_line MATCHES "'${ABTRAIN_TORCH_VERSION}")
@@ -47,14 +47,15 @@ target_link_libraries(abtrain_torch INTERFACE torch_cpu torch_c10)
 # The wheel's libraries find their own CUDA parts at run time.
 target_link_options(abtrain_torch INTERFACE -Wl,--allow-shlib-undefined)
 
-# The toolkit must be of the wheel's CUDA, or two CUDA runtimes would meet.
+# The toolkit and the wheel must have the same CUDA version, or two CUDA runtimes
+# would be loaded.
 if(ABTRAIN_WITH_CUDA)
   file(STRINGS ${ABTRAIN_TORCH}/version.py cuda_line REGEX "^cuda")
   string(REGEX MATCH "[0-9]+" torch_cuda_major "${cuda_line}")
   if(NOT EXISTS ${ABTRAIN_TORCH}/lib/libtorch_cuda.so)
     set(unfit "this LibTorch has no CUDA")
   elseif(NOT torch_cuda_major EQUAL CUDAToolkit_VERSION_MAJOR)
-    set(unfit "LibTorch wants CUDA ${torch_cuda_major}, nvcc is ${CUDAToolkit_VERSION}")
+    set(unfit "LibTorch needs CUDA ${torch_cuda_major}, nvcc is ${CUDAToolkit_VERSION}")
   endif()
   if(unfit AND ABTRAIN_CUDA STREQUAL "ON")
     message(FATAL_ERROR "ABTRAIN_CUDA=ON, but ${unfit}")
@@ -66,16 +67,17 @@ endif()
 if(ABTRAIN_WITH_CUDA)
   abtrain_import_torch(torch_c10_cuda libc10_cuda.so)
   abtrain_import_torch(torch_cuda libtorch_cuda.so)
-  # libtorch_cuda registers its kernels when it is loaded: keep it.
+  # libtorch_cuda registers its kernels when it is loaded: keep it although no symbol
+  # needs it.
   target_link_libraries(abtrain_torch INTERFACE
     -Wl,--no-as-needed torch_cuda torch_c10_cuda -Wl,--as-needed)
   target_link_libraries(abtrain_torch INTERFACE CUDA::cudart)
-  # nvcc's headers come from the toolkit, also for C++ files.
+  # C++ files too take the CUDA headers from the toolkit.
   target_include_directories(abtrain_torch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 endif()
 
-# cuSOLVER: the wheel's where it has one, so that one cuBLAS serves both. Given as
-# plain flags: its folder holds a CUDA runtime too, and CMake would warn of that.
+# cuSOLVER: the wheel's if it has one, so that both use the same cuBLAS. Given as
+# plain flags: its folder also holds a CUDA runtime, and CMake would warn of that.
 if(ABTRAIN_WITH_CUDA)
   add_library(abtrain_cusolver INTERFACE)
   add_library(abtrain::cusolver ALIAS abtrain_cusolver)
@@ -93,7 +95,7 @@ if(ABTRAIN_WITH_CUDA)
   endif()
 endif()
 
-# NCCL: the one that this LibTorch was linked with, not the toolkit's.
+# NCCL: the library that this LibTorch was linked with, not the toolkit's.
 set(ABTRAIN_WITH_NCCL OFF)
 get_filename_component(nccl_root ${ABTRAIN_TORCH}/../nvidia/nccl ABSOLUTE)
 if(ABTRAIN_WITH_CUDA AND EXISTS ${nccl_root}/include/nccl.h

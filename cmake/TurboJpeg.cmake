@@ -1,4 +1,4 @@
-# libturbojpeg, which decodes the JPEG files of `image-folder`.
+# libturbojpeg, which decodes the JPEG files of the data set `image-folder`.
 find_path(TURBOJPEG_INCLUDE turbojpeg.h)
 find_library(TURBOJPEG_LIBRARY turbojpeg)
 if(NOT TURBOJPEG_INCLUDE OR NOT TURBOJPEG_LIBRARY)

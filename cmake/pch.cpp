@@ -1,1 +1,1 @@
-// Gives the precompiled header a target of its own.
+// Empty: gives the precompiled header a target of its own.

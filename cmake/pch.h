@@ -1,4 +1,4 @@
-// Precompiled for every floor that uses Torch.
+// Precompiled header of every floor that uses Torch.
 #pragma once
 #include <ATen/core/Tensor.h>
 

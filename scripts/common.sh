@@ -1,4 +1,4 @@
-# Shared by the scripts beside it: `source` it.
+# Functions shared by the scripts in this folder, which `source` this file.
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -6,7 +6,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 started_at=$SECONDS
 
-# One plain line with the seconds since the start.
+# Prints one line with the seconds since the start.
 say() {
   printf '[%3d s] %s\n' $((SECONDS - started_at)) "$*"
 }
@@ -16,8 +16,8 @@ fail() {
   exit 1
 }
 
-# Runs a command: a terminal shows its progress; elsewhere its output goes to
-# a file and only a failure is shown. One build at a time in the folder.
+# Runs a command. On a terminal its output is shown; elsewhere it goes to a file, and
+# is shown only on failure. A lock allows one build at a time in the folder.
 run_logged() {
   local log=build/release.log
   if [[ -t 1 ]]; then
@@ -26,11 +26,11 @@ run_logged() {
   fi
   flock build/release.lock "$@" >"$log" 2>&1 || {
     grep -E -A8 'FAILED|[Ee]rror' "$log" | tail -n 60 >&2
-    fail "failed: $* (all of it: $log)"
+    fail "failed: $* (full output: $log)"
   }
 }
 
-# build TARGET...: configures where needed and builds in build/release.
+# build TARGET...: configures if needed, and builds in build/release.
 build() {
   mkdir -p build
   if [[ ! -f build/release/build.ninja ]]; then

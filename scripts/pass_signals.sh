@@ -1,23 +1,23 @@
-# Shared by scripts that wait for a long command: `source` it.
+# Functions for scripts that wait for a long command and `source` this file.
 # shellcheck shell=bash disable=SC2034
 
-# run_passing_signals COMMAND...: runs it and leaves its exit code in `code`.
-# TERM, INT, USR1 and HUP that come meanwhile are handed to it; the last one's
-# name is left in `stopped_by`.
+# run_passing_signals COMMAND...: runs the command and stores its exit code in `code`.
+# TERM, INT, USR1 and HUP that arrive meanwhile are passed on to it; the name of the
+# last one is stored in `stopped_by`.
 run_passing_signals() {
   local number first=''
-  # A process group of its own: Ctrl-C would reach it twice else, once through us.
+  # With a process group of its own, Ctrl-C reaches it only once, through this script.
   set -m
   "$@" </dev/null &
   command_id=$!
   set +m
-  # One that came before there was a command to hand it to.
+  # Pass on a signal that came before the command was started.
   [[ -z $stopped_by ]] || kill -s "$stopped_by" "$command_id" 2>/dev/null || true
   while :; do
     signalled=false
     number=0
     wait "$command_id" || number=$?
-    # Waited for twice, as a signal came just when it had ended: 127.
+    # 127 means that it was waited for twice, as a signal came just when it had ended.
     [[ $number == 127 && -n $first ]] || first=$number
     $signalled || break
   done
@@ -36,6 +36,6 @@ command_id=''
 stopped_by=''
 signalled=false
 for signal in TERM INT USR1 HUP; do
-  # shellcheck disable=SC2064  # the name of now is meant
+  # shellcheck disable=SC2064  # expand the name now
   trap "note_signal $signal" "$signal"
 done

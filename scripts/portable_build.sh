@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds programs that run on another machine, and gathers all that one needs there:
+# Builds programs that run on another machine, and collects all files needed there:
 #   scripts/portable_build.sh [FOLDER]        (default: build/portable)
-# That machine needs x86-64, a C library as new as this one's, a Python with the
-# same torch, and nothing else: no network, MPI, CMake or GoogleTest. There:
+# That machine needs x86-64, a C library at least as new as this one's and a Python
+# with the same torch, but no network, MPI, CMake or GoogleTest. On it, call:
 #   FOLDER/run abtrain doctor                 any program of FOLDER/bin
 #   FOLDER/scripts/gpu_check.sh --build FOLDER
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,7 +18,7 @@ folder=$(realpath -m "${1:-build/portable}")
 tree=build/portable-tree
 scripts/setup.sh
 
-# The floors whose tests need a GPU, by the names of their suites.
+# The floors with tests that need a GPU: their suites' names begin with Gpu.
 mapfile -t floors < <(grep -lE '(TEST|TEST_F|TEST_P)\(Gpu' tests/*/*.cpp | cut -d/ -f2 | sort -u)
 mkdir -p build
 say "configure $tree"
@@ -26,7 +26,7 @@ run_logged cmake --preset portable
 say "build: abtrain, benchmarks, tests of ${floors[*]}"
 run_logged cmake --build "$tree" --target abtrain benchmarks "${floors[@]/#/test_}"
 
-# Made beside its place: a folder that is there is whole.
+# Made under another name first, so that a folder which exists is complete.
 rm -rf "$folder.new"
 mkdir -p "$folder.new"/{bin,bench,scripts,share/abtrain}
 for program in "$tree/abtrain" "$tree"/bench/bench_* "${floors[@]/#/$tree/tests/test_}"; do
@@ -34,7 +34,7 @@ for program in "$tree/abtrain" "$tree"/bench/bench_* "${floors[@]/#/$tree/tests/
     strip -o "$folder.new/bin/$(basename "$program")" "$program"
   fi
 done
-# What is neither in the wheel nor on every system would be missing there.
+# A library that is neither in the wheel nor on every system would be missing there.
 strange=$(readelf -d "$folder.new"/bin/* | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
   grep -vE '^(lib(torch|c10|nccl|cud|cublas|cusolver|cusparse|curand|cufft|nvJitLink|nvrtc)|lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|gomp)\.so|ld-linux)' || true)
 [[ -z $strange ]] || fail "the programs need libraries that another machine may lack: ${strange//$'\n'/ }"

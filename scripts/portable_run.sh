@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a program of this folder's bin/ with the LibTorch of a Python: the one that
-# ABTRAIN_PYTHON names, else python3, else the one that scripts/setup.sh has made:
+# ABTRAIN_PYTHON names, else python3, else the one that scripts/setup.sh installed:
 #   run PROGRAM [ARGUMENTS...]       run abtrain --config fashion_mnist_mlp
 set -euo pipefail
 folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,7 +13,7 @@ for python in "${ABTRAIN_PYTHON:-python3}" "${XDG_CACHE_HOME:-$HOME/.cache}"/abt
   libraries=$("$python" "$folder/scripts/gpu_check/torch_folders.py" 2>/dev/null) && break
 done
 if [[ -z $libraries ]]; then
-  printf 'run: no Python with torch was found; name one in ABTRAIN_PYTHON\n' >&2
+  printf 'run: no Python with torch was found; set ABTRAIN_PYTHON to one\n' >&2
   exit 1
 fi
 export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -2,9 +2,9 @@
 # From a fresh clone to a trained model: installs what is missing, builds the
 # program and trains configs/fashion_mnist_mlp.yaml. Arguments go to abtrain:
 #   scripts/quickstart.sh --set workers=2
-# A second call goes on with a run that was stopped, and shows one that is
-# finished; --overwrite trains it anew, --name NAME another one beside it.
-# With a first argument that is a command (plan, doctor, ...) it runs that.
+# A second call continues a run that was stopped, and shows the result of one that is
+# finished; --overwrite trains it again, --name NAME trains another one beside it.
+# If the first argument is a command (plan, doctor, ...), that command is run.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 scripts/setup.sh

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command and starts it again when it fails, for runs that go on from
-# their last checkpoint (abtrain --resume auto):
+# Runs a command and restarts it when it fails, for runs that continue from their
+# last checkpoint (abtrain --resume auto):
 #   scripts/restart.sh [--max-restarts N] [--final CODE]... -- COMMAND...
-# At most N times (3), after a pause of 1, 2, 4, ... 60 s. Not after the exit
-# codes 0, 2, 65, 66, 70 and 78, where a second try would end as the first, nor
-# after those named with --final. TERM, INT, USR1 and HUP are handed to the
-# command and mean that no more restarts are wanted. The exit code is the
+# It restarts at most N times (3), after pauses of 1, 2, 4, ... 60 s. It does not
+# restart after the exit codes 0, 2, 65, 66, 70 and 78, where another try would end
+# the same way, nor after those given with --final. TERM, INT, USR1 and HUP are
+# passed on to the command, and no restart follows them. The exit code is the
 # command's last one, or 75 where a signal came during a pause.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/pass_signals.sh"

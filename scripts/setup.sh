@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Installs what is missing to build abtrain on Debian 12: compilers and
-# libraries from Debian, LibTorch from its Python wheel, in a folder of its own.
-# Does nothing, and asks no network, where all is there. Safe to interrupt and
-# to run twice at once.
-#   scripts/setup.sh            what building and training needs
+# Installs what is missing to build abtrain on Debian 12: compilers and libraries
+# from Debian, and LibTorch from its Python wheel, in a folder of its own. If
+# everything is installed, it does nothing and uses no network. It may be interrupted,
+# and run twice at the same time.
+#   scripts/setup.sh            what building and training need
 #   scripts/setup.sh --tests    also what tests need: Slurm, and the Python packages
 #                               that they compare with
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 torch_version=2.11.0
-# Draws the HTML report: its JavaScript becomes part of the program.
+# Draws the HTML report: its JavaScript is embedded in the program.
 plotly_version=7.1.0
-# Rivals and readers for tests, benchmarks and notebooks; none is needed to train.
-# Those of the first list come without what they depend on: torch is there, and no
-# model is ever downloaded.
+# Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
+# of the first list are installed without their dependencies: torch is installed
+# already, and no model is ever downloaded.
 test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
@@ -32,8 +32,8 @@ packages=(
   libopenmpi-dev openmpi-bin
   libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
-# The tests start a Slurm of one node, a browser for the HTML report and zsh; without
-# them they are skipped.
+# Tests start a Slurm of one node, a browser for the HTML report, and zsh; where one
+# is missing, its tests are skipped.
 if $with_tests; then
   packages+=(slurm-wlm munge chromium-headless-shell zsh)
 fi
@@ -49,7 +49,7 @@ installed() {
 
 missing_packages() {
   local package
-  # One call answers for all; only where that fails, ask one by one.
+  # One query for all packages; only if that fails, ask for each one.
   if [[ $(dpkg-query --show --showformat='${db:Status-Status}\n' "${packages[@]}" \
     2>/dev/null | grep -cx installed) == "${#packages[@]}" ]]; then
     return
@@ -63,19 +63,19 @@ install_packages() {
   local as_root=(env)
   if [[ $EUID != 0 ]]; then
     command -v sudo >/dev/null || fail "packages are missing: $*
-Run as root, or let an administrator run: apt-get install $*"
+Run this as root, or ask an administrator to run: apt-get install $*"
     as_root=(sudo)
   fi
   command -v apt-get >/dev/null ||
-    fail "this system has no apt-get; install what these Debian packages hold: $*"
+    fail "this system has no apt-get; install the equivalents of these Debian packages: $*"
   say "apt-get install $*"
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
-# The mark beside the folder tells of an interrupted install; a folder without
-# it counts, also one made by hand, if it is whole.
+# A file VENV.incomplete beside the folder marks an interrupted install. A folder
+# without it, even one made by hand, counts if it is complete.
 torch_is_there() {
   local site torch
   [[ ! -e "$venv.incomplete" ]] || return 1
@@ -90,7 +90,7 @@ torch_is_there() {
 }
 
 install_torch() {
-  say "LibTorch $torch_version into $venv (about 5 GB; some minutes)"
+  say "LibTorch $torch_version into $venv (about 5 GB; takes some minutes)"
   touch "$venv.incomplete"
   rm -rf "$venv"
   /usr/bin/python3 -m venv "$venv"
@@ -99,7 +99,7 @@ install_torch() {
   rm "$venv.incomplete"
 }
 
-# The script alone, out of its Python wheel.
+# Extracts the script alone from its Python wheel.
 install_plotly() {
   local wheel
   say "plotly.js $plotly_version into $plotly"
@@ -115,7 +115,7 @@ END
   rm -r "$wheel"
 }
 
-# With pip's own record of each, so no Python has to start.
+# Looks at pip's record of each package, so that no Python has to start.
 test_packages_are_there() {
   local package
   for package in "${test_packages[@]}" "${reader_packages[@]}"; do
@@ -141,10 +141,10 @@ if ! all_there; then
   mkdir -p "$cache"
   exec 9>"$venv.lock"
   if ! flock --nonblock 9; then
-    say "another setup is at work: waiting for it"
+    say "another setup is running: waiting for it"
     flock 9
   fi
-  # Looked up again: that other one may have done it.
+  # Check again: the other setup may have installed them.
   mapfile -t missing < <(missing_packages)
   if ((${#missing[@]})); then
     install_packages "${missing[@]}"
@@ -156,4 +156,4 @@ if ! all_there; then
   fi
   all_there || fail "something is still missing: $(missing_packages) $venv $plotly"
 fi
-say "setup: all there"
+say "setup: everything is installed"

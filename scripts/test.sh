@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs the tests.
-#   scripts/test.sh             the quick tests
-#   scripts/test.sh --slow      the slow ones too
-#   scripts/test.sh --gpu       only those that need a GPU
-#   scripts/test.sh -R comm     other arguments go to ctest
+#   scripts/test.sh             runs the quick tests
+#   scripts/test.sh --slow      runs the slow ones too
+#   scripts/test.sh --gpu       runs only those that need a GPU
+#   scripts/test.sh -R comm     passes other arguments on to ctest
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 labels=(-LE 'slow')

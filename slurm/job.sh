@@ -1,4 +1,4 @@
-# Shared by the batch files beside it, which `source` it with root set.
+# Functions shared by the batch files, which set `root` and then `source` this file.
 # shellcheck shell=bash disable=SC2154
 
 set -euo pipefail
@@ -9,24 +9,25 @@ say() {
   printf '%s %s\n' "$(date '+%F %T')" "$*" >&2
 }
 
-# Exit code 2 is wrong use, 66 something that is not there.
+# fail CODE MESSAGE. Exit code 2 means wrong use, 66 that something is missing.
 fail() {
   printf 'error: %s\n' "$2" >&2
   exit "$1"
 }
 
-[[ -n ${SLURM_JOB_ID-} ]] || fail 2 "this is for sbatch: see $root/slurm/README.md"
-# The number of one task of an array: the plain one of its last task means all.
+[[ -n ${SLURM_JOB_ID-} ]] || fail 2 "submit this file with sbatch: see $root/slurm/README.md"
+# The id of one task of an array, as JOB_TASK: the plain SLURM_JOB_ID of its last task
+# would mean the whole array.
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 
 program=${ABTRAIN:-$root/build/release/abtrain}
 [[ -n ${ABTRAIN-} || -x $program ]] || program=abtrain
 command -v -- "$program" >/dev/null ||
-  fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or name it in ABTRAIN"
+  fail 66 "no program ${ABTRAIN:-$root/build/release/abtrain}: build it, or set ABTRAIN to its path"
 
-# run_abtrain COMMAND ARGUMENTS...: a failure is started again here, from the last
-# checkpoint; exit code 75 puts the job into the queue again.
+# run_abtrain COMMAND ARGUMENTS...: runs abtrain. After a failure it is restarted here
+# from its last checkpoint; after exit code 75 the job is requeued.
 run_abtrain() {
   say "job $job, start $((${SLURM_RESTART_COUNT:-0} + 1)), on $SLURM_JOB_NODELIST: $program $*"
   run_passing_signals "$root/scripts/restart.sh" \
@@ -39,22 +40,22 @@ run_abtrain() {
   exit "$code"
 }
 
-# A job that was cancelled stays so, and one that is preempted without grace is
-# put in the queue by Slurm itself; `incomplete` holds to that in a race too.
+# A cancelled job stays cancelled, and Slurm itself requeues one that is preempted
+# without grace time; `incomplete` makes sure of that even in a race.
 requeue() {
   local state
   state=$(scontrol show job --oneliner "$job" | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p')
   if [[ $state != RUNNING ]]; then
     say "job $job is being ended from outside ($state): left to Slurm"
   elif ((${SLURM_RESTART_COUNT:-0} >= ${MAX_REQUEUES:-100})); then
-    say "job $job was queued again $SLURM_RESTART_COUNT times (MAX_REQUEUES): no more"
+    say "job $job was queued again $SLURM_RESTART_COUNT times (MAX_REQUEUES): not requeued"
   else
     say "job $job: back into the queue"
     scontrol requeue incomplete "$job" || say "job $job could not be queued again"
   fi
 }
 
-# Slurm tells the tasks itself when it sends this shell a SIGTERM, and srun would
-# kill them at once if it got one: only wait for them. srun hands on a SIGUSR1.
+# Slurm signals the tasks itself when it sends SIGTERM to this shell, and srun would
+# kill them at once if it got one: only wait for them. srun passes on a SIGUSR1.
 trap 'signalled=true' TERM
 trap 'note_signal USR1' INT USR1

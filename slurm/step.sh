@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# step.sh PROGRAM ARGUMENTS...: one srun of the program, a process a task of the
-# job, for the batch files. Its exit code is that of the task that failed first.
+# step.sh PROGRAM ARGUMENTS...: runs the program with one srun for the batch files, with
+# one process per task of the job. Its exit code is that of the task that failed first.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/pass_signals.sh"
 
 notes=$(mktemp -d)
 trap 'rm -rf "$notes"' EXIT
 
-# srun returns 0 where a step could not be launched. Each task removes this file
-# before it becomes the program; the batch host, which is this one, has a task.
+# srun returns 0 even if a step could not be launched. So each task removes this file
+# before it becomes the program; one of the tasks runs on the batch host, this one.
 : >"$notes/mark"
-# shellcheck disable=SC2016  # expanded in the task
+# shellcheck disable=SC2016  # expanded by the task
 become=(bash -c 'rm -f "$0"; exec "$@"' "$notes/mark")
 
-# srun returns the largest code, so that of a task it ended for another's 66 would
-# hide the 66. It tells how they ended in the order in which they did.
+# srun returns the largest code: where one task fails with 66, the code of a task that
+# srun then ended would hide it. But it reports the ends of tasks in their order.
 exec {errors}> >(
   trap '' TERM INT USR1 HUP
   exec sed -u -n "p; s/^srun: error: [^ ]*: tasks\{0,1\} [0-9,-]*: //w $notes/ends" >&2
 )
 filter=$!
-# What --cpus-per-task asks of sbatch does not reach srun by itself.
+# srun does not take over --cpus-per-task from sbatch by itself.
 run_passing_signals srun --kill-on-bad-exit=1 --mpi="${SLURM_MPI_TYPE:-pmix}" \
   ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} \
   "${become[@]}" "$@" 2>&"$errors"

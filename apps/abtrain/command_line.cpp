@@ -16,8 +16,8 @@ bool is_word(const std::string& text) {
   });
 }
 
-// "auto|none|FOLDER": two words that are taken, and a folder. CLI11 appends the
-// choices that it checks, as in "SHELL:{bash,zsh}".
+// Reads a type name: "auto|none|FOLDER" means two accepted words, or a folder.
+// CLI11 appends the choices that it checks, as in "SHELL:{bash,zsh}".
 void read_type(const std::string& type, OptionInfo& option) {
   const std::size_t open = type.find(":{");
   option.value = type.substr(0, open);
@@ -71,7 +71,7 @@ CommandInfo describe(
     const std::vector<std::string>& path) {
   CommandInfo command{path, app.get_description(), app.get_footer(), {}, {}};
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_group().empty()) {  // hidden without
+    if (!option->get_group().empty()) {  // without a group it is hidden
       command.options.push_back(describe_option(*option));
     }
   }

@@ -1,5 +1,5 @@
-// The command line as its parser knows it, for what is made from it: completion
-// in shells, the manual page. Nothing of it is written twice.
+// A description of the command line, taken from its parser. Shell completion
+// and the manual page are made from it, so that nothing is written twice.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ class App;
 
 namespace abtrain::app {
 
-// What the value of an option can be completed with, by its type name: FILE, IN,
-// OUT, FOLDER and RUN stand for paths, a.b=... for keys of the configuration.
+// What completes the value of an option. Its type name tells: FILE, IN, OUT,
+// FOLDER and RUN stand for paths, a.b=... for configuration keys.
 enum class Completes { Nothing, File, Folder, Config, Key };
 
 struct OptionInfo {
-  std::vector<std::string> names;  // "-c", "--config"; none: a positional
+  std::vector<std::string> names;  // "-c", "--config"; empty: a positional
   std::string value;               // "FILE"; empty: a flag
   std::string help;
-  std::string group;  // heading in the help
+  std::string group;  // heading in the help text
   Completes completes = Completes::Nothing;
-  std::vector<std::string> choices;  // words that are taken, where some are
+  std::vector<std::string> choices;  // the accepted words, if limited
   bool required = false;
   bool repeats = false;
   bool is_positional() const {
@@ -33,17 +33,17 @@ struct CommandInfo {
   std::vector<std::string> path;  // {"train"}; empty: the program
   std::string help;
   std::string footer;
-  std::vector<OptionInfo> options;  // then positionals, in their order
+  std::vector<OptionInfo> options;  // positionals in their order
   std::vector<CommandInfo> commands;
   std::string name() const;  // "train"
 };
 
 CommandInfo describe_parser(const CLI::App& parser);
 
-// The command itself and all below it.
+// The program itself and all commands below it, parents first.
 std::vector<const CommandInfo*> all_commands(const CommandInfo& program);
 
-// Options with a dash, and those without.
+// The options that begin with a dash, and the positionals.
 std::vector<const OptionInfo*> flags_of(const CommandInfo& command);
 std::vector<const OptionInfo*> positionals_of(const CommandInfo& command);
 

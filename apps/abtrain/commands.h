@@ -1,5 +1,5 @@
-// The sub-commands. Each has a file of its own, which says what its options are
-// and what it does.
+// The subcommands. Each has a file of its own, which defines its options and
+// what it does.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ class App;
 namespace abtrain::app {
 
 struct Command {
-  CLI::App* app;  // of the parser
-  // Carries it out, once the command line is parsed: returns the exit code of
-  // the program, throws abtrain::Error.
+  CLI::App* app;  // owned by the parser
+  // Runs the command once the command line is parsed. Returns the program's
+  // exit code; throws abtrain::Error.
   std::function<int()> run;
 };
 
@@ -29,8 +29,8 @@ Command add_doctor(CLI::App& parser);
 Command add_completion(CLI::App& parser);
 Command add_man(CLI::App& parser);
 
-// Prints text for people, with what a terminal would act on escaped. `exact`:
-// text for programs, which is escaped only on a terminal.
+// Prints text for people, with control characters escaped. `exact`: text for
+// programs, which is escaped only on a terminal.
 void print(const std::string& text, bool exact = false);
 
 // What `--version` prints, without a newline at the end.

@@ -50,7 +50,7 @@ Command add_completion(CLI::App& parser) {
   auto shell = std::make_shared<std::string>();
   CLI::App& command = *parser.add_subcommand(
       "completion", "print a script that completes commands, options and keys");
-  command.add_option("shell", *shell, "the shell that reads the script")
+  command.add_option("shell", *shell, "the shell to print the script for")
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
       ->type_name("SHELL");

@@ -1,6 +1,6 @@
-// Scripts that make shells complete the program's command line. Each is made of
-// the parser's commands and options and of the configuration's keys, and looks
-// for configurations where the program does.
+// Scripts that make shells complete the program's command line. They are made
+// from the parser's commands and options and from the configuration's keys, and
+// look for configurations where the program does.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace abtrain::app {
 
-// What `--set` takes: "train.steps", and its words where some are.
+// A key for `--set`, as "train.steps", with the accepted words if limited.
 struct KeyInfo {
   std::string name;
   std::string help;
@@ -27,10 +27,10 @@ std::string fish_completion(
     const CommandInfo& program,
     const std::vector<KeyInfo>& keys);
 
-// The command that a line without one means.
+// The command that is meant where a command line names none.
 constexpr const char* kDefaultCommand = "train";
 
-// In single quotes, for sh, bash and zsh.
+// The text in single quotes, for sh, bash and zsh.
 std::string shell_quoted(const std::string& text);
 
 // `text` with every @NAME@ of `parts` replaced.

@@ -8,14 +8,14 @@ namespace {
 constexpr const char* kScript =
     R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
 
-# $1: a command, empty before one is named. Its commands and options.
+# $1: a command, or empty before one is named. Prints its commands and options.
 _abtrain_words() {
   case $1 in
 @WORDS@  esac
 }
 
-# $1: a command and an option, or a positional as #1, #2, ... or #*: sets kind
-# (file, folder, config, key or nothing) and choices. False for what takes no value.
+# $1: a command and an option, or a positional as #1, #2, ... or #*. Sets kind
+# (file, folder, config, key or nothing) and choices; fails where none is taken.
 _abtrain_value() {
   kind= choices=
   case $1 in
@@ -25,13 +25,13 @@ _abtrain_value() {
 
 _abtrain_keys='@KEYS@'
 
-# $1: a key. The words that it takes, where there are some.
+# Prints the words that the key $1 accepts, if they are limited.
 _abtrain_choices() {
   case $1 in
 @CHOICES@  esac
 }
 
-# $1: the program. Names of the configurations that it finds.
+# Prints the names of the configurations that the program $1 finds.
 _abtrain_configs() {
   local program folder name IFS=:
   program=$(type -P -- "$1") && program=$(readlink -f -- "$program")
@@ -43,7 +43,7 @@ _abtrain_configs() {
 }
 
 _abtrain() {
-  # The words up to the cursor; bash has cut them at '=' and ':'.
+  # The words up to the cursor, rejoined: bash splits them at '=' and ':'.
   local -a words=()
   local i word join=
   for ((i = 0; i <= COMP_CWORD; ++i)); do
@@ -58,7 +58,7 @@ _abtrain() {
   done
   local current=${words[-1]} count=${#words[@]}
 
-  # The command, and what the word at the cursor is the value of.
+  # The command, and the option whose value the word at the cursor is.
   local command= option= kind choices positional=0
   for ((i = 1; i < count - 1; ++i)); do
     word=${words[i]}
@@ -84,7 +84,7 @@ _abtrain() {
     kind= choices=$(_abtrain_words "${command:-@DEFAULT@}")
     [[ $command ]] || choices+=" $(_abtrain_words '')"
   else
-    # A value, or a command; options only where there is neither.
+    # A positional value, else a command, else the options.
     _abtrain_value "$command #$((positional + 1))" || _abtrain_value "$command #*" || {
       choices=" $(_abtrain_words "$command")"
       word=${choices%% -*}
@@ -114,7 +114,7 @@ _abtrain() {
     *) mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$prefix") ;;
   esac
   [[ $kind == file || $kind == folder || $kind == config ]] && compopt -o filenames
-  # What bash replaces begins after the last '=' or ':'.
+  # Bash replaces only what follows the last '=' or ':'.
   if [[ $COMP_WORDBREAKS == *=* && $prefix == *[=:]* ]]; then
     COMPREPLY=("${COMPREPLY[@]#"${prefix%"${prefix##*[=:]}"}"}")
   fi

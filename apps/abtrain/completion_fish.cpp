@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kScript =
     R"SH(# Completion of abtrain for fish, made by `abtrain completion fish`.
 
-# True where the words before the cursor name this command.
+# Succeeds if the words before the cursor name this command.
 function __abtrain_in
     set -l known @COMMANDS@
     set -l words (commandline -opc)[2..]
@@ -53,7 +53,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// What the value can be: words, paths, or what a function of the script says.
+// The completions of a value: words, paths, or the output of a function.
 std::string values_of(const OptionInfo& option) {
   std::string out;
   switch (option.completes) {
@@ -88,7 +88,7 @@ std::string line_of(const std::string& condition, const OptionInfo& option) {
                                   : " -s " + name.substr(1);
   }
   if (!option.value.empty()) {
-    // Paths are offered only where they are asked for.
+    // -r lets fish offer files, -x forbids them.
     out += option.completes == Completes::File ? " -r" : " -x";
     out += values_of(option);
   }

@@ -32,8 +32,8 @@ _abtrain_keys() {
 }
 
 @FUNCTIONS@
-# As a file _abtrain in $fpath this is the body of the function; sourced, it says
-# what completes the command.
+# As a file _abtrain in $fpath, this script is the body of that function. Where
+# it is sourced, it registers the function for the command.
 if [[ ${funcstack[1]-} == _abtrain ]]; then
   _abtrain "$@"
 else
@@ -42,7 +42,7 @@ else
 fi
 )SH";
 
-// ':' and '[' end what they stand in.
+// Escapes ':', '[' and ']', which would end the text that they are in.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -81,7 +81,7 @@ std::string action_of(const OptionInfo& option) {
   if (actions.size() < 2) {
     return actions.empty() ? " " : actions.front();
   }
-  // Evaluated by _arguments, which splits what it is given at colons.
+  // _arguments evaluates this, and splits its arguments at colons.
   return "{_alternative \"words\\:word\\:" + actions.front() +
          "\" \"paths\\:path\\:" + actions.back() + "\"}";
 }

@@ -27,10 +27,15 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
           "the configuration: a path, or a name in the configs folder")
       ->required()
       ->type_name("FILE");
-  add_sets(command, args.sets, "override one key of it; may be repeated");
-  command.add_option("--name", args.name, "name of the run and its folder")
+  add_sets(
+      command,
+      args.sets,
+      "override one key of the configuration; may be repeated");
+  command.add_option("--name", args.name, "name of the run and of its folder")
       ->type_name("NAME");
-  command.add_option("--output", args.output, "where run folders are made")
+  command
+      .add_option(
+          "--output", args.output, "folder in which the run folder is created")
       ->type_name("FOLDER");
 }
 
@@ -38,14 +43,14 @@ void add_run_options(
     CLI::App& command,
     std::string& folder,
     std::string& model) {
-  command.add_option("run", folder, "a run folder, as runs/my")
+  command.add_option("run", folder, "a run folder, such as runs/my")
       ->required()
       ->type_name("RUN");
   command
       .add_option(
           "--model",
           model,
-          "a file of the run or a path (default model.safetensors)")
+          "the model: a file of the run, or a path (default model.safetensors)")
       ->type_name("FILE");
 }
 
@@ -56,7 +61,9 @@ void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
 
 void add_force(CLI::App& command, bool& force) {
   command.add_flag(
-      "--force", force, "replace the file even if it is of another kind");
+      "--force",
+      force,
+      "replace an existing file even if it is of another kind");
 }
 
 config::RunOptions read_run_configuration(

@@ -1,4 +1,4 @@
-// Reads the configuration that a command line asks for.
+// Reads the configuration that a command line names.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace abtrain::app {
 
-// What chooses a configuration: the file, then each `--set`, in order.
+// The choice of a configuration: the file, then each `--set`, in order.
 struct ConfigArgs {
   std::string config;             // path, or a name in the search folders
   std::vector<std::string> sets;  // "a.b=value"
@@ -17,33 +17,36 @@ struct ConfigArgs {
   std::string output;             // empty: the configuration's own
 };
 
-// --config, --set, --name, --output.
+// Adds --config, --set, --name and --output.
 void add_config_options(CLI::App& command, ConfigArgs& args);
-// --set alone, over what `help` says.
+// Adds --set alone; `help` says what it overrides.
 void add_sets(
     CLI::App& command,
     std::vector<std::string>& sets,
     const char* help);
 
-// A run folder, and --model, which of its models.
+// Adds a run folder, and --model, which chooses one of its models.
 void add_run_options(
     CLI::App& command,
     std::string& folder,
     std::string& model);
 
-// --dtype fp32 | fp16 | bf16; `what` says of which tensors.
+// Adds --dtype fp32 | fp16 | bf16; `what` is the help, and says of which
+// tensors.
 void add_dtype_option(CLI::App& command, std::string& dtype, const char* what);
 
-// --force, for what writes a file that the user names.
+// Adds --force, for commands that write a file which the user names.
 void add_force(CLI::App& command, bool& force);
 
-// config.yaml of a run folder, and `sets` over it. Throws MissingInput.
+// Reads config.yaml of a run folder, overridden by `sets`. Throws MissingInput
+// where there is none.
 config::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets = {});
 
-// The file or name, then --set, --name and --output.
-// `launched`: processes that a launcher started, which are the workers then.
+// Reads the file or name, overridden by --set, --name and --output. `launched`:
+// the number of processes that a launcher started, which are then the workers;
+// 0: none.
 config::RunOptions read_configuration(
     const ConfigArgs& args,
     std::int64_t launched = 0);

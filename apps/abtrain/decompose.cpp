@@ -1,4 +1,4 @@
-// abtrain decompose: weights of any PyTorch model, cut to low rank.
+// abtrain decompose: cuts the weights of any PyTorch model to low rank.
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 #include <array>
@@ -22,7 +22,7 @@ namespace {
 
 struct DecomposeArgs {
   weights::DecomposeOptions options;
-  // Of the rule's table (linalg::fields_of): what was given, by key.
+  // The given options of the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
   std::string format = "table";
@@ -57,8 +57,8 @@ void find_rule(DecomposeArgs& args) {
       ABT_CHECK(
           k.key != std::string("ratio"),
           Usage,
-          "--ratio: of each matrix (--rule ratio) or of the whole file (--rule "
-          "budget)?");
+          "--ratio: for each matrix (--rule ratio) or for the whole file "
+          "(--rule budget)?");
       rule = k.rule;
     }
   }
@@ -91,9 +91,9 @@ void read_rule(DecomposeArgs& args) {
           Usage,
           "--",
           key,
-          " is not of --rule ",
+          " does not belong to --rule ",
           k.rule,
-          ", which reads --",
+          ", which takes --",
           k.key);
     }
   }
@@ -102,14 +102,14 @@ void read_rule(DecomposeArgs& args) {
     ABT_CHECK(
         parse_bytes(args.budget, args.options.budget_bytes, why),
         Usage,
-        "--budget: expected a size, as 20MB; got '",
+        "--budget: expected a size, such as 20MB; got '",
         args.budget,
         "'",
         why.empty() ? "" : ": " + why);
     ABT_CHECK(
         args.rule["ratio"].empty(),
         Usage,
-        "--budget and --ratio say the same in two ways: give one");
+        "--budget and --ratio both set the size: give only one");
   }
 }
 
@@ -132,7 +132,7 @@ int run_decompose(DecomposeArgs& args) {
                                ? weights::decompose_json(report).dump(2) + "\n"
                            : is_table ? weights::decompose_table(report)
                                       : weights::decompose_csv(report);
-  // Standard output may be the file that was written.
+  // The written file may be standard output; then the report goes elsewhere.
   if (report.written && is_standard_output(args.options.output)) {
     std::cerr << printable(text, "\n");
   } else {
@@ -158,7 +158,8 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
       .add_option(
           "--budget",
           args.budget,
-          "of the whole file, as 20MB: the best ranks that fit (--rule budget)")
+          "size of the whole file, such as 20MB: the best ranks that fit "
+          "(--rule budget)")
       ->type_name("SIZE");
 }
 
@@ -184,14 +185,14 @@ Command add_decompose(CLI::App& parser) {
       .add_option(
           "input",
           options.input,
-          "a safetensors file, an index of shards, or a folder with one")
+          "a safetensors file, an index of shards, or a folder that holds one")
       ->required()
       ->type_name("IN");
   command
       .add_option(
           "-o,--output",
           options.output,
-          "the file to write, in place of an older one; -: standard output")
+          "the file to write (an older one is replaced); -: standard output")
       ->type_name("OUT");
   add_force(command, options.force);
   add_rule_options(command, *args);
@@ -199,25 +200,28 @@ Command add_decompose(CLI::App& parser) {
       command,
       "--keep-dense",
       options.keep_dense,
-      "a tensor or layer that is copied as it is; may be repeated");
+      "a tensor or layer to copy unchanged; may be repeated");
   add_globs(
       command,
       "--only",
       options.only,
-      "a tensor or layer that is cut, others are copied; may be repeated");
+      "a tensor or layer to cut, all others are copied; may be repeated");
   command
       .add_option(
           "--min-size",
           options.min_size,
-          "matrices of fewer numbers are copied (default 0)")
+          "copy matrices of fewer elements unchanged (default 0)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   add_dtype_option(
-      command, options.dtype, "of the factors (default: as the tensor)");
-  command.add_option("--format", args->format, "of the report (default table)")
+      command,
+      options.dtype,
+      "dtype of the factors (default: that of the tensor)");
+  command
+      .add_option(
+          "--format", args->format, "format of the report (default table)")
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  command.add_flag(
-      "--dry-run", args->dry_run, "only report: nothing is written");
+  command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   return {&command, [args] { return run_decompose(*args); }};
 }
 

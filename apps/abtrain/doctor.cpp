@@ -1,4 +1,4 @@
-// abtrain doctor: what this machine has, and what is missing.
+// abtrain doctor: prints what this machine has, and what is missing.
 #include "train/doctor.h"
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,8 @@ namespace abtrain::app {
 
 Command add_doctor(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
-      "doctor", "print what this machine has, what is missing, how to get it");
+      "doctor",
+      "print what this machine has, what is missing and how to get it");
   return {&command, [] {
             print(train::format_findings(train::diagnose()));
             return 0;

@@ -1,4 +1,4 @@
-// abtrain evaluate: scores the model of a finished run.
+// abtrain evaluate: measures the model of a finished run on its test set.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -13,8 +13,8 @@ namespace {
 
 struct EvaluateArgs {
   std::string run;                // a run folder
-  std::string model;              // a file in it, or a path; "": its model
-  std::vector<std::string> sets;  // over the run's config.yaml
+  std::string model;              // a file in it, or a path; "": its own model
+  std::vector<std::string> sets;  // override the run's config.yaml
 };
 
 int run_evaluate(const EvaluateArgs& args) {
@@ -31,7 +31,10 @@ Command add_evaluate(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
       "evaluate", "measure the model of a run on its test set");
   add_run_options(command, args->run, args->model);
-  add_sets(command, args->sets, "override one key of the run's config");
+  add_sets(
+      command,
+      args->sets,
+      "override one key of the run's configuration; may be repeated");
   return {&command, [args] { return run_evaluate(*args); }};
 }
 

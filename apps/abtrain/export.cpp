@@ -1,4 +1,4 @@
-// abtrain export: the model of a run, for others to load.
+// abtrain export: writes the model of a run for other programs to load.
 #include "weights/export.h"
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ Command add_export(CLI::App& parser) {
       .add_option(
           "-o,--output",
           args->output,
-          "the safetensors file to write, in place of an older one; -: "
+          "the safetensors file to write (an older one is replaced); -: "
           "standard output")
       ->required()
       ->type_name("FILE");
@@ -37,9 +37,9 @@ Command add_export(CLI::App& parser) {
       .add_option(
           "--names",
           args->names,
-          "whose names the tensors have (default: the run's model.names)")
+          "naming scheme of the tensors (default: the run's model.names)")
       ->check(CLI::IsMember({"timm", "torchvision"}));
-  add_dtype_option(command, args->dtype, "of all tensors (default fp32)");
+  add_dtype_option(command, args->dtype, "dtype of all tensors (default fp32)");
   return {&command, [args, form] {
             args->merged = *form == "merged";
             const std::string report = weights::export_run(

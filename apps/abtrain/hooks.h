@@ -1,4 +1,4 @@
-// What a test build adds to a run; the program itself adds nothing.
+// Hooks that a test build adds to a run; the program itself adds none.
 #pragma once
 
 #include "train/trainer.h"

@@ -1,5 +1,4 @@
-// Reads the command line and turns errors into exit codes. The only place that
-// knows CLI11.
+// Parses the command line, runs its command and turns errors into exit codes.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ constexpr const char* kExamples =
     "  abtrain plan --config my.yaml      what would be trained and sent\n"
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
     "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
-    "  abtrain report runs/*              finished runs beside each other\n"
+    "  abtrain report runs/*              a comparison of finished runs\n"
     "  abtrain export runs/my -o my.safetensors --form merged\n"
     "  abtrain decompose weights.safetensors --keep 0.9 -o small.safetensors\n"
     "  abtrain doctor                     what this machine has and lacks\n";
@@ -47,7 +46,8 @@ std::vector<std::string> with_verb(std::vector<std::string> arguments) {
   return arguments;
 }
 
-// The first word decides, so a wrong one is worth a guess at what was meant.
+// The first word chooses the command: where it is wrong, suggest what was
+// meant.
 void check_verb(
     const std::string& verb,
     const std::vector<app::Command>& commands) {
@@ -65,14 +65,14 @@ void check_verb(
   const std::string meant = nearest(verb, verbs);
   throw Error(
       ErrorKind::Usage,
-      str("no command '",
+      str("unknown command '",
           verb,
           "'",
           meant.empty() ? "" : str("; did you mean '", meant, "'?")));
 }
 
-// CLI11 speaks of what is missing before it speaks of what it does not know, so
-// that a mistyped --config would be called a missing one.
+// CLI11 complains about missing options before unknown ones, so that a mistyped
+// --config would be reported as a missing one.
 void check_unknown(const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining();
   const auto is_option = [](const std::string& word) {
@@ -89,18 +89,19 @@ void check_unknown(const CLI::App& command) {
     }
   }
   const std::string given = unknown->substr(0, unknown->find('='));
-  // One letter is near to any other.
+  // A single letter is close to every other one.
   const std::string meant = given.size() > 2 ? nearest(given, names) : "";
   throw Error(
       ErrorKind::Usage,
       str(command.get_name(),
-          ": no option '",
+          ": unknown option '",
           given,
           "'",
           meant.empty() ? "" : str("; did you mean ", meant, "?")));
 }
 
-// An empty value would count as none: as in --name "$NAME" without a NAME.
+// An empty value would count as no value, as in --name "$NAME" where NAME is
+// unset.
 void check_empty(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const bool needs_value = option->get_items_expected_min() > 0;
@@ -148,7 +149,7 @@ int run(int argc, char** argv) {
   }
   check_verb(arguments.front(), commands);
   try {
-    // CLI11 takes its arguments last one first.
+    // CLI11 takes the arguments in reverse order.
     parser.parse(
         std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
@@ -160,12 +161,12 @@ int run(int argc, char** argv) {
     }
     throw Error(ErrorKind::Usage, error.what());
   }
-  const app::Command& chosen = *chosen_of(commands);  // the parser wants one
+  const app::Command& chosen = *chosen_of(commands);  // the parser requires one
   check_empty(*chosen.app);
   return chosen.run();
 }
 
-// Messages quote what files and command lines hold.
+// Escapes control characters: messages quote files and command lines.
 std::string shown(const char* message) {
   return printable(message, "\n\t");
 }
@@ -181,9 +182,7 @@ int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
     ABT_CHECK(
-        std::cout.flush(),
-        Io,
-        "standard output: cannot be written (disk full?)");
+        std::cout.flush(), Io, "cannot write to standard output (disk full?)");
     return code;
   } catch (const LocatedError& error) {
     std::cerr << shown(error.what()) << '\n';

@@ -1,5 +1,5 @@
-// abtrain man: the manual pages abtrain(1) and abtrain-config(5), made from the
-// parser, the configuration's table and the table of exit codes.
+// abtrain man: prints the manual pages abtrain(1) and abtrain-config(5), made
+// from the parser, the table of configuration keys and the table of exit codes.
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <iostream>
@@ -17,17 +17,16 @@ namespace abtrain::app {
 
 namespace {
 
-constexpr const char* kOptions = "Options";  // CLI11's usual group
+constexpr const char* kOptions = "Options";  // CLI11's default group
 constexpr const char* kManual = "abtrain manual";
 
 constexpr const char* kSeries =
     "Its main method is AB-training: every large weight is split by a singular "
-    "value decomposition into two low-rank factors, groups of workers train "
-    "one "
-    "factor each, and the groups are synchronised now and then. Data parallel "
-    "training with gradient compression, local SGD, DiLoCo and orders of "
-    "examples "
-    "run under the same configuration, traffic meter and clock.";
+    "value decomposition into two low-rank factors, each group of workers "
+    "trains one of them, and the groups synchronize from time to time. Data "
+    "parallel training with gradient compression, local SGD, DiLoCo and "
+    "gradient-based example orders use the same configuration, traffic meter "
+    "and clock.";
 
 struct Row {
   const char* name;
@@ -36,40 +35,40 @@ struct Row {
 
 constexpr Row kEnvironment[] = {
     {"ABTRAIN_CONFIGS",
-     "Folders, split by colons, that are searched for configurations before "
+     "Colon-separated folders that are searched for configurations before "
      "./configs and those beside the program."},
     {"ABTRAIN_DATA", "Folder of the data sets, where `data.root` is `auto`."},
     {"ABTRAIN_SECRET, ABTRAIN_SECRET_FILE",
-     "A secret of at least 16 bytes, or the file of mode 0600 that holds it: "
-     "processes of a run prove to each other that they have it."},
+     "A secret of at least 16 bytes, or a file of mode 0600 that holds it. The "
+     "processes of a run prove to each other that they know it."},
     {"OMP_NUM_THREADS",
-     "Cores a worker, where `train.threads` is 0; without it they are shared "
-     "out "
-     "evenly."},
+     "Threads per worker where `train.threads` is 0; without it the cores are "
+     "shared evenly."},
     {"NO_COLOR, TERM",
      "With NO_COLOR, or TERM=dumb, standard error gets no colours and no live "
      "line."},
     {"XDG_CACHE_HOME",
-     "Where the list of an image folder is kept that cannot be written to; "
+     "Where the list of an image folder that cannot be written to is kept; "
      "default ~/.cache."},
     {"SLURM_JOB_ID", "Inside a Slurm job `--resume` is `auto` by default."},
     {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
-     "Set by torchrun: this process is one of the workers. Those that mpirun "
-     "and "
-     "srun set are understood too."}};
+     "Set by torchrun: this process is one of the workers. The variables of "
+     "mpirun and srun are understood too."}};
 
 constexpr Row kFiles[] = {
     {"OUTPUT/NAME/config.yaml",
-     "The whole configuration of a run as it was used."},
-    {"OUTPUT/NAME/metrics.jsonl", "What happened, one JSON object a line."},
+     "The complete configuration that the run used."},
+    {"OUTPUT/NAME/metrics.jsonl",
+     "The events of the run, one JSON object per line."},
     {"OUTPUT/NAME/events.out.tfevents.*", "The same for TensorBoard."},
     {"OUTPUT/NAME/summary.json",
-     "Accuracy, traffic, times, ranks of the layers."},
+     "Accuracy, traffic, times and ranks of the layers."},
     {"OUTPUT/NAME/model.safetensors", "The trained model, factored."},
-    {"OUTPUT/NAME/checkpoints/", "What `--resume` goes on from."},
-    {"OUTPUT/NAME/failure.json", "Why a run has failed."},
+    {"OUTPUT/NAME/checkpoints/",
+     "The checkpoints from which `--resume` continues."},
+    {"OUTPUT/NAME/failure.json", "Why the run failed."},
     {"PREFIX/share/abtrain/configs/",
-     "Ready configurations, which `--config` finds by name."}};
+     "Ready-made configurations, which `--config` finds by name."}};
 
 void rows(ManPage& page, const std::string& title, const auto& table) {
   page.heading(title);
@@ -148,7 +147,7 @@ std::string program_page(const CommandInfo& program) {
       command_part(page, *command);
     }
   }
-  page.heading("OPTIONS").text("Of the program and of every command:");
+  page.heading("OPTIONS").text("Options of the program and of every command:");
   for (const OptionInfo* option : flags_of(program)) {
     page.item(term_of(*option), text_of(*option));
   }
@@ -160,8 +159,7 @@ std::string program_page(const CommandInfo& program) {
   rows(page, "FILES", kFiles);
   const std::string examples = program.footer;
   page.heading("EXAMPLES")
-      .literal(
-          examples.substr(examples.find('\n') + 1));  // below its own heading
+      .literal(examples.substr(examples.find('\n') + 1));  // not the heading
   page.heading("SEE ALSO")
       .text(
           bold("abtrain-config") + "(5), " + bold("mpirun") + "(1), " +
@@ -202,8 +200,8 @@ std::string config_page() {
 Command add_man(CLI::App& parser) {
   auto name = std::make_shared<std::string>("abtrain");
   CLI::App& command = *parser.add_subcommand(
-      "man", "print a manual page, as for `abtrain man | man -l -`");
-  command.add_option("page", *name, "which one; default abtrain")
+      "man", "print a manual page, such as for `abtrain man | man -l -`");
+  command.add_option("page", *name, "which page (default abtrain)")
       ->check(
           CLI::IsMember(std::vector<std::string>{"abtrain", "abtrain-config"}))
       ->type_name("PAGE");

@@ -1,5 +1,5 @@
-// abtrain plan: what a configuration will do, and on request how long it will
-// take; trains nothing.
+// abtrain plan: prints what a configuration will do and, on request, how long
+// it will take. It trains nothing.
 #include "plan/plan.h"
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,7 @@ struct PlanArgs {
 };
 
 constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
-constexpr double kFastest = 1e18;               // bits a second
+constexpr double kFastest = 1e18;               // bits per second
 
 double seconds_of(const char* option, const std::string& text) {
   const auto seconds = parse_seconds(text);
@@ -40,7 +40,7 @@ double seconds_of(const char* option, const std::string& text) {
       seconds && *seconds <= kLongest,
       Usage,
       option,
-      ": expected a time, as 50us or 1.5ms, of a year at most; got '",
+      ": expected a time of at most a year, such as 50us or 1.5ms; got '",
       text,
       "'");
   return *seconds;
@@ -51,7 +51,7 @@ plan::ComputeTime read_compute(const std::string& text) {
   ABT_CHECK(
       parts.size() <= 3,
       Usage,
-      "--compute: expected DENSE[,AB[,DECOMPOSITION]], three times at most; "
+      "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
       "got '",
       text,
       "'");
@@ -85,7 +85,7 @@ plan::TimeRequest request_of(
     ABT_CHECK(
         rate && *rate >= 1 && *rate <= kFastest,
         Usage,
-        "--bandwidth: expected the rate of a node's link, as 1Gbit or "
+        "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
         "100Mbit/s, from 1 bit/s to 10^18, for ",
         workers,
         " workers on ",
@@ -98,7 +98,7 @@ plan::TimeRequest request_of(
     ABT_CHECK(
         args.bandwidth.empty() && args.latency.empty(),
         Usage,
-        "--bandwidth and --latency are of the links between nodes, but all "
+        "--bandwidth and --latency describe the links between nodes, but all "
         "workers are on one");
   }
   request.network.latency =
@@ -116,8 +116,8 @@ plan::TimeRequest request_of(
     ABT_CHECK(
         !args.workers_here,
         Usage,
-        "--workers-here is for measuring, in place of which --compute gives "
-        "the times");
+        "--workers-here is for measuring, but --compute gives the times "
+        "instead");
     request.compute = read_compute(args.compute);
   }
   return request;
@@ -167,10 +167,10 @@ Command add_plan(CLI::App& parser) {
       .add_option(
           "--against",
           args->against,
-          "print the plan beside what this finished run has measured (its own "
-          "configuration unless --config names another)")
+          "print the plan beside the measurements of this finished run (with "
+          "its own configuration unless --config names another)")
       ->type_name("RUN");
-  command.add_option("--format", args->format, "of --against")
+  command.add_option("--format", args->format, "output format of --against")
       ->check(CLI::IsMember({"table", "json"}))
       ->type_name("table|json");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
@@ -178,34 +178,35 @@ Command add_plan(CLI::App& parser) {
       .add_option(
           "--bandwidth",
           args->bandwidth,
-          "of a node's link each way, as 1Gbit or 100Mbit")
+          "rate of a node's link in each direction, such as 1Gbit or 100Mbit")
       ->type_name("RATE")
       ->group(kTime);
   command
       .add_option(
           "--nodes",
           args->nodes,
-          "how many the workers are spread over (default: one a worker)")
+          "number of nodes for the workers (default: one per worker)")
       ->type_name("N")
       ->group(kTime);
   command
-      .add_option("--latency", args->latency, "of a message (default: 50us)")
+      .add_option(
+          "--latency", args->latency, "latency per message (default: 50us)")
       ->type_name("TIME")
       ->group(kTime);
   command
       .add_option(
           "--workers-here",
           args->workers_here,
-          "that compute at once while measuring (default: those of a node)")
+          "workers that compute at once while measuring (default: those of one "
+          "node)")
       ->type_name("N")
       ->group(kTime);
   command
       .add_option(
           "--compute",
           args->compute,
-          "take these times instead of measuring: of a dense step, of one of "
-          "the "
-          "AB phase, of a decomposition, as 120ms,30ms,2s")
+          "use these times instead of measuring: of a dense step, a step of "
+          "the AB phase and a decomposition, such as 120ms,30ms,2s")
       ->type_name("DENSE[,AB[,CUT]]")
       ->group(kTime);
   return {&command, [args] { return run_plan(*args); }};

@@ -1,4 +1,4 @@
-// abtrain report: runs beside each other.
+// abtrain report: compares runs.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <ctime>
@@ -21,10 +21,10 @@ namespace abtrain::app {
 namespace {
 
 struct ReportArgs {
-  std::vector<std::string> runs;  // run folders, or folders of such
-  std::optional<double> target;   // an accuracy, 0 to 1
-  std::string format;             // "": by the file's ending, else a table
-  std::string columns;            // "": as the format is
+  std::vector<std::string> runs;  // run folders, or folders that hold some
+  std::optional<double> target;   // an accuracy from 0 to 1
+  std::string format;             // "": by the file's ending, else table
+  std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
   bool force = false;
   bool to_file() const {
@@ -55,7 +55,7 @@ std::string format_of(const ReportArgs& args) {
   return format;
 }
 
-// By how each format begins.
+// Recognizes a report by the beginning of each format.
 bool is_report(const std::string& begin) {
   const std::string first = begin.substr(0, begin.find('\n'));
   return begin.find("<title>abtrain report</title>") != std::string::npos ||
@@ -103,7 +103,8 @@ int run_report(const ReportArgs& args) {
   ABT_CHECK(
       !args.target || (*args.target > 0 && *args.target <= 1),
       Usage,
-      "--target: expected an accuracy above 0 and at most 1, as 0.86; got ",
+      "--target: expected an accuracy above 0 and at most 1, such as 0.86; "
+      "got ",
       *args.target);
   const std::string format = format_of(args);
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
@@ -113,8 +114,8 @@ int run_report(const ReportArgs& args) {
   ABT_CHECK(
       format != "html" || args.to_file() || !is_tty(1),
       Usage,
-      "--format html: a page of some megabytes is not for a terminal; name a "
-      "file, as -o report.html");
+      "--format html: the page has several megabytes, too much for a terminal; "
+      "name a file, such as -o report.html");
   const auto comparison = report::compare(
       args.runs,
       args.target,
@@ -129,7 +130,7 @@ int run_report(const ReportArgs& args) {
   if (args.to_file()) {
     atomic_write(args.file, text);
   } else if (format == "table") {
-    std::cout << text << std::flush;  // its names are escaped, some are bold
+    std::cout << text << std::flush;  // its names are escaped already
   } else {
     print(text, /*exact=*/true);
   }
@@ -143,28 +144,34 @@ Command add_report(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
       "report", "compare runs: accuracy, bytes, time to an accuracy, speed");
   command
-      .add_option("run", args->runs, "run folders, or folders that hold some")
+      .add_option(
+          "run", args->runs, "run folders, or folders that hold run folders")
       ->required()
       ->type_name("RUN");
-  command.add_option("--target", args->target, "time to this accuracy, 0 to 1")
+  command
+      .add_option(
+          "--target", args->target, "show the time to this accuracy, 0 to 1")
       ->type_name("ACC");
   command
       .add_option(
-          "--format", args->format, "default: by the ending of -o, else table")
+          "--format",
+          args->format,
+          "output format (default: by the ending of -o, else table)")
       ->check(CLI::IsMember(kFormats))
       ->type_name("FORMAT");
   command
       .add_option(
           "--columns",
           args->columns,
-          "all, default, or keys as accuracy,bytes (csv and json: all)")
+          "all, default, or keys such as accuracy,bytes (default for csv and "
+          "json: all)")
       ->type_name("LIST");
   command
       .add_option(
           "-o,--output",
           args->file,
-          "write it to this file, in place of an older report; -: standard "
-          "output")
+          "write the report to this file (an older report is replaced); -: "
+          "standard output")
       ->type_name("FILE");
   add_force(command, args->force);
   return {&command, [args] { return run_report(*args); }};

@@ -6,13 +6,13 @@ namespace abtrain::app {
 
 namespace {
 
-// Stand for changes of font until a text is escaped; no help holds them.
+// Mark font changes until the text is escaped; no help text contains them.
 constexpr char kBold = '\x01';
 constexpr char kItalic = '\x02';
 constexpr char kRoman = '\x03';
 
-// What roff would take for its own. Dashes, quotes and accents stay ASCII, so
-// that what is copied from the page is what was meant.
+// Escapes what roff would interpret. Dashes, quotes and accents stay ASCII, so
+// that commands can be copied from the page.
 std::string escaped(const std::string& text) {
   std::string out;
   bool code = false;
@@ -50,7 +50,7 @@ std::string escaped(const std::string& text) {
         out += c;
     }
   }
-  // A leading dot would be a request.
+  // A leading dot would begin a roff request.
   return out.starts_with('.') ? "\\&" + out : out;
 }
 
@@ -75,7 +75,7 @@ ManPage::ManPage(
     const std::string& manual) {
   line(str(
       ".TH ", name, " ", section, " \"\" \"", source, "\" \"", manual, "\""));
-  line(".nh");  // no words cut at line ends: they may be commands
+  line(".nh");  // no hyphenation: words may be commands
 }
 
 void ManPage::line(const std::string& line) {
@@ -103,7 +103,7 @@ void ManPage::paragraph(const std::string& text) {
     }
     current.clear();
   };
-  bool quoted = false;  // a bold word stays on one line of the source
+  bool quoted = false;  // inside backquotes: keep on one source line
   for (const std::string& word : split_text(text, ' ')) {
     if (!current.empty() && !quoted && current.size() + word.size() > kWidth) {
       flush();
@@ -122,7 +122,7 @@ ManPage& ManPage::text(const std::string& text) {
     if (words.empty()) {
       return;
     }
-    // Right below a heading a paragraph has begun already.
+    // Directly below a heading, no new paragraph is needed.
     if (after_text_) {
       line(".PP");
     }

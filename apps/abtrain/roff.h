@@ -1,4 +1,4 @@
-// Pages of roff with the macros of man(7).
+// Writes manual pages in roff, with the macros of man(7).
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ class ManPage {
 
   ManPage& heading(const std::string& title);
   ManPage& subheading(const std::string& title);
-  // A paragraph, or more, with an empty line between them. Words in
-  // `backquotes` become bold.
+  // One or more paragraphs, separated by empty lines. Words in `backquotes`
+  // become bold.
   ManPage& text(const std::string& text);
-  // A term, its text indented below.
+  // A term, with its text indented below.
   ManPage& item(const std::string& term, const std::string& text);
-  // Lines as they are, without empty ones among them.
+  // Preformatted lines, none of which may be empty.
   ManPage& literal(const std::string& lines);
   const std::string& page() const {
     return page_;
@@ -32,10 +32,10 @@ class ManPage {
   void line(const std::string& line);
   void paragraph(const std::string& text);
   std::string page_;
-  bool after_text_ = false;  // since the last heading
+  bool after_text_ = false;  // text since the last heading
 };
 
-// Marked for `item` and `text`: bold, and italic for what stands for a value.
+// Marks words for `item` and `text`: bold, and italic for placeholders.
 std::string bold(const std::string& text);
 std::string italic(const std::string& text);
 

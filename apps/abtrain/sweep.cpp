@@ -1,4 +1,5 @@
-// abtrain sweep: many runs of one configuration, here or as an array of Slurm.
+// abtrain sweep: trains many variants of one configuration, here or as a Slurm
+// job array.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -34,7 +35,7 @@ struct SweepCommand {
   std::optional<std::int64_t> jobs;
   bool list = false;
   bool json = false;
-  // A file; "" and "-" for standard output.
+  // A file; "" and "-" mean standard output.
   std::optional<std::string> emit_slurm;
   bool force = false;
   bool to_file() const {
@@ -73,7 +74,7 @@ int list_runs(const SweepCommand& args) {
            {"folder", run.folder},
            {"state", state}});
     } else {
-      // Cells end with a tab and rows with a newline, so names may hold
+      // A tab ends each cell and a newline each row, so names may contain
       // neither.
       lines +=
           str(run.index,
@@ -90,8 +91,8 @@ int list_runs(const SweepCommand& args) {
   return 0;
 }
 
-// All points, read and checked: what any of them lacks shows before the first
-// one is trained.
+// Reads and checks all points, so that every problem is reported before the
+// first point is trained.
 std::vector<sweep::PointRun> checked_runs(
     const sweep::Sweep& sweep,
     bool here) {
@@ -100,7 +101,7 @@ std::vector<sweep::PointRun> checked_runs(
   return runs;
 }
 
-// The words that name this sweep in a batch file, from any folder.
+// The arguments that name this sweep in a batch file, valid in any folder.
 std::vector<std::string> arguments_of(
     const SweepCommand& args,
     const sweep::Sweep& sweep) {
@@ -127,7 +128,7 @@ std::vector<std::string> arguments_of(
   return words;
 }
 
-// By the lines that sweep::slurm_script() begins with.
+// Recognizes a batch file by the first lines that sweep::slurm_script() writes.
 bool is_batch_file(const std::string& begin) {
   return begin.starts_with("#!/usr/bin/env bash\n# The ") &&
          begin.find(
@@ -163,7 +164,7 @@ int emit_slurm(const SweepCommand& args) {
   return 0;
 }
 
-// One point, in this process, or in those of a launcher as its workers.
+// Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
   return train_here(args.launch, "auto", false, [&](std::int64_t launched) {
     const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
@@ -192,13 +193,14 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         run.options.workers,
         " workers, but the launcher has started ",
         launched,
-        " processes; start as many, or one, whose threads they are then");
+        " processes; start as many, or one process, whose threads are then the "
+        "workers");
     own_state_of(run);
     return run.options;
   });
 }
 
-// The table of the runs that are finished, as the command `report` prints it.
+// Prints the table of the finished runs with the command `report`.
 int report(const std::vector<sweep::PointRun>& runs) {
   std::vector<std::string> command{program_path(), "report"};
   for (const sweep::PointRun& run : runs) {
@@ -218,8 +220,8 @@ int train_all(const SweepCommand& args) {
       launch.source,
       " has started ",
       launch.size,
-      " processes: they can be the workers of one point, --task N; all points "
-      "are run by one process");
+      " processes: they can be the workers of one point (--task N), but all "
+      "points are run by one process");
   const StopSignals signals;
   Log log;
   train::SetupWatch watch(log, "checking the points");
@@ -243,7 +245,7 @@ int run_sweep(const SweepCommand& args) {
   ABT_CHECK(
       !args.jobs || (!args.task && !args.list),
       Usage,
-      "--jobs is for all points, here or by --emit-slurm");
+      "--jobs is for all points, trained here or with --emit-slurm");
   ABT_CHECK(
       !args.force || args.to_file(),
       Usage,
@@ -254,7 +256,7 @@ int run_sweep(const SweepCommand& args) {
           (l.rank < 0 && l.processes < 0 && l.local_rank < 0 &&
            l.local_processes < 0 && l.meet_at.empty()),
       Usage,
-      "--rank and its kin are for the processes of one point, --task N");
+      "--rank and the other process options are for one point, --task N");
   if (args.list) {
     return list_runs(args);
   }
@@ -276,13 +278,13 @@ Command add_sweep(CLI::App& parser) {
       .add_option(
           "sweep",
           args->sweep.file,
-          "a sweep file: base, set, grid, list, exclude, seeds")
+          "a sweep file, with base, set, grid, list, exclude and seeds")
       ->type_name("FILE");
   command
       .add_option(
           "-c,--config",
           args->sweep.config,
-          "in its place: the configuration that --grid varies")
+          "instead of a sweep file: the configuration that --grid varies")
       ->type_name("FILE");
   command
       .add_option(
@@ -296,31 +298,40 @@ Command add_sweep(CLI::App& parser) {
       .add_option(
           "--seeds",
           args->sweep.seeds,
-          "how many seeds for each point, or which: 3, or 1,5,7")
+          "number of seeds for each point, or a list of them: 3, or 1,5,7")
       ->type_name("N");
-  add_sets(command, args->sweep.sets, "override one key of all points");
+  add_sets(
+      command,
+      args->sweep.sets,
+      "override one key of all points; may be repeated");
   command.add_option("--name", args->sweep.name, "name of the sweep's folder")
       ->type_name("NAME");
   command
       .add_option(
-          "--output", args->sweep.output, "where the sweep's folder is made")
+          "--output",
+          args->sweep.output,
+          "folder in which the sweep's folder is created")
       ->type_name("FOLDER");
   command.add_option(
-      "--jobs", args->jobs, "points at a time (default 1), the cores shared");
+      "--jobs",
+      args->jobs,
+      "points to train at a time (default 1); they share the cores");
   command.add_option(
       "--task",
       args->task,
-      "train this one point, counted from 0, in this process (default "
+      "train only this point, counted from 0, in this process (default "
       "$SLURM_ARRAY_TASK_ID where that is set)");
   command.add_flag(
-      "--list", args->list, "print index, point, folder and state of each");
-  command.add_flag("--json", args->json, "the list as JSON");
+      "--list",
+      args->list,
+      "print index, name, folder and state of each point");
+  command.add_flag("--json", args->json, "print the list as JSON");
   command
       .add_option(
           "--emit-slurm",
           args->emit_slurm,
-          "write a batch file for sbatch, by default to standard output, or "
-          "in place of an older one")
+          "write a batch file for sbatch to FILE (an older one is replaced) or "
+          "to standard output")
       ->type_name("[FILE]")
       ->expected(0, 1);
   add_force(command, args->force);

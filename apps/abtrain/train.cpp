@@ -1,4 +1,4 @@
-// abtrain train: one run, from its configuration to its report.
+// abtrain train: trains one run, from its configuration to its report.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -36,14 +36,14 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
       .add_option(
           "--resume",
           args.resume,
-          "auto: go on from the run's newest checkpoint, if there is one; "
-          "none; or "
-          "the folder of a run or checkpoint (default: auto in a Slurm job)")
+          "auto: continue from the run's newest checkpoint, if there is one; "
+          "none; or the folder of a run or checkpoint (default: auto in a "
+          "Slurm job, else none)")
       ->type_name("auto|none|FOLDER");
   command.add_flag(
       "--overwrite",
       args.overwrite,
-      "start anew where the run folder holds a run that would be lost");
+      "start over even if the run in the run folder is lost by that");
   add_launch_options(command, args.launch);
   command.add_flag(
       "--dry-run", args.dry_run, "only print the plan, as `plan` does");

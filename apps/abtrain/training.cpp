@@ -16,22 +16,22 @@ namespace abtrain::app {
 
 void add_launch_options(CLI::App& command, comm::LaunchFlags& flags) {
   constexpr const char* kProcesses =
-      "Processes (else mpirun, srun, torchrun tell)";
-  command.add_option("--rank", flags.rank, "which process this one is, from 0")
+      "Processes (default: as set by mpirun, srun or torchrun)";
+  command.add_option("--rank", flags.rank, "rank of this process, from 0")
       ->group(kProcesses);
-  command.add_option("--processes", flags.processes, "how many there are")
+  command.add_option("--processes", flags.processes, "number of processes")
       ->group(kProcesses);
   command
-      .add_option("--local-rank", flags.local_rank, "which one on this host")
+      .add_option(
+          "--local-rank", flags.local_rank, "rank of this process on this host")
       ->group(kProcesses);
   command
       .add_option(
           "--local-processes",
           flags.local_processes,
-          "how many there are on this host")
+          "number of processes on this host")
       ->group(kProcesses);
-  command
-      .add_option("--meet-at", flags.meet_at, "an address of process 0's host")
+  command.add_option("--meet-at", flags.meet_at, "address of process 0's host")
       ->type_name("HOST:PORT")
       ->group(kProcesses);
 }
@@ -41,7 +41,7 @@ int train_here(
     const std::string& resume,
     bool overwrite,
     const std::function<config::RunOptions(std::int64_t launched)>& read) {
-  const StopSignals signals;  // from the first moment to the last
+  const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
   train::SessionOptions session;
@@ -60,7 +60,7 @@ int train_here(
   log.info(launch.text());
   watch.doing("waiting for the other processes");
   if (launch.has_mpi && launch.rank != 0) {
-    // mpirun tells all of them to stop, and one says so.
+    // mpirun stops all processes, and one of them reports it.
     watch.set_leave([](const std::string&) {
       std::_Exit(static_cast<int>(ErrorKind::Stopped));
     });

@@ -1,4 +1,4 @@
-// One run in this process, alone or as one of a launcher's processes.
+// Trains one run in this process, alone or as one of a launcher's processes.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace abtrain::app {
 
-// --rank, --processes and their kin, in a group of their own.
+// Adds --rank, --processes and the related options, in a group of their own.
 void add_launch_options(CLI::App& command, comm::LaunchFlags& flags);
 
-// Trains what `read` returns, which is told how many processes a launcher has
-// started (0: none), and prints the report. `resume`, `overwrite`: see
-// train/resume.h.
+// Trains the configuration that `read` returns, and prints the report. `read`
+// gets the number of processes that a launcher started (0: none). `resume` and
+// `overwrite`: see train/resume.h. Returns the exit code.
 int train_here(
     const comm::LaunchFlags& flags,
     const std::string& resume,

@@ -44,7 +44,7 @@ std::string number_text(double value, int decimals) {
                       : fixed(value, decimals);
 }
 
-// Of the summary; none for a run that has not ended well.
+// A figure of the summary; none for a run that has not finished.
 template <class T>
 auto of_summary(T Summary::*which) {
   return [which](const RunRecord& run) -> std::optional<double> {
@@ -55,7 +55,7 @@ auto of_summary(T Summary::*which) {
   };
 }
 
-// Share of the training time.
+// The share of the training time spent in encoding and decoding.
 std::optional<double> coding(const RunRecord& run) {
   if (!run.summary || !run.summary->encode_ms || !run.summary->decode_ms ||
       run.summary->ms_per_step <= 0) {
@@ -106,7 +106,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
       in_default(
           {.key = "accuracy",
            .title = "accuracy, %",
-           .help = "of the final, merged model on the test set",
+           .help = "accuracy of the final, merged model on the test set",
            .unit = 0.01,
            .decimals = 2,
            .best = Highest,
@@ -120,14 +120,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
       in_default(
           {.key = "compression_ratio",
            .title = "compression",
-           .help = "parameters of the dense model over those of the final one",
+           .help = "parameters of the dense model / those of the final one",
            .decimals = 2,
            .best = Highest,
            .of_run = of_summary(&Summary::compression_ratio)}),
       in_default(
           {.key = "bytes",
            .title = "MB sent",
-           .help = "by a worker in the whole run, metrics not counted",
+           .help = "bytes sent per worker in the whole run, without metrics",
            .unit = 1e6,
            .decimals = 1,
            .best = Lowest,
@@ -135,7 +135,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
       in_default(
           {.key = "vs_fp32",
            .title = "of fp32, %",
-           .help = "bytes sent over those of fp32 data parallel training",
+           .help = "bytes sent relative to fp32 data parallel training",
            .unit = 0.01,
            .decimals = 1,
            .best = Lowest,
@@ -175,14 +175,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .of_run = of_summary(&Summary::train_seconds)},
       in_default(
           {.key = "ms_per_step",
-           .title = "ms a step",
-           .help = "training time over steps",
+           .title = "ms per step",
+           .help = "training time divided by the number of steps",
            .decimals = 1,
            .best = Lowest,
            .of_run = of_summary(&Summary::ms_per_step)}),
       {.key = "sent_bits",
        .title = "bits sent",
-       .help = "by a worker, a step and parameter of the dense model",
+       .help = "bits sent per worker, step and parameter of the dense model",
        .decimals = 2,
        .best = Lowest,
        .of_run = of_summary(&Summary::sent_bits)},
@@ -202,19 +202,19 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .of_run = coding},
       {.key = "encode_ms",
        .title = "encoding, ms",
-       .help = "a step",
+       .help = "encoding time per step",
        .decimals = 2,
        .best = Lowest,
        .of_run = of_summary(&Summary::encode_ms)},
       {.key = "decode_ms",
        .title = "decoding, ms",
-       .help = "a step",
+       .help = "decoding time per step",
        .decimals = 2,
        .best = Lowest,
        .of_run = of_summary(&Summary::decode_ms)},
       {.key = "vnmse",
        .title = "vNMSE",
-       .help = "squared error of the averaged gradient over the square of the "
+       .help = "squared error of the averaged gradient / squared norm of the "
                "true mean",
        .decimals = -3,
        .best = Lowest,
@@ -246,9 +246,9 @@ std::vector<Column> choose_columns(
     ABT_CHECK(
         std::ranges::count(keys, key) > 0,
         Usage,
-        "--columns: no column '",
+        "--columns: unknown column '",
         key,
-        "'; expected all, default or some of ",
+        "'; expected all, default or a list of ",
         join(keys, ", "));
     const auto column = std::ranges::find(all, key, &Column::key);
     ABT_CHECK(
@@ -273,7 +273,7 @@ std::vector<Figure> figures(
     return all;
   }
   const auto [low, high] = std::ranges::minmax(values);
-  // What looks equal is equal.
+  // Values that are shown as the same text count as equal.
   const auto shown = [&](double value) {
     return number_text(value / column.unit, column.decimals);
   };
@@ -306,7 +306,7 @@ std::string to_text(const Column& column, const Figure& figure) {
   };
   std::string text =
       std::isinf(*figure.value) ? "not reached" : shown(*figure.value);
-  // A spread that would be shown as 0 says nothing.
+  // A spread that would be shown as 0 is left out.
   if (figure.spread && shown(*figure.spread) != shown(0)) {
     text += " ± " + shown(*figure.spread);
   }

@@ -1,4 +1,4 @@
-// The columns of a comparison, the same in every format.
+// The columns of a comparison; they are the same in every output format.
 #pragma once
 
 #include <functional>
@@ -12,51 +12,52 @@ namespace abtrain::report {
 
 enum class Best { None, Highest, Lowest };
 
-// One cell. A time that was not reached is infinite.
+// One cell of the table. The value is infinite where the target was not
+// reached.
 struct Figure {
   std::optional<double> value;
   std::optional<double> spread;  // standard deviation over the repeats
-  std::string note;              // "2 of 3" have reached the target
+  std::string note;              // "2 of 3": so many runs reached the target
   bool is_best = false;
 };
 
 struct Column {
-  std::string key;    // "bytes", in csv, json and --columns
-  std::string title;  // "MB sent"
-  std::string help;   // a sentence
-  double unit = 1;    // what a 1 of the table is: 1e6 of MB
-  int decimals = 0;   // of the table; below 0: that many digits
+  std::string key;    // "bytes": its name in CSV, JSON and --columns
+  std::string title;  // "MB sent": its heading in tables
+  std::string help;   // what the column means, in one sentence
+  double unit = 1;    // value of a 1 in the table, as 1e6 for MB
+  int decimals = 0;   // in the table; -N: N significant digits
   Best best = Best::None;
   bool is_default = false;
-  bool is_median = false;  // else a mean
+  bool is_median = false;  // over the repeats; otherwise the mean
   std::function<std::optional<double>(const RunRecord&)> of_run = {};
 
   Figure figure(const Setting& setting) const;
 };
 
-// All of them; those of the target only where there is one.
+// All columns; those about the target only where a target is given.
 std::vector<Column> all_columns(std::optional<double> target);
 
-// `names`: keys separated by commas, "default" or "all". Throws Error(Usage)
-// for others.
+// `names`: comma-separated keys, "default" or "all". Throws Error(Usage) for
+// an unknown key, and for one that needs a target where none is given.
 std::vector<Column> choose_columns(
     const std::string& names,
     std::optional<double> target);
 
-// Of every setting, the best marked: of at least two that differ as they are
-// shown.
+// One figure per setting. The best is marked only where at least two settings
+// differ in the text that is shown.
 std::vector<Figure> figures(
     const Column& column,
     const std::vector<Setting>& settings);
 
-// Without columns that have no figure.
+// Drops the columns in which no setting has a value.
 std::vector<Column> shown_columns(
     std::vector<Column> columns,
     const std::vector<Setting>& settings);
 
-// "88.71 ± 0.12", "-", "not reached (1 of 3)"; for people.
+// The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);
-// "3", or "2 of 3" where the others have not ended well.
+// The number of runs: "3", or "2 of 3" where one has not finished.
 std::string seeds_text(const Setting& setting);
 
 }  // namespace abtrain::report

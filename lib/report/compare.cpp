@@ -18,7 +18,8 @@ namespace abtrain::report {
 
 namespace {
 
-// "rank=8,seed=3-1f0c66ad" of a sweep without the hash.
+// The name of a sweep's point, as "rank=8,seed=3-1f0c66ad", without the hash.
+// Other names are returned unchanged.
 std::string without_hash(const std::string& name) {
   constexpr std::size_t kDigits = 8;
   const std::size_t dash = name.rfind('-');
@@ -29,7 +30,8 @@ std::string without_hash(const std::string& name) {
   return is_point ? name.substr(0, dash) : name;
 }
 
-// "topk_3" of seed 3 is "topk", so are "topk,seed=3" and "topk_seed3".
+// The name without its seed: for seed 3 the stem of "topk_3", "topk,seed=3" and
+// "topk_seed3" is "topk".
 std::string stem(const RunRecord& run) {
   const std::string seed = std::to_string(run.seed);
   const std::string whole = without_hash(run.name);
@@ -49,7 +51,7 @@ std::string stem(const RunRecord& run) {
   return is_apart ? name.substr(0, last + 1) : whole;
 }
 
-// Of all its runs; "" where they differ.
+// The stem that all runs of the setting share; "" where they differ.
 std::string common_stem(const Setting& setting) {
   const std::string first = stem(setting.runs.front());
   const bool is_common = std::ranges::all_of(
@@ -63,7 +65,7 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
       runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
 }
 
-// Of the finished runs; below all others where there are none.
+// Mean over the finished runs; -1, below all others, where there are none.
 double accuracy(const Setting& setting) {
   double sum = 0;
   for (const RunRecord& run : setting.runs) {
@@ -84,7 +86,7 @@ double seconds_to(const Setting& setting, std::optional<double> target) {
   return median(std::move(seconds));
 }
 
-// Keys whose values differ among those of these settings that count.
+// Keys whose values differ among the settings for which counts() is true.
 template <class Counts>
 std::vector<std::string> varying_keys(
     const std::vector<Setting>& settings,
@@ -104,7 +106,7 @@ std::vector<std::string> varying_keys(
   return varying;
 }
 
-// "group_size=2 keep=0.8": the end of a key where it is clear.
+// "group_size=2 keep=0.8": only the last part of a key where it is unambiguous.
 std::string by_its_keys(
     const Setting& setting,
     const std::vector<std::string>& varying) {
@@ -122,8 +124,8 @@ std::string by_its_keys(
   return join(parts, " ");
 }
 
-// Names that tell the settings apart: of the runs, else what differs in their
-// configurations, else their folders.
+// Gives the settings distinct names: from the names of their runs, else from
+// what differs in their configurations, else from their folders.
 void name_settings(std::vector<Setting>& settings) {
   std::map<std::string, int> count;
   const auto is_unclear = [&](const Setting& setting) {
@@ -145,7 +147,7 @@ void name_settings(std::vector<Setting>& settings) {
   };
   rename_repeated([](const Setting& s) { return common_stem(s); });
   count_names();
-  // What tells one from others that are clear is what differs among all.
+  // A single unclear setting is described by what differs among all settings.
   const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
   const auto varying = varying_keys(
       settings, [&](const Setting& s) { return is_one || is_unclear(s); });
@@ -155,13 +157,13 @@ void name_settings(std::vector<Setting>& settings) {
   rename_repeated([](const Setting& s) { return s.runs.front().folder; });
 }
 
-// A run, or why it could not be read.
+// A run, or the error that reading it threw.
 struct Reading {
   std::optional<RunRecord> run;
   std::optional<Error> error;
 };
 
-// By some threads: a file of a far disk lets one wait.
+// Reads with several threads, since files on a network disk have high latency.
 std::vector<Reading> read_all(
     const std::vector<std::string>& folders,
     Spectra spectra) {
@@ -169,7 +171,7 @@ std::vector<Reading> read_all(
   std::vector<Reading> readings(folders.size());
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
-  std::exception_ptr failure;  // a bug, or no memory left
+  std::exception_ptr failure;  // a bug, or out of memory
   const auto work = [&] {
     try {
       for (std::size_t i; (i = next++) < folders.size();) {
@@ -201,7 +203,8 @@ std::vector<Reading> read_all(
 
 std::string first_line(const std::string& message) {
   const auto lines = split_text(message, '\n');
-  // Messages of configurations: each problem with its line and a caret below.
+  // A configuration's message may list several problems, each followed by its
+  // source line and a caret.
   const auto others = std::ranges::count_if(lines, [](const std::string& line) {
     return line.find(": error: ") != std::string::npos;
   });
@@ -241,8 +244,8 @@ Comparison group_runs(
   Comparison comparison{target, {}, {}, {}};
   std::vector<Setting>& settings = comparison.settings;
   for (auto& [keys, members] : same) {
-    // Where a seed is repeated too, the runs had other surroundings: their
-    // names tell them apart.
+    // Where a seed occurs twice, something outside the configuration differed
+    // between the runs: their names tell them apart.
     const bool by_name = repeats_a_seed(members);
     std::map<std::string, std::vector<RunRecord>> named;
     for (RunRecord& run : members) {

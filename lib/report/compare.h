@@ -1,12 +1,12 @@
-// Runs beside each other (`abtrain report`): time to a stated accuracy first,
-// what explains it after that.
+// Compares runs (`abtrain report`): first the time to a given accuracy, then
+// the figures that explain it.
 //
 // Runs that differ in nothing but seed, name and output are repeats of one
-// setting and make one row. A setting's time to the target is the median over
-// its repeats, where one that has missed the target counts as infinite: if half
-// of them or more have missed it, the setting has not reached it. All other
-// figures are means over the repeats that have ended well, with the standard
-// deviation of the sample (n - 1).
+// setting and share one row. A setting's time to the target is the median over
+// its repeats; a repeat that missed the target counts as infinite, so a setting
+// has not reached the target if half or more of its repeats missed it. All
+// other figures are means over the repeats that finished, with the sample
+// standard deviation (n - 1).
 #pragma once
 
 #include <cstddef>
@@ -28,29 +28,33 @@ struct Setting {
 };
 
 struct Comparison {
-  std::optional<double> target;  // an accuracy, 0 to 1
-  // Sorted by time to the target, then by accuracy; unfinished ones last.
+  std::optional<double> target;  // an accuracy from 0 to 1
+  // Sorted by time to the target, then by accuracy, highest first; a setting
+  // without a finished run counts as the lowest.
   std::vector<Setting> settings;
-  std::vector<std::string> varying;  // keys whose values differ
-  std::vector<std::string> skipped;  // what could not be read: file, line, why
+  std::vector<std::string> varying;  // configuration keys whose values differ
+  // What could not be read, each as one line: file, line, why.
+  std::vector<std::string> skipped;
 };
 
-// Reads and groups the runs below `paths`. What cannot be read is skipped; if
-// that is all, it throws an error of the first one's kind.
+// Reads and groups the runs below `paths`. A run that cannot be read is
+// skipped; where none can be read, throws a LocatedError of the first failure's
+// kind.
 Comparison compare(
     const std::vector<std::string>& paths,
     std::optional<double> target,
     Spectra spectra = Spectra::Read);
 
-// The first evaluation at or above the target.
+// The first evaluation at or above the target; null where there is none.
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 
-// Runs of one setting together; names, order and differing keys.
+// Groups the runs into settings, names and sorts these, and lists the keys that
+// differ.
 Comparison group_runs(
     std::vector<RunRecord> runs,
     std::optional<double> target);
 
-// Of at least one value; may be infinite.
+// `values` must not be empty; the median may be infinite.
 double median(std::vector<double> values);
 
 }  // namespace abtrain::report

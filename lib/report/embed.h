@@ -1,5 +1,6 @@
-// Puts a file into the program when it is compiled: ABT_EMBED(NAME, "FILE")
-// declares NAME_begin and NAME_end, the place behind its last byte.
+// Embeds a file in the program at compile time: ABT_EMBED(NAME, "FILE")
+// declares the arrays NAME_begin, the first byte, and NAME_end, one past the
+// last byte.
 #pragma once
 
 #define ABT_EMBED(name, file)                                                 \

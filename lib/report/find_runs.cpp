@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders of run folders, and folders of those.
+// A folder of run folders, or a folder of such folders.
 constexpr int kLevels = 2;
 
-// One of a run's files is there, or nothing yet.
+// True if the folder has one of a run's files, or is still empty.
 bool is_run(const fs::path& path) {
   constexpr std::array kFiles = {
       "config.yaml", "metrics.jsonl", "summary.json", "failure.json"};
@@ -42,7 +42,7 @@ std::vector<fs::path> folders_in(const fs::path& path) {
   return inside;
 }
 
-// Those at or below `path`, in the order of their names.
+// The run folders at or below `path`, sorted by name.
 std::vector<fs::path> runs_below(const fs::path& path, int levels) {
   if (is_run(path)) {
     return {path};
@@ -64,10 +64,10 @@ FoundRuns find_runs(const std::vector<std::string>& paths) {
   std::set<std::string> known;
   constexpr const char* kExpected =
       ": expected a run folder, with config.yaml and metrics.jsonl, or a "
-      "folder that holds some";
+      "folder that holds run folders";
   for (const std::string& path : paths) {
     ABT_CHECK(
-        fs::exists(path), MissingInput, path, kExpected, "; it is not there");
+        fs::exists(path), MissingInput, path, kExpected, "; it does not exist");
     const auto runs = runs_below(path, kLevels);
     if (runs.empty()) {
       found.without.push_back(path + kExpected);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What stands in a column for people, its title apart.
+// The text of a column, for people.
 struct Cells {
   std::string title;
   std::vector<std::string> texts;
@@ -40,7 +40,7 @@ std::vector<Cells> cells_of(
   return all;
 }
 
-// Characters of UTF-8 text.
+// The number of characters in UTF-8 text.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -134,7 +134,7 @@ std::string as_table(
   }
   std::vector<std::string> notes;
   if (any_best) {
-    notes.emplace_back("* the best of the column");
+    notes.emplace_back("* best of the column");
   }
   if (any_spread) {
     notes.emplace_back("± standard deviation over the seeds");

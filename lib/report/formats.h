@@ -1,6 +1,6 @@
-// A comparison as text: for people (table, markdown) with rounded figures and
-// the best marked; for machines (csv, json) in full precision and SI units,
-// shares from 0 to 1.
+// Formats a comparison as text: for people (table, Markdown) with rounded
+// figures and the best ones marked; for programs (CSV, JSON) in full precision
+// and SI units, with shares from 0 to 1.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace abtrain::report {
 
-// The best of a column has a star; it is bold where `bold` is set.
+// The best cell of a column gets a star, and is printed bold where `bold` is
+// set.
 std::string as_table(
     const Comparison& comparison,
     const std::vector<Column>& columns,
@@ -21,18 +22,19 @@ std::string as_markdown(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// RFC 4180. Columns: name, runs, finished, a KEY and a KEY_sd each, and the
-// configuration's keys that differ. What was not reached is "inf".
+// CSV as in RFC 4180. The fields are name, runs, finished, then KEY and KEY_sd
+// for each column, then the configuration keys that differ. A target that was
+// not reached is "inf".
 std::string as_csv(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// What was not reached is null.
+// A target that was not reached is null.
 std::string as_json(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// One line for each run that has not ended well: its folder and why.
+// One line for each run that has not finished: its folder and the reason.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);
 
 }  // namespace abtrain::report

@@ -14,10 +14,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Points of a run's curve that a plot can still show apart.
+// A plot cannot show more points of a run's curve apart.
 constexpr std::size_t kMostPoints = 500;
 
-// Which of `count` points are kept: evenly spread, both ends among them.
+// The indices of the points to keep out of `count`: evenly spaced, both ends
+// included.
 std::vector<std::size_t> thinned(std::size_t count) {
   std::vector<std::size_t> kept;
   const std::size_t points = std::min(count, kMostPoints);
@@ -27,7 +28,7 @@ std::vector<std::size_t> thinned(std::size_t count) {
   return kept;
 }
 
-// Enough for a plot, and short.
+// Five significant digits: enough for a plot, and short.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) {
     return 0;
@@ -88,7 +89,8 @@ ordered_json ranks(const std::vector<Decomposition>& cuts) {
   return {{"step", steps}, {"layers", layers}};
 }
 
-// Of the first and the last decomposition; null where they were not logged.
+// The spectra of the first and the last decomposition; null where they were not
+// logged.
 ordered_json spectra(const std::vector<Decomposition>& cuts) {
   ordered_json layers = ordered_json::array();
   for (const LayerCut& first : cuts.front().layers) {
@@ -133,7 +135,7 @@ ordered_json column_json(
     const std::vector<Setting>& settings) {
   ordered_json cells = ordered_json::array();
   for (const Figure& figure : figures(column, settings)) {
-    // A time that was not reached sorts behind all others.
+    // A target that was not reached has no value here, so it sorts last.
     const bool is_number = figure.value && std::isfinite(*figure.value);
     cells.push_back(
         {{"text", to_text(column, figure)},
@@ -189,7 +191,8 @@ ordered_json data_of(
   return data;
 }
 
-// No "</script>" and no comment can begin in it.
+// JSON that is safe inside <script>: escaping "<" keeps out "</script>" and
+// HTML comments.
 std::string for_a_script(const ordered_json& data) {
   std::string out;
   for (const char c :

@@ -1,8 +1,8 @@
-// A comparison as one HTML file that needs nothing else: its style, its
-// scripts (plotly.js among them) and its data are in it, and a policy in its
-// head forbids the browser to load anything.
+// Formats a comparison as one self-contained HTML file: it holds its style, its
+// scripts (plotly.js among them) and its data, and a content security policy in
+// its head forbids the browser to load anything else.
 //
-// Errors: Error(MissingInput) where this build has no plotly.js.
+// Throws Error(MissingInput) in a build without plotly.js.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace abtrain::report {
 
-// `made`: by what and when, for the head of the page.
+// `made`: a line for the head of the page that says what made it and when.
 std::string as_html(
     const Comparison& comparison,
     const std::vector<Column>& columns,

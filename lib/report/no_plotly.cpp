@@ -7,8 +7,8 @@ std::string_view plotly_script() {
   throw Error(
       ErrorKind::MissingInput,
       "this abtrain was built without plotly.js, which draws the HTML report; "
-      "scripts/setup.sh installs it, CMake's option ABTRAIN_PLOTLY names it. "
-      "The formats table, csv, json and markdown need nothing");
+      "scripts/setup.sh installs it, and CMake's option ABTRAIN_PLOTLY names "
+      "its file. The formats table, csv, json and markdown work without it");
 }
 
 }  // namespace abtrain::report

@@ -1,20 +1,19 @@
 // The parts of the HTML report that are files of the source tree, and
-// plotly.js: all are in the program.
+// plotly.js. All of them are embedded in the program (embed.h).
 #pragma once
 
 #include <string_view>
 
 namespace abtrain::report {
 
-// Marks of the page, in this order: {{style}}, {{plotly}}, {{data}},
-// {{script}},
-// {{plots}}.
+// page_frame() holds the marks {{style}}, {{plotly}}, {{data}}, {{script}} and
+// {{plots}}, in this order, where the other parts go.
 std::string_view page_frame();
 std::string_view page_style();
 std::string_view page_script();
 std::string_view page_plots();
 
-// Throws Error(MissingInput) in a build without it.
+// Throws Error(MissingInput) in a build without plotly.js.
 std::string_view plotly_script();
 
 }  // namespace abtrain::report

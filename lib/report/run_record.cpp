@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-// Every key below `fields` with its value, as YAML on one line.
+// Appends every key below `fields` with its value, as one line of YAML.
 void flatten(
     const std::vector<Field>& fields,
     const std::string& prefix,
@@ -46,8 +46,8 @@ void read_config_of(RunRecord& run) {
 
 constexpr std::string_view kSpectrum = "\"singular_values\":{";
 
-// A line without its singular values: they are most of its bytes, and only
-// those of two lines a run are looked at.
+// A line without its singular values: they are most of its bytes, and only the
+// first and last decomposition of a run are read in full.
 std::string without_spectra(std::string_view line) {
   std::string out;
   for (std::size_t at; (at = line.find(kSpectrum)) != std::string_view::npos;) {
@@ -67,7 +67,7 @@ numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
   std::vector<double> out;
   if (list == layer.at("singular_values").end() || !read_json(*list, out)) {
     event.complain(
-        "/layers", "lists of numbers in each singular_values' index and value");
+        "/layers", "lists of numbers as index and value of singular_values");
   }
   return out;
 }
@@ -117,14 +117,15 @@ void read_metrics(RunRecord& run, Spectra spectra) {
   ABT_CHECK(
       fs::exists(path), MissingInput, run.folder, ": it has no metrics.jsonl");
   const std::string text = read_file(path);
-  std::vector<Line> cuts;  // of decompositions
+  std::vector<Line> cuts;  // with decompositions
   double vnmse = 0;
   int estimates = 0;
   std::size_t begin = 0;
   for (std::ptrdiff_t number = 1; begin < text.size(); ++number) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) {
-      // Of a run under way it is still being written, or was torn at its end.
+      // In an unfinished run the last line is still being written, or was cut
+      // off when the run was killed.
       if (run.summary) {
         damaged(path, number, "the line is cut off");
       }
@@ -191,7 +192,7 @@ void read_summary(RunRecord& run) {
 std::string why_unfinished(const std::string& folder) {
   const std::string path = folder + "/failure.json";
   if (!fs::exists(path)) {
-    return "no summary.json: it goes on still, or was stopped";
+    return "no summary.json: the run is still going, or was stopped";
   }
   try {
     const JsonObject failure = JsonObject::of_file(path);

@@ -1,11 +1,11 @@
-// What a run folder holds, as far as runs are compared by it.
+// The contents of a run folder, as far as they are used to compare runs.
 //
-// Seconds are those of training, the clock stopped in evaluations and
-// checkpoints; bytes are sent bytes: of worker 0 up to an evaluation, means
-// over the workers of whole runs. Errors of reading: MissingInput for a folder
-// or file that is not there, DamagedData (a LocatedError, as file:line: what is
-// wrong) for one that cannot be read as what it should be, Config for a
-// config.yaml that is none.
+// Seconds are training time: the clock is stopped during evaluations and
+// checkpoints. Bytes are sent bytes: those of worker 0 up to an evaluation, the
+// mean over the workers for a whole run. Reading throws MissingInput for a
+// folder or file that does not exist, DamagedData (a LocatedError, "file:line:
+// what is wrong") for a file that is malformed, and Config for an invalid
+// config.yaml.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,7 @@ struct Evaluation {
   double accuracy = 0;
 };
 
-// The largest of a layer's singular values, some left out: the first is the
-// value at index 1.
+// A sample of a layer's singular values, largest first. Indices count from 1.
 struct Spectrum {
   std::vector<double> index;
   std::vector<double> value;
@@ -36,7 +35,7 @@ struct LayerCut {
   double m = 0;
   double n = 0;
   double rank = 0;                   // 0: dense
-  std::optional<Spectrum> spectrum;  // of the first and last decomposition
+  std::optional<Spectrum> spectrum;  // first and last decomposition only
 };
 
 struct Decomposition {
@@ -44,18 +43,18 @@ struct Decomposition {
   std::vector<LayerCut> layers;
 };
 
-// Figures of summary.json, which a run has when it has ended well.
+// Figures of summary.json, which a run writes when it finishes.
 struct Summary {
   double accuracy = 0;
   std::optional<double> loss;
   std::optional<double> compression_ratio;
   double bytes = 0;
-  std::optional<double> vs_fp32;  // bytes over those of fp32 data parallel
+  std::optional<double> vs_fp32;  // bytes relative to fp32 data parallel
   double train_seconds = 0;
   double ms_per_step = 0;
-  double communication_share = 0;   // of the training time
-  double sent_bits = 0;             // by a worker, a step and dense parameter
-  std::optional<double> encode_ms;  // a step
+  double communication_share = 0;   // share of the training time
+  double sent_bits = 0;             // per worker, step and dense parameter
+  std::optional<double> encode_ms;  // per step
   std::optional<double> decode_ms;
 };
 
@@ -63,33 +62,33 @@ struct RunRecord {
   std::string folder;
   std::string name;
   std::uint64_t seed = 0;
-  // Its configuration but for name, seed and output: every key with its value.
+  // Every key of the configuration but name, seed and output, with its value.
   std::vector<std::pair<std::string, std::string>> keys;
   std::vector<Evaluation> evaluations;
   std::vector<Decomposition> decompositions;
-  std::optional<double> vnmse;  // mean over the evaluations of the estimate
+  std::optional<double> vnmse;  // mean over the "compression" events
   std::optional<Summary> summary;
-  std::string unfinished;  // why there is no summary, for people
+  std::string unfinished;  // why there is no summary, as a message
 
-  // The value of a key; "" where there is none.
+  // The value of a key; "" for an unknown key.
   std::string value_of(const std::string& key) const;
 };
 
-// Singular values are most of a run's bytes.
+// Whether singular values are read: they are most of a run's bytes.
 enum class Spectra { Skip, Read };
 
 RunRecord read_run(const std::string& folder, Spectra spectra = Spectra::Read);
 
-// What was found below some paths.
+// The run folders found below some paths.
 struct FoundRuns {
   std::vector<std::string> folders;
-  std::vector<std::string> without;  // paths that hold no run: why, for people
+  std::vector<std::string> without;  // a message for each path without runs
 };
 
-// The run folders among `paths`, each a run folder, or a folder that holds
-// some, or one that holds such folders. What looks like a run folder (it has
-// one of a run's files, or it is empty) counts, whole or not. A path that is
-// not there throws MissingInput.
+// Finds the run folders at or below `paths`: each path is a run folder, or it
+// holds run folders one or two levels down. A folder counts as a run folder if
+// it has any of a run's files or is empty, whether it is complete or not.
+// Throws MissingInput for a path that does not exist.
 FoundRuns find_runs(const std::vector<std::string>& paths);
 
 }  // namespace abtrain::report

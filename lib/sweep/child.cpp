@@ -25,12 +25,12 @@ int exit_code(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Between fork and exec: only what is safe there.
+// Runs between fork and exec, where only async-signal-safe calls are allowed.
 [[noreturn]] void
 become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) {  // gone before it could be heard
+  if (::getppid() != parent) {  // the parent died before prctl()
     ::_exit(kCannotStart);
   }
   if (cores != nullptr) {
@@ -82,7 +82,7 @@ std::unique_ptr<Child> Child::start(
   }
   ABT_CHECK(
       id > 0, Io, "cannot start '", command.front(), "': ", strerror(error));
-  ::setpgid(id, id);  // whichever of us comes first
+  ::setpgid(id, id);  // parent and child both set it: no race
   return std::unique_ptr<Child>(new Child(id));
 }
 
@@ -129,7 +129,7 @@ std::vector<int> cores_of_slot(std::size_t slot, std::size_t slots) {
       all.push_back(core);
     }
   }
-  // A quota may leave less than these cores.
+  // A CPU quota may allow less than all of these cores.
   const auto usable = static_cast<std::size_t>(device::cpu_cores());
   const std::size_t share =
       std::max<std::size_t>(1, std::min(usable, all.size()) / slots);

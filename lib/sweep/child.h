@@ -1,4 +1,4 @@
-// A program that runs beside this one, ends with it, and writes into a log.
+// A child process: it writes to a log file and ends no later than its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +12,24 @@ namespace abtrain::sweep {
 
 class Child {
  public:
-  // Starts `command` (a path and its arguments) in a process group of its own,
-  // so that a Ctrl-C reaches it through us alone, on `cores` only (none: all of
-  // ours). The kernel kills it should we be gone. What it prints is appended to
-  // `log` ("": it has our streams), which stays locked while it runs: null
-  // where the lock of another process is on it. Error(Io) where it cannot be
+  // Starts `command` (a path and its arguments), restricted to `cores` (empty:
+  // all cores of this process). The child has a process group of its own, so
+  // that a Ctrl-C reaches it only through this process, and the kernel kills it
+  // if this process dies. Its output is appended to `log` ("": it inherits this
+  // process's streams), which stays locked while it runs. Returns null where
+  // another process holds that lock; throws Error(Io) where the child cannot be
   // started.
   static std::unique_ptr<Child> start(
       const std::vector<std::string>& command,
       const std::string& log,
       const std::vector<int>& cores);
-  // Kills one that still runs.
+  // Kills the child if it still runs.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The exit code once it has ended, 128 + N where signal N ended it.
+  // The exit code once the child has ended, 128 + N where signal N ended it;
+  // empty while it runs. wait() waits for the end.
   std::optional<int> ended();
   int wait();
   void send(int signal) const;
@@ -39,8 +41,9 @@ class Child {
   std::optional<int> code_;
 };
 
-// Cores for the child in `slot` of `slots`: an equal share of those that this
-// process may use, none where it has them all to itself.
+// The cores for the child in `slot`, 0 to slots - 1: an equal share of those
+// that this process may use. Empty, for no restriction, where there is one
+// slot.
 std::vector<int> cores_of_slot(std::size_t slot, std::size_t slots);
 
 }  // namespace abtrain::sweep

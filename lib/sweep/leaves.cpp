@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// The field of a full name, which is there.
+// The field with this full name, which must exist.
 const Field& find_field(const Fields& all, const std::string& key) {
   const std::vector<Field>* fields = &all.list();
   const Field* found = nullptr;
@@ -42,9 +42,9 @@ void LeafReader::add(
         {place,
          key,
          key == "extends"
-             ? "stands in the configuration that 'base' names"
-             : "each point has a folder of its own; name and output of the "
-               "sweep itself say where"});
+             ? "belongs in the configuration that 'base' names"
+             : "each point has a folder of its own; set the sweep's name and "
+               "output instead"});
     return;
   }
   if (std::ranges::any_of(
@@ -54,7 +54,7 @@ void LeafReader::add(
   }
   const std::string text = checked({key, place, value});
   if (!text.empty()) {
-    // From now on messages are about this value among others.
+    // Later messages point to the value, not to the key.
     out.push_back({{key, value.place, value}, text});
   }
 }
@@ -100,7 +100,7 @@ std::string text_of(const Choice& choice) {
   if (choice.size() == 1) {
     return choice.front().text;
   }
-  std::set<std::string> parts;  // in whatever order they were written
+  std::set<std::string> parts;  // sorted: the written order is irrelevant
   for (const Leaf& leaf : choice) {
     parts.insert(leaf.override.key + ": " + leaf.text);
   }
@@ -115,7 +115,7 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
       for (const Leaf& leaf : choice) {
         const std::string& key = leaf.override.key;
         if (own.insert(key).second && !varied.insert(key).second) {
-          problems.push_back({leaf.override.place, key, "is varied already"});
+          problems.push_back({leaf.override.place, key, "is already varied"});
         }
       }
     }
@@ -130,7 +130,7 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   std::ranges::for_each(sweep.grid, vary);
   vary(sweep.seeds);
   check(sweep.common);
-  // An item of the list stands over `set`, but not below `--set`.
+  // An item of the list may override `set`, but `--set` may not set its keys.
   for (const Choice& choice : sweep.list) {
     for (const Leaf& leaf : choice) {
       const std::string& key = leaf.override.key;

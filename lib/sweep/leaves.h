@@ -1,5 +1,5 @@
-// Values of a sweep, taken apart into single keys, each checked against the
-// table of a configuration.
+// Splits the values of a sweep into single keys and checks each of them against
+// the table of configuration keys.
 #pragma once
 
 #include <string>
@@ -18,33 +18,34 @@ class LeafReader {
   LeafReader(const LeafReader&) = delete;
   LeafReader& operator=(const LeafReader&) = delete;
 
-  // {rule: energy, keep: 0.8} of method.rank are two leaves. `place`: of the
-  // key, for a message about it.
+  // Appends the leaves of `value` to `out`: {rule: energy, keep: 0.8} of
+  // method.rank has two. `place`: where the key stands, for error messages.
   void add(
       const std::string& key,
       const Place& place,
       const Value& value,
       Choice& out);
-  // All keys of a section; `prefix` is "" or ends with a '.'.
+  // Adds all keys of a section; `prefix` is "" or ends with a '.'.
   void
   add_section(const std::string& prefix, const Value& section, Choice& out);
 
  private:
-  // The value as it prints; a problem and "" where the key cannot take it.
+  // The value in its printed form; where the key cannot take it, "", and a
+  // problem is appended.
   std::string checked(const config::Override& override);
 
   std::vector<Problem>& problems_;
-  config::RunOptions options_;  // where values are tried
+  config::RunOptions options_;  // receives the values, to check them
   Fields fields_ = fields_of(options_);
 };
 
-// "3", or "rule: energy, keep: 0.8"; the same for the same values.
+// "3", or "rule: energy, keep: 0.8"; equal values have equal text.
 std::string text_of(const Choice& choice);
-// Whether `whole` sets all that `part` does, to the same values.
+// Whether `whole` sets every key that `part` sets, to the same value.
 bool contains(const Choice& whole, const Choice& part);
 
-// A key that is varied has its values from one place: a problem for each key
-// that has them from two.
+// Appends a problem for each key that is given values in two places: a varied
+// key may have them in only one.
 void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems);
 
 }  // namespace abtrain::sweep

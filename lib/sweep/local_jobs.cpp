@@ -26,7 +26,7 @@ std::string log_of(const PointRun& run) {
   return run.folder + "/log.txt";
 }
 
-// What a run said last, each line below the other.
+// The last lines of a run's log, each on an indented line of its own.
 std::string last_lines(const std::string& path) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> lines = split_text(read_file(path), '\n');
@@ -97,7 +97,7 @@ class Jobs {
         finished_,
         " of ",
         all_,
-        " points finished; the same command goes on");
+        " points finished; the same command continues the sweep");
     return failures_.empty() ? 0 : failures_.begin()->second;
   }
 
@@ -127,7 +127,10 @@ class Jobs {
           log_of(run),
           cores_of_slot(slot, slots_.size()));
       if (child == nullptr) {
-        fail(run, kStopped, ": another process trains it, left to that");
+        fail(
+            run,
+            kStopped,
+            ": another process trains it, so it is skipped here");
         return;
       }
       slots_[slot] = {&run, std::move(child), Stopwatch()};
@@ -144,9 +147,12 @@ class Jobs {
     if (code == 0) {
       finish(run, seconds);
     } else if (code == kStopped && is_stopping_) {
-      fail(run, code, str(": stopped after ", seconds, ", all of it saved"));
+      fail(
+          run,
+          code,
+          str(": stopped after ", seconds, ", with its progress saved"));
     } else {
-      // 75: somebody has stopped it alone, or trains it elsewhere.
+      // With 75, it alone was stopped, or another process trains it.
       fail(
           run,
           code,
@@ -177,7 +183,8 @@ class Jobs {
     say(run, what);
   }
 
-  // "[ 3/18] group_size=1,seed=1: 86.10 % in 12 s": the third to end.
+  // Logs a point that has ended, here the third one:
+  // "[ 3/18] group_size=1,seed=1: 86.10 % in 12 s".
   void say(const PointRun& run, const std::string& what) {
     const std::string all = std::to_string(all_);
     std::string number = std::to_string(finished_ + failures_.size());
@@ -218,7 +225,7 @@ class Jobs {
   Log& log_;
   std::deque<const PointRun*> waiting_;
   std::vector<Job> slots_;
-  std::map<std::size_t, int> failures_;  // exit codes by index
+  std::map<std::size_t, int> failures_;  // exit codes by index of the point
   std::size_t finished_ = 0;
   bool is_stopping_ = false;
 };

@@ -1,4 +1,4 @@
-// Runs the points of a sweep on this machine, each as a process of its own.
+// Trains the points of a sweep on this machine, each in a process of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,16 @@
 
 namespace abtrain::sweep {
 
-// Trains what is not finished, `jobs` points at a time, each with its share of
-// the cores and its output in <run folder>/log.txt; goes on from checkpoints.
-// `program`: abtrain. A line to the log for each that ends. One that fails
-// keeps no other from its turn: returns 0, or the exit code of the first of
-// them.
+// Trains the points that are not finished, `jobs` at a time, each with its
+// share of the cores and its output in <run folder>/log.txt; resumes from
+// checkpoints. `program` is the path of abtrain. Logs one line for each point
+// that ends. A point that fails does not keep the others from running. Returns
+// 0, or the exit code of the failed point with the lowest index.
 //
-// Error(Stopped) after a signal (base/signals.h), which is handed on to the
-// runs: they save, and the next call goes on. Error(Config) before anything is
-// started where a folder holds something else (point_state.h).
+// After a signal (base/signals.h), which is passed on to the runs so that they
+// save, throws Error(Stopped); the next call resumes. Throws Error(Config)
+// before anything is started where a folder holds another configuration
+// (PointState::Foreign in point_state.h).
 int train_points(
     const std::vector<PointRun>& runs,
     std::size_t jobs,

@@ -33,13 +33,13 @@ std::string hash_of(const config::RunOptions& options) {
   return out.data();
 }
 
-// Faults of points, one and the same told once.
+// Collects the faults of points; a fault that several share is reported once.
 class Faults {
  public:
   Faults(const Sweep& sweep, std::size_t points)
       : source_(sweep.source), points_(points) {}
 
-  // Runs `body`, which is about a point.
+  // Runs `body`, which checks one point, and records the Error that it throws.
   void note(std::size_t index, const std::string& label, const auto& body) {
     try {
       body();
@@ -101,7 +101,8 @@ class Faults {
   std::vector<Fault> faults_;
 };
 
-// That the run's folder can be made, as far as this shows without making it.
+// Checks that the run's folder can be created, as far as possible without
+// creating it.
 void check_place(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -1,10 +1,12 @@
-// The runs of a sweep's points: configuration and folder of each.
+// The runs of a sweep's points: the configuration and the folder of each.
 //
-// The folder is <output>/<sweep>/<label>-<hash>, the hash that of the whole
-// configuration but name and output: another sweep file that comes to the same
-// has the same run, a changed configuration has another.
+// The folder is <output>/<sweep>/<label>-<hash>, with a hash of the whole
+// configuration except name and output. Two sweep files that lead to the same
+// configuration therefore share its run, and a changed configuration gets
+// another folder.
 //
-// Errors: LocatedError(Config) with all that is wrong with any of them.
+// Throws one LocatedError with all problems of all points, of the first one's
+// kind: Config unless said otherwise below.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +18,7 @@
 
 namespace abtrain::sweep {
 
-// Its run, as `abtrain train` does it.
+// A point's run, as `abtrain train` would carry it out.
 struct PointRun {
   std::size_t index = 0;
   std::string label;
@@ -24,25 +26,27 @@ struct PointRun {
   std::string folder;
 };
 
-// Reads the configuration of one. `folders`: where `extends` is looked up.
+// Reads the configuration of one point. `folders`: where `extends` is looked
+// up.
 PointRun resolve(
     const Sweep& sweep,
     const Point& point,
     const std::vector<std::string>& folders);
 
-// All of them, each checked for itself: the same fault of several points is
-// reported once. Two of the same configuration are a fault too.
+// Reads the configurations of all points and checks each by itself. A fault
+// that several points share is reported once. Two points with the same
+// configuration are a fault too.
 std::vector<PointRun> resolve_all(
     const Sweep& sweep,
     const std::vector<Point>& points,
     const std::vector<std::string>& folders);
 
-// The configuration but name and output, as YAML: the same for the same run.
+// The configuration without name and output, as YAML: equal for the same run.
 std::string content_of(config::RunOptions options);
 
-// What only the shape of the data can tell, as `abtrain train` checks it before
-// its first step; `here`: they run on this machine, whose memory counts.
-// Throws MissingInput where a folder of images is not there.
+// The checks that need the shape of the data, which `abtrain train` does before
+// its first step. `here`: the runs train on this machine, so its memory is
+// checked too. Throws MissingInput where an image folder does not exist.
 void check_runs(
     const Sweep& sweep,
     const std::vector<PointRun>& runs,

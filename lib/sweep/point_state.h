@@ -1,4 +1,4 @@
-// How far the run of a point is, as its folder tells.
+// How far the run of a point has got, according to its folder.
 #pragma once
 
 #include <string>
@@ -8,21 +8,23 @@
 namespace abtrain::sweep {
 
 enum class PointState {
-  Missing,   // nothing there
-  Started,   // stopped, or under way
-  Failed,    // ended by what failure.json tells
-  Finished,  // summary.json is there
-  Foreign,   // another configuration than that of the point: it was changed
+  Missing,   // no config.yaml
+  Started,   // stopped, or still running
+  Failed,    // there is a failure.json
+  Finished,  // there is a summary.json
+  Foreign,   // config.yaml was changed: it is not that of this point
 };
 
-// "finished"
+// The state as a word, as in "finished".
 const char* name_of(PointState state);
 
 PointState state_of(const PointRun& run);
-// The same for what is about to be trained: Error(Config) where it is Foreign.
+// The state of a run that is about to be trained; throws Error(Config) where it
+// is Foreign.
 PointState own_state_of(const PointRun& run);
 
-// Of a finished run, 0 to 1. DamagedData where summary.json does not tell.
+// Accuracy of a finished run, 0 to 1. Throws DamagedData where summary.json has
+// none.
 double accuracy_of(const PointRun& run);
 
 }  // namespace abtrain::sweep

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostPoints = 100000;
 
-// All keys that points set, in order.
+// All keys that the points set, sorted.
 std::set<std::string> keys_of(const Sweep& sweep) {
   std::set<std::string> keys;
   const auto add = [&](const std::vector<Choice>& choices) {
@@ -31,7 +31,7 @@ std::set<std::string> keys_of(const Sweep& sweep) {
   return keys;
 }
 
-// "method.rank.keep" is "keep" where no other key ends so.
+// "method.rank.keep" becomes "keep" where no other key ends in "keep".
 std::map<std::string, std::string> short_names(
     const std::set<std::string>& keys) {
   std::map<std::string, std::string> names;
@@ -50,7 +50,7 @@ std::map<std::string, std::string> short_names(
   return names;
 }
 
-// A value as a part of a folder's name: "[64, 32]" is "64+32".
+// A value as part of a folder's name: "[64, 32]" becomes "64+32".
 std::string in_name(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -78,7 +78,7 @@ std::string label_of(
   return join(parts, ",").substr(0, kLongest);
 }
 
-// Every combination, the last list fastest.
+// Every combination; the last list varies fastest.
 std::vector<Choice> combinations(
     const std::vector<std::vector<Choice>>& lists) {
   std::vector<Choice> all{{}};
@@ -101,7 +101,8 @@ std::vector<Choice> combinations(
   return all;
 }
 
-// Takes out the points that an item of `exclude` describes, which must be some.
+// Removes the points that match an item of `exclude`; each item must match at
+// least one.
 void exclude(
     const Sweep& sweep,
     const std::set<std::string>& keys,
@@ -131,7 +132,9 @@ void exclude(
     }
     if (is_known && !hits) {
       problems.push_back(
-          {item.front().override.place, "exclude", "no point is so"});
+          {item.front().override.place,
+           "exclude",
+           "no point has these values"});
     }
   }
   std::size_t kept = 0;

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As one word of a shell.
+// Quotes a text so that a shell reads it as one word.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -29,7 +29,7 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-// A name of a job, and the begin of a file's name, as #SBATCH takes it.
+// A name that #SBATCH accepts for a job and for the start of a file name.
 std::string job_name(std::string name) {
   std::ranges::replace_if(
       name,
@@ -40,8 +40,8 @@ std::string job_name(std::string name) {
   return name;
 }
 
-// #SBATCH lines are read by Slurm, not by the shell: to it '#' begins a
-// comment, and a backslash takes the next character as it is.
+// Quotes a value for an #SBATCH line. Slurm reads these, not the shell: for it
+// '#' starts a comment, and a backslash escapes the next character.
 std::string option_value(const std::string& value) {
   if (value.find_first_of(" '\"#\\") == std::string::npos) {
     return value;
@@ -54,7 +54,8 @@ std::string option_value(const std::string& value) {
   return out + "\"";
 }
 
-// A newline would begin a line of the batch file, in a comment a command.
+// A newline would start a new line of the batch file: after a comment, that is
+// a command.
 void check_plain(const SlurmArray& array) {
   std::vector<std::string> texts = array.arguments;
   texts.insert(
@@ -63,7 +64,8 @@ void check_plain(const SlurmArray& array) {
     ABT_CHECK(
         printable(text) == text,
         Usage,
-        "--emit-slurm: control characters cannot stand in a batch file; got '",
+        "--emit-slurm: control characters are not allowed in a batch file; got "
+        "'",
         printable(text),
         "'");
   }
@@ -72,9 +74,10 @@ void check_plain(const SlurmArray& array) {
 constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
 # The @points@ points of the sweep @name@, each a job of an array, written by
 #   abtrain @shown@ --emit-slurm
-# Submit it with sbatch, and again to finish what is missing: what is done ends
-# at once. slurm/README.md tells the rest, and what sbatch can override.
-# The points: @tasks@
+# Submit it with sbatch; submit it again to train what is missing (points that
+# are finished end at once). slurm/README.md says more, and what sbatch can
+# override.
+# @tasks@
 ##SBATCH --account=ACCOUNT
 ##SBATCH --partition=PARTITION
 #SBATCH --job-name=@job@
@@ -97,7 +100,7 @@ source "$root/slurm/job.sh" || exit 66
 run_abtrain @command@ --task "$SLURM_ARRAY_TASK_ID"
 )";
 
-// The template with each @word@ of the table replaced.
+// The template, with each @word@ of the table replaced by its value.
 std::string filled(
     std::string_view text,
     const std::map<std::string_view, std::string>& table) {
@@ -112,7 +115,7 @@ std::string filled(
     const std::size_t end = text.find('@');
     const auto value = table.find(text.substr(0, end));
     if (end == std::string_view::npos || value == table.end()) {
-      out += '@';  // one of the text's own
+      out += '@';  // not a mark of the table
       continue;
     }
     out += value->second;
@@ -142,14 +145,15 @@ std::string slurm_script(
        {"name", array.name},
        {"shown", command},
        {"tasks",
-        alike
-            ? str("a task of Slurm is a worker, so each takes ", workers, ".")
-            : str("with ",
-                  least.options.workers,
-                  " to ",
-                  workers,
-                  " workers, so each is one task\n# whose workers are threads "
-                  "of it, on one node.")},
+        alike ? str("Each Slurm task is a worker; tasks per point: ",
+                    workers,
+                    ".")
+              : str("The points have ",
+                    least.options.workers,
+                    " to ",
+                    workers,
+                    " workers, so each is one task\n# whose workers are its "
+                    "threads, on one node.")},
        {"job", option_value(job_name(array.name))},
        {"range", str("0-", runs.size() - 1)},
        {"at_once", array.at_once > 0 ? str("%", array.at_once) : ""},
@@ -177,9 +181,9 @@ std::string slurm_root(const std::string& program) {
   }
   throw Error(
       ErrorKind::MissingInput,
-      str("the batch files' slurm/job.sh was not found in ",
+      str("slurm/job.sh, which batch files need, was not found in ",
           join(roots, ", "),
-          "; name the folder of abtrain in ABTRAIN_ROOT"));
+          "; set ABTRAIN_ROOT to the folder of abtrain"));
 }
 
 }  // namespace abtrain::sweep

@@ -1,4 +1,5 @@
-// A batch file for Slurm that runs a sweep as an array of jobs, a point each.
+// Writes a Slurm batch file that runs a sweep as a job array, one point per
+// job.
 #pragma once
 
 #include <string>
@@ -10,24 +11,24 @@ namespace abtrain::sweep {
 
 struct SlurmArray {
   std::string name;     // of the sweep
-  std::string program;  // abtrain, as an absolute path
-  std::string root;     // holds slurm/job.sh
-  std::string folder;   // where it was asked for: relative paths start there
-  std::vector<std::string>
-      arguments;            // that name the sweep: what follows `sweep`
-  std::size_t at_once = 0;  // points at a time; 0: as many as Slurm starts
+  std::string program;  // absolute path of abtrain
+  std::string root;     // the folder that holds slurm/job.sh
+  std::string folder;   // working folder: relative paths start there
+  // The arguments after `sweep` that name this sweep.
+  std::vector<std::string> arguments;
+  std::size_t at_once = 0;  // points at a time; 0: no limit
 };
 
-// A task of Slurm is a worker where all points have the same number of workers;
-// else a point is one task, its workers threads. Error(Usage) where a control
-// character would come into the script.
+// Each Slurm task is a worker where all points have the same number of workers;
+// otherwise each point is one task whose workers are threads. Throws
+// Error(Usage) where the script would contain a control character.
 std::string slurm_script(
     const SlurmArray& array,
     const std::vector<PointRun>& runs);
 
-// The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT, the
-// source tree of one in SOURCE/build/PRESET, PREFIX/share/abtrain of one in
-// PREFIX/bin. Error(MissingInput) where there is none.
+// The folder with slurm/job.sh that belongs to a program: $ABTRAIN_ROOT if that
+// is set, PREFIX/share/abtrain for a program in PREFIX/bin, SOURCE for one in
+// SOURCE/build/PRESET. Throws Error(MissingInput) where there is none.
 std::string slurm_root(const std::string& program);
 
 }  // namespace abtrain::sweep

@@ -23,7 +23,7 @@ using Kind = Value::Kind;
 
 constexpr std::int64_t kMostSeeds = 10000;
 
-// The sections of a sweep, as they were written.
+// The sections of a sweep file as they were written.
 struct Sections {
   std::string base, name, output;
   Value set, grid, list, exclude, seeds;
@@ -32,8 +32,8 @@ struct Sections {
 Fields fields_of(Sections& s) {
   Fields f;
   f.text("base", s.base, "the configuration");
-  f.folder_name("name", s.name, "of the folder of the run folders");
-  f.text("output", s.output, "where that folder is made");
+  f.folder_name("name", s.name, "of the folder that holds the run folders");
+  f.text("output", s.output, "where that folder is created");
   f.value("set", s.set, "for all points");
   f.value("grid", s.grid, "keys with lists of values");
   f.value("list", s.list, "further points");
@@ -42,7 +42,8 @@ Fields fields_of(Sections& s) {
   return f;
 }
 
-// A name of the command line or of `place`, to be checked as in a file.
+// Adds a name from the command line (or from `place`) to a section, so that it
+// is checked like one in a file.
 void add_name(
     Value& section,
     const char* key,
@@ -104,7 +105,7 @@ class SweepReader {
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
     for (const std::string& text : grid) {
-      // A flow list, so that values with commas of their own are possible.
+      // Read as a YAML flow list, so that values may contain commas.
       const std::size_t equals = text.find('=');
       const std::string as_list =
           equals == std::string::npos
@@ -143,8 +144,8 @@ class SweepReader {
     }
   }
 
-  // Of the command line; "" leaves what is there, by default the name of the
-  // file, which need not be one for a folder.
+  // Sets the names given on the command line; "" keeps the present one. That is
+  // by default the file's name, which may not be a valid folder name.
   void set_names(const std::string& name, const std::string& output) {
     Value section;
     section.kind = Kind::Section;
@@ -229,7 +230,8 @@ class SweepReader {
     }
   }
 
-  // Whether a section was given, and is of its kind.
+  // Whether a section was given and is not empty; a problem where it is of
+  // another kind or empty.
   bool is_there(const Value& value, const std::string& key, Kind kind) {
     const auto set = reading_.settings.find(key);
     if (set == reading_.settings.end() || value.kind == Kind::Invalid) {
@@ -253,7 +255,7 @@ class SweepReader {
     return false;
   }
 
-  // {a: {b: [1, 2]}} is {a.b: [1, 2]}.
+  // Reads the grid; {a: {b: [1, 2]}} means {a.b: [1, 2]}.
   void grid(const Value& section, const std::string& prefix) {
     for (const Entry& entry : section.entries) {
       const std::string key = prefix + entry.key;
@@ -316,7 +318,7 @@ class SweepReader {
     }
   }
 
-  // N is 1, 2, ... N.
+  // A number N means the seeds 1, 2, ..., N.
   void seeds(const Value& value) {
     sweep_.seeds.clear();
     Value list = value;
@@ -328,7 +330,7 @@ class SweepReader {
         problem(
             value.place,
             "seeds",
-            str("expected a list of seeds, or their number from 1 to ",
+            str("expected a list of seeds, or their number, from 1 to ",
                 kMostSeeds,
                 ", got ",
                 describe(value)));

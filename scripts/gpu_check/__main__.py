@@ -1,4 +1,4 @@
-"""scripts/gpu_check.sh hands its arguments to this; see its --help."""
+"""The program behind scripts/gpu_check.sh; see its --help."""
 import argparse
 import pathlib
 import shlex
@@ -15,26 +15,26 @@ from runner import NotRun, PartFailed, Runner
 NO_GPU = 66
 
 DESCRIPTION = """\
-Everything that needs a GPU, in one call or several: builds, or takes a carried build
-(scripts/portable_build.sh makes one), runs the GPU tests, the benchmarks and the full-size
-runs within a budget of seconds, and prints at its end which gates were reached. Needs no
-network, and of the machine only a Python with torch (the one of LibTorch) and a GPU.
-The runs on CIFAR-10 want ABTRAIN_DATA, the folder that holds cifar-10-batches-bin."""
+Runs everything that needs a GPU, in one call or several: builds, or takes a carried build
+(made by scripts/portable_build.sh), runs the GPU tests, the benchmarks and the full-size
+runs within a budget of seconds, and finally prints which gates were reached. Needs only a
+GPU and a Python with torch (the version of LibTorch), and no network. The runs on CIFAR-10
+need ABTRAIN_DATA, the folder that holds cifar-10-batches-bin."""
 
 AFTERWORDS = """\
-Parts, in their order (a part that would not fit the rest of the budget is left out):
+Parts, in their order (a part that would not fit into the remaining budget is left out):
 {parts}
 
 The results folder holds report.md, results.json, machine.txt, output.log and runs.tar.gz.
-exit codes: 0 no part failed and no gate that was measured was missed; 1 otherwise; 2 wrong
+Exit codes: 0 no part failed and every measured gate was reached; 1 otherwise; 2 wrong
 arguments; 66 no GPU.
 
-A machine that gives ten minutes a call:
+On a machine that allows ten minutes per call:
   scripts/gpu_check.sh --build build/portable --out r1
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ddp --out r2
   scripts/gpu_check.sh --build build/portable --budget 590 --parts vgg16_ab --earlier r1 r2 --out r3
-Models and checkpoints need gigabytes: where the results are copied away, give them another
-place with --work.
+Models and checkpoints need gigabytes: if the results are to be copied elsewhere, keep these
+in another folder with --work.
 """
 
 
@@ -47,19 +47,19 @@ def arguments():
         epilog=AFTERWORDS.format(
             parts="\n".join(f"  {p.name:{width}}  {p.text}" for p in PARTS)))
     parser.add_argument("--build", metavar="FOLDER", help="a carried build, or a CMake build "
-                        "folder; without it build/release is built, as quickstart.sh does")
+                        "folder (default: build build/release, as quickstart.sh does)")
     parser.add_argument("--budget", type=float, default=540, metavar="SECONDS")
-    parser.add_argument("--parts", metavar="A,B,...", help="only these (default: all)")
+    parser.add_argument("--parts", metavar="A,B,...", help="run only these parts (default: all)")
     parser.add_argument("--out", metavar="FOLDER", type=pathlib.Path,
                         default=pathlib.Path("build/gpu_check"), help="results (%(default)s)")
     parser.add_argument("--work", metavar="FOLDER", type=pathlib.Path,
-                        help="run folders with models and checkpoints (OUT.work)")
+                        help="run folders, with models and checkpoints (OUT.work)")
     parser.add_argument("--earlier", metavar="FOLDER", nargs="+", default=[],
-                        help="results of earlier calls, whose figures count too")
+                        help="results folders of earlier calls, whose figures count too")
     parser.add_argument("--set", action="append", default=[], metavar="[PART:]KEY=VALUE",
-                        help="override a key of the training runs, or of one part's")
+                        help="override a key of all training runs, or of one part's")
     parser.add_argument("--rehearse", action="store_true",
-                        help="all parts at toy size on the CPU: checks this script, no gate")
+                        help="run all parts at toy size on the CPU: checks only this script")
     options = parser.parse_args()
     chosen = names if options.parts is None else options.parts.split(",")
     for name in chosen:
@@ -77,7 +77,7 @@ def arguments():
 
 
 def build_here():
-    """build/release, by the same script that the others use."""
+    """Builds build/release with the functions of scripts/common.sh."""
     subprocess.run(["bash", "-c", "source scripts/common.sh; scripts/setup.sh; build all"],
                    cwd=machine.ROOT, check=True)
     return machine.ROOT / "build/release"
@@ -88,20 +88,20 @@ def run_part(part, context, runner):
     entry = {"state": "done", "seconds": 0.0, "figures": {}}
     least = 6 if context.rehearse else part.seconds
     if runner.left() < least:
-        entry.update(state="not run", remark=f"{runner.left():.0f} s are left, it is not begun "
-                     f"with less than {least}")
+        entry.update(state="not run", remark=f"{runner.left():.0f} s are left, but it needs at "
+                     f"least {least}")
     else:
         runner.say(f"== {part.name}: {part.text}")
         try:
             entry["figures"] = part.run(context)
-            if entry["figures"].get("failed"):  # tests that failed
+            if entry["figures"].get("failed"):  # failed tests
                 entry["remark"] = "failed: " + ", ".join(entry["figures"]["failures"])
         except NotRun as reason:
             entry.update(state="not run", remark=str(reason))
         except PartFailed as reason:
             entry.update(state="failed", remark=str(reason), figures=reason.figures)
         except (KeyError, ValueError, TypeError, OSError, subprocess.SubprocessError) as reason:
-            # Output of another shape than this script knows: the next part may be well.
+            # Output that this script does not understand: the next part may still be fine.
             entry.update(state="failed", remark=f"{type(reason).__name__}: {reason}")
     entry["seconds"] = time.monotonic() - began
     if entry["state"] != "done":
@@ -113,13 +113,13 @@ def main():
     began = time.monotonic()
     options = arguments()
     if not options.rehearse and not machine.gpus():
-        print("gpu_check.sh: nvidia-smi shows no GPU here; --rehearse runs the same on the CPU, "
-              "at toy size", file=sys.stderr)
+        print("gpu_check.sh: nvidia-smi shows no GPU here; --rehearse runs the same at toy size "
+              "on the CPU", file=sys.stderr)
         return NO_GPU
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options.out.mkdir(parents=True, exist_ok=True)
     options.work.mkdir(parents=True, exist_ok=True)
-    if options.rehearse:  # nothing of an earlier rehearsal is gone on from
+    if options.rehearse:  # never continue an earlier rehearsal
         options.work = options.work / time.strftime("rehearsal-%H%M%S")
     build = machine.Build(options.build or build_here())
     python, libraries = machine.find_python()
@@ -143,7 +143,7 @@ def main():
                 parts[part.name] = done[part.name]
             rows = report.write_all(options.out, kept, about, parts, options.rehearse)
         runner.write("\n" + report.part_table(parts) + "\n" + report.gate_table(rows), show=True)
-        runner.say(f"all of it is in {options.out}")
+        runner.say(f"all results are in {options.out}")
     bad = (any(e["state"] == "failed" or e["figures"].get("failed") for e in done.values())
            or any(row[3] == "no" for row in rows))
     return 1 if bad else 0

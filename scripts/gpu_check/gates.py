@@ -1,7 +1,7 @@
-"""What has to be reached. A gate reads the figures of the parts, of this call or of earlier
-ones; where one of them is missing it is not measured."""
+"""The gates: what has to be reached. A gate reads the figures of parts, from this call or
+earlier ones; where one of them is missing, the gate is not measured."""
 
-# Steps of a whole run of vgg16_cifar10.yaml: shorter ones decide nothing.
+# Steps of a whole run of vgg16_cifar10.yaml: a shorter one cannot reach a gate.
 WHOLE = 15000
 
 
@@ -10,7 +10,7 @@ class Gate:
         self.name, self.wanted, self.look = name, wanted, look
 
     def verdict(self, figures, rehearse):
-        """(what was seen, yes | no | rehearsed | not measured)."""
+        """Returns (what was seen, yes | no | rehearsed | not measured)."""
         try:
             seen, good = self.look(figures)
         except KeyError:
@@ -58,7 +58,7 @@ def wall(name):
     def look(f):
         run = f[name]
         short = cut_short(run)
-        return (f"{run['wall_s']:.0f} s, {run['ms_a_step']:.1f} ms a step{short}",
+        return (f"{run['wall_s']:.0f} s, {run['ms_a_step']:.1f} ms per step{short}",
                 run["wall_s"] < 600 and not short)
     return look
 

@@ -1,4 +1,4 @@
-"""What there is to work with: a Python with torch, the programs of a build, a GPU, data."""
+"""Finds what the check works with: a Python with torch, a build, a GPU and data."""
 import datetime
 import os
 import pathlib
@@ -11,7 +11,7 @@ ROOT = HERE.parent.parent  # of the repository, or of a carried build
 
 
 def output_of(command, timeout=60, **more):
-    """Standard output of a short command, "" where it fails or is not there."""
+    """Standard output of a short command, "" where it fails or does not exist."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **more)
     except (OSError, subprocess.TimeoutExpired):
@@ -20,7 +20,7 @@ def output_of(command, timeout=60, **more):
 
 
 def find_python():
-    """(a Python with torch, its folders of libraries), or ("", "")."""
+    """Returns (a Python with torch, its library folders), or ("", "")."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     candidates = [os.environ.get("ABTRAIN_PYTHON"), shutil.which("python3"), sys.executable,
                   *map(str, cache.glob("abtrain/torch-*/bin/python"))]
@@ -32,17 +32,17 @@ def find_python():
 
 
 class Build:
-    """Where the programs lie: of a carried build, or below a CMake build folder."""
+    """The programs of a carried build or of a CMake build folder."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder).resolve()
         self.carried = (self.folder / "bin" / "abtrain").is_file()
         self.abtrain = self.folder / ("bin/abtrain" if self.carried else "abtrain")
-        # The scripts that go with these programs.
+        # The root of the scripts that go with these programs.
         self.root = self.folder if self.carried else ROOT
 
     def program(self, name):
-        """Path of bench_step and its like, or None."""
+        """The path of a benchmark such as bench_step, or None."""
         path = self.folder / ("bin" if self.carried else "bench") / name
         return path if path.is_file() else None
 
@@ -56,7 +56,7 @@ class Build:
                       if p.is_file() and os.access(p, os.X_OK))
 
     def revision(self):
-        """Of the programs, else of the sources."""
+        """The revision of the programs, else of the sources."""
         written = self.folder / "REVISION"
         if written.is_file():
             return written.read_text().strip()
@@ -65,7 +65,7 @@ class Build:
 
 
 def gpus():
-    """A line for each GPU that the driver shows: name, memory, driver."""
+    """One line for each GPU that the driver shows: name, memory, driver."""
     rows = output_of(["nvidia-smi", "--query-gpu=name,memory.total,driver_version",
                       "--format=csv,noheader"])
     return [row for row in rows.splitlines() if row]
@@ -77,7 +77,7 @@ def has_cifar10():
 
 
 def environment(build, libraries):
-    """Of all commands. A build of this machine knows where its libraries lie."""
+    """The environment of all commands. A carried build needs the library folders."""
     values = dict(os.environ)
     values["PYTHONUNBUFFERED"] = "1"
     if build.carried:
@@ -88,11 +88,11 @@ def environment(build, libraries):
 
 
 def describe(build, python, libraries, command):
-    """machine.txt: {label: text}."""
+    """The contents of machine.txt as {label: text}."""
     cpu = next((line.split(":", 1)[1].strip()
                 for line in read("/proc/cpuinfo").splitlines()
                 if line.startswith("model name")), "?")
-    # Not by loading torch: the first time that may take a minute.
+    # Without loading torch, which may take a minute the first time.
     version = read(pathlib.Path(libraries.split(":")[0]).parent / "version.py")
     torch = next((line.split("'")[1] for line in version.splitlines()
                   if line.startswith("__version__ = '")), "?")

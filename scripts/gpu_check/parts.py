@@ -1,5 +1,5 @@
-"""The parts of the check. Each is a function of a Context; it returns its figures, by
-name, and raises PartFailed or NotRun. What the gates want to know is in gates.py."""
+"""The parts of the check. Each is a function of a Context that returns its figures by name,
+and raises PartFailed or NotRun. gates.py judges the figures."""
 import json
 import os
 import pathlib
@@ -56,7 +56,7 @@ class TestProgram:
                 self.names.append(suite + name)
 
     def run(self, wanted, limit):
-        """(result, {test: passed | skipped | failed}); a test without a verdict is missing."""
+        """Returns (result, {test: passed | skipped | failed}), without tests that did not end."""
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "tests.json")
             result = self.runner.run(
@@ -83,7 +83,7 @@ def gpu_tests(context, names=None):
 
 
 def tests(context):
-    """All tests that need a GPU; a skipped one says why in output.log."""
+    """Runs all tests that need a GPU; output.log says why a test was skipped."""
     programs = gpu_tests(context)
     if not programs:
         raise NotRun("no test program with GPU tests was built")
@@ -91,7 +91,7 @@ def tests(context):
     for program in programs:
         result, seen = program.run("*Gpu*", limit=240)
         if not seen:
-            # One that ends the program hides the others: each by itself.
+            # A test that ends the program hides the others: run the rest one by one.
             remarks.append(f"{program.path.name}: {result.ending()}")
             for name in program.names:
                 one, seen_one = program.run(name, limit=60)
@@ -115,7 +115,7 @@ def sanitizer(context):
     tool = shutil.which("compute-sanitizer") or shutil.which(
         "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer")
     if tool is None:
-        raise NotRun("no compute-sanitizer")
+        raise NotRun("there is no compute-sanitizer")
     programs = gpu_tests(context, KERNEL_TESTS)
     if not programs:
         raise NotRun(f"none of {', '.join(KERNEL_TESTS)} was built")
@@ -123,14 +123,14 @@ def sanitizer(context):
     for kind in ("memcheck", "racecheck"):
         summaries = []
         for program in programs:
-            # Only our kernels: LibTorch's would take minutes.
+            # Only our own kernels: LibTorch's would take minutes.
             for extra in (["--kernel-name", "kns=abtrain"], []):
                 result = context.runner.run(
                     [tool, "--tool", kind, *extra, "--report-api-errors", "no",
                      "--error-exitcode", "99", program.path, "--gtest_filter=*Gpu*",
                      "--gtest_brief=1"], limit=150)
                 rows = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", result.output)
-                # Older ones do not know --kernel-name and say no more than that.
+                # Older versions do not know --kernel-name, and only say so.
                 if rows or result.timed_out:
                     break
             summaries.append(f"{program.path.name}: " + (rows[-1] if rows else result.ending()))
@@ -143,7 +143,7 @@ def sanitizer(context):
 
 
 def last_json(result, what):
-    """The last line of JSON that a benchmark has printed."""
+    """The last line of JSON that a benchmark printed."""
     for line in reversed(result.output.splitlines()):
         if line.startswith("{"):
             try:
@@ -166,7 +166,7 @@ def kernels(context):
         raise PartFailed("bench_kernels printed no row 'augment TYPE N x SIZE ... S %'")
     worst = lambda form: min((float(share) / 100 for name, _, batch, _, share in rows
                               if int(batch) == max(batches) and name == form), default=None)
-    # The passes over all numbers that transform, pack and unpack.
+    # The kernels that transform, pack or unpack all numbers.
     packing = {f"{name} {batch}{rest}": float(share) / 100 for name, _, batch, rest, share in rows
                if re.fullmatch("hadamard|(thc|signs|codes|bytes|sums), (encode|decode|mean of 4)",
                                name)}
@@ -176,7 +176,7 @@ def kernels(context):
 
 
 def compress(context):
-    """What encoding and decoding cost, as a share of the training step."""
+    """The cost of encoding and decoding, as a share of the training step."""
     command = [context.needs("bench_compress"), "--device", context.device, "--json"]
     command += (["--width", 0.1, "--batch", 4, "--rounds", 1] if context.rehearse
                 else ["--precision", "bf16", "--batch", 512])
@@ -205,7 +205,7 @@ def adagrad(context):
 
 
 def svd(context):
-    """Our times first, alone; then the rival's, which takes minutes for VGG16."""
+    """Times ours first, alone; then torch.linalg.svd, which takes minutes for VGG16."""
     program = context.needs("bench_svd")
     figures, faults = {}, []
     for model in ("resnet50",) if context.rehearse else ("resnet50", "vgg16"):
@@ -218,7 +218,7 @@ def svd(context):
         times = {f"{spectrum} {rule}": float(ms) / 1e3 for spectrum, rule, ms in rows}
         if not times:
             raise PartFailed("bench_svd printed no row 'SPECTRUM RULE X ms'", figures)
-        # The rival's matrices are kaiming; a run's are trained.
+        # The other side has kaiming matrices; those of a run are trained.
         slowest = lambda *kinds: max(t for name, t in times.items() if name.split()[0] in kinds)
         figures[model] = {"abtrain_s": slowest("kaiming", "trained"),
                           "abtrain_kaiming_s": slowest("kaiming"), "rows": times}
@@ -239,8 +239,8 @@ def svd(context):
 
 
 def step_part(ratio, models, toys):
-    """Steps of each model at that compression, beside PyTorch's. A rehearsal takes the
-    toys in their place."""
+    """A part that compares the steps of each model, at that compression ratio, with
+    PyTorch's. A rehearsal takes the toys instead."""
     def part(context):
         context.needs("bench_step")
         figures = {}
@@ -259,10 +259,10 @@ def step_part(ratio, models, toys):
 
 
 def quickstart(context):
-    """Fashion-MNIST, AB and data parallel."""
+    """Trains on Fashion-MNIST, with AB-training and data parallel."""
     listed = context.runner.check([context.build.abtrain, "doctor"], limit=120).output
     if not re.search(r"^fashion-mnist\s+/", listed, re.M):
-        raise NotRun("fashion-mnist is not on this machine")
+        raise NotRun("fashion-mnist was not found")
     toy = ["train.steps=30", "workers=2", "method.group_size=1", "method.warmup_steps=10",
            "method.sync_every=10", "method.full_rank_steps=2", "schedule.warmup_steps=5",
            "evaluate.every=0"]
@@ -276,7 +276,7 @@ def cifar_part(name, config, sets=(), width=0.0625):
     """A part that is one training run on CIFAR-10."""
     def part(context):
         if not machine.has_cifar10():
-            raise NotRun("ABTRAIN_DATA/cifar-10-batches-bin is not there")
+            raise NotRun("ABTRAIN_DATA/cifar-10-batches-bin does not exist")
         toy = ["train.steps=12", "workers=2", "method.group_size=1", "data.batch_size=4",
                f"model.width={width}", "train.precision=fp32", "evaluate.every=0",
                "train.threads=1", "method.warmup_steps=3", "method.sync_every=4",
@@ -287,10 +287,10 @@ def cifar_part(name, config, sets=(), width=0.0625):
 
 
 def nccl(context):
-    """With more than one GPU: a worker a GPU, as threads and as processes."""
+    """With several GPUs: one worker per GPU, as threads and as processes."""
     count = len(machine.gpus())
     if count < 2:
-        raise NotRun("wants at least two GPUs")
+        raise NotRun("needs at least two GPUs")
     sets = [f"workers={count}", "comm=nccl", "method.group_size=auto"]
     figures = {"threads": train(context, "nccl_threads", "fashion_mnist_mlp", [], sets=sets)}
     torchrun = pathlib.Path(context.python).with_name("torchrun")
@@ -306,10 +306,10 @@ class Part:
         self.name, self.seconds, self.run, self.text = name, seconds, run, text
 
 
-# In the order of their worth; the seconds are what one is not begun without.
+# In the order of importance; `seconds` is the least time left to start a part.
 PARTS = [
     Part("doctor", 5, doctor, "what the program finds on this machine"),
-    Part("tests", 20, tests, "all tests whose names hold Gpu"),
+    Part("tests", 20, tests, "all tests whose names contain Gpu"),
     Part("step", 40, step_part(44, ["vgg16"], ["vgg16-small"]),
          "training steps of VGG16 beside PyTorch's"),
     Part("svd", 30, svd, "decompositions beside torch.linalg.svd"),
@@ -337,5 +337,5 @@ PARTS = [
     *(Part(f"compare_{name}", 90, cifar_part(f"compare_{name}", f"compare/cifar10_{name}"),
            f"compare/cifar10_{name}.yaml")
       for name in ("fp16", "powersgd_r4", "topk_chunked_b2", "thc", "local_sgd", "diloco", "ab")),
-    Part("nccl", 30, nccl, "a worker a GPU, where there are several"),
+    Part("nccl", 30, nccl, "one worker per GPU, where there are several"),
 ]

@@ -1,5 +1,5 @@
-"""The results folder: report.md, results.json, machine.txt, output.log, runs.tar.gz. Five
-plain files, written anew after each part, so that nothing is lost where time runs out."""
+"""Writes the results folder: report.md, results.json, machine.txt, output.log, runs.tar.gz.
+They are written again after each part, so that nothing is lost when time runs out."""
 import json
 import os
 import tarfile
@@ -8,8 +8,8 @@ from gates import GATES
 
 
 def earlier_figures(folders, rehearse):
-    """Parts that were done in earlier calls: {name: entry}; the last folder counts. A
-    rehearsal's figures serve only rehearsals."""
+    """The parts of earlier calls, {name: entry}; of several folders the last one counts. The
+    figures of a rehearsal count only in rehearsals."""
     parts = {}
     for folder in folders:
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
@@ -21,13 +21,13 @@ def earlier_figures(folders, rehearse):
 
 
 def verdicts(parts, rehearse):
-    """Rows gate, wanted, seen, verdict."""
+    """Returns rows of gate, wanted, seen and verdict."""
     figures = {name: entry["figures"] for name, entry in parts.items() if entry["figures"]}
     return [(gate.name, gate.wanted, *gate.verdict(figures, rehearse)) for gate in GATES]
 
 
 def table(header, rows):
-    """Text columns that are a Markdown table too."""
+    """Text columns that are also a Markdown table."""
     rows = [[str(cell).replace("|", "/") for cell in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |"
@@ -63,7 +63,7 @@ def figure_lines(value, indent=0):
 
 
 def write(path, text):
-    """At once: a reader never finds half of it."""
+    """Writes a file atomically: a reader never finds half of it."""
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.new", path)

@@ -1,4 +1,4 @@
-"""Runs commands one after the other within a budget of seconds; keeps all they print."""
+"""Runs commands one after the other within a budget of seconds, and logs their output."""
 import os
 import selectors
 import shlex
@@ -8,12 +8,12 @@ import time
 
 
 class NotRun(Exception):
-    """A part that could not be run here, and why."""
+    """Raised for a part that cannot run here, with the reason."""
 
 
 class PartFailed(Exception):
-    """A command that ended badly, or output that was not as expected; `figures` that were
-    seen before count all the same."""
+    """Raised for a command that failed, or output that was not as expected; the `figures`
+    found before still count."""
 
     def __init__(self, reason, figures=None):
         super().__init__(reason)
@@ -55,8 +55,8 @@ class Runner:
             print(text, end="", flush=True)
 
     def run(self, command, limit=None, grace=10, show=False, **variables):
-        """Runs it at most `limit` seconds, never past the budget. Then it gets SIGTERM, and
-        after `grace` seconds SIGKILL, with all that it started."""
+        """Runs a command for at most `limit` seconds, and never past the budget. Then it gets
+        SIGTERM and, after `grace` seconds, SIGKILL, with all that it started."""
         command = [str(word) for word in command]
         self.say("$ " + shlex.join(command))
         limit = min(limit or self.left(), self.left())
@@ -75,14 +75,14 @@ class Runner:
             except subprocess.TimeoutExpired:
                 timed_out = True
         finally:
-            self.kill(signal.SIGKILL)  # also what it may have left behind
+            self.kill(signal.SIGKILL)  # also whatever it may have left behind
             code = self.child.wait()
             self.child.stdout.close()
             self.child = None
         return Result(code, output, time.monotonic() - began, timed_out)
 
     def collect(self, end, grace, show):
-        """Its output until it ends, and whether it had to be stopped."""
+        """Returns the output until the command ends, and whether it had to be stopped."""
         parts, stopped_at = [], None
         with selectors.DefaultSelector() as selector:
             selector.register(self.child.stdout, selectors.EVENT_READ)
@@ -112,7 +112,7 @@ class Runner:
             pass
 
     def check(self, command, **more):
-        """The same; an end that is not good raises PartFailed."""
+        """Like run(), but raises PartFailed if the command fails."""
         result = self.run(command, **more)
         if result.code != 0 or result.timed_out:
             last = (result.output.strip().splitlines() or [""])[-1].strip()[:200]

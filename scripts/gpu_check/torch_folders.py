@@ -1,16 +1,16 @@
-"""Prints LibTorch's folders of shared libraries, ':' between them, for LD_LIBRARY_PATH:
-those of this Python's torch wheel. Without one it prints nothing and exits with 1."""
+"""Prints the library folders of this Python's torch wheel, separated by ':', for
+LD_LIBRARY_PATH. Without torch it prints nothing and exits with 1."""
 import importlib.util
 import pathlib
 import sys
 
 
 def library_folders():
-    found = importlib.util.find_spec("torch")  # without loading it: that takes seconds
+    found = importlib.util.find_spec("torch")  # does not load torch, which takes seconds
     if found is None or not found.submodule_search_locations:
         return []
     torch = pathlib.Path(found.submodule_search_locations[0])
-    # nvidia/cu13/lib, nvidia/nccl/lib, ...: in every place that holds such packages.
+    # nvidia/cu13/lib, nvidia/nccl/lib, ...: in every folder that holds such packages.
     packages = importlib.util.find_spec("nvidia")
     places = list(packages.submodule_search_locations or []) if packages else []
     folders = [torch / "lib"]

@@ -1,4 +1,4 @@
-"""A part that is a training run: starts or continues it, reads what it has written."""
+"""Starts or continues a training run as a part, and reads its results."""
 import json
 import shutil
 
@@ -8,8 +8,8 @@ KEPT = ("summary.json", "metrics.jsonl", "config.yaml")
 
 
 def train(context, name, config, toy, sets=(), limit=None, launcher=()):
-    """Figures of the run `name`. One that the time stops has saved: where its folder stays,
-    the next call goes on from there, and the seconds add up."""
+    """Returns the figures of the run `name`. A run that is stopped when its time is up saves:
+    if its folder is kept, the next call continues from there, and the seconds add up."""
     runner, folder = context.runner, context.work / name
     folder.mkdir(parents=True, exist_ok=True)
     values = [f"device={context.device}", *sets, *(toy if context.rehearse else [])]
@@ -24,7 +24,7 @@ def train(context, name, config, toy, sets=(), limit=None, launcher=()):
     for value in values:
         command += ["--set", value]
     before = float(read(folder / "wall_seconds") or 0)
-    # A checkpoint of a large model takes seconds: time for it within the budget.
+    # A checkpoint of a large model takes seconds: leave time for it in the budget.
     grace = 5 if context.rehearse else 15
     result = runner.run(command, limit=min(limit or runner.left(), runner.left() - grace),
                         grace=grace, show=True)
@@ -42,7 +42,7 @@ def train(context, name, config, toy, sets=(), limit=None, launcher=()):
     if not result.timed_out:
         raise PartFailed(f"{name}: {result.ending()} after step {last}")
     raise PartFailed(f"{name} was not done in {seconds:.0f} s: stopped after step {last}; "
-                     "another call on this machine with the same --work goes on from there")
+                     "another call on this machine with the same --work continues from there")
 
 
 def figures_of(summary, seconds):
@@ -62,7 +62,7 @@ def figures_of(summary, seconds):
 
 
 def keep(context, name, folder):
-    """Its small files go into the results; models and checkpoints stay where they are."""
+    """Copies the run's small files to the results; models and checkpoints stay in place."""
     kept = context.work / "kept" / name
     kept.mkdir(parents=True, exist_ok=True)
     for file in KEPT:

@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
         IgnoredOption{
             "RankOfAList",
             "sweep -c fashion_mnist_mlp --seeds 2 --list --rank 0",
-            "--rank and its kin"},
+            "--rank and the other process options"},
         IgnoredOption{
             "EmptyName",
             "-c fashion_mnist_mlp --dry-run --name ''",
@@ -263,16 +263,16 @@ INSTANTIATE_TEST_SUITE_P(
             "EmptyRule",
             "decompose x --dry-run --keep ''",
             "--keep: expected NUMBER, got ''"},
-        IgnoredOption{"Letter", "-v", "train: no option '-v'"},
+        IgnoredOption{"Letter", "-v", "train: unknown option '-v'"},
         IgnoredOption{
             "Mistyped",
             "--confg x",
-            "train: no option '--confg'; did you mean --config?"},
-        IgnoredOption{"Shortened", "--cfg x", "train: no option '--cfg'"},
+            "train: unknown option '--confg'; did you mean --config?"},
+        IgnoredOption{"Shortened", "--cfg x", "train: unknown option '--cfg'"},
         IgnoredOption{
             "WithAValue",
             "evaluate --modle=x",
-            "evaluate: no option '--modle'; did you mean --model?"}),
+            "evaluate: unknown option '--modle'; did you mean --model?"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

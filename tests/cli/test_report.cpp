@@ -70,7 +70,7 @@ TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
           ":2: error: expected a JSON object, but this is damaged or cut off; "
           "skipped\n" +
           folder / "b" +
-          ": no summary.json: it goes on still, or was stopped\n");
+          ": no summary.json: the run is still going, or was stopped\n");
   EXPECT_TRUE(contains(run(arguments, Stream::Out).text, "0 of 1"));
 }
 
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadReport{"Nothing", "", "", 2, "run is required"},
         BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
-        BadReport{"NotThere", "'@' '@/b'", "", 66, "it is not there"},
+        BadReport{"NotThere", "'@' '@/b'", "", 66, "it does not exist"},
         BadReport{"OldFlag", "'@' --json", "", 2, "--json"},
         BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
         BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},

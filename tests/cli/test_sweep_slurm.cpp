@@ -80,13 +80,13 @@ TEST_F(CliSweep, BatchFilesHoldNoLinesOfTheUsers) {
       run("sweep '" + folder_.file(evil) + ".yaml' --name good --emit-slurm",
           Stream::Error);
   EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "control characters cannot stand in"))
+  EXPECT_TRUE(contains(outcome.text, "control characters are not allowed in"))
       << outcome.text;
   // The default name of a sweep that only lists is one too.
   outcome =
       run("sweep '" + folder_.file(evil) + ".yaml' --list", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "control characters cannot stand in"));
+  EXPECT_TRUE(contains(outcome.text, "control characters are not allowed in"));
   EXPECT_TRUE(contains(outcome.text, "name")) << outcome.text;
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
   outcome =

@@ -79,12 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
             "TwoKeys",
             "@ --dry-run --keep 0.9 --rank 3",
             2,
-            "--rank is not of"},
+            "--rank does not belong to"},
         BadDecompose{
             "OtherKey",
             "@ --dry-run --rule fixed --keep 0.9",
             2,
-            "--keep is not of --rule fixed"},
+            "--keep does not belong to --rule fixed"},
         BadDecompose{
             "WhichRatio",
             "@ --dry-run --ratio 4",

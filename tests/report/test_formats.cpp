@@ -59,7 +59,7 @@ TEST_F(Formats, TheTableIsAlignedAndMarksTheBest) {
       "p|q,       1         85.00      0.0                   1.0*\n"
       "t          2  85.00 ± 7.07      0.0  not reached (1 of 2)\n"
       "late  0 of 1             -        -  not reached (0 of 1)\n"
-      "\n* the best of the column; ± standard deviation over the seeds\n");
+      "\n* best of the column; ± standard deviation over the seeds\n");
 }
 
 TEST_F(Formats, ABoldCellKeepsItsWidth) {

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
             "grid: {workers: [2], method.rank: [{keep: 0.5}], "
             "method.rank.keep: [0.7]}\nseeds: 2\nlist: [{seed: 3}]\n",
             {"@:2:16: error: workers: the sweep varies this key",
-             "method.rank.keep: is varied already",
+             "method.rank.keep: is already varied",
              "@:5:15: error: seed: given in 'seeds' too"}},
         Wrong{
             "Names",
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
             "ExcludesNothing",
             "base: base\ngrid: {workers: [2, 4]}\n"
             "exclude: [{workers: 3}, {optimizer.lr: 3}]\n",
-            {"@:3:21: error: exclude: no point is so",
+            {"@:3:21: error: exclude: no point has these values",
              "@:3:40: error: optimizer.lr: is not varied"}},
         Wrong{
             "ExcludesAll",

@@ -1,19 +1,19 @@
-// The page's head and its table, out of its data block; what plots.js needs too.
-// All text goes into the page as text, never as HTML.
+// Draws the page's head and table from its data block, and defines what plots.js
+// shares. Text is always inserted as text, never as HTML.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 
-// Colours that the colour-blind can tell apart (Okabe and Ito), for dark paper
-// too; when they are used up, they come again with another dash.
+// Colours that colour-blind readers can tell apart (Okabe and Ito), on a dark
+// background too; after the last one they repeat with another dash pattern.
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c8c8c"];
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const CSS_DASHES = ["solid", "dashed", "dotted", "double"];
 const colour = i => COLOURS[i % COLOURS.length];
 const dash = i => Math.floor(i / COLOURS.length) % DASHES.length;
 
-// Plotly reads tags and entities in names.
+// Plotly interprets tags and entities in names.
 const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;");
 const tail = key => key.slice(key.lastIndexOf(".") + 1);
 const percent = share => +(100 * share).toPrecision(6);
@@ -42,7 +42,7 @@ const table = { column: -1, descending: false };
 function orderOfRows() {
   const rows = data.settings.map((_, i) => i);
   if (table.column < 0) {
-    return rows;  // as the program has sorted them
+    return rows;  // as the program sorted them
   }
   const sign = table.descending ? -1 : 1;
   const cells = table.column > 1 ? data.columns[table.column - 2].cells : null;
@@ -54,7 +54,7 @@ function orderOfRows() {
     }
     const [x, y] = [cells[a].value, cells[b].value];
     if (x === null || y === null) {
-      return (x === null) - (y === null);  // nothing to sort by: last, either way
+      return (x === null) - (y === null);  // a cell without a value sorts last, either way
     }
     return sign * (x - y);
   });
@@ -120,13 +120,13 @@ function drawHead() {
     count(data.settings.length, "setting") + target + keys + ".";
   const parts = [];
   if (data.columns.some(c => c.cells.some(cell => cell.best))) {
-    parts.push("The best of a column is marked; click a title to sort by it.");
+    parts.push("The best cell of each column is marked; click a heading to sort by it.");
   }
   if (data.columns.some(c => c.cells.some(cell => cell.text.includes("±")))) {
     parts.push("± is the standard deviation over the seeds.");
   }
   $("legend").textContent = parts.join(" ");
-  remarks("Runs that have not ended well", data.unfinished);
-  remarks("Left out: could not be read", data.skipped);
+  remarks("Runs that have not finished", data.unfinished);
+  remarks("Skipped, because they could not be read", data.skipped);
   drawTable();
 }

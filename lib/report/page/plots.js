@@ -1,9 +1,9 @@
-// The plots, and the start of it all. Runs after page.js.
+// Draws the plots, and starts everything. Runs after page.js.
 "use strict";
 
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Axes, paper and fonts as the page has them.
+// A Plotly layout with the page's colours and fonts.
 function layout(extra) {
   const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"),
     linecolor: style("--faint"), automargin: true };
@@ -22,7 +22,7 @@ function plot(id, traces, extra) {
     modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
 }
 
-// A sentence in place of a plot.
+// Shows a sentence in place of a plot.
 function leaveOut(id, sentence) {
   Plotly.purge($(id));
   $(id).replaceChildren();
@@ -31,7 +31,8 @@ function leaveOut(id, sentence) {
   return Promise.resolve();
 }
 
-// Accuracy over `what` ("bytes" or "seconds"): a line a run, a colour a setting.
+// Accuracy over `what` ("bytes" or "seconds"): one line per run, one colour per
+// setting.
 function drawCurves(what, unit) {
   const runs = data.runs.filter(run => run.curve.step.length > 0);
   if (runs.length === 0) {
@@ -59,10 +60,10 @@ function drawCurves(what, unit) {
   const annotations = data.target === null ? [] : [{
     xref: "paper", x: 1, xanchor: "right", y: percent(data.target), yanchor: "top",
     text: `target ${percent(data.target)} %`, showarrow: false, font: { color: style("--faint") } }];
-  // The legend of many would take the place of the plot.
+  // A legend of more entries would leave no space for the plot.
   const has_legend = named.size <= 12;
   $(what + "-note").textContent =
-    has_legend ? "" : "Colours as in the table; the name is shown under the pointer.";
+    has_legend ? "" : "Colours as in the table; hover over a line to see its name.";
   const rows = has_legend ? Math.ceil(named.size / 4) : 0;
   return plot(what, traces, {
     shapes, annotations, height: 400 + 20 * rows, showlegend: has_legend,
@@ -74,7 +75,8 @@ function drawCurves(what, unit) {
   });
 }
 
-// Bytes of rivals differ by powers of ten.
+// A logarithmic axis where runs differ by more than a factor of 12: the bytes of
+// different methods differ by powers of ten.
 function wantsLog(what) {
   const last = data.runs.map(run => run.curve[what].at(-1)).filter(x => x > 0);
   return Math.max(...last) > 12 * Math.min(...last);
@@ -82,14 +84,14 @@ function wantsLog(what) {
 
 // ---- Heat map of a figure over two keys
 
-// Values of a key among some settings, as numbers where they are.
+// The sorted distinct values of a key in these settings.
 function valuesOf(key, settings) {
   const values = [...new Set(settings.map(s => s.config[key]))];
   return values.sort((a, b) => a - b || a.localeCompare(b, "en", { numeric: true }));
 }
 
-// Keys of the method mean something only where their method runs, and of its
-// rank only under their rule.
+// The settings for which all these keys have a meaning: a key of AB-training only
+// where that method runs, a rank parameter only under its rank rule.
 function settingsWith(keys) {
   const all = data.settings.map((s, i) => ({ ...s, index: i }));
   const is_rank = key => key.startsWith("method.rank.") && key !== "method.rank.rule";
@@ -103,8 +105,8 @@ function settingsWith(keys) {
 
 const mapKeys = data.varying.filter(key => valuesOf(key, settingsWith([key])).length > 1);
 
-// Group size across and the rank's parameter up where both differ; else the
-// keys with the most values.
+// The axes at first: group size across and a rank parameter up where both differ,
+// else the keys with the most values.
 function bestAxes() {
   const many = [...mapKeys].sort((a, b) =>
     valuesOf(b, settingsWith([b])).length - valuesOf(a, settingsWith([a])).length);
@@ -122,7 +124,7 @@ function drawMap() {
   const settings = settingsWith([x, y]);
   const [across, up] = [valuesOf(x, settings), valuesOf(y, settings)];
   if (x === y || across.length < 2 || up.length < 2) {
-    return leaveOut("map", `No two settings differ in ${x} and ${y} both: choose other keys.`);
+    return leaveOut("map", `No two settings differ in both ${x} and ${y}: choose other keys.`);
   }
   let most = 0;
   const cells = up.map(v => across.map(u => {
@@ -135,7 +137,7 @@ function drawMap() {
     : column.decimals < 0 ? value.toPrecision(-column.decimals) : value.toFixed(column.decimals);
   if (most > 1) {
     $("map-note").textContent =
-      `A cell is the mean of up to ${count(most, "setting")}: other keys differ too.`;
+      `Each cell is the mean of up to ${count(most, "setting")}, as other keys differ too.`;
   }
   $("map").style.maxWidth = `${320 + 140 * across.length}px`;
   return plot("map", [{
@@ -161,7 +163,7 @@ function drawRanks() {
   const cut = layers.filter(layer => layer.rank.some(rank => rank > 0));
   const dense = layers.filter(layer => !cut.includes(layer)).map(layer => layer.name);
   $("ranks-note").textContent = (cut.length === 0 ? "" :
-    "A step is a decomposition; a gap: the layer was dense. ") +
+    "Each point is a decomposition; in a gap the layer was dense. ") +
     (dense.length === 0 ? "" : `Never factored: ${dense.join(", ")}.`);
   if (cut.length === 0) {
     return leaveOut("ranks", "No layer of this run was ever factored.");
@@ -169,7 +171,7 @@ function drawRanks() {
   return plot("ranks", cut.map((layer, i) => ({
     x: step, y: layer.rank.map(rank => rank > 0 ? rank : null), name: plain(layer.name),
     mode: "lines+markers",
-    // Ranks are often equal: dashes let the lines below show.
+    // Ranks are often equal; dashes keep the lines below visible.
     line: { shape: "hv", color: colour(i), width: 2, dash: DASHES[i % DASHES.length] },
     marker: { size: 5 },
     hovertemplate: `${plain(layer.name)}: rank %{y} of ${layer.full} at step %{x}<extra></extra>`,
@@ -181,14 +183,14 @@ function drawRanks() {
   });
 }
 
-// A small plot a layer, the first and the last decomposition in it.
+// One small plot per layer, with the first and the last decomposition.
 function drawSpectra() {
   const spectra = chosenRun().spectra;
   if (spectra === null) {
-    return leaveOut("spectra", "This run has logged no singular values.");
+    return leaveOut("spectra", "This run logged no singular values.");
   }
   const { layers, first_step, last_step } = spectra;
-  $("spectra-note").textContent = "One plot a layer, both axes logarithmic; the dots mark the rank that was kept.";
+  $("spectra-note").textContent = "One plot per layer, both axes logarithmic; dots mark the rank that was kept.";
   const across = Math.min(layers.length, $("spectra").clientWidth < 900 ? 3 : 4);
   const down = Math.ceil(layers.length / across);
   const height = 190 * down + 90;
@@ -211,7 +213,7 @@ function drawSpectra() {
     ["first", "last"].forEach((when, k) => {
       const { index, value, rank } = layer[when];
       const name = `${when} decomposition, step ${k === 0 ? first_step : last_step}`;
-      // Zeros have no place on this axis.
+      // A logarithmic axis cannot show zeros.
       const line = { x: index, y: value.map(v => v > 0 ? v : null), xaxis: "x" + n,
         yaxis: "y" + n, name, legendgroup: when, showlegend: i === 0, mode: "lines",
         line: { color: colour(k), width: 2, dash: DASHES[k] },
@@ -240,9 +242,9 @@ function drawRun() {
 function drawAll() {
   const curves = [drawCurves("bytes", "B"), drawCurves("seconds", "s")];
   const map = mapKeys.length > 1 ? drawMap() : leaveOut("map", data.varying.length === 0
-    ? "All runs share one configuration, seeds apart: there is nothing to compare over."
+    ? "All runs share one configuration apart from their seeds: there are no keys to compare over."
     : `A heat map needs two keys with several values each; here ${
-        mapKeys.length === 1 ? "only " + mapKeys[0] + " has" : "there is none"}.`);
+        mapKeys.length === 1 ? "only " + mapKeys[0] + " has them" : "no key has them"}.`);
   return Promise.all([...curves, map, drawRun()]);
 }
 
@@ -263,7 +265,7 @@ function start() {
   } else {
     $("map-controls").hidden = true;
   }
-  // Both selectors choose the same run; one with singular values at first.
+  // Both selectors choose the same run; at first one with singular values.
   const withSpectra = Math.max(0, factored.findIndex(run => run.spectra !== null));
   const selectors = document.querySelectorAll("select.run");
   for (const select of selectors) {
