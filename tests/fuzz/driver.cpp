@@ -50,7 +50,8 @@ using abtrain::fuzz::Mutator;
 constexpr std::size_t kMostKept = 2000;  // of inputs that ended in a new way
 constexpr int kMostSeconds = 5;          // of processor time, for an input
 constexpr int kMostWaiting = 60;         // of the clock
-constexpr std::size_t kMostMemory = std::size_t{1} << 30;
+constexpr std::size_t kMostMemory = std::size_t{1} << 30;  // of one input
+constexpr std::size_t kMostMemoryInAll = std::size_t{4} << 30;
 
 struct Shared {
   std::atomic<std::uint64_t> tried = 0;
@@ -138,20 +139,24 @@ std::size_t memory_of(pid_t process) {
 std::string watch(pid_t child, const Shared& shared) {
   using Clock = std::chrono::steady_clock;
   std::uint64_t tried = 0;
-  std::size_t before = 0;
+  std::size_t before = memory_of(child);
+  std::size_t last = before;
   auto since = Clock::now();
   std::string why;
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::size_t memory = memory_of(child);
     if (shared.tried != tried) {
       tried = shared.tried;
       since = Clock::now();
+      before = last;  // the sanitizers keep some of what earlier inputs freed
     }
-    const std::size_t memory = memory_of(child);
-    before = before == 0 ? memory : before;  // the sanitizers' own
+    last = memory;
     if (memory > before + kMostMemory) {
       why = "it took more than 1 GB of memory";
+    } else if (memory > kMostMemoryInAll) {
+      why = "all inputs up to it took more than 4 GB of memory";
     } else if (Clock::now() - since > std::chrono::seconds(kMostWaiting)) {
       why = "it waited for more than a minute";
     }
