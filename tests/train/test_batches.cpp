@@ -5,7 +5,7 @@
 #include <ATen/ops/randn.h>
 
 #include "base/error.h"
-#include "plan/plan.h"
+#include "config/check_run.h"
 #include "toy_run.h"
 #include "train/autocast.h"
 
