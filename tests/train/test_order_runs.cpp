@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "config/check_run.h"
 #include "data/dataset.h"
 #include "methods/traffic_plan.h"
 #include "plan/plan.h"
