@@ -21,7 +21,7 @@
 #include "run_folder/checkpoint.h"
 #include "run_folder/run_log.h"
 #include "train/evaluation.h"
-#include "train/figures.h"
+#include "train/ledger.h"
 
 namespace abtrain::train {
 
