@@ -309,7 +309,7 @@ std::string evaluate_run(
     const Autocast autocast(options.train.precision, device.type());
     score = evaluate(
                 *model,
-                {dataset.test},
+                OnHost{dataset.test},
                 augment,
                 options.evaluate.batch_size,
                 1,

@@ -54,11 +54,14 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
            world_->size(),
            options_.seed},
           balancer_)),
+      images_(images_of(in_)),
       batches_(make_batches(
-          in_,
+          images_.train,
+          options_.data,
           augment_,
           *order_,
-          first_step(inputs) * options_.train.accumulate)),
+          first_step(inputs) * options_.train.accumulate,
+          in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
   if (in_.initialise) {
@@ -184,7 +187,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const double trained = ledger_.train_seconds();
   method_->merge_into(*merged_);
   const auto score = [&](nn::Model& model,
-                         const HeldOut& images,
+                         const ImageSource& images,
                          int group_size,
                          double label_smoothing = 0) {
     const Autocast autocast(options_.train.precision, in_.device.type());
@@ -198,7 +201,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         *world_,
         label_smoothing);
   };
-  const Score test = score(*merged_, test_images(in_), world_->size()).all;
+  const Score test = score(*merged_, images_.test, world_->size()).all;
   std::vector<std::pair<const char*, double>> losses = {
       {"test loss", test.loss}};
   ordered_json fields = {
@@ -210,7 +213,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (options_.evaluate.train) {
     const Score train = score(
                             *merged_,
-                            training_images(in_),
+                            images_.train,
                             world_->size(),
                             options_.train.label_smoothing)
                             .all;
@@ -218,9 +221,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     fields["train_loss"] = *train_loss_;
     losses.emplace_back("loss over the training images", *train_loss_);
   }
-  if (in_.validation.size() > 0) {
-    const Score held =
-        score(*merged_, validation_images(in_), world_->size()).all;
+  if (image_count(images_.validation) > 0) {
+    const Score held = score(*merged_, images_.validation, world_->size()).all;
     fields["validation_accuracy"] = held.accuracy;
     fields["validation_loss"] = held.loss;
     losses.emplace_back("validation loss", held.loss);
@@ -229,7 +231,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (!last && method_->phase_name() == "ab") {
     const int size = method_->replicas().size();
     ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, test_images(in_), size).groups) {
+    for (const Score& s : score(*model_, images_.test, size).groups) {
       groups.push_back(s.accuracy);
     }
     fields["group_accuracy"] = groups;
