@@ -275,13 +275,14 @@ TrainResult Trainer::run() {
   if (in_.begun) {
     in_.begun();
   }
+  TrainResult result;
+  Stopwatch step_watch;
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
-      TrainResult stopped;
-      stopped.steps = t;
-      stopped.stopped = true;
-      stopped.saved = saved_at_ == t || save(t);
-      return stopped;
+      result.steps = t;
+      result.stopped = true;
+      result.saved = saved_at_ == t || save(t);
+      return result;
     }
     step(t);
     if (evaluates_after(t + 1)) {
@@ -291,6 +292,9 @@ TrainResult Trainer::run() {
       save(t + 1);
     }
     validation_.reset();
+    if (in_.time_steps) {
+      result.step_seconds.push_back(step_watch.restart());
+    }
   }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
@@ -303,7 +307,6 @@ TrainResult Trainer::run() {
   device::synchronize(in_.device);
   ledger_.close(parts(), static_cast<double>(method_->block().numel()));
 
-  TrainResult result;
   result.test = evaluate_now(length_.steps, true);
   result.train_loss = train_loss_;
   result.steps = length_.steps;
