@@ -11,7 +11,6 @@
 #include <ATen/ops/randint.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,9 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/run_workers.h"
 #include "device/devices.h"
-#include "device/graph.h"
 #include "device/memory.h"
 #include "device/tune.h"
 #include "train/trainer.h"
@@ -29,7 +26,6 @@
 namespace {
 
 using namespace abtrain;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kGpuWarmUp = 10;  // for cuDNN's choices and the capture
@@ -87,6 +83,7 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.train.steps = whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
   o.train.precision = word(argc, argv, "--precision", "fp32");
   o.train.cuda_graphs = word(argc, argv, "--graphs", "auto");
+  o.train.timeout = 600;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
   o.method.sync = mode == "only-b" ? "only-b" : "only-learned";
@@ -106,25 +103,10 @@ std::vector<double> step_seconds(
   const data::Dataset set = random_images(
       std::max<std::int64_t>(1024, options.workers * options.data.batch_size),
       side);
-  std::vector<Clock::time_point> moments;
-  device::CaptureTurn turn;
-  comm::run_workers(
-      static_cast<int>(options.workers), 600, [&](comm::Communicator& world) {
-        train::TrainInputs inputs{options, set, {}, device};
-        inputs.turn = &turn;
-        inputs.hooks.before_step =
-            [&](int rank, std::int64_t step, nn::Model&) {
-              if (rank == 0 && step >= warm_up(device)) {
-                moments.push_back(Clock::now());
-              }
-            };
-        train::train_worker(world, inputs);
-      });
-  std::vector<double> seconds;
-  for (std::size_t i = 1; i < moments.size(); ++i) {
-    seconds.push_back(
-        std::chrono::duration<double>(moments[i] - moments[i - 1]).count());
-  }
+  train::TrainInputs inputs{options, set, {}, device};
+  inputs.time_steps = true;
+  std::vector<double> seconds = train::train_threads(inputs)[0].step_seconds;
+  seconds.erase(seconds.begin(), seconds.begin() + warm_up(device));
   std::sort(seconds.begin(), seconds.end());
   return seconds;
 }

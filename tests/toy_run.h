@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/run_workers.h"
 #include "toy_data.h"
 #include "train/trainer.h"
 
@@ -44,20 +43,9 @@ inline std::vector<train::TrainResult> train_with(
     const data::Dataset& dataset,
     train::TrainHooks hooks,
     at::Device device = at::kCPU) {
-  device::CaptureTurn turn;
   train::TrainInputs inputs{options, dataset, {}, device};
   inputs.hooks = std::move(hooks);
-  inputs.turn = &turn;
-  std::vector<train::TrainResult> results(
-      static_cast<std::size_t>(options.workers));
-  comm::run_workers(
-      static_cast<int>(options.workers),
-      options.train.timeout,
-      [&](comm::Communicator& world) {
-        results[static_cast<std::size_t>(world.rank())] =
-            train::train_worker(world, inputs);
-      });
-  return results;
+  return train::train_threads(inputs);
 }
 
 inline std::vector<train::TrainResult> train_all(

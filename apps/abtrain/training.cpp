@@ -66,7 +66,7 @@ int train_here(
     });
   }
   train::Processes processes(launch, log);
-  session.processes = &processes;
+  session.host = &processes;
   watch.set_leave([&](const std::string& message) {
     processes.stop_before_start(message);
   });

@@ -4,13 +4,9 @@
 #include <ATen/ops/randint.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "comm/run_workers.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
@@ -115,39 +111,21 @@ Measured measure(
     at::Device device,
     std::int64_t steps) {
   const std::int64_t warm_up = device.is_cuda() ? kWarmUpGpu : kWarmUp;
-  options.train.steps = warm_up + steps + 1;
-  std::mutex mutex;
-  std::map<int, std::vector<double>> moments;
+  options.train.steps = warm_up + steps;
+  options.train.timeout = kTimeout;
+  train::TrainInputs inputs{options, images, {}, device};
+  inputs.time_steps = true;
+  const std::vector<train::TrainResult> workers = train::train_threads(inputs);
   Measured result;
-  const Stopwatch watch;
-  device::CaptureTurn turn;
-  comm::run_workers(
-      static_cast<int>(options.workers),
-      kTimeout,
-      [&](comm::Communicator& world) {
-        train::TrainInputs inputs{options, images, {}, device};
-        inputs.turn = options.workers > 1 ? &turn : nullptr;
-        inputs.hooks.before_step = [&](int rank, std::int64_t t, nn::Model&) {
-          if (t >= warm_up) {
-            const std::lock_guard lock(mutex);
-            moments[rank].push_back(watch.seconds());
-          }
-        };
-        const train::TrainResult trained = train::train_worker(world, inputs);
-        const std::lock_guard lock(mutex);
-        for (const train::WorkerFigures& worker : trained.workers) {
-          result.svd = std::max(result.svd, worker.seconds.svd);
-        }
-      });
-  for (const auto& [rank, at] : moments) {
-    std::vector<double> seconds;
-    for (std::size_t i = 1; i < at.size(); ++i) {
-      seconds.push_back(at[i] - at[i - 1]);
-    }
-    const auto middle =
-        seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  for (const train::TrainResult& worker : workers) {
+    std::vector<double> seconds(
+        worker.step_seconds.begin() + warm_up, worker.step_seconds.end());
+    const auto middle = seconds.begin() + steps / 2;
     std::ranges::nth_element(seconds, middle);
     result.step = std::max(result.step, *middle);
+  }
+  for (const train::WorkerFigures& worker : workers.front().workers) {
+    result.svd = std::max(result.svd, worker.seconds.svd);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #include "data/device_loader.h"
 #include "data/loader.h"
 #include "device/devices.h"
+#include "train/trainer.h"
 
 namespace abtrain::train {
 
@@ -13,27 +14,30 @@ namespace {
 // rest.
 constexpr double kShareOfMemory = 0.1;
 
-// With bf16 the first layer would cast a batch of floats to the same values.
-at::ScalarType type_on_device(const TrainInputs& inputs) {
-  return inputs.device.is_cuda() && inputs.options.train.precision == "bf16"
-             ? at::kBFloat16
-             : at::kFloat;
-}
-
-HeldOut held_out(
-    const TrainInputs& inputs,
-    const data::Images& images,
-    const data::DeviceImages data::DeviceDataset::*part) {
-  if (inputs.device_copies == nullptr) {
-    return {images};
-  }
-  return {
-      images,
-      &(inputs.device_copies->on(inputs.device).*part),
-      type_on_device(inputs)};
-}
-
 }  // namespace
+
+std::int64_t image_count(const ImageSource& source) {
+  return std::visit([](const auto& s) { return s.images.size(); }, source);
+}
+
+RunImages images_of(const TrainInputs& inputs) {
+  if (inputs.device_copies == nullptr) {
+    return {
+        OnHost{inputs.dataset.train},
+        OnHost{inputs.validation},
+        OnHost{inputs.dataset.test}};
+  }
+  const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
+  // With bf16 the first layer would cast a batch of floats to the same values.
+  const at::ScalarType type =
+      inputs.device.is_cuda() && inputs.options.train.precision == "bf16"
+          ? at::kBFloat16
+          : at::kFloat;
+  return {
+      OnDevice{copy.train, type},
+      OnDevice{copy.validation, type},
+      OnDevice{copy.test, type}};
+}
 
 bool lies_on_device(
     const config::RunOptions& options,
@@ -73,40 +77,29 @@ bool lies_on_device(
 }
 
 std::unique_ptr<data::BatchSource> make_batches(
-    const TrainInputs& inputs,
+    const ImageSource& source,
+    const data::DataOptions& options,
     const data::Augment& augment,
     const data::ExampleOrder& order,
-    std::int64_t first_batch) {
-  const data::DataOptions& options = inputs.options.data;
-  if (inputs.device_copies != nullptr) {
+    std::int64_t first_batch,
+    const at::Device& device) {
+  if (const auto* there = std::get_if<OnDevice>(&source)) {
     return std::make_unique<data::DeviceLoader>(
-        inputs.device_copies->on(inputs.device).train,
+        there->images,
         augment,
         order,
         options.batch_size,
         first_batch,
-        type_on_device(inputs));
+        there->type);
   }
   return std::make_unique<data::Loader>(
-      inputs.dataset.train,
+      std::get<OnHost>(source).images,
       augment,
       order,
       options.batch_size,
       options.prefetch,
       first_batch,
-      inputs.device);
-}
-
-HeldOut training_images(const TrainInputs& inputs) {
-  return held_out(inputs, inputs.dataset.train, &data::DeviceDataset::train);
-}
-
-HeldOut test_images(const TrainInputs& inputs) {
-  return held_out(inputs, inputs.dataset.test, &data::DeviceDataset::test);
-}
-
-HeldOut validation_images(const TrainInputs& inputs) {
-  return held_out(inputs, inputs.validation, &data::DeviceDataset::validation);
+      device);
 }
 
 }  // namespace abtrain::train

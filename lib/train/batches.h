@@ -1,17 +1,38 @@
-// Where the batches of a run are made: on its GPU, from images kept there, or
-// on the host.
+// Where the images of a run lie, and where their batches are made: on the host,
+// or on the GPU that computes with them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 
+#include "config/run_options.h"
 #include "data/augment.h"
 #include "data/batch_source.h"
+#include "data/dataset.h"
+#include "data/device_images.h"
 #include "data/order.h"
-#include "train/evaluation.h"
-#include "train/trainer.h"
 
 namespace abtrain::train {
+
+struct TrainInputs;  // train/trainer.h
+
+struct OnHost {
+  const data::Images& images;
+};
+struct OnDevice {
+  const data::DeviceImages& images;
+  at::ScalarType type = at::kFloat;  // of the batches
+};
+using ImageSource = std::variant<OnHost, OnDevice>;
+
+std::int64_t image_count(const ImageSource& source);
+
+// Where a worker reads its images. `validation` may be empty.
+struct RunImages {
+  ImageSource train, validation, test;
+};
+RunImages images_of(const TrainInputs& inputs);
 
 // Whether the images are kept on the device, by `data.on_device`, data set and
 // device. Throws Error(Config) if it is `true` and that is impossible.
@@ -21,17 +42,14 @@ bool lies_on_device(
     const data::Images& validation,
     const at::Device& device);
 
-// The batches of a worker, from `first_batch` on. The arguments must outlive
-// the result.
+// The batches of a worker that computes on `device`, from `first_batch` on. The
+// references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
-    const TrainInputs& inputs,
+    const ImageSource& source,
+    const data::DataOptions& options,
     const data::Augment& augment,
     const data::ExampleOrder& order,
-    std::int64_t first_batch);
-
-// All images of one part, not augmented.
-HeldOut training_images(const TrainInputs& inputs);
-HeldOut test_images(const TrainInputs& inputs);
-HeldOut validation_images(const TrainInputs& inputs);
+    std::int64_t first_batch,
+    const at::Device& device);
 
 }  // namespace abtrain::train

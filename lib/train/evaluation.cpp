@@ -39,13 +39,13 @@ struct Tally {
 class Batches {
  public:
   Batches(
-      const HeldOut& from,
+      const ImageSource& from,
       const data::Augment& augment,
       std::int64_t begin,
       std::int64_t end,
       std::int64_t size)
       : from_(from), augment_(augment), at_(begin), end_(end), size_(size) {
-    if (from_.on_device == nullptr) {
+    if (std::holds_alternative<OnHost>(from_)) {
       prepare();
     }
   }
@@ -55,9 +55,9 @@ class Batches {
   data::Batch take() {
     const std::int64_t begin = at_;
     at_ += size_;
-    if (from_.on_device != nullptr) {
+    if (const auto* there = std::get_if<OnDevice>(&from_)) {
       return augment_.evaluation(
-          *from_.on_device, begin, std::min(end_, at_), from_.type);
+          there->images, begin, std::min(end_, at_), there->type);
     }
     data::Batch batch = next_.get();
     prepare();
@@ -69,11 +69,12 @@ class Batches {
     next_ = std::async(
         std::launch::async,
         [this, begin = std::min(at_, end_), end = std::min(end_, at_ + size_)] {
-          return augment_.evaluation(from_.images, begin, end);
+          return augment_.evaluation(
+              std::get<OnHost>(from_).images, begin, end);
         });
   }
 
-  const HeldOut& from_;
+  const ImageSource& from_;
   const data::Augment& augment_;
   std::int64_t at_;  // first image of the next batch
   const std::int64_t end_;
@@ -85,7 +86,7 @@ class Batches {
 
 Scores evaluate(
     nn::Model& model,
-    const HeldOut& images,
+    const ImageSource& images,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,
@@ -94,8 +95,9 @@ Scores evaluate(
     double label_smoothing) {
   const at::NoGradGuard no_grad;
   const std::int64_t member = world.rank() % group_size;
-  const std::int64_t begin = images.images.size() * member / group_size;
-  const std::int64_t end = images.images.size() * (member + 1) / group_size;
+  const std::int64_t count = image_count(images);
+  const std::int64_t begin = count * member / group_size;
+  const std::int64_t end = count * (member + 1) / group_size;
   // Summed on the device, so that the host does not wait for each batch.
   at::Tensor sums =
       at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));

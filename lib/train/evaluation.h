@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "data/augment.h"
-#include "data/dataset.h"
 #include "nn/model.h"
 #include "optim/optim_options.h"
+#include "train/batches.h"
 
 namespace abtrain::train {
 
@@ -22,21 +21,13 @@ struct Scores {
   std::vector<Score> groups;  // one per group
 };
 
-// Images to score: on the host, or on the device if `on_device` is set; they
-// are then read from there as `type`.
-struct HeldOut {
-  const data::Images& images;
-  const data::DeviceImages* on_device = nullptr;
-  at::ScalarType type = at::kFloat;
-};
-
 // Each group of `group_size` consecutive workers holds one model and divides
 // all of `images` among its members; with group_size == world.size(), one model
 // is scored. Returns the same result on all workers; the host reads the device
 // once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
 Scores evaluate(
     nn::Model& model,
-    const HeldOut& images,
+    const ImageSource& images,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,

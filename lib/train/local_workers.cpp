@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <vector>
 
+#include "base/signals.h"
 #include "comm/nccl/world.h"
 #include "comm/run_workers.h"
+#include "device/devices.h"
 
 namespace abtrain::train {
 
@@ -43,28 +46,43 @@ class NcclWorlds {
 
 }  // namespace
 
-void run_local_workers(
+at::Device LocalWorkers::find_device(
+    const std::string& wanted,
+    WorkerPlace& place) {
+  const at::Device device = device::pick_device(wanted);
+  place.on_gpu = device.is_cuda();
+  std::set<std::string> gpus;
+  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+    gpus.insert(gpu.id);
+  }
+  place.gpus = static_cast<int>(gpus.size());
+  return device;
+}
+
+void LocalWorkers::run_workers(
+    const config::RunOptions& options,
     BackEnd back_end,
-    int workers,
-    double timeout_seconds,
-    const std::function<at::Device(int worker)>& device_of,
-    const std::function<void(comm::Communicator&, at::Device)>& body) {
+    at::Device device,
+    const Work& work) {
+  const double timeout = options.train.timeout;
+  comm::LocalControl control(
+      workers_, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
-  comm::run_workers(workers, timeout_seconds, [&](comm::Communicator& threads) {
+  comm::run_workers(workers_, timeout, [&](comm::Communicator& threads) {
     if (back_end == BackEnd::Local) {
-      body(threads, device_of(0));
+      work(threads, device, control);
       return;
     }
-    const at::Device device = device_of(threads.rank());
+    const at::Device own = device::pick_device(options.device, threads.rank());
     comm::NcclWorld world(
         threads.rank(),
         threads.size(),
-        device,
-        timeout_seconds,
+        own,
+        timeout,
         comm::share_over(threads));
     worlds.add(&world);
     try {
-      body(*world.communicator(), device);
+      work(*world.communicator(), own, control);
     } catch (...) {
       worlds.abort(std::current_exception());
       worlds.remove(&world);
@@ -72,6 +90,13 @@ void run_local_workers(
     }
     worlds.remove(&world);
   });
+}
+
+void LocalWorkers::record(const std::string& folder, const Error& error) {
+  if (error.kind() == ErrorKind::Diverged ||
+      error.kind() == ErrorKind::PeerLost || error.kind() == ErrorKind::Io) {
+    record_failure(folder, error.exit_code(), error.what(), 0);
+  }
 }
 
 }  // namespace abtrain::train

@@ -1,22 +1,43 @@
-// Workers that are threads of this process, over the chosen back end.
+// Workers that are threads of this process. They communicate through its
+// memory, all on one device, or over NCCL, each on a GPU of its own.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <functional>
-
-#include "comm/communicator.h"
-#include "train/back_end.h"
+#include "train/worker_host.h"
 
 namespace abtrain::train {
 
-// Local: all workers on `device_of(0)`. Nccl: worker r on device_of(r), one GPU
-// each. Errors: as comm::run_workers().
-void run_local_workers(
-    BackEnd back_end,
-    int workers,
-    double timeout_seconds,
-    const std::function<at::Device(int worker)>& device_of,
-    const std::function<void(comm::Communicator&, at::Device)>& body);
+class LocalWorkers : public WorkerHost {
+ public:
+  explicit LocalWorkers(int workers) : workers_(workers) {}
+  int first_rank() const override {
+    return 0;
+  }
+  int workers_in_process() const override {
+    return workers_;
+  }
+  int workers_on_machine() const override {
+    return workers_;
+  }
+  at::Device find_device(const std::string& wanted, WorkerPlace& place)
+      override;
+  void all_or_none(const std::function<void()>& body) override {
+    body();
+  }
+  std::string share(const std::string& text) override {
+    return text;
+  }
+  void join_folder(const std::string&) override {}
+  // Errors: as comm::run_workers().
+  void run_workers(
+      const config::RunOptions& options,
+      BackEnd back_end,
+      at::Device device,
+      const Work& work) override;
+  // Writes failure.json about a failure of the training itself.
+  void record(const std::string& folder, const Error& error) override;
+
+ private:
+  int workers_;
+};
 
 }  // namespace abtrain::train

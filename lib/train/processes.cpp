@@ -5,17 +5,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/signals.h"
 #include "base/socket.h"
 #include "comm/control/channel.h"
@@ -25,6 +23,7 @@
 #include "comm/nccl/world.h"
 #include "comm/share.h"
 #include "comm/store.h"
+#include "device/devices.h"
 #include "run_folder/run_lock.h"
 
 namespace abtrain::train {
@@ -66,6 +65,16 @@ bool is_located(const std::exception_ptr& error) {
 std::string listen_address(const comm::Launch& launch) {
   return launch.local_size == launch.size ? "127.0.0.1"
                                           : own_address_of(launch.host);
+}
+
+// "host id" of the GPU that a worker computes on; "" on a CPU.
+std::string name_of_gpu(const at::Device& device) {
+  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
+    if (gpu.device == device) {
+      return str(host_name(), " ", gpu.id);
+    }
+  }
+  return {};
 }
 
 [[noreturn]] void leave(int code) {
@@ -110,31 +119,6 @@ class MeetingWatch {
 };
 
 }  // namespace
-
-void record_failure(
-    const std::string& folder,
-    int exit_code,
-    const std::string& message,
-    int worker) noexcept {
-  try {
-    if (folder.empty() || run_folder::lost_run_lock() ||
-        !std::filesystem::is_directory(folder)) {
-      return;
-    }
-    const std::time_t now = std::time(nullptr);
-    char time[32];
-    std::strftime(time, sizeof(time), "%FT%TZ", std::gmtime(&now));
-    const nlohmann::ordered_json json = {
-        {"exit_code", exit_code},
-        {"message", message},
-        {"worker", worker},
-        {"host", host_name()},
-        {"time", time}};
-    atomic_write(folder + "/failure.json", json.dump(2) + "\n");
-  } catch (...) {
-    // The message goes to standard error as well.
-  }
-}
 
 struct Processes::State {
   explicit State(Log& where) : log(where) {}
@@ -243,8 +227,42 @@ Processes::Processes(const comm::Launch& launch, Log& log)
 
 Processes::~Processes() = default;
 
-comm::Control& Processes::control() {
-  return *state_->channel;
+at::Device Processes::find_device(
+    const std::string& wanted,
+    WorkerPlace& place) {
+  at::Device device = at::kCPU;
+  all_or_none(
+      [&] { device = device::pick_device(wanted, launch_.local_rank); });
+  // Each process names its own GPU.
+  const std::vector<std::string> gpus = agree(nullptr, name_of_gpu(device));
+  const auto without = std::ranges::find(gpus, "");
+  all_or_none([&] {
+    ABT_CHECK(
+        without == gpus.end() ||
+            std::ranges::count(gpus, "") == std::ssize(gpus),
+        Config,
+        "device: worker ",
+        without - gpus.begin(),
+        " has no GPU, but others have one");
+  });
+  place.processes = true;
+  place.launcher = launch_.source;
+  place.has_mpi = launch_.has_mpi;
+  place.on_gpu = without == gpus.end();
+  place.gpus =
+      static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
+  return device;
+}
+
+void Processes::run_workers(
+    const config::RunOptions& options,
+    BackEnd back_end,
+    at::Device device,
+    const Work& work) {
+  work(
+      *world(back_end, device, options.train.timeout),
+      device,
+      *state_->channel);
 }
 
 std::unique_ptr<comm::Communicator>
@@ -294,7 +312,7 @@ void Processes::all_or_none(const std::function<void()>& body) {
 std::string Processes::share(const std::string& text) {
   std::uint64_t length = text.size();
   state_->channel->share(&length, sizeof(length));
-  std::string shared = first() ? text : std::string(length, '\0');
+  std::string shared = writes() ? text : std::string(length, '\0');
   if (length > 0) {
     state_->channel->share(shared.data(), length);
   }
@@ -309,9 +327,20 @@ void Processes::stop_before_start(const std::string& message) {
   leave(static_cast<int>(ErrorKind::Stopped));
 }
 
-void Processes::set_folder(const std::string& folder) {
-  const std::lock_guard lock(state_->mutex);
-  state_->folder = folder;
+void Processes::join_folder(const std::string& folder) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->folder = folder;
+  }
+  all_or_none([&] {
+    ABT_CHECK(
+        std::filesystem::exists(folder + "/config.yaml"),
+        Io,
+        "there is no '",
+        folder,
+        "/config.yaml', which worker 0 wrote: `output` must be a "
+        "folder that all hosts share");
+  });
 }
 
 void Processes::run(const std::function<int()>& body) {
@@ -326,7 +355,7 @@ void Processes::run(const std::function<int()>& body) {
     if (!is_stop(error)) {
       end_badly(error);
     }
-    if (first()) {
+    if (writes()) {
       std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t")
                 << '\n';
     }
@@ -353,12 +382,12 @@ void Processes::end_badly(const std::exception_ptr& error) {
     leave(comm::exit_code_of(cause));
   }
   s.channel->fail(error);
-  std::cerr << (first() ? is_located(error) ? std::string() : "abtrain: "
-                        : str("abtrain: worker ",
-                              launch_.rank,
-                              " on ",
-                              host_name(),
-                              ": "))
+  std::cerr << (writes() ? is_located(error) ? std::string() : "abtrain: "
+                         : str("abtrain: worker ",
+                               launch_.rank,
+                               " on ",
+                               host_name(),
+                               ": "))
             << printable(comm::message_of(error), "\n\t") << '\n';
   {
     const std::lock_guard lock(s.mutex);

@@ -1,8 +1,6 @@
-// The processes of one run, started by a launcher: how they reach each other,
-// and how all of them end if one fails.
+// Workers that are the processes of a launcher, one each: how they reach each
+// other, and how all of them end if one fails.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <exception>
 #include <functional>
@@ -11,43 +9,40 @@
 #include <vector>
 
 #include "base/log.h"
-#include "comm/communicator.h"
-#include "comm/control/control.h"
 #include "comm/launch.h"
-#include "train/back_end.h"
+#include "train/worker_host.h"
 
 namespace abtrain::train {
 
-class Processes {
+class Processes : public WorkerHost {
  public:
   // Collective: they meet over MPI if the launcher provides it, else at the
   // address it gives. Throws Error(Config) if there is neither.
   Processes(const comm::Launch& launch, Log& log);
-  ~Processes();
+  ~Processes() override;
 
-  const comm::Launch& launch() const {
-    return launch_;
+  int first_rank() const override {
+    return launch_.rank;
   }
-  bool first() const {
-    return launch_.rank == 0;
+  int workers_in_process() const override {
+    return 1;
   }
-  comm::Control& control();
-  // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
-  // for those on `device`, this worker's own GPU. Collective.
-  std::unique_ptr<comm::Communicator>
-  world(BackEnd back_end, at::Device device, double timeout);
-
-  // Collective: throws on all processes if one brings an error. Otherwise
-  // returns the texts of all processes, one line each, in rank order.
-  std::vector<std::string> agree(
-      std::exception_ptr mine,
-      const std::string& text = "");
-  // agree() on whatever the body throws.
-  void all_or_none(const std::function<void()>& body);
-  // Collective: returns the text of worker 0 on all.
-  std::string share(const std::string& text);
-  // The folder in which failures are recorded from now on.
-  void set_folder(const std::string& folder);
+  int workers_on_machine() const override {
+    return launch_.local_size;
+  }
+  // Throws Error(Config), too, if only some of the workers have a GPU.
+  at::Device find_device(const std::string& wanted, WorkerPlace& place)
+      override;
+  void all_or_none(const std::function<void()>& body) override;
+  std::string share(const std::string& text) override;
+  // Failures are recorded in the folder from now on.
+  void join_folder(const std::string& folder) override;
+  void run_workers(
+      const config::RunOptions& options,
+      BackEnd back_end,
+      at::Device device,
+      const Work& work) override;
+  void record(const std::string&, const Error&) override {}  // run() does it
 
   // Ends all processes with exit code 75, from any thread: one has been asked
   // to stop before the first step.
@@ -58,19 +53,20 @@ class Processes {
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
+  // Collective: throws on all processes if one brings an error. Otherwise
+  // returns the texts of all processes, one line each, in rank order.
+  std::vector<std::string> agree(
+      std::exception_ptr mine,
+      const std::string& text = "");
+  // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
+  // for those on `device`, this worker's own GPU. Collective.
+  std::unique_ptr<comm::Communicator>
+  world(BackEnd back_end, at::Device device, double timeout);
   [[noreturn]] void end_badly(const std::exception_ptr& error);
 
   struct State;
   comm::Launch launch_;
   std::unique_ptr<State> state_;
 };
-
-// Writes <run folder>/failure.json: exit code, message, worker and host of what
-// ended a run. Errors while writing it are ignored.
-void record_failure(
-    const std::string& folder,
-    int exit_code,
-    const std::string& message,
-    int worker) noexcept;
 
 }  // namespace abtrain::train

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -14,7 +12,6 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/signals.h"
-#include "comm/control/control.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "data/image_files.h"
@@ -59,204 +56,223 @@ SessionResult report(
   return {folder, report_table(options, summary, folder), text};
 }
 
-SessionResult train_as(
-    const config::RunOptions& configured,
-    const SessionOptions& session,
+SessionResult report_finished(
+    const config::RunOptions& options,
     const std::string& folder,
-    std::optional<run_folder::RunLock>& run_lock,
     Log& log) {
-  Processes* processes = session.processes;
-  const bool first = processes == nullptr || processes->first();
-  const int workers = static_cast<int>(configured.workers);
-  const int local_workers =
-      processes == nullptr ? workers : processes->launch().local_size;
-  const auto all_or_none = [&](const std::function<void()>& body) {
-    if (processes == nullptr) {
-      body();
-    } else {
-      processes->all_or_none(body);
-    }
-  };
+  log.info(folder, ": this run has finished; here is its report");
+  const std::string path = folder + "/summary.json";
+  const std::string text = read_file(path);
+  return report(options, folder, JsonObject(path, 1, text).all(), text);
+}
 
-  const auto doing = [&](const std::string& what) {
-    if (session.watch != nullptr) {
-      session.watch->doing(what);
-    }
-  };
+// One training run, from the look at its folder to its report.
+class Session {
+ public:
+  Session(
+      const config::RunOptions& configured,
+      const SessionOptions& session,
+      WorkerHost& host,
+      Log& log)
+      : configured_(configured),
+        session_(session),
+        host_(host),
+        log_(log),
+        folder_((std::filesystem::path(configured.output) / configured.name)
+                    .string()) {}
 
-  // One process decides for all, since files may change while others look.
-  bool finished = false;
-  ResumeChoice resume;
-  doing("looking at " + folder);
-  all_or_none([&] {
-    if (first) {
-      finished =
-          has_finished(session.resume, session.overwrite, configured, folder);
-      if (!finished) {
-        run_lock.emplace(folder, log);
-        resume = choose_resume(
-            session.resume, session.overwrite, configured, folder, log);
+  SessionResult run() {
+    try {
+      return train();
+    } catch (const Error& error) {
+      if (run_lock_) {
+        host_.record(folder_, error);
       }
+      throw;
     }
-  });
-  if (processes != nullptr) {
-    const std::string from = processes->share(
-        finished      ? "finished"
-        : resume.from ? resume.from->folder
-                      : "");
-    finished = from == "finished";
-    all_or_none([&] {
-      if (!first && !from.empty() && !finished) {
-        resume.from = run_folder::read_checkpoint(from);
-      }
-    });
-  }
-  if (finished && !first) {
-    return {};
-  }
-  if (finished) {
-    log.info(folder, ": this run has finished; here is its report");
-    const std::string path = folder + "/summary.json";
-    const std::string text = read_file(path);
-    return report(configured, folder, JsonObject(path, 1, text).all(), text);
   }
 
-  Setup setup;
-  choose_place(setup, configured, processes, log);
-  all_or_none([&] {
-    prepare(
-        setup,
-        configured,
-        processes == nullptr ? nullptr : &processes->launch(),
-        session.watch,
-        log);
-  });
-  const config::RunOptions& options = setup.options;
-  std::optional<run_folder::RunLog> run_log;
-  all_or_none([&] {
-    if (first) {
-      open_folder(configured, folder, resume, log);
-      run_log.emplace(
-          configured,
-          folder,
-          log,
-          resume.is_own ? resume.from->metrics_bytes : 0);
+ private:
+  SessionResult train();
+  void doing(const std::string& what) {
+    if (session_.watch != nullptr) {
+      session_.watch->doing(what);
     }
-  });
-  if (processes != nullptr) {
-    processes->set_folder(folder);
-    all_or_none([&] {
-      ABT_CHECK(
-          std::filesystem::exists(folder + "/config.yaml"),
-          Io,
-          "there is no '",
-          folder,
-          "/config.yaml', which worker 0 wrote: `output` must be a "
-          "folder that all hosts share");
-    });
   }
-  const int threads = threads_per_worker(options, local_workers);
+  void choose_start();
+  void open();
+  void announce(int threads);
+  TrainResult run_workers();
+  void check_not_stopped(const TrainResult& result) const;
+  SessionResult finish(const TrainResult& result);
+
+  const config::RunOptions& configured_;
+  const SessionOptions& session_;
+  WorkerHost& host_;
+  Log& log_;
+  const std::string folder_;
+  std::optional<run_folder::RunLock> run_lock_;  // of the process that writes
+  bool finished_ = false;                        // before this session
+  ResumeChoice resume_;
+  Setup setup_;
+  std::optional<run_folder::RunLog> run_log_;  // of the process that writes
+};
+
+SessionResult Session::train() {
+  choose_start();
+  if (finished_) {
+    return host_.writes() ? report_finished(configured_, folder_, log_)
+                          : SessionResult();
+  }
+  choose_place(setup_, configured_, host_, log_);
+  host_.all_or_none(
+      [&] { prepare(setup_, configured_, host_, session_.watch, log_); });
+  open();
+  const int threads =
+      threads_per_worker(setup_.options, host_.workers_on_machine());
   at::set_num_threads(threads);
-  log.info(
-      workers,
-      workers == 1 ? " worker" : " workers",
-      processes == nullptr ? "" : ", one process each,",
+  announce(threads);
+  device::tune(setup_.device);
+  doing("starting the workers");
+  const TrainResult result = run_workers();
+  log_.live("");
+  check_not_stopped(result);
+  return host_.writes() ? finish(result) : SessionResult();
+}
+
+// One process decides for all, since files may change while others look.
+void Session::choose_start() {
+  doing("looking at " + folder_);
+  host_.all_or_none([&] {
+    if (!host_.writes()) {
+      return;
+    }
+    finished_ =
+        has_finished(session_.resume, session_.overwrite, configured_, folder_);
+    if (!finished_) {
+      run_lock_.emplace(folder_, log_);
+      resume_ = choose_resume(
+          session_.resume, session_.overwrite, configured_, folder_, log_);
+    }
+  });
+  const std::string from = host_.share(
+      finished_      ? "finished"
+      : resume_.from ? resume_.from->folder
+                     : "");
+  finished_ = from == "finished";
+  host_.all_or_none([&] {
+    if (!host_.writes() && !from.empty() && !finished_) {
+      resume_.from = run_folder::read_checkpoint(from);
+    }
+  });
+}
+
+void Session::open() {
+  host_.all_or_none([&] {
+    if (host_.writes()) {
+      open_folder(configured_, folder_, resume_, log_);
+      run_log_.emplace(
+          configured_,
+          folder_,
+          log_,
+          resume_.is_own ? resume_.from->metrics_bytes : 0);
+    }
+  });
+  host_.join_folder(folder_);
+}
+
+void Session::announce(int threads) {
+  const config::RunOptions& options = setup_.options;
+  log_.info(
+      options.workers,
+      options.workers == 1 ? " worker" : " workers",
+      host_.workers_in_process() < options.workers ? ", one process each," : "",
       " on ",
-      setup.device.str(),
+      setup_.device.str(),
       ", ",
       threads,
       threads == 1 ? " core each, " : " cores each, ",
-      setup.length.steps,
+      setup_.length.steps,
       " steps of ",
       options.data.batch_size * options.train.accumulate,
       " images per worker");
+}
 
-  device::tune(setup.device);
+TrainResult Session::run_workers() {
   device::CaptureTurn turn;
   const run_folder::CheckpointWriter::Place place{
-      folder, config::to_yaml(configured), options.checkpoint.keep};
-  TrainInputs inputs{options, setup.dataset, setup.validation, setup.device};
+      folder_, config::to_yaml(configured_), setup_.options.checkpoint.keep};
+  TrainInputs inputs{
+      setup_.options, setup_.dataset, setup_.validation, setup_.device};
   inputs.initialise = [&](nn::Model& model) {
-    setup.initial->copy_into(model);
+    setup_.initial->copy_into(model);
   };
-  inputs.device_copies = setup.device_copies.get();
+  inputs.device_copies = setup_.device_copies.get();
   inputs.checkpoints = &place;
-  inputs.turn = setup.back_end == BackEnd::Local ? &turn : nullptr;
-  inputs.resume = resume.from ? &*resume.from : nullptr;
-  inputs.hooks = session.hooks;
-  doing("starting the workers");
+  inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
+  inputs.resume = resume_.from ? &*resume_.from : nullptr;
+  inputs.hooks = session_.hooks;
   TrainResult result;
   const auto work = [&](comm::Communicator& world,
                         at::Device device,
                         comm::Control& control) {
+    const bool first = world.rank() == host_.first_rank();
     TrainInputs own = inputs;
     own.device = device;
     own.control = &control;
-    own.log = world.rank() == 0 ? &*run_log : nullptr;
-    if (session.watch != nullptr &&
-        (own.log != nullptr || processes != nullptr)) {
-      own.begun = [&] { session.watch->end(); };
+    own.log = world.rank() == 0 ? &*run_log_ : nullptr;
+    if (first && session_.watch != nullptr) {
+      own.begun = [&] { session_.watch->end(); };
     }
     TrainResult done = train_worker(world, own);
-    if (own.log != nullptr || done.stopped) {
-      const std::lock_guard lock(setup.mutex);
+    if (first) {
       result = std::move(done);
     }
   };
-  if (processes == nullptr) {
-    comm::LocalControl control(
-        workers, [] { return StopSignals::requested() != 0; });
-    run_local_workers(
-        setup.back_end,
-        workers,
-        options.train.timeout,
-        [&](int worker) { return device::pick_device(options.device, worker); },
-        [&](comm::Communicator& world, at::Device device) {
-          work(world, device, control);
-        });
-  } else {
-    const auto world =
-        processes->world(setup.back_end, setup.device, options.train.timeout);
-    work(*world, setup.device, processes->control());
+  host_.run_workers(setup_.options, setup_.back_end, setup_.device, work);
+  return result;
+}
+
+void Session::check_not_stopped(const TrainResult& result) const {
+  if (!result.stopped) {
+    return;
   }
-  log.live("");
-  if (result.stopped) {
-    const int signal = StopSignals::requested();
-    const std::string when =
-        str("stopped",
-            signal != 0 ? str(" by ", signal_name(signal)) : std::string(),
-            " after step ",
-            result.steps,
-            " of ",
-            setup.length.steps);
-    ABT_CHECK(result.saved, Io, when, ", but no checkpoint could be written");
-    throw Error(
-        ErrorKind::Stopped,
-        str(when,
-            ", everything is saved in ",
-            folder,
-            "/checkpoints; the same command with --resume auto continues it"));
-  }
-  if (!first) {
-    return {};
-  }
+  const int signal = StopSignals::requested();
+  const std::string when =
+      str("stopped",
+          signal != 0 ? str(" by ", signal_name(signal)) : std::string(),
+          " after step ",
+          result.steps,
+          " of ",
+          setup_.length.steps);
+  ABT_CHECK(result.saved, Io, when, ", but no checkpoint could be written");
+  throw Error(
+      ErrorKind::Stopped,
+      str(when,
+          ", everything is saved in ",
+          folder_,
+          "/checkpoints; the same command with --resume auto continues it"));
+}
+
+SessionResult Session::finish(const TrainResult& result) {
+  const config::RunOptions& options = setup_.options;
   run_folder::check_run_lock(true);
-  run_folder::return_checkpoint(folder);
+  run_folder::return_checkpoint(folder_);
   weights::save_model(
-      folder + "/model.safetensors", *result.model, options.model.names);
+      folder_ + "/model.safetensors", *result.model, options.model.names);
   nlohmann::ordered_json summary = summarise(options, result);
   if (optim::makes_sparse(options.optimizer)) {
     weights::save_sparse_model(
-        folder + "/model.sparse.safetensors",
+        folder_ + "/model.sparse.safetensors",
         *result.model,
         options.model.names);
-    summary["sparsity"] = weights::sparsity_json(*result.model, folder);
+    summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
-  summary["damaged_images"] = damaged_images(setup.dataset);
+  summary["damaged_images"] = damaged_images(setup_.dataset);
   const std::string text = summary.dump(2) + "\n";
   run_folder::check_run_lock(true);
-  atomic_write(folder + "/summary.json", text);
-  return report(options, folder, summary, text);
+  atomic_write(folder_ + "/summary.json", text);
+  return report(options, folder_, summary, text);
 }
 
 }  // namespace
@@ -266,22 +282,9 @@ SessionResult train(
     const SessionOptions& session,
     Log& log) {
   device::keep_freed_memory();
-  const std::string folder =
-      (std::filesystem::path(options.output) / options.name).string();
-  std::optional<run_folder::RunLock> run_lock;
-  if (session.processes != nullptr) {
-    return train_as(options, session, folder, run_lock, log);
-  }
-  try {
-    return train_as(options, session, folder, run_lock, log);
-  } catch (const Error& error) {
-    if (run_lock && (error.kind() == ErrorKind::Diverged ||
-                     error.kind() == ErrorKind::PeerLost ||
-                     error.kind() == ErrorKind::Io)) {
-      record_failure(folder, error.exit_code(), error.what(), 0);
-    }
-    throw;
-  }
+  LocalWorkers threads(static_cast<int>(options.workers));
+  WorkerHost& host = session.host != nullptr ? *session.host : threads;
+  return Session(options, session, host, log).run();
 }
 
 std::string evaluate_run(
@@ -306,7 +309,7 @@ std::string evaluate_run(
     const Autocast autocast(options.train.precision, device.type());
     score = evaluate(
                 *model,
-                {dataset.test},
+                OnHost{dataset.test},
                 augment,
                 options.evaluate.batch_size,
                 1,

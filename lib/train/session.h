@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "config/run_options.h"
-#include "train/processes.h"
 #include "train/setup_watch.h"
 #include "train/trainer.h"
+#include "train/worker_host.h"
 
 namespace abtrain::train {
 
@@ -24,9 +24,9 @@ struct SessionOptions {
   bool overwrite = false;
   // Watches until the first step; may be null.
   SetupWatch* watch = nullptr;
-  // The other processes of this run, if a launcher started several; then all of
-  // them call train(), and only the first has a result.
-  Processes* processes = nullptr;
+  // Where the workers are; null: they are threads of this process. Of several
+  // processes all call train(), and only the one that writes has a result.
+  WorkerHost* host = nullptr;
   TrainHooks hooks = {};  // for tests
 };
 

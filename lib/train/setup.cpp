@@ -9,7 +9,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/socket.h"
 #include "comm/nccl/world.h"
 #include "config/check_run.h"
 #include "config/config.h"
@@ -24,16 +23,6 @@ namespace {
 
 int cores_per_worker(std::int64_t workers) {
   return std::max(1, device::cpu_cores() / static_cast<int>(workers));
-}
-
-// "host id" of the GPU that a worker computes on; "" on a CPU.
-std::string name_of_gpu(const at::Device& device) {
-  for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-    if (gpu.device == device) {
-      return str(host_name(), " ", gpu.id);
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -62,42 +51,13 @@ config::RunOptions with_decode_threads(
 void choose_place(
     Setup& s,
     const config::RunOptions& options,
-    Processes* processes,
+    WorkerHost& host,
     Log& log) {
   WorkerPlace place;
   place.workers = static_cast<int>(options.workers);
   place.has_nccl = comm::nccl_version() > 0;
-  std::vector<std::string> gpus;
-  if (processes == nullptr) {
-    s.device = device::pick_device(options.device);
-    place.on_gpu = s.device.is_cuda();
-    for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-      gpus.push_back(gpu.id);
-    }
-  } else {
-    const comm::Launch& launch = processes->launch();
-    processes->all_or_none([&] {
-      s.device = device::pick_device(options.device, launch.local_rank);
-    });
-    gpus = processes->agree(nullptr, name_of_gpu(s.device));
-    place.processes = true;
-    place.launcher = launch.source;
-    place.has_mpi = launch.has_mpi;
-  }
-  const auto decide = [&] {
-    if (place.processes) {  // each process has named its own GPU
-      const auto without = std::ranges::find(gpus, "");
-      place.on_gpu = without == gpus.end();
-      ABT_CHECK(
-          place.on_gpu || std::ranges::count(gpus, "") == std::ssize(gpus),
-          Config,
-          "device: worker ",
-          without - gpus.begin(),
-          " has no GPU, but others have one");
-    }
-    std::ranges::sort(gpus);
-    place.gpus =
-        static_cast<int>(std::unique(gpus.begin(), gpus.end()) - gpus.begin());
+  s.device = host.find_device(options.device, place);
+  host.all_or_none([&] {
     const BackEndChoice choice = choose_back_end(options.comm, place);
     s.back_end = choice.back_end;
     if (!choice.note.empty()) {
@@ -109,18 +69,13 @@ void choose_place(
         "train.cuda_graphs: on needs a GPU, but this run computes on ",
         s.device,
         "; auto uses graphs if there is one");
-  };
-  if (processes == nullptr) {
-    decide();
-  } else {
-    processes->all_or_none(decide);
-  }
+  });
 }
 
 void prepare(
     Setup& s,
     const config::RunOptions& configured,
-    const comm::Launch* launch,
+    const WorkerHost& host,
     SetupWatch* watch,
     Log& log) {
   const auto doing = [&](const std::string& what) {
@@ -128,9 +83,7 @@ void prepare(
       watch->doing(what);
     }
   };
-  const int workers = static_cast<int>(configured.workers);
-  const int local_workers = launch == nullptr ? workers : launch->local_size;
-  s.options = with_decode_threads(configured, local_workers);
+  s.options = with_decode_threads(configured, host.workers_on_machine());
   const config::RunOptions& options = s.options;
   doing("reading " + options.data.name);
   s.dataset = data::load_dataset(options.data, &log);
@@ -169,14 +122,14 @@ void prepare(
   config::check_memory(
       options,
       shape,
-      local_workers,
+      host.workers_on_machine(),
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
       options.model.weights == "none" ? "initialising " + options.model.name
                                       : "reading " + options.model.weights);
-  s.initial = std::make_unique<InitialModel>(
-      options, shape, launch == nullptr ? workers : 1);
+  s.initial =
+      std::make_unique<InitialModel>(options, shape, host.workers_in_process());
 }
 
 void open_folder(

@@ -5,20 +5,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/log.h"
-#include "comm/launch.h"
 #include "config/run_length.h"
 #include "config/run_options.h"
 #include "data/dataset.h"
 #include "data/device_images.h"
 #include "train/back_end.h"
 #include "train/initial_model.h"
-#include "train/processes.h"
 #include "train/resume.h"
 #include "train/setup_watch.h"
+#include "train/worker_host.h"
 
 namespace abtrain::train {
 
@@ -31,25 +29,22 @@ struct Setup {
   RunLength length;
   std::unique_ptr<InitialModel> initial;
   BackEnd back_end = BackEnd::Local;
-  std::mutex mutex;  // guards the result
 };
 
-// Decides where the workers compute and how they communicate. `processes` is
-// null if the workers are threads. Collective: all processes see the same list
-// of GPUs and make the same choice.
+// Decides where the workers compute and how they communicate. Collective: all
+// processes see the same list of GPUs and make the same choice.
 void choose_place(
     Setup& setup,
     const config::RunOptions& options,
-    Processes* processes,
+    WorkerHost& host,
     Log& log);
 
-// Prepares the data, the length of the run and the initial weights. `launch` is
-// null if the workers are threads. `watch`, which may be null, is told of what
-// takes time.
+// Prepares the data, the length of the run and the initial weights. `watch`,
+// which may be null, is told of what takes time.
 void prepare(
     Setup& setup,
     const config::RunOptions& options,
-    const comm::Launch* launch,
+    const WorkerHost& host,
     SetupWatch* watch,
     Log& log);
 

@@ -21,7 +21,7 @@
 #include "run_folder/checkpoint.h"
 #include "run_folder/run_log.h"
 #include "train/evaluation.h"
-#include "train/figures.h"
+#include "train/ledger.h"
 
 namespace abtrain::train {
 
@@ -30,13 +30,16 @@ struct TrainResult {
   Score test;
   std::optional<double> train_loss;  // if evaluate.train is set
   std::int64_t steps = 0;            // steps done
+  // Of each step, with its evaluation and its checkpoint; if they were asked
+  // for.
+  std::vector<double> step_seconds;
   bool stopped = false;  // on request; only steps and saved are set then
   bool saved = false;    // if stopped: a checkpoint holds everything
   std::vector<methods::LayerRank> layers;
   std::vector<WorkerFigures> workers;  // in rank order
 };
 
-// For tests.
+// What tests see of a run and do to it; nothing else sets any.
 struct TrainHooks {
   // Before each step of this worker.
   std::function<void(int rank, std::int64_t step, nn::Model&)> before_step;
@@ -70,6 +73,7 @@ struct TrainInputs {
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
+  bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};
 };
 
@@ -77,5 +81,10 @@ struct TrainInputs {
 // when a loss is not finite; on a GPU this comes one step later, since the host
 // does not wait for the loss.
 TrainResult train_worker(comm::Communicator& world, const TrainInputs& inputs);
+
+// Trains with options.workers threads on one device, which they share, and
+// returns the results of all, in rank order. Replaces inputs.turn. Errors: as
+// comm::run_workers().
+std::vector<TrainResult> train_threads(TrainInputs inputs);
 
 }  // namespace abtrain::train

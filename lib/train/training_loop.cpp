@@ -39,7 +39,7 @@ std::int64_t interval(const Duration& every, const RunLength& length) {
 Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
     : in_(inputs),
       options_(inputs.options),
-      world_(comm::metered(world, "world", meter_)),
+      world_(comm::metered(world, "world", ledger_.meter())),
       length_(config::run_length(options_, in_.dataset.train.size())),
       model_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
       merged_(nn::make_model(options_.model, config::input_shape(in_.dataset))),
@@ -54,11 +54,14 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
            world_->size(),
            options_.seed},
           balancer_)),
+      images_(images_of(in_)),
       batches_(make_batches(
-          in_,
+          images_.train,
+          options_.data,
           augment_,
           *order_,
-          first_step(inputs) * options_.train.accumulate)),
+          first_step(inputs) * options_.train.accumulate,
+          in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
   if (in_.initialise) {
@@ -110,19 +113,16 @@ void Trainer::step(std::int64_t t) {
     in_.hooks.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  const auto sent = [&] {
-    return static_cast<double>(meter_.training_bytes());
-  };
   const std::string phase = method_->phase_name();
-  const double before = sent();  // the backward pass already sends
-  take_loss(loss_.exchange(t, step_->forward_backward(t)));
-  method_->reduce_gradients(t);
-  if (balancer_ && !balancer_->takes_examples()) {
-    balancer_->step(method_->block().gradients());
-  }
-  const double reduced = sent();
-  (phase == "full" ? by_phase_.full_phase : by_phase_.ab_phase) +=
-      reduced - before;
+  const auto account =
+      phase == "full" ? &TrafficSplit::full_phase : &TrafficSplit::ab_phase;
+  ledger_.count(account, [&] {  // the backward pass already sends
+    take_loss(loss_.exchange(t, step_->forward_backward(t)));
+    method_->reduce_gradients(t);
+    if (balancer_ && !balancer_->takes_examples()) {
+      balancer_->step(method_->block().gradients());
+    }
+  });
   rate_ = method_->learning_rate(t);
   step_->optimize(rate_, [&](const at::Tensor& norm) {
     check("gradient norm", norm_.exchange(t, norm));
@@ -130,13 +130,14 @@ void Trainer::step(std::int64_t t) {
   if (method_->moves_after(t + 1)) {
     step_->release();
   }
-  method_->after_step(t + 1);
-  bind_order();
-  by_phase_.switches += sent() - reduced;
+  ledger_.count(&TrafficSplit::switches, [&] {
+    method_->after_step(t + 1);
+    bind_order();
+  });
   if (in_.log != nullptr) {
     log_step(t, phase);
   }
-  meter_.settle(false);
+  ledger_.meter().settle(false);
   const std::int64_t every = options_.train.check_replicas;
   // Replicas that train on their own are compared when they next agree.
   replicas_due_ = replicas_due_ || (every > 0 && (t + 1) % every == 0);
@@ -149,13 +150,12 @@ void Trainer::step(std::int64_t t) {
 void Trainer::log_step(std::int64_t t, const std::string& phase) {
   const auto images = static_cast<double>(
       options_.data.batch_size * options_.train.accumulate * world_->size());
-  const double now = watch_.seconds();
   in_.log->progress(
       t + 1,
       length_.steps,
       phase,
       last_loss_,
-      images * static_cast<double>(t + 1) / train_seconds());
+      images * static_cast<double>(t + 1) / ledger_.train_seconds());
   const bool due = (t + 1) % options_.train.log_every == 0;
   if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
     return;
@@ -168,12 +168,12 @@ void Trainer::log_step(std::int64_t t, const std::string& phase) {
        {"lr", rate_},
        {"images_per_second",
         images * static_cast<double>(t + 1 - event_step_) /
-            (now - event_seconds_)},
-       {"bytes_per_worker", meter_.training_bytes()}});
+            (ledger_.train_seconds() - event_seconds_)},
+       {"bytes_per_worker", ledger_.training_bytes()}});
   loss_sum_ = 0;
   loss_count_ = 0;
   event_step_ = t + 1;
-  event_seconds_ = watch_.seconds();
+  event_seconds_ = ledger_.train_seconds();
 }
 
 bool Trainer::evaluates_after(std::int64_t t) const {
@@ -183,13 +183,11 @@ bool Trainer::evaluates_after(std::int64_t t) const {
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
   // Pending training work on the device is not part of the evaluation's time.
   device::synchronize(in_.device);
-  meter_.settle(true);
-  const double begin = watch_.seconds();
-  const double trained = last ? total_seconds_ : train_seconds();
-  const double metrics_before = meter_.of(comm::Purpose::Metrics).seconds;
+  const Ledger::Pause pause = ledger_.begin_pause();
+  const double trained = ledger_.train_seconds();
   method_->merge_into(*merged_);
   const auto score = [&](nn::Model& model,
-                         const HeldOut& images,
+                         const ImageSource& images,
                          int group_size,
                          double label_smoothing = 0) {
     const Autocast autocast(options_.train.precision, in_.device.type());
@@ -203,19 +201,19 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         *world_,
         label_smoothing);
   };
-  const Score test = score(*merged_, test_images(in_), world_->size()).all;
+  const Score test = score(*merged_, images_.test, world_->size()).all;
   std::vector<std::pair<const char*, double>> losses = {
       {"test loss", test.loss}};
   ordered_json fields = {
       {"accuracy", test.accuracy},
       {"loss", test.loss},
-      {"bytes_per_worker", meter_.training_bytes()},
+      {"bytes_per_worker", ledger_.training_bytes()},
       {"train_seconds", trained},
       {"final", last}};
   if (options_.evaluate.train) {
     const Score train = score(
                             *merged_,
-                            training_images(in_),
+                            images_.train,
                             world_->size(),
                             options_.train.label_smoothing)
                             .all;
@@ -223,9 +221,8 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     fields["train_loss"] = *train_loss_;
     losses.emplace_back("loss over the training images", *train_loss_);
   }
-  if (in_.validation.size() > 0) {
-    const Score held =
-        score(*merged_, validation_images(in_), world_->size()).all;
+  if (image_count(images_.validation) > 0) {
+    const Score held = score(*merged_, images_.validation, world_->size()).all;
     fields["validation_accuracy"] = held.accuracy;
     fields["validation_loss"] = held.loss;
     losses.emplace_back("validation loss", held.loss);
@@ -234,7 +231,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (!last && method_->phase_name() == "ab") {
     const int size = method_->replicas().size();
     ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, test_images(in_), size).groups) {
+    for (const Score& s : score(*model_, images_.test, size).groups) {
       groups.push_back(s.accuracy);
     }
     fields["group_accuracy"] = groups;
@@ -243,11 +240,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   for (const auto& [what, loss] : losses) {
     check(what, Readback::Reading{t - 1, loss});
   }
-  meter_.settle(true);
-  evaluate_seconds_ += watch_.seconds() - begin;
-  metrics_seconds_ +=
-      meter_.of(comm::Purpose::Metrics).seconds - metrics_before;
-  event_seconds_ += watch_.seconds() - begin;
+  ledger_.end_pause(pause, &TimeSplit::evaluate);
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
@@ -262,7 +255,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         train_loss_ ? str(", train loss ", fixed(*train_loss_, 6))
                     : std::string(),
         ", ",
-        human_bytes(static_cast<double>(meter_.training_bytes())),
+        human_bytes(static_cast<double>(ledger_.training_bytes())),
         " sent, ",
         human_seconds(trained));
   }
@@ -271,26 +264,25 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
 
 TrainResult Trainer::run() {
   world_->barrier();
-  watch_ = Stopwatch();
-  const double barrier_seconds = meter_.seconds();
+  ledger_.start();
   std::int64_t t = 0;
   if (in_.resume != nullptr) {
-    t = resume(*in_.resume);  // restores the meter too, which drops the barrier
+    t = resume(*in_.resume);
   } else {
-    count_switch([&] { method_->start(); });
+    ledger_.count(&TrafficSplit::switches, [&] { method_->start(); });
     start_order(0);
-    metrics_seconds_ += barrier_seconds;
   }
   if (in_.begun) {
     in_.begun();
   }
+  TrainResult result;
+  Stopwatch step_watch;
   for (; t < length_.steps; ++t) {
     if (in_.control != nullptr && in_.control->stop_before(world_->rank(), t)) {
-      TrainResult stopped;
-      stopped.steps = t;
-      stopped.stopped = true;
-      stopped.saved = saved_at_ == t || save(t);
-      return stopped;
+      result.steps = t;
+      result.stopped = true;
+      result.saved = saved_at_ == t || save(t);
+      return result;
     }
     step(t);
     if (evaluates_after(t + 1)) {
@@ -300,68 +292,40 @@ TrainResult Trainer::run() {
       save(t + 1);
     }
     validation_.reset();
+    if (in_.time_steps) {
+      result.step_seconds.push_back(step_watch.restart());
+    }
   }
   take_loss(loss_.flush());
   check("gradient norm", norm_.flush());
   check_parameters(length_.steps, world_->rank(), method_->block());
   step_->release();
-  count_switch([&] {
+  ledger_.count(&TrafficSplit::switches, [&] {
     settle_order();
     method_->finish(length_.steps);
   });
   device::synchronize(in_.device);
-  meter_.settle(true);
-  total_seconds_ = train_seconds();
+  ledger_.close(parts(), static_cast<double>(method_->block().numel()));
 
-  TrainResult result;
-  const WorkerFigures own_before = figures();
   result.test = evaluate_now(length_.steps, true);
   result.train_loss = train_loss_;
-  WorkerFigures own = own_before;
-  own.seconds.evaluate = evaluate_seconds_;
-  own.seconds.checkpoint = checkpoint_seconds_;
-  own.traffic.metrics =
-      static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
   result.steps = length_.steps;
   result.layers = method_->layers();
-  result.workers = gather_figures(*world_, own);
+  result.workers = gather_figures(*world_, ledger_.figures());
   result.model = std::move(model_);
   return result;
 }
 
-compress::Costs Trainer::reducer_costs() const {
-  return costs_before_ + method_->costs();
-}
-
-WorkerFigures Trainer::figures() const {
-  const auto bytes = [&](comm::Purpose purpose) {
-    return static_cast<double>(meter_.of(purpose).bytes);
-  };
-  WorkerFigures f;
-  f.traffic = by_phase_;
-  f.traffic.gradient = bytes(comm::Purpose::Gradient);
-  f.traffic.sync = bytes(comm::Purpose::Sync);
-  f.traffic.factors = bytes(comm::Purpose::Factors);
-  f.traffic.orders = bytes(comm::Purpose::Orders);
-  f.traffic.inside_groups = static_cast<double>(
-      meter_.of("group", comm::Purpose::Gradient).bytes +
-      meter_.of("group", comm::Purpose::Orders).bytes);
-  f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
-  f.seconds.train = total_seconds_;
-  f.seconds.communication = meter_.seconds() - metrics_seconds_;
-  f.seconds.svd = svd_before_ + recorder_.svd();
-  f.seconds.data = waited_before_ + batches_->waited();
-  f.seconds.compute = f.seconds.train - f.seconds.communication -
-                      f.seconds.svd - f.seconds.data;
-  const compress::Costs costs = reducer_costs();
-  f.reducer = {
-      costs.encode,
-      costs.collective,
-      costs.decode,
-      vnmse_before_[0] + recorder_.vnmse_sum(),
-      vnmse_before_[1] + recorder_.vnmse_count()};
-  f.trained_parameters = static_cast<double>(method_->block().numel());
-  return f;
+Ledger::Parts Trainer::parts() const {
+  const compress::Costs costs = method_->costs();
+  return {
+      recorder_.svd(),
+      batches_->waited(),
+      {costs.encode,
+       costs.collective,
+       costs.decode,
+       recorder_.vnmse_sum(),
+       recorder_.vnmse_count()}};
 }
 
 }  // namespace abtrain::train

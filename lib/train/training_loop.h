@@ -2,14 +2,11 @@
 // train/trainer.cpp and the files of the loop.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
-#include "comm/meter.h"
 #include "data/batch_source.h"
 #include "data/order.h"
 #include "optim/optimizer.h"
@@ -18,6 +15,7 @@
 #include "run_folder/checkpoint.h"
 #include "run_folder/recorder.h"
 #include "train/divergence.h"
+#include "train/ledger.h"
 #include "train/readback.h"
 #include "train/trainer.h"
 #include "train/training_step.h"
@@ -47,23 +45,11 @@ class Trainer {
 
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
-  compress::Costs reducer_costs() const;
-  WorkerFigures figures() const;
-  double train_seconds() const {
-    return watch_.seconds() - evaluate_seconds_ - checkpoint_seconds_;
-  }
-
-  // Counts what the body sends as traffic of switches.
-  template <class Body>
-  void count_switch(const Body& body) {
-    const auto before = static_cast<double>(meter_.training_bytes());
-    body();
-    by_phase_.switches += static_cast<double>(meter_.training_bytes()) - before;
-  }
+  Ledger::Parts parts() const;
 
   // In training_state.cpp.
   void archive(state::Archive& archive);
-  void archive_figures(state::Archive& archive);
+  void archive_loop(state::Archive& archive);
   std::int64_t resume(const run_folder::Checkpoint& from);
   std::int64_t resume_from(const run_folder::Checkpoint& from);
   void regroup(const run_folder::Checkpoint& from, std::int64_t t);
@@ -72,7 +58,7 @@ class Trainer {
 
   const TrainInputs& in_;
   const config::RunOptions& options_;
-  comm::TrafficMeter meter_;
+  Ledger ledger_;
   std::unique_ptr<comm::Communicator> world_;
   RunLength length_;
   std::unique_ptr<nn::Model> model_;
@@ -86,6 +72,7 @@ class Trainer {
   std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
   std::int64_t order_layout_ = -1;  // the method's layout that it is bound to
   comm::Communicator* order_group_ = nullptr;
+  RunImages images_;
   std::unique_ptr<data::BatchSource> batches_;
   std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;
@@ -96,16 +83,6 @@ class Trainer {
   std::optional<double> train_loss_;  // of the last evaluation
   double best_ = -1;                  // best validation accuracy at a save
 
-  Stopwatch watch_;  // since the loop began
-  double evaluate_seconds_ = 0;
-  double checkpoint_seconds_ = 0;
-  double svd_before_ = 0;  // before a resume, like the next three
-  double waited_before_ = 0;
-  compress::Costs costs_before_;
-  std::array<double, 2> vnmse_before_{};  // sum and count
-  double metrics_seconds_ = 0;
-  double total_seconds_ = 0;
-  TrafficSplit by_phase_;  // full_phase, ab_phase, switches only
   Readback loss_;
   Readback norm_;
   bool replicas_due_ = false;  // a comparison of replicas is due
@@ -114,7 +91,7 @@ class Trainer {
   double loss_sum_ = 0;  // since the last step event
   std::int64_t loss_count_ = 0;
   std::int64_t event_step_ = 0;
-  double event_seconds_ = 0;
+  double event_seconds_ = 0;  // of training, at that event
 };
 
 // Makes the order of the examples. Sets `balancer` if gradients decide it.

@@ -6,130 +6,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "train/training_loop.h"
 
 namespace abtrain::train {
 
-namespace {
-
-using nlohmann::ordered_json;
-using Scopes = std::map<std::string, comm::TrafficMeter::ByPurpose>;
-
-ordered_json to_json(const Scopes& scopes) {
-  ordered_json json = ordered_json::object();
-  for (const auto& [scope, purposes] : scopes) {
-    for (const comm::Traffic& t : purposes) {
-      json[scope].push_back({t.bytes, t.calls, t.seconds});
-    }
-  }
-  return json;
-}
-
-// Sums of such numbers still fit.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
-
-Scopes from_json(const ordered_json& json) {
-  Scopes scopes;
-  bool ok = json.is_object();
-  for (const auto& [scope, purposes] : json.items()) {
-    auto& all = scopes[scope];
-    ok = ok && purposes.is_array() && purposes.size() == all.size();
-    for (std::size_t p = 0; ok && p < all.size(); ++p) {
-      const ordered_json& t = purposes[p];
-      ok =
-          t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
-          read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
-          std::clamp<std::int64_t>(all[p].bytes, 0, kMostBytes) == all[p].bytes;
-    }
-  }
-  ABT_CHECK(
-      ok,
-      DamagedData,
-      "the checkpoint's value 'traffic': expected bytes, calls and seconds for "
-      "each purpose, got ",
-      shown(json));
-  return scopes;
-}
-
-}  // namespace
-
-void Trainer::archive_figures(state::Archive& archive) {
-  double seconds = watch_.seconds();
-  double svd = svd_before_ + recorder_.svd();
-  double waited = waited_before_ + batches_->waited();
-  ordered_json traffic = to_json(meter_.scopes());
-  std::vector<double> phases = {
-      by_phase_.full_phase, by_phase_.ab_phase, by_phase_.switches};
-  const compress::Costs now = reducer_costs();
-  std::vector<double> costs = {now.encode, now.collective, now.decode};
-  archive.value("seconds", seconds);
-  archive.value("evaluate_seconds", evaluate_seconds_);
-  archive.value("checkpoint_seconds", checkpoint_seconds_);
-  // The restored meter lacks its barriers, so less has to be subtracted then.
-  double metrics = metrics_seconds_ - meter_.other_seconds();
-  archive.value("metrics_seconds", metrics);
-  archive.value("svd_seconds", svd);
-  archive.value("data_seconds", waited);
-  archive.value("reducer_seconds", costs);
-  std::vector<double> vnmse = {
-      vnmse_before_[0] + recorder_.vnmse_sum(),
-      vnmse_before_[1] + recorder_.vnmse_count()};
-  archive.value("vnmse", vnmse);
-  archive.value("traffic", traffic);
-  archive.value("traffic_by_phase", phases);
+void Trainer::archive_loop(state::Archive& archive) {
+  ledger_.archive(archive, parts());
   archive.value("last_loss", last_loss_);
   archive.value("rate", rate_);
   archive.value("loss_sum", loss_sum_);
   archive.value("loss_count", loss_count_);
   archive.value("event_step", event_step_);
-  archive.value("event_seconds", event_seconds_);
+  // Stored together with all pauses up to now.
+  double shown = event_seconds_ + ledger_.pause_seconds();
+  archive.value("event_seconds", shown);
+  event_seconds_ = shown - ledger_.pause_seconds();
   archive.value("best", best_);
-  if (!archive.is_loading()) {
-    return;
-  }
-  ABT_CHECK(
-      phases.size() == 3,
-      DamagedData,
-      "the checkpoint's traffic_by_phase has ",
-      phases.size(),
-      " values, expected 3");
-  ABT_CHECK(
-      costs.size() == 3,
-      DamagedData,
-      "the checkpoint's reducer_seconds has ",
-      costs.size(),
-      " values, expected 3");
-  ABT_CHECK(
-      vnmse.size() == 2,
-      DamagedData,
-      "the checkpoint's vnmse has ",
-      vnmse.size(),
-      " values, expected 2");
-  constexpr double kMostSeconds = 1e9;
-  ABT_CHECK(
-      seconds >= 0 && seconds < kMostSeconds,
-      DamagedData,
-      "the checkpoint's value 'seconds': expected 0 to ",
-      kMostSeconds,
-      ", got ",
-      seconds);
-  costs_before_ = {costs[0], costs[1], costs[2]};
-  vnmse_before_ = {vnmse[0], vnmse[1]};
-  metrics_seconds_ = metrics;
-  svd_before_ = svd;
-  waited_before_ = waited;
-  watch_ = Stopwatch(seconds);
-  meter_.restore(from_json(traffic));
-  by_phase_.full_phase = phases[0];
-  by_phase_.ab_phase = phases[1];
-  by_phase_.switches = phases[2];
 }
 
 void Trainer::archive(state::Archive& archive) {
-  archive_figures(archive);
+  archive_loop(archive);
   for (const nn::NamedBuffer& b : model_->buffers()) {
     archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
   }
@@ -177,7 +76,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   if (in_.log != nullptr) {
     const std::string& source =
         from.copy_of.empty() ? from.folder : from.copy_of;
-    in_.log->set_seconds(watch_.seconds());
+    in_.log->set_seconds(ledger_.seconds());
     in_.log->event(
         "resume",
         t,
@@ -213,27 +112,8 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
     b.tensor->copy_(mean.div_(n));
   }
   state::Archive first = state::Archive::loading(all.front());
-  archive_figures(first);
-  Scopes mean;
-  for (state::State& state : all) {
-    ordered_json traffic;
-    state::Archive::loading(state).value("traffic", traffic);
-    for (const auto& [scope, purposes] : from_json(traffic)) {
-      for (std::size_t p = 0; p < purposes.size(); ++p) {
-        mean[scope][p].bytes += purposes[p].bytes;
-        mean[scope][p].calls += purposes[p].calls;
-        mean[scope][p].seconds += purposes[p].seconds;
-      }
-    }
-  }
-  for (auto& [scope, purposes] : mean) {
-    for (comm::Traffic& traffic : purposes) {
-      traffic.bytes = std::llround(static_cast<double>(traffic.bytes) / n);
-      traffic.calls = std::llround(static_cast<double>(traffic.calls) / n);
-      traffic.seconds /= n;
-    }
-  }
-  meter_.restore(mean);
+  archive_loop(first);
+  ledger_.average_traffic(all);
   event_step_ = t;
   loss_sum_ = 0;
   loss_count_ = 0;
@@ -244,7 +124,7 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
       leads.push_back(std::move(all[worker]));
     }
   }
-  count_switch([&] { method_->regroup(leads, t); });
+  ledger_.count(&TrafficSplit::switches, [&] { method_->regroup(leads, t); });
   start_order(t);
 }
 
@@ -260,10 +140,8 @@ bool Trainer::save(std::int64_t t) {
   if (!writer_) {
     return false;
   }
-  Stopwatch watch;
-  meter_.settle(true);
-  const double seconds_before = meter_.seconds();
-  count_switch([&] {
+  const Ledger::Pause pause = ledger_.begin_pause();
+  ledger_.count(&TrafficSplit::switches, [&] {
     method_->settle();
     settle_order();
   });
@@ -298,12 +176,11 @@ bool Trainer::save(std::int64_t t) {
   }
   if (in_.log != nullptr) {
     in_.log->event(
-        "checkpoint", t, {{"saved", saved}, {"duration", watch.seconds()}});
+        "checkpoint",
+        t,
+        {{"saved", saved}, {"duration", pause.watch.seconds()}});
   }
-  meter_.settle(true);
-  checkpoint_seconds_ += watch.seconds();
-  event_seconds_ += watch.seconds();
-  metrics_seconds_ += meter_.seconds() - seconds_before;
+  ledger_.end_pause(pause, &TimeSplit::checkpoint);
   return saved;
 }
 

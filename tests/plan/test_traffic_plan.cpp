@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
 #include <string>
+#include <vector>
 
-#include "comm/run_workers.h"
 #include "plan/plan.h"
 #include "toy_data.h"
 #include "train/trainer.h"
@@ -33,14 +32,8 @@ void expect_plan_is_meter(
     const config::RunOptions& o,
     const data::Dataset& dataset) {
   const auto workers = static_cast<int>(o.workers);
-  std::vector<train::WorkerFigures> figures;
-  std::mutex mutex;
-  comm::run_workers(workers, 60, [&](comm::Communicator& world) {
-    train::TrainResult result =
-        train::train_worker(world, {o, dataset, {}, at::kCPU});
-    const std::lock_guard lock(mutex);
-    figures = result.workers;
-  });
+  const std::vector<train::WorkerFigures> figures =
+      train::train_threads({o, dataset, {}, at::kCPU})[0].workers;
 
   const RunLength length = config::run_length(o, dataset.train.size());
   const methods::ModelSizes sizes =

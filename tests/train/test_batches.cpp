@@ -23,15 +23,7 @@ std::vector<TrainResult> train_on_device(
   data::DeviceCopies copies(dataset, validation);
   TrainInputs inputs{options, dataset, validation, at::kCPU};
   inputs.device_copies = &copies;
-  std::vector<TrainResult> results(static_cast<std::size_t>(options.workers));
-  comm::run_workers(
-      static_cast<int>(options.workers),
-      options.train.timeout,
-      [&](comm::Communicator& world) {
-        results[static_cast<std::size_t>(world.rank())] =
-            train_worker(world, inputs);
-      });
-  return results;
+  return train_threads(inputs);
 }
 
 TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {

@@ -175,8 +175,7 @@ TEST(Divergence, KeepsTheCheckpointBefore) {
     }
   };
   try {
-    comm::run_workers(
-        2, 60, [&](comm::Communicator& world) { train_worker(world, inputs); });
+    train_threads(inputs);
     FAIL() << "the run went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Diverged);

@@ -100,9 +100,9 @@ TEST_P(Objective, IsWhatTrainLossSays) {
   data::DeviceCopies copies(dataset, {});
   TrainInputs inputs{o, dataset, {}, at::kCPU};
   inputs.device_copies = &copies;
-  comm::run_workers(c.workers, 60, [&](comm::Communicator& world) {
-    EXPECT_EQ(train_worker(world, inputs).train_loss, results[0].train_loss);
-  });
+  for (const TrainResult& r : train_threads(inputs)) {
+    EXPECT_EQ(r.train_loss, results[0].train_loss);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

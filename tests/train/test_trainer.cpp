@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -239,6 +240,18 @@ TEST(Trainer, TimeAndTrafficAddUp) {
     EXPECT_EQ(t.total(), t.full_phase + t.ab_phase + t.switches);
     EXPECT_EQ(t.total(), t.inside_groups + t.between_groups);
     EXPECT_GT(t.metrics, 0);
+  }
+}
+
+TEST(Trainer, TimesItsStepsIfAsked) {
+  const data::Dataset dataset = testing::toy_dataset();
+  const config::RunOptions o = toy_options(2, "1");
+  TrainInputs inputs{o, dataset, {}, at::kCPU};
+  EXPECT_TRUE(train_threads(inputs)[0].step_seconds.empty());
+  inputs.time_steps = true;
+  for (const TrainResult& r : train_threads(inputs)) {
+    EXPECT_EQ(std::ssize(r.step_seconds), o.train.steps);
+    EXPECT_GT(std::ranges::min(r.step_seconds), 0);
   }
 }
 

@@ -1,0 +1,225 @@
+#include "train/ledger.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace abtrain::train {
+
+namespace {
+
+using nlohmann::ordered_json;
+using Scopes = std::map<std::string, comm::TrafficMeter::ByPurpose>;
+
+ordered_json to_json(const Scopes& scopes) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [scope, purposes] : scopes) {
+    for (const comm::Traffic& t : purposes) {
+      json[scope].push_back({t.bytes, t.calls, t.seconds});
+    }
+  }
+  return json;
+}
+
+// Sums of such numbers still fit.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
+
+Scopes from_json(const ordered_json& json) {
+  Scopes scopes;
+  bool ok = json.is_object();
+  for (const auto& [scope, purposes] : json.items()) {
+    auto& all = scopes[scope];
+    ok = ok && purposes.is_array() && purposes.size() == all.size();
+    for (std::size_t p = 0; ok && p < all.size(); ++p) {
+      const ordered_json& t = purposes[p];
+      ok =
+          t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
+          read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
+          std::clamp<std::int64_t>(all[p].bytes, 0, kMostBytes) == all[p].bytes;
+    }
+  }
+  ABT_CHECK(
+      ok,
+      DamagedData,
+      "the checkpoint's value 'traffic': expected bytes, calls and seconds for "
+      "each purpose, got ",
+      shown(json));
+  return scopes;
+}
+
+// Saves or loads several numbers under one name.
+void archive_numbers(
+    state::Archive& archive,
+    const std::string& name,
+    std::initializer_list<double*> numbers) {
+  std::vector<double> values;
+  for (const double* number : numbers) {
+    values.push_back(*number);
+  }
+  archive.value(name, values);
+  ABT_CHECK(
+      values.size() == numbers.size(),
+      DamagedData,
+      "the checkpoint's ",
+      name,
+      " has ",
+      values.size(),
+      " values, expected ",
+      numbers.size());
+  const double* value = values.data();
+  for (double* number : numbers) {
+    *number = *value++;
+  }
+}
+
+void add(WorkerFigures& figures, const Ledger::Parts& parts) {
+  figures.seconds.svd += parts.svd;
+  figures.seconds.data += parts.data;
+  figures.reducer.encode += parts.reducer.encode;
+  figures.reducer.collective += parts.reducer.collective;
+  figures.reducer.decode += parts.reducer.decode;
+  figures.reducer.vnmse_sum += parts.reducer.vnmse_sum;
+  figures.reducer.vnmse_count += parts.reducer.vnmse_count;
+}
+
+}  // namespace
+
+std::vector<WorkerFigures> gather_figures(
+    comm::Communicator& world,
+    const WorkerFigures& own) {
+  static_assert(std::is_trivially_copyable_v<WorkerFigures>);
+  constexpr std::int64_t kNumbers = sizeof(WorkerFigures) / sizeof(double);
+  at::Tensor mine = at::empty({kNumbers}, at::kDouble);
+  std::memcpy(mine.data_ptr(), &own, sizeof(own));
+  at::Tensor all = at::empty({kNumbers * world.size()}, at::kDouble);
+  world.all_gather(all, mine, comm::Purpose::Metrics).wait();
+  std::vector<WorkerFigures> result(static_cast<std::size_t>(world.size()));
+  std::memcpy(
+      result.data(),
+      all.const_data_ptr(),
+      result.size() * sizeof(WorkerFigures));
+  return result;
+}
+
+void Ledger::start() {
+  watch_ = Stopwatch();
+  paused_seconds_ = meter_.seconds();
+}
+
+Ledger::Pause Ledger::begin_pause() {
+  const Stopwatch watch;
+  meter_.settle(true);
+  return {watch, meter_.seconds()};
+}
+
+void Ledger::end_pause(const Pause& pause, double TimeSplit::*account) {
+  meter_.settle(true);
+  own_.seconds.*account += pause.watch.seconds();
+  paused_seconds_ += meter_.seconds() - pause.communicated;
+}
+
+void Ledger::close(const Parts& parts, double trained_parameters) {
+  meter_.settle(true);
+  const auto bytes = [&](comm::Purpose purpose) {
+    return static_cast<double>(meter_.of(purpose).bytes);
+  };
+  WorkerFigures f = own_;
+  add(f, parts);
+  f.traffic.gradient = bytes(comm::Purpose::Gradient);
+  f.traffic.sync = bytes(comm::Purpose::Sync);
+  f.traffic.factors = bytes(comm::Purpose::Factors);
+  f.traffic.orders = bytes(comm::Purpose::Orders);
+  f.traffic.inside_groups = static_cast<double>(
+      meter_.of("group", comm::Purpose::Gradient).bytes +
+      meter_.of("group", comm::Purpose::Orders).bytes);
+  f.traffic.between_groups = f.traffic.total() - f.traffic.inside_groups;
+  f.seconds.train = train_seconds();
+  f.seconds.communication = meter_.seconds() - paused_seconds_;
+  f.seconds.compute = f.seconds.train - f.seconds.communication -
+                      f.seconds.svd - f.seconds.data;
+  f.trained_parameters = trained_parameters;
+  closed_ = f;
+}
+
+WorkerFigures Ledger::figures() const {
+  WorkerFigures f = closed_.value();
+  f.seconds.evaluate = own_.seconds.evaluate;
+  f.seconds.checkpoint = own_.seconds.checkpoint;
+  f.traffic.metrics =
+      static_cast<double>(meter_.of(comm::Purpose::Metrics).bytes);
+  return f;
+}
+
+void Ledger::archive(state::Archive& archive, const Parts& parts) {
+  double shown = seconds();
+  // The restored meter lacks its barriers, so less has to be subtracted then.
+  double paused = paused_seconds_ - meter_.other_seconds();
+  ordered_json traffic = to_json(meter_.scopes());
+  WorkerFigures all = own_;
+  add(all, parts);
+  archive.value("seconds", shown);
+  archive.value("evaluate_seconds", all.seconds.evaluate);
+  archive.value("checkpoint_seconds", all.seconds.checkpoint);
+  archive.value("metrics_seconds", paused);
+  archive.value("svd_seconds", all.seconds.svd);
+  archive.value("data_seconds", all.seconds.data);
+  archive_numbers(
+      archive,
+      "reducer_seconds",
+      {&all.reducer.encode, &all.reducer.collective, &all.reducer.decode});
+  archive_numbers(
+      archive, "vnmse", {&all.reducer.vnmse_sum, &all.reducer.vnmse_count});
+  archive.value("traffic", traffic);
+  archive_numbers(
+      archive,
+      "traffic_by_phase",
+      {&all.traffic.full_phase, &all.traffic.ab_phase, &all.traffic.switches});
+  if (!archive.is_loading()) {
+    return;
+  }
+  constexpr double kMostSeconds = 1e9;
+  ABT_CHECK(
+      shown >= 0 && shown < kMostSeconds,
+      DamagedData,
+      "the checkpoint's value 'seconds': expected 0 to ",
+      kMostSeconds,
+      ", got ",
+      shown);
+  watch_ = Stopwatch(shown);
+  paused_seconds_ = paused;
+  meter_.restore(from_json(traffic));
+  own_ = all;
+}
+
+void Ledger::average_traffic(std::vector<state::State>& states) {
+  Scopes mean;
+  for (state::State& state : states) {
+    ordered_json traffic;
+    state::Archive::loading(state).value("traffic", traffic);
+    for (const auto& [scope, purposes] : from_json(traffic)) {
+      for (std::size_t p = 0; p < purposes.size(); ++p) {
+        mean[scope][p].bytes += purposes[p].bytes;
+        mean[scope][p].calls += purposes[p].calls;
+        mean[scope][p].seconds += purposes[p].seconds;
+      }
+    }
+  }
+  const auto n = static_cast<double>(states.size());
+  for (auto& [scope, purposes] : mean) {
+    for (comm::Traffic& traffic : purposes) {
+      traffic.bytes = std::llround(static_cast<double>(traffic.bytes) / n);
+      traffic.calls = std::llround(static_cast<double>(traffic.calls) / n);
+      traffic.seconds /= n;
+    }
+  }
+  meter_.restore(mean);
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,124 @@
+// What training costs a worker: the time on the clock of its loop, the bytes it
+// sends, and where both went. A ledger is saved with the run and goes on after
+// a resume. Seconds are wall time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/meter.h"
+#include "state/archive.h"
+
+namespace abtrain::train {
+
+// Where the time of a worker went, in seconds. `train` = compute +
+// communication + svd + data: the wall time of the loop without evaluations and
+// checkpoints.
+struct TimeSplit {
+  double train = 0;
+  double compute = 0;
+  double communication = 0;  // in collectives, waits for others included
+  double svd = 0;
+  double data = 0;  // waiting for batches
+  double evaluate = 0;
+  double checkpoint = 0;
+};
+
+// Bytes sent by a worker. Metrics are counted in `metrics` only.
+struct TrafficSplit {
+  double gradient = 0, sync = 0, factors = 0, orders = 0, metrics = 0;
+  double inside_groups = 0, between_groups = 0;
+  double full_phase = 0, ab_phase = 0, switches = 0;
+  double total() const {
+    return gradient + sync + factors + orders;
+  }
+};
+
+// Cost of averaging gradients, in seconds: encode and decode are part of
+// `compute`, collective is part of `communication`. Also its errors.
+struct ReducerSplit {
+  double encode = 0, collective = 0, decode = 0;
+  // Sum of the vNMSE of the averaged gradient, and number of its evaluations.
+  double vnmse_sum = 0, vnmse_count = 0;
+};
+
+struct WorkerFigures {
+  TimeSplit seconds;
+  ReducerSplit reducer;
+  TrafficSplit traffic;
+  double trained_parameters = 0;  // by this worker, at the end
+};
+
+// The figures of all workers, in rank order. Collective; counts as metrics.
+std::vector<WorkerFigures> gather_figures(
+    comm::Communicator& world,
+    const WorkerFigures& own);
+
+class Ledger {
+ public:
+  // What the parts of the loop have counted themselves since this process
+  // began.
+  struct Parts {
+    double svd = 0;   // seconds in decompositions
+    double data = 0;  // seconds of waiting for batches
+    ReducerSplit reducer = {};
+  };
+  struct Pause {
+    Stopwatch watch;
+    double communicated;  // seconds, before it
+  };
+
+  // For the worker's communicators (comm::metered()).
+  comm::TrafficMeter& meter() {
+    return meter_;
+  }
+  // Starts the clock; communication up to now is not part of the training.
+  void start();
+  // What the clock shows, pauses included.
+  double seconds() const {
+    return watch_.seconds();
+  }
+  double pause_seconds() const {
+    return own_.seconds.evaluate + own_.seconds.checkpoint;
+  }
+  // Without pauses; constant once the ledger is closed.
+  double train_seconds() const {
+    return closed_ ? closed_->seconds.train : seconds() - pause_seconds();
+  }
+  std::int64_t training_bytes() const {
+    return meter_.training_bytes();
+  }
+
+  // Runs the body and adds the bytes that it sends to those of a phase.
+  template <class Body>
+  void count(double TrafficSplit::*phase, const Body& body) {
+    const auto before = static_cast<double>(training_bytes());
+    body();
+    own_.traffic.*phase += static_cast<double>(training_bytes()) - before;
+  }
+  // An evaluation or a checkpoint, whose time and collectives are not part of
+  // the training. `account`: where its seconds go. Both wait for the GPU.
+  Pause begin_pause();
+  void end_pause(const Pause& pause, double TimeSplit::*account);
+
+  // Ends the training. Evaluations and checkpoints are still counted after it.
+  void close(const Parts& parts, double trained_parameters);
+  WorkerFigures figures() const;  // after close()
+
+  // Saves all up to now, or continues what was saved.
+  void archive(state::Archive& archive, const Parts& parts);
+  // Takes over the mean traffic of the workers that saved these states.
+  void average_traffic(std::vector<state::State>& states);
+
+ private:
+  comm::TrafficMeter meter_;
+  Stopwatch watch_;            // since the loop began
+  double paused_seconds_ = 0;  // of communication outside the training
+  // Pauses and the bytes by phase; the figures of the parts before a resume.
+  WorkerFigures own_;
+  std::optional<WorkerFigures> closed_;
+};
+
+}  // namespace abtrain::train

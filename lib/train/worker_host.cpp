@@ -1,0 +1,38 @@
+#include "train/worker_host.h"
+
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/socket.h"
+#include "run_folder/run_lock.h"
+
+namespace abtrain::train {
+
+void record_failure(
+    const std::string& folder,
+    int exit_code,
+    const std::string& message,
+    int worker) noexcept {
+  try {
+    if (folder.empty() || run_folder::lost_run_lock() ||
+        !std::filesystem::is_directory(folder)) {
+      return;
+    }
+    const std::time_t now = std::time(nullptr);
+    char time[32];
+    std::strftime(time, sizeof(time), "%FT%TZ", std::gmtime(&now));
+    const nlohmann::ordered_json json = {
+        {"exit_code", exit_code},
+        {"message", message},
+        {"worker", worker},
+        {"host", host_name()},
+        {"time", time}};
+    atomic_write(folder + "/failure.json", json.dump(2) + "\n");
+  } catch (...) {
+    // The message goes to standard error as well.
+  }
+}
+
+}  // namespace abtrain::train

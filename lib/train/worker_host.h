@@ -1,0 +1,73 @@
+// Where the workers of a run are: threads of this process
+// (train/local_workers.h), or the processes that a launcher started
+// (train/processes.h). A host knows how the workers meet and agree, and how
+// failures and requests to stop reach them; a session is the same on both.
+// "Collective" means: called by all processes, in the same order.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "comm/communicator.h"
+#include "comm/control/control.h"
+#include "config/run_options.h"
+#include "train/back_end.h"
+
+namespace abtrain::train {
+
+class WorkerHost {
+ public:
+  // What a worker does, on its own device. Workers that are threads do it at
+  // the same time.
+  using Work =
+      std::function<void(comm::Communicator&, at::Device, comm::Control&)>;
+
+  virtual ~WorkerHost() = default;
+  // The lowest rank of the workers in this process.
+  virtual int first_rank() const = 0;
+  // Whether this process writes the run folder and the report.
+  bool writes() const {
+    return first_rank() == 0;
+  }
+  virtual int workers_in_process() const = 0;
+  // Those that share the cores and the memory of this machine.
+  virtual int workers_on_machine() const = 0;
+
+  // The device of the first worker in this process, by the key `device`. Sets
+  // in `place` whether the workers are processes, who started them, and what
+  // GPUs they have. Collective. Throws Error(Config) if there is no such
+  // device.
+  virtual at::Device find_device(
+      const std::string& wanted,
+      WorkerPlace& place) = 0;
+  // Collective: throws in all processes if the body throws in one.
+  virtual void all_or_none(const std::function<void()>& body) = 0;
+  // Collective: returns the text of the process that writes.
+  virtual std::string share(const std::string& text) = 0;
+  // To be called once the run folder is ready. Collective. Throws Error(Io) if
+  // a process does not see it.
+  virtual void join_folder(const std::string& folder) = 0;
+  // Runs the work of each worker in this process to its end. A signal
+  // (base/signals.h) asks all workers of the run to stop; if one fails, all
+  // end. Collective.
+  virtual void run_workers(
+      const config::RunOptions& options,
+      BackEnd back_end,
+      at::Device device,
+      const Work& work) = 0;
+  // Called with what ended a session, while the run folder is still locked.
+  virtual void record(const std::string& folder, const Error& error) = 0;
+};
+
+// Writes <run folder>/failure.json: exit code, message, worker and host of what
+// ended a run. Errors while writing it are ignored.
+void record_failure(
+    const std::string& folder,
+    int exit_code,
+    const std::string& message,
+    int worker) noexcept;
+
+}  // namespace abtrain::train
