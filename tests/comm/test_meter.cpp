@@ -4,7 +4,15 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
 #include "base/error.h"
+#include "comm/call.h"
 #include "comm/run_workers.h"
 #include "comm/traffic.h"
 
@@ -136,30 +144,101 @@ TEST(Meter, AGroupOfOneSendsNothing) {
   });
 }
 
-TEST(Meter, CountsTheTimeOfWaiting) {
-  // Rank 1 comes only when rank 0 has waited for a while by its own clock.
-  std::atomic<bool> posted = false;
-  run_workers(2, 20, [&](Communicator& base) {
-    TrafficMeter meter;
-    auto world = metered(base.split(0, base.rank()), "world", meter);
-    const double before = meter.seconds();
-    const auto buffer = at::zeros({100001});
-    if (world->rank() == 1) {
-      while (!posted) {
-        std::this_thread::yield();
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+// Of a group of two: every call takes a while, and so does waiting for it.
+class Slow : public CheckedCommunicator {
+ public:
+  // `spent`: the seconds of the latest call or wait.
+  explicit Slow(double& spent) : spent_(spent) {}
+  int rank() const override {
+    return 0;
+  }
+  int size() const override {
+    return 2;
+  }
+  std::unique_ptr<Communicator> split(int, int) override {
+    spend(spent_);
+    return std::make_unique<Slow>(spent_);
+  }
+  void barrier() override {
+    spend(spent_);
+  }
+  void check_peers() override {}
+
+ protected:
+  Pending start(Call) override {
+    spend(spent_);
+    return Pending(std::make_unique<Work>(spent_));
+  }
+
+ private:
+  struct Work : Pending::Work {
+    explicit Work(double& spent) : spent_(spent) {}
+    void wait() override {
+      spend(spent_);
     }
-    Pending pending =
-        world->all_reduce(buffer, ReduceOp::Mean, Purpose::Gradient);
-    if (world->rank() == 0) {
-      posted = true;
-    }
-    pending.wait();
-    const double seconds = meter.of(Purpose::Gradient).seconds;
-    EXPECT_GT(seconds, 0);
-    EXPECT_DOUBLE_EQ(meter.seconds() - before, seconds);
-  });
+    double& spent_;
+  };
+  static void spend(double& seconds) {
+    const Stopwatch watch;
+    do {
+      seconds = watch.seconds();
+    } while (seconds < 1e-3);
+  }
+
+  double& spent_;
+};
+
+// What is counted lies between two measurements: one around the metered call
+// and one within it.
+TEST(Meter, CountsTheTimeOfCallsAndOfWaiting) {
+  double spent = 0;
+  TrafficMeter meter;
+  auto comm = metered(std::make_unique<Slow>(spent), "world", meter);
+  const auto expect_counted = [&](const auto& call, const auto& counted) {
+    const double others = meter.seconds() - counted();
+    const double before = counted();
+    const Stopwatch around;
+    call();
+    const double most = around.seconds();
+    constexpr double kRounding = 1e-9;
+    EXPECT_GE(counted() - before, spent - kRounding);
+    EXPECT_LE(counted() - before, most + kRounding);
+    EXPECT_NEAR(meter.seconds() - counted(), others, kRounding);
+  };
+  const at::Tensor two = at::zeros({2});
+  const at::Tensor four = at::zeros({4});
+  const std::vector<std::int64_t> counts = {2, 2};
+  using Start = std::function<Pending(Communicator&)>;
+  const std::vector<std::pair<Purpose, Start>> calls = {
+      {Purpose::Gradient,
+       [&](Communicator& c) {
+         return c.all_reduce(two, ReduceOp::Mean, Purpose::Gradient);
+       }},
+      {Purpose::Factors,
+       [&](Communicator& c) {
+         return c.all_gather(four, two, counts, Purpose::Factors);
+       }},
+      {Purpose::Sync,
+       [&](Communicator& c) {
+         return c.reduce_scatter(two, four, ReduceOp::Sum, Purpose::Sync);
+       }},
+      {Purpose::Orders,
+       [&](Communicator& c) {
+         return c.all_to_all(at::zeros({4}), four, counts, Purpose::Orders);
+       }},
+      {Purpose::Metrics,
+       [&](Communicator& c) { return c.broadcast(two, 0, Purpose::Metrics); }}};
+  for (const auto& [purpose, start] : calls) {
+    const auto counted = [&meter, p = purpose] {
+      return meter.of("world", p).seconds;
+    };
+    Pending pending;
+    expect_counted([&, &begin = start] { pending = begin(*comm); }, counted);
+    expect_counted([&] { pending.wait(); }, counted);
+  }
+  const auto other = [&] { return meter.other_seconds(); };
+  expect_counted([&] { comm->barrier(); }, other);
+  expect_counted([&] { comm->split(0, 0); }, other);
 }
 
 // On a GPU a span's seconds come later.
@@ -187,12 +266,14 @@ TEST(Meter, WhatIsRefusedIsNotCounted) {
   });
 }
 
-TEST(Purposes, HaveNames) {
-  EXPECT_STREQ(name_of(Purpose::Gradient), "gradient");
-  EXPECT_STREQ(name_of(Purpose::Sync), "sync");
-  EXPECT_STREQ(name_of(Purpose::Factors), "factors");
-  EXPECT_STREQ(name_of(Purpose::Orders), "orders");
-  EXPECT_STREQ(name_of(Purpose::Metrics), "metrics");
+// Checkpoints store traffic by these numbers.
+TEST(Purposes, KeepTheirNumbersAndNames) {
+  const std::vector<std::string> names = {
+      "gradient", "sync", "factors", "orders", "metrics"};
+  ASSERT_EQ(names.size(), static_cast<std::size_t>(kPurposes));
+  for (int p = 0; p < kPurposes; ++p) {
+    EXPECT_EQ(name_of(static_cast<Purpose>(p)), names[p]);
+  }
 }
 
 }  // namespace

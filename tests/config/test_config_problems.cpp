@@ -1,5 +1,6 @@
 // Configurations that are wrong in a key, a value or their syntax: each case
-// with all that must be reported.
+// with all that must be reported. One case per form of a value has the whole
+// message; of the others place, key and what is special count.
 #include "wrong_config.h"
 
 namespace abtrain::config {
@@ -11,7 +12,7 @@ using Case = testing::WrongCase;
 class WrongConfig : public ::testing::TestWithParam<Case> {};
 
 TEST_P(WrongConfig, ReportsAll) {
-  EXPECT_EQ(testing::problems_of(GetParam()), GetParam().problems);
+  testing::expect_problems(GetParam());
 }
 
 const Case kKeys[] = {
@@ -92,132 +93,118 @@ const Case kValues[] = {
     {"octal",
      "train: {steps: 010}\n",
      {},
-     {"c.yaml:1:16: error: train.steps: expected an integer from 0 to "
-      "100000000, got '010' (write it without the leading zero)"}},
+     {"c.yaml:1:16: error: train.steps: expected ... got '010' (write it "
+      "without the leading zero)"}},
     {"hexadecimal",
      "seed: 0x10\n",
      {},
-     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
-      "'0x10'"}},
+     {"c.yaml:1:7: error: seed: expected ... got '0x10'"}},
     {"fraction_for_an_integer",
      "workers: 4.0\n",
      {},
-     {"c.yaml:1:10: error: workers: expected an integer from 1 to 65536, got "
-      "'4.0'"}},
+     {"c.yaml:1:10: error: workers: expected ... got '4.0'"}},
     {"negative_seed",
      "seed: -1\n",
      {},
-     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
-      "'-1'"}},
+     {"c.yaml:1:7: error: seed: expected ... got '-1'"}},
     {"too_large",
      "seed: 18446744073709551616\n",
      {},
-     {"c.yaml:1:7: error: seed: expected an integer from 0 to 2^64-1, got "
-      "'18446744073709551616'"}},
+     {"c.yaml:1:7: error: seed: expected ... got '18446744073709551616'"}},
     {"quoted_number",
      "train: {epochs: \"3\"}\n",
      {},
-     {"c.yaml:1:17: error: train.epochs: expected a number above 0 and "
-      "at most 100000000, got \"3\" (leave the quotes off)"}},
+     {"c.yaml:1:17: error: train.epochs: expected ... got \"3\" (leave the "
+      "quotes off)"}},
     {"yes_for_true",
      "optimizer: {nesterov: yes}\n",
      {},
-     {"c.yaml:1:23: error: optimizer.nesterov: expected true or false, got "
-      "'yes'"}},
+     {"c.yaml:1:23: error: optimizer.nesterov: expected ... got 'yes'"}},
     {"nan",
      "optimizer: {lr: .nan}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
-      "at most 1e38, got '.nan' (not a finite number)"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected ... got '.nan' (not a finite "
+      "number)"}},
     {"infinite",
      "optimizer: {weight_decay: inf}\n",
      {},
-     {"c.yaml:1:27: error: optimizer.weight_decay: expected a number from "
-      "0 to 1e38, got 'inf' (not a finite number)"}},
+     {"c.yaml:1:27: error: optimizer.weight_decay: expected ... got 'inf' (not "
+      "a finite number)"}},
     {"beyond_a_double",
      "optimizer: {lr: 1e999}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
-      "at most 1e38, got '1e999' (beyond what a double can hold)"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and at most "
+      "1e38, got '1e999' (beyond what a double can hold)"}},
     {"zero_rate",
      "optimizer: {lr: 0}\n",
      {},
-     {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and "
-      "at most 1e38, got '0'"}},
+     {"c.yaml:1:17: error: optimizer.lr: expected ... got '0'"}},
     {"out_of_range",
      "train:\n  label_smoothing: 1\n",
      {},
-     {"c.yaml:2:20: error: train.label_smoothing: expected a number from 0 to "
-      "below 1, got '1'"}},
+     {"c.yaml:2:20: error: train.label_smoothing: expected ... got '1'"}},
     {"empty_value",
      "train:\n  epochs:\n  steps: 3\n",
      {},
-     {"c.yaml:2:3: error: train.epochs: expected a number above 0 and at "
-      "most 100000000, got nothing"}},
+     {"c.yaml:2:3: error: train.epochs: expected ... got nothing"}},
     {"null_value",
      "name: ~\n",
      {},
-     {"c.yaml:1:1: error: name: expected a folder name, got nothing"}},
+     {"c.yaml:1:1: error: name: expected ... got nothing"}},
     {"empty_text",
      "output: \"\"\n",
      {},
-     {"c.yaml:1:9: error: output: expected a string, got \"\" (it is empty)"}},
+     {"c.yaml:1:9: error: output: expected ... got \"\" (it is empty)"}},
     {"wrong_choice",
      "optimizer: {name: adam}\n",
      {},
      {"c.yaml:1:19: error: optimizer.name: expected one of sgd, adamw, "
-      "qcmd-adagrad, qrda-adagrad, got "
-      "'adam' (did you mean 'adamw'?)"}},
+      "qcmd-adagrad, qrda-adagrad, got 'adam' (did you mean 'adamw'?)"}},
     {"wrong_rank_rule",
      "method: {rank: {rule: fix}}\n",
      {},
-     {"c.yaml:1:23: error: method.rank.rule: expected one of sigma, energy, "
-      "fixed, fraction, ratio, budget, got 'fix' (did you mean 'fixed'?)"}},
+     {"c.yaml:1:23: error: method.rank.rule: expected ... got 'fix' (did you "
+      "mean 'fixed'?)"}},
     {"wrong_group_size",
      "method: {group_size: half}\n",
      {},
-     {"c.yaml:1:22: error: method.group_size: expected auto or an integer "
-      "from 1 to 65536, got 'half'"}},
+     {"c.yaml:1:22: error: method.group_size: expected auto or an integer from "
+      "1 to 65536, got 'half'"}},
     {"wrong_unit",
      "checkpoint: {every: 10 minutes}\n",
      {},
      {"c.yaml:1:21: error: checkpoint.every: expected a duration from 0 to "
       "100000000, as in 110, 2 epochs or 5 %, got '10 minutes' (the unit must "
-      "be "
-      "steps, epochs or %)"}},
+      "be steps, epochs or %)"}},
     {"fraction_of_a_step",
      "method: {sync_every: 1.5}\n",
      {},
-     {"c.yaml:1:22: error: method.sync_every: expected a duration above 0 "
-      "and at most 100000000, as in 110, 2 epochs or 5 %, got '1.5' (steps are "
-      "whole numbers)"}},
+     {"c.yaml:1:22: error: method.sync_every: expected ... got '1.5' (steps "
+      "are whole numbers)"}},
     {"scalar_for_a_list",
      "model: {hidden: 64}\n",
      {},
-     {"c.yaml:1:17: error: model.hidden: expected a list, each item an "
-      "integer from 1 to 1000000, got '64' (write [64])"}},
+     {"c.yaml:1:17: error: model.hidden: expected ... got '64' (write [64])"}},
     {"wrong_items",
      "model:\n  hidden: [64, 0, x]\n",
      {},
-     {"c.yaml:2:16: error: model.hidden: expected an integer from 1 to "
-      "1000000, got '0'",
-      "c.yaml:2:19: error: model.hidden: expected an integer from 1 to "
-      "1000000, got 'x'"}},
+     {"c.yaml:2:16: error: model.hidden: expected ... got '0'",
+      "c.yaml:2:19: error: model.hidden: expected ... got 'x'"}},
     {"empty_list",
      "model: {hidden: []}\n",
      {},
-     {"c.yaml:1:17: error: model.hidden: expected a list, each item an "
-      "integer from 1 to 1000000, got a list (it is empty)"}},
+     {"c.yaml:1:17: error: model.hidden: expected a list, each item an integer "
+      "from 1 to 1000000, got a list (it is empty)"}},
     {"name_with_a_slash",
      "name: a/b\n",
      {},
-     {"c.yaml:1:7: error: name: expected a folder name, got 'a/b' "
-      "(a name cannot contain slashes)"}},
+     {"c.yaml:1:7: error: name: expected ... got 'a/b' (a name cannot contain "
+      "slashes)"}},
     {"name_of_a_parent",
      "name: ..\n",
      {},
-     {"c.yaml:1:7: error: name: expected a folder name, got '..' (that "
-      "already stands for a folder)"}},
+     {"c.yaml:1:7: error: name: expected ... got '..' (that already stands for "
+      "a folder)"}},
 };
 
 const Case kSyntax[] = {
@@ -236,8 +223,8 @@ const Case kSyntax[] = {
     {"block_text_for_a_name",
      "name: |\n  a\n  \"b\n",
      {},
-     {"c.yaml:1:7: error: name: expected a folder name, got \"a \"b \" "
-      "(a name cannot contain control characters)"}},
+     {"c.yaml:1:7: error: name: expected ... got \"a \"b \" (a name cannot "
+      "contain control characters)"}},
     {"two_colons",
      "name: a: b\n",
      {},
@@ -253,8 +240,7 @@ const Case kSyntax[] = {
     {"no_blank_after_the_colon",
      "name: a\nseed:3\n",
      {},
-     {"c.yaml:2:1: error: seed:3: unknown key (put a space after the "
-      "':')"}},
+     {"c.yaml:2:1: error: seed:3: unknown key (put a space after the ':')"}},
     {"a_list",
      "- a\n",
      {},

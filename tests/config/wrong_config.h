@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +21,9 @@ struct WrongCase {
   const char* name;
   std::string yaml;  // of the file "c.yaml"; empty: no file
   Texts sets;
-  Texts problems;  // first lines, in order; the file's folder left out
+  // First lines, in order; the file's folder left out. "..." stands for any
+  // text.
+  Texts problems;
 };
 
 inline void PrintTo(const WrongCase& c, std::ostream* out) {
@@ -56,6 +60,33 @@ inline Texts problems_of(const WrongCase& c, std::string* whole = nullptr) {
     return out;
   }
   return {};
+}
+
+inline bool matches(std::string_view line, std::string_view pattern) {
+  constexpr std::string_view kAny = "...";
+  std::size_t gap = pattern.find(kAny);
+  if (gap == std::string_view::npos) {
+    return line == pattern;
+  }
+  if (!line.starts_with(pattern.substr(0, gap))) {
+    return false;
+  }
+  line.remove_prefix(gap);
+  pattern.remove_prefix(gap + kAny.size());
+  gap = pattern.find(kAny);
+  if (gap == std::string_view::npos) {
+    return line.ends_with(pattern);
+  }
+  const std::size_t at = line.find(pattern.substr(0, gap));
+  return at != std::string_view::npos && matches(line.substr(at), pattern);
+}
+
+inline void expect_problems(const WrongCase& c) {
+  const Texts found = problems_of(c);
+  EXPECT_TRUE(std::ranges::equal(found, c.problems, matches))
+      << "expected\n"
+      << join(c.problems, "\n") << "\nfound\n"
+      << join(found, "\n");
 }
 
 inline std::string case_name(const ::testing::TestParamInfo<WrongCase>& info) {

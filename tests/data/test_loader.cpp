@@ -2,12 +2,16 @@
 
 #include <ATen/ops/equal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <thread>
 
+#include "base/clock.h"
 #include "data/data_files.h"
 
 namespace abtrain::data {
@@ -37,13 +41,12 @@ class LoaderTest : public testing::Test {
   std::unique_ptr<ExampleOrder> order_;
 };
 
-// Counts its calls and fails in one epoch.
+// Fails in one epoch.
 class Failing : public ExampleOrder {
  public:
   Failing(std::int64_t examples, std::int64_t fails_in)
       : examples_(examples), fails_in_(fails_in) {}
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
-    ++calls;
     if (epoch == fails_in_) {
       throw Error(ErrorKind::DamagedData, "the order is broken");
     }
@@ -52,11 +55,64 @@ class Failing : public ExampleOrder {
   std::int64_t examples_per_epoch() const override {
     return examples_;
   }
-  mutable std::atomic<int> calls = 0;
 
  private:
   std::int64_t examples_;
   std::int64_t fails_in_;
+};
+
+// Epochs of one batch of two examples, which the test hands out: the loader's
+// thread gets epoch e once e + 1 epochs are allowed. It asks for epoch e when
+// the batches before it are in the queue.
+class Gate : public ExampleOrder {
+ public:
+  std::vector<std::int64_t> epoch(std::int64_t /*epoch*/) const override {
+    return {0, 1};
+  }
+  std::vector<std::int64_t> wait_for(
+      std::int64_t epoch,
+      const std::stop_token& stop) const override {
+    std::unique_lock lock(mutex_);
+    asked_ = epoch;
+    most_ahead_ = std::max(most_ahead_, epoch - taken_);
+    changed_.notify_all();
+    changed_.wait(lock, stop, [&] { return epoch < allowed_; });
+    return this->epoch(epoch);
+  }
+  std::int64_t examples_per_epoch() const override {
+    return 2;
+  }
+
+  void allow(std::int64_t epochs) {
+    const std::lock_guard lock(mutex_);
+    allowed_ = epochs;
+    changed_.notify_all();
+  }
+  // False if the loader's thread does not come so far.
+  bool wait_until_asked(std::int64_t epoch) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(
+        lock, std::chrono::seconds(60), [&] { return asked_ >= epoch; });
+  }
+  // To be called before the batch is taken.
+  void count_taken() {
+    const std::lock_guard lock(mutex_);
+    ++taken_;
+  }
+  // How many batches the thread was ahead of what had been taken, at most: in
+  // the queue, not counting the one that it was about to make.
+  std::int64_t most_ahead() const {
+    const std::lock_guard lock(mutex_);
+    return most_ahead_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any changed_;
+  mutable std::int64_t asked_ = -1;
+  mutable std::int64_t most_ahead_ = 0;
+  std::int64_t allowed_ = 0;
+  std::int64_t taken_ = 0;
 };
 
 TEST_F(LoaderTest, SameBatchesAsTheLoopByHand) {
@@ -98,24 +154,20 @@ TEST_F(LoaderTest, StartsInTheMiddle) {
   }
 }
 
-TEST_F(LoaderTest, PreparesNoMoreThanAskedFor) {
-  // One batch an epoch: calls of epoch() count batches. Besides those that
-  // wait, one is in the thread's hands.
-  const Failing order(2, -1);
-  Loader loader(set_.train, *augment_, order, 2, 3);
-  const auto give_up =
-      std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (order.calls < 4 && std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::yield();
+TEST_F(LoaderTest, PreparesAsMuchAsAskedForAndNoMore) {
+  for (const std::int64_t prefetch : {1, 3}) {
+    constexpr std::int64_t kBatches = 300;
+    Gate order;
+    order.allow(2 * kBatches);
+    Loader loader(set_.train, *augment_, order, 2, prefetch);
+    for (std::int64_t taken = 0; taken < kBatches; ++taken) {
+      // A thread that goes on from here is seen in one of the rounds.
+      ASSERT_TRUE(order.wait_until_asked(taken + prefetch)) << prefetch;
+      order.count_taken();
+      next_of(loader);
+    }
+    EXPECT_EQ(order.most_ahead(), prefetch);
   }
-  EXPECT_EQ(order.calls, 4);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(order.calls, 4);
-  // What is ready costs no waiting.
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(next_of(loader).labels.size(0), 2);
-  }
-  EXPECT_EQ(loader.waited(), 0);
 }
 
 TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
@@ -177,14 +229,30 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
 }
 
 TEST_F(LoaderTest, WaitedCountsOnlyWaiting) {
-  Loader loader(set_.train, *augment_, *order_, 4, 2);
-  double before = loader.waited();
-  EXPECT_EQ(before, 0);
-  for (int i = 0; i < 20; ++i) {
+  constexpr std::int64_t kReady = 20;
+  Gate order;
+  const Stopwatch whole;
+  Loader loader(set_.train, *augment_, order, 2, kReady);
+  order.allow(kReady);
+  ASSERT_TRUE(order.wait_until_asked(kReady));
+  for (std::int64_t i = 0; i < kReady; ++i) {
     next_of(loader);
-    EXPECT_GE(loader.waited(), before);
-    before = loader.waited();
   }
+  EXPECT_EQ(loader.waited(), 0);  // all of them lay ready
+  // The queue is empty, and the next batch is made only when this thread is on
+  // its way to take it. Should the batch be faster, there is another one.
+  for (int i = 0; i < 1000 && loader.waited() == 0; ++i) {
+    std::atomic<bool> comes = false;
+    const std::jthread other([&] {
+      comes.wait(false);
+      order.allow(kReady + i + 1);
+    });
+    comes = true;
+    comes.notify_one();
+    next_of(loader);
+  }
+  EXPECT_GT(loader.waited(), 0);
+  EXPECT_LT(loader.waited(), whole.seconds());
 }
 
 TEST_F(LoaderTest, RefusesSizesThatGiveNoBatch) {

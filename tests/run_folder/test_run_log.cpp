@@ -1,0 +1,128 @@
+// metrics.jsonl, its clock, and the lines of progress.
+#include "run_folder/run_log.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text.h"
+#include "temp_folder.h"
+
+namespace abtrain::run_folder {
+namespace {
+
+using nlohmann::ordered_json;
+
+class RunLogTest : public ::testing::Test {
+ protected:
+  RunLogTest() {
+    options_.train.tensorboard = false;
+  }
+  ~RunLogTest() override {
+    ::close(file_);
+  }
+  std::string metrics() const {
+    return read_file(folder_ / "metrics.jsonl");
+  }
+  std::vector<std::string> said() const {
+    std::vector<std::string> lines =
+        split_text(read_file(folder_ / "said"), '\n');
+    std::erase(lines, "");
+    return lines;
+  }
+  bool has_events_file() const {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_.path())) {
+      if (entry.path().filename().string().starts_with("events.out.tfevents")) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const TempFolder folder_;
+  config::RunOptions options_;
+  int file_ = ::open((folder_ / "said").c_str(), O_WRONLY | O_CREAT, 0600);
+  Log log_{LogLevel::Info, file_};
+};
+
+TEST_F(RunLogTest, AnEventIsALineWithStepSecondsAndFields) {
+  RunLog run(options_, folder_.path(), log_);
+  run.set_seconds(100);
+  run.event("sync", 7, {{"mode", "only-b"}, {"duration", 0.5}});
+  run.event("evaluate", 8, ordered_json::object());
+  EXPECT_EQ(run.flush(), static_cast<std::int64_t>(metrics().size()));
+  const std::vector<std::string> lines = split_text(metrics(), '\n');
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[2], "");  // each line is ended
+  ordered_json first = ordered_json::parse(lines[0]);
+  const double seconds = first.at("seconds");
+  EXPECT_GE(seconds, 100);
+  EXPECT_LE(seconds, run.seconds());
+  first["seconds"] = 0;
+  EXPECT_EQ(
+      first.dump(),
+      R"({"event":"sync","step":7,"seconds":0,"mode":"only-b","duration":0.5})");
+  const ordered_json second = ordered_json::parse(lines[1]);
+  EXPECT_EQ(second.size(), 3U);
+  EXPECT_GE(second.at("seconds"), seconds);
+}
+
+TEST_F(RunLogTest, AResumedRunKeepsWhatItsCheckpointKnew) {
+  const std::string kept = "{\"event\":\"a\"}\n";
+  folder_.add("metrics.jsonl", kept + "{\"event\":\"b\"}\n{\"eve");
+  RunLog run(
+      options_, folder_.path(), log_, static_cast<std::int64_t>(kept.size()));
+  EXPECT_EQ(metrics(), kept);
+  run.event("c", 1, ordered_json::object());
+  EXPECT_TRUE(metrics().starts_with(kept + R"({"event":"c","step":1,)"));
+}
+
+TEST_F(RunLogTest, AFreshRunKeepsNothing) {
+  folder_.add("metrics.jsonl", "{\"event\":\"a\"}\n");
+  RunLog run(options_, folder_.path(), log_);
+  EXPECT_EQ(run.flush(), 0);
+  EXPECT_EQ(metrics(), "");
+}
+
+TEST_F(RunLogTest, TensorBoardsFilesComeAndGoWithTheOption) {
+  options_.train.tensorboard = true;
+  RunLog(options_, folder_.path(), log_);
+  EXPECT_TRUE(has_events_file());
+  options_.train.tensorboard = false;
+  RunLog(options_, folder_.path(), log_);
+  EXPECT_FALSE(has_events_file());
+}
+
+TEST_F(RunLogTest, ProgressIsALineEveryHalfMinuteWhereNobodyWatches) {
+  RunLog run(options_, folder_.path(), log_);
+  run.progress(1, 90, "full", 2, 10);
+  EXPECT_TRUE(said().empty());
+  // 1,000 s and a bit for a third of the steps: twice as much is left.
+  run.set_seconds(1000);
+  run.progress(30, 90, "full", 1.23456, 12345.6);
+  run.progress(31, 90, "full", 1.2, 12345.6);
+  ASSERT_EQ(said().size(), 1U);
+  const std::string line = said().front();
+  EXPECT_TRUE(line.starts_with(
+      "step 30/90  full  loss 1.2346  12,345 images/s  33 min "))
+      << line;
+  EXPECT_TRUE(line.ends_with(" left")) << line;
+  run.set_seconds(1010);
+  run.progress(32, 90, "full", 1.2, 12345.6);
+  EXPECT_EQ(said().size(), 1U);
+  run.set_seconds(1100);
+  run.progress(33, 90, "ab", 1.2, 12345.6);
+  EXPECT_EQ(said().size(), 2U);
+  // Not known before the first step is done.
+  run.set_seconds(2000);
+  run.progress(0, 90, "full", 1.2, 1);
+  EXPECT_TRUE(said().back().ends_with("  0.0 s left")) << said().back();
+}
+
+}  // namespace
+}  // namespace abtrain::run_folder

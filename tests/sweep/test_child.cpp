@@ -1,0 +1,100 @@
+// Child processes: how they end, where they write, on which cores.
+#include "sweep/child.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "error_of.h"
+#include "temp_folder.h"
+
+namespace abtrain::sweep {
+namespace {
+
+std::unique_ptr<Child> shell(
+    const std::string& text,
+    const std::string& log = "/dev/null",
+    const std::vector<int>& cores = {}) {
+  return Child::start({"/bin/sh", "-c", text}, log, cores);
+}
+
+TEST(Child, EndsWithACode) {
+  EXPECT_EQ(shell("exit 0")->wait(), 0);
+  EXPECT_EQ(shell("exit 70")->wait(), 70);
+  EXPECT_EQ(shell("kill -KILL $$")->wait(), 128 + SIGKILL);
+  const auto child = shell("exit 3");
+  while (!child->ended()) {
+  }
+  EXPECT_EQ(child->ended(), 3);
+  EXPECT_EQ(child->wait(), 3);
+  EXPECT_NE(Child::start({"/no/program"}, "/dev/null", {})->wait(), 0);
+}
+
+TEST(Child, GetsItsWordsAsTheyAre) {
+  const TempFolder folder;
+  Child::start(
+      {"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"},
+      folder / "log",
+      {})
+      ->wait();
+  EXPECT_EQ(read_file(folder / "log"), "a b|$HOME\n");
+}
+
+TEST(Child, AppendsAllItSaysToItsLog) {
+  const TempFolder folder;
+  folder.add("log", "before\n");
+  EXPECT_EQ(shell("echo out; echo err >&2; cat", folder / "log")->wait(), 0);
+  EXPECT_EQ(read_file(folder / "log"), "before\nout\nerr\n");
+  EXPECT_EQ(
+      error_of([&] { shell("true", folder / "no/folder/log"); }).first, 74);
+}
+
+TEST(Child, HasItsLogForItself) {
+  const TempFolder folder;
+  const auto first = shell("sleep 1000", folder / "log");
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(shell("echo second", folder / "log"), nullptr);
+  EXPECT_NE(shell("true", folder / "other"), nullptr);
+  first->send(SIGKILL);
+  EXPECT_EQ(first->wait(), 128 + SIGKILL);
+  EXPECT_EQ(shell("echo third", folder / "log")->wait(), 0);
+  EXPECT_EQ(read_file(folder / "log"), "third\n");
+}
+
+TEST(Child, IsKilledWithItsObject) {
+  const TempFolder folder;
+  {
+    const auto child = shell("sleep 1000", folder / "log");
+    EXPECT_FALSE(child->ended());
+  }
+  // The lock of its log is free again.
+  EXPECT_EQ(shell("echo next", folder / "log")->wait(), 0);
+}
+
+TEST(CoresOfSlots, AreSharesOfOnesOwn) {
+  EXPECT_TRUE(cores_of_slot(0, 1).empty());
+  const TempFolder folder;
+  const std::vector<int> first = cores_of_slot(0, 2);
+  const std::vector<int> second = cores_of_slot(1, 2);
+  ASSERT_FALSE(first.empty());
+  EXPECT_EQ(first.size(), second.size());
+  const auto shared = std::ranges::find_first_of(first, second) != first.end();
+  EXPECT_EQ(shared, first == second);  // one core: both slots have it
+  EXPECT_EQ(
+      shell(
+          "unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc",
+          folder / "log",
+          first)
+          ->wait(),
+      0);
+  EXPECT_EQ(read_file(folder / "log"), str(first.size(), "\n"));
+}
+
+}  // namespace
+}  // namespace abtrain::sweep

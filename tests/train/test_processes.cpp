@@ -1,0 +1,244 @@
+// The processes of a run: what they tell each other, as threads with a port
+// each, and how one ends, as children of this process.
+#include "train/processes.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/signals.h"
+#include "base/socket.h"
+#include "error_of.h"
+#include "temp_folder.h"
+
+namespace abtrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kHost = "127.0.0.1";
+
+int free_port() {
+  return Socket::listen(kHost).port();
+}
+
+comm::Launch launch_of(int rank, int size, int port) {
+  comm::Launch launch;
+  launch.rank = launch.local_rank = rank;
+  launch.size = launch.local_size = size;
+  launch.source = "a test";
+  launch.host = kHost;
+  launch.port = port;
+  return launch;
+}
+
+// Runs the body for each of two ranks. All meet again at its end.
+void run_two(const std::function<void(Processes&, int rank)>& body) {
+  const int port = free_port();
+  std::array<std::jthread, 2> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads[rank] = std::jthread([&body, rank, port] {
+      Log log(LogLevel::Quiet);
+      Processes processes(launch_of(rank, 2, port), log);
+      EXPECT_EQ(processes.launch().rank, rank);
+      EXPECT_EQ(processes.first(), rank == 0);
+      body(processes, rank);
+      EXPECT_EQ(processes.agree(nullptr).size(), 2U);
+    });
+  }
+}
+
+TEST(Processes, NeedAPlaceToMeet) {
+  Log log(LogLevel::Quiet);
+  const auto [code, what] =
+      error_of([&] { Processes(launch_of(1, 4, 0), log); });
+  EXPECT_EQ(code, 78);
+  EXPECT_TRUE(what.starts_with(launch_of(1, 4, 0).text())) << what;
+  EXPECT_NE(what.find("neither MPI nor an address"), std::string::npos) << what;
+}
+
+TEST(Processes, AgreeOnTheirTextsInRankOrder) {
+  run_two([](Processes& processes, int rank) {
+    for (int n = 0; n < 3; ++n) {
+      EXPECT_EQ(
+          processes.agree(nullptr, str("n", n, " of ", rank)),
+          (std::vector<std::string>{
+              str("n", n, " of 0"), str("n", n, " of 1")}));
+    }
+  });
+}
+
+TEST(Processes, ShareTheTextOfTheFirst) {
+  const std::vector<std::string> texts = {
+      "", "short", std::string("a\0b\n", 4), std::string(300'000, 'x')};
+  run_two([&](Processes& processes, int rank) {
+    for (const std::string& text : texts) {
+      EXPECT_EQ(processes.share(rank == 0 ? text : "another"), text);
+    }
+  });
+}
+
+TEST(Processes, FailTogether) {
+  for (const int failed : {0, 1}) {
+    run_two([&](Processes& processes, int rank) {
+      const auto [code, what] = error_of([&] {
+        processes.all_or_none([&] {
+          if (rank == failed) {
+            throw Error(ErrorKind::MissingInput, "no images");
+          }
+        });
+      });
+      EXPECT_EQ(code, 66);
+      if (rank == failed) {
+        EXPECT_EQ(what, "no images");
+      } else {
+        EXPECT_TRUE(what.starts_with(str("worker ", failed))) << what;
+        EXPECT_TRUE(what.ends_with(": no images")) << what;
+      }
+      int calls = 0;
+      EXPECT_NO_THROW(processes.all_or_none([&] { ++calls; }));
+      EXPECT_EQ(calls, 1);
+    });
+  }
+}
+
+TEST(Processes, StopAtTheSameStepAfterASignal) {
+  const StopSignals signals;
+  std::array<std::int64_t, 2> stopped = {-1, -1};
+  run_two([&](Processes& processes, int rank) {
+    EXPECT_FALSE(processes.control().stop_before(rank, 0));
+    processes.agree(nullptr);
+    if (rank == 1) {
+      ::raise(SIGTERM);
+    }
+    std::int64_t t = 1;
+    while (!processes.control().stop_before(rank, t)) {
+      ++t;
+    }
+    stopped[rank] = t;
+  });
+  EXPECT_GE(stopped[0], 1);
+  EXPECT_EQ(stopped[0], stopped[1]);
+}
+
+TEST(RecordFailure, SaysWhatEndedTheRun) {
+  const TempFolder folder;
+  record_failure(folder.path(), 65, "torn \"file\"", 3);
+  const auto json = nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(json.size(), 5U);
+  EXPECT_EQ(json.at("exit_code"), 65);
+  EXPECT_EQ(json.at("message"), "torn \"file\"");
+  EXPECT_EQ(json.at("worker"), 3);
+  EXPECT_EQ(json.at("host"), host_name());
+  const std::string time = json.at("time");
+  EXPECT_EQ(time.size(), std::string("2026-01-31T23:59:59Z").size()) << time;
+  EXPECT_TRUE(time.starts_with("20") && time.ends_with("Z")) << time;
+  // Nowhere to write it, which is no error.
+  record_failure("", 1, "x", 0);
+  record_failure(folder / "nowhere", 1, "x", 0);
+  EXPECT_FALSE(fs::exists(folder / "nowhere"));
+  folder.add("file", "");
+  record_failure(folder / "file", 1, "x", 0);
+  EXPECT_EQ(read_file(folder / "file"), "");
+}
+
+// How a process of one ended, and what it said on standard error.
+struct End {
+  int code = -1;
+  std::string said;
+};
+
+End end_of(
+    const TempFolder& folder,
+    const std::function<void(Processes&)>& body) {
+  const int port = free_port();
+  const std::string said = folder.add("said", "");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open(said.c_str(), O_WRONLY), 2);
+    Log log(LogLevel::Quiet);
+    Processes processes(launch_of(0, 1, port), log);
+    body(processes);
+    ::_exit(99);  // not reached
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+}
+
+template <class Thrown>
+End end_after(const TempFolder& folder, const Thrown& thrown) {
+  return end_of(folder, [&](Processes& processes) {
+    processes.set_folder(folder.path());
+    processes.run([&]() -> int { throw thrown; });
+  });
+}
+
+TEST(EndOfAProcess, IsTheCodeOfItsBody) {
+  const TempFolder folder;
+  const End end = end_of(
+      folder, [](Processes& processes) { processes.run([] { return 7; }); });
+  EXPECT_EQ(end.code, 7);
+  EXPECT_EQ(end.said, "");
+}
+
+TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
+  const TempFolder folder;
+  const End end =
+      end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
+  EXPECT_EQ(end.code, 65);
+  EXPECT_TRUE(end.said.starts_with("abtrain: a file is torn")) << end.said;
+  EXPECT_EQ(end.said.find('\x1b'), std::string::npos) << end.said;
+  const auto json = nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(json.at("exit_code"), 65);
+  EXPECT_EQ(json.at("worker"), 0);
+}
+
+TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {
+  const TempFolder folder;
+  const End end =
+      end_after(folder, LocatedError(ErrorKind::Config, "x.yaml:1:2: error"));
+  EXPECT_EQ(end.code, 78);
+  EXPECT_EQ(end.said, "x.yaml:1:2: error\n");
+}
+
+TEST(EndOfAProcess, AnyOtherExceptionIsABug) {
+  const TempFolder folder;
+  const End end = end_after(folder, std::runtime_error("odd"));
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(end.said, "abtrain: odd\n");
+  EXPECT_TRUE(fs::exists(folder / "failure.json"));
+}
+
+TEST(EndOfAProcess, AStopIsNoFailure) {
+  const TempFolder folder;
+  const End end = end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(end.said, "abtrain: saved, stops\n");
+  EXPECT_FALSE(fs::exists(folder / "failure.json"));
+}
+
+TEST(EndOfAProcess, AStopBeforeTheFirstStepIsSaidOnce) {
+  const TempFolder folder;
+  const End end = end_of(folder, [&](Processes& processes) {
+    processes.set_folder(folder.path());
+    processes.stop_before_start("stopped by SIGTERM");
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(end.said, "abtrain: stopped by SIGTERM\n");
+  EXPECT_FALSE(fs::exists(folder / "failure.json"));
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,303 @@
+// Whether a run starts fresh or goes on: every choice and every refusal.
+#include "train/resume.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "comm/run_workers.h"
+#include "config/config.h"
+#include "error_of.h"
+#include "run_folder/checkpoint_files.h"
+#include "temp_folder.h"
+
+namespace abtrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using config::RunOptions;
+
+class Resume : public ::testing::Test {
+ protected:
+  // As a run of these options leaves it after `step` of 100 steps.
+  void save(const std::string& run, std::int64_t step) const {
+    const std::string config = config::to_yaml(options_);
+    folder_.add(run + "/config.yaml", config);
+    folder_.add(run + "/metrics.jsonl", "{}\n");
+    comm::run_workers(1, 60, [&](comm::Communicator& world) {
+      run_folder::CheckpointWriter writer(
+          {folder_ / run, config, 100}, world, nullptr, {});
+      state::State state;
+      run_folder::Checkpoint about;
+      about.step = step;
+      about.run_steps = 100;
+      ASSERT_TRUE(writer.save(about, state, 0));
+    });
+  }
+  void finish(const std::string& run) const {
+    folder_.add(run + "/config.yaml", config::to_yaml(options_));
+    folder_.add(run + "/summary.json", "{}");
+  }
+  std::string place(const std::string& run, std::int64_t step) const {
+    return folder_ / str(run, "/checkpoints/", run_folder::step_folder(step));
+  }
+  ResumeChoice choose(const std::string& how, bool overwrite = false) {
+    return choose_resume(how, overwrite, options_, own_, log_);
+  }
+  // The step from which it goes on; -1: fresh.
+  std::int64_t step_of(const std::string& how, bool overwrite = false) {
+    const ResumeChoice choice = choose(how, overwrite);
+    return choice.from ? choice.from->step : -1;
+  }
+  void expect_refused(
+      const std::string& how,
+      int code,
+      const std::string& says,
+      bool overwrite = false) {
+    const auto [got, what] = error_of([&] { choose(how, overwrite); });
+    EXPECT_EQ(got, code) << what;
+    EXPECT_NE(what.find(says), std::string::npos) << what;
+    EXPECT_FALSE(fs::exists(own_ + "/" + run_folder::kSource));
+  }
+  bool finished(const std::string& how, bool overwrite = false) const {
+    return has_finished(how, overwrite, options_, own_);
+  }
+
+  const TempFolder folder_;
+  const std::string own_ = folder_ / "own";
+  RunOptions options_;
+  Log log_{LogLevel::Quiet};
+};
+
+TEST_F(Resume, AnEmptyFolderIsAFreshStart) {
+  for (const std::string how : {"none", "auto"}) {
+    EXPECT_EQ(step_of(how), -1);
+    EXPECT_EQ(step_of(how, true), -1);
+    EXPECT_FALSE(finished(how));
+  }
+}
+
+TEST_F(Resume, NoneRefusesToLoseCheckpoints) {
+  save("own", 8);
+  expect_refused("none", 78, "saved up to step 8; --resume auto continues it");
+  EXPECT_EQ(step_of("none", true), -1);
+}
+
+TEST_F(Resume, AutoTakesTheNewestThatVerifies) {
+  for (const std::int64_t step : {4, 8, 12}) {
+    save("own", step);
+  }
+  folder_.add("own/checkpoints/step-0000000012/config.yaml", "workers: 1\n");
+  const ResumeChoice choice = choose("auto");
+  ASSERT_TRUE(choice.from);
+  EXPECT_EQ(choice.from->step, 8);
+  EXPECT_EQ(choice.from->folder, place("own", 8));
+  EXPECT_TRUE(choice.is_own);
+  EXPECT_EQ(step_of("auto", true), 8);  // a requeued job loses nothing
+}
+
+TEST_F(Resume, AFinishedRunIsReportedOrKept) {
+  save("own", 100);
+  finish("own");
+  EXPECT_TRUE(finished("auto"));
+  EXPECT_TRUE(finished("auto", true));
+  EXPECT_FALSE(finished("none"));
+  EXPECT_FALSE(finished(own_));
+  for (const std::string& how : {std::string("none"), own_}) {
+    expect_refused(how, 78, "holds a finished run with the same settings");
+  }
+  EXPECT_EQ(step_of("none", true), -1);
+}
+
+TEST_F(Resume, AFinishedRunWithOtherSettingsIsNotThisOne) {
+  finish("own");
+  options_.optimizer.lr *= 2;
+  const auto [code, what] = error_of([&] { finished("auto"); });
+  EXPECT_EQ(code, 78);
+  EXPECT_NE(what.find("optimizer.lr"), std::string::npos) << what;
+  EXPECT_FALSE(finished("auto", true));
+  expect_refused("none", 78, "holds a finished run with other settings:\n");
+  folder_.add("own/config.yaml", "no: configuration\n");
+  EXPECT_FALSE(finished("auto", true));
+  expect_refused("none", 78, "its config.yaml is missing or cannot be read");
+}
+
+// Each is changed alone, in a run of two workers.
+struct Changed {
+  const char* key;
+  bool is_free;
+  std::function<void(RunOptions&)> change;
+};
+
+TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
+  options_.workers = 1;
+  save("own", 8);
+  const RunOptions same = options_;
+  const std::vector<Changed> cases = {
+      {"name", true, [](auto& o) { o.name = "else"; }},
+      {"output", true, [](auto& o) { o.output = "elsewhere"; }},
+      {"workers", true, [](auto& o) { o.workers = 2; }},
+      {"device", true, [](auto& o) { o.device = "cuda"; }},
+      {"comm", true, [](auto& o) { o.comm = "local"; }},
+      {"data.root", true, [](auto& o) { o.data.root = "/data"; }},
+      {"data.prefetch", true, [](auto& o) { ++o.data.prefetch; }},
+      {"train.threads", true, [](auto& o) { ++o.train.threads; }},
+      {"checkpoint.keep", true, [](auto& o) { ++o.checkpoint.keep; }},
+      {"evaluate.every",
+       true,
+       [](auto& o) { o.evaluate.every = Duration::steps(3); }},
+      {"seed", false, [](auto& o) { ++o.seed; }},
+      {"data.batch_size", false, [](auto& o) { ++o.data.batch_size; }},
+      {"data.augment", false, [](auto& o) { o.data.augment = "flip"; }},
+      {"data.validation", false, [](auto& o) { ++o.data.validation; }},
+      {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
+      {"method.group_size", false, [](auto& o) { o.method.group_size = "7"; }},
+      {"optimizer.lr", false, [](auto& o) { o.optimizer.lr *= 2; }},
+      {"reducer.name", false, [](auto& o) { o.reducer.name = "thc"; }},
+      {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
+      {"train.epochs", false, [](auto& o) { ++o.train.epochs; }},
+      {"train.accumulate", false, [](auto& o) { ++o.train.accumulate; }},
+      {"train.precision", false, [](auto& o) { o.train.precision = "bf16"; }}};
+  for (const Changed& each : cases) {
+    options_ = same;
+    each.change(options_);
+    if (each.is_free) {
+      EXPECT_EQ(step_of("auto"), 8) << each.key;
+    } else {
+      expect_refused("auto", 78, str("\n  ", each.key, ": "));
+      EXPECT_EQ(step_of("auto", true), -1) << each.key;
+    }
+  }
+  // With other workers, groups and batches may be others as well.
+  for (const Changed& each : cases) {
+    const std::string key = each.key;
+    options_ = same;
+    options_.workers = 2;
+    each.change(options_);
+    if (key == "method.group_size" || key == "data.batch_size" ||
+        key == "train.accumulate") {
+      EXPECT_EQ(step_of("auto"), 8) << key;
+    } else if (!each.is_free) {
+      expect_refused("auto", 78, str("\n  ", key, ": "));
+    }
+  }
+}
+
+TEST_F(Resume, ARefusalSaysBothValuesOfEachKey) {
+  options_.optimizer.lr = 0.25;
+  options_.seed = 3;
+  save("own", 8);
+  options_.optimizer.lr = 0.5;
+  options_.seed = 4;
+  const auto [code, what] = error_of([&] { choose("auto"); });
+  EXPECT_EQ(code, 78);
+  EXPECT_TRUE(what.starts_with(place("own", 8) + " belongs to")) << what;
+  EXPECT_NE(what.find("\n  seed: 3 there, 4 now\n"), std::string::npos) << what;
+  EXPECT_NE(
+      what.find("\n  optimizer.lr: 0.25 there, 0.5 now\n"), std::string::npos)
+      << what;
+}
+
+TEST_F(Resume, AFolderOfItsOwnIsUsedInPlace) {
+  save("own", 4);
+  save("own", 8);
+  for (const auto& [how, step] :
+       std::vector<std::pair<std::string, std::int64_t>>{
+           {own_, 8}, {own_ + "/", 8}, {place("own", 4), 4}}) {
+    const ResumeChoice choice = choose(how);
+    ASSERT_TRUE(choice.from) << how;
+    EXPECT_EQ(choice.from->step, step);
+    EXPECT_EQ(choice.from->copy_of, "");
+    EXPECT_TRUE(choice.is_own);
+  }
+}
+
+TEST_F(Resume, AFolderOfAnotherRunIsBorrowed) {
+  save("other", 4);
+  save("other", 8);
+  for (const auto& [how, step] :
+       std::vector<std::pair<std::string, std::int64_t>>{
+           {folder_ / "other", 8}, {place("other", 4), 4}}) {
+    const ResumeChoice choice = choose(how);
+    ASSERT_TRUE(choice.from) << how;
+    EXPECT_EQ(choice.from->step, step);
+    EXPECT_EQ(choice.from->copy_of, place("other", step));
+    EXPECT_TRUE(choice.from->folder.starts_with(own_ + "/")) << how;
+    EXPECT_NO_THROW(run_folder::verify(*choice.from));
+    EXPECT_FALSE(choice.is_own);
+  }
+  // It would replace what is here.
+  save("own", 2);
+  expect_refused(folder_ / "other", 78, "saved up to step 2");
+  EXPECT_EQ(step_of(folder_ / "other", true), 8);
+  options_.seed = 99;
+  expect_refused(
+      folder_ / "other", 78, place("other", 8) + " belongs to", true);
+}
+
+TEST_F(Resume, AFolderThatHasNothingIsRefused) {
+  fs::create_directories(own_);
+  fs::create_directories(folder_ / "empty");
+  folder_.add("file", "");
+  expect_refused(folder_ / "nowhere", 66, "there is no folder '");
+  expect_refused(folder_ / "file", 66, "there is no folder '");
+  expect_refused(folder_ / "empty", 66, "no usable checkpoint in '");
+  expect_refused(own_, 66, "no usable checkpoint in '");
+  save("other", 4);
+  folder_.add("other/checkpoints/step-0000000004/config.yaml", "workers: 1\n");
+  expect_refused(place("other", 4), 65, place("other", 4) + "/config.yaml");
+}
+
+// Neither finished nor with checkpoints.
+TEST_F(Resume, ARunThatAchievedNothingMayBeTriedAgain) {
+  folder_.add("own/config.yaml", config::to_yaml(options_));
+  folder_.add("own/metrics.jsonl", "{}\n");
+  EXPECT_EQ(step_of("none"), -1);
+  EXPECT_EQ(step_of("auto"), -1);
+  options_.seed = 5;
+  expect_refused("none", 78, "holds an unfinished run with other settings:\n");
+  EXPECT_EQ(step_of("none", true), -1);
+  folder_.add("own/metrics.jsonl", "");
+  EXPECT_EQ(step_of("none"), -1);
+  folder_.add("own/model.safetensors", "");
+  expect_refused("none", 78, "holds an unfinished run");
+}
+
+TEST_F(Resume, OnlyJobsOfSlurmResumeByThemselves) {
+  const char* before = std::getenv("SLURM_JOB_ID");
+  const std::optional<std::string> kept =
+      before == nullptr ? std::nullopt : std::optional<std::string>(before);
+  unsetenv("SLURM_JOB_ID");
+  EXPECT_EQ(default_resume(), "none");
+  setenv("SLURM_JOB_ID", "17", 1);
+  EXPECT_EQ(default_resume(), "auto");
+  kept ? setenv("SLURM_JOB_ID", kept->c_str(), 1) : unsetenv("SLURM_JOB_ID");
+}
+
+TEST_F(Resume, AFreshStartPutsCheckpointsAside) {
+  save("own", 4);
+  put_checkpoints_aside(own_, log_);
+  EXPECT_FALSE(fs::exists(own_ + "/checkpoints"));
+  const std::string aside =
+      own_ + "/checkpoints.previous/" + run_folder::step_folder(4);
+  EXPECT_NO_THROW(run_folder::verify(run_folder::read_checkpoint(aside)));
+  // Without any there is nothing to keep, and what was kept stays.
+  folder_.add("own/checkpoints/.unfinished-step-0000000005/x", "");
+  put_checkpoints_aside(own_, log_);
+  EXPECT_FALSE(fs::exists(own_ + "/checkpoints"));
+  EXPECT_TRUE(fs::exists(aside));
+  // The next ones take their place.
+  save("own", 8);
+  put_checkpoints_aside(own_, log_);
+  EXPECT_FALSE(fs::exists(aside));
+  EXPECT_TRUE(
+      fs::exists(own_ + "/checkpoints.previous/" + run_folder::step_folder(8)));
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,231 @@
+// What must be ready before workers start: threads, place, data, the folder.
+#include "train/setup.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "base/env.h"
+#include "base/files.h"
+#include "config/config.h"
+#include "data/image_folder_files.h"
+#include "device/devices.h"
+#include "error_of.h"
+#include "run_folder/checkpoint_files.h"
+#include "temp_folder.h"
+#include "toy_run.h"
+
+namespace abtrain::train {
+namespace {
+
+namespace fs = std::filesystem;
+using config::RunOptions;
+
+// OMP_NUM_THREADS as it is wanted for a scope; "" for none.
+class WithThreads {
+ public:
+  explicit WithThreads(const std::string& value)
+      : before_(env("OMP_NUM_THREADS")) {
+    set(value);
+  }
+  ~WithThreads() {
+    set(before_.value_or(""));
+  }
+  WithThreads(const WithThreads&) = delete;
+  WithThreads& operator=(const WithThreads&) = delete;
+
+ private:
+  static void set(const std::string& value) {
+    value.empty() ? ::unsetenv("OMP_NUM_THREADS")
+                  : ::setenv("OMP_NUM_THREADS", value.c_str(), 1);
+  }
+  std::optional<std::string> before_;
+};
+
+TEST(ThreadsPerWorker, AreThoseAskedForElseAShareOfTheCores) {
+  RunOptions options;
+  const int cores = device::cpu_cores();
+  {
+    const WithThreads none("");
+    EXPECT_EQ(threads_per_worker(options, 1), cores);
+    EXPECT_EQ(threads_per_worker(options, cores), 1);
+    EXPECT_EQ(threads_per_worker(options, 10 * cores), 1);
+    EXPECT_EQ(threads_per_worker(options, 2), std::max(1, cores / 2));
+  }
+  const WithThreads three("3");
+  EXPECT_EQ(threads_per_worker(options, 10 * cores), 3);
+  options.train.threads = 5;
+  EXPECT_EQ(threads_per_worker(options, 1), 5);
+}
+
+TEST(DecodeThreads, OnlyAutoIsReplaced) {
+  RunOptions options;
+  const int cores = device::cpu_cores();
+  EXPECT_EQ(
+      with_decode_threads(options, 1).data.decode_threads,
+      std::to_string(cores));
+  EXPECT_EQ(with_decode_threads(options, 100 * cores).data.decode_threads, "1");
+  options.data.decode_threads = "7";
+  EXPECT_EQ(with_decode_threads(options, 100).data.decode_threads, "7");
+}
+
+TEST(Place, OfThreadsOnTheCpu) {
+  Log log(LogLevel::Quiet);
+  RunOptions options;
+  options.workers = 3;
+  options.device = "cpu";
+  train::Setup setup;
+  setup.back_end = BackEnd::Mpi;
+  choose_place(setup, options, nullptr, log);
+  EXPECT_EQ(setup.device, at::Device(at::kCPU));
+  EXPECT_EQ(setup.back_end, BackEnd::Local);
+  const auto refusal = [&] {
+    return error_of([&] { choose_place(setup, options, nullptr, log); });
+  };
+  options.comm = "mpi";
+  EXPECT_EQ(refusal().first, 78);
+  options.comm = "auto";
+  options.train.cuda_graphs = "on";
+  const auto [code, what] = refusal();
+  EXPECT_EQ(code, 78);
+  EXPECT_TRUE(what.starts_with("train.cuda_graphs: ")) << what;
+}
+
+class Prepared : public ::testing::Test {
+ protected:
+  Prepared() {
+    for (int c = 0; c < 2; ++c) {
+      for (int i = 0; i < 12; ++i) {
+        data::add_jpeg(
+            root_ / str(i < 8 ? "train" : "val", "/c", c, "/", i, ".jpg"),
+            data::smooth(20, 20, 2 * c + 0.1 * i));
+      }
+    }
+    options_ = testing::toy_options(2, "1");
+    options_.device = "cpu";
+    options_.data.name = "image-folder";
+    options_.data.root = root_.path();
+    options_.data.image_size = 16;
+    options_.data.resize = 18;
+    options_.data.batch_size = 3;
+    options_.data.validation = 4;
+    options_.method.name = "ddp";
+    options_.train.steps = 0;
+    options_.train.epochs = 5;
+  }
+  ~Prepared() override {
+    at::set_num_threads(threads_);
+  }
+
+  const int threads_ = at::get_num_threads();
+  const TempFolder root_;
+  RunOptions options_;
+  Log log_{LogLevel::Quiet};
+};
+
+TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
+  train::Setup setup;
+  prepare(setup, options_, nullptr, nullptr, log_);
+  // 12 of 16 images, 2 workers with 3 images a step.
+  EXPECT_EQ(setup.dataset.train.size(), 12);
+  EXPECT_EQ(setup.validation.size(), 4);
+  EXPECT_EQ(setup.dataset.test.size(), 8);
+  EXPECT_EQ(setup.length.steps_per_epoch, 2);
+  EXPECT_EQ(setup.length.steps, 10);
+  EXPECT_EQ(setup.device_copies, nullptr);
+  EXPECT_EQ(at::get_num_threads(), 1);  // train.threads of the toy options
+  EXPECT_EQ(
+      setup.options.data.decode_threads,
+      with_decode_threads(options_, 2).data.decode_threads);
+  const nn::InputShape shape = config::input_shape(setup.dataset);
+  std::array<std::unique_ptr<nn::Model>, 2> models;
+  for (auto& model : models) {
+    model = nn::make_model(options_.model, shape);
+    setup.initial->copy_into(*model);
+  }
+  testing::expect_same_bits(*models[0], *models[1]);
+  EXPECT_FALSE(testing::tensors_of(*models[0]).empty());
+}
+
+TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
+  train::Setup setup;
+  const auto refusal = [&] {
+    return error_of([&] { prepare(setup, options_, nullptr, nullptr, log_); });
+  };
+  options_.data.batch_size = 7;  // twice that is more than 12 images
+  EXPECT_EQ(refusal().first, 78);
+  options_.data.batch_size = 6;
+  EXPECT_EQ(refusal().first, 0);
+  EXPECT_EQ(setup.length.steps_per_epoch, 1);
+  options_.data.root = root_ / "nowhere";
+  EXPECT_EQ(refusal().first, 66);
+}
+
+class OpenFolder : public ::testing::Test {
+ protected:
+  OpenFolder() {
+    for (const char* file :
+         {"summary.json",
+          "model.safetensors",
+          "model.sparse.safetensors",
+          "failure.json",
+          "metrics.jsonl",
+          "checkpoints/step-0000000004/x"}) {
+      folder_.add(str("run/", file), "of an earlier run");
+    }
+  }
+  bool has(const std::string& file) const {
+    return fs::exists(folder_ / ("run/" + file));
+  }
+  void expect_no_results() const {
+    for (const char* file :
+         {"summary.json",
+          "model.safetensors",
+          "model.sparse.safetensors",
+          "failure.json"}) {
+      EXPECT_FALSE(has(file)) << file;
+    }
+    EXPECT_TRUE(has("metrics.jsonl"));
+  }
+
+  const TempFolder folder_;
+  RunOptions options_;
+  Log log_{LogLevel::Quiet};
+};
+
+TEST_F(OpenFolder, AFreshStartRemovesResultsAndPutsCheckpointsAside) {
+  options_.seed = 123;
+  open_folder(options_, folder_ / "run", {}, log_);
+  expect_no_results();
+  EXPECT_FALSE(has("checkpoints"));
+  EXPECT_TRUE(has("checkpoints.previous/step-0000000004/x"));
+  EXPECT_EQ(config::read_config(folder_ / "run/config.yaml").seed, 123U);
+  // One that is not there yet is made.
+  open_folder(options_, folder_ / "new/run", {}, log_);
+  EXPECT_EQ(
+      read_file(folder_ / "new/run/config.yaml"), config::to_yaml(options_));
+}
+
+TEST_F(OpenFolder, ARunThatGoesOnKeepsItsCheckpoints) {
+  ResumeChoice own;
+  own.from.emplace();
+  own.is_own = true;
+  open_folder(options_, folder_ / "run", own, log_);
+  expect_no_results();
+  EXPECT_TRUE(has("checkpoints/step-0000000004/x"));
+  EXPECT_FALSE(has("checkpoints.previous"));
+}
+
+TEST_F(OpenFolder, ARunFromAnothersCheckpointIsAFreshOne) {
+  ResumeChoice borrowed;
+  borrowed.from.emplace();
+  open_folder(options_, folder_ / "run", borrowed, log_);
+  EXPECT_TRUE(has("checkpoints.previous/step-0000000004/x"));
+}
+
+}  // namespace
+}  // namespace abtrain::train
