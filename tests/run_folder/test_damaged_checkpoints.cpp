@@ -59,7 +59,7 @@ TEST_P(SenselessManifest, IsNamedAndTheOneBeforeIsUsed) {
   const auto found = newest_checkpoint(folder.path(), log);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step, 4);
-  const auto [code, what] = failure_of(
+  const auto [code, what] = weights::failure_of(
       [&] { train::choose_resume(newest, false, {}, folder.path(), log); });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(newest), std::string::npos) << what;
@@ -191,7 +191,7 @@ TEST(DamagedCheckpoint, AHeaderOrStateThatIsBrokenIsLeftAside) {
     save_two(folder);
     const std::string newest =
         folder.file(str(config::kCheckpoints, "/", step_folder(8)));
-    write_file(newest + "/" + worker_file(1), raw_file(header));
+    write_file(newest + "/" + worker_file(1), weights::raw_file(header));
     mend_mark(newest, worker_file(1));
     Log log(LogLevel::Quiet);
     const auto found = newest_checkpoint(folder.path(), log);
@@ -234,7 +234,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
     });
   };
   inputs.checkpoints = &place;
-  train::train();
+  train();
   const std::string checkpoint =
       folder.file(str(config::kCheckpoints, "/", step_folder(7)));
   change_values(checkpoint, [&](ordered_json& values) {
@@ -245,7 +245,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   verify(from);
   inputs.resume = &from;
   inputs.checkpoints = nullptr;
-  const auto [code, what] = failure_of(train);
+  const auto [code, what] = weights::failure_of(train);
   EXPECT_EQ(code, 65) << what;
   EXPECT_NE(what.find(checkpoint), std::string::npos) << what;
 }

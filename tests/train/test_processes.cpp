@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/signals.h"
 #include "base/socket.h"
 #include "error_of.h"
 #include "temp_folder.h"
@@ -51,10 +49,10 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
     threads[rank] = std::jthread([&body, rank, port] {
       Log log(LogLevel::Quiet);
       Processes processes(launch_of(rank, 2, port), log);
-      EXPECT_EQ(processes.launch().rank, rank);
-      EXPECT_EQ(processes.first(), rank == 0);
+      EXPECT_EQ(processes.first_rank(), rank);
+      EXPECT_EQ(processes.writes(), rank == 0);
       body(processes, rank);
-      EXPECT_EQ(processes.agree(nullptr).size(), 2U);
+      processes.all_or_none([] {});
     });
   }
 }
@@ -66,17 +64,6 @@ TEST(Processes, NeedAPlaceToMeet) {
   EXPECT_EQ(code, 78);
   EXPECT_TRUE(what.starts_with(launch_of(1, 4, 0).text())) << what;
   EXPECT_NE(what.find("neither MPI nor an address"), std::string::npos) << what;
-}
-
-TEST(Processes, AgreeOnTheirTextsInRankOrder) {
-  run_two([](Processes& processes, int rank) {
-    for (int n = 0; n < 3; ++n) {
-      EXPECT_EQ(
-          processes.agree(nullptr, str("n", n, " of ", rank)),
-          (std::vector<std::string>{
-              str("n", n, " of 0"), str("n", n, " of 1")}));
-    }
-  });
 }
 
 TEST(Processes, ShareTheTextOfTheFirst) {
@@ -111,25 +98,6 @@ TEST(Processes, FailTogether) {
       EXPECT_EQ(calls, 1);
     });
   }
-}
-
-TEST(Processes, StopAtTheSameStepAfterASignal) {
-  const StopSignals signals;
-  std::array<std::int64_t, 2> stopped = {-1, -1};
-  run_two([&](Processes& processes, int rank) {
-    EXPECT_FALSE(processes.control().stop_before(rank, 0));
-    processes.agree(nullptr);
-    if (rank == 1) {
-      ::raise(SIGTERM);
-    }
-    std::int64_t t = 1;
-    while (!processes.control().stop_before(rank, t)) {
-      ++t;
-    }
-    stopped[rank] = t;
-  });
-  EXPECT_GE(stopped[0], 1);
-  EXPECT_EQ(stopped[0], stopped[1]);
 }
 
 TEST(RecordFailure, SaysWhatEndedTheRun) {
@@ -180,7 +148,8 @@ End end_of(
 template <class Thrown>
 End end_after(const TempFolder& folder, const Thrown& thrown) {
   return end_of(folder, [&](Processes& processes) {
-    processes.set_folder(folder.path());
+    folder.add("config.yaml", "");
+    processes.join_folder(folder.path());
     processes.run([&]() -> int { throw thrown; });
   });
 }
@@ -232,7 +201,8 @@ TEST(EndOfAProcess, AStopIsNoFailure) {
 TEST(EndOfAProcess, AStopBeforeTheFirstStepIsSaidOnce) {
   const TempFolder folder;
   const End end = end_of(folder, [&](Processes& processes) {
-    processes.set_folder(folder.path());
+    folder.add("config.yaml", "");
+    processes.join_folder(folder.path());
     processes.stop_before_start("stopped by SIGTERM");
   });
   EXPECT_EQ(end.code, 75);

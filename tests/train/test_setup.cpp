@@ -18,6 +18,7 @@
 #include "run_folder/checkpoint_files.h"
 #include "temp_folder.h"
 #include "toy_run.h"
+#include "train/local_workers.h"
 
 namespace abtrain::train {
 namespace {
@@ -78,13 +79,14 @@ TEST(Place, OfThreadsOnTheCpu) {
   RunOptions options;
   options.workers = 3;
   options.device = "cpu";
+  LocalWorkers host(3);
   train::Setup setup;
   setup.back_end = BackEnd::Mpi;
-  choose_place(setup, options, nullptr, log);
+  choose_place(setup, options, host, log);
   EXPECT_EQ(setup.device, at::Device(at::kCPU));
   EXPECT_EQ(setup.back_end, BackEnd::Local);
   const auto refusal = [&] {
-    return error_of([&] { choose_place(setup, options, nullptr, log); });
+    return error_of([&] { choose_place(setup, options, host, log); });
   };
   options.comm = "mpi";
   EXPECT_EQ(refusal().first, 78);
@@ -124,12 +126,13 @@ class Prepared : public ::testing::Test {
   const int threads_ = at::get_num_threads();
   const TempFolder root_;
   RunOptions options_;
+  const LocalWorkers host_{2};
   Log log_{LogLevel::Quiet};
 };
 
 TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   train::Setup setup;
-  prepare(setup, options_, nullptr, nullptr, log_);
+  prepare(setup, options_, host_, nullptr, log_);
   // 12 of 16 images, 2 workers with 3 images a step.
   EXPECT_EQ(setup.dataset.train.size(), 12);
   EXPECT_EQ(setup.validation.size(), 4);
@@ -154,7 +157,7 @@ TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
 TEST_F(Prepared, RefusesWhatDoesNotFitTheData) {
   train::Setup setup;
   const auto refusal = [&] {
-    return error_of([&] { prepare(setup, options_, nullptr, nullptr, log_); });
+    return error_of([&] { prepare(setup, options_, host_, nullptr, log_); });
   };
   options_.data.batch_size = 7;  // twice that is more than 12 images
   EXPECT_EQ(refusal().first, 78);
@@ -194,6 +197,7 @@ class OpenFolder : public ::testing::Test {
 
   const TempFolder folder_;
   RunOptions options_;
+  const LocalWorkers host_{2};
   Log log_{LogLevel::Quiet};
 };
 
