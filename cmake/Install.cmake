@@ -13,12 +13,14 @@ install(PROGRAMS scripts/restart.sh scripts/pass_signals.sh
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The files for shells and `man`, which the program itself prints. Left out where it
 # may not run here (ABTRAIN_STATIC) or has a sanitizer. They are made at install time,
-# so that only the program needs to be built for them.
+# so that only the program needs to be built for them. It is called by name: completion
+# scripts call the program as it was called.
 if(NOT CMAKE_CROSSCOMPILING AND NOT ABTRAIN_STATIC AND NOT ABTRAIN_SANITIZE)
   set(pages ${CMAKE_BINARY_DIR}/pages)
   install(CODE "file(REMOVE_RECURSE [==[${pages}]==])\nfile(MAKE_DIRECTORY [==[${pages}]==])")
   function(abtrain_page file arguments folder)
-    install(CODE "execute_process(COMMAND [==[$<TARGET_FILE:abtrain>]==] ${arguments}
+    install(CODE "execute_process(
+      COMMAND env \"PATH=$<TARGET_FILE_DIR:abtrain>:\$ENV{PATH}\" abtrain ${arguments}
       OUTPUT_FILE [==[${pages}/${file}]==] COMMAND_ERROR_IS_FATAL ANY)")
     install(FILES ${pages}/${file} DESTINATION ${folder})
   endfunction()

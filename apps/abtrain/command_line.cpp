@@ -66,65 +66,18 @@ OptionInfo describe_option(const CLI::Option& from) {
   return option;
 }
 
-CommandInfo describe(
-    const CLI::App& app,
-    const std::vector<std::string>& path) {
-  CommandInfo command{path, app.get_description(), app.get_footer(), {}, {}};
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_group().empty()) {  // without a group it is hidden
-      command.options.push_back(describe_option(*option));
-    }
-  }
-  for (const CLI::App* below : app.get_subcommands(
-           [](const CLI::App* sub) { return !sub->get_group().empty(); })) {
-    std::vector<std::string> longer = path;
-    longer.push_back(below->get_name());
-    command.commands.push_back(describe(*below, longer));
-  }
-  return command;
-}
-
-void collect(const CommandInfo& command, std::vector<const CommandInfo*>& out) {
-  out.push_back(&command);
-  for (const CommandInfo& below : command.commands) {
-    collect(below, out);
-  }
-}
-
-std::vector<const OptionInfo*> select(
-    const CommandInfo& command,
-    bool positional) {
-  std::vector<const OptionInfo*> out;
-  for (const OptionInfo& option : command.options) {
-    if (option.is_positional() == positional) {
-      out.push_back(&option);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
-std::string CommandInfo::name() const {
-  return join(path, " ");
-}
-
 CommandInfo describe_parser(const CLI::App& parser) {
-  return describe(parser, {});
-}
-
-std::vector<const CommandInfo*> all_commands(const CommandInfo& program) {
-  std::vector<const CommandInfo*> out;
-  collect(program, out);
-  return out;
-}
-
-std::vector<const OptionInfo*> flags_of(const CommandInfo& command) {
-  return select(command, false);
-}
-
-std::vector<const OptionInfo*> positionals_of(const CommandInfo& command) {
-  return select(command, true);
+  CommandInfo command{parser.get_name(), parser.get_description(), {}, {}, {}};
+  for (const CLI::Option* option : parser.get_options()) {
+    (option->get_positional() ? command.positionals : command.options)
+        .push_back(describe_option(*option));
+  }
+  for (const CLI::App* below : parser.get_subcommands({})) {
+    command.commands.push_back(describe_parser(*below));
+  }
+  return command;
 }
 
 }  // namespace abtrain::app

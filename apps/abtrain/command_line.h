@@ -24,27 +24,16 @@ struct OptionInfo {
   std::vector<std::string> choices;  // the accepted words, if limited
   bool required = false;
   bool repeats = false;
-  bool is_positional() const {
-    return names.empty();
-  }
 };
 
 struct CommandInfo {
-  std::vector<std::string> path;  // {"train"}; empty: the program
+  std::string name;  // "train"; of the program itself "abtrain"
   std::string help;
-  std::string footer;
-  std::vector<OptionInfo> options;  // positionals in their order
-  std::vector<CommandInfo> commands;
-  std::string name() const;  // "train"
+  std::vector<OptionInfo> options;      // those that begin with a dash
+  std::vector<OptionInfo> positionals;  // in their order
+  std::vector<CommandInfo> commands;    // of the program
 };
 
 CommandInfo describe_parser(const CLI::App& parser);
-
-// The program itself and all commands below it, parents first.
-std::vector<const CommandInfo*> all_commands(const CommandInfo& program);
-
-// The options that begin with a dash, and the positionals.
-std::vector<const OptionInfo*> flags_of(const CommandInfo& command);
-std::vector<const OptionInfo*> positionals_of(const CommandInfo& command);
 
 }  // namespace abtrain::app

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -26,8 +27,13 @@ Command add_report(CLI::App& parser);
 Command add_export(CLI::App& parser);
 Command add_decompose(CLI::App& parser);
 Command add_doctor(CLI::App& parser);
-Command add_completion(CLI::App& parser);
+// `called`: the program's name, as it was called.
+Command add_completion(CLI::App& parser, const std::string& called);
 Command add_man(CLI::App& parser);
+
+// Prints what may stand at the end of a command line, of which `words` are all
+// but the program's name. Returns 0, whatever the words are.
+int complete(const CLI::App& parser, std::vector<std::string> words);
 
 // Prints text for people, with control characters escaped. `exact`: text for
 // programs, which is escaped only on a terminal.

@@ -1,52 +1,122 @@
-// abtrain completion: scripts for bash, zsh and fish.
-#include "completion.h"
-
+// abtrain completion: scripts by which bash, zsh and fish ask the program
+// (complete.cpp) for candidates. What is typed goes into them only as quoted
+// arguments, and candidates are never evaluated.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "base/options_apply.h"
+#include "base/env.h"
+#include "base/text.h"
 #include "commands.h"
-#include "config/run_options.h"
 
 namespace abtrain::app {
 
 namespace {
 
-std::vector<KeyInfo> configuration_keys() {
-  config::RunOptions defaults;
-  std::vector<KeyInfo> keys;
-  each_key(
-      config::fields_of(defaults).list(),
-      [&](const std::string& name, const Field& field) {
-        keys.push_back({name, field.help, field.choices});
-      });
-  return keys;
+// In each script, @PROGRAM@ stands for the program.
+
+// Bash cuts words at '=' and ':', if COMP_WORDBREAKS has them, and replaces
+// only what follows the last of these. `head` is what it leaves.
+constexpr const char* kBash =
+    R"SH(# Completion of abtrain for bash, made by `abtrain completion bash`.
+_abtrain() {
+  local breaks=${COMP_WORDBREAKS//[^:=]/} word head joins= path line
+  local -a words=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    [[ ($joins || $word == [$breaks]*) && $words ]] || words+=('')
+    head=${words[-1]}
+    words[-1]+=${word#[\"\']}
+    [[ $word == +([$breaks]) ]] && joins=yes head=${words[-1]} || joins=
+  done
+  word=${words[-1]} path=$word COMPREPLY=()
+  [[ $word == --*=* ]] && path=${word#*=}
+  while IFS= read -r line; do
+    if [[ $line == :files\ * || $line == :folders ]]; then
+      compopt -o filenames
+      mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(
+        compgen -P "${word%"$path"}" -d -- "$path"
+        compgen -P "${word%"$path"}" -f -X "!${line#:files }" -- "$path"
+      )
+    elif [[ $line == "$word"* ]]; then
+      COMPREPLY+=("${line%%$'\t'*}")
+    fi
+  done < <(command @PROGRAM@ complete -- "${words[@]}" 2>/dev/null)
+  [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+  COMPREPLY=("${COMPREPLY[@]#"$head"}")
+}
+complete -F _abtrain abtrain
+)SH";
+
+// As a file _abtrain in $fpath, the script is the body of that function. Where
+// it is sourced, it registers the function for the command.
+constexpr const char* kZsh = R"SH(#compdef abtrain
+# Completion of abtrain for zsh, made by `abtrain completion zsh`.
+_abtrain() {
+  local line ret=1
+  local -a found space paths
+  for line in "${(@f)$(command @PROGRAM@ complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}"; do
+    case $line in
+      :folders) paths=(-/) ;;
+      :files\ *) paths=(-g "${line#* }") ;;
+      ?*) line=${line//\\/\\\\} found+=("${${line//:/\\:}/$'\t'/:}") ;;
+    esac
+  done
+  [[ ${found[1]-} == *=(|:*) ]] && space=(-S '')
+  (( $#found )) && _describe -t values value found "${space[@]}" && ret=0
+  if (( $#paths )); then
+    [[ $PREFIX == --*=* ]] && compset -P 1 '*='
+    _files "${paths[@]}" && ret=0
+  fi
+  return ret
+}
+if [[ ${funcstack[1]-} == _abtrain ]]; then
+  _abtrain "$@"
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+  compdef _abtrain abtrain
+fi
+)SH";
+
+constexpr const char* kFish =
+    R"SH(# Completion of abtrain for fish, made by `abtrain completion fish`.
+function __abtrain
+    set -l word (commandline -ct)
+    set -l typed (commandline -opc)[2..] (string trim -l -c '"\'' -- "$word")
+    set -l option (string match -r -- '^--[^=]*=' "$word")
+    set -l path (string replace -- "$option" '' "$word")
+    for line in (command @PROGRAM@ complete -- $typed 2>/dev/null)
+        if string match -q -r '^:(files |folders$)' -- $line
+            set -l glob (string replace ':files ' '' -- $line)
+            for name in (complete -C "'' $path" | string replace -r '\t.*' '')
+                string match -q '*/' -- $name; or string match -q -- $glob $name
+                and printf '%s\n' "$option$name"
+            end
+        else
+            printf '%s\n' $line
+        end
+    end
+end
+complete -c abtrain -f -a '(__abtrain)'
+)SH";
+
+// In single quotes, for each of the shells.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    out += c == '\'' || c == '\\' ? str("'\\", c, "'") : std::string(1, c);
+  }
+  return out + "'";
 }
 
-std::string
-replaced(std::string text, const std::string& what, const std::string& by) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos;
-       at += by.size()) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
+// The name by which the program was called, or its path if it was called by
+// one.
+std::string program_name(const std::string& called) {
+  return called.find('/') == std::string::npos ? called : program_path();
 }
 
 }  // namespace
 
-std::string shell_quoted(const std::string& text) {
-  return "'" + replaced(text, "'", "'\\''") + "'";
-}
-
-std::string filled(std::string text, const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
-    text = replaced(text, "@" + part.name + "@", part.text);
-  }
-  return text;
-}
-
-Command add_completion(CLI::App& parser) {
+Command add_completion(CLI::App& parser, const std::string& called) {
   auto shell = std::make_shared<std::string>();
   CLI::App& command = *parser.add_subcommand(
       "completion", "print a script that completes commands, options and keys");
@@ -54,13 +124,14 @@ Command add_completion(CLI::App& parser) {
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
       ->type_name("SHELL");
-  return {&command, [shell, &parser] {
-            const CommandInfo program = describe_parser(parser);
-            const std::vector<KeyInfo> keys = configuration_keys();
-            std::cout << (*shell == "bash"  ? bash_completion(program, keys)
-                          : *shell == "zsh" ? zsh_completion(program, keys)
-                                            : fish_completion(program, keys))
-                      << std::flush;
+  return {&command, [shell, called] {
+            const std::string mark = "@PROGRAM@";
+            std::string script = *shell == "bash"  ? kBash
+                                 : *shell == "zsh" ? kZsh
+                                                   : kFish;
+            script.replace(
+                script.find(mark), mark.size(), quoted(program_name(called)));
+            std::cout << script << std::flush;
             return 0;
           }};
 }

@@ -140,12 +140,15 @@ int run(int argc, char** argv) {
       app::add_export(parser),
       app::add_decompose(parser),
       app::add_doctor(parser),
-      app::add_completion(parser),
+      app::add_completion(parser, argv[0]),
       app::add_man(parser)};
 
   if (arguments.empty()) {
     std::cerr << parser.help();
     return kUsageError;
+  }
+  if (arguments.front() == "complete") {  // CLI11 would read the words
+    return app::complete(parser, {arguments.begin() + 1, arguments.end()});
   }
   check_verb(arguments.front(), commands);
   try {

@@ -8,17 +8,16 @@
 #include "base/exit_codes.h"
 #include "base/options.h"
 #include "base/options_apply.h"
+#include "base/text.h"
 #include "command_line.h"
 #include "commands.h"
 #include "config/config.h"
-#include "roff.h"
 
 namespace abtrain::app {
 
 namespace {
 
 constexpr const char* kOptions = "Options";  // CLI11's default group
-constexpr const char* kManual = "abtrain manual";
 
 constexpr const char* kSeries =
     "Its main method is AB-training: every large weight is split by a singular "
@@ -70,8 +69,81 @@ constexpr Row kFiles[] = {
     {"PREFIX/share/abtrain/configs/",
      "Ready-made configurations, which `--config` finds by name."}};
 
-void rows(ManPage& page, const std::string& title, const auto& table) {
-  page.heading(title);
+constexpr char kItalic = '\x01';  // begins and ends italics; '`' does bold
+
+std::string bold(const std::string& text) {
+  return "`" + text + "`";
+}
+
+std::string italic(const std::string& text) {
+  return kItalic + text + kItalic;
+}
+
+// A line of roff. What roff would interpret is escaped; dashes and quotes stay
+// ASCII, so that commands can be copied from the page.
+std::string roff(const std::string& text) {
+  std::string out;
+  char font = 'R';
+  for (const char c : text) {
+    if (c == '`' || c == kItalic) {
+      font = font != 'R' ? 'R' : c == '`' ? 'B' : 'I';
+      out += str("\\f", font);
+    } else {
+      out += c == '\\'   ? "\\e"
+             : c == '-'  ? "\\-"
+             : c == '\'' ? "\\(aq"
+             : c == '^'  ? "\\(ha"
+             : c == '~'  ? "\\(ti"
+                         : std::string(1, c);
+    }
+  }
+  // A leading dot would begin a roff request.
+  return (out.starts_with('.') ? "\\&" : "") + out + "\n";
+}
+
+// Lines of roff; an empty one begins a new paragraph.
+std::string paragraphs(const std::string& text) {
+  std::string out;
+  const std::string lines = text.substr(0, text.find_last_not_of('\n') + 1);
+  for (const std::string& line : split_text(lines, '\n')) {
+    out += line.empty() ? ".PP\n" : roff(line);
+  }
+  return out;
+}
+
+// A page in roff, with the macros of man(7).
+struct Page {
+  std::string roff_text;
+
+  Page(const std::string& name, int section)
+      : roff_text(
+            str(".TH ",
+                name,
+                " ",
+                section,
+                " \"\" \"",
+                version_text(),
+                "\" \"abtrain manual\"\n.nh\n")) {}
+
+  // `.SH` begins a section, `.SS` a part of one.
+  void heading(
+      const std::string& macro,
+      const std::string& title,
+      const std::string& text = "") {
+    roff_text += macro + " " + roff(title);
+    roff_text += text.empty() ? "" : paragraphs(text);
+  }
+  void text(const std::string& text) {
+    roff_text += ".PP\n" + paragraphs(text);
+  }
+  // A term, with its meaning indented below.
+  void item(const std::string& term, const std::string& meaning) {
+    roff_text += ".TP\n" + roff(term) + roff(meaning);
+  }
+};
+
+void rows(Page& page, const std::string& title, const auto& table) {
+  page.heading(".SH", title);
   for (const Row& row : table) {
     page.item(bold(row.name), row.meaning);
   }
@@ -86,113 +158,110 @@ std::string term_of(const OptionInfo& option) {
   if (option.value.empty()) {
     return term;
   }
-  const std::string value =
-      italic(option.value) +
-      (option.is_positional() && option.repeats ? "..." : "");
-  return term.empty() ? value : term + " " + value;
+  return term + (term.empty() ? "" : " ") + italic(option.value);
 }
 
-std::string text_of(const OptionInfo& option) {
+// `group`: the heading that the options before it stand below.
+void option_item(Page& page, const OptionInfo& option, std::string& group) {
+  if (option.group != group) {
+    group = option.group;
+    page.text(group == kOptions ? "Other options:" : group + ":");
+  }
   std::string text = option.help;
   if (!option.choices.empty() && option.value.find('|') == std::string::npos) {
     text += ": " + join(option.choices, ", ");
   }
-  return text + (option.required ? " (required)" : "");
+  page.item(term_of(option), text + (option.required ? " (required)" : ""));
 }
 
-std::string sentence(std::string text) {
-  text.front() =
-      static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text + ".";
-}
-
-void command_part(ManPage& page, const CommandInfo& command) {
-  std::string usage = "abtrain " + command.name();
-  for (const OptionInfo* option : positionals_of(command)) {
-    const std::string value = option->value + (option->repeats ? "..." : "");
-    usage += " " + (option->required ? value : "[" + value + "]");
+void command_part(Page& page, const CommandInfo& command) {
+  std::string usage = "abtrain " + command.name;
+  std::vector<OptionInfo> options;
+  for (OptionInfo option : command.positionals) {
+    option.value += option.repeats ? "..." : "";
+    usage += " " + (option.required ? option.value : "[" + option.value + "]");
+    options.push_back(option);
   }
-  page.subheading(usage).text(sentence(command.help));
+  for (const OptionInfo& option : command.options) {
+    if (option.names.back() != "--help") {
+      options.push_back(option);
+    }
+  }
+  std::string help = command.help;
+  help.front() = static_cast<char>(std::toupper(help.front()));
+  page.heading(".SS", usage, help + ".");
   std::string group = kOptions;
-  for (const auto& options : {positionals_of(command), flags_of(command)}) {
-    for (const OptionInfo* option : options) {
-      if (!option->is_positional() && option->names.back() == "--help") {
-        continue;
-      }
-      if (!option->is_positional() && option->group != group) {
-        group = option->group;
-        page.text(group == kOptions ? "Other options:" : group + ":");
-      }
-      page.item(term_of(*option), text_of(*option));
-    }
+  for (const OptionInfo& option : options) {
+    option_item(page, option, group);
   }
 }
 
-std::string program_page(const CommandInfo& program) {
-  ManPage page("ABTRAIN", 1, version_text(), kManual);
-  page.heading("NAME").text(
+std::string program_page(const CLI::App& parser) {
+  const CommandInfo program = describe_parser(parser);
+  Page page("ABTRAIN", 1);
+  page.heading(
+      ".SH",
+      "NAME",
       "abtrain - train neural networks with little communication");
-  page.heading("SYNOPSIS")
-      .text(
-          bold("abtrain") + " " + italic("COMMAND") + " [" + italic("OPTION") +
-          "...]\n\n" + bold("abtrain") + " " + bold("--config") + " " +
-          italic("FILE") + " [" + italic("OPTION") + "...]");
-  page.heading("DESCRIPTION").text(program.help + "\n\n" + kSeries);
-  page.text(
-      "The keys of a configuration are those of " + bold("abtrain-config") +
-      "(5).");
-  page.heading("COMMANDS");
-  for (const CommandInfo* command : all_commands(program)) {
-    if (command->commands.empty()) {
-      command_part(page, *command);
-    }
+  page.heading(
+      ".SH",
+      "SYNOPSIS",
+      "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") +
+          "...]\n\n`abtrain` `--config` " + italic("FILE") + " [" +
+          italic("OPTION") + "...]");
+  page.heading(".SH", "DESCRIPTION", program.help + "\n\n" + kSeries);
+  page.text("The keys of a configuration are those of `abtrain-config`(5).");
+  page.heading(".SH", "COMMANDS");
+  for (const CommandInfo& command : program.commands) {
+    command_part(page, command);
   }
-  page.heading("OPTIONS").text("Options of the program and of every command:");
-  for (const OptionInfo* option : flags_of(program)) {
-    page.item(term_of(*option), text_of(*option));
+  page.heading(
+      ".SH", "OPTIONS", "Options of the program and of every command:");
+  std::string group = kOptions;
+  for (const OptionInfo& option : program.options) {
+    option_item(page, option, group);
   }
-  page.heading("EXIT STATUS");
+  page.heading(".SH", "EXIT STATUS");
   for (const ExitCode& exit : kExitCodes) {
     page.item(bold(std::to_string(exit.code)), exit.meaning);
   }
   rows(page, "ENVIRONMENT", kEnvironment);
   rows(page, "FILES", kFiles);
-  const std::string examples = program.footer;
-  page.heading("EXAMPLES")
-      .literal(examples.substr(examples.find('\n') + 1));  // not the heading
-  page.heading("SEE ALSO")
-      .text(
-          bold("abtrain-config") + "(5), " + bold("mpirun") + "(1), " +
-          bold("srun") + "(1)");
-  return page.page();
+  const std::string examples = parser.get_footer();
+  page.heading(".SH", "EXAMPLES");
+  page.roff_text +=
+      ".nf\n" +
+      paragraphs(examples.substr(examples.find('\n') + 1)) +  // no title
+      ".fi\n";
+  page.heading(
+      ".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
+  return page.roff_text;
 }
 
 std::string config_page() {
-  ManPage page("ABTRAIN-CONFIG", 5, version_text(), kManual);
-  page.heading("NAME").text(
-      "abtrain-config - configuration of a run of abtrain");
-  page.heading("DESCRIPTION").text(config::config_introduction());
+  Page page("ABTRAIN-CONFIG", 5);
+  page.heading(
+      ".SH", "NAME", "abtrain-config - configuration of a run of abtrain");
+  page.heading(".SH", "DESCRIPTION", config::config_introduction());
   config::RunOptions defaults;
   const Fields fields = config::fields_of(defaults);
+  page.heading(".SH", "KEYS");
+  page.heading(".SS", "The run");
   const auto item = [&](const std::string& name, const Field& field) {
     page.item(
         bold(name) + " = " + field.print(),
         str(field.help, field.help.empty() ? "" : "; ", field.wanted));
   };
-  page.heading("KEYS").subheading("The run");
   for (const Field& field : fields.list()) {
-    if (!field.is_section()) {
+    if (field.is_section()) {
+      page.heading(".SS", field.key + ": " + field.help);
+      each_key(field.section, item, field.key);
+    } else {
       item(field.key, field);
     }
   }
-  for (const Field& field : fields.list()) {
-    if (field.is_section()) {
-      page.subheading(field.key + ": " + field.help);
-      each_key(field.section, item, field.key);
-    }
-  }
-  page.heading("SEE ALSO").text(bold("abtrain") + "(1)");
-  return page.page();
+  page.heading(".SH", "SEE ALSO", "`abtrain`(1)");
+  return page.roff_text;
 }
 
 }  // namespace
@@ -205,13 +274,12 @@ Command add_man(CLI::App& parser) {
       ->check(
           CLI::IsMember(std::vector<std::string>{"abtrain", "abtrain-config"}))
       ->type_name("PAGE");
-  return {&command, [name, &parser] {
-            std::cout << (*name == "abtrain"
-                              ? program_page(describe_parser(parser))
-                              : config_page())
-                      << std::flush;
-            return 0;
-          }};
+  return {
+      &command, [name, &parser] {
+        std::cout << (*name == "abtrain" ? program_page(parser) : config_page())
+                  << std::flush;
+        return 0;
+      }};
 }
 
 }  // namespace abtrain::app

@@ -1,4 +1,4 @@
-// The completion scripts, as shells use them, and the manual pages.
+// Completion, as shells use it, and the manual pages.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -58,6 +58,8 @@ class BashCompletion : public testing::Test {
     folder_.add("here.yaml", "");
     folder_.add("notes.txt", "");
     folder_.add("runs/a/config.yaml", "");
+    folder_.add("a=b.yaml", "");
+    folder_.add("configs/$(touch x).yaml", "");
   }
 
   std::set<std::string> offers(const std::string& words) const {
@@ -127,11 +129,17 @@ TEST_F(BashCompletion, OptionsAreThoseOfTheCommand) {
 }
 
 TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
-  EXPECT_EQ(
-      offers("--config ''"),
-      (Set{"mine", "deep/other", "here.yaml", "configs", "runs"}));
+  const Set all = offers("--config ''");
+  for (const char* name :
+       {"mine", "deep/other", "here.yaml", "configs", "runs"}) {
+    EXPECT_TRUE(all.contains(name)) << name;
+  }
+  EXPECT_TRUE(all.contains("fashion_mnist_mlp"));  // beside the program
+  EXPECT_FALSE(all.contains("notes.txt"));
   EXPECT_EQ(offers("plan -c deep/"), Set{"deep/other"});
   EXPECT_EQ(offers("--config = he"), Set{"here.yaml"});
+  EXPECT_EQ(offers("--config = a = "), Set{"b.yaml"});
+  EXPECT_EQ(offers("--config '\"he'"), Set{"here.yaml"});
 }
 
 TEST_F(BashCompletion, KeysAndTheirValues) {
@@ -164,26 +172,94 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   EXPECT_EQ(offers("plan --format ''"), (Set{"table", "json"}));
   EXPECT_EQ(offers("decompose no"), Set{"notes.txt"});
   EXPECT_EQ(offers("sweep --grid devi"), Set{"device="});
+  EXPECT_EQ(
+      offers("sweep --grid method.name = ab,d"), (Set{"ab,ddp", "ab,diloco"}));
+  // In quotes, bash cuts nothing.
+  EXPECT_EQ(offers("--set \"'method.name=di\""), Set{"method.name=diloco"});
+  EXPECT_EQ(offers("nonsense ''"), Set{});
   EXPECT_EQ(offers("evaluate runs/a --model no"), Set{"notes.txt"});
+}
+
+// Neither the words nor the names of files are executed.
+TEST_F(BashCompletion, ExecutesNothing) {
+  EXPECT_EQ(offers("--name '$(touch x)' --res"), Set{"--resume"});
+  EXPECT_EQ(offers("'$(touch x)' ''"), Set{});
+  EXPECT_EQ(offers("--config '$(to'"), Set{"$(touch x)"});
+  EXPECT_EQ(offers("decompose '`touch x`/'"), Set{});
+  EXPECT_EQ(offers("--set '$(touch x)' = '$(touch x)'"), Set{});
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("x")));
+}
+
+// What the scripts ask the program.
+TEST(Completion, PrintsCandidatesWithDescriptions) {
+  const std::string commands = run("complete -- ev", Stream::Out).text;
+  EXPECT_TRUE(contains(commands, "evaluate\tmeasure the model of a run"));
+  EXPECT_TRUE(contains(commands, "train\t"));  // the shell chooses
+  EXPECT_FALSE(contains(commands, "complete\t"));
+  EXPECT_FALSE(contains(run("--help", Stream::Out).text, "  complete "));
+  EXPECT_EQ(
+      run("complete -- --set=evaluate.train=t", Stream::Out).text,
+      "--set=evaluate.train=false\n--set=evaluate.train=true\n");
+  EXPECT_EQ(
+      run("complete -- --resume ''", Stream::Out).text,
+      "auto\nnone\n:folders\n");
+  EXPECT_EQ(run("complete decompose ''", Stream::Out).text, ":files *\n");
+  for (const char* words :
+       {"", "--", "nonsense ''", "--set", "-- --nonsense=", "train -x ''"}) {
+    const std::string command = std::string("complete ") + words;
+    EXPECT_EQ(run(command, Stream::Error).text, "") << words;
+    EXPECT_EQ(run(command, Stream::Out).exit_code, 0) << words;
+  }
 }
 
 TEST(Completion, ScriptsAreSound) {
   const TempFolder folder;
+  const std::string program = ABTRAIN_PROGRAM;
   for (const std::string name : {"bash", "zsh", "fish"}) {
     const Outcome outcome = run("completion " + name, Stream::Out);
     EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_TRUE(
-        contains(outcome.text, "--dry-run") ||
-        contains(outcome.text, "-l dry-run"))
+    EXPECT_TRUE(contains(outcome.text, "command '" + program + "' complete"))
         << name;
-    EXPECT_FALSE(std::regex_search(outcome.text, std::regex("@[A-Z]+@")));
     const std::string file = folder.add(name, outcome.text);
     if (has(name)) {
       EXPECT_EQ(shell(name + " -n '" + file + "'"), "") << name;
     }
   }
+  // Found in $PATH, the program is called by its name.
+  EXPECT_TRUE(contains(
+      shell(
+          "PATH='" + program.substr(0, program.rfind('/')) +
+          "':\"$PATH\" abtrain completion bash"),
+      "command 'abtrain' complete"));
   EXPECT_EQ(run("completion tcsh", Stream::Error).exit_code, 2);
   EXPECT_EQ(run("completion", Stream::Error).exit_code, 2);
+}
+
+TEST(FishCompletion, OffersWordsAndFiles) {
+  if (!has("fish")) {
+    GTEST_SKIP() << "no fish";
+  }
+  const TempFolder folder;
+  folder.add("here.yaml", "");
+  folder.add("notes.txt", "");
+  folder.add("runs/a/config.yaml", "");
+  folder.add("script", run("completion fish", Stream::Out).text);
+  const auto offers = [&](const std::string& line) {
+    return shell(
+        "cd '" + folder.path() + "' && HOME=$PWD fish -c 'source script; " +
+        "complete -C $argv[1]' -- " + shell_word(line));
+  };
+  EXPECT_TRUE(offers("abtrain ev").starts_with("evaluate\tmeasure"));
+  EXPECT_EQ(
+      offers("abtrain --set method.name=d"),
+      "method.name=ddp\nmethod.name=diloco\n");
+  EXPECT_EQ(offers("abtrain --config=he"), "--config=here.yaml\n");
+  EXPECT_FALSE(contains(offers("abtrain plan -c not"), "notes.txt"));
+  EXPECT_EQ(offers("abtrain decompose \"no"), "notes.txt\n");
+  EXPECT_EQ(offers("abtrain evaluate ru"), "runs/\n");
+  EXPECT_TRUE(offers("abtrain --name '(touch x)' --overw")
+                  .starts_with("--overwrite\t"));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("x")));
 }
 
 // As zsh takes it: sourced, with or without compinit before, and as a function
@@ -194,6 +270,7 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
   }
   const TempFolder folder;
   folder.add("functions/_abtrain", run("completion zsh", Stream::Out).text);
+  folder.add("here.yaml", "");
   const std::string program = ABTRAIN_PROGRAM;
   const std::string init = "autoload -Uz compinit && compinit -u -D";
   const std::string source = "source <('" + program + "' completion zsh)";
@@ -220,12 +297,20 @@ TEST(ZshCompletion, WorksSourcedAndLoaded) {
             " $path); echo rea''dy' ready\n"
             "zpty -w -n z $'abtrain eva\\t'\n"
             "zpty -r -m z text '*evaluate*' && print -r -- \"${(V)text}\"\n"
+            "zpty -w -n z $'\\C-uabtrain --name \\'$(touch x)\\' "
+            "--set=method.name=dd\\t'\n"
+            "zpty -r -m z text '*=ddp*' && print -r -- \"${(V)text}\"\n"
+            "zpty -w -n z $'\\C-uabtrain plan -c her\\t'\n"
+            "zpty -r -m z text '*here.yaml*' && print -r -- \"${(V)text}\"\n"
             "zpty -d z\n");
     const std::string text =
         shell("timeout 30 zsh -f '" + folder.file("ask") + "'");
     EXPECT_TRUE(contains(text, "abtrain evaluate")) << setup << text;
+    EXPECT_TRUE(contains(text, "method.name=ddp")) << setup << text;
+    EXPECT_TRUE(contains(text, "here.yaml")) << setup << text;
     EXPECT_FALSE(contains(text, "can only be called")) << text;
   }
+  EXPECT_FALSE(std::filesystem::exists(folder.file("x")));
 }
 
 TEST(ManPage, IsSoundAndTellsOfEachPart) {
