@@ -87,7 +87,7 @@ void expect_lost_after(int rank, const std::string& bytes) {
     EXPECT_EQ(heard.code, kLost);
     expect_has(
         heard.message,
-        str("worker ", rank, " on ", host_name(), " is gone: it sent what no"));
+        str("worker ", rank, " on ", host_name(), " is gone: it sent an invalid"));
     worker.channel.reset();  // ends the thread that tells
     EXPECT_EQ(worker.told, 1);
   });

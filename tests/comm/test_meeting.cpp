@@ -204,7 +204,7 @@ TEST(Meet, OtherNumbersOfProcesses) {
             host_name(),
             " was started as one of ",
             size,
-            " processes, worker 0 on ",
+            " processes, but worker 0 on ",
             host_name(),
             " as one of 3"));
   }

@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
         Senseless{
             "Accuracy",
             [](ordered_json& m) { m["validation_accuracy"] = 1e300; },
-            "validation_accuracy: expected a share"},
+            "validation_accuracy: expected a number from 0 to 1"},
         Senseless{
             "AccuracyIsText",
             [](ordered_json& m) { m["validation_accuracy"] = "high"; },

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
             "list: [{extends: base}]\n",
             {"@:2:7: error: output: each point has a folder of its own",
              "@:3:8: error: name: each point",
-             "@:4:9: error: extends: stands in the configuration"}},
+             "@:4:9: error: extends: belongs in the configuration"}},
         Wrong{
             "BadName",
             "base: base\nname: a/b\nseeds: 1\n",
