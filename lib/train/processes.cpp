@@ -42,9 +42,8 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // once.
 constexpr double kMeetSeconds = 300;
 // After waiting this long, each process says once what it is waiting for.
-constexpr double kPatience = 10;  // seconds
-// How often a waiting process checks for a signal.
-constexpr std::chrono::milliseconds kLook{100};
+constexpr double kPatience = 10;                 // seconds
+constexpr std::chrono::milliseconds kLook{100};  // between looks for signals
 
 bool is_stop(const std::exception_ptr& error) {
   return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
@@ -225,7 +224,9 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   state_->channel = std::make_unique<comm::ControlChannel>(std::move(options));
 }
 
-Processes::~Processes() = default;
+Processes::~Processes() {
+  state_->channel->close();
+}
 
 at::Device Processes::find_device(
     const std::string& wanted,
@@ -233,22 +234,20 @@ at::Device Processes::find_device(
   at::Device device = at::kCPU;
   all_or_none(
       [&] { device = device::pick_device(wanted, launch_.local_rank); });
-  // Each process names its own GPU.
-  const std::vector<std::string> gpus = agree(nullptr, name_of_gpu(device));
-  const auto without = std::ranges::find(gpus, "");
+  const auto gpus = agree(nullptr, name_of_gpu(device));  // each its own
+  const auto without = std::ranges::count(gpus, "");
   all_or_none([&] {
     ABT_CHECK(
-        without == gpus.end() ||
-            std::ranges::count(gpus, "") == std::ssize(gpus),
+        without == 0 || without == std::ssize(gpus),
         Config,
         "device: worker ",
-        without - gpus.begin(),
+        std::ranges::find(gpus, "") - gpus.begin(),
         " has no GPU, but others have one");
   });
   place.processes = true;
   place.launcher = launch_.source;
   place.has_mpi = launch_.has_mpi;
-  place.on_gpu = without == gpus.end();
+  place.on_gpu = without == 0;
   place.gpus =
       static_cast<int>(std::set<std::string>(gpus.begin(), gpus.end()).size());
   return device;
@@ -259,10 +258,11 @@ void Processes::run_workers(
     BackEnd back_end,
     at::Device device,
     const Work& work) {
-  work(
-      *world(back_end, device, options.train.timeout),
-      device,
-      *state_->channel);
+  work(*world(back_end, device, options.train.timeout), device, control());
+}
+
+comm::Control& Processes::control() {
+  return *state_->channel;
 }
 
 std::unique_ptr<comm::Communicator>

@@ -19,6 +19,7 @@ class Processes : public WorkerHost {
   // Collective: they meet over MPI if the launcher provides it, else at the
   // address it gives. Throws Error(Config) if there is neither.
   Processes(const comm::Launch& launch, Log& log);
+  // Waits until the others leave too.
   ~Processes() override;
 
   int first_rank() const override {
@@ -44,6 +45,14 @@ class Processes : public WorkerHost {
       const Work& work) override;
   void record(const std::string&, const Error&) override {}  // run() does it
 
+  // Collective: throws on all processes if one brings an error. Otherwise
+  // returns the texts of all processes, one line each, in rank order.
+  std::vector<std::string> agree(
+      std::exception_ptr mine,
+      const std::string& text = "");
+  // Through which a request to stop reaches all.
+  comm::Control& control();
+
   // Ends all processes with exit code 75, from any thread: one has been asked
   // to stop before the first step.
   [[noreturn]] void stop_before_start(const std::string& message);
@@ -53,11 +62,6 @@ class Processes : public WorkerHost {
   [[noreturn]] void run(const std::function<int()>& body);
 
  private:
-  // Collective: throws on all processes if one brings an error. Otherwise
-  // returns the texts of all processes, one line each, in rank order.
-  std::vector<std::string> agree(
-      std::exception_ptr mine,
-      const std::string& text = "");
   // The communicator of the world. Mpi is for tensors on CPUs or any GPU, Nccl
   // for those on `device`, this worker's own GPU. Collective.
   std::unique_ptr<comm::Communicator>

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/signals.h"
 #include "base/socket.h"
 #include "error_of.h"
 #include "temp_folder.h"
@@ -52,7 +54,7 @@ void run_two(const std::function<void(Processes&, int rank)>& body) {
       EXPECT_EQ(processes.first_rank(), rank);
       EXPECT_EQ(processes.writes(), rank == 0);
       body(processes, rank);
-      processes.all_or_none([] {});
+      EXPECT_EQ(processes.agree(nullptr).size(), 2U);
     });
   }
 }
@@ -64,6 +66,17 @@ TEST(Processes, NeedAPlaceToMeet) {
   EXPECT_EQ(code, 78);
   EXPECT_TRUE(what.starts_with(launch_of(1, 4, 0).text())) << what;
   EXPECT_NE(what.find("neither MPI nor an address"), std::string::npos) << what;
+}
+
+TEST(Processes, AgreeOnTheirTextsInRankOrder) {
+  run_two([](Processes& processes, int rank) {
+    for (int n = 0; n < 3; ++n) {
+      EXPECT_EQ(
+          processes.agree(nullptr, str("n", n, " of ", rank)),
+          (std::vector<std::string>{
+              str("n", n, " of 0"), str("n", n, " of 1")}));
+    }
+  });
 }
 
 TEST(Processes, ShareTheTextOfTheFirst) {
@@ -98,6 +111,25 @@ TEST(Processes, FailTogether) {
       EXPECT_EQ(calls, 1);
     });
   }
+}
+
+TEST(Processes, StopAtTheSameStepAfterASignal) {
+  const StopSignals signals;
+  std::array<std::int64_t, 2> stopped = {-1, -1};
+  run_two([&](Processes& processes, int rank) {
+    EXPECT_FALSE(processes.control().stop_before(rank, 0));
+    processes.agree(nullptr);
+    if (rank == 1) {
+      ::raise(SIGTERM);
+    }
+    std::int64_t t = 1;
+    while (!processes.control().stop_before(rank, t)) {
+      ++t;
+    }
+    stopped[rank] = t;
+  });
+  EXPECT_GE(stopped[0], 1);
+  EXPECT_EQ(stopped[0], stopped[1]);
 }
 
 TEST(RecordFailure, SaysWhatEndedTheRun) {
@@ -147,8 +179,8 @@ End end_of(
 
 template <class Thrown>
 End end_after(const TempFolder& folder, const Thrown& thrown) {
+  folder.add("config.yaml", "");
   return end_of(folder, [&](Processes& processes) {
-    folder.add("config.yaml", "");
     processes.join_folder(folder.path());
     processes.run([&]() -> int { throw thrown; });
   });
@@ -190,6 +222,18 @@ TEST(EndOfAProcess, AnyOtherExceptionIsABug) {
   EXPECT_TRUE(fs::exists(folder / "failure.json"));
 }
 
+TEST(EndOfAProcess, AFolderThatItDoesNotSee) {
+  const TempFolder folder;
+  const End end = end_of(folder, [&](Processes& processes) {
+    processes.run([&] {
+      processes.join_folder(folder / "elsewhere");
+      return 0;
+    });
+  });
+  EXPECT_EQ(end.code, 74);
+  EXPECT_NE(end.said.find("all hosts share"), std::string::npos) << end.said;
+}
+
 TEST(EndOfAProcess, AStopIsNoFailure) {
   const TempFolder folder;
   const End end = end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
@@ -200,8 +244,8 @@ TEST(EndOfAProcess, AStopIsNoFailure) {
 
 TEST(EndOfAProcess, AStopBeforeTheFirstStepIsSaidOnce) {
   const TempFolder folder;
+  folder.add("config.yaml", "");
   const End end = end_of(folder, [&](Processes& processes) {
-    folder.add("config.yaml", "");
     processes.join_folder(folder.path());
     processes.stop_before_start("stopped by SIGTERM");
   });

@@ -24,6 +24,9 @@ using config::RunOptions;
 
 class Resume : public ::testing::Test {
  protected:
+  Resume() {
+    options_.method.name = "ddp";  // the default needs two workers
+  }
   // As a run of these options leaves it after `step` of 100 steps.
   void save(const std::string& run, std::int64_t step) const {
     const std::string config = config::to_yaml(options_);

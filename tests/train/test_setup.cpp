@@ -203,6 +203,7 @@ class OpenFolder : public ::testing::Test {
 
 TEST_F(OpenFolder, AFreshStartRemovesResultsAndPutsCheckpointsAside) {
   options_.seed = 123;
+  options_.workers = 2;
   open_folder(options_, folder_ / "run", {}, log_);
   expect_no_results();
   EXPECT_FALSE(has("checkpoints"));
