@@ -6,7 +6,6 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -150,29 +149,6 @@ TEST(Rates, OfTheCpuAreTheDoublesThemselves) {
   }
 }
 
-TEST(ParameterBlock, SlicesShareDecayAndRate) {
-  at::Tensor a = at::ones({2}), b = at::ones({3}), c = at::ones({4});
-  at::Tensor d = at::ones({5});
-  ParameterBlock block(
-      {{"a", &a, true, false},
-       {"b", &b, false, false},
-       {"c", &c, true, true},
-       {"d", &d, true, false}},
-      true,
-      2);
-  const std::vector<Slice>& slices = block.slices(false);
-  ASSERT_EQ(slices.size(), 3U);
-  EXPECT_EQ(slices[0].values.size(), 2U);  // a and d
-  EXPECT_EQ(slices[0].moments.size(), 2U);
-  EXPECT_EQ(slices[0].gradients[1].numel(), 5);
-  EXPECT_FALSE(slices[1].decays);
-  EXPECT_TRUE(slices[2].is_factor);
-  EXPECT_EQ(&block.slices(false), &slices);
-  EXPECT_EQ(block.slices(true).size(), 2U);
-  block.drop_gradients();
-  EXPECT_TRUE(block.slices(true).empty());
-}
-
 TEST(Optimizer, UnknownNameIsRefused) {
   OptimizerOptions o;
   o.name = "adam";
@@ -198,57 +174,6 @@ TEST(Clip, TheNormOfManyNumbersKeepsItsDigits) {
       at::linalg_vector_norm(gradients.to(at::kDouble)).item<double>();
   EXPECT_NEAR(
       clip(gradients, 1).norm.item<double>() / exact, 1, 1e-6);
-}
-
-TEST(ParameterBlock, PacksAndRebinds) {
-  at::Tensor a = at::randn({2, 3});
-  at::Tensor conv =
-      at::randn({2, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast);
-  const at::Tensor a_before = a.clone();
-  const at::Tensor conv_before = conv.clone();
-  ParameterBlock block({{"a", &a}, {"conv", &conv}}, true, 2);
-  EXPECT_EQ(block.numel(), 30);
-  EXPECT_TRUE(at::equal(a, a_before));
-  EXPECT_TRUE(at::equal(conv, conv_before));
-  EXPECT_TRUE(conv.is_contiguous(at::MemoryFormat::ChannelsLast));
-  EXPECT_TRUE(a.requires_grad());
-  block.values().fill_(7);
-  EXPECT_EQ(a.min().item<float>(), 7);
-  EXPECT_EQ(conv.min().item<float>(), 7);
-}
-
-TEST(ParameterBlock, SumsGradientsInPlace) {
-  at::Tensor a = at::ones({3});
-  at::Tensor unused = at::ones({2});
-  ParameterBlock block({{"a", &a}, {"unused", &unused}}, true, 1);
-  block.gradients().fill_(99);
-  block.zero_gradients();
-  (a * 2).sum().backward();
-  (a * 4).sum().backward();
-  const auto* g = block.gradients().const_data_ptr<float>();
-  EXPECT_EQ(g[0], 6);
-  EXPECT_EQ(g[2], 6);
-  EXPECT_EQ(g[3], 0);
-}
-
-TEST(ParameterBlock, AdoptsMomentsOfDenseParametersOnly) {
-  at::Tensor a = at::ones({3}), factor = at::ones({4}), b = at::ones({2});
-  ParameterBlock old(
-      {{"a", &a}, {"factor", &factor, true, true}, {"b", &b}}, true, 2);
-  old.moments().fill_(5);
-  for (const at::Tensor& step : old.steps()) {
-    at::Tensor count = step;
-    count.fill_(11);
-  }
-  at::Tensor b_larger = at::ones({6});
-  ParameterBlock next(
-      {{"factor", &factor, true, true}, {"a", &a}, {"b", &b_larger}}, true, 2);
-  next.adopt(old);
-  EXPECT_EQ(next.moment_views(0)[0].max().item<float>(), 0);  // a new basis
-  EXPECT_EQ(next.moment_views(1)[1].min().item<float>(), 5);
-  EXPECT_EQ(next.moment_views(1)[2].max().item<float>(), 0);  // another size
-  EXPECT_EQ(next.steps()[0].item<float>(), 0);
-  EXPECT_EQ(next.steps()[1].item<float>(), 11);
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ TEST(Slices, HaveOneDecayAndOneRate) {
       parts_of(block, true),
       (std::vector<Part>{{true, false, {1, 10, 30, 40}}, {true, true, {20}}}));
   EXPECT_EQ(parts_of(block, false), apart);
+  EXPECT_EQ(&block.slices(false), &block.slices(false));  // kept
 }
 
 // Moments k are 100 * (k + 1) + the place in the block, steps 5, 6, ...
