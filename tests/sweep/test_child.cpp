@@ -57,7 +57,7 @@ TEST(Child, AppendsAllItSaysToItsLog) {
 
 TEST(Child, HasItsLogForItself) {
   const TempFolder folder;
-  const auto first = shell("sleep 1000", folder / "log");
+  const auto first = Child::start({"/bin/sleep", "1000"}, folder / "log", {});
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(shell("echo second", folder / "log"), nullptr);
   EXPECT_NE(shell("true", folder / "other"), nullptr);
@@ -70,7 +70,7 @@ TEST(Child, HasItsLogForItself) {
 TEST(Child, IsKilledWithItsObject) {
   const TempFolder folder;
   {
-    const auto child = shell("sleep 1000", folder / "log");
+    const auto child = Child::start({"/bin/sleep", "1000"}, folder / "log", {});
     EXPECT_FALSE(child->ended());
   }
   // The lock of its log is free again.

@@ -38,6 +38,7 @@ class LocalJobs : public ::testing::Test {
       PointRun run;
       run.index = i;
       run.label = str("seed=", i + 1);
+      run.options.method.name = "ddp";
       run.options.seed = i + 1;
       run.folder = folder_ / str("runs/", i + 1);
       runs_.push_back(run);
@@ -171,7 +172,7 @@ TEST_F(LocalJobs, OneWithoutAResultHasFailed) {
 
 TEST_F(LocalJobs, RefuseAnothersFolderBeforeAnythingIsStarted) {
   add_points(2);
-  config::RunOptions other;
+  config::RunOptions other = runs_[1].options;
   other.seed = 99;
   folder_.add("runs/2/config.yaml", config::to_yaml(other));
   const auto [code, what] = error_of([&] { train(2); });
