@@ -165,7 +165,7 @@ class Hosts(Runs):
             process.send_signal(signal.SIGUSR1)
             self.assertEqual(self.finish(process).code, 75)
             outcome = self.resumed(name, f"workers={then}", *sets)
-            self.assertIn(f"of {first} workers", outcome.err)
+            self.assertIn(f"by {first} workers", outcome.err)
             resume = self.events(name, "resume")[0]
             steps = self.summary(name)["steps"]
             self.assertAlmostEqual(steps, 30000 / (64 * then), delta=1)

@@ -97,8 +97,9 @@ TEST_P(Objective, IsWhatTrainLossSays) {
     EXPECT_NEAR(*r.train_loss, wanted, 1e-6);
   }
   // The same where the images lie on the device.
-  data::DeviceCopies copies(dataset, {});
-  TrainInputs inputs{o, dataset, {}, at::kCPU};
+  const data::Images none;
+  data::DeviceCopies copies(dataset, none);
+  TrainInputs inputs{o, dataset, none, at::kCPU};
   inputs.device_copies = &copies;
   for (const TrainResult& r : train_threads(inputs)) {
     EXPECT_EQ(r.train_loss, results[0].train_loss);
