@@ -58,7 +58,7 @@ TEST_F(CliSweep, WritesABatchFileThatAsksForThePoints) {
   EXPECT_EQ(mixed.exit_code, 0);
   EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --ntasks=1\n")) << mixed.text;
   EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --cpus-per-task=6\n"));
-  EXPECT_TRUE(contains(mixed.text, "with 2 to 6 workers"));
+  EXPECT_TRUE(contains(mixed.text, "2 to 6 workers"));
   EXPECT_TRUE(contains(mixed.text, "\n#SBATCH --array=0-1\n"));
   setenv("ABTRAIN_ROOT", folder_.file("nothing").c_str(), 1);
   const Outcome without = run(arguments("--emit-slurm"), Stream::Error);
@@ -86,7 +86,7 @@ TEST_F(CliSweep, BatchFilesHoldNoLinesOfTheUsers) {
   outcome =
       run("sweep '" + folder_.file(evil) + ".yaml' --list", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "control characters are not allowed in"));
+  EXPECT_TRUE(contains(outcome.text, "control characters"));
   EXPECT_TRUE(contains(outcome.text, "name")) << outcome.text;
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
   outcome =

@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
             "TwoBudgets",
             "@ --dry-run --budget 1MB --ratio 3",
             2,
-            "give one"},
+            "give only one"},
         BadDecompose{
             "BudgetOfARule",
             "@ --dry-run --budget 1MB --rule energy",
