@@ -48,7 +48,7 @@ class OneFolder(Runs):
             self.finish(process)
             self.assertTrue(self.path(name, "lock.json").exists())
             outcome = self.resumed(name, processes=processes)
-            self.assertIn("taken over", outcome.err)
+            self.assertIn("taking over", outcome.err)
             self.assertEqual(self.model("whole"), self.model(name))
 
     def test_a_run_without_its_lock_ends(self):
@@ -97,7 +97,7 @@ class OneFolder(Runs):
         outcome = self.finish(process)
         self.assertLess(time.monotonic() - begin, 8)
         self.assertEqual(outcome.code, 75, outcome)
-        self.assertIn("waiting for the other processes", outcome.err)
+        self.assertIn("waiting for the others", outcome.err)
 
     def test_disturbed_runs_end_as_others_do(self):
         shown = []
