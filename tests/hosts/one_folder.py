@@ -97,7 +97,7 @@ class OneFolder(Runs):
         outcome = self.finish(process)
         self.assertLess(time.monotonic() - begin, 8)
         self.assertEqual(outcome.code, 75, outcome)
-        self.assertIn("waiting for the others", outcome.err)
+        self.assertIn("waiting for the other", outcome.err)
 
     def test_disturbed_runs_end_as_others_do(self):
         shown = []
