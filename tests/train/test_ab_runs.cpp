@@ -1,0 +1,281 @@
+// Whole runs of AB-training on a small model.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "toy_run.h"
+#include "train/trainer.h"
+
+namespace abtrain::train {
+namespace {
+
+using methods::LayerRank;
+using testing::expect_same_bits;
+using testing::toy_options;
+using testing::train_all;
+
+struct Case {
+  int workers;
+  const char* group_size;
+  const char* sync;
+  int full_rank_steps;
+};
+
+class AbRuns : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
+  const Case c = GetParam();
+  config::RunOptions o = toy_options(c.workers, c.group_size);
+  o.method.sync = c.sync;
+  o.method.full_rank_steps = Duration::steps(c.full_rank_steps);
+  const data::Dataset dataset = testing::toy_dataset();
+  const auto first = train_all(o, dataset);
+  const auto second = train_all(o, dataset);
+  for (const TrainResult& r : first) {
+    expect_same_bits(*first[0].model, *r.model);
+    EXPECT_EQ(r.test.accuracy, first[0].test.accuracy);
+  }
+  expect_same_bits(*first[0].model, *second[0].model);
+  ASSERT_EQ(first[0].layers.size(), 2U);
+  for (const LayerRank& l : first[0].layers) {
+    EXPECT_EQ(l.rank, 5) << l.name;
+  }
+  // Factors of fc1 (64x24) and fc2 (24x20), the head 20x4, all biases.
+  EXPECT_EQ(
+      first[0].model->stored_parameters(),
+      5 * (64 + 24) + 5 * (24 + 20) + 20 * 4 + 24 + 20 + 4);
+  EXPECT_GT(first[0].test.accuracy, 0.75);  // chance is 0.25
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    AbRuns,
+    ::testing::Values(
+        Case{1, "1", "only-b", 2},
+        Case{1, "auto", "only-b", 0},
+        Case{2, "1", "only-learned", 2},
+        Case{2, "1", "with-stale", 0},
+        Case{2, "1", "full", 2},
+        Case{2, "2", "only-b", 2},
+        Case{4, "1", "only-learned", 0},
+        Case{4, "2", "only-learned", 2},
+        Case{4, "2", "with-stale", 2},
+        Case{4, "1", "full", 0},
+        Case{4, "4", "only-b", 2},
+        Case{4, "2", "only-b", 0},
+        Case{8, "1", "only-learned", 2},
+        Case{8, "2", "with-stale", 2},
+        Case{8, "4", "full", 2},
+        Case{8, "8", "only-b", 0}),
+    [](const auto& each) {
+      std::string name = std::to_string(each.param.workers) + "x" +
+                         each.param.group_size + "_" + each.param.sync + "_D" +
+                         std::to_string(each.param.full_rank_steps);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+// Data parallel on P workers is one worker with a batch P times as large.
+// While AB-training is in its dense warm-up it is data parallel, to the bit.
+TEST(Ab, WarmUpIsDataParallel) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions ab = toy_options(2, "1");
+  ab.train.steps = 10;
+  ab.method.warmup_steps = Duration::steps(100);
+  ab.method.rank.rank = 20;  // no layer is cut: rank >= break-even stays dense
+  config::RunOptions ddp = ab;
+  ddp.method.name = "ddp";
+  expect_same_bits(
+      *train_all(ab, dataset)[0].model, *train_all(ddp, dataset)[0].model);
+}
+
+TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = toy_options(4, "1");
+  o.train.check_replicas = 0;  // replicas differ between averagings
+  o.method.warmup_steps = Duration::steps(9);
+  o.method.full_phase.sync_every = 4;
+  const auto results = train_all(o, dataset);
+  for (const TrainResult& r : results) {
+    expect_same_bits(*results[0].model, *r.model);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.9);
+}
+
+TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = toy_options(4, "2");
+  o.method.sync_dtype = "bf16";
+  o.reducer.dtype = "bf16";
+  const auto results = train_all(o, dataset);
+  for (const TrainResult& r : results) {
+    expect_same_bits(*results[0].model, *r.model);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.9);
+}
+
+TEST(Ab, EveryRankRuleRuns) {
+  const data::Dataset dataset = testing::toy_dataset(256);
+  for (const auto rule :
+       {linalg::RankRuleName::Sigma,
+        linalg::RankRuleName::Energy,
+        linalg::RankRuleName::Fraction,
+        linalg::RankRuleName::Ratio,
+        linalg::RankRuleName::Budget}) {
+    config::RunOptions o = toy_options(2, "1");
+    o.method.rank.rule = rule;
+    o.method.rank.cut = 0.5;
+    o.method.rank.keep = 0.6;
+    o.method.rank.ratio = 3;
+    const auto results = train_all(o, dataset);
+    expect_same_bits(*results[0].model, *results[1].model);
+    EXPECT_LT(
+        results[0].model->stored_parameters(),
+        results[0].model->dense_parameters())
+        << static_cast<int>(rule);
+  }
+}
+
+TEST(Ab, ConvolutionsAndRunningStatistics) {
+  const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
+  config::RunOptions o = toy_options(2, "1");
+  o.model.name = "vgg16-small";
+  o.model.width = 0.0625;
+  o.method.rank.rank = 3;
+  o.train.steps = 9;
+  o.evaluate.every = Duration::steps(0);
+  const auto results = train_all(o, dataset);
+  expect_same_bits(*results[0].model, *results[1].model);
+  EXPECT_GT(results[0].layers.size(), 10U);
+}
+
+struct Change {
+  std::string name;
+  std::string sync;
+  linalg::RankRuleName rule;
+  bool cut_first;
+  std::int64_t full_rank_steps;
+  std::int64_t steps;
+};
+
+class ChangingRanks : public ::testing::TestWithParam<Change> {};
+
+TEST_P(ChangingRanks, LeaveReplicasEqual) {
+  const Change& c = GetParam();
+  config::RunOptions o = toy_options(4, "1");
+  o.method.sync = c.sync;
+  o.method.rank.rule = c.rule;
+  o.method.rank.keep = 0.97;
+  o.method.rank.cut = 0.02;
+  o.method.rank.ratio = 1.3;
+  o.method.cut_first = c.cut_first;
+  o.method.full_rank_steps =
+      Duration::steps(static_cast<double>(c.full_rank_steps));
+  o.train.steps = c.steps;
+  const auto results = train_all(o, testing::toy_dataset());
+  for (const TrainResult& r : results) {
+    expect_same_bits(*r.model, *results[0].model);
+    EXPECT_EQ(r.test.loss, results[0].test.loss);
+  }
+  EXPECT_GT(results[0].test.accuracy, 0.8);
+  // The report tells what the model holds.
+  std::size_t next = 0;
+  for (const nn::NamedWeight& w :
+       nn::factorable_weights(*results[0].model, {"default"})) {
+    EXPECT_EQ(results[0].layers[next++].rank, w.weight->rank()) << w.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ChangingRanks,
+    ::testing::Values(
+        Change{
+            "full_energy",
+            "full",
+            linalg::RankRuleName::Energy,
+            true,
+            0,
+            60},
+        Change{"full_sigma", "full", linalg::RankRuleName::Sigma, true, 0, 58},
+        Change{
+            "full_budget",
+            "full",
+            linalg::RankRuleName::Budget,
+            true,
+            0,
+            60},
+        Change{
+            "full_at_the_end",
+            "full",
+            linalg::RankRuleName::Energy,
+            true,
+            2,
+            57},
+        Change{
+            "uncut_energy",
+            "only-learned",
+            linalg::RankRuleName::Energy,
+            false,
+            0,
+            60},
+        Change{
+            "uncut_sigma",
+            "with-stale",
+            linalg::RankRuleName::Sigma,
+            false,
+            0,
+            60},
+        Change{
+            "dense_again",
+            "only-learned",
+            linalg::RankRuleName::Sigma,
+            true,
+            0,
+            59}),
+    [](const auto& test) { return test.param.name; });
+
+// A layer that the first cut leaves dense is asked again at each next one.
+TEST(Ab, ALayerLeftDenseIsReconsidered) {
+  config::RunOptions o = toy_options(2, "1");
+  o.method.rank.rule = linalg::RankRuleName::Sigma;
+  o.method.rank.cut = 0.2;
+  o.method.warmup_steps = Duration::steps(0);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.optimizer.weight_decay = 5;  // decays what is not learned
+  o.train.steps = 200;
+  bool dense_at_first = false;
+  const auto results = train_all(
+      o,
+      testing::toy_dataset(),
+      [&](int rank, std::int64_t step, nn::Model& model) {
+        if (rank == 0 && step == 0) {
+          for (const auto& w : nn::factorable_weights(model, {"default"})) {
+            dense_at_first |= !w.weight->is_factored();
+          }
+        }
+      });
+  EXPECT_TRUE(dense_at_first);
+  for (const LayerRank& layer : results[0].layers) {
+    EXPECT_GT(layer.rank, 0) << layer.name;
+  }
+}
+
+// Local steps: the check looks only where replicas meet, and they meet as fp32.
+TEST(Ab, LocalStepsInTheDensePhases) {
+  for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
+    config::RunOptions o = toy_options(4, "2");
+    o.method.full_phase.sync_every = 3;
+    o.method.full_rank_steps = Duration::steps(4);
+    o.method.warmup_steps = Duration::steps(9);
+    o.reducer.dtype = dtype;
+    const auto results = train_all(o, testing::toy_dataset());
+    for (const TrainResult& r : results) {
+      expect_same_bits(*r.model, *results[0].model);
+    }
+    EXPECT_GT(results[0].test.accuracy, 0.8) << dtype;
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::train
