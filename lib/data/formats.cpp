@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t images_magic = 0x803;  // bytes, 3 dimensions
 constexpr std::uint32_t labels_magic = 0x801;  // bytes, 1 dimension
+constexpr std::int64_t most_side = 65536;
 constexpr std::int64_t cifar_side = 32;
 constexpr std::int64_t cifar_pixels = 3 * cifar_side * cifar_side;
 
@@ -109,6 +110,15 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
       file,
       static_cast<double>(found.count) * static_cast<double>(found.height) *
           static_cast<double>(found.width));
+  // The number of bytes says nothing of them in a file without images.
+  ABT_CHECK(
+      found.height <= most_side && found.width <= most_side,
+      DamagedData,
+      path,
+      ": expected images of at most ",
+      with_commas(most_side),
+      " pixels per side, found ",
+      extent_text(found));
   const at::Tensor pixels =
       at::empty({found.count, 1, found.height, found.width}, at::kByte);
   file.read(bytes_of(pixels), "images");

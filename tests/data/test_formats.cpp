@@ -87,6 +87,8 @@ TEST_F(IdxFiles, HeaderThatClaimsTooMuch) {
   expect_damage(idx, {images_, "header asks for"});
   idx.images = gzipped(idx.images);
   expect_damage(idx, {images_, "header asks for"});
+  idx.images = idx_header(0x803, {0, 0x80000000, 0xffffffff});
+  expect_damage(idx, {images_, "at most 65,536 pixels per side"});
 }
 
 TEST_F(IdxFiles, EndsEarly) {
