@@ -21,7 +21,10 @@ if(CCACHE_PROGRAM)
 endif()
 find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM)
-  add_link_options(-fuse-ld=mold)
+  # mold 1.10 begins the read-only part after relocation with LibTorch's
+  # thread-local byte: where that falls on the end of a page, the program does not
+  # load ("cannot apply additional memory protection after relocation").
+  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
 endif()
 
 if(ABTRAIN_SANITIZE)
