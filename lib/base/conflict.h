@@ -1,0 +1,39 @@
+// A problem of a configuration that involves several keys, or one key and what
+// it is used on; the keys stay apart from the message, so that a reader of
+// files can point at the line of each.
+//   throw ConflictError({{"method.group_size", "workers"}, "expected ..."});
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace abtrain {
+
+struct Conflict {
+  // Whole keys (method.group_size), at least one; the one at fault first.
+  std::vector<std::string> keys;
+  std::string message;  // what was expected and what came, without a key
+};
+
+using Conflicts = std::vector<Conflict>;
+
+// Error(Config) whose text is "KEY: MESSAGE", with the first key.
+class ConflictError : public Error {
+ public:
+  explicit ConflictError(Conflict conflict)
+      : Error(
+            ErrorKind::Config,
+            conflict.keys.front() + ": " + conflict.message),
+        conflict_(std::move(conflict)) {}
+  const Conflict& conflict() const {
+    return conflict_;
+  }
+
+ private:
+  Conflict conflict_;
+};
+
+}  // namespace abtrain
