@@ -1,4 +1,4 @@
-# abtrain_floor(NAME LEVEL [TORCH] [COLD] [USES floor...] [LINKS target...])
+# abtrain_floor(NAME LEVEL [TORCH] [COLD] [HOT] [USES floor...] [LINKS target...])
 # Each folder of lib/ is a floor: a static library of the .cpp files in it and in its
 # subfolders, which may use only floors of a lower level. An optional part (cuda,
 # nccl, mpi, plotly) is a subfolder of that name, or a file such as plotly.cpp. Where
@@ -23,6 +23,15 @@ endfunction()
 
 # Options for code that runs rarely or never during training: quick to compile.
 set(ABTRAIN_COLD $<$<CONFIG:Release>:-O1>)
+
+# Compiles the target's sources eight at a time as one file: reading the headers takes
+# most of the time. Names in unnamed namespaces must be unique within a floor.
+function(abtrain_unite target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${ABTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  # Said of any type with a member from an unnamed namespace outside the main file.
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+endfunction()
 
 set(pch ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 abtrain_precompile(abtrain_pch HEADERS ${pch})
@@ -59,7 +68,7 @@ function(abtrain_choose_forms list)
 endfunction()
 
 function(abtrain_floor name level)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH;COLD" "" "USES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH;COLD;HOT" "" "USES;LINKS")
   file(GLOB sources CONFIGURE_DEPENDS *.cpp */*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS *.h */*.h)
   abtrain_choose_forms(sources)
@@ -95,6 +104,9 @@ function(abtrain_floor name level)
   endif()
   if(arg_COLD)
     target_compile_options(${target} PRIVATE ${ABTRAIN_COLD})
+  endif()
+  if(sources AND NOT arg_HOT)
+    abtrain_unite(${target})
   endif()
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
   # #include lines must respect the same order as the link lines.

@@ -67,7 +67,7 @@ std::unique_ptr<Layer> features_of(
 }
 
 // The head takes the place of torchvision's three linear layers.
-TorchvisionName torchvision_name(const std::string& name) {
+TorchvisionName torchvision_vgg_name(const std::string& name) {
   constexpr std::array<Renaming, 3> kHead = {
       {{"pre_logits.fc1.", "classifier.0."},
        {"pre_logits.fc2.", "classifier.3."},
@@ -78,8 +78,8 @@ TorchvisionName torchvision_name(const std::string& name) {
 
 }  // namespace
 
-Architecture vgg(
-    int depth, const ModelOptions& options, const InputShape& shape) {
+Architecture
+vgg(int depth, const ModelOptions& options, const InputShape& shape) {
   const std::int64_t in = scaled(kChannels.back(), options);
   const std::int64_t hidden = scaled(4096, options);
   auto layers = std::make_unique<Sequential>();
@@ -104,11 +104,11 @@ Architecture vgg(
   layers->add(
       "head.fc",
       std::make_unique<Linear>(hidden, shape.classes, true, normal(0.01)));
-  return {std::move(layers), {"features.0", "head.fc"}, torchvision_name};
+  return {std::move(layers), {"features.0", "head.fc"}, torchvision_vgg_name};
 }
 
-Architecture vgg_small(
-    int depth, const ModelOptions& options, const InputShape& shape) {
+Architecture
+vgg_small(int depth, const ModelOptions& options, const InputShape& shape) {
   auto layers = std::make_unique<Sequential>();
   layers->add("features", features_of(depth, true, options, shape));
   layers->add("flatten", flatten());
