@@ -1,6 +1,6 @@
 // Active while a process waits for the others at the start: says what it waits
 // for if that takes long, and ends the process with exit code 75 on a signal,
-// which nothing else would notice. X
+// which nothing else would notice. Tested in test_setup_watch.cpp.
 #pragma once
 
 #include <condition_variable>
