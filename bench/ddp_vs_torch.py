@@ -30,7 +30,9 @@ import subprocess
 import sys
 import tempfile
 
+import netns
 import network
+import network_runs
 
 ROOT = network.ROOT
 COMMON = ["method.name=ddp", "reducer.dtype=fp32", "evaluate.every=0",
@@ -69,7 +71,7 @@ def checked(command, **more):
 
 def median_step(folder):
     """The median, in milliseconds, of the steps that a run logged."""
-    steps = network.events(folder / "metrics.jsonl", "step")[WARM_UP:]
+    steps = network_runs.events(folder / "metrics.jsonl", "step")[WARM_UP:]
     if len(steps) < 2:
         raise RuntimeError(f"{folder}: too few steps, give more --steps")
     return 1e3 * statistics.median(
@@ -135,7 +137,7 @@ def locally(arguments):
 
 
 def run_over_links(hosts, words, case, dtype, arguments, output):
-    checked([*network.mpirun(hosts, words), arguments.program,
+    checked([*network_runs.mpirun(hosts, words), arguments.program,
              *settings(case, arguments, "links", output),
              "--set", f"reducer.dtype={dtype}"])
     summary = json.loads((output / "links/summary.json").read_text())
@@ -148,7 +150,7 @@ def over_links(arguments):
                            "--torch-python", str(arguments.torch_python)])
     rows = []
     with tempfile.TemporaryDirectory() as folder, \
-            network.netns.Network(arguments.workers) as hosts:
+            netns.Network(arguments.workers) as hosts:
         output = pathlib.Path(folder)
         for rate in arguments.links:
             hosts.set_rate(rate)
@@ -160,7 +162,7 @@ def over_links(arguments):
 
 def compare_over(hosts, words, name, rate, arguments, output):
     times = {dtype: [] for dtype in ("fp32", "fp16", "bf16")}
-    rivals = {rival: [] for rival in network.RIVALS if name == "mlp"}
+    rivals = {rival: [] for rival in network_runs.RIVALS if name == "mlp"}
     sent = {}
     for number in range(arguments.rounds):
         for dtype in times:
@@ -168,13 +170,13 @@ def compare_over(hosts, words, name, rate, arguments, output):
                 hosts, words, CASES[name], dtype, arguments, output)
             times[dtype].append(ms)
         for rival in rivals:
-            row = network.train_torch(hosts, words, rival, number + 1)
+            row = network_runs.train_torch(hosts, words, rival, number + 1)
             if row["status"] == "failed":
                 raise RuntimeError(f"{rival} failed, see above")
             rivals[rival].append(row["median_ms"])
     medians = {k: statistics.median(v) for k, v in {**times, **rivals}.items()}
     # The milliseconds that the link alone takes for the bytes of an fp32 step.
-    least = 8e3 * sent["fp32"] / network.netns.bits(rate)
+    least = 8e3 * sent["fp32"] / netns.bits(rate)
     bound = least > 0.5 * medians["fp32"]
     print(f"\n{name}, {arguments.workers} hosts, {rate} (an fp32 step: at least "
           f"{least:.1f} ms{'' if bound else '; the link is not the bottleneck'})\n\n"
@@ -212,14 +214,14 @@ def main():
             parser.error(f"{name}: expected one of {', '.join(CASES)}")
     for rate in arguments.links or []:
         try:
-            network.netns.bits(rate)
+            netns.bits(rate)
         except ValueError as error:
             parser.error(str(error))
     arguments.models = arguments.models or (
         ["mlp"] if arguments.links else list(CASES))
     arguments.program = arguments.program.resolve()
     if arguments.links:
-        network.netns.leave_on_signals()
+        netns.leave_on_signals()
     rows = over_links(arguments) if arguments.links else locally(arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(

@@ -59,7 +59,7 @@ constexpr Row kFiles[] = {
      "The complete configuration that the run used."},
     {"OUTPUT/NAME/metrics.jsonl",
      "The events of the run, one JSON object per line."},
-    {"OUTPUT/NAME/events.out.tfevents.*", "The same for TensorBoard."},
+    {"OUTPUT/NAME/events.out.tfevents.*", "Its numbers, for TensorBoard."},
     {"OUTPUT/NAME/summary.json",
      "Accuracy, traffic, times and ranks of the layers."},
     {"OUTPUT/NAME/model.safetensors", "The trained model, factored."},

@@ -31,10 +31,10 @@ namespace abtrain::comm {
 
 using ops::ReduceOp;  // Sum | Mean | Max
 
-// What a transfer is for; traffic is reported by purpose.
+// What a transfer is for; traffic is reported by purpose. Checkpoints store it
+// by these numbers.
 enum class Purpose { Gradient, Sync, Factors, Orders, Metrics };
 constexpr int kPurposes = 5;
-const char* name_of(Purpose purpose);
 
 // A collective under way. wait() returns when the buffer holds the result; the
 // destructor waits too, unless an error is being thrown. Until then the owner

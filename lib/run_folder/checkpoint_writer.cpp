@@ -249,8 +249,10 @@ void CheckpointWriter::publish(
   sync_path(folder);
   tell("publish", folder);
   check_run_lock(true);
+  const std::string old = str(all, "/", kObsolete, step_folder(about.step));
   if (fs::exists(place)) {  // same step, from before a resume
-    const std::string old = str(all, "/", kObsolete, step_folder(about.step));
+    // Kept until the new one is in its place: clean_checkpoints() puts it back
+    // if this process is killed before that.
     remove_all(old);
     rename(place, old);
   }
@@ -258,6 +260,7 @@ void CheckpointWriter::publish(
   sync_path(all);
   return_checkpoint(place_.run_folder);  // all workers have loaded it by now
   try {
+    remove_all(old);
     prune();
   } catch (const Error& error) {
     if (log_ != nullptr) {

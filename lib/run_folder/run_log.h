@@ -1,4 +1,4 @@
-// What a run writes while it trains: metrics.jsonl, the same events for
+// What a run writes while it trains: metrics.jsonl, its numbers for
 // TensorBoard, and lines for people. Only worker 0 has one.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace abtrain::run_folder {
 class RunLog {
  public:
   // Keeps the first `keep` bytes of `folder`/metrics.jsonl and appends to them.
-  // With train.tensorboard, everything goes to TensorBoard too.
+  // With train.tensorboard, their numbers go to TensorBoard too.
   RunLog(
       const config::RunOptions& options,
       const std::string& folder,

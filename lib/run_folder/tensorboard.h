@@ -1,7 +1,7 @@
-// The run's events file for TensorBoard: the content of metrics.jsonl, plus the
-// configuration and nothing else. So the file can be rebuilt from
-// metrics.jsonl, which is how a resumed run begins: what was logged after the
-// checkpoint is dropped from both.
+// The run's events file for TensorBoard: the numbers of metrics.jsonl as
+// scalars, plus the configuration as hyperparameters. So the file can be
+// rebuilt from metrics.jsonl, which is how a resumed run begins: what was
+// logged after the checkpoint is dropped from both.
 //
 // An event's wall time is the start of the run plus the event's `seconds`: the
 // relative axis of TensorBoard is the run's own clock, which stands still

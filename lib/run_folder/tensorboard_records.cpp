@@ -1,8 +1,6 @@
 #include "run_folder/tensorboard_records.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string_view>
 
 #include "base/json.h"
@@ -53,93 +51,29 @@ double number_of(const ordered_json& object, const char* key) {
   return found != object.end() && found->is_number() ? found->get<double>() : 0;
 }
 
-std::vector<double> numbers_of(const ordered_json& object, const char* key) {
-  const auto found = object.find(key);
-  std::vector<double> numbers;
-  return found != object.end() && read_json(*found, numbers)
-             ? numbers
-             : std::vector<double>();
-}
-
-// The layers of an event that lists them; an empty array for other events.
-const ordered_json& layers_of(const ordered_json& event) {
-  static const ordered_json none = ordered_json::array();
-  const auto found = event.find("layers");
-  return found != event.end() && found->is_array() ? *found : none;
-}
-
 // Event {1 wall_time, 2 step, 3 file_version, 5 summary, 7 session_log}
 Message event_at(double wall_time, std::int64_t step) {
   return Message().real(1, wall_time).integer(2, step);
 }
 
-// SummaryMetadata {1 plugin_data {1 plugin_name, 2 content}, 4 data_class}
-Message metadata(const char* plugin, const Message& content) {
-  constexpr int kTensor = 2;
-  return Message()
-      .message(1, Message().bytes(1, plugin).bytes(2, content.bytes()))
-      .integer(4, kTensor);
-}
-
-// Summary {1 value {1 tag, 2 simple_value, 5 histo, 8 tensor, 9 metadata}}
+// Summary {1 value {1 tag, 2 simple_value, 8 tensor, 9 metadata}}
 Message tagged(const std::string& tag) {
   return Message().bytes(1, tag);
 }
 
-// A layer's singular values as a histogram; nullopt if it has none. They are
-// given at some indices i < j < ..., largest first. Those from i to j - 1 lie
-// between the two values, so the count of each bucket is exact.
-std::optional<Message> histogram(const ordered_json& layer) {
-  const auto found = layer.find("singular_values");
-  if (found == layer.end()) {
-    return std::nullopt;
-  }
-  const std::vector<double> index = numbers_of(*found, "index");
-  const std::vector<double> value = numbers_of(*found, "value");
-  if (index.empty() || index.size() != value.size()) {
-    return std::nullopt;
-  }
-  std::vector<double> limits;
-  std::vector<double> counts;
-  double sum = 0;
-  double squares = 0;
-  for (std::size_t i = value.size(); i-- > 0;) {
-    const double next = i + 1 < index.size() ? index[i + 1] : index[i] + 1;
-    const double count = next - index[i];
-    sum += count * value[i];
-    squares += count * value[i] * value[i];
-    if (limits.empty() || value[i] > limits.back()) {
-      limits.push_back(value[i]);
-      counts.push_back(count);
-    } else {
-      counts.back() += count;
-    }
-  }
-  // HistogramProto
-  return Message()
-      .real(1, value.back())
-      .real(2, value.front())
-      .real(3, index.back() - index.front() + 1)
-      .real(4, sum)
-      .real(5, squares)
-      .reals(6, limits)
-      .reals(7, counts);
-}
-
-// TensorProto {1 dtype, 2 tensor_shape {2 dim {1 size}}, ...}
-Message tensor(int type, std::int64_t size) {
-  const Message dim = Message().integer(1, size);
-  return Message().integer(1, type).message(2, Message().message(2, dim));
-}
-
 // The message that the hparams plugin reads: HParamsPluginData {1 version, 3
-// session_start_info, 4 session_end_info}, beside a tensor of no elements.
+// session_start_info, 4 session_end_info} in SummaryMetadata {1 plugin_data {1
+// plugin_name, 2 content}, 4 data_class}, beside a TensorProto {1 dtype, 2
+// tensor_shape {2 dim {1 size}}} of no elements.
 Message hparams(const char* tag, int field, const Message& info) {
   constexpr int kFloat = 1;
+  constexpr int kTensor = 2;
+  const Message no_elements = Message().message(2, Message().integer(1, 0));
+  const Message content = Message().integer(1, 0).message(field, info);
+  const Message plugin = Message().bytes(1, "hparams").message(2, content);
   return tagged(tag)
-      .message(8, tensor(kFloat, 0))
-      .message(
-          9, metadata("hparams", Message().integer(1, 0).message(field, info)));
+      .message(8, Message().integer(1, kFloat).message(2, no_elements))
+      .message(9, Message().message(1, plugin).integer(4, kTensor));
 }
 
 // google.protobuf.Value {2 number_value, 3 string_value, 4 bool_value}
@@ -181,14 +115,6 @@ Message session_end(double wall_time) {
       Message().integer(1, kSuccess).real(2, wall_time));
 }
 
-// A text, in Markdown, as field 8 (string_val) of a tensor.
-Message markdown(const std::string& tag, const std::string& text) {
-  constexpr int kString = 7;
-  return tagged(tag)
-      .message(8, tensor(kString, 1).bytes(8, text))
-      .message(9, metadata("text", {}));
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, double>> scalars_of(
@@ -211,7 +137,11 @@ std::vector<std::pair<std::string, double>> scalars_of(
       }
     }
   }
-  for (const ordered_json& layer : layers_of(event)) {
+  const auto layers = event.find("layers");
+  if (layers == event.end() || !layers->is_array()) {
+    return scalars;
+  }
+  for (const ordered_json& layer : *layers) {
     for (const char* key : {"rank", "energy"}) {
       if (const auto found = layer.find(key); found != layer.end()) {
         add(str(key, "/", text_of(layer, "name")), *found);
@@ -226,13 +156,7 @@ std::string tensorboard_head(
     std::int64_t start) {
   const auto time = static_cast<double>(start);
   constexpr int kStart = 1;
-  const Message summary =
-      Message()
-          .message(
-              1,
-              markdown(
-                  "config", "```yaml\n" + config::to_yaml(options) + "```"))
-          .message(1, session_start(options, start));
+  const Message summary = Message().message(1, session_start(options, start));
   // A reader that has seen an earlier file of the run forgets it at the second
   // record.
   return tfrecord(event_at(time, 0).bytes(3, "brain.Event:2").bytes()) +
@@ -248,14 +172,6 @@ std::string tensorboard_record(const ordered_json& event, std::int64_t start) {
   Message summary;
   for (const auto& [tag, value] : scalars_of(event)) {
     summary.message(1, tagged(tag).real32(2, static_cast<float>(value)));
-  }
-  for (const ordered_json& layer : layers_of(event)) {
-    if (const auto values = histogram(layer)) {
-      summary.message(
-          1,
-          tagged("singular_values/" + text_of(layer, "name"))
-              .message(5, *values));
-    }
   }
   if (const auto final = event.find("final");
       final != event.end() && *final == true) {

@@ -1,5 +1,5 @@
-// What a run shows in TensorBoard: the configuration and the events of
-// metrics.jsonl, as records of an events file.
+// What a run shows in TensorBoard: its configuration as hyperparameters and the
+// numbers of metrics.jsonl as scalars, as records of an events file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

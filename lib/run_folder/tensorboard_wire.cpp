@@ -79,15 +79,6 @@ Message& Message::bytes(int field, std::string_view value) {
   return *this;
 }
 
-Message& Message::reals(int field, const std::vector<double>& values) {
-  key(field, kLengthDelimited);
-  varint(values.size() * sizeof(double));
-  for (const double value : values) {
-    append(bytes_, std::bit_cast<std::uint64_t>(value));
-  }
-  return *this;
-}
-
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t crc = ~0U;
   for (const char c : bytes) {

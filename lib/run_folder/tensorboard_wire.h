@@ -2,7 +2,7 @@
 // field, framed as TFRecords. No protobuf library is needed, nor can one be
 // linked: LibTorch exports its own. Sources, field numbers included:
 //   frames    tensorflow/core/lib/io/record_writer.h
-//   messages  tensorboard/compat/proto/{event,summary,tensor,histogram}.proto,
+//   messages  tensorboard/compat/proto/{event,summary,tensor}.proto,
 //             tensorboard/plugins/hparams/{plugin_data,api}.proto,
 //             google/protobuf/struct.proto
 // All numbers are little-endian.
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace abtrain::run_folder {
 
@@ -27,8 +26,6 @@ class Message {
   Message& message(int field, const Message& value) {
     return bytes(field, value.bytes_);
   }
-  // A repeated double field, packed.
-  Message& reals(int field, const std::vector<double>& values);
 
   const std::string& bytes() const {
     return bytes_;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
@@ -24,7 +23,8 @@
 #include "comm/share.h"
 #include "comm/store.h"
 #include "device/devices.h"
-#include "run_folder/run_lock.h"
+#include "train/leave.h"
+#include "train/meeting_watch.h"
 
 namespace abtrain::train {
 
@@ -41,9 +41,6 @@ constexpr std::chrono::milliseconds kLastWords{300};
 // Time-out for meeting, in seconds: the launcher may not start all processes at
 // once.
 constexpr double kMeetSeconds = 300;
-// After waiting this long, each process says once what it is waiting for.
-constexpr double kPatience = 10;                 // seconds
-constexpr std::chrono::milliseconds kLook{100};  // between looks for signals
 
 bool is_stop(const std::exception_ptr& error) {
   return comm::exit_code_of(error) == static_cast<int>(ErrorKind::Stopped);
@@ -75,47 +72,6 @@ std::string name_of_gpu(const at::Device& device) {
   }
   return {};
 }
-
-[[noreturn]] void leave(int code) {
-  run_folder::release_run_lock();
-  std::cout.flush();
-  std::fflush(nullptr);
-  std::_Exit(code);
-}
-
-// Active while a process waits for the others: says what it waits for if that
-// takes long, and ends the process on a signal, which nothing else would
-// notice.
-class MeetingWatch {
- public:
-  explicit MeetingWatch(std::string text)
-      : thread_([this, text = std::move(text)](const std::stop_token& end) {
-          watch(text, end);
-        }) {}
-
- private:
-  void watch(const std::string& text, const std::stop_token& end) {
-    std::unique_lock lock(mutex_);
-    const Stopwatch waited;
-    bool told = false;
-    while (!ended_.wait_for(
-        lock, end, kLook, [&] { return end.stop_requested(); })) {
-      if (const int signal = StopSignals::requested(); signal != 0) {
-        std::cerr << str(
-            "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
-        leave(static_cast<int>(ErrorKind::Stopped));
-      }
-      if (!told && waited.seconds() > kPatience) {
-        told = true;
-        std::cerr << str("abtrain: ", text, "\n") << std::flush;
-      }
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable_any ended_;
-  std::jthread thread_;
-};
 
 }  // namespace
 

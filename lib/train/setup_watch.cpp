@@ -1,14 +1,12 @@
 #include "train/setup_watch.h"
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/signals.h"
-#include "run_folder/run_lock.h"
+#include "train/leave.h"
 
 namespace abtrain::train {
 
@@ -25,9 +23,7 @@ constexpr double kPlainEvery = 30;
 
 [[noreturn]] void leave_alone(const std::string& message) {
   std::cerr << str("abtrain: ", message, "\n") << std::flush;
-  run_folder::release_run_lock();
-  std::fflush(nullptr);
-  std::_Exit(static_cast<int>(ErrorKind::Stopped));
+  leave(static_cast<int>(ErrorKind::Stopped));
 }
 
 }  // namespace

@@ -1,56 +1,30 @@
 #include "ops/quantize.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "base/random.h"
 #include "device/devices.h"
 #include "ops/cpu/quantize.h"
-#include "ops/cpu/random_words.h"
 #include "ops/quantize_job.h"
+#include "quantize_cases.h"
 
 namespace abtrain::ops {
 namespace {
 
-constexpr float kRange = 3.2971933456919635F;
-
-at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
-
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() &&
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
-
-std::int64_t padded(std::int64_t numel, std::int64_t block) {
-  const std::int64_t unit = unit_of(block);
-  return (numel + unit - 1) / unit * unit;
-}
-
-at::Tensor norms_of(const at::Tensor& u, std::int64_t block) {
-  const at::Tensor norms = at::empty({padded(u.numel(), block) / block});
-  block_norms(u, block, norms);
-  return norms;
-}
-
-at::Tensor room_for_codes(std::int64_t numel, const Coding& c) {
-  const std::int64_t all = padded(numel, c.block);
-  return at::zeros(
-      {c.lanes == Lanes::Byte ? all : all / 2},
-      c.lanes == Lanes::Pair ? at::kInt : at::kByte);
 }
 
 // Codes one by one, however they lie.
@@ -67,26 +41,6 @@ std::vector<int> unpacked(const at::Tensor& codes, Lanes lanes) {
     }
   }
   return all;
-}
-
-struct Case {
-  std::int64_t block;
-  bool rotate;
-  Lanes lanes;
-};
-
-Coding coding_of(const Case& c) {
-  Coding coding{.block = c.block, .rotate = c.rotate, .lanes = c.lanes};
-  coding.seed = 0x123456789abcdef;
-  coding.step = 41;
-  coding.signs = 3;
-  coding.rounding = 7 << 16 | 3;
-  coding.first = 256;
-  if (c.lanes == Lanes::Nibble) {
-    coding.limit = 7;
-    coding.offset = 8;
-  }
-  return coding;
 }
 
 const Case kCases[] = {
@@ -112,7 +66,7 @@ TEST(Quantize, EqualsItsDefinition) {
     const std::int64_t all = padded(numel, c.block);
     const at::Tensor u = numbers(numel);
     const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
-    const at::Tensor codes = room_for_codes(numel, coding);
+    const at::Tensor codes = code_buffer(numel, coding);
     const at::Tensor left = u.clone();
     quantize_blocks(left, ranges, coding, true, codes);
     const std::vector<int> got = unpacked(codes, c.lanes);
@@ -208,7 +162,7 @@ TEST(Quantize, HasTheSameBitsInEveryForm) {
       const at::Tensor ranges = norms_of(u, c.block).mul(kRange);
       const auto run = [&](Simd simd) {
         std::vector<at::Tensor> results = {
-            u.clone(), room_for_codes(numel, coding), at::empty({numel})};
+            u.clone(), code_buffer(numel, coding), at::empty({numel})};
         quantize_blocks_cpu(
             quantize_job(results[0], ranges, coding, true, results[1]), simd);
         dequantize_blocks_cpu(
@@ -239,7 +193,7 @@ TEST(Quantize, RoundsWithoutABias) {
     const at::Tensor u = at::full({numel}, between);
     // A step of 1: the codes are at -7.5, -6.5, ...
     const at::Tensor ranges = at::full({numel / 128}, 7.5F * std::sqrt(128.0F));
-    const at::Tensor codes = room_for_codes(numel, coding);
+    const at::Tensor codes = code_buffer(numel, coding);
     quantize_blocks(u, ranges, coding, false, codes);
     EXPECT_TRUE(u.eq(between).all().item<bool>()) << "no residual was wanted";
     const double mean = codes.to(at::kDouble).mean().item<double>() - 7.5;
@@ -253,7 +207,7 @@ TEST(Quantize, ClampsToItsLimits) {
   const at::Tensor before = u.clone();
   const at::Tensor ranges =
       at::full({1}, 7 * std::sqrt(128.0F));  // a step of 1
-  const at::Tensor codes = room_for_codes(128, coding);
+  const at::Tensor codes = code_buffer(128, coding);
   quantize_blocks(u, ranges, coding, true, codes);
   for (const int k : unpacked(codes, Lanes::Nibble)) {
     EXPECT_TRUE(1 <= k && k <= 15) << k;
@@ -271,7 +225,7 @@ TEST(Quantize, ZeroAndTinyBlocksStayAsTheyAre) {
     u.narrow(0, 128, 128).fill_(1e-30F);
     const at::Tensor before = u.clone();
     const at::Tensor ranges = norms_of(u, 128).mul(kRange);
-    const at::Tensor codes = room_for_codes(300, coding);
+    const at::Tensor codes = code_buffer(300, coding);
     quantize_blocks(u, ranges, coding, true, codes);
     EXPECT_TRUE(u.equal(before));
     const at::Tensor out = at::full({300}, 5.0F);
@@ -288,7 +242,7 @@ TEST(Quantize, AnInfiniteRangeShowsInTheEstimateAndLeavesNothing) {
     const at::Tensor u = numbers(300);
     u[130] = bad;
     const at::Tensor ranges = norms_of(u, 128).mul(kRange);
-    const at::Tensor codes = room_for_codes(300, coding);
+    const at::Tensor codes = code_buffer(300, coding);
     quantize_blocks(u, ranges, coding, true, codes);
     const at::Tensor out = at::empty({300});
     dequantize_blocks({codes, 7.5F, 1}, ranges, coding, out);
@@ -307,12 +261,12 @@ TEST(Quantize, CodesAdd) {
     const std::int64_t numel = 1000;
     const int n = lanes == Lanes::Byte ? 17 : 40;
     const at::Tensor ranges = at::full({padded(numel, 64) / 64}, 3.3F * 9);
-    at::Tensor sum = room_for_codes(numel, coding);
+    at::Tensor sum = code_buffer(numel, coding);
     at::Tensor mean = at::zeros({numel}, at::kDouble);
     for (int i = 0; i < n; ++i) {
       const at::Tensor u = numbers(numel, 60 + i).mul(2);
       const at::Tensor left = u.clone();
-      const at::Tensor codes = room_for_codes(numel, coding);
+      const at::Tensor codes = code_buffer(numel, coding);
       coding.rounding = static_cast<std::uint32_t>(i);
       quantize_blocks(left, ranges, coding, true, codes);
       sum += codes;
@@ -325,82 +279,11 @@ TEST(Quantize, CodesAdd) {
   }
 }
 
-// Shards with tails behind them, as an all-gather makes them.
-at::Tensor shards_of(
-    const at::Tensor& codes,
-    std::int64_t unit_bytes,
-    int n,
-    const std::vector<std::uint32_t>& counts) {
-  const std::int64_t units = codes.numel() / unit_bytes;
-  const at::Tensor all =
-      at::zeros({codes.numel() + n * kernels::kTailBytes}, at::kByte);
-  auto* to = all.mutable_data_ptr<std::uint8_t>();
-  for (int i = 0; i < n; ++i) {
-    const std::int64_t begin = units * i / n * unit_bytes;
-    const std::int64_t end = units * (i + 1) / n * unit_bytes;
-    std::memcpy(
-        to,
-        codes.const_data_ptr<std::uint8_t>() + begin,
-        static_cast<std::size_t>(end - begin));
-    to += end - begin;
-    std::memcpy(to, &counts[static_cast<std::size_t>(i)], 4);
-    to += kernels::kTailBytes;
-  }
-  return all;
-}
-
-TEST(Dequantize, FindsCodesInShards) {
-  for (const std::int64_t block : {32, 128, 1024, 2048}) {
-    for (const int n : {2, 3, 8}) {
-      const Coding coding = coding_of({block, true, Lanes::Nibble});
-      const std::int64_t numel = 9000;
-      const at::Tensor u = numbers(numel);
-      const at::Tensor ranges = norms_of(u, block).mul(kRange);
-      const at::Tensor codes = room_for_codes(numel, coding);
-      quantize_blocks(u, ranges, coding, false, codes);
-      const at::Tensor wanted = at::empty({numel});
-      dequantize_blocks({codes, 8, 2}, ranges, coding, wanted);
-      const at::Tensor got = at::empty({numel});
-      dequantize_blocks(
-          {shards_of(
-               codes,
-               unit_of(block) / 2,
-               n,
-               std::vector<std::uint32_t>(static_cast<std::size_t>(n), ~0u)),
-           8,
-           2,
-           n},
-          ranges,
-          coding,
-          got);
-      EXPECT_TRUE(got.equal(wanted)) << block << " " << n;
-    }
-  }
-}
-
-TEST(UpdateScale, FollowsTheClampedShare) {
-  const std::int64_t units = 5;
-  const int n = 3;
-  // 5 * 128 = 640 sums: 4 % are 25.6, 1 % are 6.4.
-  const auto next = [&](float scale, std::vector<std::uint32_t> counts) {
-    const at::Tensor codes = at::zeros({units * 64}, at::kByte);
-    const at::Tensor tensor = at::full({1}, scale);
-    update_scale(shards_of(codes, 64, n, counts), units, 128, n, tensor);
-    return tensor.item<float>();
-  };
-  EXPECT_EQ(next(2, {20, 0, 6}), 2 * 1.1F);
-  EXPECT_EQ(next(2, {20, 0, 5}), 2.0F);
-  EXPECT_EQ(next(2, {0, 7, 0}), 2.0F);
-  EXPECT_EQ(next(2, {0, 0, 6}), 2 / 1.05F);
-  EXPECT_EQ(next(2.9F, {640, 0, 0}), 3.0F) << "no further than the members";
-  EXPECT_EQ(next(0.26F, {0, 0, 0}), 0.25F);
-}
-
 TEST(QuantizeErrors, RefuseWhatDoesNotFit) {
   const at::Tensor u = numbers(300);
   const at::Tensor ranges = norms_of(u, 128);
   Coding coding = coding_of({128, true, Lanes::Byte});
-  const at::Tensor codes = room_for_codes(300, coding);
+  const at::Tensor codes = code_buffer(300, coding);
   EXPECT_NO_THROW(quantize_blocks(u, ranges, coding, true, codes));
   EXPECT_THROW(
       quantize_blocks(u, ranges.narrow(0, 0, 2), coding, true, codes),
@@ -433,7 +316,7 @@ TEST(GpuQuantize, EqualsTheCpuToTheBit) {
             at::empty({padded(numel, c.block) / c.block}, u.options());
         block_norms(u, c.block, ranges);
         ranges.mul_(kRange);
-        const at::Tensor codes = room_for_codes(numel, coding).to(device);
+        const at::Tensor codes = code_buffer(numel, coding).to(device);
         quantize_blocks(u, ranges, coding, true, codes);
         const at::Tensor out = at::empty({numel}, u.options());
         dequantize_blocks({codes, coding.offset, 3}, ranges, coding, out);

@@ -182,8 +182,6 @@ TEST(SavedCheckpoint, ReplacesAnEarlierOneOfTheSameStep) {
   const TempFolder folder;
   save_all(folder, {{3, {}, 1}, {3, {}, 2}});
   EXPECT_EQ(steps_in(folder), Steps{3});
-  // What was replaced goes at the latest when a run starts again.
-  clean_checkpoints(folder.path());
   EXPECT_EQ(names_in(folder / "checkpoints"), Names{step_folder(3)});
   const Checkpoint checkpoint = read_checkpoint(place_of(folder, 3));
   verify(checkpoint);

@@ -56,7 +56,6 @@ TEST(TensorBoardWire, FieldsOfEverySize) {
   EXPECT_EQ(hex(Message().real(1, 1).bytes()), "09000000000000f03f");
   EXPECT_EQ(hex(Message().real32(2, 1).bytes()), "150000803f");
   EXPECT_EQ(hex(Message().bytes(1, "").bytes()), "0a00");
-  EXPECT_EQ(hex(Message().reals(6, {}).bytes()), "3200");
   EXPECT_EQ(
       hex(Message().message(1, Message().bytes(1, "a")).bytes()), "0a030a0161");
 }
@@ -114,7 +113,7 @@ class TensorBoardFile : public ::testing::Test {
   Log log_{LogLevel::Quiet};
 };
 
-TEST_F(TensorBoardFile, HoldsScalarsAndHistograms) {
+TEST_F(TensorBoardFile, HoldsScalars) {
   TensorBoard board(folder_.path(), options_, "", log_);
   EXPECT_EQ(records(), 3U);  // version, start, configuration
   board.add({{"event", "sync"}, {"step", 1}, {"mode", "full"}});  // no number
@@ -133,28 +132,10 @@ TEST_F(TensorBoardFile, HoldsScalarsAndHistograms) {
   const std::string time = Message().real(1, start_of(path()) + 2.5).bytes();
   const std::string event =
       hex(time) +
-      "10ac022a9e010a0f0a0872616e6b2f66633115000080400a110a0a656e657267792f6663"
-      "31150000403f0a780a1373696e67756c61725f76616c7565732f6663312a610900000000"
-      "0000e03f1100000000000020401900000000000010402100000000008030402900000000"
-      "001058403218000000000000e03f000000000000104000000000000020403a1800000000"
-      "0000f03f0000000000000040000000000000f03f";
+      "10ac022a240a0f0a0872616e6b2f66633115000080400a110a0a656e657267792f666331"
+      "150000403f";
   const std::string whole = hex(read_file(path()));
   EXPECT_NE(whole.find(event), std::string::npos) << whole;
-}
-
-TEST_F(TensorBoardFile, EqualSingularValuesShareABucket) {
-  TensorBoard board(folder_.path(), options_, "", log_);
-  board.add(
-      {{"event", "decompose"},
-       {"layers",
-        {{{"name", "x"},
-          {"singular_values",
-           {{"index", {1, 3, 4}}, {"value", {2, 0, 0}}}}}}}});
-  // Limits 0 and 2; two values at the first, two up to the second.
-  EXPECT_NE(
-      read_file(path()).find(
-          Message().reals(6, {0, 2}).reals(7, {2, 2}).bytes()),
-      std::string::npos);
 }
 
 TEST_F(TensorBoardFile, IsMadeAnewFromTheLinesThatStay) {

@@ -1,0 +1,45 @@
+#include "train/meeting_watch.h"
+
+#include <chrono>
+#include <iostream>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/signals.h"
+#include "train/leave.h"
+
+namespace abtrain::train {
+
+namespace {
+
+// After waiting this long, each process says once what it is waiting for.
+constexpr double kPatience = 10;                 // seconds
+constexpr std::chrono::milliseconds kLook{100};  // between looks for signals
+
+}  // namespace
+
+MeetingWatch::MeetingWatch(std::string text)
+    : thread_([this, text = std::move(text)](const std::stop_token& end) {
+        watch(text, end);
+      }) {}
+
+void MeetingWatch::watch(const std::string& text, const std::stop_token& end) {
+  std::unique_lock lock(mutex_);
+  const Stopwatch waited;
+  bool told = false;
+  while (!ended_.wait_for(
+      lock, end, kLook, [&] { return end.stop_requested(); })) {
+    if (const int signal = StopSignals::requested(); signal != 0) {
+      std::cerr << str(
+          "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
+      leave(static_cast<int>(ErrorKind::Stopped));
+    }
+    if (!told && waited.seconds() > kPatience) {
+      told = true;
+      std::cerr << str("abtrain: ", text, "\n") << std::flush;
+    }
+  }
+}
+
+}  // namespace abtrain::train

@@ -1,0 +1,70 @@
+#include "train/initial_model.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "error_of.h"
+#include "temp_folder.h"
+
+namespace abtrain::train {
+namespace {
+
+constexpr nn::InputShape kShape{1, 4, 4, 3};
+
+config::RunOptions small() {
+  config::RunOptions options;
+  options.seed = 7;
+  options.model.hidden = {5};
+  return options;
+}
+
+void expect_equal(const nn::Model& a, const nn::Model& b) {
+  ASSERT_EQ(a.weights().size(), b.weights().size());
+  for (std::size_t i = 0; i < a.weights().size(); ++i) {
+    EXPECT_TRUE(at::equal(
+        a.weights()[i].weight->merged(), b.weights()[i].weight->merged()))
+        << a.weights()[i].name;
+  }
+}
+
+TEST(InitialModel, GivesEveryTakerTheSameWeights) {
+  const config::RunOptions options = small();
+  const auto wanted = nn::make_model(options.model, kShape);
+  wanted->initialise(options.model.init, options.seed);
+  InitialModel initial(options, kShape, 2);
+  for (int taker = 0; taker < 2; ++taker) {
+    const auto model = nn::make_model(options.model, kShape);
+    initial.copy_into(*model);
+    expect_equal(*model, *wanted);
+  }
+}
+
+TEST(InitialModel, HasNoMoreTakersThanAnnounced) {
+  const config::RunOptions options = small();
+  InitialModel initial(options, kShape, 1);
+  const auto model = nn::make_model(options.model, kShape);
+  initial.copy_into(*model);
+  EXPECT_THROW(initial.copy_into(*model), std::logic_error);
+}
+
+TEST(InitialModel, NamesTheKeyOfAFileThatCannotBeUsed) {
+  const TempFolder folder;
+  config::RunOptions options = small();
+  options.model.weights = folder / "none.safetensors";
+  const auto [missing, text] =
+      error_of([&] { InitialModel(options, kShape, 1); });
+  EXPECT_EQ(missing, 66);
+  EXPECT_TRUE(text.starts_with("model.weights: ")) << text;
+  EXPECT_EQ(text.find("model.fresh"), std::string::npos) << text;
+  options.model.weights = folder.add("torn.safetensors", "torn");
+  const auto [damaged, more] =
+      error_of([&] { InitialModel(options, kShape, 1); });
+  EXPECT_EQ(damaged, 65);
+  EXPECT_TRUE(more.starts_with("model.weights: ")) << more;
+  EXPECT_NE(more.find("\nmodel.fresh names layers"), std::string::npos) << more;
+}
+
+}  // namespace
+}  // namespace abtrain::train

@@ -1,0 +1,108 @@
+// What ends a process that is asked to stop before its first step.
+#include "train/setup_watch.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "base/files.h"
+#include "base/signals.h"
+#include "temp_folder.h"
+#include "train/meeting_watch.h"
+
+namespace abtrain::train {
+namespace {
+
+TEST(SetupWatch, SaysWhatWasBeingDone) {
+  const StopSignals signals;
+  Log log(LogLevel::Quiet);
+  std::promise<std::string> said;
+  SetupWatch watch(log, "reading the configuration");
+  watch.set_leave([&](const std::string& text) { said.set_value(text); });
+  watch.doing("reading cifar10");
+  ::raise(SIGTERM);
+  EXPECT_EQ(
+      said.get_future().get(),
+      "stopped by SIGTERM before the first step (reading cifar10): nothing is "
+      "lost; the same command starts again");
+}
+
+TEST(SetupWatch, LeavesSignalsAloneOnceItHasEnded) {
+  const StopSignals signals;
+  Log log(LogLevel::Quiet);
+  SetupWatch watch(log, "reading the configuration");
+  watch.set_leave([&](const std::string& text) { FAIL() << text; });
+  watch.end();
+  ::raise(SIGTERM);
+  EXPECT_EQ(StopSignals::requested(), SIGTERM);
+}
+
+// How a process ended that waited in `body`, and what it said.
+struct End {
+  int code = -1;
+  std::string said;
+};
+
+End end_of(const std::function<void()>& body) {
+  const TempFolder folder;
+  const std::string said = folder.add("said", "");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open(said.c_str(), O_WRONLY), 2);
+    body();
+    ::_exit(99);  // not reached
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(said)};
+}
+
+void wait_to_be_ended() {
+  std::this_thread::sleep_for(std::chrono::minutes(1));
+}
+
+TEST(SetupWatch, EndsTheProcessByItself) {
+  const End end = end_of([] {
+    const StopSignals signals;
+    Log log(LogLevel::Quiet);
+    const SetupWatch watch(log, "reading cifar10");
+    ::raise(SIGUSR1);
+    wait_to_be_ended();
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(
+      end.said,
+      "abtrain: stopped by SIGUSR1 before the first step (reading cifar10): "
+      "nothing is lost; the same command starts again\n");
+}
+
+TEST(MeetingWatch, EndsAProcessThatWaitsForOthers) {
+  const End end = end_of([] {
+    const StopSignals signals;
+    const MeetingWatch watch("waiting for the others");
+    ::raise(SIGTERM);
+    wait_to_be_ended();
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(end.said, "abtrain: waiting for the others; stopped by SIGTERM\n");
+}
+
+TEST(MeetingWatch, EndsInSilenceWhenTheOthersHaveCome) {
+  const End end = end_of([] {
+    { const MeetingWatch watch("waiting for the others"); }
+    ::_exit(3);
+  });
+  EXPECT_EQ(end.code, 3);
+  EXPECT_EQ(end.said, "");
+}
+
+}  // namespace
+}  // namespace abtrain::train

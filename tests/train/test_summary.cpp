@@ -1,0 +1,69 @@
+// The table at the end of a run. What summary.json holds after whole runs is
+// tested in tests/metrics and test_trainer.cpp.
+#include "train/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "error_of.h"
+
+namespace abtrain::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A ring all-reduce of all gradients: 2 (n - 1) / n of their bytes.
+TEST(DataParallelBytes, AreThoseOfAnAllReducePerStep) {
+  EXPECT_EQ(data_parallel_bytes(1000, 10, 4, 4), 60000);
+  EXPECT_EQ(data_parallel_bytes(1000, 10, 2, 2), 20000);
+  EXPECT_EQ(data_parallel_bytes(1000, 10, 1, 4), 0);
+}
+
+ordered_json summary_of_one_worker() {
+  return ordered_json::parse(R"({
+    "accuracy": 0.875, "loss": 0.5, "steps": 12, "compression_ratio": 2.5,
+    "parameters": {"dense": 1000, "stored": 400, "trained_by_a_worker": 1000},
+    "traffic": {"bytes_per_worker": 0, "vs_fp32": null, "vs_bf16": null},
+    "seconds": {"train": 2, "compute": 1, "communication": 0, "svd": 0.5,
+                "data": 0.5, "evaluate": 0.25},
+    "reducer": {"encode_seconds": 0, "decode_seconds": 0},
+    "layers": [{"name": "fc1", "m": 40, "n": 20, "rank": 8,
+                "energy": 0.96, "first_energy": 0.9},
+               {"name": "fc2", "m": 20, "n": 10, "rank": 0,
+                "energy": 1, "first_energy": 1}]})");
+}
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(ReportTable, SaysWhatARunReached) {
+  config::RunOptions options;
+  options.name = "small";
+  const std::string table =
+      report_table(options, summary_of_one_worker(), "runs/small");
+  EXPECT_TRUE(table.starts_with("small: ")) << table;
+  expect_has(table, ", 1 worker, 12 steps\n");
+  expect_has(table, "87.50 % of the merged model (loss 0.5000)\n");
+  expect_has(table, "2.50:1 (400 of 1,000 parameters;");
+  expect_has(table, "none: one worker\n");
+  expect_has(table, "    fc1 ");
+  expect_has(table, "90.0 %   96.0 %\n");
+  expect_has(table, "   dense ");
+  EXPECT_TRUE(table.ends_with("runs/small\n")) << table;
+}
+
+TEST(ReportTable, OfWhatIsNoSummaryIsDamagedData) {
+  ordered_json summary = summary_of_one_worker();
+  summary.erase("seconds");
+  for (const ordered_json& damaged : {summary, ordered_json::object()}) {
+    const auto [code, what] =
+        error_of([&] { report_table({}, damaged, "runs/small"); });
+    EXPECT_EQ(code, 65);
+    EXPECT_TRUE(what.starts_with("runs/small/summary.json: ")) << what;
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::train
