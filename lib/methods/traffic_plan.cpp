@@ -5,8 +5,6 @@
 #include "comm/traffic.h"
 #include "compress/average.h"
 #include "compress/gradient_exchange.h"
-#include "linalg/svd.h"
-#include "methods/ab/decompose.h"
 #include "methods/ab/gather_layers.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
@@ -172,56 +170,30 @@ class Planner {
     return std::ranges::any_of(
         sizes_.layers, [](const auto& layer) { return layer.rank == 0; });
   }
-  // Bytes that this worker sends of the layers that it owns, when they are
-  // divided by `cost`; `bytes`: those of one layer.
-  template <class Cost, class Numel>
-  std::int64_t gathered(const Cost& cost, const Numel& bytes) const {
-    std::vector<double> costs;
-    std::vector<const ModelSizes::Layer*> layers;
+  // Bytes that this worker sends of the layers that it decomposes. `factor`: of
+  // the products of factored layers, rank over the factors' rank; 0: all layers
+  // are dense.
+  std::int64_t gathered(std::int64_t factor) const {
+    std::vector<SourceShape> shapes;
     for (const ModelSizes::Layer& l : sizes_.layers) {
-      if (cost(l) > 0) {
-        costs.push_back(cost(l));
-        layers.push_back(&l);
-      }
+      shapes.push_back({l.m, l.n, factor * l.rank});
     }
+    const linalg::SvdRoute route = svd_route(options_.svd);
     std::int64_t own = 0;
-    const auto owned = share_out(costs, workers_);
+    const Owned owned = share_out(shapes, workers_);
     for (const std::size_t i : owned[static_cast<std::size_t>(rank_)]) {
-      own += bytes(*layers[i]);
+      own += 8 * spectrum_numbers(route, shapes[i]) +
+             4 * factor_numbers(shapes[i], sizes_.layers[i].rank);
     }
     return comm::all_gather_bytes(own, 1, workers_);
   }
-  std::int64_t spectrum_bytes(const ModelSizes::Layer& l) const {
-    return 8 * spectrum_numbers(svd_route(options_.svd), l.n);
-  }
   std::int64_t decompose_dense() const {
-    return gathered(
-        [](const ModelSizes::Layer& l) {
-          return linalg::decomposition_cost(l.m, l.n);
-        },
-        [&](const ModelSizes::Layer& l) {
-          return spectrum_bytes(l) + 4 * l.rank * (l.m + l.n);
-        });
+    return gathered(0);
   }
   // For a synchronisation that is followed at once by a decomposition; layers
   // that were dense are decomposed as dense.
   std::int64_t decompose_products() const {
-    const std::int64_t factor = options_.sync == "full" ? 2 : 1;
-    const std::int64_t of_dense = gathered(
-        [](const ModelSizes::Layer& l) {
-          return l.rank == 0 ? linalg::decomposition_cost(l.m, l.n) : 0.0;
-        },
-        [&](const ModelSizes::Layer& l) { return spectrum_bytes(l); });
-    return of_dense + gathered(
-                          [&](const ModelSizes::Layer& l) {
-                            return l.rank > 0
-                                       ? product_cost(l.m, l.n, factor * l.rank)
-                                       : 0.0;
-                          },
-                          [&](const ModelSizes::Layer& l) {
-                            const std::int64_t k = factor * l.rank;
-                            return 8 * k + 4 * 2 * l.rank * k;
-                          });
+    return gathered(options_.sync == "full" ? 2 : 1);
   }
 
   const MethodOptions& options_;

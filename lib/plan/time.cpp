@@ -10,8 +10,7 @@
 #include "base/units.h"
 #include "comm/groups.h"
 #include "compress/bucket.h"
-#include "linalg/svd.h"
-#include "methods/ab/decompose.h"
+#include "methods/ab/gather_layers.h"
 #include "methods/ab/phase.h"
 #include "methods/local/plan.h"
 #include "plan/traffic.h"
@@ -130,15 +129,15 @@ Counts count_phases(
 
 // Flops of the busiest worker when `workers` divide the layers among them.
 double load(const methods::ModelSizes& sizes, int workers) {
-  std::vector<double> costs;
+  std::vector<methods::SourceShape> shapes;
   for (const methods::ModelSizes::Layer& l : sizes.layers) {
-    costs.push_back(linalg::decomposition_cost(l.m, l.n));
+    shapes.push_back({l.m, l.n});
   }
   double largest = 0;
-  for (const auto& own : methods::share_out(costs, workers)) {
+  for (const auto& own : methods::share_out(shapes, workers)) {
     double sum = 0;
     for (const std::size_t i : own) {
-      sum += costs[i];
+      sum += methods::decomposition_cost(shapes[i]);
     }
     largest = std::max(largest, sum);
   }
@@ -150,8 +149,10 @@ double product_share(const methods::ModelSizes& sizes) {
   double products = 0;
   double dense = 0;
   for (const methods::ModelSizes::Layer& l : sizes.layers) {
-    dense += linalg::decomposition_cost(l.m, l.n);
-    products += methods::product_cost(l.m, l.n, l.rank);
+    dense += methods::decomposition_cost({l.m, l.n});
+    if (l.rank > 0) {
+      products += methods::decomposition_cost({l.m, l.n, l.rank});
+    }
   }
   return dense > 0 ? products / dense : 0;
 }

@@ -1,6 +1,7 @@
 #include "methods/ab/decompose.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
@@ -28,7 +29,8 @@ at::Tensor weight(std::int64_t m, std::int64_t n, double speed, int seed) {
 
 struct Layers {
   std::vector<nn::Weight> weights;
-  std::vector<nn::NamedWeight> named;
+  std::vector<Source> dense;     // of each layer
+  std::vector<Source> products;  // of each layer, rank 24
 
   Layers() {
     const struct {
@@ -41,23 +43,39 @@ struct Layers {
       weights.back().set_dense(weight(s.m, s.n, s.speed, i + 1));
     }
     for (auto& w : weights) {
-      const std::string layer = "fc" + std::to_string(named.size());
-      named.push_back({layer + ".weight", layer, &w, {}});
+      const std::string layer = "fc" + std::to_string(dense.size());
+      const nn::NamedWeight named = {layer + ".weight", layer, &w, {}};
+      at::Generator g = at::detail::createCPUGenerator(7);
+      dense.push_back({named, {}});
+      products.push_back(
+          {named, {at::randn({w.m(), 24}, g), at::randn({24, w.n()}, g)}});
     }
   }
 };
 
-std::vector<LayerFactors>
-decompose(int workers, const DecomposeOptions& options, int times = 1) {
+using Choice = std::vector<Source> (*)(const Layers& layers);
+
+std::vector<Source> all_dense(const Layers& layers) {
+  return layers.dense;
+}
+
+std::vector<LayerFactors> decompose(
+    int workers,
+    const DecomposeOptions& options,
+    int times = 1,
+    Choice choice = all_dense) {
   std::vector<LayerFactors> result;
   std::mutex mutex;
   comm::run_workers(workers, 60, [&](comm::Communicator& world) {
+    if (workers > 1) {
+      at::set_num_threads(1);
+    }
     Layers layers;
     SvdMemory memory;
     std::vector<LayerFactors> own;
     for (int i = 0; i < times; ++i) {
-      own =
-          decompose_dense(layers.named, options, world, memory, [](double) {});
+      own = decompose_layers(
+          choice(layers), options, world, memory, [](double) {});
     }
     const std::lock_guard lock(mutex);
     if (!result.empty()) {
@@ -65,6 +83,7 @@ decompose(int workers, const DecomposeOptions& options, int times = 1) {
         EXPECT_EQ(own[i].rank, result[i].rank);
         if (own[i].rank > 0) {
           EXPECT_TRUE(own[i].pair.a.equal(result[i].pair.a));
+          EXPECT_TRUE(own[i].pair.b.equal(result[i].pair.b));
         }
       }
     }
@@ -111,6 +130,70 @@ INSTANTIATE_TEST_SUITE_P(
         linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 3},
         linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 8},
         linalg::RankRule{linalg::RankRuleName::Budget, 0, 0, 0, 0, 20}));
+
+// Layers that stayed dense and products share the two gathers, but not their
+// bits.
+TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
+  DecomposeOptions options;
+  for (const auto route :
+       {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
+    options.route = route;
+    for (const int workers : {1, 3}) {
+      SCOPED_TRACE(workers);
+      const auto dense = decompose(workers, options, 1, [](const Layers& l) {
+        return std::vector<Source>{l.dense[1], l.dense[2]};
+      });
+      const auto products = decompose(workers, options, 1, [](const Layers& l) {
+        return std::vector<Source>{l.products[0], l.products[3]};
+      });
+      const auto both = decompose(workers, options, 1, [](const Layers& l) {
+        return std::vector<Source>{
+            l.products[0], l.dense[1], l.dense[2], l.products[3]};
+      });
+      const std::vector<LayerFactors> expected = {
+          products[0], dense[0], dense[1], products[1]};
+      ASSERT_EQ(both.size(), expected.size());
+      for (std::size_t i = 0; i < both.size(); ++i) {
+        const LayerFactors& e = expected[i];
+        EXPECT_EQ(both[i].rank, e.rank);
+        EXPECT_EQ(both[i].energy, e.energy);
+        ASSERT_EQ(both[i].pair.a.defined(), e.pair.a.defined());
+        if (e.rank > 0) {
+          EXPECT_TRUE(both[i].pair.a.equal(e.pair.a)) << i;
+          EXPECT_TRUE(both[i].pair.b.equal(e.pair.b)) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Decompose, AProductsFactorsGiveItAgain) {
+  DecomposeOptions options;
+  options.rule.rule = linalg::RankRuleName::Fixed;
+  options.rule.rank = 30;  // more than the products have
+  const Layers layers;
+  const auto got = decompose(3, options, 1, [](const Layers& l) {
+    return std::vector<Source>{l.products[0], l.products[2]};
+  });
+  for (std::size_t i = 0; i < 2; ++i) {
+    const linalg::LowRankPair& product = layers.products[2 * i].product;
+    ASSERT_EQ(got[i].rank, 24);
+    EXPECT_LT(
+        at::mm(got[i].pair.a, got[i].pair.b)
+            .sub(at::mm(product.a, product.b))
+            .abs()
+            .max()
+            .item<double>(),
+        1e-3);
+  }
+}
+
+TEST(ShareOut, KindsApartDenseFirst) {
+  EXPECT_EQ(
+      share_out({{60, 30, 3}, {100, 50}, {200, 100, 5}, {80, 40}}, 2),
+      (Owned{{1, 2}, {3, 0}}));
+  EXPECT_EQ(share_out({{80, 40}}, 3), (Owned{{0}, {}, {}}));
+}
 
 TEST(SvdMemory, ItsStartsAreSavedAndLoaded) {
   SvdMemory memory;

@@ -125,7 +125,7 @@ void AbTraining::after_step(std::int64_t t) {
       enter_full(synchronise(t));
       break;
     case Switch::SyncAndDecompose:
-      decompose(synchronise(t), t);
+      decompose(t, synchronise(t));
       break;
   }
   switched_at_ = t;
@@ -145,7 +145,7 @@ void AbTraining::finish(std::int64_t t) {
   }
   const Products products = synchronise(t);
   if (mode_ == SyncMode::Full || !left_dense().empty()) {
-    decompose(products, t);
+    decompose(t, products);
     return;
   }
   const std::vector<nn::NamedWeight> weights = factored();

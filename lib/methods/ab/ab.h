@@ -87,15 +87,14 @@ class AbTraining : public Method {
   // weight, for enter_full() or decompose().
   Products synchronise(std::int64_t t);
   void enter_full(const Products& products);
-  // `factors`: one per factorable weight. `products`: one per weight that was
-  // factored until now; empty if none was.
+  // Ends either phase. `products`: one per weight that is factored now.
+  void decompose(std::int64_t t, Products products = {});
+  // `sources` and `factors`: one per factorable weight.
   void enter_ab(
+      const std::vector<Source>& sources,
       const std::vector<LayerFactors>& factors,
-      const Products& products,
       std::int64_t t,
       double seconds);
-  void decompose(std::int64_t t);
-  void decompose(const Products& products, std::int64_t t);
   void build_blocks();
   // The reduction of the gradients: over the world in the FULL phase, within
   // the group in the AB phase; null if local steps send no gradients.

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "linalg/parallel.h"
-#include "methods/ab/gather_layers.h"
 
 namespace abtrain::methods {
 
@@ -30,21 +29,11 @@ std::vector<linalg::RankChoice> choose(
   return choices;
 }
 
-// One per layer, without values yet.
-std::vector<linalg::Spectrum> empty_spectra(
-    const std::vector<nn::NamedWeight>& weights) {
-  std::vector<linalg::Spectrum> spectra;
-  for (const nn::NamedWeight& w : weights) {
-    spectra.push_back({w.layer, w.weight->m(), w.weight->n(), {}});
-  }
-  return spectra;
-}
-
 // The rule for how much a partial spectrum must tell at first. A budget is met
 // by uneven ranks, so find somewhat more than even ranks need, and later what
 // the choice asks for.
 std::optional<linalg::RankRule> first_rule(
-    const std::vector<nn::NamedWeight>& weights,
+    const std::vector<Source>& sources,
     const DecomposeOptions& options) {
   if (!options.cut) {
     return std::nullopt;
@@ -53,8 +42,8 @@ std::optional<linalg::RankRule> first_rule(
   if (linalg::is_global(rule.rule)) {
     constexpr double kMore = 1.25;
     double factored = 0;
-    for (const nn::NamedWeight& w : weights) {
-      factored += static_cast<double>(w.weight->numel());
+    for (const Source& s : sources) {
+      factored += static_cast<double>(s.weight.weight->numel());
     }
     const auto other = static_cast<double>(options.other_parameters);
     const double left = (factored + other) / rule.ratio - other;
@@ -64,40 +53,143 @@ std::optional<linalg::RankRule> first_rule(
   return rule;
 }
 
+// The decompositions of one worker's layers: dense weights, then products, as
+// share_out() lists them.
+class OwnLayers {
+ public:
+  OwnLayers(
+      const std::vector<Source>& sources,
+      const std::vector<std::size_t>& own,
+      const DecomposeOptions& options,
+      SvdMemory& memory,
+      at::Device device)
+      : route_(options.route),
+        memory_(memory),
+        // On a CPU the worker's threads take whole matrices; on a GPU all
+        // matrices go to one stream.
+        threads_(device.is_cpu() ? at::get_num_threads() : 1) {
+    std::vector<linalg::LowRankPair> products;
+    std::vector<std::string> names;
+    for (const std::size_t i : own) {
+      const Source& source = sources[i];
+      const std::string& layer = source.weight.layer;
+      if (source.is_product()) {
+        products.push_back(source.product);
+        names.push_back(layer);
+      } else {
+        costs_.push_back(decomposition_cost(source.shape()));
+        matrices_.push_back(
+            {source.weight.weight->matrix().detach(),
+             layer,
+             memory.start_of(layer)});
+      }
+    }
+    linalg::ExactDrivers* const drivers = memory.drivers(device);
+    products_ = linalg::product_svds(products, names, drivers);
+    for (std::size_t p = 0; p < products_.size(); ++p) {
+      const at::Tensor values = products_[p].singular_values.cpu().contiguous();
+      const double* first = values.const_data_ptr<double>();
+      product_spectra_.push_back(
+          {names[p],
+           products[p].a.size(0),
+           products[p].b.size(1),
+           {first, first + values.numel()}});
+    }
+    dense_ = linalg::decompose_all(
+        matrices_, {first_rule(sources, options), route_, threads_, drivers});
+  }
+
+  // What is known of layer j of these; of a product as many values as its rank:
+  // all further ones are zero.
+  linalg::Spectrum spectrum(std::size_t j) const {
+    return j < dense_.size() ? dense_[j].spectrum(matrices_[j].matrix.size(0))
+                             : product_spectra_[j - dense_.size()];
+  }
+
+  // Makes at least `count` values of layer j known, whose spectrum is partial.
+  void grow(std::size_t j, std::int64_t count) {
+    dense_[j].grow(count, matrices_[j].matrix.size(0));
+  }
+
+  // What this worker sends of the factors with these ranks, one rank per layer
+  // of these. Frees the dense decompositions.
+  std::vector<at::Tensor> take_factors(const std::vector<std::int64_t>& ranks) {
+    std::vector<at::Tensor> tensors(2 * ranks.size());
+    linalg::for_each_matrix(costs_, threads_, [&](std::size_t j) {
+      const at::NoGradGuard no_grad_here;
+      if (ranks[j] > 0) {
+        const auto pair = dense_[j].factors(matrices_[j].matrix, ranks[j]);
+        tensors[2 * j] = pair.a;
+        tensors[2 * j + 1] = pair.b;
+      }
+    });
+    for (std::size_t j = 0; j < dense_.size(); ++j) {
+      if (linalg::may_be_partial(route_, matrices_[j].matrix.size(1))) {
+        memory_.keep_start(matrices_[j].layer, dense_[j].next_start());
+      }
+    }
+    for (std::size_t j = dense_.size(); j < ranks.size(); ++j) {
+      if (ranks[j] > 0) {
+        const auto transforms =
+            linalg::transforms_from(products_[j - dense_.size()], ranks[j]);
+        tensors[2 * j] = transforms.a;
+        tensors[2 * j + 1] = transforms.b;
+      }
+    }
+    dense_.clear();
+    std::erase_if(tensors, [](const at::Tensor& t) { return !t.defined(); });
+    return tensors;
+  }
+
+ private:
+  linalg::SvdRoute route_;
+  SvdMemory& memory_;
+  int threads_;
+  std::vector<double> costs_;  // of the dense weights
+  std::vector<linalg::NamedMatrix> matrices_;
+  std::vector<linalg::Decomposition> dense_;
+  std::vector<linalg::ProductSvd> products_;
+  std::vector<linalg::Spectrum> product_spectra_;
+};
+
 struct Choices {
   std::vector<linalg::RankChoice> ranks;
   std::vector<linalg::Spectrum> spectra;
 };
+
+// Calls its argument, some linear algebra, on the side stream.
+using Work = std::function<void(const std::function<void()>&)>;
 
 // Chooses the ranks of all layers, the same on every worker, and returns them
 // with the spectra that they follow from. If partial spectra do not decide a
 // choice that spans all layers, their owners find more values and everyone
 // chooses again: every worker sees the same spectra and asks for the same.
 Choices choose_together(
-    const std::vector<nn::NamedWeight>& weights,
+    const std::vector<Source>& sources,
     const DecomposeOptions& options,
     const Owned& owned,
     comm::Communicator& world,
-    device::SideStream& stream,
-    std::vector<linalg::Decomposition>& found,
-    const std::function<void(double)>& add_seconds) {
+    OwnLayers& layers,
+    const Work& work) {
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
-  std::vector<linalg::Spectrum> spectra = empty_spectra(weights);
-  std::vector<bool> wanted(weights.size(), true);
+  std::vector<linalg::Spectrum> spectra;
+  std::vector<bool> partial;
+  for (const Source& s : sources) {
+    spectra.push_back(
+        {s.weight.layer, s.weight.weight->m(), s.weight.weight->n(), {}});
+    partial.push_back(may_be_partial(options.route, s.shape()));
+  }
+  std::vector<bool> wanted(sources.size(), true);
   for (;;) {
     Counts sizes;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
       sizes.push_back(
-          wanted[i] ? spectrum_numbers(options.route, spectra[i].n) : 0);
+          wanted[i] ? spectrum_numbers(options.route, sources[i].shape()) : 0);
     }
-    const auto partial = [&](std::size_t i) {
-      return linalg::may_be_partial(options.route, spectra[i].n);
-    };
     std::vector<at::Tensor> mine;
     for (std::size_t j = 0; j < own.size(); ++j) {
       if (wanted[own[j]]) {
-        mine.push_back(pack_spectrum(
-            found[j].spectrum(spectra[own[j]].m), partial(own[j])));
+        mine.push_back(pack_spectrum(layers.spectrum(j), partial[own[j]]));
       }
     }
     gather_layers(
@@ -108,32 +200,55 @@ Choices choose_together(
         world,
         [&](std::size_t i, const at::Tensor& numbers) {
           if (wanted[i]) {
-            unpack_spectrum(numbers, partial(i), spectra[i]);
+            unpack_spectrum(numbers, partial[i], spectra[i]);
           }
         });
     auto choices = choose(options, spectra);
     bool decided = true;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
       wanted[i] = !choices[i].decided;
       decided = decided && choices[i].decided;
     }
     if (decided) {
       return {std::move(choices), std::move(spectra)};
     }
-    const Stopwatch watch;
-    stream.run([&] {
+    work([&] {
       for (std::size_t j = 0; j < own.size(); ++j) {
         if (wanted[own[j]]) {
-          const linalg::Spectrum& s = spectra[own[j]];
-          found[j].grow(std::max(choices[own[j]].rank, s.known() * 3 / 2), s.m);
+          layers.grow(
+              j,
+              std::max(choices[own[j]].rank, spectra[own[j]].known() * 3 / 2));
         }
       }
     });
-    add_seconds(watch.seconds());
   }
 }
 
+// A source's new factors from what its owner sent: factors, or transforms.
+linalg::LowRankPair
+new_factors(const Source& source, std::int64_t rank, const at::Tensor& sent) {
+  const SourceShape shape = source.shape();
+  const std::int64_t left = shape.rows() * rank;
+  const std::int64_t right = rank * shape.columns();
+  const linalg::LowRankPair pair = {
+      sent.narrow(0, 0, left).view({shape.rows(), rank}),
+      sent.narrow(0, left, right).view({rank, shape.columns()})};
+  if (!source.is_product()) {
+    return pair;
+  }
+  return {
+      at::matmul(source.product.a, pair.a),
+      at::matmul(pair.b, source.product.b)};
+}
+
 }  // namespace
+
+SourceShape Source::shape() const {
+  return {
+      weight.weight->m(),
+      weight.weight->n(),
+      is_product() ? product.a.size(1) : 0};
+}
 
 void check_factorable(
     const std::vector<nn::NamedWeight>& weights,
@@ -156,219 +271,63 @@ void check_factorable(
       rule.rank);
 }
 
-std::vector<std::vector<std::size_t>> share_out(
-    const std::vector<double>& costs,
-    int workers) {
-  const std::vector<int> owner = linalg::balance(costs, workers);
-  std::vector<std::vector<std::size_t>> owned(
-      static_cast<std::size_t>(workers));
-  for (std::size_t i = 0; i < owner.size(); ++i) {
-    owned[static_cast<std::size_t>(owner[i])].push_back(i);
-  }
-  return owned;
-}
-
-double product_cost(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const auto side = static_cast<double>(k);
-  return side * side * static_cast<double>(m + n) + 20 * side * side * side;
-}
-
-std::vector<LayerFactors> decompose_dense(
-    const std::vector<nn::NamedWeight>& weights,
+std::vector<LayerFactors> decompose_layers(
+    const std::vector<Source>& sources,
     const DecomposeOptions& options,
     comm::Communicator& world,
     SvdMemory& memory,
     const std::function<void(double)>& add_seconds) {
   const at::NoGradGuard no_grad;
-  std::vector<double> costs;
-  for (const nn::NamedWeight& w : weights) {
-    costs.push_back(linalg::decomposition_cost(w.weight->m(), w.weight->n()));
+  const at::TensorOptions like =
+      (sources[0].is_product() ? sources[0].product.a
+                               : sources[0].weight.weight->dense)
+          .options()
+          .requires_grad(false);
+  device::SideStream& stream = memory.stream(like.device());
+  const Work work = [&](const std::function<void()>& body) {
+    const Stopwatch watch;
+    stream.run(body);
+    add_seconds(watch.seconds());
+  };
+  std::vector<SourceShape> shapes;
+  for (const Source& s : sources) {
+    shapes.push_back(s.shape());
   }
-  const auto owned = share_out(costs, world.size());
-  const auto& own = owned[static_cast<std::size_t>(world.rank())];
-  const at::Device device =
-      weights.empty() ? at::kCPU : weights[0].weight->dense.device();
-  auto& stream = memory.stream(device);
-
-  Stopwatch watch;
-  std::vector<double> own_costs;
-  std::vector<linalg::NamedMatrix> matrices;
-  for (const std::size_t i : own) {
-    own_costs.push_back(costs[i]);
-    matrices.push_back(
-        {weights[i].weight->matrix().detach(),
-         weights[i].layer,
-         memory.start_of(weights[i].layer)});
-  }
-  // On a CPU the worker's threads take whole matrices; on a GPU all matrices go
-  // to one stream.
-  const int threads = device.is_cpu() ? at::get_num_threads() : 1;
-  std::vector<linalg::Decomposition> found;
-  stream.run([&] {
-    found = linalg::decompose_all(
-        matrices,
-        {first_rule(weights, options),
-         options.route,
-         threads,
-         memory.drivers(device)});
-  });
-  add_seconds(watch.seconds());
-
-  const auto [choices, spectra] = choose_together(
-      weights, options, owned, world, stream, found, add_seconds);
-
-  watch = Stopwatch();
-  std::vector<LayerFactors> result(weights.size());
-  Counts sizes;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const nn::Weight& w = *weights[i].weight;
-    result[i].rank = choices[i].rank;
-    result[i].energy = choices[i].energy;
-    result[i].values = linalg::sample_values(spectra[i].singular_values);
-    sizes.push_back(result[i].rank * (w.m() + w.n()));
-  }
-  std::vector<linalg::LowRankPair> pairs(own.size());
-  stream.run([&] {
-    linalg::for_each_matrix(own_costs, threads, [&](std::size_t j) {
-      const at::NoGradGuard no_grad_here;
-      const std::int64_t rank = result[own[j]].rank;
-      if (rank > 0) {
-        pairs[j] = found[j].factors(matrices[j].matrix, rank);
-      }
-    });
-    for (std::size_t j = 0; j < own.size(); ++j) {
-      if (linalg::may_be_partial(options.route, matrices[j].matrix.size(1))) {
-        memory.keep_start(matrices[j].layer, found[j].next_start());
-      }
-    }
-    found.clear();
-  });
-  std::vector<at::Tensor> factors;
-  for (const linalg::LowRankPair& pair : pairs) {
-    if (pair.a.defined()) {
-      factors.push_back(pair.a);
-      factors.push_back(pair.b);
-    }
-  }
-  add_seconds(watch.seconds());
-
-  const auto options32 =
-      weights.empty()
-          ? at::TensorOptions().dtype(at::kFloat)
-          : weights.front().weight->dense.options().requires_grad(false);
-  gather_layers(
-      owned,
-      sizes,
-      factors,
-      options32,
-      world,
-      [&](std::size_t i, const at::Tensor& flat) {
-        const nn::Weight& w = *weights[i].weight;
-        const std::int64_t rank = result[i].rank;
-        if (rank > 0) {
-          result[i].pair = {
-              flat.narrow(0, 0, w.m() * rank).view({w.m(), rank}),
-              flat.narrow(0, w.m() * rank, rank * w.n()).view({rank, w.n()})};
-        }
-      });
-  return result;
-}
-
-std::vector<LayerFactors> decompose_products(
-    const std::vector<nn::NamedWeight>& weights,
-    const std::vector<linalg::LowRankPair>& products,
-    const DecomposeOptions& options,
-    comm::Communicator& world,
-    SvdMemory& memory,
-    const std::function<void(double)>& add_seconds) {
-  const at::NoGradGuard no_grad;
-  std::vector<double> costs;
-  Counts lengths;
-  for (const linalg::LowRankPair& product : products) {
-    costs.push_back(
-        product_cost(product.a.size(0), product.b.size(1), product.a.size(1)));
-    lengths.push_back(product.a.size(1));
-  }
-  const auto owned = share_out(costs, world.size());
+  const Owned owned = share_out(shapes, world.size());
   const auto& own = owned[static_cast<std::size_t>(world.rank())];
 
-  Stopwatch watch;
-  const at::Device device =
-      products.empty() ? at::kCPU : products[0].a.device();
-  auto& stream = memory.stream(device);
-  std::vector<linalg::LowRankPair> own_products;
-  std::vector<std::string> own_layers;
-  for (const std::size_t i : own) {
-    own_products.push_back(products[i]);
-    own_layers.push_back(weights[i].layer);
-  }
-  std::vector<linalg::ProductSvd> svds;
-  std::vector<at::Tensor> values;
-  stream.run([&] {
-    svds =
-        linalg::product_svds(own_products, own_layers, memory.drivers(device));
-    for (const linalg::ProductSvd& svd : svds) {
-      values.push_back(svd.singular_values.cpu());
-    }
-  });
-  add_seconds(watch.seconds());
+  std::optional<OwnLayers> layers;
+  work([&] { layers.emplace(sources, own, options, memory, like.device()); });
+  const auto [choices, spectra] =
+      choose_together(sources, options, owned, world, *layers, work);
 
-  // As many values as the product's rank; all further ones are zero.
-  std::vector<linalg::Spectrum> spectra = empty_spectra(weights);
-  gather_layers(
-      owned,
-      lengths,
-      values,
-      at::TensorOptions().dtype(at::kDouble),
-      world,
-      [&](std::size_t i, const at::Tensor& numbers) {
-        const double* first = numbers.const_data_ptr<double>();
-        spectra[i].singular_values.assign(first, first + numbers.numel());
-      });
-  const auto choices = choose(options, spectra);
-
-  std::vector<LayerFactors> result(weights.size());
+  std::vector<LayerFactors> result(sources.size());
   Counts sizes;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
     // A product of rank k has nothing beyond k to keep.
-    const std::int64_t rank = std::min(choices[i].rank, lengths[i]);
+    const std::int64_t k = shapes[i].k;
+    const std::int64_t rank =
+        k > 0 ? std::min(choices[i].rank, k) : choices[i].rank;
     result[i].rank = rank;
     result[i].energy = choices[i].energy;
     result[i].values = linalg::sample_values(spectra[i].singular_values);
-    sizes.push_back(2 * rank * lengths[i]);
+    sizes.push_back(factor_numbers(shapes[i], rank));
   }
-  watch = Stopwatch();
-  std::vector<at::Tensor> transforms;
-  stream.run([&] {
-    for (std::size_t j = 0; j < own.size(); ++j) {
-      if (result[own[j]].rank > 0) {
-        const linalg::ProductTransforms t =
-            linalg::transforms_from(svds[j], result[own[j]].rank);
-        transforms.push_back(t.a);
-        transforms.push_back(t.b);
-      }
-    }
-  });
-  add_seconds(watch.seconds());
-  const auto options32 =
-      products.empty() ? at::TensorOptions().dtype(at::kFloat)
-                       : products.front().a.options().requires_grad(false);
+  std::vector<std::int64_t> own_ranks;
+  for (const std::size_t i : own) {
+    own_ranks.push_back(result[i].rank);
+  }
+  std::vector<at::Tensor> mine;
+  work([&] { mine = layers->take_factors(own_ranks); });
   gather_layers(
       owned,
       sizes,
-      transforms,
-      options32,
+      mine,
+      like,
       world,
-      [&](std::size_t i, const at::Tensor& flat) {
-        const std::int64_t rank = result[i].rank;
-        const std::int64_t k = lengths[i];
-        if (rank > 0) {
-          result[i].pair = {
-              at::matmul(
-                  products[i].a, flat.narrow(0, 0, k * rank).view({k, rank})),
-              at::matmul(
-                  flat.narrow(0, k * rank, rank * k).view({rank, k}),
-                  products[i].b)};
+      [&](std::size_t i, const at::Tensor& sent) {
+        if (result[i].rank > 0) {
+          result[i].pair = new_factors(sources[i], result[i].rank, sent);
         }
       });
   return result;

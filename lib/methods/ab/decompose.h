@@ -14,17 +14,24 @@
 #include "linalg/rank_rule.h"
 #include "linalg/svd.h"
 #include "linalg/value_sample.h"
+#include "methods/ab/gather_layers.h"
 #include "methods/ab/svd_memory.h"
 #include "methods/method.h"
 #include "nn/model.h"
 
 namespace abtrain::methods {
 
-// Divides layers with these costs among the workers: the layers of each worker,
-// in ascending order.
-std::vector<std::vector<std::size_t>> share_out(
-    const std::vector<double>& costs,
-    int workers);
+// What a layer's new factors are made from: its dense weight, or the product A
+// B (m x k, k x n; the same bits on every worker) of merged factors.
+struct Source {
+  nn::NamedWeight weight;
+  linalg::LowRankPair product;  // undefined: the weight is dense
+
+  bool is_product() const {
+    return product.a.defined();
+  }
+  SourceShape shape() const;
+};
 
 // A layer's new factors; rank 0 if it stays dense (then a and b are undefined).
 struct LayerFactors {
@@ -47,29 +54,15 @@ void check_factorable(
     const std::vector<nn::NamedWeight>& weights,
     const linalg::RankRule& rule);
 
-// Decomposes dense weights (W = U S V^T; A = U sqrt(S), B = sqrt(S) V^T).
-// Returns one result per layer, in order. The owner of a layer sends its
-// factors: one all-gather carries the spectra (more than one for `budget`, if
-// partial spectra turn out to be too short), and one carries all factors.
-// `add_seconds` is called with the time spent on linear algebra. On a GPU all
-// of it runs on a stream beside the training stream.
-std::vector<LayerFactors> decompose_dense(
-    const std::vector<nn::NamedWeight>& weights,
-    const DecomposeOptions& options,
-    comm::Communicator& world,
-    SvdMemory& memory,
-    const std::function<void(double)>& add_seconds);
-
-// Flops of decomposing an m x n product of rank k: the cost by which layers are
-// divided among the workers.
-double product_cost(std::int64_t m, std::int64_t n, std::int64_t k);
-
-// Decomposes low-rank products P * Q (m x k, k x n; the same bits on every
-// worker) without forming them: each worker sends the k x r transforms of its
-// layers, and all workers apply them.
-std::vector<LayerFactors> decompose_products(
-    const std::vector<nn::NamedWeight>& weights,
-    const std::vector<linalg::LowRankPair>& products,
+// Decomposes all sources, at least one (W = U S V^T; A = U sqrt(S), B = sqrt(S)
+// V^T), and returns one result per source, in order. Products are not formed:
+// the owner of a layer sends its factors, or the two k x r transforms of its
+// product, which all workers apply. One all-gather carries the spectra (more
+// than one for `budget`, if partial spectra turn out to be too short), and one
+// carries all factors. `add_seconds` is called with the time spent on linear
+// algebra. On a GPU all of it runs on a stream beside the training stream.
+std::vector<LayerFactors> decompose_layers(
+    const std::vector<Source>& sources,
     const DecomposeOptions& options,
     comm::Communicator& world,
     SvdMemory& memory,

@@ -11,6 +11,50 @@
 
 namespace abtrain::methods {
 
+double decomposition_cost(const SourceShape& shape) {
+  if (shape.k == 0) {
+    return linalg::decomposition_cost(shape.m, shape.n);
+  }
+  const auto side = static_cast<double>(shape.k);
+  return side * side * static_cast<double>(shape.m + shape.n) +
+         20 * side * side * side;
+}
+
+Owned share_out(const std::vector<SourceShape>& shapes, int workers) {
+  Owned owned(static_cast<std::size_t>(workers));
+  // Each kind apart: a layer that stays dense then keeps its owner, who knows
+  // where the next search begins, whatever the ranks of the others become.
+  for (const bool products : {false, true}) {
+    std::vector<std::size_t> layers;
+    std::vector<double> costs;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      if ((shapes[i].k > 0) == products) {
+        layers.push_back(i);
+        costs.push_back(decomposition_cost(shapes[i]));
+      }
+    }
+    const std::vector<int> owner = linalg::balance(costs, workers);
+    for (std::size_t j = 0; j < layers.size(); ++j) {
+      owned[static_cast<std::size_t>(owner[j])].push_back(layers[j]);
+    }
+  }
+  return owned;
+}
+
+bool may_be_partial(linalg::SvdRoute route, const SourceShape& shape) {
+  return shape.k == 0 && linalg::may_be_partial(route, shape.n);
+}
+
+std::int64_t spectrum_numbers(
+    linalg::SvdRoute route,
+    const SourceShape& shape) {
+  return shape.columns() + (may_be_partial(route, shape) ? 3 : 0);
+}
+
+std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank) {
+  return rank * (shape.rows() + shape.columns());
+}
+
 void gather_layers(
     const Owned& owned,
     const Counts& sizes,
@@ -48,26 +92,11 @@ void gather_layers(
   }
 }
 
-std::int64_t spectrum_numbers(linalg::SvdRoute route, std::int64_t n) {
-  return linalg::may_be_partial(route, n) ? n + 3 : n;
-}
-
-at::Tensor pack_spectrum(
-    const linalg::Spectrum& spectrum,
-    bool may_be_partial) {
+at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool partial) {
   const auto known = std::ssize(spectrum.singular_values);
-  ABT_ASSERT(
-      may_be_partial || known == spectrum.n,
-      "layer '",
-      spectrum.name,
-      "': ",
-      known,
-      " values of ",
-      spectrum.n);
-  auto numbers =
-      at::zeros({spectrum.n + (may_be_partial ? 3 : 0)}, at::kDouble);
+  auto numbers = at::zeros({partial ? spectrum.n + 3 : known}, at::kDouble);
   double* to = numbers.mutable_data_ptr<double>();
-  if (may_be_partial) {
+  if (partial) {
     *to++ = static_cast<double>(known);
     *to++ = spectrum.rest_energy;
     *to++ = spectrum.rest_bound;
@@ -79,11 +108,11 @@ at::Tensor pack_spectrum(
 
 void unpack_spectrum(
     const at::Tensor& numbers,
-    bool may_be_partial,
+    bool partial,
     linalg::Spectrum& spectrum) {
   const double* from = numbers.const_data_ptr<double>();
-  auto known = spectrum.n;
-  if (may_be_partial) {
+  auto known = numbers.numel();
+  if (partial) {
     known = static_cast<std::int64_t>(*from++);
     spectrum.rest_energy = *from++;
     spectrum.rest_bound = *from++;

@@ -1,4 +1,5 @@
-// Each layer has one owner; what the owners computed is sent to all workers.
+// How the layers of a decomposition are divided among the workers, and how what
+// the owner of a layer computed is sent to all.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +11,43 @@
 #include "comm/communicator.h"
 #include "linalg/batch.h"
 #include "linalg/rank_rule.h"
-#include "nn/model.h"
 
 namespace abtrain::methods {
 
-using Counts = std::vector<std::int64_t>;
+// The sizes of what a layer's new factors are made from.
+struct SourceShape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;  // rank of the product A B; 0: a dense weight
+
+  // An owner sends factors of rank r as rows() x r and r x columns(): those of
+  // a dense weight, or the transforms that turn A and B into new factors.
+  std::int64_t rows() const {
+    return k > 0 ? k : m;
+  }
+  std::int64_t columns() const {
+    return k > 0 ? k : n;
+  }
+};
+
+// Flops of its decomposition, by which layers are divided among the workers.
+double decomposition_cost(const SourceShape& shape);
 
 // The indices of the layers that each worker owns.
 using Owned = std::vector<std::vector<std::size_t>>;
+
+// Divides layers among the workers: the indices of each worker's layers, dense
+// weights before products.
+Owned share_out(const std::vector<SourceShape>& shapes, int workers);
+
+// True if its spectrum may be partial.
+bool may_be_partial(linalg::SvdRoute route, const SourceShape& shape);
+
+// Element count of its spectrum on the wire, and of its factors of rank r.
+std::int64_t spectrum_numbers(linalg::SvdRoute route, const SourceShape& shape);
+std::int64_t factor_numbers(const SourceShape& shape, std::int64_t rank);
+
+using Counts = std::vector<std::int64_t>;
 
 // Every worker sends the tensors of its layers (`mine`) in one flat buffer.
 // Calls `take` with each layer's index and its piece of the result. Layer i has
@@ -30,15 +60,14 @@ void gather_layers(
     comm::Communicator& world,
     const std::function<void(std::size_t, const at::Tensor&)>& take);
 
-// Element count of a spectrum on the wire, whatever it holds: n values and, if
-// it may be partial, three more: how many values are known, and the energy and
-// the bound of the rest.
-std::int64_t spectrum_numbers(linalg::SvdRoute route, std::int64_t n);
-at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool may_be_partial);
+// A spectrum on the wire: all its values or, if it may be partial, n + 3
+// numbers, whatever it holds: how many values are known, the energy and the
+// bound of the rest, and the values.
+at::Tensor pack_spectrum(const linalg::Spectrum& spectrum, bool partial);
 // Fills a spectrum whose name, m and n are set.
 void unpack_spectrum(
     const at::Tensor& numbers,
-    bool may_be_partial,
+    bool partial,
     linalg::Spectrum& spectrum);
 
 }  // namespace abtrain::methods

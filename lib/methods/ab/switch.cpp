@@ -101,76 +101,49 @@ DecomposeOptions AbTraining::decompose_options() const {
       svd_route(context_.options.svd)};
 }
 
-void AbTraining::decompose(std::int64_t t) {
-  Stopwatch watch;
-  full_reduction_.release();
-  trained_.drop_gradients();  // the factors get memory of their own
-  // The running statistics differ between workers up to here.
-  average_buffers(context_.model, context_.world, comm::Purpose::Sync);
-  const auto factors = decompose_dense(
-      factorable_,
-      decompose_options(),
-      context_.world,
-      svd_memory_,
-      [&](double s) { context_.observer.add_svd_seconds(s); });
-  enter_ab(factors, {}, t, watch.seconds());
-}
-
-void AbTraining::decompose(const Products& products, std::int64_t t) {
-  const std::vector<nn::NamedWeight> dense = left_dense();
-  if (!dense.empty() && linalg::is_global(context_.options.rank.rule)) {
-    // One choice spans all spectra, so the products' are needed as well.
-    enter_full(products);
-    decompose(t);
-    return;
+void AbTraining::decompose(std::int64_t t, Products products) {
+  if (phase_ == Phase::Ab && !left_dense().empty() &&
+      linalg::is_global(context_.options.rank.rule)) {
+    // One choice spans all spectra: all are those of dense weights.
+    enter_full(std::exchange(products, {}));
   }
   Stopwatch watch;
-  const auto add_seconds = [&](double s) {
-    context_.observer.add_svd_seconds(s);
-  };
-  const std::vector<nn::NamedWeight> weights = factored();
-  std::vector<LayerFactors> of_products;
-  std::vector<LayerFactors> of_dense;
-  if (!weights.empty()) {
-    of_products = decompose_products(
-        weights,
-        products,
-        decompose_options(),
-        context_.world,
-        svd_memory_,
-        add_seconds);
+  if (phase_ == Phase::Full) {
+    full_reduction_.release();
+    trained_.drop_gradients();  // the factors get memory of their own
+    // The running statistics differ between workers up to here.
+    average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   }
-  if (!dense.empty()) {
-    of_dense = decompose_dense(
-        dense, decompose_options(), context_.world, svd_memory_, add_seconds);
-  }
-  std::vector<LayerFactors> factors;
-  std::size_t p = 0;
-  std::size_t d = 0;
+  std::vector<Source> sources;
+  std::size_t next = 0;
   for (const nn::NamedWeight& w : factorable_) {
-    factors.push_back(
-        std::move(w.weight->is_factored() ? of_products[p++] : of_dense[d++]));
+    sources.push_back({w, {}});
+    if (w.weight->is_factored()) {
+      sources.back().product = products[next++];
+    }
   }
-  enter_ab(factors, products, t, watch.seconds());
+  const std::vector<LayerFactors> factors = decompose_layers(
+      sources, decompose_options(), context_.world, svd_memory_, [&](double s) {
+        context_.observer.add_svd_seconds(s);
+      });
+  enter_ab(sources, factors, t, watch.seconds());
 }
 
 void AbTraining::enter_ab(
+    const std::vector<Source>& sources,
     const std::vector<LayerFactors>& factors,
-    const Products& products,
     std::int64_t t,
     double seconds) {
   const at::NoGradGuard no_grad;
   const std::vector<LayerRank> before = std::exchange(layers_, {});
-  std::size_t next = 0;
   for (std::size_t i = 0; i < factorable_.size(); ++i) {
     nn::Weight& w = *factorable_[i].weight;
     const LayerFactors& f = factors[i];
-    const linalg::LowRankPair* product =
-        w.is_factored() ? &products[next++] : nullptr;
     if (f.rank > 0) {
       w.set_factors(f.pair);
-    } else if (product != nullptr) {
-      w.set_dense(w.from_matrix(at::matmul(product->a, product->b)));
+    } else if (sources[i].is_product()) {
+      const linalg::LowRankPair& product = sources[i].product;
+      w.set_dense(w.from_matrix(at::matmul(product.a, product.b)));
     }
     layers_.push_back(
         {factorable_[i].layer,
