@@ -322,18 +322,22 @@ void Fields::duration(Key key, Duration& member, Interval range, Help help) {
 
 void Fields::auto_or_duration(
     Key key,
-    Duration& member,
+    std::optional<Duration>& member,
     Interval range,
     Help help) {
-  add<Duration>(
+  add<std::optional<Duration>>(
       key,
       member,
       "auto or " + wanted_duration(range),
-      [range](const Value& value, Duration& out, std::string& why) {
-        out = Duration::steps(-1);
-        return is_word(value, "auto") || duration_in(range)(value, out, why);
+      [range](
+          const Value& value, std::optional<Duration>& out, std::string& why) {
+        if (is_word(value, "auto")) {
+          out.reset();
+          return true;
+        }
+        return duration_in(range)(value, out.emplace(), why);
       },
-      [&member] { return member.value < 0 ? "auto" : print_duration(member); },
+      [&member] { return member ? print_duration(*member) : "auto"; },
       help,
       {"auto"});
 }

@@ -25,6 +25,20 @@ namespace abtrain {
 
 using Complain = std::function<void(const Value& where, std::string message)>;
 
+// The values of an enumeration with their names in a configuration.
+template <class E>
+using Names = std::vector<std::pair<std::string, E>>;
+
+template <class E>
+std::string name_in(const Names<E>& names, const E& value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) {
+      return name;
+    }
+  }
+  return "";
+}
+
 struct Field {
   std::string key;
   std::string wanted;  // "an integer of at least 1"
@@ -56,11 +70,7 @@ class Fields {
       std::vector<std::string> names,
       Help help);
   template <class E>
-  void choice(
-      Key key,
-      E& member,
-      std::vector<std::pair<std::string, E>> names,
-      Help help);
+  void choice(Key key, E& member, Names<E> names, Help help);
   // `auto` or an integer, stored as a string.
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
   // `auto` is stored as nullopt.
@@ -71,8 +81,11 @@ class Fields {
       Help help);
   void auto_or_flag(Key key, std::optional<bool>& member, Help help);
   void duration(Key key, Duration& member, Interval range, Help help);
-  // `auto` is stored as a negative duration.
-  void auto_or_duration(Key key, Duration& member, Interval range, Help help);
+  void auto_or_duration(
+      Key key,
+      std::optional<Duration>& member,
+      Interval range,
+      Help help);
   // Lists with at least one item, or at least `least` items.
   void integers(
       Key key,
@@ -129,11 +142,7 @@ class Fields {
 };
 
 template <class E>
-void Fields::choice(
-    Key key,
-    E& member,
-    std::vector<std::pair<std::string, E>> names,
-    Help help) {
+void Fields::choice(Key key, E& member, Names<E> names, Help help) {
   std::vector<std::string> texts;
   for (const auto& name : names) {
     texts.push_back(name.first);
@@ -145,15 +154,7 @@ void Fields::choice(
       }
     }
   };
-  const auto get = [&member, names] {
-    std::string text;
-    for (const auto& [name, value] : names) {
-      if (value == member) {
-        text = name;
-      }
-    }
-    return text;
-  };
+  const auto get = [&member, names] { return name_in(names, member); };
   add_choice(key, std::move(texts), set, get, help);
 }
 

@@ -8,33 +8,20 @@
 #include "base/error.h"
 #include "base/scalars.h"
 #include "base/text.h"
-#include "comm/groups.h"
 #include "compress/reducer_check.h"
 #include "data/dataset.h"
+#include "methods/ab/synchronise.h"
 #include "methods/local/plan.h"
 #include "ops/pair_signs.h"
 
 namespace abtrain::config {
 namespace {
 
-using Conflicts = std::vector<Conflict>;
-
 void check_groups(const RunOptions& o, Conflicts& out) {
   try {
-    comm::make_groups(
-        static_cast<int>(o.workers),
-        o.method.group_size,
-        o.method.sync == "only-b");
-  } catch (const Error& error) {
-    // The message begins with its key.
-    std::string message = error.what();
-    const std::size_t colon = message.find(": ");
-    if (colon != std::string::npos && message.find(' ') > colon) {
-      message.erase(0, colon + 2);
-    }
-    out.push_back(
-        {{"method.group_size", "workers", "method.sync", "method.name"},
-         message});
+    methods::make_groups(o.method, static_cast<int>(o.workers));
+  } catch (const ConflictError& error) {
+    out.push_back(error.conflict());
   }
 }
 
@@ -261,15 +248,15 @@ void check_reducer(
 
 void check_full_phase(const RunOptions& o, Conflicts& out) {
   const methods::FullPhaseOptions& full = o.method.full_phase;
-  const bool same = full.reducer.name == "same";
-  if (!same) {
+  if (full.has_own_reducer()) {
     check_reducer(full.reducer, "method.full_phase.reducer", o.workers, out);
   }
-  const std::string& name = same ? o.reducer.name : full.reducer.name;
+  const std::string& name = full.reducer_of(o.reducer).name;
   if (full.sync_every > 1 && name != "plain") {
     out.push_back(
         {{"method.full_phase.sync_every",
-          same ? "reducer.name" : "method.full_phase.reducer.name",
+          full.has_own_reducer() ? "method.full_phase.reducer.name"
+                                 : "reducer.name",
           "method.name"},
          str("local steps average the parameters without compression, but the "
              "dense phases' reducer is ",
@@ -327,7 +314,7 @@ void check_order(const RunOptions& o, Conflicts& out) {
 
 }  // namespace
 
-std::vector<Conflict> check(const RunOptions& options) {
+Conflicts check(const RunOptions& options) {
   Conflicts out;
   check_data(options, out);
   if (options.method.name == "ab") {

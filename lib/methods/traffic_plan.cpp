@@ -30,12 +30,10 @@ class Planner {
         workers_(workers),
         rank_(rank),
         reducer_(reducer),
-        full_reducer_(
-            options.full_phase.reducer.name == "same"
-                ? reducer
-                : options.full_phase.reducer),
+        full_reducer_(options.full_phase.reducer_of(reducer)),
         full_wire_(compress::plain_dtype(full_reducer_)),
-        sync_element_(element(options.sync_dtype)) {
+        sync_element_(
+            static_cast<std::int64_t>(c10::elementSize(options.sync_dtype))) {
     dense_ = sizes_.parameters;
     for (const ModelSizes::Layer& l : sizes_.layers) {
       if (l.rank > 0) {
@@ -64,8 +62,7 @@ class Planner {
   }
 
   TrafficPlan ab(const RunLength& run, const StepTraffic& beside) {
-    const comm::Groups groups = comm::make_groups(
-        workers_, options_.group_size, options_.sync == "only-b");
+    const comm::Groups groups = make_groups(options_, workers_);
     const PhasePlan phases = make_phase_plan(options_, run);
     const std::int64_t local = options_.full_phase.sync_every;
     TrafficPlan plan;
@@ -145,7 +142,7 @@ class Planner {
       plan.total += plan.decompose + (local > 1 ? average(true) : 0);
     } else if (switched_at != run.steps || run.steps == 0) {
       plan.total += plan.sync;
-      if (options_.sync == "full" || some_stay_dense()) {
+      if (options_.sync == SyncMode::Full || some_stay_dense()) {
         plan.total += decompose_products();
       }
     }
@@ -153,9 +150,6 @@ class Planner {
   }
 
  private:
-  static std::int64_t element(const std::string& dtype) {
-    return dtype == "fp32" ? 4 : 2;
-  }
   std::int64_t all_reduce(std::int64_t numel, std::int64_t size) const {
     return comm::all_reduce_bytes(numel, size, workers_, rank_);
   }
@@ -192,7 +186,7 @@ class Planner {
     return comm::all_gather_bytes(own, 1, workers_);
   }
   std::int64_t spectrum_bytes(const ModelSizes::Layer& l) const {
-    return 8 * spectrum_numbers(svd_route(options_.svd), l.n);
+    return 8 * spectrum_numbers(options_.svd, l.n);
   }
   std::int64_t decompose_dense() const {
     return gathered(
@@ -206,7 +200,7 @@ class Planner {
   // For a synchronisation that is followed at once by a decomposition; layers
   // that were dense are decomposed as dense.
   std::int64_t decompose_products() const {
-    const std::int64_t factor = options_.sync == "full" ? 2 : 1;
+    const std::int64_t factor = options_.sync == SyncMode::Full ? 2 : 1;
     const std::int64_t of_dense = gathered(
         [](const ModelSizes::Layer& l) {
           return l.rank == 0 ? linalg::decomposition_cost(l.m, l.n) : 0.0;

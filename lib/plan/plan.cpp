@@ -13,6 +13,7 @@
 #include "device/devices.h"
 #include "linalg/rank_rule.h"
 #include "methods/ab/phase.h"
+#include "methods/ab/synchronise.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
 #include "methods/method.h"
@@ -27,10 +28,8 @@ namespace abtrain::plan {
 namespace {
 
 std::string groups_text(const config::RunOptions& options) {
-  const comm::Groups groups = comm::make_groups(
-      static_cast<int>(options.workers),
-      options.method.group_size,
-      options.method.sync == "only-b");
+  const comm::Groups groups =
+      methods::make_groups(options.method, static_cast<int>(options.workers));
   std::vector<std::string> parts;
   for (int g = 0; g < groups.count; ++g) {
     const int first = g * groups.group_size;

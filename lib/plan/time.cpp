@@ -13,6 +13,7 @@
 #include "linalg/svd.h"
 #include "methods/ab/decompose.h"
 #include "methods/ab/phase.h"
+#include "methods/ab/synchronise.h"
 #include "methods/local/plan.h"
 #include "plan/traffic.h"
 
@@ -199,8 +200,7 @@ TimePlan plan_time(
       latency);
   double svd = 0;
   if (ab) {
-    const comm::Groups groups = comm::make_groups(
-        workers, options.method.group_size, options.method.sync == "only-b");
+    const comm::Groups groups = methods::make_groups(options.method, workers);
     const double wire =
         links.seconds(groups.group_size, of(&methods::TrafficPlan::ab_step));
     for (const auto* slots : {&sizes.a, &sizes.b}) {

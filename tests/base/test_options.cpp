@@ -25,7 +25,7 @@ struct Sample {
   std::optional<std::int64_t> chunk;
   std::optional<bool> feedback;
   Duration every = Duration::epochs(1);
-  Duration ramp = Duration::steps(-1);
+  std::optional<Duration> ramp;
   std::vector<std::int64_t> sizes = {1, 2};
   std::vector<double> shares = {0.5};
   std::vector<std::string> names;
@@ -138,7 +138,7 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.feedback, false);
   EXPECT_EQ(s.every.value, 110);
   EXPECT_EQ(s.every.unit, Duration::Unit::Steps);
-  EXPECT_EQ(s.ramp.unit, Duration::Unit::Epochs);
+  EXPECT_EQ(s.ramp->unit, Duration::Unit::Epochs);
   EXPECT_EQ(s.sizes, (std::vector<std::int64_t>{64, 32}));
   EXPECT_EQ(s.shares, (std::vector<double>{0.25, 1}));
   EXPECT_EQ(s.names, (std::vector<std::string>{"fc*"}));

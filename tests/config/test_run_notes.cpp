@@ -19,7 +19,7 @@ std::string notes_of(const RunOptions& o, const RunLength& length = kLength) {
 }
 
 RunOptions ab(const linalg::RankRuleName rule) {
-  RunOptions o = testing::toy_options(2, "1");  // cuts after 4, 13, 20, ...
+  RunOptions o = testing::toy_options(2, 1);  // cuts after 4, 13, 20, ...
   o.method.rank.rule = rule;
   return o;
 }
@@ -33,7 +33,8 @@ TEST(RunNotes, AnOrdinaryRunHasNone) {
 TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
   for (const std::int64_t full_rank : {0, 2}) {
     for (const std::int64_t steps : {4, 10, 13, 60, 61}) {
-      for (const char* sync : {"only-learned", "full"}) {
+      for (const auto sync :
+           {methods::SyncMode::OnlyLearned, methods::SyncMode::Full}) {
         for (const bool cut_first : {true, false}) {
           RunOptions o = ab(linalg::RankRuleName::Energy);
           o.method.rank.keep = 0.5;
@@ -56,7 +57,8 @@ TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
             }
           }
           if (phase == methods::Phase::Full ||
-              (o.method.sync == "full" && last == methods::Switch::None)) {
+              (sync == methods::SyncMode::Full &&
+               last == methods::Switch::None)) {
             ++cuts;  // at the end
           }
           EXPECT_EQ(methods::count_cuts(o.method, plan, steps), cuts);

@@ -80,7 +80,7 @@ LocalRun with_reducer(LocalRun run, const std::string& name) {
 }
 
 LocalRun with_moments(LocalRun run) {
-  run.method.average = "params+moments";
+  run.method.average = methods::Averaged::ParamsAndMoments;
   return run;
 }
 

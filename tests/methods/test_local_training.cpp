@@ -253,7 +253,8 @@ TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
     for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
       LocalRun run = with_dtype(local_sgd(0, 3), dtype);
       run.model = "resnet18";
-      run.method.average = moments ? "params+moments" : "params";
+      run.method.average =
+          moments ? Averaged::ParamsAndMoments : Averaged::Params;
       with_workers(2, run, [&](LocalWorker& w, int rank) {
         w.method->start();
         w.method->block().moments().fill_(1e-9 * (1 + rank));

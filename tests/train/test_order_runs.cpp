@@ -29,7 +29,7 @@ class OrderRun : public ::testing::TestWithParam<Case> {};
 
 config::RunOptions options_of(const Case& c) {
   config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.model.name = c.model;
   o.data.batch_size = c.batch;

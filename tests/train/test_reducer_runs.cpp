@@ -22,7 +22,7 @@ class ReducerRun : public ::testing::TestWithParam<Case> {};
 
 config::RunOptions options_of(const Case& c) {
   config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.method.sync_every = Duration::steps(40);  // which forgets the residuals
   o.train.steps = o.method.name == "ab" ? 160 : 60;
@@ -72,7 +72,7 @@ TEST_P(ReducerRun, AloneItIsPlainTraining) {
   Case c = GetParam();
   c.workers = 1;
   config::RunOptions o = options_of(c);
-  o.method.sync = "only-b";
+  o.method.sync = methods::SyncMode::OnlyB;
   const data::Dataset dataset = testing::toy_dataset(64);
   o.train.steps = 12;
   const auto results = testing::train_all(o, dataset);

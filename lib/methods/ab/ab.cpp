@@ -15,35 +15,23 @@
 
 namespace abtrain::methods {
 
-namespace {
-
-compress::ReducerOptions full_reducer_options(const MethodContext& context) {
-  const auto& own = context.options.full_phase.reducer;
-  return own.name == "same" ? context.reducer : own;
-}
-
-}  // namespace
-
 AbTraining::AbTraining(const MethodContext& context)
     : context_(context),
-      mode_(sync_mode(context.options.sync)),
-      groups_(comm::make_groups(
-          context.world.size(),
-          context.options.group_size,
-          mode_ == SyncMode::OnlyB)),
+      groups_(make_groups(context.options, context.world.size())),
       role_(groups_.role_of(context.world.rank())),
       group_(context.world.split(
           groups_.group_of(context.world.rank()),
           context.world.rank())),
       exchange_(context.world, groups_),
-      full_wire_(compress::plain_dtype(full_reducer_options(context))),
+      full_wire_(compress::plain_dtype(
+          context.options.full_phase.reducer_of(context.reducer))),
       factorable_(
           nn::factorable_weights(context.model, context.options.keep_dense)),
       plan_(make_phase_plan(context.options, context.length)),
       ramp_(make_ramp(context.options, plan_, context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
-          full_reducer_options(context),
+          context.options.full_phase.reducer_of(context.reducer),
           context.seed,
           context.observer) {
   check_factorable(factorable_, context.options.rank);
@@ -144,7 +132,7 @@ void AbTraining::finish(std::int64_t t) {
     return;  // the last step ended in a synchronisation or decomposition
   }
   const Products products = synchronise(t);
-  if (mode_ == SyncMode::Full || !left_dense().empty()) {
+  if (context_.options.sync == SyncMode::Full || !left_dense().empty()) {
     decompose(products, t);
     return;
   }
@@ -224,7 +212,7 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
       trained_.values().narrow(0, 0, own_numel_) - own_start_,
       a,
       b,
-      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"),
+      context_.options.sync_dtype,
       purpose);
   const bool own_a = role_ == comm::Role::A;
   const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
@@ -245,7 +233,7 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
                      : at::Tensor();
         };
     products.push_back(merge_factors(
-        mode_,
+        context_.options.sync,
         {matrix_at(start_a, nn::Factor::A, a),
          matrix_at(start_b, nn::Factor::B, b)},
         matrix_at(change.a, nn::Factor::A, a),

@@ -110,7 +110,6 @@ class AbTraining : public Method {
   }
 
   MethodContext context_;
-  SyncMode mode_;
   comm::Groups groups_;
   comm::Role role_;
   std::unique_ptr<comm::Communicator> group_;

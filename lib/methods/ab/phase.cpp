@@ -76,8 +76,9 @@ std::int64_t count_cuts(
   std::int64_t cuts = n.dense_cuts + n.product_cuts;
   cuts -= cuts > 0 && !options.cut_first ? 1 : 0;
   // As in AbTraining::finish(), except for layers that stay dense to the end.
-  const bool ends_with_one = n.last == Phase::Full ||
-                             (options.sync == "full" && n.switched_at != steps);
+  const bool ends_with_one =
+      n.last == Phase::Full ||
+      (options.sync == SyncMode::Full && n.switched_at != steps);
   return cuts + (ends_with_one ? 1 : 0);
 }
 
@@ -96,7 +97,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
     plan.full_rank =
         std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
-  plan.reference_anchor = options.anchor == "reference";
+  plan.reference_anchor = options.anchor == Anchor::Reference;
   ABT_CHECK(
       plan.warmup >= 0,
       Config,
@@ -122,12 +123,10 @@ Ramp make_ramp(
     const PhasePlan& plan,
     const RunLength& run) {
   Ramp ramp;
-  ramp.kind = options.ramp == "none"        ? RampKind::None
-              : options.ramp == "reference" ? RampKind::Reference
-                                            : RampKind::Linear;
+  ramp.kind = options.ramp;
   ramp.start = options.ramp_start;
-  ramp.steps = options.rebound_steps.value >= 0
-                   ? options.rebound_steps.in_steps(run)
+  ramp.steps = options.rebound_steps
+                   ? options.rebound_steps->in_steps(run)
                    : std::min(
                          plan.interval - plan.full_rank,
                          plan.full_rank > 0 ? plan.full_rank : 20);

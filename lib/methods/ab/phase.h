@@ -56,8 +56,6 @@ std::int64_t count_cuts(
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // After a switch the learning rate climbs back over R steps.
-enum class RampKind { None, Linear, Reference };
-
 struct Ramp {
   RampKind kind = RampKind::Linear;
   double start = 1e-5;

@@ -139,8 +139,7 @@ void AbTraining::archive(state::Archive& archive) {
   archive.tensor("dense_start", dense_start_, share);
   std::vector<std::string> large;
   for (const nn::NamedWeight& w : factorable_) {
-    if (linalg::may_be_partial(
-            svd_route(context_.options.svd), w.weight->n())) {
+    if (linalg::may_be_partial(context_.options.svd, w.weight->n())) {
       large.push_back(w.layer);
     }
   }
@@ -231,7 +230,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     Products products;
     for (std::size_t i = 0; i < b.now.size(); ++i) {
       products.push_back(merge_factors(
-          mode_,
+          context_.options.sync,
           b.start[i],
           a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
           b.now[i].b - b.start[i].b));

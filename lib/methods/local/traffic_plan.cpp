@@ -31,8 +31,8 @@ TrafficPlan plan_local_traffic(
   const auto wire = static_cast<std::int64_t>(
       c10::elementSize(compress::plain_dtype(reducer)));
   const bool half = compress::plain_dtype(reducer) == at::kHalf;
-  const bool with_moments =
-      options.name == "local-sgd" && options.average == "params+moments";
+  const bool with_moments = options.name == "local-sgd" &&
+                            options.average == Averaged::ParamsAndMoments;
   const std::int64_t buffers = all_reduce(sizes.buffers, 4);
   // What is averaged with the last fragment of a round.
   const std::int64_t rest =

@@ -27,7 +27,7 @@ LocalTraining::LocalTraining(const MethodContext& context)
     sgd_ = {context.options.outer_lr, context.options.outer_momentum};
     mixing_ = context.options.mixing;
   } else {
-    with_moments_ = context.options.average == "params+moments";
+    with_moments_ = context.options.average == Averaged::ParamsAndMoments;
   }
 }
 
@@ -201,7 +201,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   }
   std::string mode = "outer";
   if (context_.options.name == "local-sgd") {
-    mode = context_.options.average;
+    mode = name_of(context_.options.average);
   } else if (plan_.fragments > 1) {
     mode = str("outer, fragment ", flight.fragment);
   }
