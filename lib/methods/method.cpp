@@ -5,9 +5,6 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "methods/ab/ab.h"
-#include "methods/ddp/ddp.h"
-#include "methods/local/training.h"
 
 namespace abtrain::methods {
 
@@ -38,23 +35,6 @@ void Method::check_replicas(std::int64_t t) {
         r,
         " of the group does not hold the same bits as worker 0");
   }
-}
-
-std::unique_ptr<Method> make_method(const MethodContext& context) {
-  if (context.options.name == "ab") {
-    return std::make_unique<AbTraining>(context);
-  }
-  if (context.options.name == "ddp") {
-    return std::make_unique<DataParallel>(context);
-  }
-  if (has_local_steps(context.options)) {
-    return std::make_unique<LocalTraining>(context);
-  }
-  throw Error(
-      ErrorKind::Config,
-      str("method.name: expected ab, ddp, local-sgd or diloco; got '",
-          context.options.name,
-          "'"));
 }
 
 }  // namespace abtrain::methods

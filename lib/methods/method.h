@@ -40,11 +40,12 @@ class Observer {
       std::int64_t step,
       const std::vector<LayerRank>& layers,
       double seconds) = 0;
-  virtual void synchronised(
-      std::int64_t step, const std::string& mode, double seconds) = 0;
+  virtual void
+  synchronised(std::int64_t step, const std::string& mode, double seconds) = 0;
   // A step whose averaged gradients were compared with their true mean.
   virtual void compressed(
-      std::int64_t step, const compress::Evaluation& evaluation) = 0;
+      std::int64_t step,
+      const compress::Evaluation& evaluation) = 0;
   // Seconds spent in decompositions, without communication.
   virtual void add_svd_seconds(double seconds) = 0;
 };
@@ -159,7 +160,5 @@ class Method {
  private:
   std::int64_t layout_ = 0;
 };
-
-std::unique_ptr<Method> make_method(const MethodContext& context);
 
 }  // namespace abtrain::methods

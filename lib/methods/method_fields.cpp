@@ -1,4 +1,5 @@
 #include "base/options.h"
+#include "methods/method_kind.h"
 #include "methods/method_options.h"
 
 namespace abtrain::methods {
@@ -41,8 +42,7 @@ std::string name_of(Averaged average) {
 
 Fields fields_of(MethodOptions& o) {
   Fields f;
-  f.choice(
-      "name", o.name, {"ab", "ddp", "local-sgd", "diloco"}, "training method");
+  f.choice("name", o.name, method_names(), "training method");
   f.auto_or_integer(
       "group_size",
       o.group_size,

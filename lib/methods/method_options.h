@@ -77,6 +77,13 @@ struct MethodOptions {
   double mixing = 1;       // share of the synchronised fragment
 };
 
+// A run as its method sees it before it trains.
+struct MethodSetup {
+  const MethodOptions& options;
+  const compress::ReducerOptions& reducer;  // the run's
+  int workers;
+};
+
 // The words that stand for these in a configuration.
 std::string name_of(SyncMode sync);
 std::string name_of(Averaged average);

@@ -10,6 +10,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "methods/method_kind.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 
@@ -170,7 +171,7 @@ ComputeTime measure_compute(
                 threads,
                 threads == 1 ? " thread per worker" : " threads per worker"));
   result.dense = measure(dense_steps(options, workers), images, device).step;
-  if (options.method.name == "ab") {
+  if (methods::kind_of(options.method).factors_weights) {
     // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
     const Measured ab =

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/stream.h"
+#include "methods/method_kind.h"
 #include "train/autocast.h"
 #include "train/batches.h"
 
@@ -77,16 +78,17 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
         in_.log != nullptr ? &in_.log->log() : nullptr,
         in_.hooks.save);
   }
-  method_ = methods::make_method(
-      {*model_,
-       *world_,
-       *optimizer_,
-       schedule_,
-       options_.method,
-       options_.reducer,
-       length_,
-       options_.seed,
-       recorder_});
+  method_ = methods::kind_of(options_.method)
+                .make(
+                    {*model_,
+                     *world_,
+                     *optimizer_,
+                     schedule_,
+                     options_.method,
+                     options_.reducer,
+                     length_,
+                     options_.seed,
+                     recorder_});
   watch_order();
   step_.emplace(TrainingStep::Parts{
       in_,

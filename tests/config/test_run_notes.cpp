@@ -42,26 +42,26 @@ TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
           o.method.sync = sync;
           o.method.cut_first = cut_first;
           o.method.warmup_steps = Duration::steps(3);
-          const methods::PhasePlan plan =
-              methods::make_phase_plan(o.method, {8, steps});
+          const methods::Timeline timeline = methods::ab_timeline(
+              methods::make_phase_plan(o.method, {8, steps}), steps);
           methods::Phase phase = methods::Phase::Full;
           std::int64_t cuts = cut_first ? 0 : -1;
-          methods::Switch last = methods::Switch::None;
+          bool switched = false;  // after the last step
           for (std::int64_t t = 0; t <= steps; ++t) {
-            last = methods::switch_after(plan, t, phase);
-            if (last == methods::Switch::Sync) {
+            const methods::Stretch* ended = timeline.ending_after(t);
+            switched = ended != nullptr;
+            if (switched && ended->after == methods::Event::Synchronise) {
               phase = methods::Phase::Full;
-            } else if (last != methods::Switch::None) {
+            } else if (switched) {
               phase = methods::Phase::Ab;
               ++cuts;
             }
           }
           if (phase == methods::Phase::Full ||
-              (sync == methods::SyncMode::Full &&
-               last == methods::Switch::None)) {
+              (sync == methods::SyncMode::Full && !switched)) {
             ++cuts;  // at the end
           }
-          EXPECT_EQ(methods::count_cuts(o.method, plan, steps), cuts);
+          EXPECT_EQ(methods::count_cuts(o.method, timeline), cuts);
           const std::string said = str("keep: 0.5 over ", cuts, " decomp");
           EXPECT_EQ(
               notes_of(o, {8, steps}).find(said) != std::string::npos, cuts > 1)

@@ -1,5 +1,5 @@
 // The formulas of docs/methods.md against the meter, to the byte.
-#include "methods/traffic_plan.h"
+#include "methods/method_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ void expect_plan_is_meter(
       config::model_sizes(o, config::input_shape(dataset))->sizes;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan plan =
-        methods::plan_traffic(o.method, o.reducer, sizes, workers, r, length);
+        methods::plan_traffic(config::method_setup(o), length, sizes, r);
     const train::TrafficSplit& seen =
         figures[static_cast<std::size_t>(r)].traffic;
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
@@ -215,7 +215,7 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       o.method.full_phase.sync_every = local;
       const auto total = [&](std::int64_t steps) {
         return methods::plan_traffic(
-                   o.method, o.reducer, sizes, 4, 1, {8, steps})
+                   config::method_setup(o), {8, steps}, sizes, 1)
             .total;
       };
       for (std::int64_t steps = 60; steps < 70; ++steps) {
@@ -228,12 +228,10 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       // A function of the steps is asked for each: no round is skipped then.
       for (std::int64_t steps = 0; steps < 120; ++steps) {
         const auto one_by_one = methods::plan_traffic(
-            o.method,
-            o.reducer,
-            sizes,
-            4,
-            1,
+            config::method_setup(o),
             {8, steps},
+            sizes,
+            1,
             [](auto, auto, auto, auto, auto) { return std::int64_t{0}; });
         EXPECT_EQ(total(steps), one_by_one.total) << steps;
       }

@@ -2,7 +2,7 @@
 // counts, and what is learned survives the compression.
 #include <gtest/gtest.h>
 
-#include "methods/traffic_plan.h"
+#include "methods/method_kind.h"
 #include "plan/plan.h"
 #include "toy_run.h"
 
@@ -55,7 +55,7 @@ TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const auto plan =
-        methods::plan_traffic(o.method, o.reducer, sizes, c.workers, r, length);
+        methods::plan_traffic(config::method_setup(o), length, sizes, r);
     EXPECT_EQ(
         static_cast<double>(plan.total),
         results[0].workers[static_cast<std::size_t>(r)].traffic.total())

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {
-  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   o.method.full_rank_steps = Duration::steps(10);
   Captures captures;
   train_with(o, testing::toy_dataset(), captures.hooks());
@@ -129,7 +129,7 @@ TEST(TrainingStep, ShortPhasesAreNotCaptured) {
 
 TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
   const config::RunOptions o =
-      phases({"", "ddp", 1, "auto", 1, "adamw", 1, "fp32"});
+      phases({"", "ddp", 1, {}, 1, "adamw", 1, "fp32"});
   Captures captures;
   TrainHooks hooks = captures.hooks();
   hooks.capture_on_cpu = false;
@@ -139,8 +139,7 @@ TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
 
 // One worker's captures fail, its steps do not.
 TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
-  const config::RunOptions o =
-      phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  const config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   const data::Dataset dataset = testing::toy_dataset();
   const auto eager = train_all(o, dataset);
   Captures captures;
@@ -158,7 +157,7 @@ TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
 }
 
 TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
-  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   o.train.cuda_graphs = "on";
   TrainHooks hooks;
   hooks.capture_on_cpu = true;
@@ -182,7 +181,7 @@ TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
 // Groups of one meet in no AB step: only the capture itself brings them
 // together.
 TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
-  config::RunOptions o = phases({"", "ab", 4, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 4, 1, 1, "adamw", 1, "fp32"});
   o.train.steps = 80;
   o.train.check_replicas = 0;
   std::array<std::atomic<std::int64_t>, 4> at_step{};

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "compress/average.h"
 #include "methods/average.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
@@ -27,8 +28,11 @@ AbTraining::AbTraining(const MethodContext& context)
           context.options.full_phase.reducer_of(context.reducer))),
       factorable_(
           nn::factorable_weights(context.model, context.options.keep_dense)),
-      plan_(make_phase_plan(context.options, context.length)),
-      ramp_(make_ramp(context.options, plan_, context.length)),
+      timeline_(kAb.timeline(context.options, context.length)),
+      ramp_(make_ramp(
+          context.options,
+          make_phase_plan(context.options, context.length),
+          context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
           context.options.full_phase.reducer_of(context.reducer),
@@ -43,7 +47,7 @@ std::string AbTraining::role() const {
 
 void AbTraining::start() {
   build_blocks();
-  if (switch_after(plan_, 0, phase_) == Switch::Decompose) {
+  if (event_after(0) == Event::Decompose) {
     decompose(0);
     switched_at_ = 0;
     rate_at_switch_ = context_.schedule.at(0);
@@ -94,27 +98,33 @@ compress::Costs AbTraining::costs() {
   return group_reduction_.costs() + full_reduction_.costs();
 }
 
+Event AbTraining::event_after(std::int64_t t) const {
+  const Stretch* ended = timeline_.ending_after(t);
+  return ended != nullptr && ended->phase == phase_ ? ended->after
+                                                    : Event::None;
+}
+
 void AbTraining::after_step(std::int64_t t) {
-  const Switch now = switch_after(plan_, t, phase_);
+  const Event now = event_after(t);
   if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (now == Switch::Decompose ||
+    if (now == Event::Decompose ||
         (t - since) % context_.options.full_phase.sync_every == 0) {
-      average_replicas(t, now == Switch::Decompose);
+      average_replicas(t, now == Event::Decompose);
     }
   }
   switch (now) {
-    case Switch::None:
-      return;
-    case Switch::Decompose:
+    case Event::Decompose:
       decompose(t);
       break;
-    case Switch::Sync:
+    case Event::Synchronise:
       enter_full(synchronise(t));
       break;
-    case Switch::SyncAndDecompose:
+    case Event::SynchroniseAndDecompose:
       decompose(synchronise(t), t);
       break;
+    default:
+      return;
   }
   switched_at_ = t;
   rate_at_switch_ = context_.schedule.at(t);
@@ -128,7 +138,7 @@ void AbTraining::finish(std::int64_t t) {
     decompose(t);
     return;
   }
-  if (switched_at_ == t && t > 0) {
+  if (switched_at_ == t) {
     return;  // the last step ended in a synchronisation or decomposition
   }
   const Products products = synchronise(t);

@@ -57,7 +57,7 @@ class AbTraining : public Method {
     return phase_ == Phase::Ab ? "ab" : "full";
   }
   bool moves_after(std::int64_t t) const override {
-    return switch_after(plan_, t, phase_) != Switch::None;
+    return event_after(t) != Event::None;
   }
   bool replicas_agree(std::int64_t t) const override {
     return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
@@ -104,6 +104,7 @@ class AbTraining : public Method {
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_mean(const std::vector<state::State*>& old);
   void enter_phase_of(std::int64_t t);
+  Event event_after(std::int64_t t) const;
   DecomposeOptions decompose_options() const;
   bool local_steps() const {
     return context_.options.full_phase.sync_every > 1;
@@ -116,7 +117,7 @@ class AbTraining : public Method {
   FactorExchange exchange_;
   at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<nn::NamedWeight> factorable_;
-  PhasePlan plan_;
+  Timeline timeline_;
   Ramp ramp_;
   SvdMemory svd_memory_;
 

@@ -260,32 +260,15 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   enter_phase_of(t);
 }
 
-// Goes from dense weights to the phase that the plan has after t steps.
+// Goes from dense weights to the phase that the timeline has after t steps.
 void AbTraining::enter_phase_of(std::int64_t t) {
-  Phase phase = Phase::Full;
-  std::int64_t last = -1;
-  for (std::int64_t s = next_switch(plan_, -1, phase); s <= t;
-       s = next_switch(plan_, s, phase)) {
-    switch (switch_after(plan_, s, phase)) {
-      case Switch::None:
-        continue;
-      case Switch::Sync:
-        phase = Phase::Full;
-        break;
-      case Switch::Decompose:
-      case Switch::SyncAndDecompose:
-        phase = Phase::Ab;
-        break;
-    }
-    last = s;
-  }
-  switched_at_ = last;
-  rate_at_switch_ = last >= 0 ? context_.schedule.at(last) : 0;
-  if (phase == Phase::Ab) {
+  const Timeline::Last last = timeline_.last_event(t);
+  switched_at_ = last.at;
+  if (last.at >= 0 && last.event != Event::Synchronise) {
     decompose(t);
     switched_at_ = t;
-    rate_at_switch_ = context_.schedule.at(t);
   }
+  rate_at_switch_ = switched_at_ >= 0 ? context_.schedule.at(switched_at_) : 0;
 }
 
 }  // namespace abtrain::methods

@@ -1,6 +1,8 @@
 #include "methods/ddp/ddp.h"
 
+#include "comm/traffic.h"
 #include "methods/average.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
@@ -53,5 +55,42 @@ void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
 std::vector<at::Tensor> DataParallel::replicated_state() {
   return {block_.values(), block_.moments()};
 }
+
+namespace {
+
+Timeline timeline(const MethodOptions&, const RunLength& run) {
+  return {{{Phase::Full, Over::World, run.steps}}};
+}
+
+TrafficPlan traffic(
+    const MethodSetup& setup,
+    const RunLength& run,
+    const ModelSizes& sizes,
+    int rank,
+    const StepTraffic& beside) {
+  compress::ExchangePlan gradients(setup.reducer, sizes.dense);
+  TrafficPlan plan;
+  plan.full_step = gradients.usual_bytes(setup.workers, rank);
+  plan.total =
+      gradients.bytes_between(setup.workers, rank, 0, run.steps) +
+      sum_of_steps(
+          beside, 0, run.steps, sizes.parameters, setup.workers, rank) +
+      comm::all_reduce_bytes(sizes.buffers, 4, setup.workers, rank);
+  return plan;
+}
+
+std::vector<TrafficRow> traffic_rows(const Timeline&) {
+  return {{"dense step", &TrafficPlan::full_step}};
+}
+
+}  // namespace
+
+const MethodKind kDdp = {
+    .name = "ddp",
+    .make = make<DataParallel>,
+    .timeline = timeline,
+    .traffic = traffic,
+    .traffic_rows = traffic_rows,
+    .changes_weights = false};
 
 }  // namespace abtrain::methods

@@ -19,15 +19,12 @@ namespace abtrain::methods {
 LocalTraining::LocalTraining(const MethodContext& context)
     : context_(context),
       plan_(make_local_plan(context.options, context.length)),
-      mixing_(1),
-      with_moments_(false),
+      timeline_(local_timeline(plan_)),
       wire_(compress::plain_dtype(context.reducer)),
       reduction_(context.reducer, context.seed, context.observer) {
-  if (context.options.name == "diloco") {
+  if (plan_.outer_step) {
     sgd_ = {context.options.outer_lr, context.options.outer_momentum};
     mixing_ = context.options.mixing;
-  } else {
-    with_moments_ = context.options.average == Averaged::ParamsAndMoments;
   }
 }
 
@@ -105,17 +102,17 @@ compress::Costs LocalTraining::costs() {
 }
 
 void LocalTraining::after_step(std::int64_t t) {
-  if (!local_) {
-    if (t == plan_.warmup) {
-      begin_local(t);
-    }
-    return;
-  }
   if (flight_ && t >= flight_->applies) {
     apply_fragment(t);
   }
-  if (const auto fragment = plan_.begins_after(t)) {
-    begin_fragment(*fragment, t);
+  const Stretch* ended = timeline_.ending_after(t);
+  if (ended == nullptr || ended->phase != phase()) {
+    return;
+  }
+  if (ended->after == Event::TrainAlone) {
+    begin_local(t);
+  } else {
+    begin_fragment(ended->fragment, t);
     if (plan_.delay == 0) {
       apply_fragment(t);
     }
@@ -193,18 +190,16 @@ void LocalTraining::apply_fragment(std::int64_t t) {
       at += b.tensor->numel();
     }
   }
-  if (with_moments_) {
+  if (plan_.with_moments) {
     average_moments();
   }
   if (plan_.fragments == 1 && mixing_ == 1) {
-    agree(t, with_moments_ || block_.moment_count() == 0);
+    agree(t, plan_.with_moments || block_.moment_count() == 0);
   }
-  std::string mode = "outer";
-  if (context_.options.name == "local-sgd") {
-    mode = name_of(context_.options.average);
-  } else if (plan_.fragments > 1) {
-    mode = str("outer, fragment ", flight.fragment);
-  }
+  const std::string mode = !plan_.outer_step ? name_of(context_.options.average)
+                           : plan_.fragments > 1
+                               ? str("outer, fragment ", flight.fragment)
+                               : "outer";
   context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
 }
 

@@ -85,6 +85,9 @@ class LocalTraining : public Method {
     double seconds = 0;
   };
 
+  Phase phase() const {
+    return local_ ? Phase::Local : Phase::Full;
+  }
   void make_block();
   void begin_local(std::int64_t t);
   // Rebuilds, from local_ and the block, the fragments, their exchanges
@@ -101,9 +104,9 @@ class LocalTraining : public Method {
 
   MethodContext context_;
   LocalPlan plan_;
+  Timeline timeline_;
   OuterSgd sgd_;
-  double mixing_;
-  bool with_moments_;
+  double mixing_ = 1;
   at::ScalarType wire_;  // dtype in which plain averages are sent
 
   optim::ParameterBlock block_;

@@ -1,6 +1,7 @@
-#include "methods/traffic_plan.h"
+#include "methods/ab/traffic.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "comm/traffic.h"
 #include "compress/average.h"
@@ -10,7 +11,6 @@
 #include "methods/ab/gather_layers.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
-#include "methods/local/plan.h"
 
 namespace abtrain::methods {
 
@@ -19,21 +19,16 @@ namespace {
 // Predicts the traffic of one worker.
 class Planner {
  public:
-  Planner(
-      const MethodOptions& options,
-      const compress::ReducerOptions& reducer,
-      const ModelSizes& sizes,
-      int workers,
-      int rank)
-      : options_(options),
+  Planner(const MethodSetup& setup, const ModelSizes& sizes, int rank)
+      : options_(setup.options),
         sizes_(sizes),
-        workers_(workers),
+        workers_(setup.workers),
         rank_(rank),
-        reducer_(reducer),
-        full_reducer_(options.full_phase.reducer_of(reducer)),
+        reducer_(setup.reducer),
+        full_reducer_(options_.full_phase.reducer_of(setup.reducer)),
         full_wire_(compress::plain_dtype(full_reducer_)),
         sync_element_(
-            static_cast<std::int64_t>(c10::elementSize(options.sync_dtype))) {
+            static_cast<std::int64_t>(c10::elementSize(options_.sync_dtype))) {
     dense_ = sizes_.parameters;
     for (const ModelSizes::Layer& l : sizes_.layers) {
       if (l.rank > 0) {
@@ -46,112 +41,99 @@ class Planner {
     fixed_ += sizes_.parameters;
   }
 
-  TrafficPlan ddp(std::int64_t steps, const StepTraffic& beside) {
-    compress::ExchangePlan gradients(reducer_, sizes_.dense);
-    TrafficPlan plan;
-    plan.full_step = gradients.usual_bytes(workers_, rank_);
-    plan.total = gradients.bytes_between(workers_, rank_, 0, steps);
-    for (std::int64_t t = 0; beside && t < steps; ++t) {
-      plan.total += beside(t, 0, sizes_.parameters, workers_, rank_);
-    }
-    plan.total += buffers();
-    return plan;
-  }
-  std::int64_t buffers() const {
-    return all_reduce(sizes_.buffers, 4);
-  }
-
-  TrafficPlan ab(const RunLength& run, const StepTraffic& beside) {
+  TrafficPlan plan(const RunLength& run, const StepTraffic& beside) {
     const comm::Groups groups = make_groups(options_, workers_);
-    const PhasePlan phases = make_phase_plan(options_, run);
-    const std::int64_t local = options_.full_phase.sync_every;
-    TrafficPlan plan;
+    const Timeline timeline = ab_timeline(make_phase_plan(options_, run), run.steps);
+    const bool own_a = groups.role_of(rank_) == comm::Role::A;
     compress::ExchangePlan full(
         full_reducer_,
-        local > 1 ? std::vector<compress::Slot>() : sizes_.dense);
-    compress::ExchangePlan inside(
-        reducer_, groups.role_of(rank_) == comm::Role::A ? sizes_.a : sizes_.b);
-    const int place = rank_ % groups.group_size;
-    const std::int64_t inside_numel =
-        dense_ + (groups.role_of(rank_) == comm::Role::A ? a_ : b_);
+        timeline.average_every > 0 ? std::vector<compress::Slot>()
+                                   : sizes_.dense);
+    compress::ExchangePlan inside(reducer_, own_a ? sizes_.a : sizes_.b);
+    const int members = groups.group_size;
+    const int member = rank_ % members;
+    TrafficPlan plan;
     plan.full_step = full.usual_bytes(workers_, rank_);
-    plan.ab_step = inside.usual_bytes(groups.group_size, place);
+    plan.ab_step = inside.usual_bytes(members, member);
+    plan.ab_members = members;
     plan.sync =
         FactorExchange::bytes_sent(groups, rank_, a_, b_, sync_element_) +
         all_reduce(dense_ * (1 + sizes_.moments), sync_element_) + buffers();
     plan.decompose = decompose_dense() + buffers();
 
-    Phase phase = Phase::Full;
-    std::int64_t switched_at = -1;
-    std::int64_t since = 0;  // the phase's first step
-    // Step and total at the last synchronisation.
-    std::int64_t round_at = -phases.interval - 1;
-    std::int64_t round_total = 0;
-    const std::int64_t dense =
-        std::max(reducer_.dense_steps, full_reducer_.dense_steps);
-    // Adds the steps of a phase up to t.
-    const auto add_steps = [&](std::int64_t t) {
-      plan.total +=
-          phase == Phase::Ab
-              ? inside.bytes_between(groups.group_size, place, since, t)
-              : full.bytes_between(workers_, rank_, since, t);
-      if (phase == Phase::Full && local > 1) {
-        plan.total += (t - since) / local * average(false);
+    // Of the steps first .. end - 1 of a stretch.
+    const auto steps = [&](const Stretch& s,
+                           std::int64_t first,
+                           std::int64_t end) {
+      switch (s.gradients) {
+        case Over::Group:
+          return inside.bytes_between(members, member, first, end) +
+                 sum_of_steps(
+                     beside,
+                     first,
+                     end,
+                     dense_ + (own_a ? a_ : b_),
+                     members,
+                     member);
+        case Over::World:
+          return full.bytes_between(workers_, rank_, first, end) +
+                 sum_of_steps(
+                     beside, first, end, sizes_.parameters, workers_, rank_);
+        case Over::Nobody:
+          break;
       }
-      for (std::int64_t s = since; beside && s < t; ++s) {
-        if (phase == Phase::Ab) {
-          plan.total +=
-              beside(s, since, inside_numel, groups.group_size, place);
-        } else if (local == 1) {
-          plan.total += beside(s, since, sizes_.parameters, workers_, rank_);
-        }
-      }
+      return (end - first) / timeline.average_every * average(false);
     };
-    for (std::int64_t t = next_switch(phases, -1, phase); t <= run.steps;
-         t = next_switch(phases, t, phase)) {
-      const Switch now = switch_after(phases, t, phase);
-      add_steps(t);
-      if (t > 0 && phase == Phase::Full && local > 1) {
-        // In place of the average that would have been due.
-        plan.total +=
-            average(true) - ((t - since) % local == 0 ? average(false) : 0);
+    // Past `dense_steps` all occurrences send the same bytes.
+    const std::int64_t steady =
+        beside ? std::numeric_limits<std::int64_t>::max()
+               : std::max(reducer_.dense_steps, full_reducer_.dense_steps);
+    for (const Stretch& s : timeline.stretches) {
+      for (std::int64_t k = 0; k < s.times;) {
+        const std::int64_t first = s.first + k * s.every;
+        const std::int64_t times = first >= steady ? s.times - k : 1;
+        plan.total += times * steps(s, first, first + s.steps);
+        k += times;
       }
-      if (phase == Phase::Ab) {
-        plan.total += plan.sync;
-      }
-      if (now == Switch::Decompose) {
-        plan.total += plan.decompose;
-      } else if (now == Switch::SyncAndDecompose) {
-        plan.total += decompose_products();
-      }
-      phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
-      if (now != Switch::Decompose && t >= dense && !beside) {
-        // Past `dense_steps` every round sends the same bytes.
-        if (round_at == t - phases.interval) {
-          const std::int64_t rounds = (run.steps - t) / phases.interval;
-          plan.total += rounds * (plan.total - round_total);
-          t += rounds * phases.interval;
-        }
-        round_at = t;
-        round_total = plan.total;
-      }
-      switched_at = since = t;
-    }
-    add_steps(run.steps);
-    if (phase == Phase::Full) {
-      plan.total += plan.decompose + (local > 1 ? average(true) : 0);
-    } else if (switched_at != run.steps || run.steps == 0) {
-      plan.total += plan.sync;
-      if (options_.sync == SyncMode::Full || some_stay_dense()) {
-        plan.total += decompose_products();
-      }
+      plan.total += s.times * after(s, timeline.average_every, plan);
     }
     return plan;
   }
 
  private:
+  // Of what happens at the end of a stretch.
+  std::int64_t after(
+      const Stretch& s,
+      std::int64_t average_every,
+      const TrafficPlan& plan) const {
+    switch (s.after) {
+      case Event::Decompose:
+        if (s.gradients == Over::Nobody && s.steps > 0) {
+          // In place of the average that would have been due.
+          return plan.decompose + average(true) -
+                 (s.steps % average_every == 0 ? average(false) : 0);
+        }
+        return plan.decompose;
+      case Event::Synchronise:
+        return plan.sync;
+      case Event::SynchroniseAndDecompose:
+        return plan.sync + decompose_products();
+      default:  // the run ends
+        break;
+    }
+    if (s.phase == Phase::Full) {
+      return plan.decompose + (average_every > 0 ? average(true) : 0);
+    }
+    const bool decomposes =
+        options_.sync == SyncMode::Full || some_stay_dense();
+    return s.steps == 0 ? 0
+                        : plan.sync + (decomposes ? decompose_products() : 0);
+  }
   std::int64_t all_reduce(std::int64_t numel, std::int64_t size) const {
     return comm::all_reduce_bytes(numel, size, workers_, rank_);
+  }
+  std::int64_t buffers() const {
+    return all_reduce(sizes_.buffers, 4);
   }
   // An average of local steps in FULL: the parameters and, at the end of the
   // phase, also the moments of what is never factored.
@@ -234,23 +216,13 @@ class Planner {
 
 }  // namespace
 
-TrafficPlan plan_traffic(
-    const MethodOptions& options,
-    const compress::ReducerOptions& reducer,
-    const ModelSizes& sizes,
-    int workers,
-    int rank,
+TrafficPlan ab_traffic(
+    const MethodSetup& setup,
     const RunLength& run,
+    const ModelSizes& sizes,
+    int rank,
     const StepTraffic& beside) {
-  if (has_local_steps(options)) {
-    return plan_local_traffic(
-        options, reducer, sizes, workers, rank, run, beside);
-  }
-  Planner planner(options, reducer, sizes, workers, rank);
-  if (options.name == "ab") {
-    return planner.ab(run, beside);
-  }
-  return planner.ddp(run.steps, beside);
+  return Planner(setup, sizes, rank).plan(run, beside);
 }
 
 }  // namespace abtrain::methods
