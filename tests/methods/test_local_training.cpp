@@ -298,7 +298,7 @@ TEST(Diloco, AveragesStatisticsOnceARound) {
 TEST(LocalTraining, MergedIsWhatTheEndGives) {
   for (const LocalRun& run : {local_sgd(2, 5), diloco(2, 8, 2, 3, 0.5)}) {
     with_workers(3, run, [&](LocalWorker& w, int) {
-      auto& world = w.method->replicas();
+      auto& world = *w.method->now().replicas;
       w.method->start();
       for (std::int64_t t = 0; t < run.steps; ++t) {
         w.go(t, t + 1);

@@ -12,12 +12,11 @@
 #include "base/error.h"
 #include "compress/average.h"
 #include "methods/average.h"
-#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
 AbTraining::AbTraining(const MethodContext& context)
-    : context_(context),
+    : Method(context),
       groups_(make_groups(context.options, context.world.size())),
       role_(groups_.role_of(context.world.rank())),
       group_(context.world.split(
@@ -28,7 +27,6 @@ AbTraining::AbTraining(const MethodContext& context)
           context.options.full_phase.reducer_of(context.reducer))),
       factorable_(
           nn::factorable_weights(context.model, context.options.keep_dense)),
-      timeline_(kAb.timeline(context.options, context.length)),
       ramp_(make_ramp(
           context.options,
           make_phase_plan(context.options, context.length),
@@ -41,13 +39,21 @@ AbTraining::AbTraining(const MethodContext& context)
   check_factorable(factorable_, context.options.rank);
 }
 
-std::string AbTraining::role() const {
-  return role_ == comm::Role::A ? "A" : "B";
+Stage AbTraining::now() {
+  Stage stage;
+  stage.phase = phase_;
+  stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
+  stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
+  stage.sends_early =
+      stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
+  stage.one_state = phase_ == Phase::Ab || !local_steps();
+  stage.factor_lr_scale = context_.options.factor_lr_scale;
+  return stage;
 }
 
 void AbTraining::start() {
   build_blocks();
-  if (event_after(0) == Event::Decompose) {
+  if (ending_after(0) != nullptr) {  // there is no warm-up
     decompose(0);
     switched_at_ = 0;
     rate_at_switch_ = context_.schedule.at(0);
@@ -72,25 +78,8 @@ GradientReduction* AbTraining::reduction() {
 void AbTraining::bind_reductions() {
   group_reduction_.release();
   full_reduction_.release();
-  if (GradientReduction* now = reduction()) {
-    now->bind(trained_, replicas());
-  }
-}
-
-void AbTraining::before_backward(std::int64_t t) {
-  if (GradientReduction* now = reduction()) {
-    now->before_backward(t);
-  }
-}
-
-bool AbTraining::sends_early() const {
-  return phase_ == Phase::Ab ? group_->size() > 1
-                             : !local_steps() && context_.world.size() > 1;
-}
-
-void AbTraining::reduce_gradients(std::int64_t t) {
-  if (GradientReduction* now = reduction()) {
-    now->reduce(t);
+  if (GradientReduction* used = reduction()) {
+    used->bind(trained_, *now().replicas);
   }
 }
 
@@ -98,22 +87,17 @@ compress::Costs AbTraining::costs() {
   return group_reduction_.costs() + full_reduction_.costs();
 }
 
-Event AbTraining::event_after(std::int64_t t) const {
-  const Stretch* ended = timeline_.ending_after(t);
-  return ended != nullptr && ended->phase == phase_ ? ended->after
-                                                    : Event::None;
-}
-
 void AbTraining::after_step(std::int64_t t) {
-  const Event now = event_after(t);
+  const Stretch* ended = ending_after(t);
+  const Event event = ended != nullptr ? ended->after : Event::None;
   if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (now == Event::Decompose ||
+    if (event == Event::Decompose ||
         (t - since) % context_.options.full_phase.sync_every == 0) {
-      average_replicas(t, now == Event::Decompose);
+      average_replicas(t, event == Event::Decompose);
     }
   }
-  switch (now) {
+  switch (event) {
     case Event::Decompose:
       decompose(t);
       break;

@@ -89,8 +89,8 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
 }
 
 void AbTraining::archive(state::Archive& archive) {
-  std::string phase = phase_name();
-  std::string role = this->role();
+  std::string phase = name_of(phase_);
+  std::string role = role_ == comm::Role::A ? "A" : "B";
   std::vector<std::int64_t> ranks;
   for (const nn::NamedWeight& w : factorable_) {
     ranks.push_back(w.weight->rank());
@@ -147,8 +147,8 @@ void AbTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
-  if (GradientReduction* now = reduction()) {
-    now->archive(archive, "reducer.");
+  if (GradientReduction* used = reduction()) {
+    used->archive(archive, "reducer.");
   }
 }
 

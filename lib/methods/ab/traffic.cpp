@@ -43,7 +43,8 @@ class Planner {
 
   TrafficPlan plan(const RunLength& run, const StepTraffic& beside) {
     const comm::Groups groups = make_groups(options_, workers_);
-    const Timeline timeline = ab_timeline(make_phase_plan(options_, run), run.steps);
+    const Timeline timeline =
+        ab_timeline(make_phase_plan(options_, run), run.steps);
     const bool own_a = groups.role_of(rank_) == comm::Role::A;
     compress::ExchangePlan full(
         full_reducer_,

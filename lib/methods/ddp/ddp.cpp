@@ -7,17 +7,19 @@
 namespace abtrain::methods {
 
 DataParallel::DataParallel(const MethodContext& context)
-    : context_(context),
+    : Method(context),
       reduction_(context.reducer, context.seed, context.observer) {}
 
-void DataParallel::make_block() {
-  block_ = optim::ParameterBlock(
-      dense_parameters(context_.model), true, context_.optimizer.moments());
+Stage DataParallel::now() {
+  Stage stage;
+  stage.replicas = stage.gradient_group = &context_.world;
+  stage.sends_early = context_.world.size() > 1;
+  return stage;
 }
 
 void DataParallel::start() {
-  make_block();
-  reduction_.bind(block_, context_.world);
+  make_dense_block();
+  reduction_.bind(trained_, context_.world);
   moved();
 }
 
@@ -34,26 +36,26 @@ void DataParallel::merge_into(nn::Model& target) {
 
 void DataParallel::archive(state::Archive& archive) {
   if (archive.is_loading()) {
-    make_block();
+    make_dense_block();
   }
-  block_.archive(archive, "block.", state::Share::Replicas);
+  trained_.archive(archive, "block.", state::Share::Replicas);
   if (archive.is_loading()) {
-    reduction_.bind(block_, context_.world);
+    reduction_.bind(trained_, context_.world);
     moved();
   }
   reduction_.archive(archive, "reducer.");
 }
 
 void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
-  make_block();
+  make_dense_block();
   auto archive = state::Archive::loading(old.front());
-  block_.archive(archive, "block.", state::Share::Replicas);
-  reduction_.bind(block_, context_.world);
+  trained_.archive(archive, "block.", state::Share::Replicas);
+  reduction_.bind(trained_, context_.world);
   moved();
 }
 
 std::vector<at::Tensor> DataParallel::replicated_state() {
-  return {block_.values(), block_.moments()};
+  return {trained_.values(), trained_.moments()};
 }
 
 namespace {
