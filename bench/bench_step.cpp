@@ -86,7 +86,8 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.train.timeout = 600;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
-  o.method.sync = mode == "only-b" ? "only-b" : "only-learned";
+  o.method.sync = mode == "only-b" ? methods::SyncMode::OnlyB
+                                   : methods::SyncMode::OnlyLearned;
   o.method.sync_every = Duration::steps(1000000);
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;

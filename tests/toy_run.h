@@ -4,7 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "toy_data.h"
@@ -14,7 +14,7 @@ namespace abtrain::testing {
 
 inline config::RunOptions toy_options(
     int workers,
-    const std::string& group_size) {
+    std::optional<std::int64_t> group_size) {
   config::RunOptions o;
   o.seed = 7;
   o.workers = workers;
@@ -26,7 +26,7 @@ inline config::RunOptions toy_options(
   o.method.full_rank_steps = Duration::steps(2);
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 5;
-  o.method.ramp = "none";
+  o.method.ramp = methods::RampKind::None;
   o.optimizer.lr = 1e-2;
   o.train.steps = 60;
   o.train.clip_norm = 1;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,20 @@
 namespace abtrain {
 
 using Complain = std::function<void(const Value& where, std::string message)>;
+
+// The values of an enumeration with their names in a configuration.
+template <class E>
+using Names = std::vector<std::pair<std::string, E>>;
+
+template <class E>
+std::string name_in(const Names<E>& names, const E& value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) {
+      return name;
+    }
+  }
+  return "";
+}
 
 struct Field {
   std::string key;
@@ -55,16 +70,22 @@ class Fields {
       std::vector<std::string> names,
       Help help);
   template <class E>
-  void choice(
-      Key key,
-      E& member,
-      std::vector<std::pair<std::string, E>> names,
-      Help help);
+  void choice(Key key, E& member, Names<E> names, Help help);
   // `auto` or an integer, stored as a string.
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
+  // `auto` is stored as nullopt.
+  void auto_or_integer(
+      Key key,
+      std::optional<std::int64_t>& member,
+      Interval range,
+      Help help);
+  void auto_or_flag(Key key, std::optional<bool>& member, Help help);
   void duration(Key key, Duration& member, Interval range, Help help);
-  // `auto` is stored as a negative duration.
-  void auto_or_duration(Key key, Duration& member, Interval range, Help help);
+  void auto_or_duration(
+      Key key,
+      std::optional<Duration>& member,
+      Interval range,
+      Help help);
   // Lists with at least one item, or at least `least` items.
   void integers(
       Key key,
@@ -115,17 +136,13 @@ class Fields {
       Key key,
       std::vector<std::string> names,
       std::function<void(const std::string&)> set,
-      Print print,
+      std::function<std::string()> get,
       Help help);
   std::vector<Field> fields_;
 };
 
 template <class E>
-void Fields::choice(
-    Key key,
-    E& member,
-    std::vector<std::pair<std::string, E>> names,
-    Help help) {
+void Fields::choice(Key key, E& member, Names<E> names, Help help) {
   std::vector<std::string> texts;
   for (const auto& name : names) {
     texts.push_back(name.first);
@@ -137,16 +154,8 @@ void Fields::choice(
       }
     }
   };
-  const auto print = [&member, names] {
-    std::string text;
-    for (const auto& [name, value] : names) {
-      if (value == member) {
-        text = name;
-      }
-    }
-    return text;
-  };
-  add_choice(key, std::move(texts), set, print, help);
+  const auto get = [&member, names] { return name_in(names, member); };
+  add_choice(key, std::move(texts), set, get, help);
 }
 
 }  // namespace abtrain

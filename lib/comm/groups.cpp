@@ -1,15 +1,15 @@
 #include "comm/groups.h"
 
-#include <charconv>
 #include <string>
 
+#include "base/conflict.h"
 #include "base/error.h"
 
 namespace abtrain::comm {
 
 namespace {
 
-bool fits(int workers, int size, bool only_b) {
+bool fits(int workers, std::int64_t size, bool only_b) {
   return size >= 1 && workers % size == 0 &&
          (only_b || workers / size % 2 == 0);
 }
@@ -31,36 +31,29 @@ std::string advice(int workers, bool only_b) {
 
 }  // namespace
 
-Groups make_groups(int workers, std::string_view group_size, bool only_b) {
+Groups
+make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
   ABT_CHECK(
       workers >= 1, Config, "workers: expected at least 1, got ", workers);
-  int size = 0;
-  if (group_size == "auto") {
-    size = workers == 1 ? 1 : workers % 2 == 0 ? workers / 2 : 0;
-  } else {
-    const char* last = group_size.data() + group_size.size();
-    const auto [end, error] = std::from_chars(group_size.data(), last, size);
-    ABT_CHECK(
-        error == std::errc() && end == last && size >= 1,
-        Config,
-        "method.group_size: expected auto or a number from 1 up, got '",
-        group_size,
-        "'");
+  const std::int64_t halves = workers == 1       ? 1
+                              : workers % 2 == 0 ? workers / 2
+                                                 : 0;
+  const std::int64_t size = group_size.value_or(halves);
+  if (!fits(workers, size, only_b)) {
+    throw ConflictError(
+        {{"method.group_size", "workers", "method.sync", "method.name"},
+         str(group_size ? std::to_string(*group_size) : "auto",
+             " does not fit ",
+             workers,
+             workers == 1 ? " worker" : " workers",
+             workers == size
+                 ? " (one group, which can train only one factor: `only-b`)"
+                 : "",
+             "; ",
+             advice(workers, only_b))});
   }
-  ABT_CHECK(
-      fits(workers, size, only_b),
-      Config,
-      "method.group_size: ",
-      group_size,
-      " does not fit ",
-      workers,
-      workers == 1 ? " worker" : " workers",
-      workers == size
-          ? " (one group, which can train only one factor: `only-b`)"
-          : "",
-      "; ",
-      advice(workers, only_b));
-  return {size, workers / size, only_b};
+  const auto members = static_cast<int>(size);
+  return {members, workers / members, only_b};
 }
 
 }  // namespace abtrain::comm

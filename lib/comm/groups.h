@@ -2,7 +2,8 @@
 // trains A, the second half B. With only_b every group trains B.
 #pragma once
 
-#include <string_view>
+#include <cstdint>
+#include <optional>
 
 namespace abtrain::comm {
 
@@ -21,9 +22,9 @@ struct Groups {
   }
 };
 
-// `group_size` is a number or "auto", which makes two halves (or, for one
-// worker, one group of one). Throws Error(Config), which names the sizes that
-// fit.
-Groups make_groups(int workers, std::string_view group_size, bool only_b);
+// Without a `group_size` (auto) there are two halves or, for one worker, one
+// group of one. Throws ConflictError, which names the sizes that fit.
+Groups
+make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b);
 
 }  // namespace abtrain::comm

@@ -7,7 +7,8 @@
 namespace abtrain::compress {
 
 std::vector<ReducerConflict> check(
-    const ReducerOptions& o, std::int64_t members) {
+    const ReducerOptions& o,
+    std::int64_t members) {
   std::vector<ReducerConflict> out;
   if ((o.name == "onebit" || o.name == "twobit") && !has_error_feedback(o)) {
     out.push_back(
@@ -52,15 +53,30 @@ std::vector<ReducerConflict> check(
         {{"transport", "name"},
          str(o.name, " takes auto, gather and int8, got a2a")});
   }
-  const bool int8 = o.transport == "int8" ||
-      (o.name == "hylo" && o.transport == "auto");
+  const bool int8 =
+      o.transport == "int8" || (o.name == "hylo" && o.transport == "auto");
   if ((o.name == "hylo" || has_levels(o)) && int8 && members > 127) {
     out.push_back(
         {{"transport", "name"},
-         str("int8 holds the sum of at most 127 workers' codes, but a group has ",
+         str("int8 holds the sum of at most 127 workers' codes, but a group "
+             "has ",
              members,
              has_levels(o) ? "; expected auto or gather"
-                        : "; expected a2a or gather")});
+                           : "; expected a2a or gather")});
+  }
+  return out;
+}
+
+Conflicts check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  Conflicts out;
+  for (const ReducerConflict& conflict : check(options, members)) {
+    out.push_back({{}, conflict.message});
+    for (const std::string& key : conflict.keys) {
+      out.back().keys.push_back(section + "." + key);
+    }
   }
   return out;
 }

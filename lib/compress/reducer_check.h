@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/conflict.h"
 #include "compress/reducer_options.h"
 
 namespace abtrain::compress {
@@ -15,6 +16,12 @@ struct ReducerConflict {
 
 // `members` is the size of the largest group that such a reducer serves.
 std::vector<ReducerConflict> check(
-    const ReducerOptions& options, std::int64_t members);
+    const ReducerOptions& options,
+    std::int64_t members);
+// The same with whole keys, those of this section, such as "reducer".
+Conflicts check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members);
 
 }  // namespace abtrain::compress

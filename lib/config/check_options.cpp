@@ -1,119 +1,25 @@
 #include "config/check_options.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <utility>
 
 #include "base/error.h"
-#include "base/scalars.h"
 #include "base/text.h"
-#include "comm/groups.h"
+#include "base/warmup.h"
 #include "compress/reducer_check.h"
 #include "data/dataset.h"
-#include "methods/local/plan.h"
+#include "methods/method_kind.h"
 #include "ops/pair_signs.h"
 
 namespace abtrain::config {
 namespace {
 
-using Conflicts = std::vector<Conflict>;
-
-void check_groups(const RunOptions& o, Conflicts& out) {
-  try {
-    comm::make_groups(
-        static_cast<int>(o.workers),
-        o.method.group_size,
-        o.method.sync == "only-b");
-  } catch (const Error& error) {
-    // The message begins with its key.
-    std::string message = error.what();
-    const std::size_t colon = message.find(": ");
-    if (colon != std::string::npos && message.find(' ') > colon) {
-      message.erase(0, colon + 2);
-    }
-    out.push_back(
-        {{"method.group_size", "workers", "method.sync", "method.name"},
-         message});
-  }
-}
-
-bool same_unit(const Duration& a, const Duration& b) {
-  return a.unit == b.unit;
-}
-
-// Reports a warm-up that lasts as long as the run or longer, if the units allow
-// a comparison.
-void check_warmup(
-    const RunOptions& o,
-    const Duration& warmup,
-    const std::string& key,
-    bool may_fill,
-    const char* what,
-    Conflicts& out) {
-  const Duration run = o.train.steps > 0
-                           ? Duration::steps(static_cast<double>(o.train.steps))
-                           : Duration::epochs(o.train.epochs);
-  const bool is_share = warmup.unit == Duration::Unit::Percent;
-  const double whole = is_share ? 100 : run.value;
-  if ((is_share || same_unit(run, warmup)) &&
-      (may_fill ? warmup.value > whole : warmup.value >= whole)) {
-    out.push_back(
-        {{key,
-          o.train.steps > 0 ? "train.steps" : "train.epochs",
-          "method.name"},
-         str("a warm-up of ",
-             print_duration(warmup),
-             " leaves no ",
-             what,
-             " in a run of ",
-             print_duration(run))});
-  }
-}
-
-void check_ab(const RunOptions& o, Conflicts& out) {
-  const methods::MethodOptions& m = o.method;
-  check_groups(o, out);
-  if (same_unit(m.full_rank_steps, m.sync_every) &&
-      m.full_rank_steps.value >= m.sync_every.value) {
-    out.push_back(
-        {{"method.full_rank_steps", "method.sync_every", "method.name"},
-         str("expected less than method.sync_every (",
-             print_duration(m.sync_every),
-             "), got ",
-             print_duration(m.full_rank_steps))});
-  }
-  check_warmup(
-      o, m.warmup_steps, "method.warmup_steps", false, "factored phase", out);
-}
-
-void check_local(const RunOptions& o, Conflicts& out) {
-  const methods::MethodOptions& m = o.method;
-  check_warmup(
-      o, m.warmup_steps, "method.warmup_steps", false, "local step", out);
-  if (m.name != "diloco" || m.sync_every.unit != Duration::Unit::Steps) {
-    return;
-  }
-  const double interval = std::max(1.0, std::round(m.sync_every.value));
-  if (static_cast<double>(m.fragments) > interval) {
-    out.push_back(
-        {{"method.fragments", "method.sync_every", "method.name"},
-         str("expected at most method.sync_every (",
-             print_duration(m.sync_every),
-             "), got ",
-             m.fragments)});
-  } else if (static_cast<double>(m.delay * m.fragments) >= interval) {
-    out.push_back(
-        {{"method.delay",
-          "method.fragments",
-          "method.sync_every",
-          "method.name"},
-         str("expected less than method.sync_every / method.fragments (",
-             print_duration(m.sync_every),
-             m.fragments > 1 ? str(" / ", m.fragments) : std::string(),
-             "), got ",
-             m.delay)});
-  }
+StatedLength stated_length(const TrainOptions& o) {
+  return o.steps > 0
+             ? StatedLength{Duration::steps(static_cast<double>(o.steps)),
+                            "train.steps"}
+             : StatedLength{Duration::epochs(o.epochs), "train.epochs"};
 }
 
 void check_schedule(const RunOptions& o, Conflicts& out) {
@@ -123,13 +29,14 @@ void check_schedule(const RunOptions& o, Conflicts& out) {
       shares.end()) {
     out.push_back({{"schedule.milestones"}, "expected ascending shares"});
   }
-  check_warmup(
-      o,
-      o.schedule.warmup_steps,
-      "schedule.warmup_steps",
-      true,
-      "step at the full rate",
-      out);
+  if (auto conflict = warmup_conflict(
+          "schedule.warmup_steps",
+          o.schedule.warmup_steps,
+          stated_length(o.train),
+          "step at the full rate",
+          /*may_fill=*/true)) {
+    out.push_back(std::move(*conflict));
+  }
 }
 
 // data.subset, data.pool and data.standardise, for a set that is held as bytes.
@@ -243,47 +150,12 @@ void check_data(const RunOptions& run, Conflicts& out) {
   }
 }
 
-// `section`: "reducer", or "method.full_phase.reducer".
-void check_reducer(
-    const compress::ReducerOptions& reducer,
-    const std::string& section,
-    std::int64_t members,
-    Conflicts& out) {
-  for (const compress::ReducerConflict& conflict :
-       compress::check(reducer, members)) {
-    std::vector<std::string> keys;
-    for (const std::string& key : conflict.keys) {
-      keys.push_back(section + "." + key);
-    }
-    out.push_back({keys, conflict.message});
-  }
-}
-
-void check_full_phase(const RunOptions& o, Conflicts& out) {
-  const methods::FullPhaseOptions& full = o.method.full_phase;
-  const bool same = full.reducer.name == "same";
-  if (!same) {
-    check_reducer(full.reducer, "method.full_phase.reducer", o.workers, out);
-  }
-  const std::string& name = same ? o.reducer.name : full.reducer.name;
-  if (full.sync_every > 1 && name != "plain") {
-    out.push_back(
-        {{"method.full_phase.sync_every",
-          same ? "reducer.name" : "method.full_phase.reducer.name",
-          "method.name"},
-         str("local steps average the parameters without compression, but the "
-             "dense phases' reducer is ",
-             name,
-             "; expected 1, or method.full_phase.reducer.name plain")});
-  }
-}
-
 void check_adagrad(const RunOptions& o, Conflicts& out) {
   const std::string& name = o.optimizer.name;
   if (!optim::is_adagrad(o.optimizer)) {
     return;
   }
-  if (o.method.name != "ddp") {
+  if (methods::kind_of(o.method).changes_weights) {
     out.push_back(
         {{"optimizer.name", "method.name"},
          str(name,
@@ -327,16 +199,16 @@ void check_order(const RunOptions& o, Conflicts& out) {
 
 }  // namespace
 
-std::vector<Conflict> check(const RunOptions& options) {
+Conflicts check(const RunOptions& options) {
   Conflicts out;
   check_data(options, out);
-  if (options.method.name == "ab") {
-    check_ab(options, out);
-    check_full_phase(options, out);
-  } else if (methods::has_local_steps(options.method)) {
-    check_local(options, out);
+  const auto add = [&](const Conflicts& found) {
+    out.insert(out.end(), found.begin(), found.end());
+  };
+  if (const auto check_method = methods::kind_of(options.method).check) {
+    add(check_method(method_setup(options), stated_length(options.train)));
   }
-  check_reducer(options.reducer, "reducer", options.workers, out);
+  add(compress::check(options.reducer, "reducer", options.workers));
   check_schedule(options, out);
   check_adagrad(options, out);
   check_order(options, out);

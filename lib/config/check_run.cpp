@@ -7,10 +7,7 @@
 #include "config/planned_sizes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
-#include "methods/ab/phase.h"
-#include "methods/local/fragment.h"
-#include "methods/local/plan.h"
-#include "methods/method.h"
+#include "methods/method_kind.h"
 #include "nn/example_gradients.h"
 #include "optim/optimizer.h"
 #include "orders/balancer.h"
@@ -20,8 +17,10 @@ namespace abtrain::config {
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
   const int residuals = options.reducer.name == "plain" ? 0 : 1;
+  const auto copies_of = methods::kind_of(options.method).copies;
   const double copies =
-      2 + moments + residuals + methods::local_copies(options.method) +
+      2 + moments + residuals +
+      (copies_of != nullptr ? copies_of(options.method) : 0) +
       orders::order_copies(
           options.order,
           balances_examples(options) ? options.data.batch_size : 0,
@@ -71,29 +70,27 @@ RunLength check_run(
     const nn::InputShape& shape,
     std::int64_t train_images) {
   const RunLength length = run_length(options, train_images);
+  const auto model = nn::make_model(options.model, shape);
   ABT_CHECK(
       !data::is_balanced(options.order) || options.order.unit != "example" ||
-          !nn::mixes_examples(*nn::make_model(options.model, shape)),
+          !nn::mixes_examples(*model),
       Config,
       "order.unit: example needs the gradient of each example, but ",
       options.model.name,
       " has batch norm, which mixes the examples of a batch; expected "
       "microbatch");
   ABT_CHECK(
-      options.model.init != "zeros" ||
-          nn::make_model(options.model, shape)->weights().size() == 1,
+      options.model.init != "zeros" || model->weights().size() == 1,
       Config,
       "model.init: zeros, but ",
       options.model.name,
       " has hidden layers, which get no gradient from zeros; expected kaiming "
       "or "
       "orthogonal");
-  const auto planned = model_sizes(options, shape);
+  model_sizes(options, shape);  // throws if the ranks do not fit
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.
-  const double parameters = static_cast<double>(
-      planned ? planned->sizes.parameters
-              : nn::make_model(options.model, shape)->dense_parameters());
+  const auto parameters = static_cast<double>(model->dense_parameters());
   ABT_CHECK(
       16 * parameters * static_cast<double>(length.steps) *
               static_cast<double>(options.workers) <
@@ -106,22 +103,8 @@ RunLength check_run(
       options.workers == 1 ? " worker and " : " workers and ",
       with_commas(static_cast<std::int64_t>(parameters)),
       " parameters send more bytes than can be counted; expected fewer");
-  if (methods::has_local_steps(options.method)) {
-    const methods::LocalPlan local =
-        methods::make_local_plan(options.method, length);
-    methods::cut_fragments(
-        planned->sizes.dense, planned->sizes.weights, local.fragments);
-  }
-  if (options.method.name == "ab") {
-    const methods::PhasePlan phases =
-        methods::make_phase_plan(options.method, length);
-    ABT_CHECK(
-        phases.warmup < length.steps,
-        Config,
-        "method.warmup_steps: a warm-up of ",
-        phases.warmup,
-        " steps leaves no factored phase in a run of ",
-        length.steps);
+  if (const auto check = methods::kind_of(options.method).check_run) {
+    check(options.method, length, *model);
   }
   return length;
 }

@@ -5,6 +5,7 @@
 #include "linalg/rank_rule.h"
 #include "methods/ab/decompose.h"
 #include "methods/gradient_reduction.h"
+#include "methods/method_kind.h"
 #include "optim/optimizer.h"
 
 namespace abtrain::config {
@@ -79,7 +80,7 @@ std::optional<PlannedSizes> model_sizes(
   sizes.moments = optim::make_optimizer(options.optimizer)->moments();
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);
-  if (options.method.name != "ab") {
+  if (!methods::kind_of(options.method).factors_weights) {
     return PlannedSizes{sizes, false};
   }
   const linalg::RankRule& rule = options.method.rank;

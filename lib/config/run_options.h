@@ -69,6 +69,10 @@ inline bool balances_examples(const RunOptions& o) {
          o.data.batch_size * o.train.accumulate > 1;
 }
 
+inline methods::MethodSetup method_setup(const RunOptions& o) {
+  return {o.method, o.reducer, static_cast<int>(o.workers)};
+}
+
 // The table of the keys with their ranges and help texts (base/options.h).
 Fields fields_of(RunOptions& options);
 

@@ -5,11 +5,47 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "methods/ab/ab.h"
-#include "methods/ddp/ddp.h"
-#include "methods/local/training.h"
+#include "methods/average.h"
+#include "methods/gradient_reduction.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
+
+Method::Method(const MethodContext& context)
+    : context_(context),
+      timeline_(
+          kind_of(context.options).timeline(context.options, context.length)) {}
+
+void Method::before_backward(std::int64_t t) {
+  if (GradientReduction* used = reduction()) {
+    used->before_backward(t);
+  }
+}
+
+void Method::reduce_gradients(std::int64_t t) {
+  if (GradientReduction* used = reduction()) {
+    used->reduce(t);
+  }
+}
+
+const Stretch* Method::ending_after(std::int64_t t) {
+  const Stretch* stretch = timeline_.ending_after(t);
+  return stretch != nullptr && stretch->phase == now().phase ? stretch
+                                                             : nullptr;
+}
+
+bool Method::moves_after(std::int64_t t) {
+  const Stretch* stretch = ending_after(t);
+  return stretch != nullptr &&
+         (stretch->after == Event::Decompose ||
+          stretch->after == Event::Synchronise ||
+          stretch->after == Event::SynchroniseAndDecompose);
+}
+
+void Method::make_dense_block() {
+  trained_ = optim::ParameterBlock(
+      dense_parameters(context_.model), true, context_.optimizer.moments());
+}
 
 void Method::check_replicas(std::int64_t t) {
   if (!replicas_agree(t)) {
@@ -21,7 +57,7 @@ void Method::check_replicas(std::int64_t t) {
     const at::Tensor here = tensor.cpu().contiguous();
     XXH3_64bits_update(&state, here.const_data_ptr(), here.nbytes());
   }
-  comm::Communicator& group = replicas();
+  comm::Communicator& group = *now().replicas;
   at::Tensor mine = at::empty({1}, at::kLong);
   *mine.data_ptr<std::int64_t>() =
       static_cast<std::int64_t>(XXH3_64bits_digest(&state));
@@ -38,23 +74,6 @@ void Method::check_replicas(std::int64_t t) {
         r,
         " of the group does not hold the same bits as worker 0");
   }
-}
-
-std::unique_ptr<Method> make_method(const MethodContext& context) {
-  if (context.options.name == "ab") {
-    return std::make_unique<AbTraining>(context);
-  }
-  if (context.options.name == "ddp") {
-    return std::make_unique<DataParallel>(context);
-  }
-  if (has_local_steps(context.options)) {
-    return std::make_unique<LocalTraining>(context);
-  }
-  throw Error(
-      ErrorKind::Config,
-      str("method.name: expected ab, ddp, local-sgd or diloco; got '",
-          context.options.name,
-          "'"));
 }
 
 }  // namespace abtrain::methods

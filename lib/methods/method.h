@@ -1,5 +1,5 @@
 // The interface of a training method: hooks that the one training loop calls at
-// fixed moments.
+// fixed moments, and one description of the present phase.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "compress/reducer_options.h"
 #include "linalg/value_sample.h"
 #include "methods/method_options.h"
+#include "methods/timeline.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_block.h"
@@ -19,6 +20,8 @@
 #include "state/archive.h"
 
 namespace abtrain::methods {
+
+class GradientReduction;
 
 // A layer that may be factored, at one moment.
 struct LayerRank {
@@ -40,11 +43,12 @@ class Observer {
       std::int64_t step,
       const std::vector<LayerRank>& layers,
       double seconds) = 0;
-  virtual void synchronised(
-      std::int64_t step, const std::string& mode, double seconds) = 0;
+  virtual void
+  synchronised(std::int64_t step, const std::string& mode, double seconds) = 0;
   // A step whose averaged gradients were compared with their true mean.
   virtual void compressed(
-      std::int64_t step, const compress::Evaluation& evaluation) = 0;
+      std::int64_t step,
+      const compress::Evaluation& evaluation) = 0;
   // Seconds spent in decompositions, without communication.
   virtual void add_svd_seconds(double seconds) = 0;
 };
@@ -62,35 +66,35 @@ struct MethodContext {
   Observer& observer;
 };
 
+// How a worker trains now.
+struct Stage {
+  Phase phase = Phase::Full;
+  // The workers that hold the same parameters (if replicas_agree()).
+  comm::Communicator* replicas = nullptr;
+  // Those over which the next step averages gradients; null: none, each worker
+  // trains alone.
+  comm::Communicator* gradient_group = nullptr;
+  // Gradients are sent while the backward pass goes on.
+  bool sends_early = false;
+  // One of the replicas can save for all of them, because no part of their
+  // states is private.
+  bool one_state = true;
+  // The learning rate of factors, divided by that of all other parameters.
+  double factor_lr_scale = 1;
+};
+
 class Method {
  public:
+  explicit Method(const MethodContext& context);
   virtual ~Method() = default;
+
   // Called before the first step: takes over the model's parameters.
   virtual void start() = 0;
-  // The parameters that the optimizer trains now.
-  virtual optim::ParameterBlock& block() = 0;
-  // Learning rate of step t = 0, 1, ...
-  virtual double learning_rate(std::int64_t t) = 0;
-  // The learning rate of factors, divided by that of all other parameters.
-  virtual double factor_lr_scale() const {
-    return 1;
-  }
   // Called before the last backward pass of step t if that pass may send
   // gradients as they come; not called for a pass that is captured or replayed.
-  virtual void before_backward(std::int64_t /*t*/) {}
-  // Whether before_backward() would send any now.
-  virtual bool sends_early() const {
-    return false;
-  }
+  void before_backward(std::int64_t t);
   // Called after that pass: averages block().gradients().
-  virtual void reduce_gradients(std::int64_t t) = 0;
-  // The workers over which the next step averages gradients; null: none, each
-  // worker trains alone.
-  virtual comm::Communicator* gradient_group() {
-    return nullptr;
-  }
-  // From now on `watch` sees the gradients before they are averaged.
-  virtual void watch_gradients(compress::GradientWatch watch) = 0;
+  void reduce_gradients(std::int64_t t);
   // Called after t steps are done.
   virtual void after_step(std::int64_t t) = 0;
   // Called after the last step: leaves one model, the same on every worker.
@@ -98,24 +102,6 @@ class Method {
   // Gives `target` (a model of the same kind) the weights that a final
   // synchronisation would give now; changes no state. Counts as metrics.
   virtual void merge_into(nn::Model& target) = 0;
-  // The workers that hold the same parameters now (if replicas_agree()).
-  virtual comm::Communicator& replicas() = 0;
-  // "A", "B", or "" if all workers train the same parameters.
-  virtual std::string role() const {
-    return "";
-  }
-  // "full", "ab" or "local": how the next step trains.
-  virtual std::string phase_name() const {
-    return "full";
-  }
-  // Ranks of the layers that may be factored; empty if nothing is factored.
-  virtual std::vector<LayerRank> layers() const {
-    return {};
-  }
-  // Seconds that compressing gradients has taken so far.
-  virtual compress::Costs costs() {
-    return {};
-  }
   // Completes what is under way between workers, so that archive() can save;
   // the run continues to the same bits. Collective.
   virtual void settle() {}
@@ -126,40 +112,61 @@ class Method {
   // from what the workers of a run with a different number of workers held.
   // `old` has one state per replica group. Collective.
   virtual void regroup(std::vector<state::State>& old, std::int64_t t) = 0;
+
+  // From now on `watch` sees the gradients before they are averaged.
+  virtual void watch_gradients(compress::GradientWatch watch) = 0;
+
+  virtual Stage now() = 0;
+  // The parameters that the optimizer trains now.
+  optim::ParameterBlock& block() {
+    return trained_;
+  }
+  // Learning rate of step t = 0, 1, ...
+  virtual double learning_rate(std::int64_t t) {
+    return context_.schedule.at(t);
+  }
+  // Ranks of the layers that may be factored; empty if nothing is factored.
+  const std::vector<LayerRank>& layers() const {
+    return layers_;
+  }
+  // Seconds that compressing gradients has taken so far.
+  virtual compress::Costs costs() = 0;
   // How often the tensors of block() and of the model have been replaced: a
   // captured step stays valid as long as this number does not change.
   std::int64_t layout() const {
     return layout_;
   }
   // Whether after_step(t) will replace them, given the current phase.
-  virtual bool moves_after(std::int64_t /*t*/) const {
-    return false;
-  }
+  bool moves_after(std::int64_t t);
   // False after a step that each replica took on its own.
   virtual bool replicas_agree(std::int64_t /*t*/) const {
     return true;
-  }
-  // Whether one of replicas() can save for all of them after t steps, because
-  // no part of their states is private.
-  virtual bool one_state(std::int64_t t) const {
-    return replicas_agree(t);
   }
   // Throws Error(Diverged) if replicas that should agree after t steps differ
   // in a bit of their parameters or moments.
   void check_replicas(std::int64_t t);
 
  protected:
-  // All tensors that must be equal on replicas() now.
+  // The reduction of the gradients of the next step; null if they are not sent.
+  virtual GradientReduction* reduction() = 0;
+  // All tensors that must be equal on replicas now.
   virtual std::vector<at::Tensor> replicated_state() = 0;
+  // The stretch of the present phase that ends after t steps; null: none does.
+  const Stretch* ending_after(std::int64_t t);
+  // Makes a block of the whole dense model.
+  void make_dense_block();
   // Must be called wherever a block is built or loaded.
   void moved() {
     ++layout_;
   }
 
+  const MethodContext context_;
+  const Timeline timeline_;
+  optim::ParameterBlock trained_;
+  std::vector<LayerRank> layers_;
+
  private:
   std::int64_t layout_ = 0;
 };
-
-std::unique_ptr<Method> make_method(const MethodContext& context);
 
 }  // namespace abtrain::methods

@@ -1,8 +1,19 @@
 #include "base/options.h"
+#include "methods/method_kind.h"
 #include "methods/method_options.h"
 
 namespace abtrain::methods {
 namespace {
+
+const Names<SyncMode> kSyncModes = {
+    {"only-learned", SyncMode::OnlyLearned},
+    {"with-stale", SyncMode::WithStale},
+    {"full", SyncMode::Full},
+    {"only-b", SyncMode::OnlyB}};
+
+const Names<Averaged> kAveraged = {
+    {"params", Averaged::Params},
+    {"params+moments", Averaged::ParamsAndMoments}};
 
 Fields fields_of(FullPhaseOptions& o) {
   Fields f;
@@ -21,30 +32,28 @@ Fields fields_of(FullPhaseOptions& o) {
 
 }  // namespace
 
-linalg::SvdRoute svd_route(const std::string& svd) {
-  return svd == "exact"        ? linalg::SvdRoute::Exact
-         : svd == "randomized" ? linalg::SvdRoute::Randomized
-                               : linalg::SvdRoute::Auto;
+std::string name_of(SyncMode sync) {
+  return name_in(kSyncModes, sync);
+}
+
+std::string name_of(Averaged average) {
+  return name_in(kAveraged, average);
 }
 
 Fields fields_of(MethodOptions& o) {
   Fields f;
-  f.choice(
-      "name", o.name, {"ab", "ddp", "local-sgd", "diloco"}, "training method");
+  f.choice("name", o.name, method_names(), "training method");
   f.auto_or_integer(
       "group_size",
       o.group_size,
       between(1, 65536),
       "ab: workers per group; auto: two groups of half the workers");
-  f.choice(
-      "sync",
-      o.sync,
-      {"only-learned", "with-stale", "full", "only-b"},
-      "ab: what a synchronisation averages");
-  f.choice(
+  f.choice<SyncMode>(
+      "sync", o.sync, kSyncModes, "ab: what a synchronisation averages");
+  f.choice<at::ScalarType>(
       "sync_dtype",
       o.sync_dtype,
-      {"fp32", "bf16"},
+      {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
       "ab: dtype in which a synchronisation sends its numbers");
   f.duration(
       "warmup_steps",
@@ -62,10 +71,10 @@ Fields fields_of(MethodOptions& o) {
       o.full_rank_steps,
       between(0, kMostSteps),
       "ab: dense training after a synchronisation");
-  f.choice(
+  f.choice<Anchor>(
       "anchor",
       o.anchor,
-      {"warmup", "reference"},
+      {{"warmup", Anchor::Warmup}, {"reference", Anchor::Reference}},
       "ab: whether sync_every counts from the end of the warm-up or from "
       "step 0");
   f.flag("cut_first", o.cut_first, "ab: the first decomposition cuts ranks");
@@ -74,10 +83,12 @@ Fields fields_of(MethodOptions& o) {
       o.factor_lr_scale,
       above_to(0, kLargest),
       "ab: the factors' learning rate divided by that of the rest");
-  f.choice(
+  f.choice<RampKind>(
       "ramp",
       o.ramp,
-      {"none", "linear", "reference"},
+      {{"none", RampKind::None},
+       {"linear", RampKind::Linear},
+       {"reference", RampKind::Reference}},
       "ab: how the learning rate recovers after a switch of phase");
   f.number(
       "ramp_start",
@@ -96,18 +107,20 @@ Fields fields_of(MethodOptions& o) {
       "ab: layers that are never factored, names or globs; default: the "
       "model's own choice");
   f.section("rank", linalg::fields_of(o.rank), "ab: rank of each layer");
-  f.choice(
+  f.choice<linalg::SvdRoute>(
       "svd",
       o.svd,
-      {"auto", "exact", "randomized"},
+      {{"auto", linalg::SvdRoute::Auto},
+       {"exact", linalg::SvdRoute::Exact},
+       {"randomized", linalg::SvdRoute::Randomized}},
       "ab: how weights are decomposed; exact: all singular values; randomized: "
       "only as many as the rule needs (by a range finder that proves its "
       "rank); auto: randomized if the shorter side is at least 2048");
   f.section("full_phase", fields_of(o.full_phase), "ab: the dense phases");
-  f.choice(
+  f.choice<Averaged>(
       "average",
       o.average,
-      {"params", "params+moments"},
+      kAveraged,
       "local-sgd: what is averaged besides running statistics");
   f.number(
       "outer_lr",

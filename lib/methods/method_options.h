@@ -1,7 +1,10 @@
 // Options of the `method:` section of a configuration.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,48 +19,74 @@ class Fields;
 
 namespace abtrain::methods {
 
-inline compress::ReducerOptions same_reducer() {
-  compress::ReducerOptions options;
-  options.name = "same";
-  return options;
-}
+// What a synchronisation averages (methods/ab/synchronise.h).
+enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
+
+// Whether sync_every counts from the end of the warm-up, or from step 0 as the
+// authors do.
+enum class Anchor { Warmup, Reference };
+
+// How the learning rate recovers after a switch (methods/ab/phase.h).
+enum class RampKind { None, Linear, Reference };
+
+// What local-sgd averages.
+enum class Averaged { Params, ParamsAndMoments };
 
 // How the dense (FULL) phases of AB-training average their gradients.
 struct FullPhaseOptions {
-  // Name "same" (the default) takes the config's `reducer:`.
-  compress::ReducerOptions reducer = same_reducer();
+  compress::ReducerOptions reducer;  // see reducer_of()
   // Steps between averagings of the parameters; 1: gradients, at each step.
   std::int64_t sync_every = 1;
+
+  FullPhaseOptions() {
+    reducer.name = "same";
+  }
+  // False (the default): the dense phases use the run's reducer.
+  bool has_own_reducer() const {
+    return reducer.name != "same";
+  }
+  const compress::ReducerOptions& reducer_of(
+      const compress::ReducerOptions& run) const {
+    return has_own_reducer() ? reducer : run;
+  }
 };
 
 struct MethodOptions {
-  std::string name = "ab";            // ab | ddp | local-sgd | diloco
-  std::string group_size = "auto";    // auto | 1, 2, ...
-  std::string sync = "only-learned";  // only-learned | with-stale | full | only-b
-  std::string sync_dtype = "fp32";    // fp32 | bf16
+  std::string name = "ab";                 // ab | ddp | local-sgd | diloco
+  std::optional<std::int64_t> group_size;  // none: auto
+  SyncMode sync = SyncMode::OnlyLearned;
+  at::ScalarType sync_dtype = at::kFloat;  // or at::kBFloat16
   Duration warmup_steps;
   Duration sync_every = Duration::steps(110);
   Duration full_rank_steps = Duration::steps(10);
-  std::string anchor = "warmup";      // warmup | reference
+  Anchor anchor = Anchor::Warmup;
   bool cut_first = true;
   double factor_lr_scale = 1;
-  std::string ramp = "linear";        // none | linear | reference
+  RampKind ramp = RampKind::Linear;
   double ramp_start = 1e-5;
-  Duration rebound_steps = Duration::steps(-1);  // negative: the default
+  std::optional<Duration> rebound_steps;              // none: auto
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
   linalg::RankRule rank;
-  std::string svd = "auto";           // auto | exact | randomized
+  linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   FullPhaseOptions full_phase;
-  std::string average = "params";     // local-sgd: params | params+moments
-  double outer_lr = 0.7;              // diloco
+  Averaged average = Averaged::Params;  // local-sgd
+  double outer_lr = 0.7;                // diloco
   double outer_momentum = 0.9;
   std::int64_t fragments = 1;
-  std::int64_t delay = 0;             // steps
-  double mixing = 1;                  // share of the synchronised fragment
+  std::int64_t delay = 0;  // steps
+  double mixing = 1;       // share of the synchronised fragment
 };
 
-// The route that the option `svd` names.
-linalg::SvdRoute svd_route(const std::string& svd);
+// A run as its method sees it before it trains.
+struct MethodSetup {
+  const MethodOptions& options;
+  const compress::ReducerOptions& reducer;  // the run's
+  int workers;
+};
+
+// The words that stand for these in a configuration.
+std::string name_of(SyncMode sync);
+std::string name_of(Averaged average);
 
 // The table of the keys with their ranges and help texts (base/options.h).
 Fields fields_of(MethodOptions& options);

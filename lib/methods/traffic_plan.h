@@ -6,11 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "comm/groups.h"
 #include "compress/bucket.h"
-#include "compress/reducer_options.h"
-#include "methods/method_options.h"
-#include "nn/model.h"
 
 namespace abtrain::methods {
 
@@ -21,13 +17,13 @@ struct ModelSizes {
     std::int64_t n = 0;
     std::int64_t rank = 0;  // after a decomposition; 0: stays dense
   };
-  std::vector<Layer> layers;     // that AB-training may factor
+  std::vector<Layer> layers;  // that AB-training may factor
   // Slots of a block's gradients: dense, and in the AB phase of each role.
   std::vector<compress::Slot> dense, a, b;
-  std::vector<int> weights;      // positions of the weights, ascending
-  std::int64_t parameters = 0;   // of the dense model
-  std::int64_t buffers = 0;      // running statistics
-  int moments = 0;               // optimizer buffers per parameter
+  std::vector<int> weights;     // positions of the weights, ascending
+  std::int64_t parameters = 0;  // of the dense model
+  std::int64_t buffers = 0;     // running statistics
+  int moments = 0;              // optimizer buffers per parameter
 };
 
 // Bytes per event, sent by one worker; metrics are not counted.
@@ -35,6 +31,7 @@ struct TrafficPlan {
   // The gradients of a step: the mean after reducer.dense_steps.
   std::int64_t full_step = 0;
   std::int64_t ab_step = 0;
+  int ab_members = 1;  // workers that average the gradients of an AB step
   // Factors, dense parameters, moments and statistics; for diloco, all
   // fragments of a round.
   std::int64_t sync = 0;
@@ -42,9 +39,15 @@ struct TrafficPlan {
   std::int64_t total = 0;      // the whole run
 };
 
+// A line of `plan`; without `bytes`, nothing is sent.
+struct TrafficRow {
+  const char* label;
+  std::int64_t TrafficPlan::*bytes = nullptr;
+};
+
 // Bytes that member `member` of `members` workers sends in step t besides the
 // gradients that they average, for `numel` parameters that they have trained
-// since step `since`.
+// since step `since`. Empty if there are none.
 using StepTraffic = std::function<std::int64_t(
     std::int64_t t,
     std::int64_t since,
@@ -52,24 +55,14 @@ using StepTraffic = std::function<std::int64_t(
     int members,
     int member)>;
 
-// The traffic of worker `rank` of `workers`.
-TrafficPlan plan_traffic(
-    const MethodOptions& options,
-    const compress::ReducerOptions& reducer,
-    const ModelSizes& sizes,
-    int workers,
-    int rank,
-    const RunLength& run,
-    const StepTraffic& beside = {});
-
-// What plan_traffic() returns for local-sgd and diloco.
-TrafficPlan plan_local_traffic(
-    const MethodOptions& options,
-    const compress::ReducerOptions& reducer,
-    const ModelSizes& sizes,
-    int workers,
-    int rank,
-    const RunLength& run,
-    const StepTraffic& beside = {});
+// The sum over the steps first, first + 1, ... before `end`, the first of which
+// is the first that trains these parameters.
+std::int64_t sum_of_steps(
+    const StepTraffic& beside,
+    std::int64_t first,
+    std::int64_t end,
+    std::int64_t numel,
+    int members,
+    int member);
 
 }  // namespace abtrain::methods

@@ -62,10 +62,9 @@ PlanAgainst plan_against(
   const RunLength length =
       config::check_run(o, shape, set.train - o.data.validation);
   const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
-  const bool ab = o.method.name == "ab";
   auto planned = config::model_sizes(o, shape);
   if (!planned) {
-    planned = config::model_sizes(o, shape, ab ? &ranks : nullptr);
+    planned = config::model_sizes(o, shape, &ranks);
   }
   const methods::ModelSizes& sizes = planned->sizes;
   const ComputeTime compute = compute_time(o, set, sizes, request);

@@ -10,6 +10,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "methods/method_kind.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 
@@ -88,9 +89,9 @@ config::RunOptions ab_steps(
   }
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = std::max(1.0, whole / std::max(1.0, stored));
-  o.method.group_size = "1";
+  o.method.group_size = 1;
   if (workers == 1) {
-    o.method.sync = "only-b";  // two roles need two groups
+    o.method.sync = methods::SyncMode::OnlyB;  // two roles need two groups
   }
   o.method.warmup_steps = Duration::steps(1);
   o.method.sync_every = Duration::steps(1'000'000'000);
@@ -170,7 +171,7 @@ ComputeTime measure_compute(
                 threads,
                 threads == 1 ? " thread per worker" : " threads per worker"));
   result.dense = measure(dense_steps(options, workers), images, device).step;
-  if (options.method.name == "ab") {
+  if (methods::kind_of(options.method).factors_weights) {
     // An equal number of workers in each role.
     const int paired = workers > 1 ? workers / 2 * 2 : 1;
     const Measured ab =

@@ -6,19 +6,11 @@
 
 #include "base/error.h"
 #include "base/rows.h"
-#include "comm/groups.h"
 #include "config/config.h"
 #include "config/run_notes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
-#include "linalg/rank_rule.h"
-#include "methods/ab/phase.h"
-#include "methods/local/fragment.h"
-#include "methods/local/plan.h"
-#include "methods/method.h"
-#include "nn/example_gradients.h"
-#include "optim/optimizer.h"
-#include "orders/balancer.h"
+#include "methods/method_kind.h"
 #include "plan/traffic.h"
 #include "train/trainer.h"
 
@@ -26,39 +18,12 @@ namespace abtrain::plan {
 
 namespace {
 
-std::string groups_text(const config::RunOptions& options) {
-  const comm::Groups groups = comm::make_groups(
-      static_cast<int>(options.workers),
-      options.method.group_size,
-      options.method.sync == "only-b");
-  std::vector<std::string> parts;
-  for (int g = 0; g < groups.count; ++g) {
-    const int first = g * groups.group_size;
-    parts.push_back(
-        str(groups.role_of(first) == comm::Role::A ? "A" : "B",
-            " = ",
-            first,
-            groups.group_size > 1 ? str("..", first + groups.group_size - 1)
-                                  : std::string()));
-  }
-  if (parts.size() > 8) {
-    parts.resize(8);
-    parts.emplace_back("...");
-  }
-  return str(
-      groups.count,
-      groups.count == 1 ? " group of " : " groups of ",
-      groups.group_size,
-      ": ",
-      join(parts, ", "));
-}
-
 std::string layers_text(
     const nn::Model& model,
     const config::RunOptions& options,
     const std::optional<config::PlannedSizes>& planned) {
   std::vector<nn::NamedWeight> factorable;
-  if (options.method.name == "ab") {
+  if (methods::kind_of(options.method).factors_weights) {
     factorable = nn::factorable_weights(model, options.method.keep_dense);
   }
   std::string out = "\nlayers\n  " + pad("name", 22) + right("m", 7) +
@@ -156,30 +121,12 @@ std::string plan_text(
           options.workers * options.data.batch_size * options.train.accumulate,
           " images each"));
   out += row("workers", std::to_string(options.workers));
-  if (options.method.name == "ab") {
-    out += row("groups", groups_text(options));
-    const methods::PhasePlan phases =
-        methods::make_phase_plan(options.method, length);
-    out +=
-        row("phases",
-            str(phases.warmup,
-                " dense steps, then AB; every ",
-                phases.interval,
-                " steps, a synchronisation and ",
-                phases.full_rank,
-                " dense steps",
-                options.method.cut_first
-                    ? ""
-                    : "; the first AB phase is uncut and sends more per step "
-                      "than shown below"));
-  }
-  if (methods::has_local_steps(options.method)) {
-    out += row(
-        "phases",
-        methods::describe(methods::make_local_plan(options.method, length)));
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  if (kind.plan_text != nullptr) {
+    out += kind.plan_text(config::method_setup(options), length);
   }
   out += row("parameters", with_commas(dense));
-  if (options.method.name == "ab" && planned) {
+  if (kind.factors_weights && planned) {
     std::int64_t stored = dense;
     for (const methods::ModelSizes::Layer& l : planned->sizes.layers) {
       stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;

@@ -8,11 +8,9 @@
 #include "base/rows.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "comm/groups.h"
 #include "compress/bucket.h"
 #include "methods/ab/gather_layers.h"
-#include "methods/ab/phase.h"
-#include "methods/local/plan.h"
+#include "methods/method_kind.h"
 #include "plan/traffic.h"
 
 namespace abtrain::plan {
@@ -107,26 +105,6 @@ double step_seconds(
          (1 - kBackwardEnds) * compute;
 }
 
-struct Counts {
-  double dense = 0, ab = 0, sync = 0, dense_cuts = 0, product_cuts = 0;
-};
-
-Counts count_phases(
-    const config::RunOptions& options,
-    const RunLength& length) {
-  if (options.method.name != "ab") {
-    return {static_cast<double>(length.steps)};
-  }
-  const methods::PhaseCounts n = methods::count_phases(
-      methods::make_phase_plan(options.method, length), length.steps);
-  return {
-      static_cast<double>(n.full),
-      static_cast<double>(n.ab),
-      static_cast<double>(n.sync),
-      static_cast<double>(n.dense_cuts),
-      static_cast<double>(n.product_cuts)};
-}
-
 // Flops of the busiest worker when `workers` divide the layers among them.
 double load(const methods::ModelSizes& sizes, int workers) {
   std::vector<methods::SourceShape> shapes;
@@ -166,14 +144,14 @@ TimePlan plan_time(
     const Network& network,
     const ComputeTime& compute) {
   const auto workers = static_cast<int>(options.workers);
-  const bool ab = options.method.name == "ab";
-  const bool local = methods::has_local_steps(options.method);
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  const methods::Timeline timeline = kind.timeline(options.method, length);
   const Links links(network, workers);
   const methods::StepTraffic beside = order_traffic(options, length);
   std::vector<methods::TrafficPlan> traffic;
   for (int rank = 0; rank < workers; ++rank) {
     traffic.push_back(methods::plan_traffic(
-        options.method, options.reducer, sizes, workers, rank, length, beside));
+        config::method_setup(options), length, sizes, rank, beside));
   }
   const auto of = [&](std::int64_t methods::TrafficPlan::*what) -> Bytes {
     return [&traffic, what](int rank) {
@@ -183,27 +161,28 @@ TimePlan plan_time(
   const double latency = links.latency(workers);
 
   TimePlan plan;
-  Counts n = count_phases(options, length);
-  double local_steps = 0;  // dense steps that send nothing
-  if (local) {
-    const methods::LocalPlan rounds =
-        methods::make_local_plan(options.method, length);
-    local_steps = n.dense - static_cast<double>(rounds.warmup);
-  } else if (ab && options.method.full_phase.sync_every > 1) {
-    local_steps = n.dense;
-  }
-  n.dense -= local_steps;
+  const auto steps = [&](methods::Over gradients) {
+    return static_cast<double>(timeline.steps(gradients));
+  };
+  const auto count = [&](methods::Event event) {
+    return static_cast<double>(timeline.count(event));
+  };
+  const double dense = steps(methods::Over::World);
+  const double alone = steps(methods::Over::Nobody);
+  const double ab = steps(methods::Over::Group);
+  const double dense_cuts = count(methods::Event::Decompose);
+  const double product_cuts = count(methods::Event::SynchroniseAndDecompose);
+  const double syncs = count(methods::Event::Synchronise) + product_cuts;
   plan.dense_step = step_seconds(
       compute.dense,
       compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
       links.seconds(workers, of(&methods::TrafficPlan::full_step)),
       latency);
   double svd = 0;
-  if (ab) {
-    const comm::Groups groups = comm::make_groups(
-        workers, options.method.group_size, options.method.sync == "only-b");
+  if (kind.factors_weights) {
+    const int members = traffic.front().ab_members;
     const double wire =
-        links.seconds(groups.group_size, of(&methods::TrafficPlan::ab_step));
+        links.seconds(members, of(&methods::TrafficPlan::ab_step));
     for (const auto* slots : {&sizes.a, &sizes.b}) {
       plan.ab_step = std::max(
           plan.ab_step,
@@ -211,7 +190,7 @@ TimePlan plan_time(
               compute.ab,
               compress::make_buckets(*slots, options.reducer.bucket_mb),
               wire,
-              links.latency(groups.group_size)));
+              links.latency(members)));
     }
     // Three rounds for the factors, one for the dense parameters
     // (docs/methods.md).
@@ -227,41 +206,32 @@ TimePlan plan_time(
   // Traffic besides these: averages of local steps, orders, the end of the run.
   const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
-    const double known = n.dense * static_cast<double>(t.full_step) +
-                         n.ab * static_cast<double>(t.ab_step) +
-                         n.sync * static_cast<double>(t.sync) +
-                         n.dense_cuts * static_cast<double>(t.decompose);
+    const double known = dense * static_cast<double>(t.full_step) +
+                         ab * static_cast<double>(t.ab_step) +
+                         syncs * static_cast<double>(t.sync) +
+                         dense_cuts * static_cast<double>(t.decompose);
     return std::max(0.0, static_cast<double>(t.total) - known);
   });
   double waited = rest;
-  if (local) {
-    const methods::LocalPlan rounds =
-        methods::make_local_plan(options.method, length);
-    double events = 0;
-    for (std::int64_t f = 0; f < rounds.fragments; ++f) {
-      events += static_cast<double>(rounds.meetings_of(f));
-    }
+  if (timeline.fragments > 0) {
+    const double events = count(methods::Event::SynchroniseFragment);
     // `delay` steps hide part of it.
     const double one = rest / (events + 1) + latency;
-    plan.sync = one * static_cast<double>(rounds.fragments);
-    waited = one + events * std::max(
-                                0.0,
-                                one - static_cast<double>(rounds.delay) *
-                                          compute.dense);
-  } else if (ab && options.method.full_phase.sync_every > 1) {
-    waited += latency * local_steps /
-              static_cast<double>(options.method.full_phase.sync_every);
+    const double hidden = static_cast<double>(timeline.delay) * compute.dense;
+    plan.sync = one * static_cast<double>(timeline.fragments);
+    waited = one + events * std::max(0.0, one - hidden);
+  } else if (timeline.average_every > 0) {
+    waited += latency * alone / static_cast<double>(timeline.average_every);
   }
 
   const double cut = product_share(sizes);
-  plan.train = n.dense * plan.dense_step + local_steps * compute.dense +
-               n.ab * plan.ab_step + n.sync * plan.sync +
-               n.dense_cuts * plan.decompose + n.product_cuts * svd * cut +
-               waited;
-  plan.compute = (n.dense + local_steps) * compute.dense + n.ab * compute.ab;
+  plan.train = dense * plan.dense_step + alone * compute.dense +
+               ab * plan.ab_step + syncs * plan.sync +
+               dense_cuts * plan.decompose + product_cuts * svd * cut + waited;
+  plan.compute = (dense + alone) * compute.dense + ab * compute.ab;
   plan.communication =
-      plan.train - plan.compute - (n.dense_cuts + n.product_cuts * cut) * svd;
-  if (local_steps > 0) {
+      plan.train - plan.compute - (dense_cuts + product_cuts * cut) * svd;
+  if (alone > 0) {
     plan.dense_step = compute.dense;
   }
   return plan;
@@ -295,7 +265,7 @@ std::string time_text(
   };
   std::string out = str("\ntime (", network_text(network, compute), ")\n");
   out += row("dense step", step(plan.dense_step, compute.dense));
-  if (options.method.name == "ab") {
+  if (methods::kind_of(options.method).factors_weights) {
     out += row("AB step", step(plan.ab_step, compute.ab));
     out += row("decomposition", ms(plan.decompose));
   }

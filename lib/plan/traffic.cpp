@@ -5,7 +5,7 @@
 
 #include "base/rows.h"
 #include "base/text.h"
-#include "methods/local/plan.h"
+#include "methods/method_kind.h"
 #include "orders/difference_wire.h"
 #include "train/summary.h"
 
@@ -42,7 +42,7 @@ methods::TrafficPlan sum_over_workers(
   methods::TrafficPlan sum;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan p = methods::plan_traffic(
-        options.method, options.reducer, sizes, workers, r, length, beside);
+        config::method_setup(options), length, sizes, r, beside);
     sum.full_step += p.full_step;
     sum.ab_step += p.ab_step;
     sum.sync += p.sync;
@@ -72,19 +72,11 @@ std::string traffic_text(
     return human_bytes(static_cast<double>(bytes) / workers);
   };
   std::string out = "\ntraffic (bytes sent per worker, mean)\n";
-  if (methods::has_local_steps(options.method)) {
-    if (options.method.warmup_steps.in_steps(length) > 0) {
-      out += row("warm-up step", mean(sum.full_step));
-    }
-    out += row("local step", "none");
-    out += row("synchronisation", mean(sum.sync));
-  } else {
-    out += row("dense step", mean(sum.full_step));
-  }
-  if (options.method.name == "ab") {
-    out += row("AB step", mean(sum.ab_step));
-    out += row("synchronisation", mean(sum.sync));
-    out += row("decomposition", mean(sum.decompose));
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  for (const methods::TrafficRow& each :
+       kind.traffic_rows(kind.timeline(options.method, length))) {
+    out +=
+        row(each.label, each.bytes == nullptr ? "none" : mean(sum.*each.bytes));
   }
   if (options.order.name == "cd-grab") {
     out += row("example order", order_text(options, sizes.parameters));

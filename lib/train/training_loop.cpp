@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/stream.h"
+#include "methods/method_kind.h"
 #include "train/autocast.h"
 #include "train/batches.h"
 
@@ -77,16 +78,17 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
         in_.log != nullptr ? &in_.log->log() : nullptr,
         in_.hooks.save);
   }
-  method_ = methods::make_method(
-      {*model_,
-       *world_,
-       *optimizer_,
-       schedule_,
-       options_.method,
-       options_.reducer,
-       length_,
-       options_.seed,
-       recorder_});
+  method_ = methods::kind_of(options_.method)
+                .make(
+                    {*model_,
+                     *world_,
+                     *optimizer_,
+                     schedule_,
+                     options_.method,
+                     options_.reducer,
+                     length_,
+                     options_.seed,
+                     recorder_});
   watch_order();
   step_.emplace(TrainingStep::Parts{
       in_,
@@ -113,9 +115,9 @@ void Trainer::step(std::int64_t t) {
     in_.hooks.before_step(world_->rank(), t, *model_);
   }
   world_->check_peers();
-  const std::string phase = method_->phase_name();
-  const auto account =
-      phase == "full" ? &TrafficSplit::full_phase : &TrafficSplit::ab_phase;
+  const methods::Phase phase = method_->now().phase;
+  const auto account = phase == methods::Phase::Full ? &TrafficSplit::full_phase
+                                                     : &TrafficSplit::ab_phase;
   ledger_.count(account, [&] {  // the backward pass already sends
     take_loss(loss_.exchange(t, step_->forward_backward(t)));
     method_->reduce_gradients(t);
@@ -147,13 +149,13 @@ void Trainer::step(std::int64_t t) {
   }
 }
 
-void Trainer::log_step(std::int64_t t, const std::string& phase) {
+void Trainer::log_step(std::int64_t t, methods::Phase phase) {
   const auto images = static_cast<double>(
       options_.data.batch_size * options_.train.accumulate * world_->size());
   in_.log->progress(
       t + 1,
       length_.steps,
-      phase,
+      methods::name_of(phase),
       last_loss_,
       images * static_cast<double>(t + 1) / ledger_.train_seconds());
   const bool due = (t + 1) % options_.train.log_every == 0;
@@ -163,7 +165,7 @@ void Trainer::log_step(std::int64_t t, const std::string& phase) {
   in_.log->event(
       "step",
       t + 1,
-      {{"phase", phase},
+      {{"phase", methods::name_of(phase)},
        {"loss", loss_sum_ / static_cast<double>(loss_count_)},
        {"lr", rate_},
        {"images_per_second",
@@ -228,8 +230,9 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     losses.emplace_back("validation loss", held.loss);
     validation_ = held.accuracy;
   }
-  if (!last && method_->phase_name() == "ab") {
-    const int size = method_->replicas().size();
+  const methods::Stage stage = method_->now();
+  if (!last && stage.phase == methods::Phase::Ab) {
+    const int size = stage.replicas->size();
     ordered_json groups = ordered_json::array();
     for (const Score& s : score(*model_, images_.test, size).groups) {
       groups.push_back(s.accuracy);

@@ -29,7 +29,7 @@ class Trainer {
 
  private:
   void step(std::int64_t t);
-  void log_step(std::int64_t t, const std::string& phase);
+  void log_step(std::int64_t t, methods::Phase phase);
   void take_loss(const std::optional<Readback::Reading>& loss);
   void check(const char* what, const std::optional<Readback::Reading>& reading)
       const {

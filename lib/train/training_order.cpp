@@ -52,7 +52,7 @@ std::int64_t Trainer::place_in_order(std::int64_t t) const {
 // Binds the order again if other parameters are trained, or averaged over
 // another group.
 void Trainer::bind_order() {
-  comm::Communicator* const group = method_->gradient_group();
+  comm::Communicator* const group = method_->now().gradient_group;
   if (!balancer_ ||
       (order_layout_ == method_->layout() && order_group_ == group)) {
     return;

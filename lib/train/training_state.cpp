@@ -154,10 +154,11 @@ bool Trainer::save(std::int64_t t) {
   }
   // Among workers that hold the same bits, the lowest rank stores them.
   int lead = world_->rank();
-  if (method_->one_state(t)) {
+  const methods::Stage stage = method_->now();
+  if (stage.one_state) {
     at::Tensor rank = at::empty({1}, at::kLong);
     *rank.data_ptr<std::int64_t>() = lead;
-    method_->replicas().broadcast(rank, 0, comm::Purpose::Metrics).wait();
+    stage.replicas->broadcast(rank, 0, comm::Purpose::Metrics).wait();
     lead = static_cast<int>(rank.item<std::int64_t>());
   }
   run_folder::Checkpoint about;

@@ -178,7 +178,7 @@ void TrainingStep::optimize(
     double rate,
     const std::function<void(const at::Tensor& norm)>& see_norm) {
   const bool limited = options_.clip_norm > 0;
-  rates_.set(rate, in_.method.factor_lr_scale());
+  rates_.set(rate, in_.method.now().factor_lr_scale);
   if (update_graph_) {
     update_graph_.replay();
     if (limited) {
@@ -232,7 +232,7 @@ bool TrainingStep::may_overlap() const {
 bool TrainingStep::is_worth_capturing(std::int64_t t) const {
   const bool overlaps = options_.cuda_graphs == "auto" &&
                         in_.inputs.device.is_cuda() && may_overlap() &&
-                        in_.method.sends_early();
+                        in_.method.now().sends_early;
   return !overlaps && in_.examples == nullptr && lasts(t);
 }
 

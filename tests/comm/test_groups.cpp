@@ -4,19 +4,21 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "base/conflict.h"
 
 namespace abtrain::comm {
 namespace {
 
-std::string refusal(int workers, const std::string& size, bool only_b) {
+std::string
+refusal(int workers, std::optional<std::int64_t> size, bool only_b) {
   try {
     make_groups(workers, size, only_b);
-  } catch (const Error& error) {
+  } catch (const ConflictError& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);
+    EXPECT_EQ(error.conflict().keys.front(), "method.group_size");
     return error.what();
   }
-  ADD_FAILURE() << size << " was accepted for " << workers;
+  ADD_FAILURE() << size.value_or(0) << " was accepted for " << workers;
   return {};
 }
 
@@ -25,7 +27,7 @@ void expect_has(const std::string& text, const std::string& part) {
 }
 
 TEST(Groups, ContiguousRanksFirstHalfTrainsA) {
-  const Groups groups = make_groups(8, "2", false);
+  const Groups groups = make_groups(8, 2, false);
   EXPECT_EQ(groups.count, 4);
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(groups.group_of(rank), rank / 2);
@@ -40,11 +42,10 @@ TEST(Groups, EverySizeIsRightOrRefused) {
         const bool fits =
             workers % size == 0 && (only_b || (workers / size) % 2 == 0);
         if (!fits) {
-          refusal(workers, std::to_string(size), only_b);
+          refusal(workers, size, only_b);
           continue;
         }
-        const Groups groups =
-            make_groups(workers, std::to_string(size), only_b);
+        const Groups groups = make_groups(workers, size, only_b);
         int trained_a = 0;
         for (int rank = 0; rank < workers; ++rank) {
           trained_a += groups.role_of(rank) == Role::A;
@@ -57,25 +58,25 @@ TEST(Groups, EverySizeIsRightOrRefused) {
 }
 
 TEST(Groups, AutoIsTwoHalves) {
-  EXPECT_EQ(make_groups(8, "auto", false).group_size, 4);
-  EXPECT_EQ(make_groups(2, "auto", false).group_size, 1);
-  EXPECT_EQ(make_groups(8, "auto", true).group_size, 4);
-  const Groups one = make_groups(1, "auto", true);
+  EXPECT_EQ(make_groups(8, {}, false).group_size, 4);
+  EXPECT_EQ(make_groups(2, {}, false).group_size, 1);
+  EXPECT_EQ(make_groups(8, {}, true).group_size, 4);
+  const Groups one = make_groups(1, {}, true);
   EXPECT_EQ(one.group_size, 1);
   EXPECT_EQ(one.count, 1);
   EXPECT_EQ(one.role_of(0), Role::B);
 }
 
 TEST(Groups, ARefusalSaysWhatFits) {
-  expect_has(refusal(8, "3", false), "3 does not fit 8 workers");
-  expect_has(refusal(8, "3", false), "sizes that fit: 1, 2, 4");
-  expect_has(refusal(6, "2", false), "sizes that fit: 1, 3");
-  expect_has(refusal(8, "8", false), "only-b");
-  expect_has(refusal(1, "auto", false), "only-b");
-  expect_has(refusal(7, "auto", false), "even number of workers");
-  expect_has(refusal(9, "auto", true), "sizes that fit: 1, 3, 9");
-  for (const char* text : {"", "two", "0", "-2", "2x", "1.5"}) {
-    expect_has(refusal(8, text, false), "expected auto or a number");
+  expect_has(refusal(8, 3, false), "3 does not fit 8 workers");
+  expect_has(refusal(8, 3, false), "sizes that fit: 1, 2, 4");
+  expect_has(refusal(6, 2, false), "sizes that fit: 1, 3");
+  expect_has(refusal(8, 8, false), "only-b");
+  expect_has(refusal(1, {}, false), "only-b");
+  expect_has(refusal(7, {}, false), "even number of workers");
+  expect_has(refusal(9, {}, true), "sizes that fit: 1, 3, 9");
+  for (const std::int64_t size : {0, -2}) {
+    expect_has(refusal(8, size, false), "sizes that fit: 1, 2, 4");
   }
 }
 

@@ -193,7 +193,7 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   o.seed = 18446744073709551615u;
   o.workers = 6;
   o.model.hidden = {1, 2, 3};
-  o.method.group_size = "3";
+  o.method.group_size = 3;
   o.method.keep_dense = {"fc*", "*", "conv?.weight"};
   o.method.rank.rule = linalg::RankRuleName::Budget;
   o.method.rank.ratio = 1.0 / 0.3;
@@ -213,7 +213,7 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   EXPECT_EQ(read.method.rank.ratio, o.method.rank.ratio);
   EXPECT_EQ(read.method.rank.rule, o.method.rank.rule);
   EXPECT_EQ(read.method.warmup_steps.value, 0.25);
-  EXPECT_EQ(read.method.rebound_steps.value, -1);
+  EXPECT_FALSE(read.method.rebound_steps);
   EXPECT_EQ(read.schedule.milestones, o.schedule.milestones);
 }
 
@@ -230,7 +230,7 @@ TEST(ConfigCheck, TellsWhichKeysConflict) {
   EXPECT_TRUE(check(o).empty());
   o.workers = 1;
   EXPECT_EQ(check(o).size(), 1u);
-  o.method.sync = "only-b";
+  o.method.sync = methods::SyncMode::OnlyB;
   EXPECT_TRUE(check(o).empty());
 }
 
@@ -295,10 +295,17 @@ TEST(Configs, PublishedSchedulesInSteps) {
   struct Row {
     const char* config;
     std::int64_t steps, warmup, sync_every, full_rank, rebound, global_batch;
-    const char* sync;
+    methods::SyncMode sync;
   };
   for (const Row& row : std::initializer_list<Row>{
-           {"vgg16_cifar10", 15000, 4330, 759, 60, 267, 1024, "only-b"},
+           {"vgg16_cifar10",
+            15000,
+            4330,
+            759,
+            60,
+            267,
+            1024,
+            methods::SyncMode::OnlyB},
            {"resnet50_imagenet",
             45000,
             9300,
@@ -306,7 +313,7 @@ TEST(Configs, PublishedSchedulesInSteps) {
             300,
             750,
             4096,
-            "with-stale"},
+            methods::SyncMode::WithStale},
            {"vit_b16_imagenet",
             45000,
             12300,
@@ -314,7 +321,7 @@ TEST(Configs, PublishedSchedulesInSteps) {
             300,
             750,
             4096,
-            "only-b"}}) {
+            methods::SyncMode::OnlyB}}) {
     const RunOptions o = read_config(
         std::string(ABTRAIN_SOURCE_DIR) + "/configs/" + row.config + ".yaml");
     RunLength length;
@@ -335,7 +342,7 @@ TEST(Configs, TheExampleSaysWhatTheDesignSays) {
       std::string(ABTRAIN_SOURCE_DIR) + "/configs/fashion_mnist_mlp.yaml");
   EXPECT_EQ(o.workers, 4);
   EXPECT_EQ(o.data.batch_size, 64);
-  EXPECT_EQ(o.method.group_size, "2");
+  EXPECT_EQ(o.method.group_size, 2);
   EXPECT_EQ(o.method.warmup_steps.value, 70);
   EXPECT_EQ(o.method.sync_every.value, 110);
   EXPECT_EQ(o.method.full_rank_steps.value, 10);

@@ -19,7 +19,7 @@ std::string notes_of(const RunOptions& o, const RunLength& length = kLength) {
 }
 
 RunOptions ab(const linalg::RankRuleName rule) {
-  RunOptions o = testing::toy_options(2, "1");  // cuts after 4, 13, 20, ...
+  RunOptions o = testing::toy_options(2, 1);  // cuts after 4, 13, 20, ...
   o.method.rank.rule = rule;
   return o;
 }
@@ -33,7 +33,8 @@ TEST(RunNotes, AnOrdinaryRunHasNone) {
 TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
   for (const std::int64_t full_rank : {0, 2}) {
     for (const std::int64_t steps : {4, 10, 13, 60, 61}) {
-      for (const char* sync : {"only-learned", "full"}) {
+      for (const auto sync :
+           {methods::SyncMode::OnlyLearned, methods::SyncMode::Full}) {
         for (const bool cut_first : {true, false}) {
           RunOptions o = ab(linalg::RankRuleName::Energy);
           o.method.rank.keep = 0.5;
@@ -41,25 +42,26 @@ TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
           o.method.sync = sync;
           o.method.cut_first = cut_first;
           o.method.warmup_steps = Duration::steps(3);
-          const methods::PhasePlan plan =
-              methods::make_phase_plan(o.method, {8, steps});
+          const methods::Timeline timeline = methods::ab_timeline(
+              methods::make_phase_plan(o.method, {8, steps}), steps);
           methods::Phase phase = methods::Phase::Full;
           std::int64_t cuts = cut_first ? 0 : -1;
-          methods::Switch last = methods::Switch::None;
+          bool switched = false;  // after the last step
           for (std::int64_t t = 0; t <= steps; ++t) {
-            last = methods::switch_after(plan, t, phase);
-            if (last == methods::Switch::Sync) {
+            const methods::Stretch* ended = timeline.ending_after(t);
+            switched = ended != nullptr;
+            if (switched && ended->after == methods::Event::Synchronise) {
               phase = methods::Phase::Full;
-            } else if (last != methods::Switch::None) {
+            } else if (switched) {
               phase = methods::Phase::Ab;
               ++cuts;
             }
           }
           if (phase == methods::Phase::Full ||
-              (o.method.sync == "full" && last == methods::Switch::None)) {
+              (sync == methods::SyncMode::Full && !switched)) {
             ++cuts;  // at the end
           }
-          EXPECT_EQ(methods::count_cuts(o.method, plan, steps), cuts);
+          EXPECT_EQ(methods::count_cuts(o.method, timeline), cuts);
           const std::string said = str("keep: 0.5 over ", cuts, " decomp");
           EXPECT_EQ(
               notes_of(o, {8, steps}).find(said) != std::string::npos, cuts > 1)

@@ -71,8 +71,8 @@ config::RunOptions options_of(const std::string& kind) {
   o.data.batch_size = 8;
   o.model.hidden = {12};
   o.method.name = kind == "ab" || kind == "diloco" ? kind : "ddp";
-  o.method.group_size = "1";
-  o.method.sync = "only-b";  // one worker is one group
+  o.method.group_size = 1;
+  o.method.sync = methods::SyncMode::OnlyB;  // one worker is one group
   o.method.warmup_steps = Duration::steps(1);
   o.method.sync_every = Duration::steps(3);
   o.method.full_rank_steps = Duration::steps(1);

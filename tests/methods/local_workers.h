@@ -109,7 +109,8 @@ class LocalWorker {
       method->reduce_gradients(t);
       auto& block = method->block();
       // In the warm-up all take the same step.
-      const int rank = method->phase_name() == "full" ? 99 : world_->rank();
+      const int rank =
+          method->now().phase == methods::Phase::Full ? 99 : world_->rank();
       block.values().add_(noise(rank, t, 0, block.numel()));
       block.moments().add_(noise(rank, t, 1, block.moments().numel()));
       for (const nn::NamedBuffer& b : model->buffers()) {

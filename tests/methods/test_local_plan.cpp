@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -14,7 +15,7 @@ namespace abtrain::methods {
 namespace {
 
 // Step -> fragment, written down round by round.
-std::map<std::int64_t, std::int64_t> timeline(const LocalPlan& plan) {
+std::map<std::int64_t, std::int64_t> drawn(const LocalPlan& plan) {
   std::map<std::int64_t, std::int64_t> events;
   for (std::int64_t round = 0; round < 40; ++round) {
     for (std::int64_t f = 0; f < plan.fragments; ++f) {
@@ -35,25 +36,26 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
       for (std::int64_t f = 1; f <= h; ++f) {
         for (std::int64_t d = 0; d * f < h; ++d) {
           const LocalPlan plan{w, h, f, d, 31};
-          const auto expected = timeline(plan);
-          for (std::int64_t k = 0; k < f; ++k) {
-            const auto begins = std::ranges::count(
-                expected, k, [](const auto& event) { return event.second; });
-            EXPECT_EQ(plan.meetings_of(k), begins);
-            EXPECT_EQ(
-                begins > 0,
-                expected.contains(plan.first_of(k)) &&
-                    expected.at(plan.first_of(k)) == k);
-          }
+          const auto expected = drawn(plan);
+          const Timeline timeline = local_timeline(plan);
+          EXPECT_EQ(timeline.steps(Over::World), w);
+          EXPECT_EQ(timeline.steps(Over::Nobody), 31 - w);
+          EXPECT_EQ(
+              timeline.count(Event::SynchroniseFragment), std::ssize(expected));
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
-            const auto now = plan.begins_after(t);
+            SCOPED_TRACE(str("W ", w, " H ", h, " F ", f, " D ", d, " t ", t));
+            const Stretch* ended = timeline.ending_after(t);
             const auto found = expected.find(t);
-            ASSERT_EQ(now.has_value(), found != expected.end())
-                << "W " << w << " H " << h << " F " << f << " D " << d << " t "
-                << t;
-            if (now) {
-              EXPECT_EQ(*now, found->second);
+            if (t == w) {
+              ASSERT_NE(ended, nullptr);
+              EXPECT_EQ(ended->after, Event::TrainAlone);
+              continue;
+            }
+            ASSERT_EQ(ended != nullptr, found != expected.end());
+            if (ended != nullptr) {
+              EXPECT_EQ(ended->after, Event::SynchroniseFragment);
+              EXPECT_EQ(ended->fragment, found->second);
               EXPECT_GE(t, free);  // one under way
               free = t + d;
             }

@@ -38,7 +38,7 @@ TEST_P(LocalState, GoesOnToTheSameBits) {
       }
     };
     // The same communicator carries the other runs, one after another.
-    auto& world = w.method->replicas();
+    auto& world = *w.method->now().replicas;
     LocalWorker saving(c.run, world);
     saving.method->start();
     for (std::int64_t t = 0; t < c.run.steps; ++t) {
@@ -80,7 +80,7 @@ LocalRun with_reducer(LocalRun run, const std::string& name) {
 }
 
 LocalRun with_moments(LocalRun run) {
-  run.method.average = "params+moments";
+  run.method.average = methods::Averaged::ParamsAndMoments;
   return run;
 }
 
@@ -154,7 +154,9 @@ TEST(LocalTraining, GoesOnWithFewerWorkers) {
         mine.push_back(std::move(copy));
       }
       w.method->regroup(mine, c.at);
-      EXPECT_EQ(w.method->phase_name(), warm ? "full" : "local");
+      EXPECT_EQ(
+          w.method->now().phase,
+          warm ? methods::Phase::Full : methods::Phase::Local);
       w.method->check_replicas(c.at);
       EXPECT_TRUE(w.method->replicas_agree(c.at));
       const at::Tensor now = w.method->block().values();

@@ -253,7 +253,8 @@ TEST(LocalSgd, AveragesMomentsAndStatisticsWhereAsked) {
     for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
       LocalRun run = with_dtype(local_sgd(0, 3), dtype);
       run.model = "resnet18";
-      run.method.average = moments ? "params+moments" : "params";
+      run.method.average =
+          moments ? Averaged::ParamsAndMoments : Averaged::Params;
       with_workers(2, run, [&](LocalWorker& w, int rank) {
         w.method->start();
         w.method->block().moments().fill_(1e-9 * (1 + rank));
@@ -297,7 +298,7 @@ TEST(Diloco, AveragesStatisticsOnceARound) {
 TEST(LocalTraining, MergedIsWhatTheEndGives) {
   for (const LocalRun& run : {local_sgd(2, 5), diloco(2, 8, 2, 3, 0.5)}) {
     with_workers(3, run, [&](LocalWorker& w, int) {
-      auto& world = w.method->replicas();
+      auto& world = *w.method->now().replicas;
       w.method->start();
       for (std::int64_t t = 0; t < run.steps; ++t) {
         w.go(t, t + 1);

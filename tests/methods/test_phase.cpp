@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -9,103 +11,108 @@
 namespace abtrain::methods {
 namespace {
 
-// The timeline as a user would draw it, written down without the function:
+// The events as a user would draw them, written down without the function:
 // step -> what happens after it.
-std::map<std::int64_t, Switch> timeline(
-    const PhasePlan& plan,
-    std::int64_t steps) {
-  std::map<std::int64_t, Switch> events;
-  events[plan.warmup] = Switch::Decompose;
+std::map<std::int64_t, Event> drawn(const PhasePlan& plan, std::int64_t steps) {
+  std::map<std::int64_t, Event> events;
+  events[plan.warmup] = Event::Decompose;
   const std::int64_t origin = plan.reference_anchor ? 0 : plan.warmup;
   for (std::int64_t sync = origin; sync <= steps; sync += plan.interval) {
     if (sync <= plan.warmup) {
       continue;
     }
     if (plan.full_rank == 0) {
-      events[sync] = Switch::SyncAndDecompose;
+      events[sync] = Event::SynchroniseAndDecompose;
     } else {
-      events[sync] = Switch::Sync;
-      events[sync + plan.full_rank] = Switch::Decompose;
+      events[sync] = Event::Synchronise;
+      events[sync + plan.full_rank] = Event::Decompose;
     }
   }
+  events.erase(events.upper_bound(steps), events.end());
   return events;
 }
 
-TEST(Phase, FollowsTheTimelineForAllSmallPlans) {
-  for (const bool reference : {false, true}) {
+struct PhasePlans : ::testing::TestWithParam<bool> {
+  // Calls `check` with all small plans.
+  static void each(const std::function<void(const PhasePlan&)>& check) {
     for (std::int64_t w = 0; w <= 7; ++w) {
       for (std::int64_t s = 1; s <= 7; ++s) {
         for (std::int64_t d = 0; d < s; ++d) {
-          const PhasePlan plan{w, s, d, reference};
-          const auto expected = timeline(plan, 40);
-          Phase phase = Phase::Full;
-          for (std::int64_t t = 0; t <= 40; ++t) {
-            const Switch now = switch_after(plan, t, phase);
-            const auto found = expected.find(t);
-            ASSERT_EQ(
-                now, found == expected.end() ? Switch::None : found->second)
-                << "W " << w << " S " << s << " D " << d << " t " << t
-                << " reference " << reference;
-            if (now == Switch::Sync) {
-              phase = Phase::Full;
-            } else if (now != Switch::None) {
-              phase = Phase::Ab;
-            }
-          }
+          const PhasePlan plan{w, s, d, GetParam()};
+          SCOPED_TRACE(str("W ", w, " S ", s, " D ", d));
+          check(plan);
         }
       }
     }
   }
-}
+};
 
-// The jumps from switch to switch, and what they count, against single steps.
-TEST(Phase, JumpsAgreeWithSingleSteps) {
-  for (const bool reference : {false, true}) {
-    for (std::int64_t w = 0; w <= 7; ++w) {
-      for (std::int64_t s = 1; s <= 7; ++s) {
-        for (std::int64_t d = 0; d < s; ++d) {
-          const PhasePlan plan{w, s, d, reference};
-          PhaseCounts wanted;
-          Phase phase = Phase::Full;
-          std::int64_t jump = next_switch(plan, -1, phase);
-          for (std::int64_t t = 0; t <= 40; ++t) {
-            if (t > 0) {
-              ++(phase == Phase::Ab ? wanted.ab : wanted.full);
-            }
-            const Switch now = switch_after(plan, t, phase);
-            ASSERT_EQ(now != Switch::None, t == jump)
-                << "W " << w << " S " << s << " D " << d << " t " << t
-                << " reference " << reference;
-            if (now == Switch::None) {
-              continue;
-            }
-            wanted.sync += now == Switch::Decompose ? 0 : 1;
-            wanted.dense_cuts += now == Switch::Decompose ? 1 : 0;
-            wanted.product_cuts += now == Switch::SyncAndDecompose ? 1 : 0;
-            phase = now == Switch::Sync ? Phase::Full : Phase::Ab;
-            wanted.switched_at = t;
-            jump = next_switch(plan, t, phase);
-          }
-          const PhaseCounts n = count_phases(plan, 40);
-          EXPECT_EQ(n.full, wanted.full);
-          EXPECT_EQ(n.ab, wanted.ab);
-          EXPECT_EQ(n.sync, wanted.sync);
-          EXPECT_EQ(n.dense_cuts, wanted.dense_cuts);
-          EXPECT_EQ(n.product_cuts, wanted.product_cuts);
-          EXPECT_EQ(n.last, phase);
-          EXPECT_EQ(n.switched_at, wanted.switched_at);
-        }
+TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
+  each([](const PhasePlan& plan) {
+    const std::int64_t steps = 40;
+    const Timeline timeline = ab_timeline(plan, steps);
+    const auto expected = drawn(plan, steps);
+    std::map<Event, std::int64_t> counts;
+    std::map<Over, std::int64_t> steps_over;
+    Phase phase = Phase::Full;
+    Timeline::Last last;
+    for (std::int64_t t = 0; t <= steps; ++t) {
+      if (t > 0) {
+        ++steps_over[phase == Phase::Ab ? Over::Group : Over::World];
       }
+      const Stretch* ended = timeline.ending_after(t);
+      const auto found = expected.find(t);
+      ASSERT_EQ(ended != nullptr, found != expected.end()) << t;
+      if (ended != nullptr) {
+        EXPECT_EQ(ended->after, found->second) << t;
+        EXPECT_EQ(ended->phase, phase) << t;
+        phase = ended->after == Event::Synchronise ? Phase::Full : Phase::Ab;
+        ++counts[ended->after];
+        last = {t, ended->after};
+      }
+      EXPECT_EQ(timeline.last_event(t).at, last.at) << t;
+      EXPECT_EQ(timeline.last_event(t).event, last.event) << t;
     }
-  }
+    for (const Event event :
+         {Event::Decompose,
+          Event::Synchronise,
+          Event::SynchroniseAndDecompose}) {
+      EXPECT_EQ(timeline.count(event), counts[event]);
+    }
+    for (const Over over : {Over::World, Over::Group, Over::Nobody}) {
+      EXPECT_EQ(timeline.steps(over), steps_over[over]);
+    }
+    EXPECT_EQ(timeline.stretches.back().phase, phase);
+    EXPECT_EQ(
+        timeline.stretches.back().first, std::max<std::int64_t>(last.at, 0));
+    EXPECT_EQ(timeline.stretches.back().after, Event::None);
+  });
 }
 
-TEST(Phase, NothingHappensInTheWantedPhase) {
-  const PhasePlan plan{4, 6, 2, false};
-  EXPECT_EQ(switch_after(plan, 4, Phase::Ab), Switch::None);
-  EXPECT_EQ(switch_after(plan, 10, Phase::Full), Switch::None);
-  EXPECT_EQ(switch_after(plan, 12, Phase::Ab), Switch::None);
-  EXPECT_EQ(switch_after(plan, 3, Phase::Full), Switch::None);
+INSTANTIATE_TEST_SUITE_P(Anchors, PhasePlans, ::testing::Bool());
+
+TEST(Phase, AWarmUpMayOutlastTheRun) {
+  const Timeline timeline = ab_timeline({9, 4, 1}, 7);
+  ASSERT_EQ(timeline.stretches.size(), 1U);
+  EXPECT_EQ(timeline.stretches[0].steps, 7);
+  EXPECT_EQ(timeline.stretches[0].phase, Phase::Full);
+  EXPECT_EQ(timeline.ending_after(7), nullptr);
+}
+
+TEST(Phase, LongRunsAreShortLists) {
+  const Timeline timeline = ab_timeline({5, 7, 3}, 1'000'000'000'005);
+  EXPECT_LE(timeline.stretches.size(), 5U);
+  EXPECT_EQ(timeline.count(Event::Synchronise), 1'000'000'000'000 / 7);
+  EXPECT_EQ(
+      timeline.steps(Over::World) + timeline.steps(Over::Group),
+      1'000'000'000'005);
+}
+
+TEST(Phase, LocalStepsSendNoGradients) {
+  const Timeline timeline = ab_timeline({4, 6, 2, false, 3}, 12);
+  EXPECT_EQ(timeline.steps(Over::World), 0);
+  EXPECT_EQ(timeline.steps(Over::Nobody), 6);
+  EXPECT_EQ(timeline.average_every, 3);
 }
 
 TEST(Phase, PlanReadsEpochsAndRefusesWhatCannotBe) {

@@ -23,7 +23,7 @@ using comm::Role;
 struct Case {
   int workers;
   int group_size;
-  std::string mode;
+  SyncMode mode;
 };
 
 std::vector<Case> cases() {
@@ -31,7 +31,8 @@ std::vector<Case> cases() {
   for (const int workers : {2, 4, 6, 8}) {
     for (int g = 1; g <= workers / 2; ++g) {
       if (workers % g == 0 && workers / g % 2 == 0) {
-        for (const char* mode : {"only-learned", "with-stale", "full"}) {
+        for (const SyncMode mode :
+             {SyncMode::OnlyLearned, SyncMode::WithStale, SyncMode::Full}) {
           all.push_back({workers, g, mode});
         }
       }
@@ -40,7 +41,7 @@ std::vector<Case> cases() {
   for (const int workers : {1, 2, 3, 4, 8}) {
     for (int g = 1; g <= workers; ++g) {
       if (workers % g == 0) {
-        all.push_back({workers, g, "only-b"});
+        all.push_back({workers, g, SyncMode::OnlyB});
       }
     }
   }
@@ -56,10 +57,9 @@ class SyncModes : public ::testing::TestWithParam<Case> {};
 // What each mode means, said with every worker's own A_i and B_i in float64,
 // against what comes out of the exchange and the merge.
 TEST_P(SyncModes, EqualsItsDefinition) {
-  const auto [workers, group_size, mode_name] = GetParam();
-  const SyncMode mode = sync_mode(mode_name);
-  const Groups groups = comm::make_groups(
-      workers, std::to_string(group_size), mode == SyncMode::OnlyB);
+  const auto [workers, group_size, mode] = GetParam();
+  const Groups groups =
+      comm::make_groups(workers, group_size, mode == SyncMode::OnlyB);
   constexpr int kM = 13, kN = 7, kR = 3;
   const auto f64 = at::TensorOptions().dtype(at::kDouble);
   const at::Tensor a0 = at::randn({kM, kR}, f64);
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
     SyncModes,
     ::testing::ValuesIn(cases()),
     [](const auto& each) {
-      std::string name = each.param.mode + "_" +
+      std::string name = name_of(each.param.mode) + "_" +
                          std::to_string(each.param.workers) + "x" +
                          std::to_string(each.param.group_size);
       std::replace(name.begin(), name.end(), '-', '_');
@@ -173,7 +173,7 @@ TEST(MergeFactors, Formulas) {
 }
 
 TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {
-  const Groups groups = comm::make_groups(4, "2", false);
+  const Groups groups = comm::make_groups(4, 2, false);
   comm::run_workers(4, 20, [&](Communicator& world) {
     comm::TrafficMeter meter;
     const auto metered = comm::metered(world, "world", meter);

@@ -20,7 +20,6 @@ config::RunOptions options_of(const std::string& method, int workers) {
   o.data.batch_size = 4;
   o.model.hidden = {24, 20, 18};
   o.method.name = method;
-  o.method.group_size = "auto";
   o.method.warmup_steps = Duration::steps(5);
   o.method.sync_every = Duration::steps(20);
   o.method.full_rank_steps = Duration::steps(4);
@@ -201,7 +200,7 @@ TEST(ComputeTime, TakesAnyDataAndOrder) {
   o.data.pool = 8;
   o.data.validation = 100;
   o.order.name = "cd-grab";
-  o.method.sync = "only-b";
+  o.method.sync = methods::SyncMode::OnlyB;
   o.method.full_phase.sync_every = 2;
   o.train.accumulate = 2;
   const ComputeTime compute =

@@ -1,5 +1,5 @@
 // The formulas of docs/methods.md against the meter, to the byte.
-#include "methods/traffic_plan.h"
+#include "methods/method_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -14,17 +14,20 @@
 namespace abtrain::plan {
 namespace {
 
+using methods::Averaged;
+using methods::SyncMode;
+
 struct Case {
   const char* name;
   int workers;
-  const char* group_size;
-  const char* sync;
+  std::optional<std::int64_t> group_size;
+  SyncMode sync;
   int warmup, interval, full_rank, steps;
   const char* dtype;
   int local_steps;
   const char* optimizer;
   std::int64_t narrow = 18;  // width of the last layer; 4: it stays dense
-  const char* svd = "auto";
+  linalg::SvdRoute svd = linalg::SvdRoute::Auto;
 };
 
 // Trains, and compares what each worker sent with what was planned.
@@ -40,7 +43,7 @@ void expect_plan_is_meter(
       config::model_sizes(o, config::input_shape(dataset))->sizes;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan plan =
-        methods::plan_traffic(o.method, o.reducer, sizes, workers, r, length);
+        methods::plan_traffic(config::method_setup(o), length, sizes, r);
     const train::TrafficSplit& seen =
         figures[static_cast<std::size_t>(r)].traffic;
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
@@ -59,7 +62,8 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
-  o.method.sync_dtype = std::string(c.dtype) == "bf16" ? "bf16" : "fp32";
+  o.method.sync_dtype =
+      std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
   o.method.warmup_steps = Duration::steps(c.warmup);
   o.method.sync_every = Duration::steps(c.interval);
   o.method.full_rank_steps = Duration::steps(c.full_rank);
@@ -80,27 +84,106 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Traffic,
     ::testing::Values(
-        Case{"ddp", 3, "auto", "only-learned", 0, 9, 2, 5, "fp32", 1, "adamw"},
-        Case{"ddp", 4, "auto", "only-learned", 0, 9, 2, 5, "bf16", 1, "sgd"},
-        Case{"ab", 1, "1", "only-b", 2, 5, 1, 12, "fp32", 1, "adamw"},
-        Case{"ab", 4, "2", "only-learned", 3, 6, 2, 20, "fp32", 1, "adamw"},
-        Case{"ab", 4, "1", "only-learned", 3, 6, 0, 20, "bf16", 1, "adamw"},
-        Case{"ab", 4, "1", "full", 2, 5, 0, 14, "fp32", 1, "sgd"},
-        Case{"ab", 4, "2", "full", 2, 5, 1, 14, "fp32", 1, "sgd"},
-        Case{"ab", 6, "3", "with-stale", 0, 4, 1, 9, "fp32", 1, "adamw"},
-        Case{"ab", 3, "1", "only-b", 0, 4, 0, 8, "bf16", 1, "sgd"},
-        Case{"ab", 8, "2", "only-learned", 4, 7, 3, 25, "fp32", 3, "adamw"},
-        Case{"ab", 4, "1", "only-learned", 9, 7, 3, 7, "bf16", 2, "adamw"},
-        Case{"ab", 4, "2", "only-learned", 4, 7, 3, 25, "fp16", 3, "adamw"},
-        Case{"ab", 4, "2", "with-stale", 3, 6, 2, 20, "fp16", 1, "sgd"},
-        Case{"ab", 4, "1", "only-learned", 3, 6, 0, 20, "fp32", 1, "adamw", 4},
-        Case{"ab", 4, "2", "full", 2, 5, 0, 14, "fp32", 1, "sgd", 4},
-        Case{"ab", 2, "1", "only-learned", 2, 6, 2, 14, "fp32", 1, "sgd", 4},
+        Case{
+            "ddp",
+            3,
+            {},
+            SyncMode::OnlyLearned,
+            0,
+            9,
+            2,
+            5,
+            "fp32",
+            1,
+            "adamw"},
+        Case{"ddp", 4, {}, SyncMode::OnlyLearned, 0, 9, 2, 5, "bf16", 1, "sgd"},
+        Case{"ab", 1, 1, SyncMode::OnlyB, 2, 5, 1, 12, "fp32", 1, "adamw"},
         Case{
             "ab",
             4,
-            "2",
-            "only-learned",
+            2,
+            SyncMode::OnlyLearned,
+            3,
+            6,
+            2,
+            20,
+            "fp32",
+            1,
+            "adamw"},
+        Case{
+            "ab",
+            4,
+            1,
+            SyncMode::OnlyLearned,
+            3,
+            6,
+            0,
+            20,
+            "bf16",
+            1,
+            "adamw"},
+        Case{"ab", 4, 1, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd"},
+        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 1, 14, "fp32", 1, "sgd"},
+        Case{"ab", 6, 3, SyncMode::WithStale, 0, 4, 1, 9, "fp32", 1, "adamw"},
+        Case{"ab", 3, 1, SyncMode::OnlyB, 0, 4, 0, 8, "bf16", 1, "sgd"},
+        Case{
+            "ab",
+            8,
+            2,
+            SyncMode::OnlyLearned,
+            4,
+            7,
+            3,
+            25,
+            "fp32",
+            3,
+            "adamw"},
+        Case{"ab", 4, 1, SyncMode::OnlyLearned, 9, 7, 3, 7, "bf16", 2, "adamw"},
+        Case{
+            "ab",
+            4,
+            2,
+            SyncMode::OnlyLearned,
+            4,
+            7,
+            3,
+            25,
+            "fp16",
+            3,
+            "adamw"},
+        Case{"ab", 4, 2, SyncMode::WithStale, 3, 6, 2, 20, "fp16", 1, "sgd"},
+        Case{
+            "ab",
+            4,
+            1,
+            SyncMode::OnlyLearned,
+            3,
+            6,
+            0,
+            20,
+            "fp32",
+            1,
+            "adamw",
+            4},
+        Case{"ab", 4, 2, SyncMode::Full, 2, 5, 0, 14, "fp32", 1, "sgd", 4},
+        Case{
+            "ab",
+            2,
+            1,
+            SyncMode::OnlyLearned,
+            2,
+            6,
+            2,
+            14,
+            "fp32",
+            1,
+            "sgd",
+            4},
+        Case{
+            "ab",
+            4,
+            2,
+            SyncMode::OnlyLearned,
             3,
             6,
             2,
@@ -109,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(
             1,
             "adamw",
             18,
-            "randomized"}));
+            linalg::SvdRoute::Randomized}));
 
 // Long runs are planned round by round: the difference of two lengths is that
 // of what lies between.
@@ -132,7 +215,7 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       o.method.full_phase.sync_every = local;
       const auto total = [&](std::int64_t steps) {
         return methods::plan_traffic(
-                   o.method, o.reducer, sizes, 4, 1, {8, steps})
+                   config::method_setup(o), {8, steps}, sizes, 1)
             .total;
       };
       for (std::int64_t steps = 60; steps < 70; ++steps) {
@@ -145,12 +228,10 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
       // A function of the steps is asked for each: no round is skipped then.
       for (std::int64_t steps = 0; steps < 120; ++steps) {
         const auto one_by_one = methods::plan_traffic(
-            o.method,
-            o.reducer,
-            sizes,
-            4,
-            1,
+            config::method_setup(o),
             {8, steps},
+            sizes,
+            1,
             [](auto, auto, auto, auto, auto) { return std::int64_t{0}; });
         EXPECT_EQ(total(steps), one_by_one.total) << steps;
       }
@@ -164,7 +245,7 @@ struct LocalCase {
   int workers;
   int warmup, interval, fragments, delay, steps;
   const char* dtype;
-  const char* average = "params";
+  Averaged average = Averaged::Params;
   const char* optimizer = "adamw";
   const char* model = "mlp";
   const char* reducer = "plain";
@@ -235,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             11,
             "fp32",
-            "params+moments"},
+            Averaged::ParamsAndMoments},
         LocalCase{
             "moments_fp16",
             "local-sgd",
@@ -246,7 +327,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             11,
             "fp16",
-            "params+moments"},
+            Averaged::ParamsAndMoments},
         LocalCase{
             "moment_bf16",
             "local-sgd",
@@ -257,7 +338,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             7,
             "bf16",
-            "params+moments",
+            Averaged::ParamsAndMoments,
             "sgd"},
         LocalCase{"alone", "diloco", 1, 2, 3, 2, 1, 9, "fp32"},
         LocalCase{"outer", "diloco", 4, 3, 4, 1, 0, 17, "bf16"},
@@ -274,7 +355,7 @@ INSTANTIATE_TEST_SUITE_P(
             1,
             8,
             "fp32",
-            "params",
+            Averaged::Params,
             "sgd",
             "resnet18"},
         with_reducer("topk", {"", "local-sgd", 3, 2, 3, 1, 0, 20, "auto"}),
@@ -295,7 +376,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             200,
             "auto",
-            "params",
+            Averaged::Params,
             "adamw",
             "mlp",
             "onebit"},
@@ -309,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(
             1,
             200,
             "auto",
-            "params",
+            Averaged::Params,
             "adamw",
             "mlp",
             "onebit"},
@@ -325,7 +406,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             6,
             "bf16",
-            "params+moments",
+            Averaged::ParamsAndMoments,
             "sgd",
             "resnet18"}),
     [](const auto& test) {

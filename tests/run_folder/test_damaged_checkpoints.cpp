@@ -21,7 +21,7 @@ using testing::toy_options;
 
 // Of two workers with one state, after step 4 and after step 8 of 10.
 void save_two(const TempFolder& folder) {
-  config::RunOptions options = toy_options(2, "auto");
+  config::RunOptions options = toy_options(2, {});
   options.method.name = "ddp";
   const CheckpointWriter::Place place{
       folder.path(), config::to_yaml(options), 5};
@@ -213,9 +213,9 @@ class WrongState : public ::testing::TestWithParam<WrongValue> {};
 
 TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   const TempFolder folder;
-  config::RunOptions options = toy_options(1, "1");
+  config::RunOptions options = toy_options(1, 1);
   options.method.name = GetParam().method;
-  options.method.sync = "only-b";  // one worker is one group
+  options.method.sync = methods::SyncMode::OnlyB;  // one worker is one group
   options.method.warmup_steps = Duration::steps(2);
   options.method.sync_every = Duration::steps(3);
   options.method.full_rank_steps = Duration::steps(1);

@@ -114,7 +114,7 @@ TEST_F(PointRuns, HaveTheirValuesOverSetOverTheBase) {
       args));
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].options.method.rank.rank, 4);
-  EXPECT_EQ(all[0].options.method.group_size, "2");
+  EXPECT_EQ(all[0].options.method.group_size, 2);
   EXPECT_EQ(all[0].options.seed, 9U);
   EXPECT_EQ(all[0].options.train.steps, 6);
   EXPECT_EQ(all[0].options.train.log_every, 3);

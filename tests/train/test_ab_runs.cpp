@@ -10,14 +10,15 @@ namespace abtrain::train {
 namespace {
 
 using methods::LayerRank;
+using methods::SyncMode;
 using testing::expect_same_bits;
 using testing::toy_options;
 using testing::train_all;
 
 struct Case {
   int workers;
-  const char* group_size;
-  const char* sync;
+  std::optional<std::int64_t> group_size;
+  SyncMode sync;
   int full_rank_steps;
 };
 
@@ -51,26 +52,32 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     AbRuns,
     ::testing::Values(
-        Case{1, "1", "only-b", 2},
-        Case{1, "auto", "only-b", 0},
-        Case{2, "1", "only-learned", 2},
-        Case{2, "1", "with-stale", 0},
-        Case{2, "1", "full", 2},
-        Case{2, "2", "only-b", 2},
-        Case{4, "1", "only-learned", 0},
-        Case{4, "2", "only-learned", 2},
-        Case{4, "2", "with-stale", 2},
-        Case{4, "1", "full", 0},
-        Case{4, "4", "only-b", 2},
-        Case{4, "2", "only-b", 0},
-        Case{8, "1", "only-learned", 2},
-        Case{8, "2", "with-stale", 2},
-        Case{8, "4", "full", 2},
-        Case{8, "8", "only-b", 0}),
+        Case{1, 1, SyncMode::OnlyB, 2},
+        Case{1, {}, SyncMode::OnlyB, 0},
+        Case{2, 1, SyncMode::OnlyLearned, 2},
+        Case{2, 1, SyncMode::WithStale, 0},
+        Case{2, 1, SyncMode::Full, 2},
+        Case{2, 2, SyncMode::OnlyB, 2},
+        Case{4, 1, SyncMode::OnlyLearned, 0},
+        Case{4, 2, SyncMode::OnlyLearned, 2},
+        Case{4, 2, SyncMode::WithStale, 2},
+        Case{4, 1, SyncMode::Full, 0},
+        Case{4, 4, SyncMode::OnlyB, 2},
+        Case{4, 2, SyncMode::OnlyB, 0},
+        Case{8, 1, SyncMode::OnlyLearned, 2},
+        Case{8, 2, SyncMode::WithStale, 2},
+        Case{8, 4, SyncMode::Full, 2},
+        Case{8, 8, SyncMode::OnlyB, 0}),
     [](const auto& each) {
-      std::string name = std::to_string(each.param.workers) + "x" +
-                         each.param.group_size + "_" + each.param.sync + "_D" +
-                         std::to_string(each.param.full_rank_steps);
+      const auto& size = each.param.group_size;
+      std::string name =
+          str(each.param.workers,
+              "x",
+              size ? std::to_string(*size) : "auto",
+              "_",
+              methods::name_of(each.param.sync),
+              "_D",
+              each.param.full_rank_steps);
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
@@ -79,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
 // While AB-training is in its dense warm-up it is data parallel, to the bit.
 TEST(Ab, WarmUpIsDataParallel) {
   const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions ab = toy_options(2, "1");
+  config::RunOptions ab = toy_options(2, 1);
   ab.train.steps = 10;
   ab.method.warmup_steps = Duration::steps(100);
   ab.method.rank.rank = 20;  // no layer is cut: rank >= break-even stays dense
@@ -91,7 +98,7 @@ TEST(Ab, WarmUpIsDataParallel) {
 
 TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
   const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions o = toy_options(4, "1");
+  config::RunOptions o = toy_options(4, 1);
   o.train.check_replicas = 0;  // replicas differ between averagings
   o.method.warmup_steps = Duration::steps(9);
   o.method.full_phase.sync_every = 4;
@@ -104,8 +111,8 @@ TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
 
 TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
   const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions o = toy_options(4, "2");
-  o.method.sync_dtype = "bf16";
+  config::RunOptions o = toy_options(4, 2);
+  o.method.sync_dtype = at::kBFloat16;
   o.reducer.dtype = "bf16";
   const auto results = train_all(o, dataset);
   for (const TrainResult& r : results) {
@@ -122,7 +129,7 @@ TEST(Ab, EveryRankRuleRuns) {
         linalg::RankRuleName::Fraction,
         linalg::RankRuleName::Ratio,
         linalg::RankRuleName::Budget}) {
-    config::RunOptions o = toy_options(2, "1");
+    config::RunOptions o = toy_options(2, 1);
     o.method.rank.rule = rule;
     o.method.rank.cut = 0.5;
     o.method.rank.keep = 0.6;
@@ -138,7 +145,7 @@ TEST(Ab, EveryRankRuleRuns) {
 
 TEST(Ab, ConvolutionsAndRunningStatistics) {
   const data::Dataset dataset = testing::toy_dataset(128, 3, 32);
-  config::RunOptions o = toy_options(2, "1");
+  config::RunOptions o = toy_options(2, 1);
   o.model.name = "vgg16-small";
   o.model.width = 0.0625;
   o.method.rank.rank = 3;
@@ -151,7 +158,7 @@ TEST(Ab, ConvolutionsAndRunningStatistics) {
 
 struct Change {
   std::string name;
-  std::string sync;
+  SyncMode sync;
   linalg::RankRuleName rule;
   bool cut_first;
   std::int64_t full_rank_steps;
@@ -162,7 +169,7 @@ class ChangingRanks : public ::testing::TestWithParam<Change> {};
 
 TEST_P(ChangingRanks, LeaveReplicasEqual) {
   const Change& c = GetParam();
-  config::RunOptions o = toy_options(4, "1");
+  config::RunOptions o = toy_options(4, 1);
   o.method.sync = c.sync;
   o.method.rank.rule = c.rule;
   o.method.rank.keep = 0.97;
@@ -192,43 +199,49 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Change{
             "full_energy",
-            "full",
+            SyncMode::Full,
             linalg::RankRuleName::Energy,
             true,
             0,
             60},
-        Change{"full_sigma", "full", linalg::RankRuleName::Sigma, true, 0, 58},
+        Change{
+            "full_sigma",
+            SyncMode::Full,
+            linalg::RankRuleName::Sigma,
+            true,
+            0,
+            58},
         Change{
             "full_budget",
-            "full",
+            SyncMode::Full,
             linalg::RankRuleName::Budget,
             true,
             0,
             60},
         Change{
             "full_at_the_end",
-            "full",
+            SyncMode::Full,
             linalg::RankRuleName::Energy,
             true,
             2,
             57},
         Change{
             "uncut_energy",
-            "only-learned",
+            SyncMode::OnlyLearned,
             linalg::RankRuleName::Energy,
             false,
             0,
             60},
         Change{
             "uncut_sigma",
-            "with-stale",
+            SyncMode::WithStale,
             linalg::RankRuleName::Sigma,
             false,
             0,
             60},
         Change{
             "dense_again",
-            "only-learned",
+            SyncMode::OnlyLearned,
             linalg::RankRuleName::Sigma,
             true,
             0,
@@ -237,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A layer that the first cut leaves dense is asked again at each next one.
 TEST(Ab, ALayerLeftDenseIsReconsidered) {
-  config::RunOptions o = toy_options(2, "1");
+  config::RunOptions o = toy_options(2, 1);
   o.method.rank.rule = linalg::RankRuleName::Sigma;
   o.method.rank.cut = 0.2;
   o.method.warmup_steps = Duration::steps(0);
@@ -264,7 +277,7 @@ TEST(Ab, ALayerLeftDenseIsReconsidered) {
 // Local steps: the check looks only where replicas meet, and they meet as fp32.
 TEST(Ab, LocalStepsInTheDensePhases) {
   for (const std::string dtype : {"fp32", "fp16", "bf16"}) {
-    config::RunOptions o = toy_options(4, "2");
+    config::RunOptions o = toy_options(4, 2);
     o.method.full_phase.sync_every = 3;
     o.method.full_rank_steps = Duration::steps(4);
     o.method.warmup_steps = Duration::steps(9);

@@ -29,7 +29,7 @@ std::vector<TrainResult> train_on_device(
 TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
   data::Dataset dataset = testing::toy_dataset(256, 3);
   const data::Images validation = data::hold_out(dataset.train, 40, 5);
-  config::RunOptions o = toy_options(2, "1");
+  config::RunOptions o = toy_options(2, 1);
   o.data.augment = "crop";
   o.data.pad = 1;
   o.data.erase = 0.3;
@@ -105,7 +105,7 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
 }
 
 TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
-  config::RunOptions o = toy_options(1, "1");
+  config::RunOptions o = toy_options(1, 1);
   o.device = "cpu";
   const nn::InputShape shape{1, 8, 8, 4};
   EXPECT_NO_THROW(config::check_memory(o, shape, 1, 1000));

@@ -21,7 +21,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 config::RunOptions options_of(
     const std::string& method,
     const std::string& reducer) {
-  config::RunOptions o = testing::toy_options(2, "1");
+  config::RunOptions o = testing::toy_options(2, 1);
   o.method.name = method;
   o.method.warmup_steps = Duration::steps(2);
   o.method.sync_every = Duration::steps(4);
@@ -54,7 +54,10 @@ std::string divergence_of(
 // The loss is that of before the update, so the update that breaks the factors
 // is followed by the decomposition of their product at once.
 TEST(Divergence, BeforeAProductIsDecomposed) {
-  for (const char* sync : {"only-learned", "with-stale", "full"}) {
+  for (const methods::SyncMode sync :
+       {methods::SyncMode::OnlyLearned,
+        methods::SyncMode::WithStale,
+        methods::SyncMode::Full}) {
     for (const std::int64_t steps : {20, 6}) {  // 6: that is the last step
       config::RunOptions o = options_of("ab", "plain");
       o.method.sync = sync;

@@ -13,7 +13,7 @@ using testing::toy_options;
 using testing::train_all;
 
 config::RunOptions local(int workers, const std::string& method) {
-  config::RunOptions o = toy_options(workers, "auto");
+  config::RunOptions o = toy_options(workers, {});
   o.method.name = method;
   return o;
 }
@@ -75,7 +75,7 @@ struct Case {
   std::int64_t delay = 0;
   double mixing = 1;
   const char* dtype = "fp32";
-  const char* average = "params";
+  methods::Averaged average = methods::Averaged::Params;
 };
 
 class LocalVariants : public ::testing::TestWithParam<Case> {};
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             1,
             "bf16",
-            "params+moments"},
+            methods::Averaged::ParamsAndMoments},
         Case{"diloco", "diloco", 4},
         Case{"diloco_fp16_delayed", "diloco", 2, 1, 5, 1, "fp16"},
         Case{"streaming", "diloco", 4, 3, 2, 0.5, "bf16"}),

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "config/check_run.h"
 #include "data/dataset.h"
-#include "methods/traffic_plan.h"
+#include "methods/method_kind.h"
 #include "plan/plan.h"
 #include "plan/traffic.h"
 #include "toy_run.h"
@@ -29,7 +29,7 @@ class OrderRun : public ::testing::TestWithParam<Case> {};
 
 config::RunOptions options_of(const Case& c) {
   config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.model.name = c.model;
   o.data.batch_size = c.batch;
@@ -56,12 +56,10 @@ TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
     const TrafficSplit& seen =
         results[0].workers[static_cast<std::size_t>(r)].traffic;
     const auto plan = methods::plan_traffic(
-        o.method,
-        o.reducer,
-        sizes,
-        c.workers,
-        r,
+        config::method_setup(o),
         length,
+        sizes,
+        r,
         plan::order_traffic(o, length));
     EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
     EXPECT_EQ(seen.orders > 0, std::string(c.order) == "cd-grab");

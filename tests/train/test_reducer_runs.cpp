@@ -2,7 +2,7 @@
 // counts, and what is learned survives the compression.
 #include <gtest/gtest.h>
 
-#include "methods/traffic_plan.h"
+#include "methods/method_kind.h"
 #include "plan/plan.h"
 #include "toy_run.h"
 
@@ -22,7 +22,7 @@ class ReducerRun : public ::testing::TestWithParam<Case> {};
 
 config::RunOptions options_of(const Case& c) {
   config::RunOptions o =
-      testing::toy_options(c.workers, c.workers == 4 ? "2" : "1");
+      testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
   o.method.sync_every = Duration::steps(40);  // which forgets the residuals
   o.train.steps = o.method.name == "ab" ? 160 : 60;
@@ -55,7 +55,7 @@ TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
   const RunLength length = config::run_length(o, dataset.train.size());
   for (int r = 0; r < c.workers; ++r) {
     const auto plan =
-        methods::plan_traffic(o.method, o.reducer, sizes, c.workers, r, length);
+        methods::plan_traffic(config::method_setup(o), length, sizes, r);
     EXPECT_EQ(
         static_cast<double>(plan.total),
         results[0].workers[static_cast<std::size_t>(r)].traffic.total())
@@ -72,7 +72,7 @@ TEST_P(ReducerRun, AloneItIsPlainTraining) {
   Case c = GetParam();
   c.workers = 1;
   config::RunOptions o = options_of(c);
-  o.method.sync = "only-b";
+  o.method.sync = methods::SyncMode::OnlyB;
   const data::Dataset dataset = testing::toy_dataset(64);
   o.train.steps = 12;
   const auto results = testing::train_all(o, dataset);

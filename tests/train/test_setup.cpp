@@ -107,7 +107,7 @@ class Prepared : public ::testing::Test {
             data::smooth(20, 20, 2 * c + 0.1 * i));
       }
     }
-    options_ = testing::toy_options(2, "1");
+    options_ = testing::toy_options(2, 1);
     options_.device = "cpu";
     options_.data.name = "image-folder";
     options_.data.root = root_.path();

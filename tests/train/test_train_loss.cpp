@@ -76,7 +76,7 @@ class Objective : public ::testing::TestWithParam<Case> {};
 TEST_P(Objective, IsWhatTrainLossSays) {
   const Case& c = GetParam();
   const data::Dataset dataset = testing::toy_dataset(250);
-  config::RunOptions o = toy_options(c.workers, "1");
+  config::RunOptions o = toy_options(c.workers, 1);
   o.method.name = c.method;
   o.optimizer.name = "sgd";
   o.optimizer.weight_decay = 0.03;

@@ -22,7 +22,7 @@ using testing::train_all;
 
 TEST(Ddp, EqualsOneWorkerWithTheWholeBatch) {
   const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions many = toy_options(4, "auto");
+  config::RunOptions many = toy_options(4, {});
   many.method.name = "ddp";
   many.train.steps = 12;
   config::RunOptions one = many;
@@ -45,7 +45,7 @@ class NonFinite : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(NonFinite, EndsAllWorkersWithinAStep) {
   const data::Dataset dataset = testing::toy_dataset();
-  config::RunOptions o = toy_options(4, "1");
+  config::RunOptions o = toy_options(4, 1);
   o.method.name = GetParam();
   std::array<std::int64_t, 4> last{};
   try {
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("ab", "ddp", "local-sgd", "diloco"));
 
 TEST(Trainer, TooSmallATrainingSetIsNamed) {
-  config::RunOptions o = toy_options(4, "2");
+  config::RunOptions o = toy_options(4, 2);
   o.data.batch_size = 200;
   try {
     config::run_length(o, 512);
@@ -94,7 +94,7 @@ TEST(Trainer, TooSmallATrainingSetIsNamed) {
 
 TEST(Trainer, TimeAndTrafficAddUp) {
   const data::Dataset dataset = testing::toy_dataset();
-  const auto results = train_all(toy_options(4, "2"), dataset);
+  const auto results = train_all(toy_options(4, 2), dataset);
   ASSERT_EQ(results[0].workers.size(), 4U);
   for (const WorkerFigures& w : results[0].workers) {
     const TimeSplit& s = w.seconds;
@@ -109,7 +109,7 @@ TEST(Trainer, TimeAndTrafficAddUp) {
 
 TEST(Trainer, TimesItsStepsIfAsked) {
   const data::Dataset dataset = testing::toy_dataset();
-  const config::RunOptions o = toy_options(2, "1");
+  const config::RunOptions o = toy_options(2, 1);
   TrainInputs inputs{o, dataset, {}, at::kCPU};
   EXPECT_TRUE(train_threads(inputs)[0].step_seconds.empty());
   inputs.time_steps = true;
@@ -123,7 +123,7 @@ TEST(Trainer, TimesItsStepsIfAsked) {
 // whatever was synchronised, all workers end with the same model.
 // The loss that is checked comes before the update: the last one may break it.
 TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
-  config::RunOptions o = toy_options(2, "1");
+  config::RunOptions o = toy_options(2, 1);
   o.method.name = "ddp";
   o.train.steps = 1;
   o.train.clip_norm = 0;
@@ -145,7 +145,7 @@ TEST(Precision, Bf16ChangesForwardPassesOnly) {
   std::vector<std::vector<at::Tensor>> first(2);
   std::vector<double> losses;
   for (const std::string precision : {"fp32", "bf16"}) {
-    config::RunOptions o = toy_options(2, "1");
+    config::RunOptions o = toy_options(2, 1);
     o.method.warmup_steps = Duration::steps(0);
     o.train.precision = precision;
     auto& factors = first[precision == "bf16"];

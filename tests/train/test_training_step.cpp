@@ -49,7 +49,7 @@ struct Case {
   std::string name;
   std::string method;
   int workers;
-  std::string group_size;
+  std::optional<std::int64_t> group_size;
   std::int64_t accumulate;
   std::string optimizer;
   double clip_norm;
@@ -60,7 +60,8 @@ struct Case {
 config::RunOptions phases(const Case& c) {
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.name = c.method;
-  o.method.sync = c.workers == 1 ? "only-b" : "only-learned";
+  o.method.sync = c.workers == 1 ? methods::SyncMode::OnlyB
+                                 : methods::SyncMode::OnlyLearned;
   o.method.warmup_steps = Duration::steps(30);
   o.method.sync_every = Duration::steps(60);
   o.method.full_rank_steps = Duration::steps(28);
@@ -105,19 +106,19 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CapturedForm,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, "auto", 1, "adamw", 1, "fp32"},
-        Case{"ddp_sgd", "ddp", 2, "auto", 3, "sgd", 0.5, "fp32"},
-        Case{"local_sgd", "local-sgd", 2, "auto", 1, "adamw", 1, "fp32"},
-        Case{"diloco", "diloco", 4, "auto", 3, "sgd", 1, "fp32"},
-        Case{"ab_one", "ab", 1, "1", 1, "adamw", 1, "fp32"},
-        Case{"ab", "ab", 2, "1", 1, "adamw", 0.3, "fp32"},
-        Case{"ab_sgd", "ab", 4, "2", 3, "sgd", 1, "fp32"},
-        Case{"ab_free", "ab", 2, "1", 3, "sgd", 0, "fp32"},
-        Case{"ab_bf16", "ab", 4, "1", 1, "adamw", 1, "bf16"}),
+        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, "fp32"},
+        Case{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, "fp32"},
+        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, "fp32"},
+        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, "fp32"},
+        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, "fp32"},
+        Case{"ab", "ab", 2, 1, 1, "adamw", 0.3, "fp32"},
+        Case{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, "fp32"},
+        Case{"ab_free", "ab", 2, 1, 3, "sgd", 0, "fp32"},
+        Case{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, "bf16"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {
-  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   o.method.full_rank_steps = Duration::steps(10);
   Captures captures;
   train_with(o, testing::toy_dataset(), captures.hooks());
@@ -128,7 +129,7 @@ TEST(TrainingStep, ShortPhasesAreNotCaptured) {
 
 TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
   const config::RunOptions o =
-      phases({"", "ddp", 1, "auto", 1, "adamw", 1, "fp32"});
+      phases({"", "ddp", 1, {}, 1, "adamw", 1, "fp32"});
   Captures captures;
   TrainHooks hooks = captures.hooks();
   hooks.capture_on_cpu = false;
@@ -138,8 +139,7 @@ TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
 
 // One worker's captures fail, its steps do not.
 TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
-  const config::RunOptions o =
-      phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  const config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   const data::Dataset dataset = testing::toy_dataset();
   const auto eager = train_all(o, dataset);
   Captures captures;
@@ -157,7 +157,7 @@ TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
 }
 
 TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
-  config::RunOptions o = phases({"", "ab", 2, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
   o.train.cuda_graphs = "on";
   TrainHooks hooks;
   hooks.capture_on_cpu = true;
@@ -181,7 +181,7 @@ TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
 // Groups of one meet in no AB step: only the capture itself brings them
 // together.
 TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
-  config::RunOptions o = phases({"", "ab", 4, "1", 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 4, 1, 1, "adamw", 1, "fp32"});
   o.train.steps = 80;
   o.train.check_replicas = 0;
   std::array<std::atomic<std::int64_t>, 4> at_step{};
@@ -267,13 +267,13 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     GpuTrainingStep,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, "auto", 1, "adamw", 1, "fp32"},
-        Case{"ddp_bf16", "ddp", 2, "auto", 3, "sgd", 1, "bf16"},
-        Case{"local_sgd", "local-sgd", 2, "auto", 1, "adamw", 1, "fp32"},
-        Case{"diloco", "diloco", 4, "auto", 3, "sgd", 1, "fp32"},
-        Case{"ab_one", "ab", 1, "1", 1, "adamw", 1, "fp32"},
-        Case{"ab_workers", "ab", 4, "2", 2, "adamw", 1, "fp32"},
-        Case{"ab_bf16", "ab", 2, "1", 1, "sgd", 0, "bf16"}),
+        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, "fp32"},
+        Case{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, "bf16"},
+        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, "fp32"},
+        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, "fp32"},
+        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, "fp32"},
+        Case{"ab_workers", "ab", 4, 2, 2, "adamw", 1, "fp32"},
+        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, "bf16"}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -13,7 +13,7 @@ using testing::toy_options;
 using testing::train_all;
 
 config::RunOptions zoo_options(const std::string& model) {
-  config::RunOptions o = toy_options(2, "1");
+  config::RunOptions o = toy_options(2, 1);
   o.model.name = model;
   o.model.width = 0.0625;
   o.data.batch_size = 4;
@@ -74,7 +74,7 @@ TEST(Dropout, DiffersBetweenWorkers) {
   dataset.train.labels.zero_();
   for (const double rate : {0.0, 0.5}) {
     config::RunOptions o = zoo_options("resnet18");
-    o.method.sync = "only-b";
+    o.method.sync = methods::SyncMode::OnlyB;
     o.method.warmup_steps = Duration::steps(0);
     o.method.sync_every = Duration::steps(100);
     o.model.drop_rate = rate;

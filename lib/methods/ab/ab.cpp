@@ -15,47 +15,45 @@
 
 namespace abtrain::methods {
 
-namespace {
-
-compress::ReducerOptions full_reducer_options(const MethodContext& context) {
-  const auto& own = context.options.full_phase.reducer;
-  return own.name == "same" ? context.reducer : own;
-}
-
-}  // namespace
-
 AbTraining::AbTraining(const MethodContext& context)
-    : context_(context),
-      mode_(sync_mode(context.options.sync)),
-      groups_(comm::make_groups(
-          context.world.size(),
-          context.options.group_size,
-          mode_ == SyncMode::OnlyB)),
+    : Method(context),
+      groups_(make_groups(context.options, context.world.size())),
       role_(groups_.role_of(context.world.rank())),
       group_(context.world.split(
           groups_.group_of(context.world.rank()),
           context.world.rank())),
       exchange_(context.world, groups_),
-      full_wire_(compress::plain_dtype(full_reducer_options(context))),
+      full_wire_(compress::plain_dtype(
+          context.options.full_phase.reducer_of(context.reducer))),
       factorable_(
           nn::factorable_weights(context.model, context.options.keep_dense)),
-      plan_(make_phase_plan(context.options, context.length)),
-      ramp_(make_ramp(context.options, plan_, context.length)),
+      ramp_(make_ramp(
+          context.options,
+          make_phase_plan(context.options, context.length),
+          context.length)),
       group_reduction_(context.reducer, context.seed, context.observer),
       full_reduction_(
-          full_reducer_options(context),
+          context.options.full_phase.reducer_of(context.reducer),
           context.seed,
           context.observer) {
   check_factorable(factorable_, context.options.rank);
 }
 
-std::string AbTraining::role() const {
-  return role_ == comm::Role::A ? "A" : "B";
+Stage AbTraining::now() {
+  Stage stage;
+  stage.phase = phase_;
+  stage.replicas = phase_ == Phase::Ab ? group_.get() : &context_.world;
+  stage.gradient_group = reduction() == nullptr ? nullptr : stage.replicas;
+  stage.sends_early =
+      stage.gradient_group != nullptr && stage.gradient_group->size() > 1;
+  stage.one_state = phase_ == Phase::Ab || !local_steps();
+  stage.factor_lr_scale = context_.options.factor_lr_scale;
+  return stage;
 }
 
 void AbTraining::start() {
   build_blocks();
-  if (switch_after(plan_, 0, phase_) == Switch::Decompose) {
+  if (ending_after(0) != nullptr) {  // there is no warm-up
     decompose(0);
     switched_at_ = 0;
     rate_at_switch_ = context_.schedule.at(0);
@@ -80,25 +78,8 @@ GradientReduction* AbTraining::reduction() {
 void AbTraining::bind_reductions() {
   group_reduction_.release();
   full_reduction_.release();
-  if (GradientReduction* now = reduction()) {
-    now->bind(trained_, replicas());
-  }
-}
-
-void AbTraining::before_backward(std::int64_t t) {
-  if (GradientReduction* now = reduction()) {
-    now->before_backward(t);
-  }
-}
-
-bool AbTraining::sends_early() const {
-  return phase_ == Phase::Ab ? group_->size() > 1
-                             : !local_steps() && context_.world.size() > 1;
-}
-
-void AbTraining::reduce_gradients(std::int64_t t) {
-  if (GradientReduction* now = reduction()) {
-    now->reduce(t);
+  if (GradientReduction* used = reduction()) {
+    used->bind(trained_, *now().replicas);
   }
 }
 
@@ -107,26 +88,27 @@ compress::Costs AbTraining::costs() {
 }
 
 void AbTraining::after_step(std::int64_t t) {
-  const Switch now = switch_after(plan_, t, phase_);
+  const Stretch* ended = ending_after(t);
+  const Event event = ended != nullptr ? ended->after : Event::None;
   if (phase_ == Phase::Full && local_steps()) {
     const std::int64_t since = std::max<std::int64_t>(switched_at_, 0);
-    if (now == Switch::Decompose ||
+    if (event == Event::Decompose ||
         (t - since) % context_.options.full_phase.sync_every == 0) {
-      average_replicas(t, now == Switch::Decompose);
+      average_replicas(t, event == Event::Decompose);
     }
   }
-  switch (now) {
-    case Switch::None:
-      return;
-    case Switch::Decompose:
+  switch (event) {
+    case Event::Decompose:
       decompose(t);
       break;
-    case Switch::Sync:
+    case Event::Synchronise:
       enter_full(synchronise(t));
       break;
-    case Switch::SyncAndDecompose:
+    case Event::SynchroniseAndDecompose:
       decompose(t, synchronise(t));
       break;
+    default:
+      return;
   }
   switched_at_ = t;
   rate_at_switch_ = context_.schedule.at(t);
@@ -140,11 +122,11 @@ void AbTraining::finish(std::int64_t t) {
     decompose(t);
     return;
   }
-  if (switched_at_ == t && t > 0) {
+  if (switched_at_ == t) {
     return;  // the last step ended in a synchronisation or decomposition
   }
   const Products products = synchronise(t);
-  if (mode_ == SyncMode::Full || !left_dense().empty()) {
+  if (context_.options.sync == SyncMode::Full || !left_dense().empty()) {
     decompose(t, products);
     return;
   }
@@ -224,7 +206,7 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
       trained_.values().narrow(0, 0, own_numel_) - own_start_,
       a,
       b,
-      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"),
+      context_.options.sync_dtype,
       purpose);
   const bool own_a = role_ == comm::Role::A;
   const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
@@ -245,7 +227,7 @@ AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
                      : at::Tensor();
         };
     products.push_back(merge_factors(
-        mode_,
+        context_.options.sync,
         {matrix_at(start_a, nn::Factor::A, a),
          matrix_at(start_b, nn::Factor::B, b)},
         matrix_at(change.a, nn::Factor::A, a),

@@ -23,50 +23,26 @@ class AbTraining : public Method {
   explicit AbTraining(const MethodContext& context);
 
   void start() override;
-  optim::ParameterBlock& block() override {
-    return trained_;
-  }
-  double learning_rate(std::int64_t t) override;
-  double factor_lr_scale() const override {
-    return context_.options.factor_lr_scale;
-  }
-  void before_backward(std::int64_t t) override;
-  bool sends_early() const override;
-  void reduce_gradients(std::int64_t t) override;
-  comm::Communicator* gradient_group() override {
-    return reduction() == nullptr ? nullptr : &replicas();
-  }
-  void watch_gradients(compress::GradientWatch watch) override {
-    group_reduction_.watch(watch);
-    full_reduction_.watch(std::move(watch));
-  }
-  compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;
   void merge_into(nn::Model& target) override;
   void archive(state::Archive& archive) override;
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
-  comm::Communicator& replicas() override {
-    return phase_ == Phase::Ab ? *group_ : context_.world;
+  void watch_gradients(compress::GradientWatch watch) override {
+    group_reduction_.watch(watch);
+    full_reduction_.watch(std::move(watch));
   }
-  std::string role() const override;
-  std::vector<LayerRank> layers() const override {
-    return layers_;
-  }
-  std::string phase_name() const override {
-    return phase_ == Phase::Ab ? "ab" : "full";
-  }
-  bool moves_after(std::int64_t t) const override {
-    return switch_after(plan_, t, phase_) != Switch::None;
-  }
+  Stage now() override;
+  double learning_rate(std::int64_t t) override;
+  compress::Costs costs() override;
   bool replicas_agree(std::int64_t t) const override {
     return phase_ == Phase::Ab || !local_steps() || averaged_at_ == t;
   }
-  bool one_state(std::int64_t) const override {
-    return phase_ == Phase::Ab || !local_steps();
-  }
 
  protected:
+  // Over the world in the FULL phase, within the group in the AB phase; null if
+  // local steps send no gradients.
+  GradientReduction* reduction() override;
   std::vector<at::Tensor> replicated_state() override;
 
  private:
@@ -96,9 +72,6 @@ class AbTraining : public Method {
       std::int64_t t,
       double seconds);
   void build_blocks();
-  // The reduction of the gradients: over the world in the FULL phase, within
-  // the group in the AB phase; null if local steps send no gradients.
-  GradientReduction* reduction();
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_mean(const std::vector<state::State*>& old);
@@ -108,15 +81,12 @@ class AbTraining : public Method {
     return context_.options.full_phase.sync_every > 1;
   }
 
-  MethodContext context_;
-  SyncMode mode_;
   comm::Groups groups_;
   comm::Role role_;
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
   at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<nn::NamedWeight> factorable_;
-  PhasePlan plan_;
   Ramp ramp_;
   SvdMemory svd_memory_;
 
@@ -124,9 +94,7 @@ class AbTraining : public Method {
   std::int64_t switched_at_ = -1;  // step of the last switch; -1: none yet
   double rate_at_switch_ = 0;
   bool decomposed_before_ = false;
-  std::vector<LayerRank> layers_;
 
-  optim::ParameterBlock trained_;
   optim::ParameterBlock frozen_;  // the other role's factor, AB phase only
   std::int64_t own_numel_ = 0;    // the own factor comes first in trained_
   // Flat values at the last switch or averaging: only their change is sent.

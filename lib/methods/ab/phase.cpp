@@ -1,83 +1,50 @@
 #include "methods/ab/phase.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
 namespace abtrain::methods {
 
-Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase) {
-  if (t < plan.warmup) {
-    return Switch::None;
-  }
-  if (t == plan.warmup) {
-    return phase == Phase::Full ? Switch::Decompose : Switch::None;
-  }
-  const std::int64_t u = plan.reference_anchor ? t : t - plan.warmup;
-  const std::int64_t place = u % plan.interval;
-  if (phase == Phase::Ab && place == 0) {
-    return plan.full_rank == 0 ? Switch::SyncAndDecompose : Switch::Sync;
-  }
-  if (phase == Phase::Full && place == plan.full_rank) {
-    return Switch::Decompose;
-  }
-  return Switch::None;
-}
-
-std::int64_t
-next_switch(const PhasePlan& plan, std::int64_t after, Phase phase) {
-  if (phase == Phase::Full && after < plan.warmup) {
-    return plan.warmup;
-  }
-  const std::int64_t zero = plan.reference_anchor ? 0 : plan.warmup;
-  const std::int64_t place = phase == Phase::Ab ? 0 : plan.full_rank;
-  const std::int64_t u = std::max(after, plan.warmup) - zero;
-  return zero + u - u % plan.interval + place +
-         (u % plan.interval >= place ? plan.interval : 0);
-}
-
-PhaseCounts count_phases(const PhasePlan& plan, std::int64_t steps) {
-  PhaseCounts n;
-  const auto add_steps = [&](std::int64_t t) {
-    (n.last == Phase::Ab ? n.ab : n.full) += t - n.switched_at;
-    n.switched_at = t;
+Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
+  const Over dense = plan.average_every > 0 ? Over::Nobody : Over::World;
+  const Event sync =
+      plan.full_rank > 0 ? Event::Synchronise : Event::SynchroniseAndDecompose;
+  const std::int64_t first_sync =
+      plan.reference_anchor ? (plan.warmup / plan.interval + 1) * plan.interval
+                            : plan.warmup + plan.interval;
+  const auto full = [&](std::int64_t length) {
+    return Stretch{Phase::Full, dense, length, Event::Decompose};
   };
-  for (std::int64_t t = next_switch(plan, -1, n.last); t <= steps;
-       t = next_switch(plan, t, n.last)) {
-    add_steps(t);
-    switch (switch_after(plan, t, n.last)) {
-      case Switch::None:
-        break;
-      case Switch::Sync:
-        ++n.sync;
-        n.last = Phase::Full;
-        break;
-      case Switch::SyncAndDecompose:
-        ++n.sync;
-        ++n.product_cuts;
-        break;
-      case Switch::Decompose:
-        ++n.dense_cuts;
-        n.last = Phase::Ab;
-        break;
-    }
+  const auto ab = [&](std::int64_t length) {
+    return Stretch{Phase::Ab, Over::Group, length, sync};
+  };
+  std::vector<Stretch> round;
+  if (plan.full_rank > 0) {
+    round.push_back(full(plan.full_rank));
   }
-  const std::int64_t switched_at = n.switched_at;
-  add_steps(steps);
-  n.switched_at = switched_at;
-  return n;
+  round.push_back(ab(plan.interval - plan.full_rank));
+  Timeline timeline = make_timeline(
+      {full(plan.warmup), ab(first_sync - plan.warmup)},
+      std::move(round),
+      steps,
+      steps);
+  timeline.average_every = plan.average_every;
+  return timeline;
 }
 
 std::int64_t count_cuts(
     const MethodOptions& options,
-    const PhasePlan& plan,
-    std::int64_t steps) {
-  const PhaseCounts n = count_phases(plan, steps);
-  std::int64_t cuts = n.dense_cuts + n.product_cuts;
+    const Timeline& timeline) {
+  std::int64_t cuts = timeline.count(Event::Decompose) +
+                      timeline.count(Event::SynchroniseAndDecompose);
   cuts -= cuts > 0 && !options.cut_first ? 1 : 0;
   // As in AbTraining::finish(), except for layers that stay dense to the end.
-  const bool ends_with_one = n.last == Phase::Full ||
-                             (options.sync == "full" && n.switched_at != steps);
+  const Stretch& last = timeline.stretches.back();
+  const bool ends_with_one = last.phase == Phase::Full ||
+                             (options.sync == SyncMode::Full && last.steps > 0);
   return cuts + (ends_with_one ? 1 : 0);
 }
 
@@ -96,7 +63,10 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
     plan.full_rank =
         std::min(std::max<std::int64_t>(1, plan.full_rank), plan.interval - 1);
   }
-  plan.reference_anchor = options.anchor == "reference";
+  plan.reference_anchor = options.anchor == Anchor::Reference;
+  if (options.full_phase.sync_every > 1) {
+    plan.average_every = options.full_phase.sync_every;
+  }
   ABT_CHECK(
       plan.warmup >= 0,
       Config,
@@ -122,12 +92,10 @@ Ramp make_ramp(
     const PhasePlan& plan,
     const RunLength& run) {
   Ramp ramp;
-  ramp.kind = options.ramp == "none"        ? RampKind::None
-              : options.ramp == "reference" ? RampKind::Reference
-                                            : RampKind::Linear;
+  ramp.kind = options.ramp;
   ramp.start = options.ramp_start;
-  ramp.steps = options.rebound_steps.value >= 0
-                   ? options.rebound_steps.in_steps(run)
+  ramp.steps = options.rebound_steps
+                   ? options.rebound_steps->in_steps(run)
                    : std::min(
                          plan.interval - plan.full_rank,
                          plan.full_rank > 0 ? plan.full_rank : 20);

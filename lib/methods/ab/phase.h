@@ -1,4 +1,4 @@
-// When AB-training changes phase: a pure function of the steps done.
+// When AB-training changes phase, and the learning rate after that.
 //
 // W warm-up steps, S sync interval, 0 <= D < S full-rank steps after a sync.
 // u = t - W (anchor warmup), or u = t (anchor reference, as the authors do):
@@ -11,44 +11,23 @@
 #include <cstdint>
 
 #include "methods/method_options.h"
+#include "methods/timeline.h"
 
 namespace abtrain::methods {
-
-enum class Phase { Full, Ab };
-
-enum class Switch { None, Decompose, Sync, SyncAndDecompose };
 
 struct PhasePlan {
   std::int64_t warmup = 0;
   std::int64_t interval = 1;
   std::int64_t full_rank = 0;
   bool reference_anchor = false;
+  // Dense steps between averages of the parameters; 0: gradients are averaged.
+  std::int64_t average_every = 0;
 };
 
-// What happens in `phase` once `t` steps are done (t = 0: before the first).
-Switch switch_after(const PhasePlan& plan, std::int64_t t, Phase phase);
-
-// The first t above `after` with a switch in `phase`.
-std::int64_t
-next_switch(const PhasePlan& plan, std::int64_t after, Phase phase);
-
-// Counts for a run of this many steps, without the work that finishes it.
-struct PhaseCounts {
-  std::int64_t full = 0;  // steps in the FULL phase
-  std::int64_t ab = 0;    // steps in the AB phase
-  std::int64_t sync = 0;
-  std::int64_t dense_cuts = 0;    // decompositions of dense weights
-  std::int64_t product_cuts = 0;  // of products, right after a synchronisation
-  Phase last = Phase::Full;
-  std::int64_t switched_at = 0;  // step at which `last` began
-};
-PhaseCounts count_phases(const PhasePlan& plan, std::int64_t steps);
+Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 
 // Decompositions of the whole run that cut ranks, including the one at its end.
-std::int64_t count_cuts(
-    const MethodOptions& options,
-    const PhasePlan& plan,
-    std::int64_t steps);
+std::int64_t count_cuts(const MethodOptions& options, const Timeline& timeline);
 
 // The plan in whole steps. An S or D that is given as a share of the run has at
 // least one step; such a D has at most S - 1. Throws Error(Config)
@@ -56,8 +35,6 @@ std::int64_t count_cuts(
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
 
 // After a switch the learning rate climbs back over R steps.
-enum class RampKind { None, Linear, Reference };
-
 struct Ramp {
   RampKind kind = RampKind::Linear;
   double start = 1e-5;

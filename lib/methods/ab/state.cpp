@@ -89,8 +89,8 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
 }
 
 void AbTraining::archive(state::Archive& archive) {
-  std::string phase = phase_name();
-  std::string role = this->role();
+  std::string phase = name_of(phase_);
+  std::string role = role_ == comm::Role::A ? "A" : "B";
   std::vector<std::int64_t> ranks;
   for (const nn::NamedWeight& w : factorable_) {
     ranks.push_back(w.weight->rank());
@@ -139,8 +139,7 @@ void AbTraining::archive(state::Archive& archive) {
   archive.tensor("dense_start", dense_start_, share);
   std::vector<std::string> large;
   for (const nn::NamedWeight& w : factorable_) {
-    if (linalg::may_be_partial(
-            svd_route(context_.options.svd), w.weight->n())) {
+    if (linalg::may_be_partial(context_.options.svd, w.weight->n())) {
       large.push_back(w.layer);
     }
   }
@@ -148,8 +147,8 @@ void AbTraining::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     bind_reductions();  // the block's tensors may have moved
   }
-  if (GradientReduction* now = reduction()) {
-    now->archive(archive, "reducer.");
+  if (GradientReduction* used = reduction()) {
+    used->archive(archive, "reducer.");
   }
 }
 
@@ -231,7 +230,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     Products products;
     for (std::size_t i = 0; i < b.now.size(); ++i) {
       products.push_back(merge_factors(
-          mode_,
+          context_.options.sync,
           b.start[i],
           a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
           b.now[i].b - b.start[i].b));
@@ -261,32 +260,15 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   enter_phase_of(t);
 }
 
-// Goes from dense weights to the phase that the plan has after t steps.
+// Goes from dense weights to the phase that the timeline has after t steps.
 void AbTraining::enter_phase_of(std::int64_t t) {
-  Phase phase = Phase::Full;
-  std::int64_t last = -1;
-  for (std::int64_t s = next_switch(plan_, -1, phase); s <= t;
-       s = next_switch(plan_, s, phase)) {
-    switch (switch_after(plan_, s, phase)) {
-      case Switch::None:
-        continue;
-      case Switch::Sync:
-        phase = Phase::Full;
-        break;
-      case Switch::Decompose:
-      case Switch::SyncAndDecompose:
-        phase = Phase::Ab;
-        break;
-    }
-    last = s;
-  }
-  switched_at_ = last;
-  rate_at_switch_ = last >= 0 ? context_.schedule.at(last) : 0;
-  if (phase == Phase::Ab) {
+  const Timeline::Last last = timeline_.last_event(t);
+  switched_at_ = last.at;
+  if (last.at >= 0 && last.event != Event::Synchronise) {
     decompose(t);
     switched_at_ = t;
-    rate_at_switch_ = context_.schedule.at(t);
   }
+  rate_at_switch_ = switched_at_ >= 0 ? context_.schedule.at(switched_at_) : 0;
 }
 
 }  // namespace abtrain::methods

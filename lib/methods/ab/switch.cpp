@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "compress/average.h"
 #include "methods/ab/ab.h"
 #include "methods/average.h"
 
@@ -33,10 +32,7 @@ void AbTraining::average_dense() {
         trained_.moments().narrow(0, k * trained_.numel() + own_numel_, dense));
   }
   average(
-      parts,
-      context_.world,
-      comm::Purpose::Sync,
-      compress::wire_dtype(context_.options.sync_dtype, "method.sync_dtype"));
+      parts, context_.world, comm::Purpose::Sync, context_.options.sync_dtype);
   values.copy_(dense_start_ + parts[0]);
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
@@ -74,7 +70,8 @@ AbTraining::Products AbTraining::synchronise(std::int64_t t) {
   Stopwatch watch;
   Products products = merged_products(comm::Purpose::Sync);
   average_dense();
-  context_.observer.synchronised(t, context_.options.sync, watch.seconds());
+  context_.observer.synchronised(
+      t, name_of(context_.options.sync), watch.seconds());
   return products;
 }
 
@@ -98,7 +95,7 @@ DecomposeOptions AbTraining::decompose_options() const {
       context_.options.rank,
       context_.options.cut_first || decomposed_before_,
       other,
-      svd_route(context_.options.svd)};
+      context_.options.svd};
 }
 
 void AbTraining::decompose(std::int64_t t, Products products) {

@@ -5,8 +5,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
-
 namespace abtrain::methods {
 
 namespace {
@@ -57,23 +55,9 @@ Range shard_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
 
 }  // namespace
 
-SyncMode sync_mode(const std::string& name) {
-  if (name == "only-learned") {
-    return SyncMode::OnlyLearned;
-  }
-  if (name == "with-stale") {
-    return SyncMode::WithStale;
-  }
-  if (name == "full") {
-    return SyncMode::Full;
-  }
-  ABT_CHECK(
-      name == "only-b",
-      Config,
-      "method.sync: expected only-learned, with-stale, full or only-b; got '",
-      name,
-      "'");
-  return SyncMode::OnlyB;
+comm::Groups make_groups(const MethodOptions& options, int workers) {
+  return comm::make_groups(
+      workers, options.group_size, options.sync == SyncMode::OnlyB);
 }
 
 FactorExchange::FactorExchange(

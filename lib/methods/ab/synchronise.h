@@ -15,17 +15,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
-#include <string>
 
 #include "comm/communicator.h"
 #include "comm/groups.h"
 #include "linalg/svd.h"
+#include "methods/method_options.h"
 
 namespace abtrain::methods {
 
-enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
-
-SyncMode sync_mode(const std::string& name);
+// Throws ConflictError if the groups that the options ask for do not fit.
+comm::Groups make_groups(const MethodOptions& options, int workers);
 
 // The factors of all layers, flat.
 struct FlatFactors {

@@ -1,21 +1,25 @@
 #include "methods/ddp/ddp.h"
 
+#include "comm/traffic.h"
 #include "methods/average.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
 DataParallel::DataParallel(const MethodContext& context)
-    : context_(context),
+    : Method(context),
       reduction_(context.reducer, context.seed, context.observer) {}
 
-void DataParallel::make_block() {
-  block_ = optim::ParameterBlock(
-      dense_parameters(context_.model), true, context_.optimizer.moments());
+Stage DataParallel::now() {
+  Stage stage;
+  stage.replicas = stage.gradient_group = &context_.world;
+  stage.sends_early = context_.world.size() > 1;
+  return stage;
 }
 
 void DataParallel::start() {
-  make_block();
-  reduction_.bind(block_, context_.world);
+  make_dense_block();
+  reduction_.bind(trained_, context_.world);
   moved();
 }
 
@@ -32,26 +36,63 @@ void DataParallel::merge_into(nn::Model& target) {
 
 void DataParallel::archive(state::Archive& archive) {
   if (archive.is_loading()) {
-    make_block();
+    make_dense_block();
   }
-  block_.archive(archive, "block.", state::Share::Replicas);
+  trained_.archive(archive, "block.", state::Share::Replicas);
   if (archive.is_loading()) {
-    reduction_.bind(block_, context_.world);
+    reduction_.bind(trained_, context_.world);
     moved();
   }
   reduction_.archive(archive, "reducer.");
 }
 
 void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
-  make_block();
+  make_dense_block();
   auto archive = state::Archive::loading(old.front());
-  block_.archive(archive, "block.", state::Share::Replicas);
-  reduction_.bind(block_, context_.world);
+  trained_.archive(archive, "block.", state::Share::Replicas);
+  reduction_.bind(trained_, context_.world);
   moved();
 }
 
 std::vector<at::Tensor> DataParallel::replicated_state() {
-  return {block_.values(), block_.moments()};
+  return {trained_.values(), trained_.moments()};
 }
+
+namespace {
+
+Timeline timeline(const MethodOptions&, const RunLength& run) {
+  return {{{Phase::Full, Over::World, run.steps}}};
+}
+
+TrafficPlan traffic(
+    const MethodSetup& setup,
+    const RunLength& run,
+    const ModelSizes& sizes,
+    int rank,
+    const StepTraffic& beside) {
+  compress::ExchangePlan gradients(setup.reducer, sizes.dense);
+  TrafficPlan plan;
+  plan.full_step = gradients.usual_bytes(setup.workers, rank);
+  plan.total =
+      gradients.bytes_between(setup.workers, rank, 0, run.steps) +
+      sum_of_steps(
+          beside, 0, run.steps, sizes.parameters, setup.workers, rank) +
+      comm::all_reduce_bytes(sizes.buffers, 4, setup.workers, rank);
+  return plan;
+}
+
+std::vector<TrafficRow> traffic_rows(const Timeline&) {
+  return {{"dense step", &TrafficPlan::full_step}};
+}
+
+}  // namespace
+
+const MethodKind kDdp = {
+    .name = "ddp",
+    .make = make<DataParallel>,
+    .timeline = timeline,
+    .traffic = traffic,
+    .traffic_rows = traffic_rows,
+    .changes_weights = false};
 
 }  // namespace abtrain::methods

@@ -1,41 +1,25 @@
 #include "methods/local/plan.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
-
-std::optional<std::int64_t> LocalPlan::begins_after(std::int64_t t) const {
-  const std::int64_t local = t - warmup;
-  if (local <= 0 || t + delay >= steps) {
-    return std::nullopt;
-  }
-  for (std::int64_t f = 0; f < fragments; ++f) {
-    if ((f + 1) * interval / fragments % interval == local % interval) {
-      return f;
-    }
-  }
-  return std::nullopt;
-}
-
-std::int64_t LocalPlan::meetings_of(std::int64_t fragment) const {
-  const std::int64_t left = steps - delay - first_of(fragment);
-  return left <= 0 ? 0 : (left + interval - 1) / interval;
-}
-
-bool has_local_steps(const MethodOptions& options) {
-  return options.name == "local-sgd" || options.name == "diloco";
-}
 
 LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
   LocalPlan plan;
   plan.warmup = options.warmup_steps.in_steps(run);
   plan.interval = std::max<std::int64_t>(1, options.sync_every.in_steps(run));
   plan.steps = run.steps;
-  if (options.name == "diloco") {
+  plan.outer_step = &kind_of(options) == &kDiloco;
+  if (plan.outer_step) {
     plan.fragments = options.fragments;
     plan.delay = options.delay;
+  } else {
+    plan.with_moments = options.average == Averaged::ParamsAndMoments;
   }
   ABT_CHECK(
       plan.fragments <= plan.interval,
@@ -64,30 +48,27 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
   return plan;
 }
 
-std::string describe(const LocalPlan& plan) {
-  std::string text =
-      str(plan.warmup,
-          " data-parallel steps, then each worker trains alone; every ",
-          plan.interval,
-          " steps it synchronises");
-  if (plan.fragments > 1) {
-    text += str(" each of ", plan.fragments, " fragments, in turn");
+Timeline local_timeline(const LocalPlan& plan) {
+  const auto begin = [&](std::int64_t f) {
+    return f * plan.interval / plan.fragments;
+  };
+  std::vector<Stretch> round;
+  for (std::int64_t f = 0; f < plan.fragments; ++f) {
+    round.push_back(
+        {Phase::Local,
+         Over::Nobody,
+         begin(f + 1) - begin(f),
+         Event::SynchroniseFragment,
+         f});
   }
-  if (plan.delay > 0) {
-    text += str(", and the result is used ", plan.delay, " steps later");
-  }
-  return text;
-}
-
-double local_copies(const MethodOptions& options) {
-  if (!has_local_steps(options)) {
-    return 0;
-  }
-  if (options.name == "local-sgd") {
-    return 2;  // x, and the change since then
-  }
-  const auto change = 1.0 / static_cast<double>(options.fragments);
-  return 1 + (options.outer_momentum > 0 ? 1 : 0) + change;
+  Timeline timeline = make_timeline(
+      {{Phase::Full, Over::World, plan.warmup, Event::TrainAlone}},
+      std::move(round),
+      plan.steps,
+      plan.steps - plan.delay - 1);
+  timeline.fragments = plan.fragments;
+  timeline.delay = plan.delay;
+  return timeline;
 }
 
 }  // namespace abtrain::methods

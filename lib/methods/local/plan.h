@@ -10,10 +10,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include "methods/method_options.h"
+#include "methods/timeline.h"
 
 namespace abtrain::methods {
 
@@ -23,27 +22,17 @@ struct LocalPlan {
   std::int64_t fragments = 1;  // F; 1 for local-sgd
   std::int64_t delay = 0;      // D; 0 for local-sgd
   std::int64_t steps = 0;      // of the whole run
+  bool outer_step = false;     // diloco
+  bool with_moments = false;   // moments are averaged as well
 
-  // The fragment whose synchronisation begins after t steps, if any.
-  std::optional<std::int64_t> begins_after(std::int64_t t) const;
-  // Steps after which fragment f first begins, and how often it begins in all.
-  std::int64_t first_of(std::int64_t fragment) const {
-    return warmup + (fragment + 1) * interval / fragments;
-  }
-  std::int64_t meetings_of(std::int64_t fragment) const;
   // Running statistics are averaged with the last fragment of a round.
   bool ends_round(std::int64_t fragment) const {
     return fragment + 1 == fragments;
   }
 };
 
-bool has_local_steps(const MethodOptions& options);
 // Throws Error(Config), naming the key, for a value that is out of range.
 LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run);
-// The timetable in one line, for `plan`.
-std::string describe(const LocalPlan& plan);
-// How many copies of its parameters a worker keeps beyond those of
-// data-parallel training; 0 for other methods.
-double local_copies(const MethodOptions& options);
+Timeline local_timeline(const LocalPlan& plan);
 
 }  // namespace abtrain::methods

@@ -23,14 +23,14 @@ void LocalTraining::archive(state::Archive& archive) {
   archive.value("local.begun", begun);
   archive.value("local.applies", applies);
   if (archive.is_loading()) {
-    make_block();
+    make_dense_block();
   }
   // After the warm-up every worker's block is its own; x and what is derived
   // from it are the same everywhere.
-  block_.archive(
+  trained_.archive(
       archive, "block.", local_ ? state::Share::Own : state::Share::Replicas);
   if (archive.is_loading()) {
-    x_ = local_ ? at::empty_like(block_.values()) : at::Tensor();
+    x_ = local_ ? at::empty_like(trained_.values()) : at::Tensor();
     velocity_ = local_ && sgd_.momentum > 0 ? at::empty_like(x_) : at::Tensor();
     flight_.reset();
     bind();
@@ -93,16 +93,16 @@ void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     state::Archive archive = state::Archive::loading(state);
     this->archive(archive);
     if (!values.defined()) {
-      values = block_.values().clone();
-      moments = block_.moments().clone();
+      values = trained_.values().clone();
+      moments = trained_.moments().clone();
     } else {
-      values.add_(block_.values());
-      moments.add_(block_.moments());
+      values.add_(trained_.values());
+      moments.add_(trained_.moments());
     }
   }
   const auto n = static_cast<double>(old.size());
-  block_.values().copy_(values.div_(n));
-  block_.moments().copy_(moments.div_(n));
+  trained_.values().copy_(values.div_(n));
+  trained_.moments().copy_(moments.div_(n));
   if (flight_) {
     apply_fragment(t);  // its steps belong to another run length
   }

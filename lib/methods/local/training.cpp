@@ -17,27 +17,27 @@
 namespace abtrain::methods {
 
 LocalTraining::LocalTraining(const MethodContext& context)
-    : context_(context),
+    : Method(context),
       plan_(make_local_plan(context.options, context.length)),
-      mixing_(1),
-      with_moments_(false),
       wire_(compress::plain_dtype(context.reducer)),
       reduction_(context.reducer, context.seed, context.observer) {
-  if (context.options.name == "diloco") {
+  if (plan_.outer_step) {
     sgd_ = {context.options.outer_lr, context.options.outer_momentum};
     mixing_ = context.options.mixing;
-  } else {
-    with_moments_ = context.options.average == "params+moments";
   }
 }
 
-void LocalTraining::make_block() {
-  block_ = optim::ParameterBlock(
-      dense_parameters(context_.model), true, context_.optimizer.moments());
+Stage LocalTraining::now() {
+  Stage stage;
+  stage.phase = local_ ? Phase::Local : Phase::Full;
+  stage.replicas = &context_.world;
+  stage.gradient_group = local_ ? nullptr : &context_.world;
+  stage.one_state = !local_;
+  return stage;
 }
 
 void LocalTraining::start() {
-  make_block();
+  make_dense_block();
   moved();
   local_ = plan_.warmup == 0;
   if (local_) {
@@ -50,7 +50,7 @@ void LocalTraining::start() {
 void LocalTraining::begin_local(std::int64_t t) {
   const at::NoGradGuard no_grad;
   local_ = true;
-  x_ = block_.values().clone();
+  x_ = trained_.values().clone();
   velocity_ = sgd_.momentum > 0 ? at::zeros_like(x_) : at::Tensor();
   bind();
   agree(t, true);
@@ -61,11 +61,13 @@ void LocalTraining::bind() {
   fragments_.clear();
   exchanges_.clear();
   if (!local_) {
-    reduction_.bind(block_, context_.world);
+    reduction_.bind(trained_, context_.world);
     return;
   }
   fragments_ = cut_fragments(
-      slots_of(block_), nn::weight_positions(context_.model), plan_.fragments);
+      slots_of(trained_),
+      nn::weight_positions(context_.model),
+      plan_.fragments);
   std::int64_t largest = 0;
   for (const Fragment& fragment : fragments_) {
     largest = std::max(largest, fragment.numel);
@@ -84,18 +86,6 @@ void LocalTraining::bind() {
   }
 }
 
-void LocalTraining::before_backward(std::int64_t t) {
-  if (!local_) {
-    reduction_.before_backward(t);
-  }
-}
-
-void LocalTraining::reduce_gradients(std::int64_t t) {
-  if (!local_) {
-    reduction_.reduce(t);
-  }
-}
-
 compress::Costs LocalTraining::costs() {
   compress::Costs sum = reduction_.costs();
   for (const auto& exchange : exchanges_) {
@@ -105,17 +95,17 @@ compress::Costs LocalTraining::costs() {
 }
 
 void LocalTraining::after_step(std::int64_t t) {
-  if (!local_) {
-    if (t == plan_.warmup) {
-      begin_local(t);
-    }
-    return;
-  }
   if (flight_ && t >= flight_->applies) {
     apply_fragment(t);
   }
-  if (const auto fragment = plan_.begins_after(t)) {
-    begin_fragment(*fragment, t);
+  const Stretch* ended = ending_after(t);
+  if (ended == nullptr) {
+    return;
+  }
+  if (ended->after == Event::TrainAlone) {
+    begin_local(t);
+  } else {
+    begin_fragment(ended->fragment, t);
     if (plan_.delay == 0) {
       apply_fragment(t);
     }
@@ -130,7 +120,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   const auto index = static_cast<std::size_t>(fragment);
   for (const compress::Range& range : fragments_[index].ranges) {
     at::Tensor change = room_.narrow(0, at, range.size);
-    at::sub_out(change, part(block_.values(), range), part(x_, range));
+    at::sub_out(change, part(trained_.values(), range), part(x_, range));
     at += range.size;
   }
   exchanges_[index]->start(t);
@@ -177,7 +167,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
         x,
         room_.narrow(0, at, range.size),
         velocity_.defined() ? part(velocity_, range) : at::Tensor());
-    at::Tensor values = part(block_.values(), range);
+    at::Tensor values = part(trained_.values(), range);
     if (mixing_ == 1) {
       values.copy_(x);
     } else {
@@ -193,26 +183,24 @@ void LocalTraining::apply_fragment(std::int64_t t) {
       at += b.tensor->numel();
     }
   }
-  if (with_moments_) {
+  if (plan_.with_moments) {
     average_moments();
   }
   if (plan_.fragments == 1 && mixing_ == 1) {
-    agree(t, with_moments_ || block_.moment_count() == 0);
+    agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  std::string mode = "outer";
-  if (context_.options.name == "local-sgd") {
-    mode = context_.options.average;
-  } else if (plan_.fragments > 1) {
-    mode = str("outer, fragment ", flight.fragment);
-  }
+  const std::string mode = !plan_.outer_step ? name_of(context_.options.average)
+                           : plan_.fragments > 1
+                               ? str("outer, fragment ", flight.fragment)
+                               : "outer";
   context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
 }
 
 void LocalTraining::average_moments() {
-  if (block_.moment_count() > 0) {
+  if (trained_.moment_count() > 0) {
     // Squared gradients would underflow to zero in fp16.
     average(
-        {block_.moments()},
+        {trained_.moments()},
         context_.world,
         comm::Purpose::Sync,
         wire_ == at::kHalf ? at::kFloat : wire_);
@@ -232,10 +220,10 @@ void LocalTraining::finish(std::int64_t t) {
       apply_fragment(t);
     }
     // Plainly: no later synchronisation would send what compression leaves out.
-    at::Tensor change = block_.values() - x_;
+    at::Tensor change = trained_.values() - x_;
     average({change}, context_.world, comm::Purpose::Sync, wire_);
-    block_.values().copy_(x_.add_(change));
-    agree(t, block_.moment_count() == 0);
+    trained_.values().copy_(x_.add_(change));
+    agree(t, trained_.moment_count() == 0);
     context_.observer.synchronised(t, "params", watch.seconds());
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
@@ -247,14 +235,14 @@ void LocalTraining::merge_into(nn::Model& target) {
       averaged_buffers(context_.model, context_.world, comm::Purpose::Metrics),
       target);
   if (local_) {
-    set_mean_dense(block_.values(), context_.world, target);
+    set_mean_dense(trained_.values(), context_.world, target);
   }
 }
 
 std::vector<at::Tensor> LocalTraining::replicated_state() {
-  std::vector<at::Tensor> state = {block_.values()};
+  std::vector<at::Tensor> state = {trained_.values()};
   if (!local_ || moments_agreed_) {
-    state.push_back(block_.moments());
+    state.push_back(trained_.moments());
   }
   return state;
 }

@@ -32,21 +32,6 @@ class LocalTraining : public Method {
   explicit LocalTraining(const MethodContext& context);
 
   void start() override;
-  optim::ParameterBlock& block() override {
-    return block_;
-  }
-  double learning_rate(std::int64_t t) override {
-    return context_.schedule.at(t);
-  }
-  void before_backward(std::int64_t t) override;
-  void reduce_gradients(std::int64_t t) override;
-  comm::Communicator* gradient_group() override {
-    return local_ ? nullptr : &context_.world;
-  }
-  void watch_gradients(compress::GradientWatch watch) override {
-    reduction_.watch(std::move(watch));
-  }
-  compress::Costs costs() override;
   void after_step(std::int64_t t) override;
   void finish(std::int64_t t) override;
   // Uses the mean of the workers' parameters, in fp32.
@@ -54,23 +39,21 @@ class LocalTraining : public Method {
   void settle() override;
   void archive(state::Archive& archive) override;
   void regroup(std::vector<state::State>& old, std::int64_t t) override;
-  comm::Communicator& replicas() override {
-    return context_.world;
+  void watch_gradients(compress::GradientWatch watch) override {
+    reduction_.watch(std::move(watch));
   }
-  // "full" during the warm-up, then "local".
-  std::string phase_name() const override {
-    return local_ ? "local" : "full";
-  }
+  Stage now() override;
+  compress::Costs costs() override;
   // After the warm-up: only right after a synchronisation of whole models that
   // leaves them equal.
   bool replicas_agree(std::int64_t t) const override {
     return !local_ || agreed_at_ == t;
   }
-  bool one_state(std::int64_t) const override {
-    return !local_;
-  }
 
  protected:
+  GradientReduction* reduction() override {
+    return local_ ? nullptr : &reduction_;
+  }
   std::vector<at::Tensor> replicated_state() override;
 
  private:
@@ -85,7 +68,6 @@ class LocalTraining : public Method {
     double seconds = 0;
   };
 
-  void make_block();
   void begin_local(std::int64_t t);
   // Rebuilds, from local_ and the block, the fragments, their exchanges
   // (without residuals) and the scratch.
@@ -99,14 +81,11 @@ class LocalTraining : public Method {
     return flat.narrow(0, range.begin, range.size);
   }
 
-  MethodContext context_;
   LocalPlan plan_;
   OuterSgd sgd_;
-  double mixing_;
-  bool with_moments_;
+  double mixing_ = 1;
   at::ScalarType wire_;  // dtype in which plain averages are sent
 
-  optim::ParameterBlock block_;
   GradientReduction reduction_;  // for the warm-up
   bool local_ = false;
   std::vector<Fragment> fragments_;

@@ -1,0 +1,30 @@
+#include "base/warmup.h"
+
+#include "base/scalars.h"
+#include "base/text.h"
+
+namespace abtrain {
+
+std::optional<Conflict> warmup_conflict(
+    const std::string& key,
+    const Duration& warmup,
+    const StatedLength& length,
+    const char* what,
+    bool may_fill) {
+  const bool is_share = warmup.unit == Duration::Unit::Percent;
+  const double whole = is_share ? 100 : length.run.value;
+  if ((!is_share && warmup.unit != length.run.unit) ||
+      (may_fill ? warmup.value <= whole : warmup.value < whole)) {
+    return std::nullopt;
+  }
+  return Conflict{
+      {key, length.key, "method.name"},
+      str("a warm-up of ",
+          print_duration(warmup),
+          " leaves no ",
+          what,
+          " in a run of ",
+          print_duration(length.run))};
+}
+
+}  // namespace abtrain

@@ -1,0 +1,189 @@
+// What a run has to know of AB-training before it trains.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/rows.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "compress/reducer_check.h"
+#include "methods/ab/ab.h"
+#include "methods/ab/phase.h"
+#include "methods/ab/synchronise.h"
+#include "methods/ab/traffic.h"
+#include "methods/method_kind.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+Timeline timeline(const MethodOptions& options, const RunLength& run) {
+  return ab_timeline(make_phase_plan(options, run), run.steps);
+}
+
+std::vector<TrafficRow> traffic_rows(const Timeline&) {
+  return {
+      {"dense step", &TrafficPlan::full_step},
+      {"AB step", &TrafficPlan::ab_step},
+      {"synchronisation", &TrafficPlan::sync},
+      {"decomposition", &TrafficPlan::decompose}};
+}
+
+void check_full_phase(const MethodSetup& setup, Conflicts& out) {
+  const FullPhaseOptions& full = setup.options.full_phase;
+  const std::string section = "method.full_phase.reducer";
+  if (full.has_own_reducer()) {
+    std::ranges::move(
+        compress::check(full.reducer, section, setup.workers),
+        std::back_inserter(out));
+  }
+  const std::string& name = full.reducer_of(setup.reducer).name;
+  if (full.sync_every > 1 && name != "plain") {
+    out.push_back(
+        {{"method.full_phase.sync_every",
+          full.has_own_reducer() ? section + ".name" : "reducer.name",
+          "method.name"},
+         str("local steps average the parameters without compression, but the "
+             "dense phases' reducer is ",
+             name,
+             "; expected 1, or method.full_phase.reducer.name plain")});
+  }
+}
+
+Conflicts check(const MethodSetup& setup, const StatedLength& length) {
+  const MethodOptions& o = setup.options;
+  Conflicts out;
+  try {
+    make_groups(o, setup.workers);
+  } catch (const ConflictError& error) {
+    out.push_back(error.conflict());
+  }
+  if (o.full_rank_steps.unit == o.sync_every.unit &&
+      o.full_rank_steps.value >= o.sync_every.value) {
+    out.push_back(
+        {{"method.full_rank_steps", "method.sync_every", "method.name"},
+         str("expected less than method.sync_every (",
+             print_duration(o.sync_every),
+             "), got ",
+             print_duration(o.full_rank_steps))});
+  }
+  if (auto conflict = warmup_conflict(
+          "method.warmup_steps", o.warmup_steps, length, "factored phase")) {
+    out.push_back(std::move(*conflict));
+  }
+  check_full_phase(setup, out);
+  return out;
+}
+
+void check_run(
+    const MethodOptions& options,
+    const RunLength& run,
+    const nn::Model&) {
+  const PhasePlan plan = make_phase_plan(options, run);
+  ABT_CHECK(
+      plan.warmup < run.steps,
+      Config,
+      "method.warmup_steps: a warm-up of ",
+      plan.warmup,
+      " steps leaves no factored phase in a run of ",
+      run.steps);
+}
+
+std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
+  const MethodOptions& o = setup.options;
+  const PhasePlan plan = make_phase_plan(o, run);
+  const Timeline timeline = ab_timeline(plan, run.steps);
+  std::vector<std::string> out;
+  if (timeline.count(Event::Synchronise) == 0 &&
+      timeline.count(Event::SynchroniseAndDecompose) == 0) {
+    out.push_back(
+        str("method.sync_every: a synchronisation every ",
+            plan.interval,
+            " steps, but only ",
+            run.steps - plan.warmup,
+            " come after the warm-up: the groups meet only when the run ends"));
+  }
+  const std::int64_t longest = std::max(plan.warmup, plan.full_rank);
+  if (plan.average_every > std::max<std::int64_t>(1, longest)) {
+    out.push_back(
+        str("method.full_phase.sync_every: an average every ",
+            plan.average_every,
+            " dense steps, but no dense phase has more than ",
+            longest,
+            ": parameters are averaged only at its end"));
+  }
+  const std::int64_t cuts = count_cuts(o, timeline);
+  if (o.rank.rule == linalg::RankRuleName::Energy && o.rank.keep < 1 &&
+      cuts > 1) {
+    const double left = 100 * std::pow(o.rank.keep, static_cast<double>(cuts));
+    out.push_back(
+        str("method.rank.keep: each decomposition cuts what the last one left, "
+            "so keep: ",
+            o.rank.keep,
+            " over ",
+            cuts,
+            " decompositions keeps as little as ",
+            o.rank.keep,
+            "^",
+            cuts,
+            " = ",
+            left < 1 ? "less than 1" : fixed(left, 0),
+            " % of a weight's energy"));
+  }
+  return out;
+}
+
+std::string groups_text(const comm::Groups& groups) {
+  std::vector<std::string> parts;
+  for (int g = 0; g < groups.count; ++g) {
+    const int first = g * groups.group_size;
+    parts.push_back(
+        str(groups.role_of(first) == comm::Role::A ? "A" : "B",
+            " = ",
+            first,
+            groups.group_size > 1 ? str("..", first + groups.group_size - 1)
+                                  : std::string()));
+  }
+  if (parts.size() > 8) {
+    parts.resize(8);
+    parts.emplace_back("...");
+  }
+  return str(
+      groups.count,
+      groups.count == 1 ? " group of " : " groups of ",
+      groups.group_size,
+      ": ",
+      join(parts, ", "));
+}
+
+std::string plan_text(const MethodSetup& setup, const RunLength& run) {
+  const PhasePlan plan = make_phase_plan(setup.options, run);
+  return row("groups", groups_text(make_groups(setup.options, setup.workers))) +
+         row("phases",
+             str(plan.warmup,
+                 " dense steps, then AB; every ",
+                 plan.interval,
+                 " steps, a synchronisation and ",
+                 plan.full_rank,
+                 " dense steps",
+                 setup.options.cut_first
+                     ? ""
+                     : "; the first AB phase is uncut and sends more per step "
+                       "than shown below"));
+}
+
+}  // namespace
+
+const MethodKind kAb = {
+    .name = "ab",
+    .make = make<AbTraining>,
+    .timeline = timeline,
+    .traffic = ab_traffic,
+    .traffic_rows = traffic_rows,
+    .factors_weights = true,
+    .check = check,
+    .check_run = check_run,
+    .notes = notes,
+    .plan_text = plan_text};
+
+}  // namespace abtrain::methods

@@ -1,0 +1,167 @@
+// What a run has to know of methods with local steps before it trains.
+#include <algorithm>
+#include <cmath>
+
+#include "base/rows.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "methods/gradient_reduction.h"
+#include "methods/local/plan.h"
+#include "methods/local/traffic.h"
+#include "methods/local/training.h"
+#include "methods/method_kind.h"
+
+namespace abtrain::methods {
+
+namespace {
+
+Timeline timeline(const MethodOptions& options, const RunLength& run) {
+  return local_timeline(make_local_plan(options, run));
+}
+
+std::vector<TrafficRow> traffic_rows(const Timeline& timeline) {
+  std::vector<TrafficRow> rows;
+  if (timeline.steps(Over::World) > 0) {
+    rows.push_back({"warm-up step", &TrafficPlan::full_step});
+  }
+  rows.push_back({"local step"});
+  rows.push_back({"synchronisation", &TrafficPlan::sync});
+  return rows;
+}
+
+Conflicts check(const MethodSetup& setup, const StatedLength& length) {
+  Conflicts out;
+  if (auto conflict = warmup_conflict(
+          "method.warmup_steps",
+          setup.options.warmup_steps,
+          length,
+          "local step")) {
+    out.push_back(std::move(*conflict));
+  }
+  return out;
+}
+
+Conflicts check_fragments(
+    const MethodSetup& setup,
+    const StatedLength& length) {
+  const MethodOptions& o = setup.options;
+  Conflicts out = check(setup, length);
+  if (o.sync_every.unit != Duration::Unit::Steps) {
+    return out;
+  }
+  const double interval = std::max(1.0, std::round(o.sync_every.value));
+  if (static_cast<double>(o.fragments) > interval) {
+    out.push_back(
+        {{"method.fragments", "method.sync_every", "method.name"},
+         str("expected at most method.sync_every (",
+             print_duration(o.sync_every),
+             "), got ",
+             o.fragments)});
+  } else if (static_cast<double>(o.delay * o.fragments) >= interval) {
+    out.push_back(
+        {{"method.delay",
+          "method.fragments",
+          "method.sync_every",
+          "method.name"},
+         str("expected less than method.sync_every / method.fragments (",
+             print_duration(o.sync_every),
+             o.fragments > 1 ? str(" / ", o.fragments) : std::string(),
+             "), got ",
+             o.delay)});
+  }
+  return out;
+}
+
+void check_run(
+    const MethodOptions& options,
+    const RunLength& run,
+    const nn::Model& model) {
+  cut_fragments(
+      dense_slots(model),
+      nn::weight_positions(model),
+      make_local_plan(options, run).fragments);
+}
+
+std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
+  const LocalPlan plan = make_local_plan(setup.options, run);
+  const Timeline timeline = local_timeline(plan);
+  const auto synchronised = std::ranges::count(
+      timeline.stretches, Event::SynchroniseFragment, &Stretch::after);
+  if (synchronised == 0) {
+    return {str(
+        "method.sync_every: the first synchronisation would be used after ",
+        plan.warmup + plan.interval / plan.fragments + plan.delay,
+        " steps, but the run has ",
+        plan.steps,
+        ": ",
+        plan.outer_step ? "no outer step is taken, and the workers meet only"
+                        : "the workers meet only",
+        " when it ends")};
+  }
+  if (synchronised < plan.fragments) {
+    return {
+        str("method.sync_every: ",
+            plan.fragments - synchronised,
+            " of ",
+            plan.fragments,
+            " fragments are not synchronised before the run's ",
+            plan.steps,
+            " steps end")};
+  }
+  return {};
+}
+
+std::string plan_text(const MethodSetup& setup, const RunLength& run) {
+  const LocalPlan plan = make_local_plan(setup.options, run);
+  std::string text =
+      str(plan.warmup,
+          " data-parallel steps, then each worker trains alone; every ",
+          plan.interval,
+          " steps it synchronises");
+  if (plan.fragments > 1) {
+    text += str(" each of ", plan.fragments, " fragments, in turn");
+  }
+  if (plan.delay > 0) {
+    text += str(", and the result is used ", plan.delay, " steps later");
+  }
+  return row("phases", text);
+}
+
+// x, and the change since then.
+double copies_of_local_sgd(const MethodOptions&) {
+  return 2;
+}
+
+// x, the outer momentum, and the change of a fragment.
+double copies_of_diloco(const MethodOptions& options) {
+  const double change = 1.0 / static_cast<double>(options.fragments);
+  return 1 + (options.outer_momentum > 0 ? 1 : 0) + change;
+}
+
+}  // namespace
+
+const MethodKind kLocalSgd = {
+    .name = "local-sgd",
+    .make = make<LocalTraining>,
+    .timeline = timeline,
+    .traffic = local_traffic,
+    .traffic_rows = traffic_rows,
+    .copies = copies_of_local_sgd,
+    .check = check,
+    .check_run = check_run,
+    .notes = notes,
+    .plan_text = plan_text};
+
+const MethodKind kDiloco = {
+    .name = "diloco",
+    .make = make<LocalTraining>,
+    .timeline = timeline,
+    .traffic = local_traffic,
+    .traffic_rows = traffic_rows,
+    .copies = copies_of_diloco,
+    .check = check_fragments,
+    .check_run = check_run,
+    .notes = notes,
+    .plan_text = plan_text};
+
+}  // namespace abtrain::methods

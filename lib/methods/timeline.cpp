@@ -1,0 +1,96 @@
+#include "methods/timeline.h"
+
+#include <algorithm>
+
+namespace abtrain::methods {
+
+const char* name_of(Phase phase) {
+  return phase == Phase::Full ? "full" : phase == Phase::Ab ? "ab" : "local";
+}
+
+const Stretch* Timeline::ending_after(std::int64_t t) const {
+  for (const Stretch& s : stretches) {
+    const std::int64_t since = t - (s.first + s.steps);
+    if (s.after != Event::None && since >= 0 && since % s.every == 0 &&
+        since / s.every < s.times) {
+      return &s;
+    }
+  }
+  return nullptr;
+}
+
+Timeline::Last Timeline::last_event(std::int64_t t) const {
+  Last last;
+  for (const Stretch& s : stretches) {
+    const std::int64_t end = s.first + s.steps;
+    if (s.after != Event::None && t >= end) {
+      const std::int64_t k = std::min((t - end) / s.every, s.times - 1);
+      if (end + k * s.every > last.at) {
+        last = {end + k * s.every, s.after};
+      }
+    }
+  }
+  return last;
+}
+
+std::int64_t Timeline::steps(Over gradients) const {
+  std::int64_t sum = 0;
+  for (const Stretch& s : stretches) {
+    sum += s.gradients == gradients ? s.times * s.steps : 0;
+  }
+  return sum;
+}
+
+std::int64_t Timeline::count(Event event) const {
+  std::int64_t sum = 0;
+  for (const Stretch& s : stretches) {
+    sum += s.after == event ? s.times : 0;
+  }
+  return sum;
+}
+
+Timeline make_timeline(
+    std::vector<Stretch> opening,
+    std::vector<Stretch> round,
+    std::int64_t steps,
+    std::int64_t latest) {
+  Timeline timeline;
+  const auto end_in = [&](Stretch last, std::int64_t first) {
+    last.first = first;
+    last.steps = steps - first;
+    last.after = Event::None;
+    timeline.stretches.push_back(last);
+  };
+  std::int64_t t = 0;
+  for (Stretch& s : opening) {
+    s.first = t;
+    t += s.steps;
+    if (t > steps) {
+      end_in(s, s.first);
+      return timeline;
+    }
+    timeline.stretches.push_back(s);
+  }
+  std::int64_t every = 0;
+  for (const Stretch& s : round) {
+    every += s.steps;
+  }
+  for (Stretch& s : round) {
+    s.first = t;
+    s.every = every;
+    t += s.steps;
+    s.times = t > latest ? 0 : (latest - t) / every + 1;
+    if (s.times > 0) {
+      timeline.stretches.push_back(s);
+    }
+  }
+  // The run ends in the first one that does not come as often as those before.
+  Stretch last = *std::ranges::min_element(round, {}, &Stretch::times);
+  const std::int64_t first = last.first + last.times * every;
+  last.times = 1;
+  last.every = 1;
+  end_in(last, first);
+  return timeline;
+}
+
+}  // namespace abtrain::methods

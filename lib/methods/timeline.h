@@ -1,0 +1,73 @@
+// A run as a list of stretches of equal steps, with what happens at their ends,
+// computed from the options and the length of the run alone. Whatever a method
+// does comes back every round, so that the list is short for a run of any
+// length.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace abtrain::methods {
+
+// How a step trains: dense, on factors, or dense with each worker alone.
+enum class Phase { Full, Ab, Local };
+
+// "full", "ab" or "local".
+const char* name_of(Phase phase);
+
+// The workers over which a step averages its gradients.
+enum class Over { World, Group, Nobody };
+
+enum class Event {
+  None,                     // the run ends (Method::finish)
+  Decompose,                // dense weights; the AB phase begins
+  Synchronise,              // a dense phase begins
+  SynchroniseAndDecompose,  // the AB phase goes on
+  TrainAlone,               // local steps begin
+  SynchroniseFragment       // starts; the result is used `delay` steps later
+};
+
+struct Stretch {
+  Phase phase = Phase::Full;
+  Over gradients = Over::World;
+  std::int64_t steps = 0;     // of one occurrence; may be 0
+  Event after = Event::None;  // happens when these steps are done
+  std::int64_t fragment = 0;  // of SynchroniseFragment
+  // There are `times` occurrences, the first at step `first`, the others each
+  // `every` steps later.
+  std::int64_t first = 0;
+  std::int64_t times = 1;
+  std::int64_t every = 1;
+};
+
+struct Timeline {
+  // The last one is what the run ends in: cut, possibly to 0 steps.
+  std::vector<Stretch> stretches;
+  // Dense steps between averages of the parameters; 0: gradients are averaged.
+  std::int64_t average_every = 0;
+  std::int64_t fragments = 0;  // of the model; 0: no SynchroniseFragment
+  std::int64_t delay = 0;      // steps, of SynchroniseFragment
+
+  // The stretch whose event happens once t steps are done; null: none does.
+  const Stretch* ending_after(std::int64_t t) const;
+  // The last event once t steps are done.
+  struct Last {
+    std::int64_t at = -1;  // steps done then; -1: nothing has happened yet
+    Event event = Event::None;
+  };
+  Last last_event(std::int64_t t) const;
+  // Steps and events of the whole run.
+  std::int64_t steps(Over gradients) const;
+  std::int64_t count(Event event) const;
+};
+
+// The run of `steps` steps that begins with the stretches `opening` and then
+// repeats those of `round`. Events of rounds happen after at most `latest`
+// steps. Needs only phase, gradients, steps and event of each stretch.
+Timeline make_timeline(
+    std::vector<Stretch> opening,
+    std::vector<Stretch> round,
+    std::int64_t steps,
+    std::int64_t latest);
+
+}  // namespace abtrain::methods
