@@ -229,7 +229,7 @@ void Fields::choice(
       key,
       std::move(names),
       [&member](const std::string& name) { member = name; },
-      [&member] { return print_text(member); },
+      [&member] { return member; },
       help);
 }
 
@@ -237,7 +237,7 @@ void Fields::add_choice(
     Key key,
     std::vector<std::string> names,
     std::function<void(const std::string&)> set,
-    Print print,
+    std::function<std::string()> get,
     Help help) {
   const std::string wanted =
       (names.size() > 1 ? "one of " : "") + join(names, ", ");
@@ -253,7 +253,8 @@ void Fields::add_choice(
         near.empty() ? "" : str("did you mean '", near, "'?");
     complain(value, expected(wanted, value, why));
   };
-  fields_.push_back({key, wanted, help, read, std::move(print), {}, names});
+  const auto print = [get = std::move(get)] { return print_text(get()); };
+  fields_.push_back({key, wanted, help, read, print, {}, names});
 }
 
 void Fields::auto_or_integer(
@@ -275,6 +276,38 @@ void Fields::auto_or_integer(
       [&member] { return member; },
       help,
       {"auto"});
+}
+
+void Fields::auto_or_integer(
+    Key key,
+    std::optional<std::int64_t>& member,
+    Interval range,
+    Help help) {
+  add<std::optional<std::int64_t>>(
+      key,
+      member,
+      "auto or an integer" + range.text(),
+      [range](
+          const Value& value,
+          std::optional<std::int64_t>& out,
+          std::string& why) {
+        if (is_word(value, "auto")) {
+          out.reset();
+          return true;
+        }
+        return integer_in(range)(value, out.emplace(), why);
+      },
+      [&member] { return member ? std::to_string(*member) : "auto"; },
+      help,
+      {"auto"});
+}
+
+void Fields::auto_or_flag(Key key, std::optional<bool>& member, Help help) {
+  choice<std::optional<bool>>(
+      key,
+      member,
+      {{"auto", std::nullopt}, {"true", true}, {"false", false}},
+      help);
 }
 
 void Fields::duration(Key key, Duration& member, Interval range, Help help) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,13 @@ class Fields {
       Help help);
   // `auto` or an integer, stored as a string.
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
+  // `auto` is stored as nullopt.
+  void auto_or_integer(
+      Key key,
+      std::optional<std::int64_t>& member,
+      Interval range,
+      Help help);
+  void auto_or_flag(Key key, std::optional<bool>& member, Help help);
   void duration(Key key, Duration& member, Interval range, Help help);
   // `auto` is stored as a negative duration.
   void auto_or_duration(Key key, Duration& member, Interval range, Help help);
@@ -115,7 +123,7 @@ class Fields {
       Key key,
       std::vector<std::string> names,
       std::function<void(const std::string&)> set,
-      Print print,
+      std::function<std::string()> get,
       Help help);
   std::vector<Field> fields_;
 };
@@ -137,7 +145,7 @@ void Fields::choice(
       }
     }
   };
-  const auto print = [&member, names] {
+  const auto get = [&member, names] {
     std::string text;
     for (const auto& [name, value] : names) {
       if (value == member) {
@@ -146,7 +154,7 @@ void Fields::choice(
     }
     return text;
   };
-  add_choice(key, std::move(texts), set, print, help);
+  add_choice(key, std::move(texts), set, get, help);
 }
 
 }  // namespace abtrain

@@ -22,6 +22,8 @@ struct Sample {
   std::string title = "t";
   std::string folder = "f";
   std::string groups = "auto";
+  std::optional<std::int64_t> chunk;
+  std::optional<bool> feedback;
   Duration every = Duration::epochs(1);
   Duration ramp = Duration::steps(-1);
   std::vector<std::int64_t> sizes = {1, 2};
@@ -46,6 +48,8 @@ Fields fields_of(Sample& s) {
   f.text("title", s.title, "a title");
   f.folder_name("folder", s.folder, "a folder");
   f.auto_or_integer("groups", s.groups, between(1, 64), "groups");
+  f.auto_or_integer("chunk", s.chunk, between(1, 64), "elements per chunk");
+  f.auto_or_flag("feedback", s.feedback, "error feedback");
   f.duration("every", s.every, above_to(0, 1e8), "an interval");
   f.auto_or_duration("ramp", s.ramp, between(0, 1e38), "a ramp");
   f.integers("sizes", s.sizes, between(1, 1e6), "sizes");
@@ -111,6 +115,8 @@ TEST(Options, SetsEveryType) {
            {"title", scalar("7 x")},
            {"folder", scalar("run_1")},
            {"groups", scalar("4")},
+           {"chunk", scalar("8")},
+           {"feedback", scalar("false")},
            {"every", scalar("110")},
            {"ramp", scalar("2 epochs")},
            {"sizes", list({"64", "32"})},
@@ -128,6 +134,8 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.title, "7 x");
   EXPECT_EQ(s.folder, "run_1");
   EXPECT_EQ(s.groups, "4");
+  EXPECT_EQ(s.chunk, 8);
+  EXPECT_EQ(s.feedback, false);
   EXPECT_EQ(s.every.value, 110);
   EXPECT_EQ(s.every.unit, Duration::Unit::Steps);
   EXPECT_EQ(s.ramp.unit, Duration::Unit::Epochs);
@@ -135,7 +143,7 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.shares, (std::vector<double>{0.25, 1}));
   EXPECT_EQ(s.names, (std::vector<std::string>{"fc*"}));
   EXPECT_EQ(s.inner.size, -5);
-  EXPECT_EQ(reading.settings.size(), 15u);
+  EXPECT_EQ(reading.settings.size(), 17u);
   EXPECT_EQ(reading.settings.count("inner.size"), 1u);
 }
 
@@ -144,8 +152,9 @@ TEST(Options, PrintsEveryKey) {
   EXPECT_EQ(
       to_yaml(fields_of(s)),
       "flag: false\ncount: 1\nseed: 2\nrate: 0.5\nkind: plain\n"
-      "shape: square\ntitle: t\nfolder: f\ngroups: auto\nevery: 1 epoch\n"
-      "ramp: auto\nsizes: [1, 2]\nshares: [0.5]\nnames: []\ninner:\n"
+      "shape: square\ntitle: t\nfolder: f\ngroups: auto\nchunk: auto\n"
+      "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nshares: "
+      "[0.5]\nnames: []\ninner:\n"
       "  size: 3\n");
 }
 
@@ -172,6 +181,12 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
       fault("groups", scalar("0")),
       "groups: expected auto or an integer from 1 to 64, got '0'");
   EXPECT_EQ(
+      fault("chunk", scalar("65")),
+      "chunk: expected auto or an integer from 1 to 64, got '65'");
+  EXPECT_EQ(
+      fault("feedback", scalar("yes")),
+      "feedback: expected one of auto, true, false, got 'yes'");
+  EXPECT_EQ(
       fault("every", scalar("0")),
       "every: expected a duration above 0 and at most 100000000, as in 110, "
       "2 epochs or 5 %, got '0'");
@@ -181,7 +196,8 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
       "2 epochs or 5 %, got '-1'");
   EXPECT_EQ(
       fault("sizes", scalar("64")),
-      "sizes: expected a list, each item an integer from 1 to 1000000, got '64' "
+      "sizes: expected a list, each item an integer from 1 to 1000000, got "
+      "'64' "
       "(write [64])");
   EXPECT_EQ(
       fault("sizes", list({"64", "x"})),
