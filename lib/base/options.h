@@ -25,6 +25,20 @@ namespace abtrain {
 
 using Complain = std::function<void(const Value& where, std::string message)>;
 
+// The values of an enumeration with their names in a configuration.
+template <class E>
+using Names = std::vector<std::pair<std::string, E>>;
+
+template <class E>
+std::string name_in(const Names<E>& names, const E& value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) {
+      return name;
+    }
+  }
+  return "";
+}
+
 struct Field {
   std::string key;
   std::string wanted;  // "an integer of at least 1"
@@ -48,6 +62,12 @@ class Fields {
   void integer(Key key, std::uint64_t& member, Help help);
   void number(Key key, double& member, Interval range, Help help);
   void text(Key key, std::string& member, Help help);
+  // A string, or the word that is stored as nullopt.
+  void text_or(
+      Key key,
+      const char* word,
+      std::optional<std::string>& member,
+      Help help);
   // A string that is usable as the name of one folder.
   void folder_name(Key key, std::string& member, Help help);
   void choice(
@@ -56,11 +76,7 @@ class Fields {
       std::vector<std::string> names,
       Help help);
   template <class E>
-  void choice(
-      Key key,
-      E& member,
-      std::vector<std::pair<std::string, E>> names,
-      Help help);
+  void choice(Key key, E& member, Names<E> names, Help help);
   // `auto` or an integer, stored as a string.
   void auto_or_integer(Key key, std::string& member, Interval range, Help help);
   // `auto` is stored as nullopt.
@@ -129,11 +145,7 @@ class Fields {
 };
 
 template <class E>
-void Fields::choice(
-    Key key,
-    E& member,
-    std::vector<std::pair<std::string, E>> names,
-    Help help) {
+void Fields::choice(Key key, E& member, Names<E> names, Help help) {
   std::vector<std::string> texts;
   for (const auto& name : names) {
     texts.push_back(name.first);
@@ -145,15 +157,7 @@ void Fields::choice(
       }
     }
   };
-  const auto get = [&member, names] {
-    std::string text;
-    for (const auto& [name, value] : names) {
-      if (value == member) {
-        text = name;
-      }
-    }
-    return text;
-  };
+  const auto get = [&member, names] { return name_in(names, member); };
   add_choice(key, std::move(texts), set, get, help);
 }
 

@@ -1,20 +1,13 @@
 // Checks that no single key can make: keys that conflict with each other.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "base/conflict.h"
 #include "config/run_options.h"
 
 namespace abtrain::config {
 
-struct Conflict {
-  std::vector<std::string> keys;  // those involved, the one at fault first
-  std::string message;
-};
-
 // All conflicts among the keys that the chosen method uses. Pure: depends on
 // nothing but the options.
-std::vector<Conflict> check(const RunOptions& options);
+Conflicts check(const RunOptions& options);
 
 }  // namespace abtrain::config

@@ -7,6 +7,7 @@
 #include "linalg/rank_rule.h"
 #include "methods/ab/phase.h"
 #include "methods/local/plan.h"
+#include "orders/order_kind.h"
 
 namespace abtrain::config {
 
@@ -125,7 +126,8 @@ Notes run_notes(const RunOptions& o, const RunLength& length) {
         saved,
         "a checkpoint is only written when the run is stopped");
   }
-  if (data::is_balanced(o.order) && length.steps <= length.steps_per_epoch) {
+  if (orders::kind_of(o.order).is_balanced() &&
+      length.steps <= length.steps_per_epoch) {
     out.push_back(
         str("order.name: ",
             o.order.name,

@@ -21,8 +21,8 @@ constexpr std::int64_t kHeadFeatures = 64;
 constexpr double kEps = 1e-6;
 constexpr double kDeviation = 0.02;  // standard deviation of initial weights
 
-std::unique_ptr<Layer> linear(
-    std::int64_t in, std::int64_t out, bool bias = true) {
+std::unique_ptr<Layer>
+linear(std::int64_t in, std::int64_t out, bool bias = true) {
   return std::make_unique<Linear>(in, out, bias, normal(kDeviation));
 }
 
@@ -74,8 +74,8 @@ class Branch : public Layer {
   DropPath drop_path_;
 };
 
-std::unique_ptr<Layer> block(
-    std::int64_t features, bool qkv_bias, double drop_path) {
+std::unique_ptr<Layer>
+block(std::int64_t features, bool qkv_bias, double drop_path) {
   auto attention = std::make_unique<Sequential>();
   attention->add("norm1", std::make_unique<LayerNorm>(features, kEps));
   attention->add("attn", std::make_unique<Attention>(features, qkv_bias));
@@ -113,10 +113,8 @@ class Embedding : public Layer {
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
     const at::Tensor patches =
         patch_.forward(input, pass).flatten(2).transpose(1, 2);
-    return at::cat(
-               {token_.expand({input.size(0), -1, -1}), patches},
-               1) +
-        places_;
+    return at::cat({token_.expand({input.size(0), -1, -1}), patches}, 1) +
+           places_;
   }
   void visit(const std::string& prefix, Visitor& visitor) override {
     constexpr double kTokenDeviation = 1e-6;
@@ -136,10 +134,7 @@ class Embedding : public Layer {
 };
 
 std::int64_t patch_of(const ModelOptions& options, const InputShape& shape) {
-  if (options.patch_size != "auto") {
-    return std::stoll(options.patch_size);
-  }
-  return is_small(shape) ? 4 : 16;
+  return options.patch_size.value_or(is_small(shape) ? 4 : 16);
 }
 
 TorchvisionName torchvision_name(const std::string& name) {
@@ -195,19 +190,17 @@ Architecture vit(
           (shape.height / patch) * (shape.width / patch)));
   for (std::int64_t i = 0; i < kDepth; ++i) {
     const double rate = options.drop_path * static_cast<double>(i) /
-        static_cast<double>(kDepth - 1);
+                        static_cast<double>(kDepth - 1);
     layers->add(
         "blocks." + std::to_string(i), block(features, options.qkv_bias, rate));
   }
-  layers->add(
-      "", std::make_unique<Function>([](const at::Tensor& tokens) {
-        return tokens.select(1, 0);
-      }));
+  layers->add("", std::make_unique<Function>([](const at::Tensor& tokens) {
+                return tokens.select(1, 0);
+              }));
   layers->add("norm", std::make_unique<LayerNorm>(features, kEps));
   add_dropout(*layers, options);
   layers->add("head", linear(features, shape.classes));
-  return {
-      std::move(layers), {"patch_embed.proj", "head"}, torchvision_name};
+  return {std::move(layers), {"patch_embed.proj", "head"}, torchvision_name};
 }
 
 }  // namespace abtrain::nn
