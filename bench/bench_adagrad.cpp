@@ -24,7 +24,7 @@
 #include "arguments.h"
 #include "base/error.h"
 #include "compress/gradient_exchange.h"
-#include "device/devices.h"
+#include "device.h"
 #include "device/memory.h"
 #include "device/tune.h"
 #include "loopback.h"
@@ -79,11 +79,14 @@ class Rivals {
 
 void measure(int argc, char** argv) {
   const c10::Device device =
-      device::pick_device(bench::word(argc, argv, "--device", "cpu"));
+      bench::device_of(bench::word(argc, argv, "--device", "cpu"));
   device::tune(device);
-  const auto threads = static_cast<int>(bench::number(argc, argv, "--threads", 1));
-  const auto members = static_cast<int>(bench::number(argc, argv, "--members", 4));
-  const auto rounds = static_cast<int>(bench::number(argc, argv, "--rounds", 30));
+  const auto threads =
+      static_cast<int>(bench::number(argc, argv, "--threads", 1));
+  const auto members =
+      static_cast<int>(bench::number(argc, argv, "--members", 4));
+  const auto rounds =
+      static_cast<int>(bench::number(argc, argv, "--rounds", 30));
   const auto batch =
       static_cast<std::int64_t>(bench::number(argc, argv, "--batch", 64));
   at::set_num_threads(threads);
@@ -93,7 +96,7 @@ void measure(int argc, char** argv) {
   adagrad.name = "qcmd-adagrad";
   adagrad.l1 = bench::number(argc, argv, "--l1", 6e-5);
   bench::Training training(
-      model, {1, 28, 28, 10}, batch, adagrad, "fp32", 0.01, device);
+      model, {1, 28, 28, 10}, batch, adagrad, at::kFloat, 0.01, device);
   at::Tensor gradients = training.block().gradients();
   bench::Loopback group(members);
   Rivals rivals(gradients.numel(), device);

@@ -30,7 +30,7 @@
 #include "base/error.h"
 #include "compress/gradient_exchange.h"
 #include "compress_schemes.h"
-#include "device/devices.h"
+#include "device.h"
 #include "device/memory.h"
 #include "device/tune.h"
 #include "loopback.h"
@@ -176,7 +176,7 @@ std::string read_arguments(int argc, char** argv, Arguments& a) {
 }
 
 void measure(const Arguments& a) {
-  const at::Device device = device::pick_device(a.device);
+  const at::Device device = bench::device_of(a.device);
   device::tune(device);
   at::set_num_threads(a.threads);
   nn::ModelOptions model;
@@ -186,7 +186,13 @@ void measure(const Arguments& a) {
   sgd.name = "sgd";
   sgd.weight_decay = 0;
   bench::Training training(
-      model, {3, 32, 32, 10}, a.batch, sgd, a.precision, 1e-3, device);
+      model,
+      {3, 32, 32, 10},
+      a.batch,
+      sgd,
+      a.precision == "bf16" ? at::kBFloat16 : at::kFloat,
+      1e-3,
+      device);
   const auto step = [&] { return training.gradients() + training.update(); };
   step();  // warm-up: workspaces, choice of algorithms
   const at::Tensor exact = training.block().gradients().detach().clone();

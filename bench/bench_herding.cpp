@@ -51,7 +51,7 @@ double bound(const at::Tensor& vectors, const std::vector<Order>& orders) {
 
 std::vector<double> balanced(
     const Problem& problem,
-    const data::OrderOptions& options) {
+    const orders::OrderOptions& options) {
   const std::int64_t units = problem.vectors.size(1);
   std::vector<std::vector<Order>> orders(
       static_cast<std::size_t>(problem.rounds + 1),
@@ -113,20 +113,20 @@ void measure(int argc, char** argv) {
   problem.vectors.div_(problem.vectors.norm(2, {2}, true));
   nlohmann::ordered_json rows = {
       {{"order", "shuffle"}, {"bound", shuffled(problem)}}};
-  const auto add = [&](const char* order, const char* wire) {
-    data::OrderOptions options;
+  const auto add = [&](const char* order, orders::OrderWire wire) {
+    orders::OrderOptions options;
     options.name = order;
     options.wire = wire;
     rows.push_back(
         {{"order",
-          options.name == "cd-grab" ? str(order, ", ", wire)
+          options.name == "cd-grab" ? str(order, ", ", orders::name_of(wire))
                                     : std::string(order)},
          {"bound", balanced(problem, options)}});
   };
-  add("grab", "fp32");
-  add("id-grab", "fp32");
-  add("cd-grab", "fp32");
-  add("cd-grab", "int8");
+  add("grab", orders::OrderWire::Fp32);
+  add("id-grab", orders::OrderWire::Fp32);
+  add("cd-grab", orders::OrderWire::Fp32);
+  add("cd-grab", orders::OrderWire::Int8);
   const nlohmann::ordered_json all = {
       {"workers", workers},
       {"units", units},

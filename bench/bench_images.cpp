@@ -55,8 +55,8 @@ int main(int argc, char** argv) {
     data::DataOptions options;
     options.name = "image-folder";
     options.root = argv[1];
-    options.augment = "crop-flip";
-    options.decode_threads = argc > 4 ? argv[4] : "1";
+    options.augment = data::AugmentName::CropFlip;
+    options.decode_threads = argc > 4 ? std::atol(argv[4]) : 1;
     const data::Dataset set = data::load_dataset(options);
     const std::int64_t wanted = argc > 2 ? std::atol(argv[2]) : 1000;
     const int rounds = argc > 3 ? std::atoi(argv[3]) : 1;

@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "code_rows.h"
 #include "data/batch.h"
-#include "device/devices.h"
+#include "device.h"
 #include "ops/augment_images.h"
 #include "ops/chunks.h"
 #include "ops/reduce_buffers.h"
@@ -307,7 +307,7 @@ int main(int argc, char** argv) {
   try {
     const at::NoGradGuard no_grad;
     const c10::Device device =
-        device::pick_device(option(argc, argv, "--device", "auto"));
+        bench::device_of(option(argc, argv, "--device", "auto"));
     const bool gpu = device.is_cuda();
     at::set_num_threads(1);
     const Bench bench{

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 
 #include "arguments.h"
 #include "base/error.h"
@@ -34,20 +35,26 @@ using namespace abtrain;
 
 constexpr int kSteps = 10;  // per round
 
+using orders::OrderUnit;
+using orders::OrderWire;
+
 struct Kind {
   const char* order;
-  const char* wire;
-  const char* unit;
+  OrderUnit unit;
+  std::optional<OrderWire> wire = {};
+  std::string wire_text() const {
+    return wire ? orders::name_of(*wire) : "-";
+  }
 };
 constexpr Kind kKinds[] = {
-    {"grab", "-", "microbatch"},
-    {"id-grab", "-", "microbatch"},
-    {"cd-grab", "fp32", "microbatch"},
-    {"cd-grab", "int8", "microbatch"},
-    {"cd-grab", "sketch", "microbatch"},
-    {"id-grab", "-", "example"},
-    {"grab", "-", "example"},
-    {"cd-grab", "sketch", "example"}};
+    {"grab", OrderUnit::Microbatch},
+    {"id-grab", OrderUnit::Microbatch},
+    {"cd-grab", OrderUnit::Microbatch, OrderWire::Fp32},
+    {"cd-grab", OrderUnit::Microbatch, OrderWire::Int8},
+    {"cd-grab", OrderUnit::Microbatch, OrderWire::Sketch},
+    {"id-grab", OrderUnit::Example},
+    {"grab", OrderUnit::Example},
+    {"cd-grab", OrderUnit::Example, OrderWire::Sketch}};
 
 // One worker's training with one order.
 class Worker {
@@ -58,7 +65,7 @@ class Worker {
       std::int64_t batch,
       comm::Communicator& group)
       : training_(training),
-        examples_(std::strcmp(kind.unit, "example") == 0),
+        examples_(kind.unit == OrderUnit::Example),
         published_(units(batch), 1),
         balancer_(options_of(kind), 1, examples_ ? batch : 0, published_) {
     exchange_.bind(
@@ -99,10 +106,10 @@ class Worker {
   }
 
  private:
-  static data::OrderOptions options_of(const Kind& kind) {
-    data::OrderOptions options;
+  static orders::OrderOptions options_of(const Kind& kind) {
+    orders::OrderOptions options;
     options.name = kind.order;
-    options.wire = kind.wire[0] == '-' ? "fp32" : kind.wire;
+    options.wire = kind.wire.value_or(OrderWire::Fp32);
     options.unit = kind.unit;
     return options;
   }
@@ -137,7 +144,7 @@ nlohmann::ordered_json measure(
     nn::ModelOptions model;
     model.name = "mlp";
     bench::Training training(
-        model, {1, 28, 28, 10}, batch, {}, "fp32", 0.01, at::kCPU);
+        model, {1, 28, 28, 10}, batch, {}, at::kFloat, 0.01, at::kCPU);
     comm::TrafficMeter meter;
     const auto group = comm::metered(world, "world", meter);
     Worker worker(kind, training, batch, *group);
@@ -164,8 +171,8 @@ nlohmann::ordered_json measure(
   });
   return {
       {"order", kind.order},
-      {"wire", kind.wire},
-      {"unit", kind.unit},
+      {"wire", kind.wire_text()},
+      {"unit", orders::name_of(kind.unit)},
       {"shuffle_ms", bench::median(plain)},
       {"step_ms", bench::median(ordered)},
       {"more", bench::median(ratios) - 1},
@@ -184,8 +191,11 @@ void print(int argc, char** argv) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const std::string only = bench::word(argc, argv, "--only", "");
   for (const Kind& kind : kKinds) {
-    if (!only.empty() &&
-        only != str(kind.order, ",", kind.wire, ",", kind.unit)) {
+    if (!only.empty() && only != str(kind.order,
+                                     ",",
+                                     kind.wire_text(),
+                                     ",",
+                                     orders::name_of(kind.unit))) {
       continue;
     }
     rows.push_back(measure(kind, workers, batch, threads, rounds));

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "device/devices.h"
+#include "device.h"
 #include "device/memory.h"
 #include "device/tune.h"
 #include "train/trainer.h"
@@ -81,8 +81,13 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.model.width = number("--width", 1);
   o.data.batch_size = whole("--batch", 128);
   o.train.steps = whole("--steps", device.is_cuda() ? 50 : 9) + warm_up(device);
-  o.train.precision = word(argc, argv, "--precision", "fp32");
-  o.train.cuda_graphs = word(argc, argv, "--graphs", "auto");
+  if (word(argc, argv, "--precision", "fp32") == "bf16") {
+    o.train.precision = at::kBFloat16;
+  }
+  const std::string graphs = word(argc, argv, "--graphs", "auto");
+  if (graphs != "auto") {
+    o.train.cuda_graphs = graphs == "on";
+  }
   o.train.timeout = 600;
   o.evaluate.every = Duration::steps(0);
   o.method.name = mode == "dense" ? "ddp" : "ab";
@@ -127,8 +132,7 @@ int main(int argc, char** argv) {
   }
   device::keep_freed_memory();
   try {
-    const c10::Device device =
-        device::pick_device(word(argc, argv, "--device", "auto"));
+    const c10::Device device = device_of(word(argc, argv, "--device", "auto"));
     device::tune(device);
     const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));

@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-#include "device/devices.h"
+#include "device.h"
 #include "device/side_stream.h"
 #include "device/stream.h"
 #include "linalg/batch.h"
@@ -85,7 +85,7 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
     return 2;
   }
   const auto shapes = shapes_of(setting);
-  const at::Device device = device::pick_device(setting.text["device"]);
+  const at::Device device = device_of(setting.text["device"]);
   const int threads = setting.number("threads");
   at::set_num_threads(threads);
   const std::map<std::string, linalg::SvdRoute> routes = {

@@ -34,14 +34,14 @@ class Training {
       const nn::InputShape& shape,
       std::int64_t batch,
       const optim::OptimizerOptions& optimizer,
-      std::string precision,
+      at::ScalarType precision,
       double lr,
       at::Device device)
       : device_(device),
-        precision_(std::move(precision)),
+        precision_(precision),
         model_(nn::make_model(model, shape)),
         optimizer_(optim::make_optimizer(optimizer)) {
-    model_->initialise("kaiming", 1);
+    model_->initialise(nn::InitName::Kaiming, 1);
     model_->to(device);
     block_ = optim::ParameterBlock(
         methods::dense_parameters(*model_), true, optimizer_->moments());
@@ -84,7 +84,7 @@ class Training {
 
  private:
   at::Device device_;
-  std::string precision_;
+  at::ScalarType precision_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::ParameterBlock block_;

@@ -11,6 +11,7 @@
 #include "base/options_apply.h"
 #include "base/output.h"
 #include "base/scalars.h"
+#include "choice_option.h"
 #include "configuration.h"
 #include "device/memory.h"
 #include "train/setup.h"
@@ -20,12 +21,14 @@ namespace abtrain::app {
 
 namespace {
 
+enum class Format { Table, Csv, Json };
+
 struct DecomposeArgs {
   weights::DecomposeOptions options;
   // The given options of the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
-  std::string format = "table";
+  Format format = Format::Table;
   bool dry_run = false;
 };
 
@@ -127,8 +130,8 @@ int run_decompose(DecomposeArgs& args) {
   Log log;
   const weights::DecomposeReport report =
       weights::decompose_file(args.options, log);
-  const bool is_table = args.format == "table";
-  const std::string text = args.format == "json"
+  const bool is_table = args.format == Format::Table;
+  const std::string text = args.format == Format::Json
                                ? weights::decompose_json(report).dump(2) + "\n"
                            : is_table ? weights::decompose_table(report)
                                       : weights::decompose_csv(report);
@@ -217,10 +220,12 @@ Command add_decompose(CLI::App& parser) {
       command,
       options.dtype,
       "dtype of the factors (default: that of the tensor)");
-  command
-      .add_option(
-          "--format", args->format, "format of the report (default table)")
-      ->check(CLI::IsMember({"table", "csv", "json"}));
+  add_choice<Format>(
+      command,
+      "--format",
+      args->format,
+      {{"table", Format::Table}, {"csv", Format::Csv}, {"json", Format::Json}},
+      "format of the report (default table)");
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   return {&command, [args] { return run_decompose(*args); }};
 }

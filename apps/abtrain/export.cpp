@@ -7,13 +7,13 @@
 
 #include "base/output.h"
 #include "base/text.h"
+#include "choice_option.h"
 #include "configuration.h"
 
 namespace abtrain::app {
 
 Command add_export(CLI::App& parser) {
   auto args = std::make_shared<weights::ExportOptions>();
-  auto form = std::make_shared<std::string>("factored");
   CLI::App& command = *parser.add_subcommand(
       "export", "write the model of a run for PyTorch: factored or merged");
   add_run_options(command, args->folder, args->model);
@@ -26,22 +26,22 @@ Command add_export(CLI::App& parser) {
       ->required()
       ->type_name("FILE");
   add_force(command, args->force);
-  command
-      .add_option(
-          "--form",
-          *form,
-          "factored: x.weight.A and .B (default); merged: dense weights, for "
-          "load_state_dict")
-      ->check(CLI::IsMember({"factored", "merged"}));
-  command
-      .add_option(
-          "--names",
-          args->names,
-          "naming scheme of the tensors (default: the run's model.names)")
-      ->check(CLI::IsMember({"timm", "torchvision"}));
+  add_choice<bool>(
+      command,
+      "--form",
+      args->merged,
+      {{"factored", false}, {"merged", true}},
+      "factored: x.weight.A and .B (default); merged: dense weights, for "
+      "load_state_dict");
+  add_choice<nn::TensorNames>(
+      command,
+      "--names",
+      args->names,
+      {{"timm", nn::TensorNames::Timm},
+       {"torchvision", nn::TensorNames::Torchvision}},
+      "naming scheme of the tensors (default: the run's model.names)");
   add_dtype_option(command, args->dtype, "dtype of all tensors (default fp32)");
-  return {&command, [args, form] {
-            args->merged = *form == "merged";
+  return {&command, [args] {
             const std::string report = weights::export_run(
                 read_run_configuration(args->folder), *args);
             if (is_standard_output(args->output)) {

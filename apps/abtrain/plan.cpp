@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "choice_option.h"
 #include "configuration.h"
 #include "plan/against.h"
 
@@ -20,10 +21,12 @@ namespace abtrain::app {
 
 namespace {
 
+enum class Format { Table, Json };
+
 struct PlanArgs {
   ConfigArgs config;
   std::string against;
-  std::string format = "table";
+  Format format = Format::Table;
   std::optional<int> nodes;
   std::string bandwidth;
   std::string latency;
@@ -103,7 +106,7 @@ plan::TimeRequest request_of(
   }
   request.network.latency =
       args.latency.empty() ? 50e-6 : seconds_of("--latency", args.latency);
-  request.network.ring = options.comm == "nccl";
+  request.network.ring = options.comm == comm::BackEnd::Nccl;
   ABT_CHECK(
       args.workers_here.value_or(1) <= workers,
       Usage,
@@ -133,7 +136,9 @@ int run_plan(const PlanArgs& args) {
         Usage,
         "plan: expected --config FILE, or --against RUN");
     ABT_CHECK(
-        args.format != "json", Usage, "--format json goes with --against RUN");
+        args.format != Format::Json,
+        Usage,
+        "--format json goes with --against RUN");
     const config::RunOptions options = read_configuration(args.config);
     print(
         wants_time ? plan::plan_text(options, request_of(args, options))
@@ -147,7 +152,7 @@ int run_plan(const PlanArgs& args) {
   const config::RunOptions options = read_configuration(config);
   const plan::PlanAgainst plan =
       plan::plan_against(options, args.against, request_of(args, options));
-  const bool is_json = args.format == "json";
+  const bool is_json = args.format == Format::Json;
   print(
       is_json ? plan::against_json(plan).dump(2) + "\n"
               : plan::against_text(plan),
@@ -170,8 +175,12 @@ Command add_plan(CLI::App& parser) {
           "print the plan beside the measurements of this finished run (with "
           "its own configuration unless --config names another)")
       ->type_name("RUN");
-  command.add_option("--format", args->format, "output format of --against")
-      ->check(CLI::IsMember({"table", "json"}))
+  add_choice<Format>(
+      command,
+      "--format",
+      args->format,
+      {{"table", Format::Table}, {"json", Format::Json}},
+      "output format of --against")
       ->type_name("table|json");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
   command

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/output.h"
 #include "base/terminal.h"
+#include "choice_option.h"
 #include "configuration.h"
 #include "report/formats.h"
 #include "report/html_report.h"
@@ -20,10 +21,12 @@ namespace abtrain::app {
 
 namespace {
 
+enum class Format { Table, Csv, Json, Markdown, Html };
+
 struct ReportArgs {
   std::vector<std::string> runs;  // run folders, or folders that hold some
   std::optional<double> target;   // an accuracy from 0 to 1
-  std::string format;             // "": by the file's ending, else table
+  std::optional<Format> format;   // nullopt: by the file's ending, else table
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
   bool force = false;
@@ -32,21 +35,18 @@ struct ReportArgs {
   }
 };
 
-const std::vector<std::string> kFormats =
-    {"table", "csv", "json", "markdown", "html"};
-
-std::string format_of(const ReportArgs& args) {
-  if (!args.format.empty()) {
-    return args.format;
+Format format_of(const ReportArgs& args) {
+  if (args.format) {
+    return *args.format;
   }
   const std::string ending = std::filesystem::path(args.file).extension();
-  const std::string format = ending == ".html" || ending == ".htm" ? "html"
-                             : ending == ".csv"                    ? "csv"
-                             : ending == ".json"                   ? "json"
-                             : ending == ".md"                     ? "markdown"
-                                                                   : "table";
+  const Format format = ending == ".html" || ending == ".htm" ? Format::Html
+                        : ending == ".csv"                    ? Format::Csv
+                        : ending == ".json"                   ? Format::Json
+                        : ending == ".md"                     ? Format::Markdown
+                                                              : Format::Table;
   ABT_CHECK(
-      format != "table" || ending.empty() || ending == ".txt",
+      format != Format::Table || ending.empty() || ending == ".txt",
       Usage,
       "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
       "--format; got '",
@@ -75,25 +75,25 @@ std::string made_now() {
 
 std::string written(
     const report::Comparison& comparison,
-    const std::string& format,
+    Format format,
     const ReportArgs& args) {
-  const bool for_machines = format == "csv" || format == "json";
+  const bool for_machines = format == Format::Csv || format == Format::Json;
   const auto columns = report::choose_columns(
       !args.columns.empty() ? args.columns
       : for_machines        ? "all"
                             : "default",
       args.target);
-  if (format == "csv") {
-    return report::as_csv(comparison, columns);
-  }
-  if (format == "json") {
-    return report::as_json(comparison, columns);
-  }
-  if (format == "markdown") {
-    return report::as_markdown(comparison, columns);
-  }
-  if (format == "html") {
-    return report::as_html(comparison, columns, made_now());
+  switch (format) {
+    case Format::Csv:
+      return report::as_csv(comparison, columns);
+    case Format::Json:
+      return report::as_json(comparison, columns);
+    case Format::Markdown:
+      return report::as_markdown(comparison, columns);
+    case Format::Html:
+      return report::as_html(comparison, columns, made_now());
+    case Format::Table:
+      break;
   }
   return report::as_table(
       comparison, columns, !args.to_file() && wants_color(1));
@@ -106,20 +106,20 @@ int run_report(const ReportArgs& args) {
       "--target: expected an accuracy above 0 and at most 1, such as 0.86; "
       "got ",
       *args.target);
-  const std::string format = format_of(args);
+  const Format format = format_of(args);
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
   if (args.to_file()) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
   }
   ABT_CHECK(
-      format != "html" || args.to_file() || !is_tty(1),
+      format != Format::Html || args.to_file() || !is_tty(1),
       Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
   const auto comparison = report::compare(
       args.runs,
       args.target,
-      format == "html" ? report::Spectra::Read : report::Spectra::Skip);
+      format == Format::Html ? report::Spectra::Read : report::Spectra::Skip);
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";
   }
@@ -129,7 +129,7 @@ int run_report(const ReportArgs& args) {
   const std::string text = written(comparison, format, args);
   if (args.to_file()) {
     atomic_write(args.file, text);
-  } else if (format == "table") {
+  } else if (format == Format::Table) {
     std::cout << text << std::flush;  // its names are escaped already
   } else {
     print(text, /*exact=*/true);
@@ -152,12 +152,16 @@ Command add_report(CLI::App& parser) {
       .add_option(
           "--target", args->target, "show the time to this accuracy, 0 to 1")
       ->type_name("ACC");
-  command
-      .add_option(
-          "--format",
-          args->format,
-          "output format (default: by the ending of -o, else table)")
-      ->check(CLI::IsMember(kFormats))
+  add_choice<Format>(
+      command,
+      "--format",
+      args->format,
+      {{"table", Format::Table},
+       {"csv", Format::Csv},
+       {"json", Format::Json},
+       {"markdown", Format::Markdown},
+       {"html", Format::Html}},
+      "output format (default: by the ending of -o, else table)")
       ->type_name("FORMAT");
   command
       .add_option(

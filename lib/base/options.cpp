@@ -204,6 +204,29 @@ void Fields::text(Key key, std::string& member, Help help) {
   add<std::string>(key, member, "a string", take_text, print, help);
 }
 
+void Fields::text_or(
+    Key key,
+    const char* word,
+    std::optional<std::string>& member,
+    Help help) {
+  add<std::optional<std::string>>(
+      key,
+      member,
+      "a string",
+      [word](
+          const Value& value,
+          std::optional<std::string>& out,
+          std::string& why) {
+        const bool right = take_text(value, out.emplace(), why);
+        if (is_word(value, word)) {
+          out.reset();
+        }
+        return right;
+      },
+      [word, &member] { return print_text(member.value_or(word)); },
+      help);
+}
+
 void Fields::folder_name(Key key, std::string& member, Help help) {
   add<std::string>(
       key,

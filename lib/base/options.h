@@ -62,6 +62,12 @@ class Fields {
   void integer(Key key, std::uint64_t& member, Help help);
   void number(Key key, double& member, Interval range, Help help);
   void text(Key key, std::string& member, Help help);
+  // A string, or the word that is stored as nullopt.
+  void text_or(
+      Key key,
+      const char* word,
+      std::optional<std::string>& member,
+      Help help);
   // A string that is usable as the name of one folder.
   void folder_name(Key key, std::string& member, Help help);
   void choice(

@@ -11,6 +11,7 @@
 #include "nn/example_gradients.h"
 #include "optim/optimizer.h"
 #include "orders/balancer.h"
+#include "orders/order_kind.h"
 
 namespace abtrain::config {
 
@@ -72,7 +73,8 @@ RunLength check_run(
   const RunLength length = run_length(options, train_images);
   const auto model = nn::make_model(options.model, shape);
   ABT_CHECK(
-      !data::is_balanced(options.order) || options.order.unit != "example" ||
+      !orders::kind_of(options.order).is_balanced() ||
+          options.order.unit != orders::OrderUnit::Example ||
           !nn::mixes_examples(*model),
       Config,
       "order.unit: example needs the gradient of each example, but ",
@@ -80,7 +82,8 @@ RunLength check_run(
       " has batch norm, which mixes the examples of a batch; expected "
       "microbatch");
   ABT_CHECK(
-      options.model.init != "zeros" || model->weights().size() == 1,
+      options.model.init != nn::InitName::Zeros ||
+          model->weights().size() == 1,
       Config,
       "model.init: zeros, but ",
       options.model.name,

@@ -1,5 +1,6 @@
 #include "base/options.h"
 #include "config/run_options.h"
+#include "orders/order_kind.h"
 
 namespace abtrain::config {
 namespace {
@@ -13,11 +14,14 @@ Fields fields_of(TrainOptions& o) {
       between(0, kMostSteps),
       "length of the run in steps; if above 0, overrides epochs");
   f.choice(
-      "precision", o.precision, {"fp32", "bf16"}, "precision of the layers");
+      "precision",
+      o.precision,
+      {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
+      "precision of the layers");
   f.choice(
       "cuda_graphs",
       o.cuda_graphs,
-      {"auto", "on", "off"},
+      {{"auto", std::nullopt}, {"on", true}, {"off", false}},
       "run steps on a GPU as captured graphs; auto: where that works");
   f.integer(
       "accumulate", o.accumulate, between(1, 1e6), "micro-batches per step");
@@ -93,6 +97,11 @@ Fields fields_of(EvaluateOptions& o) {
 
 }  // namespace
 
+bool balances_examples(const RunOptions& o) {
+  return orders::balances_examples(
+      o.order, o.data.batch_size * o.train.accumulate);
+}
+
 Fields fields_of(RunOptions& o) {
   Fields f;
   f.folder_name("name", o.name, "name of the run folder, <output>/<name>");
@@ -102,11 +111,20 @@ Fields fields_of(RunOptions& o) {
       o.workers,
       between(1, 65536),
       "number of workers: threads, or under a launcher its processes");
-  f.choice("device", o.device, {"auto", "cpu", "cuda"}, "where to compute");
+  f.choice(
+      "device",
+      o.device,
+      {{"auto", device::DeviceChoice::Auto},
+       {"cpu", device::DeviceChoice::Cpu},
+       {"cuda", device::DeviceChoice::Cuda}},
+      "where to compute");
   f.choice(
       "comm",
       o.comm,
-      {"auto", "local", "mpi", "nccl"},
+      {{"auto", std::nullopt},
+       {"local", comm::BackEnd::Local},
+       {"mpi", comm::BackEnd::Mpi},
+       {"nccl", comm::BackEnd::Nccl}},
       "how workers communicate");
   f.text("output", o.output, "folder that holds the run folders");
   f.section("data", data::fields_of(o.data), "the data set");
@@ -116,7 +134,7 @@ Fields fields_of(RunOptions& o) {
   f.section("schedule", optim::fields_of(o.schedule), "the learning rate");
   f.section(
       "reducer", compress::fields_of(o.reducer), "the averaging of gradients");
-  f.section("order", data::fields_of(o.order), "the order of the examples");
+  f.section("order", orders::fields_of(o.order), "the order of the examples");
   f.section("train", fields_of(o.train), "the training loop");
   f.section(
       "checkpoint",

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "methods/method_kind.h"
+#include "orders/order_kind.h"
 
 namespace abtrain::config {
 
@@ -38,7 +39,8 @@ std::vector<std::string> run_notes(
         saved,
         "a checkpoint is only written when the run is stopped");
   }
-  if (data::is_balanced(o.order) && length.steps <= length.steps_per_epoch) {
+  if (orders::kind_of(o.order).is_balanced() &&
+      length.steps <= length.steps_per_epoch) {
     out.push_back(
         str("order.name: ",
             o.order.name,

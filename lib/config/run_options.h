@@ -1,15 +1,21 @@
 // The whole configuration of a run, one struct per section.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/duration.h"
+#include "comm/back_end.h"
 #include "compress/reducer_options.h"
 #include "data/data_options.h"
+#include "device/devices.h"
 #include "methods/method_options.h"
 #include "nn/model_options.h"
 #include "optim/optim_options.h"
+#include "orders/order_options.h"
 
 namespace abtrain {
 class Fields;
@@ -19,10 +25,10 @@ namespace abtrain::config {
 
 struct TrainOptions {
   double epochs = 6;
-  std::int64_t steps = 0;            // if positive, overrides epochs
-  std::string precision = "fp32";    // fp32 | bf16
-  std::string cuda_graphs = "auto";  // auto | on | off
-  std::int64_t accumulate = 1;       // micro-batches per step
+  std::int64_t steps = 0;                 // if positive, overrides epochs
+  at::ScalarType precision = at::kFloat;  // or kBFloat16
+  std::optional<bool> cuda_graphs;        // nullopt: where that works
+  std::int64_t accumulate = 1;            // micro-batches per step
   double label_smoothing = 0;
   double clip_norm = 0;             // 0: no clipping
   std::int64_t check_replicas = 0;  // compare replicas every N steps; 0: never
@@ -47,8 +53,8 @@ struct RunOptions {
   std::string name = "run";  // run folder: <output>/<name>
   std::uint64_t seed = 1;
   std::int64_t workers = 1;
-  std::string device = "auto";  // auto | cpu | cuda
-  std::string comm = "auto";    // auto | local | mpi | nccl
+  device::DeviceChoice device = device::DeviceChoice::Auto;
+  std::optional<comm::BackEnd> comm;  // nullopt: the best that works
   std::string output = "runs";
   data::DataOptions data;
   nn::ModelOptions model;
@@ -56,18 +62,14 @@ struct RunOptions {
   optim::OptimizerOptions optimizer;
   optim::ScheduleOptions schedule;
   compress::ReducerOptions reducer;
-  data::OrderOptions order;
+  orders::OrderOptions order;
   TrainOptions train;
   CheckpointOptions checkpoint;
   EvaluateOptions evaluate;
 };
 
-// Whether the order needs the gradients of single examples; with one image per
-// step those are the gradients of the step.
-inline bool balances_examples(const RunOptions& o) {
-  return data::is_balanced(o.order) && o.order.unit == "example" &&
-         o.data.batch_size * o.train.accumulate > 1;
-}
+// Whether the order needs the gradients of single examples.
+bool balances_examples(const RunOptions& options);
 
 inline methods::MethodSetup method_setup(const RunOptions& o) {
   return {o.method, o.reducer, static_cast<int>(o.workers)};

@@ -75,21 +75,19 @@ Augment::Augment(
     std::uint64_t seed)
     : options_(options),
       seed_(seed),
-      crop_(options.augment == "crop" || options.augment == "crop-flip"),
-      flip_(options.augment == "flip" || options.augment == "crop-flip"),
+      crop_(
+          options.augment == AugmentName::Crop ||
+          options.augment == AugmentName::CropFlip),
+      flip_(
+          options.augment == AugmentName::Flip ||
+          options.augment == AugmentName::CropFlip),
       channels_(static_cast<std::int64_t>(dataset.mean.size())),
       norm_(dataset.norm) {
-  ABT_CHECK(
-      crop_ || flip_ || options.augment == "none",
-      Config,
-      "data.augment: expected none, flip, crop or crop-flip; got '",
-      options.augment,
-      "'");
   ABT_CHECK(
       !flip_ || dataset.flips,
       Config,
       "data.augment: '",
-      options.augment,
+      crop_ ? "crop-flip" : "flip",
       "' flips images, which changes labels of ",
       dataset.name,
       "; expected none or crop");

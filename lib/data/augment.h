@@ -28,8 +28,8 @@ class FileBatches;
 
 class Augment {
  public:
-  // Throws Error(Config) for an unknown name, a flip on a data set where flips
-  // change labels, or a pad or probability out of range.
+  // Throws Error(Config) for a flip on a data set where flips change labels, or
+  // a pad or probability out of range.
   Augment(
       const DataOptions& options,
       const Dataset& dataset,

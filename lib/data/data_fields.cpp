@@ -7,8 +7,9 @@ namespace abtrain::data {
 Fields fields_of(DataOptions& o) {
   Fields f;
   f.choice("name", o.name, dataset_names(), "data set");
-  f.text(
+  f.text_or(
       "root",
+      "auto",
       o.root,
       "folder that holds its files; auto: search the usual places");
   f.integer(
@@ -19,7 +20,10 @@ Fields fields_of(DataOptions& o) {
   f.choice(
       "augment",
       o.augment,
-      {"none", "flip", "crop", "crop-flip"},
+      {{"none", AugmentName::None},
+       {"flip", AugmentName::Flip},
+       {"crop", AugmentName::Crop},
+       {"crop-flip", AugmentName::CropFlip}},
       "random changes to the training images; crop: a window of the padded "
       "image, or for image-folder a part of random size and aspect ratio");
   f.integer(
@@ -59,10 +63,9 @@ Fields fields_of(DataOptions& o) {
       o.prefetch,
       between(1, 1024),
       "batches prepared ahead, if the host makes them");
-  f.choice(
+  f.auto_or_flag(
       "on_device",
       o.on_device,
-      {"auto", "true", "false"},
       "whether the images lie in the GPU's memory as bytes and batches are "
       "made there, identical to the host's; auto: on a GPU, if they take "
       "at most a tenth of its memory; never for image-folder, nor for "
@@ -111,39 +114,6 @@ Fields fields_of(DataOptions& o) {
       "before the run fails; if above 0, one damaged image is always "
       "tolerated");
   return f;
-}
-
-Fields fields_of(OrderOptions& o) {
-  Fields f;
-  f.choice(
-      "name",
-      o.name,
-      {"shuffle", "sequential", "grab", "id-grab", "cd-grab"},
-      "order of the examples; grab, id-grab and cd-grab derive each "
-      "epoch's order from the gradients of the previous epoch "
-      "(docs/methods/orders.md)");
-  f.choice(
-      "unit",
-      o.unit,
-      {"microbatch", "example"},
-      "what is ordered by gradients: a worker's images of a step, which "
-      "then stay together, or single images, each by its own gradient");
-  f.choice(
-      "wire",
-      o.wire,
-      {"fp32", "int8", "sketch"},
-      "how cd-grab sends gradient differences");
-  f.integer(
-      "sketch",
-      o.sketch,
-      between(1, 1 << 24),
-      "numbers per difference with `wire: sketch`");
-  return f;
-}
-
-bool is_balanced(const OrderOptions& options) {
-  return options.name == "grab" || options.name == "id-grab" ||
-         options.name == "cd-grab";
 }
 
 }  // namespace abtrain::data

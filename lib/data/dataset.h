@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,11 +59,11 @@ struct DatasetShape {
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
-// Returns 0 for an unknown name.
-std::int64_t dataset_channels(const std::string& name);
+// Whether the images are files that are decoded for each batch (image-folder).
+bool has_files(const DataOptions& options);
 
-// Reads a data set. options.root: a folder, or "auto" for the usual places (the
-// environment's ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for
+// Reads a data set. options.root: a folder, or nullopt for the usual places
+// (the environment's ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for
 // fashion-mnist Debian's /usr/share/datasets/fashion-mnist). Throws
 // MissingInput, naming every place searched and where to get the data set;
 // DamagedData, naming the file, what was expected and what was found; Config if
@@ -75,7 +76,9 @@ Dataset load_dataset(const DataOptions& options, Log* log = nullptr);
 struct DatasetPlace {
   std::string name, found_in, how_to_get, layout;
 };
-DatasetPlace find_dataset(const std::string& name, const std::string& root);
+DatasetPlace find_dataset(
+    const std::string& name,
+    const std::optional<std::string>& root = std::nullopt);
 
 // Removes the last `count` images of a seeded permutation from the training
 // images and returns them. Throws Error(Config) for a count out of range.

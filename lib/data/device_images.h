@@ -40,6 +40,8 @@ class DeviceCopies {
   // Copies images that are in memory (not files); they must outlive this
   // object.
   DeviceCopies(const Dataset& dataset, const Images& validation);
+  DeviceCopies(Dataset&&, const Images&) = delete;
+  DeviceCopies(const Dataset&, Images&&) = delete;
   // The copy is made by the first caller and complete on return. It lives as
   // long as this object.
   const DeviceDataset& on(c10::Device device);

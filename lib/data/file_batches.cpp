@@ -67,10 +67,8 @@ class FileBatches::Lent {
 
 FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
     : form_{options.image_size, options.resize, {}, {}},
-      threads_(
-          options.decode_threads == "auto"
-              ? 1
-              : std::max(1, std::stoi(options.decode_threads))) {
+      threads_(static_cast<int>(
+          std::max<std::int64_t>(1, options.decode_threads.value_or(1)))) {
   ABT_CHECK(
       form_.side >= 1 && form_.resize >= form_.side,
       Config,

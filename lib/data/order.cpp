@@ -110,24 +110,18 @@ std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
   return order;
 }
 
-std::unique_ptr<ExampleOrder> make_order(
-    const OrderOptions& options, const OrderSetting& setting) {
-  const Share share = share_of(setting);
-  if (options.name == "shuffle") {
-    return std::make_unique<Shuffle>(share, setting.seed);
-  }
-  if (options.name == "sequential") {
-    return std::make_unique<Sequential>(share);
-  }
-  throw Error(
-      ErrorKind::Config,
-      str("order.name: expected shuffle or sequential; got '",
-          options.name,
-          "'"));
+std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting) {
+  return std::make_unique<Shuffle>(share_of(setting), setting.seed);
+}
+
+std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting) {
+  return std::make_unique<Sequential>(share_of(setting));
 }
 
 std::unique_ptr<PublishedOrder> make_published_order(
-    const OrderSetting& setting, std::int64_t unit, std::int64_t step) {
+    const OrderSetting& setting,
+    std::int64_t unit,
+    std::int64_t step) {
   ABT_ASSERT(
       unit >= 1 && step % unit == 0, "units of ", unit, ", steps of ", step);
   const Share share = share_of(setting);

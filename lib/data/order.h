@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "data/data_options.h"
 
 namespace abtrain::data {
 
@@ -22,8 +21,9 @@ class ExampleOrder {
   virtual std::vector<std::int64_t> epoch(std::int64_t epoch) const = 0;
   // The same, but waits until the order is known; for a separate thread. Empty
   // if `stop` came first.
-  virtual std::vector<std::int64_t>
-  wait_for(std::int64_t epoch, const std::stop_token& /*stop*/) const {
+  virtual std::vector<std::int64_t> wait_for(
+      std::int64_t epoch,
+      const std::stop_token& /*stop*/) const {
     return this->epoch(epoch);
   }
   virtual std::int64_t examples_per_epoch() const = 0;
@@ -37,19 +37,20 @@ struct OrderSetting {
   std::uint64_t seed = 0;
 };
 
-// shuffle: one seeded permutation of all examples per epoch, the same on every
-// worker; worker w takes positions w, w + workers, ... sequential: no
-// permutation; each epoch continues where the previous one stopped. Throws
-// Config for any other name.
-std::unique_ptr<ExampleOrder> make_order(
-    const OrderOptions& options, const OrderSetting& setting);
+// `order.name: shuffle`: one seeded permutation of all examples per epoch, the
+// same on every worker; worker w takes positions w, w + workers, ...
+std::unique_ptr<ExampleOrder> make_shuffle(const OrderSetting& setting);
+// `order.name: sequential`: no permutation; each epoch continues where the
+// previous one stopped.
+std::unique_ptr<ExampleOrder> make_sequential(const OrderSetting& setting);
 
-// For orders derived from gradients (is_balanced()): the worker keeps its
-// examples from shuffle's first epoch, rounded down to a whole number of steps
-// of `step` examples, in units of `unit`. The caller publishes each epoch's
-// order to it.
+// For orders derived from gradients: the worker keeps its examples from
+// shuffle's first epoch, rounded down to a whole number of steps of `step`
+// examples, in units of `unit`. The caller publishes each epoch's order to it.
 std::unique_ptr<PublishedOrder> make_published_order(
-    const OrderSetting& setting, std::int64_t unit, std::int64_t step);
+    const OrderSetting& setting,
+    std::int64_t unit,
+    std::int64_t step);
 
 // Number of full batches of `batch_size` per epoch; a remainder is dropped.
 // Throws Config if there is none.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 
@@ -116,49 +115,27 @@ DeviceInfo cpu_device() {
       break;
     }
   }
-  info.memory_bytes =
-      memory_limit(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                   sysconf(_SC_PAGESIZE));
+  info.memory_bytes = memory_limit(
+      static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+      sysconf(_SC_PAGESIZE));
   return info;
 }
 
-c10::Device pick_device(std::string_view wanted, int worker) {
+c10::Device pick_device(DeviceChoice wanted, int worker) {
   const c10::Device cpu(c10::kCPU);
-  if (wanted == "cpu") {
+  if (wanted == DeviceChoice::Cpu) {
     return cpu;
-  }
-  const bool any = wanted == "auto" || wanted == "cuda";
-  int index = 0;
-  if (!any) {
-    const std::string_view digits =
-        wanted.rfind("cuda:", 0) == 0 ? wanted.substr(5) : "";
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    ABT_CHECK(
-        error == std::errc() && end == digits.data() + digits.size() &&
-            index >= 0,
-        Config,
-        "device: expected auto, cpu, cuda or cuda:N, got '",
-        wanted,
-        "'");
   }
   const auto devices = cuda_devices();
-  if (wanted == "auto" && devices.empty()) {
+  if (wanted == DeviceChoice::Auto && devices.empty()) {
     return cpu;
   }
-  if (any && !devices.empty()) {
-    index = worker % static_cast<int>(devices.size());
-  }
   ABT_CHECK(
-      index < static_cast<int>(devices.size()),
+      !devices.empty(),
       MissingInput,
-      "device '",
-      wanted,
-      "' was asked for, but ",
-      devices.size(),
-      " CUDA devices were found (`abtrain doctor` explains why; `device: cpu` "
-      "needs none)");
-  return devices[static_cast<std::size_t>(index)].device;
+      "device 'cuda' was asked for, but 0 CUDA devices were found (`abtrain "
+      "doctor` explains why; `device: cpu` needs none)");
+  return devices[static_cast<std::size_t>(worker) % devices.size()].device;
 }
 
 }  // namespace abtrain::device

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace abtrain::device {
@@ -34,10 +33,11 @@ double cgroup_quota(
 DeviceInfo cpu_device();
 std::vector<DeviceInfo> cuda_devices();
 
-// `wanted` is auto (a CUDA device, or else the CPU), cpu, cuda or cuda:N. With
-// auto and cuda the workers of a host (0, 1, ...) take its devices in turn.
-// Throws Error(MissingInput) if there is no such device, Error(Config) for any
-// other text.
-c10::Device pick_device(std::string_view wanted, int worker = 0);
+// Where a configuration wants to compute. Auto: on a GPU if there is one.
+enum class DeviceChoice { Auto, Cpu, Cuda };
+
+// The workers of a host (0, 1, ...) take its CUDA devices in turn. Throws
+// Error(MissingInput) if one is wanted and there is none.
+c10::Device pick_device(DeviceChoice wanted, int worker = 0);
 
 }  // namespace abtrain::device

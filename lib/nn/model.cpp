@@ -16,9 +16,10 @@ namespace {
 
 class Collector : public Visitor {
  public:
-  void weight(
-      const std::string& name, Weight& weight, const Init& init) override {
-    weights.push_back({name, name.substr(0, name.rfind('.')), &weight, init, position_++});
+  void weight(const std::string& name, Weight& weight, const Init& init)
+      override {
+    weights.push_back(
+        {name, name.substr(0, name.rfind('.')), &weight, init, position_++});
   }
   void parameter(
       const std::string& name,
@@ -49,7 +50,8 @@ void fill_uniform(at::Tensor& tensor, double bound, Random random) {
 void fill_normal(at::Tensor& tensor, double deviation, Random random) {
   auto* data = tensor.data_ptr<float>();
   for (std::int64_t i = 0; i < tensor.numel(); i += 2) {
-    const double radius = deviation *
+    const double radius =
+        deviation *
         std::sqrt(-2.0 * std::log1p(-static_cast<double>(random.uniform())));
     const double angle = 2.0 * std::numbers::pi * random.uniform();
     data[i] = static_cast<float>(radius * std::cos(angle));
@@ -99,8 +101,8 @@ std::int64_t Model::stored_parameters() const {
   std::int64_t total = 0;
   for (const NamedWeight& w : weights_) {
     total += w.weight->is_factored()
-        ? w.weight->rank() * (w.weight->m() + w.weight->n())
-        : w.weight->numel();
+                 ? w.weight->rank() * (w.weight->m() + w.weight->n())
+                 : w.weight->numel();
   }
   for (const NamedParameter& p : parameters_) {
     total += p.tensor->numel();
@@ -108,10 +110,10 @@ std::int64_t Model::stored_parameters() const {
   return total;
 }
 
-void Model::initialise(const std::string& init, std::uint64_t seed) {
+void Model::initialise(InitName init, std::uint64_t seed) {
   std::uint32_t place = 0;
   const auto fresh = [&](at::Tensor& tensor, const Init& drawn) {
-    if (init == "zeros") {
+    if (init == InitName::Zeros) {
       tensor.zero_();
     } else {
       fill(tensor, drawn, Random(seed, RandomPurpose::Initialise, place++));
@@ -132,7 +134,7 @@ void Model::initialise(const std::string& init, std::uint64_t seed) {
     at::Tensor values = at::empty(w.sizes());
     fresh(values, named.init);
     at::Tensor rows = values.flatten(1);
-    if (init == "orthogonal") {
+    if (init == InitName::Orthogonal) {
       rows = linalg::orthogonal_basis(rows);
     }
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
@@ -190,7 +192,8 @@ void Model::to(const at::Device& device) {
 }
 
 std::unique_ptr<Model> make_model(
-    const ModelOptions& options, const InputShape& shape) {
+    const ModelOptions& options,
+    const InputShape& shape) {
   return std::make_unique<Model>(build(options, shape));
 }
 
@@ -203,7 +206,8 @@ std::vector<int> weight_positions(const Model& model) {
 }
 
 std::vector<NamedWeight> factorable_weights(
-    const Model& model, const std::vector<std::string>& keep_dense) {
+    const Model& model,
+    const std::vector<std::string>& keep_dense) {
   std::vector<std::string> patterns;
   for (const std::string& pattern : keep_dense) {
     if (pattern == "default") {

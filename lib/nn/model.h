@@ -44,8 +44,8 @@ class Model {
 
   // Returns logits, B x classes. A model with dropout needs a call of
   // seed_dropout() before it trains. A tape records the pass (nn/tape.h).
-  at::Tensor forward(
-      const at::Tensor& images, bool training, Tape* tape = nullptr) {
+  at::Tensor
+  forward(const at::Tensor& images, bool training, Tape* tape = nullptr) {
     return layers_->forward(images, {training, generator_, tape});
   }
   // Seeds dropout, on the device that holds the model: all later masks follow
@@ -85,7 +85,7 @@ class Model {
   // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
   // and vit, nn/init.h), orthogonal (the same, then every weight matrix is
   // replaced by the factor U V^T of its SVD) or zeros.
-  void initialise(const std::string& init, std::uint64_t seed);
+  void initialise(InitName init, std::uint64_t seed);
   // Copies all tensors of a model of the same architecture.
   void copy_from(const Model& other);
 
@@ -106,7 +106,8 @@ class Model {
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
 std::unique_ptr<Model> make_model(
-    const ModelOptions& options, const InputShape& shape);
+    const ModelOptions& options,
+    const InputShape& shape);
 
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
@@ -115,6 +116,7 @@ std::vector<int> weight_positions(const Model& model);
 // of `keep_dense` ("default" stands for the model's own list). Throws
 // Error(Config) for a pattern that matches no layer.
 std::vector<NamedWeight> factorable_weights(
-    const Model& model, const std::vector<std::string>& keep_dense);
+    const Model& model,
+    const std::vector<std::string>& keep_dense);
 
 }  // namespace abtrain::nn

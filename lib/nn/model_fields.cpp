@@ -3,6 +3,18 @@
 #include "nn/model_options.h"
 
 namespace abtrain::nn {
+namespace {
+
+Names<TensorNames> tensor_names() {
+  return {
+      {"timm", TensorNames::Timm}, {"torchvision", TensorNames::Torchvision}};
+}
+
+}  // namespace
+
+std::string name_of(TensorNames names) {
+  return name_in(tensor_names(), names);
+}
 
 Fields fields_of(ModelOptions& o) {
   Fields f;
@@ -25,7 +37,9 @@ Fields fields_of(ModelOptions& o) {
   f.choice(
       "stem",
       o.stem,
-      {"auto", "imagenet", "cifar"},
+      {{"auto", StemName::Auto},
+       {"imagenet", StemName::ImageNet},
+       {"cifar", StemName::Cifar}},
       "resnet: imagenet is a 7x7 convolution of stride 2 and a pooling layer, "
       "cifar one 3x3 convolution; auto: cifar for images up to 64 pixels");
   f.auto_or_integer(
@@ -49,11 +63,14 @@ Fields fields_of(ModelOptions& o) {
   f.choice(
       "init",
       o.init,
-      {"kaiming", "orthogonal", "zeros"},
+      {{"kaiming", InitName::Kaiming},
+       {"orthogonal", InitName::Orthogonal},
+       {"zeros", InitName::Zeros}},
       "how weights are initialized; zeros: only for models without hidden "
       "layers");
-  f.text(
+  f.text_or(
       "weights",
+      "none",
       o.weights,
       "safetensors file to start from, with timm's or torchvision's tensor "
       "names, or none");
@@ -64,7 +81,7 @@ Fields fields_of(ModelOptions& o) {
   f.choice(
       "names",
       o.names,
-      {"timm", "torchvision"},
+      tensor_names(),
       "naming scheme of the tensors in model.safetensors");
   return f;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,21 +12,30 @@ class Fields;
 
 namespace abtrain::nn {
 
+enum class StemName { Auto, ImageNet, Cifar };
+enum class InitName { Kaiming, Orthogonal, Zeros };
+// Whose names the tensors of a file have.
+enum class TensorNames { Timm, Torchvision };
+
 struct ModelOptions {
   std::string name = "mlp";  // a family in nn/families.h
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
-  double width = 1.0;               // channel multiplier of the conv nets
-  std::string stem = "auto";        // resnet: auto | imagenet | cifar
-  std::string patch_size = "auto";  // vit: auto or pixels
-  bool qkv_bias = true;             // vit
-  double drop_rate = 0;             // dropout before the classifier
-  double drop_path = 0;             // vit: stochastic depth, last block
-  std::string init = "kaiming";     // kaiming | orthogonal | zeros
-  std::string weights = "none";     // safetensors file to start from
-  std::vector<std::string> fresh;   // layers not loaded from `weights`
-  std::string names = "timm";       // timm | torchvision, for saved tensors
+  double width = 1.0;              // channel multiplier of the conv nets
+  StemName stem = StemName::Auto;  // resnet
+  // vit, in pixels; nullopt: by the size of the images.
+  std::optional<std::int64_t> patch_size;
+  bool qkv_bias = true;  // vit
+  double drop_rate = 0;  // dropout before the classifier
+  double drop_path = 0;  // vit: stochastic depth, last block
+  InitName init = InitName::Kaiming;
+  std::optional<std::string> weights;     // safetensors file to start from
+  std::vector<std::string> fresh;         // layers not loaded from `weights`
+  TensorNames names = TensorNames::Timm;  // of the saved model
 };
+
+// As a configuration writes it.
+std::string name_of(TensorNames names);
 
 // The table of the options' keys, ranges and help texts (base/options.h).
 Fields fields_of(ModelOptions& options);

@@ -99,13 +99,14 @@ std::unique_ptr<Layer> body_of(
 }
 
 bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
-  return options.stem == "auto" ? is_small(shape) : options.stem == "cifar";
+  return options.stem == StemName::Auto ? is_small(shape)
+                                        : options.stem == StemName::Cifar;
 }
 
 }  // namespace
 
-Architecture resnet(
-    int depth, const ModelOptions& options, const InputShape& shape) {
+Architecture
+resnet(int depth, const ModelOptions& options, const InputShape& shape) {
   const Plan plan = plan_of(depth);
   const bool cifar = has_cifar_stem(options, shape);
   std::int64_t in = scaled(64, options);

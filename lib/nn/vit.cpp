@@ -134,10 +134,7 @@ class Embedding : public Layer {
 };
 
 std::int64_t patch_of(const ModelOptions& options, const InputShape& shape) {
-  if (options.patch_size != "auto") {
-    return std::stoll(options.patch_size);
-  }
-  return is_small(shape) ? 4 : 16;
+  return options.patch_size.value_or(is_small(shape) ? 4 : 16);
 }
 
 TorchvisionName torchvision_vit_name(const std::string& name) {

@@ -1,21 +1,25 @@
-#include "optim/adagrad.h"
+// QCMD and QRDA Adagrad (Xu et al., arXiv 2208.05631; the steps are those of
+// Duchi et al. 2011). ops/adagrad.h has the formulas. The gradient is whatever
+// the reducer has made of the workers' gradients. The l1 term applies to the
+// weights; parameters that do not decay (biases, norms) have none, unless
+// `decay_all` is set. These optimizers have no weight decay.
+#include "ops/adagrad.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/tensor.h>
 
-#include "ops/adagrad.h"
+#include "optim/optimizer_kind.h"
 
 namespace abtrain::optim {
-
 namespace {
 
 class Adagrad : public Optimizer {
  public:
-  explicit Adagrad(const OptimizerOptions& options)
+  Adagrad(const OptimizerOptions& options, bool dual_averaging)
       : options_(options),
-        dual_(is_dual_averaging(options)),
-        centred_(dual_ && options.center == "init") {}
+        dual_(dual_averaging),
+        centred_(dual_ && options.center == Center::Init) {}
 
   // The sums of squares, the sums of gradients and the first weights.
   int moments() const override {
@@ -85,8 +89,21 @@ class Adagrad : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adagrad(const OptimizerOptions& options) {
-  return std::make_unique<Adagrad>(options);
-}
+const OptimizerKind kQcmdAdagrad{
+    .name = "qcmd-adagrad",
+    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Adagrad>(o, /*dual_averaging=*/false);
+    },
+    .penalty = Penalty::Magnitudes,
+    .owns_weights = true};
+
+const OptimizerKind kQrdaAdagrad{
+    .name = "qrda-adagrad",
+    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Adagrad>(o, /*dual_averaging=*/true);
+    },
+    .penalty = Penalty::Magnitudes,
+    .owns_weights = true,
+    .dual_averaging = true};
 
 }  // namespace abtrain::optim

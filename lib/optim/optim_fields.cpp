@@ -1,15 +1,27 @@
 #include "base/options.h"
 #include "optim/optim_options.h"
+#include "optim/optimizer_kind.h"
 
 namespace abtrain::optim {
+namespace {
+
+Names<ScheduleName> schedule_names() {
+  return {
+      {"constant", ScheduleName::Constant},
+      {"cosine", ScheduleName::Cosine},
+      {"linear", ScheduleName::Linear},
+      {"step", ScheduleName::Step}};
+}
+
+}  // namespace
+
+std::string name_of(ScheduleName name) {
+  return name_in(schedule_names(), name);
+}
 
 Fields fields_of(OptimizerOptions& o) {
   Fields f;
-  f.choice(
-      "name",
-      o.name,
-      {"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"},
-      "optimizer");
+  f.choice("name", o.name, optimizer_names(), "optimizer");
   f.number(
       "lr", o.lr, above_to(0, kLargest), "learning rate after the warm-up");
   f.number(
@@ -45,10 +57,10 @@ Fields fields_of(OptimizerOptions& o) {
       o.delta,
       above_to(0, kLargest),
       "adagrad: added to the root of the sum of squares");
-  f.choice(
+  f.choice<Center>(
       "center",
       o.center,
-      {"init", "zero"},
+      {{"init", Center::Init}, {"zero", Center::Zero}},
       "qrda-adagrad: weights that the scaled gradient sum is subtracted from");
   return f;
 }
@@ -56,10 +68,7 @@ Fields fields_of(OptimizerOptions& o) {
 Fields fields_of(ScheduleOptions& o) {
   Fields f;
   f.choice(
-      "name",
-      o.name,
-      {"constant", "cosine", "linear", "step"},
-      "shape of the learning-rate schedule");
+      "name", o.name, schedule_names(), "shape of the learning-rate schedule");
   f.duration(
       "warmup_steps",
       o.warmup_steps,

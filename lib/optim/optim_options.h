@@ -12,9 +12,10 @@ class Fields;
 
 namespace abtrain::optim {
 
+enum class Center { Init, Zero };
+
 struct OptimizerOptions {
-  // sgd | adamw | qcmd-adagrad | qrda-adagrad
-  std::string name = "adamw";
+  std::string name = "adamw";  // one of optimizer_names()
   double lr = 1e-3;
   double weight_decay = 0.05;
   bool decay_all = false;  // decay biases and norms too
@@ -25,29 +26,23 @@ struct OptimizerOptions {
   bool nesterov = false;
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
-  double delta = 1e-3;          // added to the root of the sum of squares
-  std::string center = "init";  // qrda: init | zero, `start` in ops/adagrad.h
+  double delta = 1e-3;           // added to the root of the sum of squares
+  Center center = Center::Init;  // qrda-adagrad: `start` in ops/adagrad.h
 };
 
+enum class ScheduleName { Constant, Cosine, Linear, Step };
+
 struct ScheduleOptions {
-  std::string name = "cosine";  // constant | cosine | linear | step
-  Duration warmup_steps;        // linear warm-up
-  double warmup_from = 1e-5;    // learning rate of the first warm-up step
-  double final_lr = 0;          // learning rate after the last step
-  double step_factor = 0.1;     // step: factor applied at each milestone
+  ScheduleName name = ScheduleName::Cosine;
+  Duration warmup_steps;      // linear warm-up
+  double warmup_from = 1e-5;  // learning rate of the first warm-up step
+  double final_lr = 0;        // learning rate after the last step
+  double step_factor = 0.1;   // step: factor applied at each milestone
   std::vector<double> milestones = {0.5, 0.75};  // step: fractions of the run
 };
 
-inline bool is_dual_averaging(const OptimizerOptions& options) {
-  return options.name == "qrda-adagrad";
-}
-inline bool is_adagrad(const OptimizerOptions& options) {
-  return options.name == "qcmd-adagrad" || is_dual_averaging(options);
-}
-// Whether weights can become exactly 0.
-inline bool makes_sparse(const OptimizerOptions& options) {
-  return is_adagrad(options) && options.l1 > 0;
-}
+// As a configuration writes it.
+std::string name_of(ScheduleName name);
 
 // The table of the options' keys, ranges and help texts (base/options.h).
 Fields fields_of(OptimizerOptions& options);

@@ -39,14 +39,13 @@ class Optimizer {
   // undefined for 1) divides the gradients in the same pass, so that clipping
   // needs none of its own. The host does not wait.
   virtual void step(
-      ParameterBlock& block, const Rates& rates, const at::Tensor& divisor) = 0;
+      ParameterBlock& block,
+      const Rates& rates,
+      const at::Tensor& divisor) = 0;
 };
 
-// sgd: PyTorch's SGD with momentum and Nesterov; the decay is added to the
-// gradient.
-// adamw: Loshchilov and Hutter 2019, with decoupled decay.
-// qcmd-adagrad, qrda-adagrad: see optim/adagrad.h.
-// Throws Error(Config) for another name.
+// The optimizer of this name (optim/optimizer_kind.h). Throws Error(Config) for
+// an unknown name.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
 // Global-norm clipping by the rule of torch.nn.utils.clip_grad_norm_.

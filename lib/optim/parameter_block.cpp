@@ -27,14 +27,15 @@ at::Tensor view_of(
 
 // The same, with the sizes and strides of `like`, which must be dense in memory
 // in some order of its dimensions.
-at::Tensor view_like(
-    const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
+at::Tensor
+view_like(const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
   return view_of(flat, offset, like.sizes(), like.strides());
 }
 
 // Whether a tensor of these strides fills its memory without gaps or overlaps.
 bool fill_memory(
-    at::IntArrayRef sizes, const std::vector<std::int64_t>& strides) {
+    at::IntArrayRef sizes,
+    const std::vector<std::int64_t>& strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (strides.size() != sizes.size() || strides[d] < 0) {
@@ -58,7 +59,9 @@ bool fill_memory(
 }  // namespace
 
 ParameterBlock::ParameterBlock(
-    std::vector<ParameterRef> parameters, bool trained, int moments)
+    std::vector<ParameterRef> parameters,
+    bool trained,
+    int moments)
     : parameters_(std::move(parameters)),
       offsets_{0},
       moment_count_(trained ? moments : 0),
@@ -69,9 +72,10 @@ ParameterBlock::ParameterBlock(
     offsets_.push_back(offsets_.back() + p.tensor->numel());
   }
   const std::int64_t total = offsets_.back();
-  const auto options = parameters_.empty()
-      ? at::TensorOptions().dtype(at::kFloat)
-      : parameters_.front().tensor->options().requires_grad(false);
+  const auto options =
+      parameters_.empty()
+          ? at::TensorOptions().dtype(at::kFloat)
+          : parameters_.front().tensor->options().requires_grad(false);
   values_ = at::empty({total}, options);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
@@ -81,6 +85,7 @@ ParameterBlock::ParameterBlock(
     }
     at::Tensor view = view_like(values_, offsets_[i], source);
     view.copy_(source);
+    strides_.push_back(view.strides().vec());
     value_views_.push_back(values_.narrow(0, offsets_[i], view.numel()));
     tensor = view;
     tensor.set_requires_grad(trained);
@@ -150,10 +155,12 @@ void ParameterBlock::drop_gradients() {
 }
 
 void ParameterBlock::lay_out(
-    std::size_t index, const std::vector<std::int64_t>& strides) {
+    std::size_t index,
+    const std::vector<std::int64_t>& strides) {
   at::Tensor& tensor = *parameters_[index].tensor;
   const std::vector<std::int64_t> sizes = tensor.sizes().vec();
   tensor = view_of(values_, offsets_[index], sizes, strides);
+  strides_[index] = strides;
   if (gradients_.defined()) {
     tensor.set_requires_grad(true);
     tensor.mutable_grad() =
@@ -162,7 +169,9 @@ void ParameterBlock::lay_out(
 }
 
 void ParameterBlock::archive(
-    state::Archive& archive, const std::string& prefix, state::Share share) {
+    state::Archive& archive,
+    const std::string& prefix,
+    state::Share share) {
   const at::NoGradGuard no_grad;
   archive.tensor(prefix + "values", values_, share);
   if (gradients_.defined()) {
@@ -179,8 +188,7 @@ void ParameterBlock::archive(
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto strides = parameters_[i].tensor->strides().vec();
-    archive.value(
-        str(prefix, "strides.", parameters_[i].name), strides);
+    archive.value(str(prefix, "strides.", parameters_[i].name), strides);
     if (archive.is_loading() && strides != parameters_[i].tensor->strides()) {
       ABT_CHECK(
           fill_memory(parameters_[i].tensor->sizes(), strides),
@@ -217,6 +225,10 @@ void ParameterBlock::adopt(const ParameterBlock& old) {
         old.value_views_[found->second].sizes() != value_views_[i].sizes()) {
       continue;
     }
+    ABT_ASSERT(
+        old.strides_[found->second] == strides_[i],
+        parameters_[i].name,
+        " lies in memory in another order than its moments");
     steps_[i].copy_(old.steps_[found->second]);
     for (std::size_t k = 0; k < moment_views_.size(); ++k) {
       moment_views_[k][i].copy_(old.moment_views_[k][found->second]);

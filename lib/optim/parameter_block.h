@@ -37,7 +37,9 @@ class ParameterBlock {
   // get gradients and `moments` flat buffers of optimizer state (all zeros,
   // step counts 0).
   ParameterBlock(
-      std::vector<ParameterRef> parameters, bool trained, int moments);
+      std::vector<ParameterRef> parameters,
+      bool trained,
+      int moments);
 
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
@@ -91,12 +93,15 @@ class ParameterBlock {
   void drop_gradients();
 
   // Takes over the moments and step counts of parameters of the same name and
-  // element count. Factors keep their zeros, because their basis is new.
+  // element count, whose strides must be the same too. Factors keep their
+  // zeros, because their basis is new.
   void adopt(const ParameterBlock& old);
   // Saves or loads the values, moments, step counts and memory layout of each
   // parameter. Load into a block of the same parameters.
   void archive(
-      state::Archive& archive, const std::string& prefix, state::Share share);
+      state::Archive& archive,
+      const std::string& prefix,
+      state::Share share);
   // Sets the moments and the step count of the named parameter to zero.
   void forget(const std::string& name);
 
@@ -105,6 +110,7 @@ class ParameterBlock {
 
   std::vector<ParameterRef> parameters_;
   std::vector<std::int64_t> offsets_;
+  std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
   at::Tensor values_, gradients_, moments_;
   int moment_count_ = 0;
   std::vector<at::Tensor> value_views_, gradient_views_, steps_;

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
-
 namespace abtrain::optim {
 
 Schedule::Schedule(
@@ -15,37 +13,25 @@ Schedule::Schedule(
     : options_(options),
       peak_(peak),
       warmup_(options.warmup_steps.in_steps(run)),
-      total_(run.steps) {
-  const auto& name = options_.name;
-  ABT_CHECK(
-      name == "constant" || name == "cosine" || name == "linear" ||
-          name == "step",
-      Config,
-      "schedule.name: expected constant, cosine, linear or step; got '",
-      name,
-      "'");
-}
+      total_(run.steps) {}
 
 double Schedule::at(std::int64_t t) const {
   if (t < warmup_) {
-    const double share =
-        static_cast<double>(t) / static_cast<double>(warmup_);
+    const double share = static_cast<double>(t) / static_cast<double>(warmup_);
     const double from = std::min(options_.warmup_from, peak_);
     return from + (peak_ - from) * share;
   }
-  const auto length = static_cast<double>(std::max<std::int64_t>(
-      1, total_ - warmup_));
-  const double share =
-      std::min(1.0, static_cast<double>(t - warmup_) / length);
-  if (options_.name == "cosine") {
-    return options_.final_lr +
-        (peak_ - options_.final_lr) * 0.5 *
-        (1 + std::cos(std::numbers::pi * share));
+  const auto length =
+      static_cast<double>(std::max<std::int64_t>(1, total_ - warmup_));
+  const double share = std::min(1.0, static_cast<double>(t - warmup_) / length);
+  if (options_.name == ScheduleName::Cosine) {
+    return options_.final_lr + (peak_ - options_.final_lr) * 0.5 *
+                                   (1 + std::cos(std::numbers::pi * share));
   }
-  if (options_.name == "linear") {
+  if (options_.name == ScheduleName::Linear) {
     return peak_ + (options_.final_lr - peak_) * share;
   }
-  if (options_.name == "step") {
+  if (options_.name == ScheduleName::Step) {
     double rate = peak_;
     for (const double milestone : options_.milestones) {
       if (share >= milestone) {

@@ -11,12 +11,8 @@ class Schedule {
  public:
   // peak: the optimizer's lr. The rate warms up linearly from warmup_from to
   // the peak over the warm-up steps, then follows the named curve over the
-  // rest; cosine and linear end at final_lr. Throws Error(Config) for an
-  // unknown name.
-  Schedule(
-      const ScheduleOptions& options,
-      double peak,
-      const RunLength& run);
+  // rest; cosine and linear end at final_lr.
+  Schedule(const ScheduleOptions& options, double peak, const RunLength& run);
   // Learning rate of step t = 0, 1, ..., run.steps - 1.
   double at(std::int64_t t) const;
 

@@ -16,38 +16,40 @@
 
 namespace abtrain::orders {
 
-double order_copies(
-    const data::OrderOptions& options,
-    std::int64_t batch,
-    int workers) {
-  if (!data::is_balanced(options)) {
+double
+order_copies(const OrderOptions& options, std::int64_t batch, int workers) {
+  const OrderKind& kind = kind_of(options);
+  if (!kind.is_balanced()) {
     return 0;
   }
   const bool examples = batch > 0;
-  const bool alone = options.name != "cd-grab" || workers == 1;
-  if (alone) {
-    // S and, for grab, the mean and the total. Without `examples` also the
-    // difference being balanced and, but for grab, the gradient that waits.
-    return options.name == "grab" ? (examples ? 3 : 4) : (examples ? 1 : 3);
+  if (!kind.decides_together || workers == 1) {
+    // S and, without pairs, the mean and the total. Without `examples` also the
+    // difference being balanced and, of a pair, the gradient that waits.
+    return kind.decides_pairs ? (examples ? 1 : 3) : (examples ? 3 : 4);
   }
-  const double message = options.wire == "fp32"   ? 1
-                         : options.wire == "int8" ? 0.25
-                                                  : 0;
+  const double message = options.wire == OrderWire::Fp32   ? 1
+                         : options.wire == OrderWire::Int8 ? 0.25
+                                                           : 0;
   const auto pairs = static_cast<double>(examples ? batch / 2 : 1);
   // A third message is kept or, with `examples`, reordered for the other
   // workers.
-  const bool has_third = examples || options.wire == "int8";
+  const bool has_third = examples || options.wire == OrderWire::Int8;
   const double messages = (has_third ? 3 : 2) * pairs;
   // The gradients that wait or are balanced, the messages sent and received, S.
   return pairs + messages * message + 1.0 / workers;
 }
 
 Balancer::Balancer(
-    const data::OrderOptions& options,
+    const OrderOptions& options,
     std::uint64_t seed,
     std::int64_t batch,
     data::PublishedOrder& order)
-    : options_(options), seed_(seed), batch_(batch), published_(order) {}
+    : options_(options),
+      kind_(kind_of(options)),
+      seed_(seed),
+      batch_(batch),
+      published_(order) {}
 
 void Balancer::start(std::int64_t epoch, std::int64_t place) {
   std::vector<std::int64_t> units(static_cast<std::size_t>(published_.units()));
@@ -75,7 +77,7 @@ void Balancer::bind(
   broken_ = decides_pairs() && place_ % 2 == 1;
   seen_ = 0;
   numel_ = numel;
-  group_ = options_.name == "cd-grab" ? group : nullptr;
+  group_ = kind_.decides_together ? group : nullptr;
   const at::TensorOptions on(device);
   coordination_.reset();
   sum_ = at::Tensor();

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "data/balanced_order.h"
-#include "data/data_options.h"
 #include "data/published_order.h"
 #include "orders/coordination.h"
+#include "orders/order_kind.h"
 #include "orders/unit_gradients.h"
 #include "state/archive.h"
 
@@ -35,10 +35,8 @@ namespace abtrain::orders {
 // Memory that a worker keeps for the order, as a multiple of the trained
 // parameters' element count, in a group of `workers`. `batch`: examples per
 // step; 0 if units come one at a time.
-double order_copies(
-    const data::OrderOptions& options,
-    std::int64_t batch,
-    int workers);
+double
+order_copies(const OrderOptions& options, std::int64_t batch, int workers);
 
 class Balancer {
  public:
@@ -46,7 +44,7 @@ class Balancer {
   // gradients of single units arrive, by see() and step(). `order` must outlive
   // this object.
   Balancer(
-      const data::OrderOptions& options,
+      const OrderOptions& options,
       std::uint64_t seed,
       std::int64_t batch,
       data::PublishedOrder& order);
@@ -86,7 +84,7 @@ class Balancer {
 
  private:
   bool decides_pairs() const {
-    return options_.name != "grab";
+    return kind_.decides_pairs;
   }
   bool is_alone() const {
     return group_ == nullptr || group_->size() == 1;
@@ -98,7 +96,8 @@ class Balancer {
   at::Tensor& sum();
   void end_epoch();
 
-  const data::OrderOptions options_;
+  const OrderOptions options_;
+  const OrderKind& kind_;
   std::uint64_t seed_;
   std::int64_t batch_;
   data::PublishedOrder& published_;

@@ -14,7 +14,7 @@
 namespace abtrain::orders {
 
 Coordination::Coordination(
-    const data::OrderOptions& options,
+    const OrderOptions& options,
     std::int64_t numel,
     std::int64_t pairs,
     std::uint64_t seed,
@@ -25,9 +25,9 @@ Coordination::Coordination(
       worker_(group == nullptr ? 0 : group->rank()),
       pairs_(pairs),
       numel_(numel) {
-  data::OrderOptions wire = options;
+  OrderOptions wire = options;
   if (workers_ == 1) {
-    wire.wire = "fp32";
+    wire.wire = OrderWire::Fp32;
   }
   wire_ = make_wire(wire, numel, seed);
   const DifferenceWire::Format& format = wire_->format();

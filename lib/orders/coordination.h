@@ -39,7 +39,7 @@ class Coordination {
   // Differences of `numel` numbers, `pairs` at a time. `group` is null for a
   // worker alone; otherwise it must outlive this object.
   Coordination(
-      const data::OrderOptions& options,
+      const OrderOptions& options,
       std::int64_t numel,
       std::int64_t pairs,
       std::uint64_t seed,

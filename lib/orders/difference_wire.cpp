@@ -119,27 +119,21 @@ std::unique_ptr<DifferenceRows> DifferenceWire::rows(
                                          .reshape({pairs * workers, width}));
 }
 
-std::unique_ptr<DifferenceWire> make_wire(
-    const data::OrderOptions& options,
-    std::int64_t numel,
-    std::uint64_t seed) {
-  if (options.wire == "fp32") {
-    return std::make_unique<Exact>(numel);
+std::unique_ptr<DifferenceWire>
+make_wire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed) {
+  switch (options.wire) {
+    case OrderWire::Fp32:
+      return std::make_unique<Exact>(numel);
+    case OrderWire::Int8:
+      return std::make_unique<Codes>(numel);
+    case OrderWire::Sketch:
+      break;
   }
-  if (options.wire == "int8") {
-    return std::make_unique<Codes>(numel);
-  }
-  ABT_CHECK(
-      options.wire == "sketch",
-      Config,
-      "order.wire: expected fp32, int8 or sketch; got '",
-      options.wire,
-      "'");
   return std::make_unique<Sketch>(options.sketch, seed);
 }
 
 std::int64_t difference_bytes(
-    const data::OrderOptions& options,
+    const OrderOptions& options,
     std::int64_t numel,
     std::int64_t pairs,
     int workers,

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "data/data_options.h"
 #include "orders/difference_rows.h"
+#include "orders/order_options.h"
 
 namespace abtrain::orders {
 
@@ -82,17 +82,15 @@ class DifferenceWire {
 };
 
 // A wire for vectors of `numel` numbers. All workers must pass the same `seed`
-// (used by the sketch). Throws Error(Config) for an unknown wire.
-std::unique_ptr<DifferenceWire> make_wire(
-    const data::OrderOptions& options,
-    std::int64_t numel,
-    std::uint64_t seed);
+// (used by the sketch).
+std::unique_ptr<DifferenceWire>
+make_wire(const OrderOptions& options, std::int64_t numel, std::uint64_t seed);
 
 // Bytes that worker `worker` of `workers` sends when each has `pairs`
 // differences of `numel` numbers: its messages without its own share of them,
 // and the scalar products.
 std::int64_t difference_bytes(
-    const data::OrderOptions& options,
+    const OrderOptions& options,
     std::int64_t numel,
     std::int64_t pairs,
     int workers,

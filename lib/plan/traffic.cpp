@@ -1,12 +1,11 @@
 #include "plan/traffic.h"
 
-#include <map>
-#include <tuple>
-
 #include "base/rows.h"
 #include "base/text.h"
 #include "methods/method_kind.h"
 #include "orders/difference_wire.h"
+#include "orders/order_kind.h"
+#include "orders/order_traffic.h"
 #include "train/summary.h"
 
 namespace abtrain::plan {
@@ -29,7 +28,7 @@ std::string order_text(
       human_bytes(static_cast<double>(sum) / workers),
       examples ? " per batch" : " every other step",
       " (",
-      options.order.wire,
+      orders::name_of(options.order.wire),
       ")");
 }
 
@@ -78,7 +77,7 @@ std::string traffic_text(
     out +=
         row(each.label, each.bytes == nullptr ? "none" : mean(sum.*each.bytes));
   }
-  if (options.order.name == "cd-grab") {
+  if (orders::kind_of(options.order).decides_together) {
     out += row("example order", order_text(options, sizes.parameters));
   }
   const double baseline =
@@ -99,33 +98,8 @@ std::string traffic_text(
 methods::StepTraffic order_traffic(
     const config::RunOptions& options,
     const RunLength& length) {
-  if (options.order.name != "cd-grab") {
-    return {};
-  }
-  const std::int64_t batch = options.data.batch_size;
-  const std::int64_t accumulate = options.train.accumulate;
-  const bool examples = config::balances_examples(options);
-  // Bytes of a step with differences, by parameters, members and member.
-  std::map<std::tuple<std::int64_t, int, int>, std::int64_t> known;
-  return [=, order = options.order](
-             std::int64_t t,
-             std::int64_t since,
-             std::int64_t numel,
-             int members,
-             int member) mutable -> std::int64_t {
-    const bool second = t % length.steps_per_epoch % 2 == 1 && t > since;
-    if (!examples && !second) {
-      return 0;
-    }
-    const auto [place, is_new] = known.try_emplace({numel, members, member}, 0);
-    if (is_new) {
-      place->second =
-          examples ? accumulate * orders::difference_bytes(
-                                      order, numel, batch / 2, members, member)
-                   : orders::difference_bytes(order, numel, 1, members, member);
-    }
-    return place->second;
-  };
+  return orders::order_traffic(
+      options.order, options.data.batch_size, options.train.accumulate, length);
 }
 
 }  // namespace abtrain::plan

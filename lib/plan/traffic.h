@@ -9,7 +9,8 @@
 
 namespace abtrain::plan {
 
-// What `order: cd-grab` sends (methods/traffic_plan.h); empty for other orders.
+// What the order of the examples sends (orders/order_traffic.h); empty if that
+// is nothing.
 methods::StepTraffic order_traffic(
     const config::RunOptions& options,
     const RunLength& length);

@@ -4,19 +4,17 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <string>
-
 namespace abtrain::train {
 
 // While an object lives, matrix products and convolutions of this thread are
-// computed in bf16 if `precision` is "bf16". No effect for "fp32".
+// computed in `precision`: kBFloat16, or kFloat, which changes nothing.
 class Autocast {
  public:
-  Autocast(const std::string& precision, at::DeviceType device)
-      : on_(precision == "bf16"), device_(device) {
+  Autocast(at::ScalarType precision, at::DeviceType device)
+      : on_(precision != at::kFloat), device_(device) {
     if (on_) {
       at::autocast::set_autocast_enabled(device_, true);
-      at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+      at::autocast::set_autocast_dtype(device_, precision);
       // Each weight is used once per pass, so caching its cast saves nothing.
       at::autocast::set_autocast_cache_enabled(false);
     }

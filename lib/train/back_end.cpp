@@ -17,27 +17,31 @@ std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
              : str("this build has no NCCL: workers communicate ", way);
 }
 
-const char* who_needs_mpi(const std::string& comm, const WorkerPlace& place) {
-  return comm == "mpi"    ? "comm: mpi"
-         : !place.on_gpu  ? "workers on CPUs"
-         : place.has_nccl ? "workers that share a GPU"
-                          : "workers on GPUs without NCCL in this build";
+const char* who_needs_mpi(
+    const std::optional<BackEnd>& wanted,
+    const WorkerPlace& place) {
+  return wanted == BackEnd::Mpi ? "comm: mpi"
+         : !place.on_gpu        ? "workers on CPUs"
+         : place.has_nccl       ? "workers that share a GPU"
+                                : "workers on GPUs without NCCL in this build";
 }
 
-BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
+BackEndChoice of_threads(
+    const std::optional<BackEnd>& wanted,
+    const WorkerPlace& place) {
   ABT_CHECK(
-      comm != "mpi",
+      wanted != BackEnd::Mpi,
       Config,
       "comm: mpi needs one process per worker: `mpirun -np ",
       place.workers,
       " abtrain ...` or `srun --mpi=pmix`; workers that are threads of one "
       "process communicate through its memory (local)");
   ABT_CHECK(
-      comm != "nccl" || place.on_gpu,
+      wanted != BackEnd::Nccl || place.on_gpu,
       Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
   const bool fits = place.has_nccl && place.gpus >= place.workers;
-  if (!place.on_gpu || place.workers == 1 || comm == "local") {
+  if (!place.on_gpu || place.workers == 1 || wanted == BackEnd::Local) {
     return {};
   }
   if (fits) {
@@ -48,9 +52,11 @@ BackEndChoice of_threads(const std::string& comm, const WorkerPlace& place) {
       shared_gpus(place, "through the memory of their process (comm: local)")};
 }
 
-BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
+BackEndChoice of_processes(
+    const std::optional<BackEnd>& wanted,
+    const WorkerPlace& place) {
   ABT_CHECK(
-      comm != "local",
+      wanted != BackEnd::Local,
       Config,
       "comm: local is for workers that are threads of one process, but ",
       place.launcher,
@@ -58,12 +64,12 @@ BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
       place.workers,
       " processes");
   ABT_CHECK(
-      comm != "nccl" || place.on_gpu,
+      wanted != BackEnd::Nccl || place.on_gpu,
       Config,
       "comm: nccl needs GPUs, but the workers are on the CPU");
   const bool fits =
       place.on_gpu && place.has_nccl && place.gpus >= place.workers;
-  if (fits && comm != "mpi") {
+  if (fits && wanted != BackEnd::Mpi) {
     return {BackEnd::Nccl, ""};
   }
   ABT_CHECK(
@@ -73,11 +79,11 @@ BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
       " started ",
       place.workers,
       " processes, but without MPI, which is needed by ",
-      who_needs_mpi(comm, place),
+      who_needs_mpi(wanted, place),
       ": start them with `mpirun` or `srun --mpi=pmix`");
   return {
       BackEnd::Mpi,
-      place.on_gpu && comm != "mpi"
+      place.on_gpu && wanted != BackEnd::Mpi
           ? shared_gpus(place, "through the hosts' memory (comm: mpi)")
           : std::string()};
 }
@@ -85,9 +91,10 @@ BackEndChoice of_processes(const std::string& comm, const WorkerPlace& place) {
 }  // namespace
 
 BackEndChoice choose_back_end(
-    const std::string& comm,
+    const std::optional<BackEnd>& wanted,
     const WorkerPlace& place) {
-  return place.processes ? of_processes(comm, place) : of_threads(comm, place);
+  return place.processes ? of_processes(wanted, place)
+                         : of_threads(wanted, place);
 }
 
 }  // namespace abtrain::train

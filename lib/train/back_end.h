@@ -1,11 +1,14 @@
 // How the workers of a run communicate.
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "comm/back_end.h"
 
 namespace abtrain::train {
 
-enum class BackEnd { Local, Mpi, Nccl };
+using comm::BackEnd;
 
 // Where the workers are.
 struct WorkerPlace {
@@ -23,11 +26,11 @@ struct BackEndChoice {
   std::string note;  // what the user should know; usually empty
 };
 
-// comm: auto | local | mpi | nccl. Throws Error(Config) if that cannot work.
-// With `auto` and `nccl`, workers that share a GPU, which NCCL refuses, get the
-// next best back end and a note.
+// `wanted`: nullopt means the best that works. Throws Error(Config) if it
+// cannot work. Without a wish, and with Nccl, workers that share a GPU, which
+// NCCL refuses, get the next best back end and a note.
 BackEndChoice choose_back_end(
-    const std::string& comm,
+    const std::optional<BackEnd>& wanted,
     const WorkerPlace& place);
 
 }  // namespace abtrain::train

@@ -30,9 +30,7 @@ RunImages images_of(const TrainInputs& inputs) {
   const data::DeviceDataset& copy = inputs.device_copies->on(inputs.device);
   // With bf16 the first layer would cast a batch of floats to the same values.
   const at::ScalarType type =
-      inputs.device.is_cuda() && inputs.options.train.precision == "bf16"
-          ? at::kBFloat16
-          : at::kFloat;
+      inputs.device.is_cuda() ? inputs.options.train.precision : at::kFloat;
   return {
       OnDevice{copy.train, type},
       OnDevice{copy.validation, type},
@@ -44,9 +42,8 @@ bool lies_on_device(
     const data::Dataset& dataset,
     const data::Images& validation,
     const at::Device& device) {
-  const std::string& wanted = options.data.on_device;
   const std::int64_t bytes = data::device_bytes(dataset, validation);
-  if (wanted == "true") {
+  if (options.data.on_device == true) {
     ABT_CHECK(
         device.is_cuda(),
         Config,
@@ -64,7 +61,7 @@ bool lies_on_device(
         "; expected auto or false");
     return true;
   }
-  if (wanted == "false" || !device.is_cuda() || bytes == 0) {
+  if (options.data.on_device == false || !device.is_cuda() || bytes == 0) {
     return false;
   }
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {

@@ -133,7 +133,7 @@ Finding check_configs() {
 std::vector<Finding> check_data() {
   std::vector<Finding> findings;
   for (const std::string& name : data::dataset_names()) {
-    const data::DatasetPlace place = data::find_dataset(name, "auto");
+    const data::DatasetPlace place = data::find_dataset(name);
     const bool found = !place.found_in.empty();
     findings.push_back(
         {name,

@@ -12,6 +12,8 @@
 #include <functional>
 #include <future>
 
+#include "optim/optimizer_kind.h"
+
 namespace abtrain::train {
 
 namespace {
@@ -149,12 +151,17 @@ double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
   const at::NoGradGuard no_grad;
   std::function<at::Tensor(const at::Tensor&)> of;
   double factor = 0;
-  if (options.name == "sgd") {
-    factor = options.weight_decay / 2;
-    of = [](const at::Tensor& x) { return x.square(); };
-  } else if (optim::is_adagrad(options)) {
-    factor = options.l1;
-    of = [](const at::Tensor& x) { return x.abs(); };
+  switch (optim::kind_of(options).penalty) {
+    case optim::Penalty::None:
+      return 0;
+    case optim::Penalty::Squares:
+      factor = options.weight_decay / 2;
+      of = [](const at::Tensor& x) { return x.square(); };
+      break;
+    case optim::Penalty::Magnitudes:
+      factor = options.l1;
+      of = [](const at::Tensor& x) { return x.abs(); };
+      break;
   }
   if (factor == 0) {
     return 0;

@@ -13,13 +13,12 @@ InitialModel::InitialModel(
     int takers)
     : model_(nn::make_model(options.model, shape)), takers_(takers) {
   const nn::ModelOptions& o = options.model;
-  const bool from_file = o.weights != "none";
-  if (!from_file || !o.fresh.empty()) {
+  if (!o.weights || !o.fresh.empty()) {
     model_->initialise(o.init, options.seed);
   }
-  if (from_file) {
+  if (o.weights) {
     try {
-      weights::load_model(o.weights, *model_, o.fresh);
+      weights::load_model(*o.weights, *model_, o.fresh);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Config) {
         throw;

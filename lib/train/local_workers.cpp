@@ -47,7 +47,7 @@ class NcclWorlds {
 }  // namespace
 
 at::Device LocalWorkers::find_device(
-    const std::string& wanted,
+    device::DeviceChoice wanted,
     WorkerPlace& place) {
   const at::Device device = device::pick_device(wanted);
   place.on_gpu = device.is_cuda();

@@ -18,7 +18,7 @@ class LocalWorkers : public WorkerHost {
   int workers_on_machine() const override {
     return workers_;
   }
-  at::Device find_device(const std::string& wanted, WorkerPlace& place)
+  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
       override;
   void all_or_none(const std::function<void()>& body) override {
     body();

@@ -185,7 +185,7 @@ Processes::~Processes() {
 }
 
 at::Device Processes::find_device(
-    const std::string& wanted,
+    device::DeviceChoice wanted,
     WorkerPlace& place) {
   at::Device device = at::kCPU;
   all_or_none(

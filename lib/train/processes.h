@@ -32,7 +32,7 @@ class Processes : public WorkerHost {
     return launch_.local_size;
   }
   // Throws Error(Config), too, if only some of the workers have a GPU.
-  at::Device find_device(const std::string& wanted, WorkerPlace& place)
+  at::Device find_device(device::DeviceChoice wanted, WorkerPlace& place)
       override;
   void all_or_none(const std::function<void()>& body) override;
   std::string share(const std::string& text) override;

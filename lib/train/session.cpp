@@ -18,6 +18,7 @@
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
+#include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
 #include "train/autocast.h"
 #include "train/local_workers.h"

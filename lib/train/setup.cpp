@@ -15,6 +15,7 @@
 #include "config/planned_sizes.h"
 #include "config/run_notes.h"
 #include "device/devices.h"
+#include "optim/optimizer_kind.h"
 #include "train/batches.h"
 
 namespace abtrain::train {
@@ -42,8 +43,8 @@ int threads_per_worker(
 config::RunOptions with_decode_threads(
     config::RunOptions options,
     std::int64_t workers) {
-  if (options.data.decode_threads == "auto") {
-    options.data.decode_threads = std::to_string(cores_per_worker(workers));
+  if (!options.data.decode_threads) {
+    options.data.decode_threads = cores_per_worker(workers);
   }
   return options;
 }
@@ -64,7 +65,7 @@ void choose_place(
       log.warning(choice.note);
     }
     ABT_CHECK(
-        options.train.cuda_graphs != "on" || place.on_gpu,
+        options.train.cuda_graphs != true || place.on_gpu,
         Config,
         "train.cuda_graphs: on needs a GPU, but this run computes on ",
         s.device,
@@ -107,8 +108,8 @@ void prepare(
   for (const std::string& note : config::run_notes(options, s.length)) {
     log.warning(note);
   }
-  if (optim::is_dual_averaging(options.optimizer) &&
-      options.optimizer.center == "zero" &&
+  if (optim::kind_of(options.optimizer).dual_averaging &&
+      options.optimizer.center == optim::Center::Zero &&
       config::model_sizes(options, shape)->sizes.weights.size() > 1) {
     log.warning(
         "optimizer.center: zero pulls all weights to 0: a hidden layer that "
@@ -126,8 +127,8 @@ void prepare(
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
-      options.model.weights == "none" ? "initialising " + options.model.name
-                                      : "reading " + options.model.weights);
+      options.model.weights ? "reading " + *options.model.weights
+                            : "initialising " + options.model.name);
   s.initial =
       std::make_unique<InitialModel>(options, shape, host.workers_in_process());
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "compress/reducer.h"
+#include "orders/order_kind.h"
 #include "run_folder/recorder.h"
 
 namespace abtrain::train {
@@ -200,7 +201,7 @@ std::string table_of(
             bytes(traffic.at("by_purpose").at("sync")),
             ", factors ",
             bytes(traffic.at("by_purpose").at("factors")),
-            options.order.name == "cd-grab"
+            orders::kind_of(options.order).decides_together
                 ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
                 : std::string(),
             "; metrics, not included: ",

@@ -8,8 +8,9 @@ std::unique_ptr<data::ExampleOrder> make_order_of_run(
     const config::RunOptions& options,
     const data::OrderSetting& setting,
     std::optional<orders::Balancer>& balancer) {
-  if (!data::is_balanced(options.order)) {
-    return data::make_order(options.order, setting);
+  const orders::OrderKind& kind = orders::kind_of(options.order);
+  if (!kind.is_balanced()) {
+    return kind.make(setting);
   }
   const std::int64_t step = options.data.batch_size * options.train.accumulate;
   const bool examples = config::balances_examples(options);

@@ -22,7 +22,7 @@ TrainingStep::TrainingStep(const Parts& parts)
     : in_(parts),
       options_(parts.inputs.options.train),
       captures_(
-          parts.inputs.device.is_cuda() ? options_.cuda_graphs != "off"
+          parts.inputs.device.is_cuda() ? options_.cuda_graphs != false
                                         : parts.inputs.hooks.capture_on_cpu),
       one_by_one_(
           parts.examples != nullptr && !nn::has_example_gradients(parts.model)),
@@ -230,7 +230,7 @@ bool TrainingStep::may_overlap() const {
 }
 
 bool TrainingStep::is_worth_capturing(std::int64_t t) const {
-  const bool overlaps = options_.cuda_graphs == "auto" &&
+  const bool overlaps = !options_.cuda_graphs.has_value() &&
                         in_.inputs.device.is_cuda() && may_overlap() &&
                         in_.method.now().sends_early;
   return !overlaps && in_.examples == nullptr && lasts(t);
@@ -277,7 +277,7 @@ void TrainingStep::capture(std::int64_t t) {
     failed_ = true;
     release();
     ABT_CHECK(
-        options_.cuda_graphs != "on",
+        options_.cuda_graphs != true,
         Config,
         "train.cuda_graphs: on, but step ",
         t + 1,

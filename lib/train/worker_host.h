@@ -41,7 +41,7 @@ class WorkerHost {
   // GPUs they have. Collective. Throws Error(Config) if there is no such
   // device.
   virtual at::Device find_device(
-      const std::string& wanted,
+      device::DeviceChoice wanted,
       WorkerPlace& place) = 0;
   // Collective: throws in all processes if the body throws in one.
   virtual void all_or_none(const std::function<void()>& body) = 0;

@@ -30,7 +30,7 @@ std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
 nn::InputShape shape_of_run(
     const config::RunOptions& options,
     const std::string& path) {
-  if (options.data.name != "image-folder") {
+  if (!data::has_files(options.data)) {
     const data::DatasetShape s = data::dataset_shape(options.data);
     return {s.channels, s.height, s.width, s.classes};
   }
@@ -56,7 +56,7 @@ std::string export_run(
       nn::make_model(configured.model, shape_of_run(configured, path));
   load_model(path, *model);
   ModelForm form;
-  form.names = options.names.empty() ? configured.model.names : options.names;
+  form.names = options.names.value_or(configured.model.names);
   form.merged = options.merged;
   form.dtype = float_type(stored_dtype(options.dtype)).value();
   const std::uint64_t bytes = save_model_as(options.output, *model, form);
@@ -69,7 +69,7 @@ std::string export_run(
       "\n  ",
       form.merged ? "merged" : "factored",
       ", ",
-      form.names,
+      nn::name_of(form.names),
       "'s names, ",
       options.dtype,
       ", ",

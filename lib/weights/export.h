@@ -1,6 +1,7 @@
 // Exports the trained model of a run for other programs to load.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "config/run_options.h"
@@ -11,10 +12,10 @@ struct ExportOptions {
   std::string folder;  // of the run
   std::string model;   // a file in it, or a path; "": the run's own model
   std::string output;
-  bool force = false;          // replaces a file that is not a model
-  bool merged = false;         // factors multiplied out
-  std::string names;           // timm | torchvision; "": as the run's file
-  std::string dtype = "fp32";  // fp32 | fp16 | bf16
+  bool force = false;                    // replaces a file that is not a model
+  bool merged = false;                   // factors multiplied out
+  std::optional<nn::TensorNames> names;  // nullopt: as the run's file
+  std::string dtype = "fp32";            // fp32 | fp16 | bf16
 };
 
 // Loads the model of the run into its architecture, which checks every tensor,

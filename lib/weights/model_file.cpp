@@ -233,8 +233,9 @@ class Store {
 
  private:
   nn::TorchvisionName renamed(const std::string& name) const {
-    return form_.names == "torchvision" ? model_.torchvision_name(name)
-                                        : nn::TorchvisionName{name};
+    return form_.names == nn::TensorNames::Torchvision
+               ? model_.torchvision_name(name)
+               : nn::TorchvisionName{name};
   }
   void add(const std::string& name, const at::Tensor& tensor) {
     const at::Tensor stored = tensor.detach().to(form_.dtype);
@@ -280,7 +281,7 @@ class Store {
 void save_model(
     const std::string& path,
     const nn::Model& model,
-    const std::string& names) {
+    nn::TensorNames names) {
   save_model_as(path, model, {names});
 }
 
@@ -294,7 +295,7 @@ std::uint64_t save_model_as(
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
-    const std::string& names) {
+    nn::TensorNames names) {
   const ModelForm form{names};
   Store(model, form, /*sparse=*/true).write(path);
 }

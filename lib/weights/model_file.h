@@ -18,21 +18,21 @@
 
 namespace abtrain::weights {
 
-// names: timm | torchvision. Throws Error(Io).
+// Throws Error(Io).
 void save_model(
     const std::string& path,
     const nn::Model& model,
-    const std::string& names = "timm");
+    nn::TensorNames names = nn::TensorNames::Timm);
 
 // The same, with weights that are mostly zeros stored in sparse form.
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
-    const std::string& names = "timm");
+    nn::TensorNames names = nn::TensorNames::Timm);
 
 // How a model is written for other programs.
 struct ModelForm {
-  std::string names = "timm";
+  nn::TensorNames names = nn::TensorNames::Timm;
   bool merged = false;  // factors multiplied out, so that all weights are dense
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
 };

@@ -158,6 +158,24 @@ TEST(Options, PrintsEveryKey) {
       "  size: 3\n");
 }
 
+TEST(Options, AWordStandsForNoText) {
+  std::optional<std::string> root = "/data";
+  Fields f;
+  f.text_or("root", "auto", root, "a folder");
+  const auto read = [&](const std::string& text) {
+    Reading reading;
+    apply(f, section({{"root", scalar(text)}}), reading);
+    return reading.problems.size();
+  };
+  EXPECT_EQ(to_yaml(f), "root: /data\n");
+  EXPECT_EQ(read("auto"), 0u);
+  EXPECT_EQ(root, std::nullopt);
+  EXPECT_EQ(to_yaml(f), "root: auto\n");
+  EXPECT_EQ(read("here"), 0u);
+  EXPECT_EQ(read(""), 1u);
+  EXPECT_EQ(root, "here");
+}
+
 TEST(Options, SaysWhatWasWantedAndWhatCame) {
   EXPECT_EQ(
       fault("count", scalar("10")),

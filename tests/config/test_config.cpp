@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/options_apply.h"
 #include "base/text.h"
 #include "config/check_options.h"
 #include "data/image_folder_files.h"
@@ -215,6 +216,28 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   EXPECT_EQ(read.method.warmup_steps.value, 0.25);
   EXPECT_FALSE(read.method.rebound_steps);
   EXPECT_EQ(read.schedule.milestones, o.schedule.milestones);
+}
+
+// The names of optimizers, orders, data sets and enumerations among them.
+TEST(ConfigYaml, PrintsEveryChoiceAsItIsRead) {
+  RunOptions o;
+  const Fields fields = fields_of(o);
+  int choices = 0;
+  each_key(fields.list(), [&](const std::string& key, const Field& field) {
+    for (const std::string& choice : field.choices) {
+      Value value;
+      value.kind = Value::Kind::Scalar;
+      value.text = choice;
+      field.read(value, [&](const Value&, const std::string& message) {
+        ADD_FAILURE() << key << ": " << message;
+      });
+      const std::string printed = field.print();
+      EXPECT_TRUE(printed == choice || printed == str('"', choice, '"'))
+          << key << ": " << choice << " is printed as " << printed;
+      ++choices;
+    }
+  });
+  EXPECT_GT(choices, 100);
 }
 
 TEST(ConfigCheck, TellsWhichKeysConflict) {

@@ -126,7 +126,7 @@ using Indices = std::vector<std::int64_t>;
 
 inline DataOptions options_of(
     const TempFolder& root,
-    const std::string& augment = "none") {
+    AugmentName augment = AugmentName::None) {
   DataOptions options;
   options.name = "image-folder";
   options.root = root.path();

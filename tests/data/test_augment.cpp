@@ -60,7 +60,7 @@ class AugmentOf : public testing::TestWithParam<int> {};
 
 TEST_P(AugmentOf, EvaluationNormalises) {
   const Dataset set = make_set(7, GetParam(), 5);
-  const Augment augment({.augment = "crop-flip", .erase = 1}, set, 1);
+  const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
       batch.images, normalised(set, set.train.pixels.slice(0, 2)), 1e-6, 1e-6));
@@ -116,7 +116,8 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
     }
   }
   const at::Tensor wanted = normalised(set, at::cat(cuts));
-  for (const std::string name : {"flip", "crop", "crop-flip"}) {
+  for (const AugmentName name :
+       {AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip}) {
     const Augment augment({.augment = name, .pad = pad}, set, 3);
     std::set<std::int64_t> seen;
     for (int epoch = 0; epoch < 400; ++epoch) {
@@ -124,12 +125,15 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
       const at::Tensor near =
           (wanted - batch.images).abs().amax({1, 2, 3}) < 1e-5;
       ASSERT_EQ(near.sum().item<std::int64_t>(), 1)
-          << name << ", epoch " << epoch;
+          << static_cast<int>(name) << ", epoch " << epoch;
       seen.insert(near.to(at::kByte).argmax().item<std::int64_t>());
     }
-    const std::size_t shifts = name == "flip" ? 1 : windows * windows;
-    EXPECT_EQ(seen.size(), shifts * (name == "crop" ? 1 : 2)) << name;
-    EXPECT_TRUE(seen.contains(2 * (pad * windows + pad))) << name;
+    const std::size_t shifts =
+        name == AugmentName::Flip ? 1 : windows * windows;
+    EXPECT_EQ(seen.size(), shifts * (name == AugmentName::Crop ? 1 : 2))
+        << static_cast<int>(name);
+    EXPECT_TRUE(seen.contains(2 * (pad * windows + pad)))
+        << static_cast<int>(name);
   }
 }
 
@@ -224,7 +228,7 @@ TEST(RandomErasing, Probability) {
 
 TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
   const Dataset set = make_set(12, 3, 8);
-  const DataOptions options{.augment = "crop-flip", .erase = 0.5};
+  const DataOptions options{.augment = AugmentName::CropFlip, .erase = 0.5};
   const Augment augment(options, set, 5);
   const at::Tensor all = augment.training(set.train, first(12), 3).images;
   for (std::int64_t i = 11; i >= 0; --i) {
@@ -240,7 +244,7 @@ TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
 
 TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
   const Dataset set = make_set(1, 3, 2);
-  const Augment augment({.augment = "crop-flip", .pad = 50}, set, 5);
+  const Augment augment({.augment = AugmentName::CropFlip, .pad = 50}, set, 5);
   at::Tensor black = at::empty({1, 3, 2, 4}, at::kByte);
   black.zero_();
   int all_black = 0;
@@ -258,19 +262,18 @@ TEST(Augment, RefusesWrongOptions) {
                                   const std::vector<std::string>& parts) {
     expect_error([&] { Augment(options, set, 1); }, ErrorKind::Config, parts);
   };
-  expect_refused(
-      {.augment = "mixup"},
-      {"data.augment", "none, flip, crop or crop-flip", "'mixup'"});
   expect_refused({.pad = -1}, {"data.pad", "got -1"});
   expect_refused({.erase = 1.5}, {"data.erase", "0 .. 1", "got 1.5"});
   expect_refused(
       {.erase = std::numeric_limits<double>::quiet_NaN()}, {"data.erase"});
   set.flips = false;
-  for (const std::string name : {"flip", "crop-flip"}) {
-    expect_refused(
-        {.augment = name}, {"data.augment", name, "test-set", "none or crop"});
-  }
-  EXPECT_NO_THROW(Augment({.augment = "crop"}, set, 1));
+  expect_refused(
+      {.augment = AugmentName::Flip},
+      {"data.augment", "'flip'", "test-set", "none or crop"});
+  expect_refused(
+      {.augment = AugmentName::CropFlip},
+      {"data.augment", "'crop-flip'", "test-set", "none or crop"});
+  EXPECT_NO_THROW(Augment({.augment = AugmentName::Crop}, set, 1));
 }
 
 TEST(Augment, AnExampleOutOfRangeIsABug) {

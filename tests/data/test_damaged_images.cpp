@@ -25,7 +25,7 @@ class Damaged : public testing::Test {
     options_.max_damaged = 0.5;
   }
   const TempFolder root_;
-  DataOptions options_ = options_of(root_, "crop-flip");
+  DataOptions options_ = options_of(root_, AugmentName::CropFlip);
 };
 
 TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
@@ -34,7 +34,7 @@ TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
   cut(root_ / "train/c0/3.jpg");            // 3
   root_.add("train/c1/0.jpg", "no image");  // 4
   root_.add("train/c2/3.jpg", "");          // 11, the last
-  for (const char* threads : {"1", "4"}) {
+  for (const std::int64_t threads : {1, 4}) {
     options_.decode_threads = threads;
     const Dataset set = load_dataset(options_);
     const Augment augment(options_, set, 1);
@@ -74,7 +74,7 @@ TEST_F(Damaged, AnEvaluationLeavesItOut) {
   cut(root_ / "val/c0/4.jpg");
   fs::remove(root_ / "val/c1/7.jpg");
   DataOptions options = options_;
-  options.decode_threads = "3";
+  options.decode_threads = 3;
   const Dataset set = load_dataset(options);  // lists c1/7.jpg no more
   EXPECT_EQ(set.test.size(), 11);
   fs::remove(root_ / "val/c2/5.jpg");

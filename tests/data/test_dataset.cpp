@@ -206,7 +206,7 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
   const TempFolder given;
   write_fashion(there.path());
   const Environment data("ABTRAIN_DATA", there.path());
-  EXPECT_EQ(find_dataset("fashion-mnist", "auto").found_in, there.path());
+  EXPECT_EQ(find_dataset("fashion-mnist").found_in, there.path());
   EXPECT_EQ(find_dataset("fashion-mnist", given.path()).found_in, "");
   write_file(given / "t10k-images-idx3-ubyte.gz", {});
   expect_error(
@@ -227,7 +227,7 @@ TEST(Dataset, AutoListsEveryPlace) {
   const fs::path before = fs::current_path();
   fs::current_path(empty.path());
   expect_error(
-      [] { load_dataset({.name = "cifar10", .root = "auto"}); },
+      [] { load_dataset({.name = "cifar10"}); },
       ErrorKind::MissingInput,
       {empty.path() + ": lacks data_batch_1.bin",
        empty / "cifar-10-batches-bin: no such folder",
@@ -236,8 +236,8 @@ TEST(Dataset, AutoListsEveryPlace) {
        empty / "home/.cache/abtrain/data/cifar-10-batches-bin",
        "https://www.cs.toronto.edu/~kriz/cifar.html"});
   fs::current_path(before);
-  EXPECT_EQ(find_dataset("cifar10", "auto").how_to_get.find("the binary"), 0u);
-  EXPECT_EQ(find_dataset("imagenet", "auto").how_to_get, "");
+  EXPECT_EQ(find_dataset("cifar10").how_to_get.find("the binary"), 0u);
+  EXPECT_EQ(find_dataset("imagenet").how_to_get, "");
 }
 
 TEST(Dataset, TildeIsTheHomeFolder) {
@@ -249,12 +249,12 @@ TEST(Dataset, TildeIsTheHomeFolder) {
 }
 
 TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
-  const DatasetPlace place = find_dataset("fashion-mnist", "auto");
+  const DatasetPlace place = find_dataset("fashion-mnist");
   if (place.found_in.empty()) {
     EXPECT_NE(place.how_to_get, "");
     return;
   }
-  const Dataset set = load_dataset({.name = "fashion-mnist", .root = "auto"});
+  const Dataset set = load_dataset({.name = "fashion-mnist"});
   EXPECT_EQ(set.found_in, place.found_in);
   const at::Tensor pixels = set.train.pixels.to(at::kDouble) / 255;
   EXPECT_NEAR(pixels.mean().item<double>(), set.mean[0], 5e-5);

@@ -36,8 +36,10 @@ class DeviceLoaderTest : public testing::Test {
     set_.std.assign(static_cast<std::size_t>(channels), 0.21f);
     set_.train = random_images(23, channels, height, width);
     augment_ = std::make_unique<Augment>(
-        DataOptions{.augment = "crop-flip", .pad = 2, .erase = 0.5}, set_, 4);
-    order_ = make_order({}, {23, 1, 2, 4});
+        DataOptions{.augment = AugmentName::CropFlip, .pad = 2, .erase = 0.5},
+        set_,
+        4);
+    order_ = make_shuffle({23, 1, 2, 4});
     copies_ = std::make_unique<DeviceCopies>(set_, none_);
   }
   // `steps` batches of both loaders from `first` on.

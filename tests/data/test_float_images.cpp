@@ -97,14 +97,18 @@ TEST(FloatImages, UnpooledAreAugmentedAsBytesAre) {
   for (const std::int64_t channels : {1, 2, 3}) {
     const Dataset bytes = make_set(30, channels);
     const Dataset values = with_values(bytes);
-    for (const std::string name : {"none", "flip", "crop", "crop-flip"}) {
+    for (const AugmentName name :
+         {AugmentName::None,
+          AugmentName::Flip,
+          AugmentName::Crop,
+          AugmentName::CropFlip}) {
       const DataOptions options{.augment = name, .pad = 3, .erase = 0.5};
       const Augment of_bytes(options, bytes, 4), of_values(options, values, 4);
       for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
         const Batch a = of_bytes.training(bytes.train, first(30), epoch);
         const Batch b = of_values.training(values.train, first(30), epoch);
-        EXPECT_TRUE(at::equal(a.images, b.images)) << name;
-        EXPECT_TRUE(at::equal(a.labels, b.labels)) << name;
+        EXPECT_TRUE(at::equal(a.images, b.images)) << static_cast<int>(name);
+        EXPECT_TRUE(at::equal(a.labels, b.labels)) << static_cast<int>(name);
         EXPECT_EQ(a.images.strides(), b.images.strides());
       }
       const Batch a = of_bytes.evaluation(bytes.train, 7, 21);
@@ -194,7 +198,7 @@ TEST(Standardise, CropAndFlipComeFirst) {
     cuts.push_back(at::flip(cut, {3}));
   }
   const at::Tensor wanted = (at::cat(cuts) - set.norm.mean) / set.norm.std;
-  const Augment augment({.augment = "crop-flip", .pad = 1}, set, 3);
+  const Augment augment({.augment = AugmentName::CropFlip, .pad = 1}, set, 3);
   at::Tensor seen = at::zeros({18}, at::kLong);
   for (int epoch = 0; epoch < 300; ++epoch) {
     const Batch batch = augment.training(set.train, first(1), epoch);

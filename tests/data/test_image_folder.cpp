@@ -107,7 +107,7 @@ TEST(ImageFolder, MeanAndDeviationCanBeGiven) {
       {"data.std: expected 3 values", "got 2"});
 }
 
-class Batches : public testing::TestWithParam<const char*> {};
+class Batches : public testing::TestWithParam<AugmentName> {};
 
 // Every batch has the same bits whatever the threads, the company of an example
 // and its place; another epoch or seed has others.
@@ -123,7 +123,7 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
   EXPECT_TRUE(all.images.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(labels_of(all.labels), labels_of(set.train.labels));
   const at::Tensor scored = one.evaluation(set.test, 0, 6).images;
-  for (const char* threads : {"2", "5", "50"}) {
+  for (const std::int64_t threads : {2, 5, 50}) {
     options.decode_threads = threads;
     const Augment many(options, set, 5);
     for (int repeat = 0; repeat < 3; ++repeat) {
@@ -146,12 +146,16 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
 INSTANTIATE_TEST_SUITE_P(
     Changes,
     Batches,
-    testing::Values("none", "flip", "crop", "crop-flip"));
+    testing::Values(
+        AugmentName::None,
+        AugmentName::Flip,
+        AugmentName::Crop,
+        AugmentName::CropFlip));
 
 TEST(ImageBatches, FlipMirrorsHalfOfTheCentres) {
   const TempFolder root;
   add_image_folder(root, 2, 10, 1);
-  const DataOptions options = options_of(root, "flip");
+  const DataOptions options = options_of(root, AugmentName::Flip);
   const Dataset set = load_dataset(options);
   const Augment augment(options, set, 2);
   // Without a crop training sees the pixels of an evaluation.

@@ -32,8 +32,8 @@ class LoaderTest : public testing::Test {
     set_.std = {0.2f, 0.2f, 0.2f};
     set_.train = random_images(23, 3, 6, 6);
     augment_ = std::make_unique<Augment>(
-        DataOptions{.augment = "crop-flip", .erase = 0.5}, set_, 4);
-    order_ = make_order({}, {23, 0, 2, 4});  // 11 examples an epoch
+        DataOptions{.augment = AugmentName::CropFlip, .erase = 0.5}, set_, 4);
+    order_ = make_shuffle({23, 0, 2, 4});  // 11 examples an epoch
   }
 
   Dataset set_;
@@ -201,7 +201,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
     std::vector<std::jthread> threads;
     for (int worker = 0; worker < workers; ++worker) {
       threads.emplace_back([&, worker] {
-        const auto order = make_order({}, {23, worker, workers, 4});
+        const auto order = make_shuffle({23, worker, workers, 4});
         Loader loader(set_.train, *augment_, *order, 5, 2);
         for (int i = 0; i < 50; ++i) {
           const Batch batch = next_of(loader);
@@ -214,7 +214,7 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
     }
   }
   for (int worker = 0; worker < workers; ++worker) {
-    const auto order = make_order({}, {23, worker, workers, 4});
+    const auto order = make_shuffle({23, worker, workers, 4});
     double sum = 0;
     for (int epoch = 0; epoch < 50; ++epoch) {
       const Batch batch =

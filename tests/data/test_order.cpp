@@ -11,11 +11,13 @@ namespace {
 
 using Indices = std::vector<std::int64_t>;
 
-class Order : public testing::TestWithParam<std::string> {
+using MakeOrder = std::unique_ptr<ExampleOrder> (*)(const OrderSetting&);
+
+class Order : public testing::TestWithParam<MakeOrder> {
  protected:
   std::unique_ptr<ExampleOrder>
   make(std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
-    return make_order({GetParam()}, {examples, worker, workers, seed});
+    return GetParam()({examples, worker, workers, seed});
   }
 };
 
@@ -55,12 +57,15 @@ TEST_P(Order, SameCallSameAnswer) {
   EXPECT_EQ(make(50, 1, 3)->epoch(4), make(50, 1, 3)->epoch(4));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Order, testing::Values("shuffle", "sequential"));
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    Order,
+    testing::Values(&make_shuffle, &make_sequential));
 
 TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
-  const Indices all = make_order({"shuffle"}, {24, 0, 1, 9})->epoch(2);
+  const Indices all = make_shuffle({24, 0, 1, 9})->epoch(2);
   for (int worker = 0; worker < 3; ++worker) {
-    const Indices mine = make_order({"shuffle"}, {24, worker, 3, 9})->epoch(2);
+    const Indices mine = make_shuffle({24, worker, 3, 9})->epoch(2);
     for (std::size_t i = 0; i < mine.size(); ++i) {
       EXPECT_EQ(mine[i], all[worker + 3 * i]);
     }
@@ -69,7 +74,7 @@ TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
 
 TEST(Shuffle, EpochsAndSeedsDiffer) {
   const auto epoch = [](std::uint64_t seed, std::int64_t at) {
-    return make_order({"shuffle"}, {100, 0, 1, seed})->epoch(at);
+    return make_shuffle({100, 0, 1, seed})->epoch(at);
   };
   EXPECT_NE(epoch(1, 0), epoch(1, 1));
   EXPECT_NE(epoch(1, 0), epoch(2, 0));
@@ -92,19 +97,9 @@ TEST(Shuffle, PermutationsAreEquallyLikely) {
 }
 
 TEST(Sequential, FirstEpochIsInOrderAndTheNextGoesOn) {
-  EXPECT_EQ(
-      make_order({"sequential"}, {6, 1, 2, 1})->epoch(0), (Indices{1, 3, 5}));
-  EXPECT_EQ(
-      make_order({"sequential"}, {6, 1, 2, 1})->epoch(3), (Indices{1, 3, 5}));
-  EXPECT_EQ(
-      make_order({"sequential"}, {7, 0, 2, 1})->epoch(1), (Indices{6, 1, 3}));
-}
-
-TEST(MakeOrder, UnknownName) {
-  expect_error(
-      [] { make_order({"random"}, {6, 0, 1, 1}); },
-      ErrorKind::Config,
-      {"order.name", "expected shuffle or sequential", "'random'"});
+  EXPECT_EQ(make_sequential({6, 1, 2, 1})->epoch(0), (Indices{1, 3, 5}));
+  EXPECT_EQ(make_sequential({6, 1, 2, 1})->epoch(3), (Indices{1, 3, 5}));
+  EXPECT_EQ(make_sequential({7, 0, 2, 1})->epoch(1), (Indices{6, 1, 3}));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(PublishedOrder, BeginsAsShuffleDoes) {
     units[static_cast<std::size_t>(u)] = u;
   }
   order->publish(0, units);
-  Indices shuffled = make_order({"shuffle"}, setting)->epoch(0);
+  Indices shuffled = make_shuffle(setting)->epoch(0);
   shuffled.resize(32);
   EXPECT_EQ(order->epoch(0), shuffled);
 }
@@ -46,16 +46,14 @@ TEST(PublishedOrder, IsWaitedForUntilItIsKnownOrNotWanted) {
   PublishedOrder order({0, 1}, 1);
   Indices got;
   {
-    const std::jthread waiting([&](const std::stop_token& stop) {
-      got = order.wait_for(0, stop);
-    });
+    const std::jthread waiting(
+        [&](const std::stop_token& stop) { got = order.wait_for(0, stop); });
     order.publish(0, {1, 0});
   }
   EXPECT_EQ(got, (Indices{1, 0}));
   {
-    std::jthread waiting([&](const std::stop_token& stop) {
-      got = order.wait_for(1, stop);
-    });
+    std::jthread waiting(
+        [&](const std::stop_token& stop) { got = order.wait_for(1, stop); });
     waiting.request_stop();
   }
   EXPECT_TRUE(got.empty());

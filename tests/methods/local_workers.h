@@ -88,7 +88,7 @@ class LocalWorker {
         optimizer_(optim::make_optimizer(run.optimizer)),
         length_{run.steps, run.steps},
         schedule_(optim::ScheduleOptions{}, 0.1, length_) {
-    model->initialise("kaiming", 5);
+    model->initialise(nn::InitName::Kaiming, 5);
     method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
         *model,
         *world_,

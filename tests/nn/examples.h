@@ -103,15 +103,15 @@ inline at::Tensor reference(
   return rows;
 }
 
-inline std::unique_ptr<nn::Model> family(
-    const std::string& name, const nn::InputShape& shape, double width = 1) {
+inline std::unique_ptr<nn::Model>
+family(const std::string& name, const nn::InputShape& shape, double width = 1) {
   nn::ModelOptions options;
   options.name = name;
   options.width = width;
   options.hidden = {9, 7};
   options.channels = {4, 6};
   auto model = nn::make_model(options, shape);
-  model->initialise("kaiming", 1);
+  model->initialise(nn::InitName::Kaiming, 1);
   return model;
 }
 
@@ -122,8 +122,9 @@ inline std::unique_ptr<nn::Model> of_layers(Layers layers) {
   for (auto& [name, layer] : layers) {
     all->add(name, std::move(layer));
   }
-  auto model = std::make_unique<nn::Model>(nn::Architecture{std::move(all), {}});
-  model->initialise("kaiming", 1);
+  auto model =
+      std::make_unique<nn::Model>(nn::Architecture{std::move(all), {}});
+  model->initialise(nn::InitName::Kaiming, 1);
   return model;
 }
 

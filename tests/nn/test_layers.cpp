@@ -34,8 +34,7 @@ Pass training(std::uint64_t seed) {
 // timm's ConvMlp: small inputs are grown to the kernel.
 TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
   for (const bool factored : {false, true}) {
-    Conv2d layer(
-        3, 5, {.kernel = 7, .padding = 0, .grows_input = true});
+    Conv2d layer(3, 5, {.kernel = 7, .padding = 0, .grows_input = true});
     testing::Grab grab;
     layer.visit("", grab);
     Weight& w = grab.get();
@@ -109,10 +108,10 @@ TEST(Dropout, KeepsTheMeanAndDropsItsShare) {
 TEST(Dropout, FollowsItsSeed) {
   Dropout layer(0.5);
   const at::Tensor x = at::ones({64, 64});
-  EXPECT_TRUE(at::equal(
-      layer.forward(x, training(1)), layer.forward(x, training(1))));
-  EXPECT_FALSE(at::equal(
-      layer.forward(x, training(1)), layer.forward(x, training(2))));
+  EXPECT_TRUE(
+      at::equal(layer.forward(x, training(1)), layer.forward(x, training(1))));
+  EXPECT_FALSE(
+      at::equal(layer.forward(x, training(1)), layer.forward(x, training(2))));
 }
 
 TEST(Dropout, WithoutAGeneratorIsAFault) {
@@ -141,10 +140,9 @@ TEST(Models, DropoutFollowsTheSeedOfTheModel) {
     options.width = 0.125;
     options.drop_rate = 0.5;
     const auto model = make_model(options, {3, 32, 32, 10});
-    model->initialise("kaiming", 1);
+    model->initialise(InitName::Kaiming, 1);
     const at::Tensor x = at::rand({4, 3, 32, 32});
-    EXPECT_TRUE(
-        at::equal(model->forward(x, false), model->forward(x, false)));
+    EXPECT_TRUE(at::equal(model->forward(x, false), model->forward(x, false)));
     const auto draw = [&](std::uint64_t seed) {
       model->seed_dropout(seed);
       return model->forward(x, true);
@@ -160,7 +158,7 @@ TEST(Models, DropPathDropsInTrainingOnly) {
   options.name = "vit-tiny";
   options.drop_path = 0.9;
   const auto model = make_model(options, {3, 32, 32, 10});
-  model->initialise("kaiming", 1);
+  model->initialise(InitName::Kaiming, 1);
   const at::Tensor x = at::rand({8, 3, 32, 32});
   model->seed_dropout(1);
   const at::Tensor dropped = model->forward(x, true);

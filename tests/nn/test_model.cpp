@@ -27,22 +27,20 @@ constexpr InputShape kCifar{3, 32, 32, 10};
 
 // Published or summed by hand.
 TEST(Models, ParameterCounts) {
-  EXPECT_EQ(
-      make_model(named("softmax"), kFashion)->dense_parameters(), 7850);
+  EXPECT_EQ(make_model(named("softmax"), kFashion)->dense_parameters(), 7850);
   EXPECT_EQ(
       make_model(named("mlp"), kFashion)->dense_parameters(),
       785 * 1024 + 2 * 1025 * 1024 + 1025 * 10);
   // LeNet-5 with fully connected feature maps: 61,706.
-  EXPECT_EQ(
-      make_model(named("lenet5"), kFashion)->dense_parameters(), 61706);
+  EXPECT_EQ(make_model(named("lenet5"), kFashion)->dense_parameters(), 61706);
   ModelOptions cnn = named("cnn");
   cnn.channels = {8, 12, 20};
   cnn.hidden = {30, 40};
   // 28x28 halved three times is 3x3.
   EXPECT_EQ(
       make_model(cnn, kFashion)->dense_parameters(),
-      (9 + 1) * 8 + (9 * 8 + 1) * 12 + (9 * 12 + 1) * 20 +
-          (20 * 9 + 1) * 30 + 31 * 40 + 41 * 10);
+      (9 + 1) * 8 + (9 * 8 + 1) * 12 + (9 * 12 + 1) * 20 + (20 * 9 + 1) * 30 +
+          31 * 40 + 41 * 10);
   // VGG16's convolutions without biases (14,710,464), 13 batch norms, a head.
   EXPECT_EQ(
       make_model(named("vgg16-small"), kCifar)->dense_parameters(),
@@ -79,7 +77,7 @@ TEST(Models, EachRunsAndGivesLogits) {
     ModelOptions options = named(name);
     options.width = 0.125;
     const auto model = make_model(options, shape);
-    model->initialise("kaiming", 3);
+    model->initialise(InitName::Kaiming, 3);
     const at::NoGradGuard no_grad;
     for (const std::int64_t batch : {1, 3}) {
       const at::Tensor x =
@@ -111,8 +109,8 @@ TEST(Models, WidthScalesChannels) {
 TEST(Models, InitialisationIsSeededAndHasTheRightSpread) {
   const auto a = make_model(named("vgg16-small"), kCifar);
   const auto b = make_model(named("vgg16-small"), kCifar);
-  a->initialise("kaiming", 5);
-  b->initialise("kaiming", 5);
+  a->initialise(InitName::Kaiming, 5);
+  b->initialise(InitName::Kaiming, 5);
   for (std::size_t i = 0; i < a->weights().size(); ++i) {
     EXPECT_TRUE(at::equal(
         a->weights()[i].weight->dense, b->weights()[i].weight->dense));
@@ -123,23 +121,21 @@ TEST(Models, InitialisationIsSeededAndHasTheRightSpread) {
   EXPECT_TRUE(conv.dense.is_contiguous(at::MemoryFormat::ChannelsLast));
   const Weight& head = *a->weights().back().weight;
   EXPECT_LE(head.dense.abs().max().item<double>(), 1 / std::sqrt(512.0));
-  EXPECT_NEAR(
-      head.dense.std().item<double>(), 1 / std::sqrt(3 * 512.0), 1e-3);
-  b->initialise("kaiming", 6);
-  EXPECT_FALSE(at::equal(
-      a->weights()[0].weight->dense, b->weights()[0].weight->dense));
+  EXPECT_NEAR(head.dense.std().item<double>(), 1 / std::sqrt(3 * 512.0), 1e-3);
+  b->initialise(InitName::Kaiming, 6);
+  EXPECT_FALSE(
+      at::equal(a->weights()[0].weight->dense, b->weights()[0].weight->dense));
 }
 
 TEST(Models, OrthogonalInitialisationHasSingularValuesOfOne) {
   ModelOptions options = named("vgg16-small");
   options.width = 0.125;
   const auto model = make_model(options, kCifar);
-  model->initialise("orthogonal", 5);
+  model->initialise(InitName::Orthogonal, 5);
   for (const NamedWeight& w : model->weights()) {
     const at::Tensor matrix = w.weight->matrix().contiguous();
     const at::Tensor gram = at::matmul(matrix.t(), matrix);
-    EXPECT_LT(
-        (gram - at::eye(w.weight->n())).abs().max().item<double>(), 1e-5)
+    EXPECT_LT((gram - at::eye(w.weight->n())).abs().max().item<double>(), 1e-5)
         << w.name;
   }
 }
@@ -166,8 +162,7 @@ TEST(KeepDense, ListsReplaceOrExtendTheDefault) {
   EXPECT_EQ(
       layers_of(factorable_weights(*mlp, {"default", "fc2"})),
       (Names{"fc1", "fc3"}));
-  EXPECT_EQ(
-      layers_of(factorable_weights(*mlp, {"fc?.weight"})), (Names{}));
+  EXPECT_EQ(layers_of(factorable_weights(*mlp, {"fc?.weight"})), (Names{}));
   EXPECT_EQ(factorable_weights(*mlp, {}).size(), 4U);
   const auto vgg = make_model(named("vgg16-small"), kCifar);
   EXPECT_EQ(factorable_weights(*vgg, {"default"}).size(), 12U);
@@ -185,7 +180,8 @@ TEST(KeepDense, EachFamilyHasItsDefault) {
     return layers_of(factorable_weights(*model, {"default"}));
   };
   EXPECT_EQ(
-      factored("cnn"), (std::vector<std::string>{"conv2", "fc1", "fc2", "fc3"}));
+      factored("cnn"),
+      (std::vector<std::string>{"conv2", "fc1", "fc2", "fc3"}));
   EXPECT_EQ(factored("vgg16").size(), 14U);
   EXPECT_EQ(factored("vgg16").back(), "pre_logits.fc2");
   EXPECT_EQ(factored("resnet18").front(), "layer1.0.conv1");
@@ -210,8 +206,7 @@ TEST(KeepDense, APatternThatMatchesNothingIsAnError) {
 
 TEST(Models, ShapesThatDoNotFitAreRefused) {
   EXPECT_THROW(make_model(named("vgg16-small"), kFashion), Error);
-  EXPECT_THROW(
-      make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
+  EXPECT_THROW(make_model(named("lenet5"), InputShape{1, 20, 20, 10}), Error);
   EXPECT_THROW(make_model(named("vgg61"), kCifar), Error);
   ModelOptions cnn = named("cnn");
   cnn.channels = {4, 4, 4, 4};
@@ -242,8 +237,8 @@ TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
       const InputShape shape{3, side, side, 10};
       const auto dense = make_model(options, shape);
       const auto factored = make_model(options, shape);
-      dense->initialise("kaiming", 3);
-      factored->initialise("kaiming", 3);
+      dense->initialise(InitName::Kaiming, 3);
+      factored->initialise(InitName::Kaiming, 3);
       for (const NamedWeight& w : factorable_weights(*factored, {})) {
         testing::factor_weight(w, w.weight->n());
       }
@@ -261,7 +256,7 @@ TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
 TEST(Models, CopiesAreEqualAndTheirOwn) {
   const auto a = make_model(named("vit-tiny"), kCifar);
   const auto b = make_model(named("vit-tiny"), kCifar);
-  a->initialise("kaiming", 3);
+  a->initialise(InitName::Kaiming, 3);
   b->copy_from(*a);
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::rand({2, 3, 32, 32});
@@ -272,7 +267,7 @@ TEST(Models, CopiesAreEqualAndTheirOwn) {
 
 TEST(Models, PatchesMustCoverTheImage) {
   ModelOptions options = named("vit-tiny");
-  options.patch_size = "5";
+  options.patch_size = 5;
   try {
     make_model(options, kCifar);
     FAIL() << "patches of 5 were taken";
@@ -293,7 +288,7 @@ TEST(Factored, OfFullRankIsTheDenseModel) {
   const auto dense = make_model(options, shape);
   const auto factored = make_model(options, shape);
   for (Model* model : {dense.get(), factored.get()}) {
-    model->initialise("kaiming", 3);
+    model->initialise(InitName::Kaiming, 3);
   }
   bool cheaper = false;
   bool dearer = false;

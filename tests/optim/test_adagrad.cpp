@@ -1,5 +1,5 @@
 // QCMD and QRDA Adagrad against their formulas, the textbook and PyTorch.
-#include "optim/adagrad.h"
+#include "ops/adagrad.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -14,7 +14,7 @@
 
 #include <cmath>
 
-#include "ops/adagrad.h"
+#include "optim/optimizer_kind.h"
 
 namespace abtrain::optim {
 namespace {
@@ -23,8 +23,8 @@ at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
   return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-OptimizerOptions options_of(
-    const std::string& name, double l1, const std::string& center = "init") {
+OptimizerOptions
+options_of(const std::string& name, double l1, Center center = Center::Init) {
   OptimizerOptions o;
   o.name = name;
   o.l1 = l1;
@@ -112,7 +112,7 @@ struct Case {
   const char* name;
   const char* optimizer;
   double l1;
-  const char* center;
+  Center center;
   double divisor;
 };
 
@@ -126,7 +126,7 @@ TEST_P(AdagradSteps, FollowTheFormulasInFloat64) {
   Parameters p(o);
   at::Tensor x = p.block.values().to(at::kDouble);
   const at::Tensor start =
-      std::string(c.center) == "init" ? x.clone() : at::zeros_like(x);
+      c.center == Center::Init ? x.clone() : at::zeros_like(x);
   at::Tensor s = at::zeros_like(x);
   at::Tensor z = at::zeros_like(x);
   at::Tensor l1 = at::full({66}, static_cast<double>(float(c.l1)), at::kDouble);
@@ -159,13 +159,13 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     AdagradSteps,
     ::testing::Values(
-        Case{"qcmd", "qcmd-adagrad", 0.3, "init", 1},
-        Case{"qcmd_clipped", "qcmd-adagrad", 0.3, "init", 2.5},
-        Case{"qcmd_dense", "qcmd-adagrad", 0, "init", 1},
-        Case{"qrda", "qrda-adagrad", 0.1, "init", 1},
-        Case{"qrda_zero", "qrda-adagrad", 0.1, "zero", 1},
-        Case{"qrda_clipped", "qrda-adagrad", 0.1, "zero", 2.5},
-        Case{"qrda_dense", "qrda-adagrad", 0, "init", 1}),
+        Case{"qcmd", "qcmd-adagrad", 0.3, Center::Init, 1},
+        Case{"qcmd_clipped", "qcmd-adagrad", 0.3, Center::Init, 2.5},
+        Case{"qcmd_dense", "qcmd-adagrad", 0, Center::Init, 1},
+        Case{"qrda", "qrda-adagrad", 0.1, Center::Init, 1},
+        Case{"qrda_zero", "qrda-adagrad", 0.1, Center::Zero, 1},
+        Case{"qrda_clipped", "qrda-adagrad", 0.1, Center::Zero, 2.5},
+        Case{"qrda_dense", "qrda-adagrad", 0, Center::Init, 1}),
     [](const auto& test) { return test.param.name; });
 
 // delta is added to the root, as PyTorch's eps is.
@@ -211,9 +211,7 @@ TEST(Adagrad, WithoutL1IsPyTorchs) {
         /*weight_decay=*/0,
         /*eps=*/o.delta,
         /*maximize=*/false);
-    EXPECT_LT(
-        p.block.values().sub(x).abs().max().item<double>(), 1e-6)
-        << t;
+    EXPECT_LT(p.block.values().sub(x).abs().max().item<double>(), 1e-6) << t;
   }
 }
 

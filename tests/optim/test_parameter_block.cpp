@@ -228,6 +228,14 @@ TEST(Adopt, LeavesParametersOfAnotherElementCountAlone) {
   EXPECT_EQ(block.steps()[0].item<float>(), 0);
 }
 
+TEST(Adopt, TakesNoMomentsInAnotherOrder) {
+  at::Tensor rows = counted(0, {2, 3});
+  at::Tensor columns = rows.t().contiguous().t();
+  ParameterBlock old({{"x", &rows}}, true, 1);
+  ParameterBlock block({{"x", &columns}}, true, 1);
+  EXPECT_THROW(block.adopt(old), std::logic_error);
+}
+
 TEST(Forget, ClearsOneParameter) {
   Three p;
   ParameterBlock block(p.list(), true, 2);

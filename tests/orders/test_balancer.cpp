@@ -20,10 +20,10 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-data::OrderOptions options_of(
+OrderOptions options_of(
     const std::string& name,
-    const std::string& wire = "fp32") {
-  data::OrderOptions options;
+    OrderWire wire = OrderWire::Fp32) {
+  OrderOptions options;
   options.name = name;
   options.wire = wire;
   return options;
@@ -38,7 +38,7 @@ Order ascending(std::int64_t count) {
 // One worker's units with gradients that stay the same.
 struct Worker {
   Worker(
-      const data::OrderOptions& options,
+      const OrderOptions& options,
       const at::Tensor& all,
       comm::Communicator* group,
       std::int64_t first_place = 0)
@@ -106,7 +106,9 @@ TEST(Balancer, AllWorkersUseTheSameSigns) {
   std::vector<std::vector<int>> signs(kWorkers);
   comm::run_workers(kWorkers, 60, [&](comm::Communicator& world) {
     Worker worker(
-        options_of("cd-grab", "int8"), gradients[world.rank()], &world);
+        options_of("cd-grab", OrderWire::Int8),
+        gradients[world.rank()],
+        &world);
     worker.balancer.watch_signs = [&](const std::vector<int>& some) {
       auto& own = signs[static_cast<std::size_t>(world.rank())];
       own.insert(own.end(), some.begin(), some.end());
@@ -270,8 +272,7 @@ double herding(const at::Tensor& vectors, const std::vector<Order>& orders) {
 // Of the orders after ten rounds. `stale`: what a unit's gradient is taken from
 // is overwritten before it is used, as by the mistake of keeping a reference to
 // a buffer that the next step writes to.
-double
-herding_of(const data::OrderOptions& options, int rounds, bool stale = false) {
+double herding_of(const OrderOptions& options, int rounds, bool stale = false) {
   const at::Tensor vectors = unit_vectors();
   std::vector<Order> orders(kWorkers);
   comm::run_workers(kWorkers, 300, [&](comm::Communicator& world) {
@@ -297,10 +298,10 @@ herding_of(const data::OrderOptions& options, int rounds, bool stale = false) {
 // The specification's gate: random unit vectors, ten rounds. Without a round
 // the order is that of the vectors, random ones.
 TEST(Herding, IsSmallWhereWorkersCoordinate) {
-  for (const char* wire : {"fp32", "int8"}) {
+  for (const OrderWire wire : {OrderWire::Fp32, OrderWire::Int8}) {
     const double together = herding_of(options_of("cd-grab", wire), 10);
     EXPECT_LE(together, 3);
-    RecordProperty(str("cd-grab ", wire), str(together));
+    RecordProperty(str("cd-grab ", name_of(wire)), str(together));
   }
   const double alone = herding_of(options_of("id-grab"), 10);
   const double shuffled = herding_of(options_of("id-grab"), 0);

@@ -59,7 +59,7 @@ at::Tensor difference_of_kept(const DifferenceWire& wire, const at::Tensor& x) {
 }
 
 struct Case {
-  const char* wire;
+  OrderWire wire;
   int workers;
   std::int64_t numel;
   std::int64_t pairs;
@@ -72,7 +72,7 @@ class Decisions : public ::testing::TestWithParam<Case> {};
 TEST_P(Decisions, AreThoseOfOneServer) {
   const auto [name, workers, numel, pairs] = GetParam();
   constexpr int kRounds = 5;
-  data::OrderOptions options;
+  OrderOptions options;
   options.name = "cd-grab";
   options.wire = name;
   options.sketch = 40;
@@ -147,18 +147,18 @@ INSTANTIATE_TEST_SUITE_P(
     OfWires,
     Decisions,
     ::testing::Values(
-        Case{"fp32", 1, 50, 1},
-        Case{"fp32", 2, 2, 1},
-        Case{"fp32", 3, 1000, 1},
-        Case{"fp32", 5, 999, 40},  // two runs of rows
-        Case{"int8", 2, 100, 1},   // one worker has no share
-        Case{"int8", 4, 5000, 1},
-        Case{"int8", 3, 3000, 4},
-        Case{"sketch", 4, 5000, 1},
-        Case{"sketch", 3, 3000, 2}),
+        Case{OrderWire::Fp32, 1, 50, 1},
+        Case{OrderWire::Fp32, 2, 2, 1},
+        Case{OrderWire::Fp32, 3, 1000, 1},
+        Case{OrderWire::Fp32, 5, 999, 40},  // two runs of rows
+        Case{OrderWire::Int8, 2, 100, 1},   // one worker has no share
+        Case{OrderWire::Int8, 4, 5000, 1},
+        Case{OrderWire::Int8, 3, 3000, 4},
+        Case{OrderWire::Sketch, 4, 5000, 1},
+        Case{OrderWire::Sketch, 3, 3000, 2}),
     [](const auto& test) {
       return str(
-          test.param.wire,
+          name_of(test.param.wire),
           "_",
           test.param.workers,
           "_",
@@ -168,13 +168,13 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(DifferenceBytes, AreAMessageLessTheOwnShareAndTheProducts) {
-  data::OrderOptions options;
+  OrderOptions options;
   // A quarter stays; 10 products in an all-reduce of chunks of 2, 3, 2, 3.
   EXPECT_EQ(difference_bytes(options, 1000, 1, 4, 0), 3000 + (8 + 6) * 4);
   EXPECT_EQ(difference_bytes(options, 1000, 1, 4, 1), 3000 + (7 + 9) * 4);
-  options.wire = "int8";
+  options.wire = OrderWire::Int8;
   EXPECT_EQ(difference_bytes(options, 1024, 1, 4, 0), 3 * 260 + 56);
-  options.wire = "sketch";
+  options.wire = OrderWire::Sketch;
   options.sketch = 128;
   EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 4, 0), 3 * 128 + 56);
   EXPECT_EQ(difference_bytes(options, 1 << 20, 1, 1, 0), 0);

@@ -15,7 +15,7 @@ namespace abtrain {
 namespace {
 
 struct Case {
-  const char* library;
+  nn::TensorNames library;
   const char* model;
   std::int64_t side;
   std::int64_t classes;
@@ -47,11 +47,11 @@ class Zoo : public ::testing::TestWithParam<Case> {
     nn::ModelOptions options;
     options.name = c.model;
     options.qkv_bias = c.qkv_bias;
-    options.stem = "imagenet";
+    options.stem = nn::StemName::ImageNet;
     return nn::make_model(options, {3, c.side, c.side, c.classes});
   }
   std::string name() const {
-    return std::string(GetParam().library) + "/" + GetParam().model;
+    return nn::name_of(GetParam().library) + "/" + GetParam().model;
   }
   at::Tensor batch(const char* which, std::vector<std::int64_t> sizes) const {
     return weights::SafetensorsFile(folder_.file("batch.safetensors"))
@@ -98,7 +98,7 @@ class Zoo : public ::testing::TestWithParam<Case> {
                             const at::Tensor& got,
                             const at::Tensor& want) {
       const std::string theirs =
-          std::string(GetParam().library) == "torchvision"
+          GetParam().library == nn::TensorNames::Torchvision
               ? model.torchvision_name(tensor).name
               : tensor;
       EXPECT_LT(
@@ -155,17 +155,17 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Zoo,
     ::testing::Values(
-        Case{"timm", "vgg16", 32, 10},
-        Case{"timm", "resnet18", 64, 1000},
-        Case{"timm", "resnet34", 64, 1000},
-        Case{"timm", "vit-tiny", 32, 10},
-        Case{"timm", "vit-base", 224, 1000, false},
-        Case{"torchvision", "vgg13", 32, 10},
-        Case{"torchvision", "resnet50", 96, 1000},
-        Case{"torchvision", "vit-tiny", 32, 10}),
+        Case{nn::TensorNames::Timm, "vgg16", 32, 10},
+        Case{nn::TensorNames::Timm, "resnet18", 64, 1000},
+        Case{nn::TensorNames::Timm, "resnet34", 64, 1000},
+        Case{nn::TensorNames::Timm, "vit-tiny", 32, 10},
+        Case{nn::TensorNames::Timm, "vit-base", 224, 1000, false},
+        Case{nn::TensorNames::Torchvision, "vgg13", 32, 10},
+        Case{nn::TensorNames::Torchvision, "resnet50", 96, 1000},
+        Case{nn::TensorNames::Torchvision, "vit-tiny", 32, 10}),
     [](const auto& test) {
       std::string name =
-          std::string(test.param.library) + "_" + test.param.model;
+          nn::name_of(test.param.library) + "_" + test.param.model;
       for (char& letter : name) {
         letter = letter == '-' ? '_' : letter;
       }

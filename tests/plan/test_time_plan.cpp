@@ -28,7 +28,7 @@ config::RunOptions options_of(const std::string& method, int workers) {
   o.reducer.bucket_mb = 0;
   o.train.steps = 100;
   o.train.threads = 1;
-  o.device = "cpu";
+  o.device = device::DeviceChoice::Cpu;
   return o;
 }
 
@@ -195,7 +195,7 @@ TEST(ComputeTime, TakesAnyDataAndOrder) {
   o.model.name = "cnn";
   o.model.channels = {4};
   o.model.hidden = {16};
-  o.data.augment = "crop-flip";
+  o.data.augment = data::AugmentName::CropFlip;
   o.data.standardise = true;
   o.data.pool = 8;
   o.data.validation = 100;

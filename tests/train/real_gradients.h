@@ -61,7 +61,7 @@ inline std::optional<RealGradients> real_gradients(
   layers->add("relu3", nn::relu());
   layers->add("fc2", std::make_unique<nn::Linear>(128, dataset.classes));
   nn::Model model({std::move(layers), {}});
-  model.initialise("kaiming", 1);
+  model.initialise(nn::InitName::Kaiming, 1);
   optim::OptimizerOptions sgd;
   sgd.name = std::string("sgd");
   sgd.weight_decay = 0;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 bool has_fashion_mnist() {
-  return !data::find_dataset("fashion-mnist", "auto").found_in.empty();
+  return !data::find_dataset("fashion-mnist").found_in.empty();
 }
 
 config::RunOptions configured(

@@ -8,6 +8,9 @@
 namespace abtrain::train {
 namespace {
 
+using Wanted = std::optional<BackEnd>;
+constexpr std::nullopt_t kAuto = std::nullopt;
+
 WorkerPlace threads(int workers) {
   return {.workers = workers, .has_nccl = true};
 }
@@ -48,7 +51,7 @@ WorkerPlace without_mpi(WorkerPlace place) {
 }
 
 // "local", "mpi: note", or "78: message" of an error.
-std::string choice(const std::string& comm, const WorkerPlace& place) {
+std::string choice(Wanted comm, const WorkerPlace& place) {
   try {
     const BackEndChoice chosen = choose_back_end(comm, place);
     const char* name = chosen.back_end == BackEnd::Local ? "local"
@@ -61,7 +64,7 @@ std::string choice(const std::string& comm, const WorkerPlace& place) {
 }
 
 void expect_refused(
-    const std::string& comm,
+    Wanted comm,
     const WorkerPlace& place,
     const std::string& part) {
   const std::string got = choice(comm, place);
@@ -70,12 +73,12 @@ void expect_refused(
 }
 
 TEST(BackEndOfThreads, Table) {
-  EXPECT_EQ(choice("auto", threads(4)), "local");
-  EXPECT_EQ(choice("local", threads(4)), "local");
-  for (const std::string comm : {"auto", "nccl"}) {
-    EXPECT_EQ(choice(comm, threads_on_gpus(4, 4)), "nccl") << comm;
-    EXPECT_EQ(choice(comm, threads_on_gpus(4, 8)), "nccl") << comm;
-    EXPECT_EQ(choice(comm, threads_on_gpus(1, 1)), "local") << comm;
+  EXPECT_EQ(choice(kAuto, threads(4)), "local");
+  EXPECT_EQ(choice(BackEnd::Local, threads(4)), "local");
+  for (const Wanted comm : {Wanted(), Wanted(BackEnd::Nccl)}) {
+    EXPECT_EQ(choice(comm, threads_on_gpus(4, 4)), "nccl") << comm.has_value();
+    EXPECT_EQ(choice(comm, threads_on_gpus(4, 8)), "nccl") << comm.has_value();
+    EXPECT_EQ(choice(comm, threads_on_gpus(1, 1)), "local") << comm.has_value();
     EXPECT_EQ(
         choice(comm, threads_on_gpus(4, 1)),
         "local: 4 workers share 1 GPU, but NCCL needs one per worker: they "
@@ -85,21 +88,23 @@ TEST(BackEndOfThreads, Table) {
         "local: this build has no NCCL: workers communicate through the memory "
         "of their process (comm: local)");
   }
-  EXPECT_EQ(choice("local", threads_on_gpus(4, 4)), "local");
-  EXPECT_EQ(choice("local", threads_on_gpus(4, 1)), "local");
+  EXPECT_EQ(choice(BackEnd::Local, threads_on_gpus(4, 4)), "local");
+  EXPECT_EQ(choice(BackEnd::Local, threads_on_gpus(4, 1)), "local");
 }
 
 TEST(BackEndOfThreads, Refusals) {
-  expect_refused("mpi", threads(4), "`mpirun -np 4 abtrain ...`");
-  expect_refused("mpi", threads_on_gpus(4, 4), "needs one process per worker");
-  expect_refused("nccl", threads(4), "nccl needs GPUs");
+  expect_refused(BackEnd::Mpi, threads(4), "`mpirun -np 4 abtrain ...`");
+  expect_refused(
+      BackEnd::Mpi, threads_on_gpus(4, 4), "needs one process per worker");
+  expect_refused(BackEnd::Nccl, threads(4), "nccl needs GPUs");
 }
 
 TEST(BackEndOfProcesses, Table) {
-  EXPECT_EQ(choice("auto", processes(4)), "mpi");
-  EXPECT_EQ(choice("mpi", processes(4)), "mpi");
-  for (const std::string comm : {"auto", "nccl"}) {
-    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl") << comm;
+  EXPECT_EQ(choice(kAuto, processes(4)), "mpi");
+  EXPECT_EQ(choice(BackEnd::Mpi, processes(4)), "mpi");
+  for (const Wanted comm : {Wanted(), Wanted(BackEnd::Nccl)}) {
+    EXPECT_EQ(choice(comm, processes_on_gpus(4, 4)), "nccl")
+        << comm.has_value();
     EXPECT_EQ(choice(comm, without_mpi(processes_on_gpus(4, 4))), "nccl");
     EXPECT_EQ(
         choice(comm, processes_on_gpus(4, 2)),
@@ -110,28 +115,30 @@ TEST(BackEndOfProcesses, Table) {
         "mpi: this build has no NCCL: workers communicate through the hosts' "
         "memory (comm: mpi)");
   }
-  EXPECT_EQ(choice("mpi", processes_on_gpus(4, 4)), "mpi");
-  EXPECT_EQ(choice("mpi", processes_on_gpus(4, 2)), "mpi");
+  EXPECT_EQ(choice(BackEnd::Mpi, processes_on_gpus(4, 4)), "mpi");
+  EXPECT_EQ(choice(BackEnd::Mpi, processes_on_gpus(4, 2)), "mpi");
 }
 
 TEST(BackEndOfProcesses, Refusals) {
   for (const WorkerPlace& place : {processes(4), processes_on_gpus(4, 4)}) {
-    expect_refused("local", place, "Open MPI started 4 processes");
+    expect_refused(BackEnd::Local, place, "Open MPI started 4 processes");
   }
-  expect_refused("nccl", processes(4), "nccl needs GPUs");
+  expect_refused(BackEnd::Nccl, processes(4), "nccl needs GPUs");
   const std::string how = ": start them with `mpirun` or `srun --mpi=pmix`";
   const std::string nothing =
       "torchrun started 4 processes, but without MPI, which is needed by ";
   expect_refused(
-      "auto", without_mpi(processes(4)), nothing + "workers on CPUs" + how);
+      kAuto, without_mpi(processes(4)), nothing + "workers on CPUs" + how);
   expect_refused(
-      "mpi", without_mpi(processes_on_gpus(4, 4)), nothing + "comm: mpi" + how);
+      BackEnd::Mpi,
+      without_mpi(processes_on_gpus(4, 4)),
+      nothing + "comm: mpi" + how);
   expect_refused(
-      "auto",
+      kAuto,
       without_mpi(processes_on_gpus(4, 2)),
       nothing + "workers that share a GPU" + how);
   expect_refused(
-      "auto",
+      kAuto,
       without_mpi(without_nccl(processes_on_gpus(4, 4))),
       nothing + "workers on GPUs without NCCL in this build" + how);
 }

@@ -30,7 +30,7 @@ TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
   data::Dataset dataset = testing::toy_dataset(256, 3);
   const data::Images validation = data::hold_out(dataset.train, 40, 5);
   config::RunOptions o = toy_options(2, 1);
-  o.data.augment = "crop";
+  o.data.augment = data::AugmentName::Crop;
   o.data.pad = 1;
   o.data.erase = 0.3;
   o.train.accumulate = 2;
@@ -60,11 +60,11 @@ TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
     options.width = 0.125;
     options.hidden = {16};
     const auto model = nn::make_model(options, {3, 32, 32, 10});
-    model->initialise("kaiming", 3);
+    model->initialise(nn::InitName::Kaiming, 3);
     at::Generator generator = at::detail::createCPUGenerator(2);
     const at::Tensor images = at::randn({4, 3, 32, 32}, generator)
                                   .contiguous(at::MemoryFormat::ChannelsLast);
-    const Autocast autocast("bf16", at::kCPU);
+    const Autocast autocast(at::kBFloat16, at::kCPU);
     const at::NoGradGuard no_grad;
     EXPECT_TRUE(at::equal(
         model->forward(images, false),
@@ -76,11 +76,11 @@ TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
 TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
   const data::Dataset set = testing::toy_dataset(64);
   config::RunOptions o;
-  for (const std::string wanted : {"auto", "false"}) {
+  for (const std::optional<bool> wanted : {std::optional<bool>(), {false}}) {
     o.data.on_device = wanted;
     EXPECT_FALSE(lies_on_device(o, set, {}, at::kCPU));
   }
-  o.data.on_device = "true";
+  o.data.on_device = true;
   const auto expect_refused = [&](const data::Dataset& images,
                                   const at::Device& device,
                                   const std::string& part) {
@@ -106,7 +106,7 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
 
 TEST(Batches, ImagesCountAsMemoryOfTheDevice) {
   config::RunOptions o = toy_options(1, 1);
-  o.device = "cpu";
+  o.device = device::DeviceChoice::Cpu;
   const nn::InputShape shape{1, 8, 8, 4};
   EXPECT_NO_THROW(config::check_memory(o, shape, 1, 1000));
   try {

@@ -65,7 +65,7 @@ TEST(Divergence, BeforeAProductIsDecomposed) {
       o.method.rank.ratio = 1;
       o.optimizer.name = "sgd";
       o.optimizer.weight_decay = 0;
-      o.schedule.name = "step";
+      o.schedule.name = optim::ScheduleName::Step;
       o.schedule.step_factor = 1e38;
       const auto share = 1 / static_cast<double>(steps);
       o.schedule.milestones = {4.9 * share, 5 * share};
@@ -144,7 +144,10 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
-  for (const char* wire : {"fp32", "int8", "sketch"}) {
+  for (const orders::OrderWire wire :
+       {orders::OrderWire::Fp32,
+        orders::OrderWire::Int8,
+        orders::OrderWire::Sketch}) {
     for (const float bad : {kNan, kInfinity}) {
       config::RunOptions o = options_of("ddp", "plain");
       o.order.name = "cd-grab";

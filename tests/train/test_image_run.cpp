@@ -31,13 +31,13 @@ class ImageRun : public testing::Test {
     options_.name = "images";
     options_.output = root_ / "runs";
     options_.workers = 2;
-    options_.device = "cpu";
+    options_.device = device::DeviceChoice::Cpu;
     options_.data.name = "image-folder";
     options_.data.root = root_.path();
     options_.data.image_size = 16;
     options_.data.resize = 18;
     options_.data.batch_size = 3;
-    options_.data.augment = "crop-flip";
+    options_.data.augment = data::AugmentName::CropFlip;
     options_.data.validation = 2;
     options_.model.hidden = {8};
     options_.method.name = "ddp";
@@ -77,13 +77,13 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
 
 // The same model whatever the number of threads that decode.
 TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
-  const auto model = [&](const char* threads) {
+  const auto model = [&](std::int64_t threads) {
     options_.data.decode_threads = threads;
     options_.name = str("threads", threads);
     return read_file(trained().folder + "/model.safetensors");
   };
-  const std::string one = model("1");
-  EXPECT_TRUE(model("4") == one);
+  const std::string one = model(1);
+  EXPECT_TRUE(model(4) == one);
 }
 
 TEST_F(ImageRun, SurvivesAFewDamagedFiles) {

@@ -13,13 +13,17 @@
 namespace abtrain::train {
 namespace {
 
+constexpr auto kMicrobatch = orders::OrderUnit::Microbatch;
+constexpr auto kExample = orders::OrderUnit::Example;
+constexpr auto kInt8 = orders::OrderWire::Int8;
+
 struct Case {
   const char* name;
   const char* method;
   int workers;
   const char* order;
-  const char* unit = "microbatch";
-  const char* wire = "fp32";
+  orders::OrderUnit unit = kMicrobatch;
+  orders::OrderWire wire = orders::OrderWire::Fp32;
   std::int64_t accumulate = 1;
   const char* model = "mlp";
   std::int64_t batch = 8;
@@ -76,20 +80,27 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"grab", "ddp", 3, "grab"},
         Case{"id_grab", "ddp", 3, "id-grab"},
         Case{"fp32", "ddp", 3, "cd-grab"},
-        Case{"int8", "ddp", 3, "cd-grab", "microbatch", "int8"},
-        Case{"sketch", "ddp", 3, "cd-grab", "microbatch", "sketch", 2},
-        Case{"groups", "ab", 4, "cd-grab", "microbatch", "int8"},
+        Case{"int8", "ddp", 3, "cd-grab", kMicrobatch, kInt8},
+        Case{
+            "sketch",
+            "ddp",
+            3,
+            "cd-grab",
+            kMicrobatch,
+            orders::OrderWire::Sketch,
+            2},
+        Case{"groups", "ab", 4, "cd-grab", kMicrobatch, kInt8},
         Case{"local", "local-sgd", 3, "cd-grab"},
-        Case{"examples", "ddp", 3, "cd-grab", "example", "int8", 2},
-        Case{"examples_ab", "ab", 4, "cd-grab", "example"},
-        Case{"examples_grab", "ddp", 2, "grab", "example"},
+        Case{"examples", "ddp", 3, "cd-grab", kExample, kInt8, 2},
+        Case{"examples_ab", "ab", 4, "cd-grab", kExample},
+        Case{"examples_grab", "ddp", 2, "grab", kExample},
         Case{
             "single_images",
             "ddp",
             2,
             "grab",
-            "example",
-            "fp32",
+            kExample,
+            orders::OrderWire::Fp32,
             4,
             "mlp",
             1}),
@@ -99,9 +110,9 @@ INSTANTIATE_TEST_SUITE_P(
 // but roundings.
 TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
   for (const std::string model : {"mlp", "lenet5", "vit-tiny"}) {
-    config::RunOptions o = options_of({"", "ddp", 2, "id-grab", "example"});
+    config::RunOptions o = options_of({"", "ddp", 2, "id-grab", kExample});
     o.model.name = model;
-    o.model.patch_size = "8";
+    o.model.patch_size = 8;
     o.train.steps = 3;
     o.evaluate.every = Duration::steps(0);
     const data::Dataset dataset =
@@ -128,23 +139,23 @@ std::string error_of(const config::RunOptions& o) {
 }
 
 TEST(OrderRuns, RefuseExamplesThatBatchNormMixes) {
-  config::RunOptions o = options_of({"", "ddp", 2, "cd-grab", "example"});
+  config::RunOptions o = options_of({"", "ddp", 2, "cd-grab", kExample});
   o.model.name = "resnet18";
   EXPECT_EQ(
       error_of(o),
       "order.unit: example needs the gradient of each example, but resnet18 "
       "has "
       "batch norm, which mixes the examples of a batch; expected microbatch");
-  o.order.unit = "microbatch";
+  o.order.unit = kMicrobatch;
   EXPECT_EQ(error_of(o), "");
   o.model.name = "cnn";
-  o.order.unit = "example";
+  o.order.unit = kExample;
   EXPECT_EQ(error_of(o), "");
 }
 
 TEST(OrderRuns, RefuseZerosForHiddenLayers) {
   config::RunOptions o = options_of({"", "ddp", 2, "shuffle"});
-  o.model.init = "zeros";
+  o.model.init = nn::InitName::Zeros;
   EXPECT_EQ(
       error_of(o),
       "model.init: zeros, but mlp has hidden layers, which get no gradient "
@@ -170,16 +181,16 @@ class ConvexProblem : public ::testing::Test {
     o.data.batch_size = 1;
     o.data.prefetch = 64;
     o.model.name = "softmax";
-    o.model.init = "zeros";
+    o.model.init = nn::InitName::Zeros;
     o.method.name = "ddp";
     o.order.name = order;
-    o.order.wire = "int8";
+    o.order.wire = kInt8;
     o.optimizer.name = "sgd";
     o.optimizer.lr = rate;
     o.optimizer.momentum = 0;
     o.optimizer.weight_decay = 0.01;
     o.optimizer.decay_all = true;
-    o.schedule.name = "constant";
+    o.schedule.name = optim::ScheduleName::Constant;
     o.schedule.warmup_steps = Duration::steps(0);
     o.train.clip_norm = 0;
     o.train.epochs = epochs;

@@ -145,8 +145,8 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"name", true, [](auto& o) { o.name = "else"; }},
       {"output", true, [](auto& o) { o.output = "elsewhere"; }},
       {"workers", true, [](auto& o) { o.workers = 2; }},
-      {"device", true, [](auto& o) { o.device = "cuda"; }},
-      {"comm", true, [](auto& o) { o.comm = "local"; }},
+      {"device", true, [](auto& o) { o.device = device::DeviceChoice::Cuda; }},
+      {"comm", true, [](auto& o) { o.comm = comm::BackEnd::Local; }},
       {"data.root", true, [](auto& o) { o.data.root = "/data"; }},
       {"data.prefetch", true, [](auto& o) { ++o.data.prefetch; }},
       {"train.threads", true, [](auto& o) { ++o.train.threads; }},
@@ -156,7 +156,9 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
        [](auto& o) { o.evaluate.every = Duration::steps(3); }},
       {"seed", false, [](auto& o) { ++o.seed; }},
       {"data.batch_size", false, [](auto& o) { ++o.data.batch_size; }},
-      {"data.augment", false, [](auto& o) { o.data.augment = "flip"; }},
+      {"data.augment",
+       false,
+       [](auto& o) { o.data.augment = data::AugmentName::Flip; }},
       {"data.validation", false, [](auto& o) { ++o.data.validation; }},
       {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
       {"method.group_size", false, [](auto& o) { o.method.group_size = "7"; }},
@@ -165,7 +167,9 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
       {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
       {"train.epochs", false, [](auto& o) { ++o.train.epochs; }},
       {"train.accumulate", false, [](auto& o) { ++o.train.accumulate; }},
-      {"train.precision", false, [](auto& o) { o.train.precision = "bf16"; }}};
+      {"train.precision", false, [](auto& o) {
+         o.train.precision = at::kBFloat16;
+       }}};
   for (const Changed& each : cases) {
     options_ = same;
     each.change(options_);

@@ -66,19 +66,17 @@ TEST(ThreadsPerWorker, AreThoseAskedForElseAShareOfTheCores) {
 TEST(DecodeThreads, OnlyAutoIsReplaced) {
   RunOptions options;
   const int cores = device::cpu_cores();
-  EXPECT_EQ(
-      with_decode_threads(options, 1).data.decode_threads,
-      std::to_string(cores));
-  EXPECT_EQ(with_decode_threads(options, 100 * cores).data.decode_threads, "1");
-  options.data.decode_threads = "7";
-  EXPECT_EQ(with_decode_threads(options, 100).data.decode_threads, "7");
+  EXPECT_EQ(with_decode_threads(options, 1).data.decode_threads, cores);
+  EXPECT_EQ(with_decode_threads(options, 100 * cores).data.decode_threads, 1);
+  options.data.decode_threads = 7;
+  EXPECT_EQ(with_decode_threads(options, 100).data.decode_threads, 7);
 }
 
 TEST(Place, OfThreadsOnTheCpu) {
   Log log(LogLevel::Quiet);
   RunOptions options;
   options.workers = 3;
-  options.device = "cpu";
+  options.device = device::DeviceChoice::Cpu;
   LocalWorkers host(3);
   train::Setup setup;
   setup.back_end = BackEnd::Mpi;
@@ -88,10 +86,10 @@ TEST(Place, OfThreadsOnTheCpu) {
   const auto refusal = [&] {
     return error_of([&] { choose_place(setup, options, host, log); });
   };
-  options.comm = "mpi";
+  options.comm = BackEnd::Mpi;
   EXPECT_EQ(refusal().first, 78);
-  options.comm = "auto";
-  options.train.cuda_graphs = "on";
+  options.comm.reset();
+  options.train.cuda_graphs = true;
   const auto [code, what] = refusal();
   EXPECT_EQ(code, 78);
   EXPECT_TRUE(what.starts_with("train.cuda_graphs: ")) << what;
@@ -108,7 +106,7 @@ class Prepared : public ::testing::Test {
       }
     }
     options_ = testing::toy_options(2, 1);
-    options_.device = "cpu";
+    options_.device = device::DeviceChoice::Cpu;
     options_.data.name = "image-folder";
     options_.data.root = root_.path();
     options_.data.image_size = 16;

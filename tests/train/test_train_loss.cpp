@@ -82,7 +82,7 @@ TEST_P(Objective, IsWhatTrainLossSays) {
   o.optimizer.weight_decay = 0.03;
   o.optimizer.decay_all = c.decay_all;
   o.train.label_smoothing = c.smoothing;
-  o.data.augment = "crop";  // of the training alone
+  o.data.augment = data::AugmentName::Crop;  // of the training alone
   o.data.erase = 0.5;
   o.evaluate.batch_size = 17;
   EXPECT_FALSE(testing::train_all(o, dataset)[0].train_loss);
@@ -124,7 +124,7 @@ TEST(Penalty, ByOptimizer) {
   nn::ModelOptions mlp;
   mlp.hidden = {9};
   const auto model = nn::make_model(mlp, {1, 3, 4, 5});
-  model->initialise("kaiming", 3);
+  model->initialise(nn::InitName::Kaiming, 3);
   for (const nn::NamedParameter& p : model->parameters()) {
     const at::NoGradGuard no_grad;
     p.tensor->fill_(-2);  // 9 + 5 biases
@@ -152,7 +152,7 @@ TEST(Penalty, ByOptimizer) {
 // 4096 images of 7 x 7 standardised pixels, l2 = .01 on weights and biases: the
 // optimum of the whole objective is .7398529.
 TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
-  if (data::find_dataset("fashion-mnist", "auto").found_in.empty()) {
+  if (data::find_dataset("fashion-mnist").found_in.empty()) {
     GTEST_SKIP() << "no fashion-mnist here";
   }
   const TempFolder folder;

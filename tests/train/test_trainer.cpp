@@ -127,7 +127,7 @@ TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
   o.method.name = "ddp";
   o.train.steps = 1;
   o.train.clip_norm = 0;
-  o.schedule.name = "constant";
+  o.schedule.name = optim::ScheduleName::Constant;
   o.optimizer.lr = 1e38;
   try {
     train_all(o, testing::toy_dataset());
@@ -144,11 +144,11 @@ TEST(Precision, Bf16ChangesForwardPassesOnly) {
   const data::Dataset dataset = testing::toy_dataset();
   std::vector<std::vector<at::Tensor>> first(2);
   std::vector<double> losses;
-  for (const std::string precision : {"fp32", "bf16"}) {
+  for (const at::ScalarType precision : {at::kFloat, at::kBFloat16}) {
     config::RunOptions o = toy_options(2, 1);
     o.method.warmup_steps = Duration::steps(0);
     o.train.precision = precision;
-    auto& factors = first[precision == "bf16"];
+    auto& factors = first[precision == at::kBFloat16];
     const auto results = train_all(
         o, dataset, [&](int rank, std::int64_t step, nn::Model& model) {
           if (rank == 0 && step == 0) {

@@ -45,6 +45,9 @@ class Captures {
   std::map<int, std::set<std::int64_t>> steps_;
 };
 
+constexpr auto kFp32 = at::kFloat;
+constexpr auto kBf16 = at::kBFloat16;
+
 struct Case {
   std::string name;
   std::string method;
@@ -53,7 +56,7 @@ struct Case {
   std::int64_t accumulate;
   std::string optimizer;
   double clip_norm;
-  std::string precision;
+  at::ScalarType precision;
 };
 
 // Steps 0-29 dense, 30-89 AB, 90-117 dense, 118-149 AB, 150-177 dense, AB.
@@ -70,7 +73,7 @@ config::RunOptions phases(const Case& c) {
   o.optimizer.name = c.optimizer;
   o.optimizer.momentum = 0.9;
   o.optimizer.lr = c.optimizer == "sgd" ? 3e-2 : 1e-2;
-  o.schedule.name = "cosine";
+  o.schedule.name = optim::ScheduleName::Cosine;
   o.train.steps = 190;
   o.train.accumulate = c.accumulate;
   o.train.clip_norm = c.clip_norm;
@@ -106,19 +109,19 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CapturedForm,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, "fp32"},
-        Case{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, "fp32"},
-        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, "fp32"},
-        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, "fp32"},
-        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, "fp32"},
-        Case{"ab", "ab", 2, 1, 1, "adamw", 0.3, "fp32"},
-        Case{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, "fp32"},
-        Case{"ab_free", "ab", 2, 1, 3, "sgd", 0, "fp32"},
-        Case{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, "bf16"}),
+        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
+        Case{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, kFp32},
+        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
+        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
+        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
+        Case{"ab", "ab", 2, 1, 1, "adamw", 0.3, kFp32},
+        Case{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, kFp32},
+        Case{"ab_free", "ab", 2, 1, 3, "sgd", 0, kFp32},
+        Case{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, kBf16}),
     [](const auto& test) { return test.param.name; });
 
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {
-  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, kFp32});
   o.method.full_rank_steps = Duration::steps(10);
   Captures captures;
   train_with(o, testing::toy_dataset(), captures.hooks());
@@ -129,7 +132,7 @@ TEST(TrainingStep, ShortPhasesAreNotCaptured) {
 
 TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
   const config::RunOptions o =
-      phases({"", "ddp", 1, {}, 1, "adamw", 1, "fp32"});
+      phases({"", "ddp", 1, {}, 1, "adamw", 1, kFp32});
   Captures captures;
   TrainHooks hooks = captures.hooks();
   hooks.capture_on_cpu = false;
@@ -139,7 +142,7 @@ TEST(TrainingStep, OnTheCpuNothingIsCaptured) {
 
 // One worker's captures fail, its steps do not.
 TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
-  const config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
+  const config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, kFp32});
   const data::Dataset dataset = testing::toy_dataset();
   const auto eager = train_all(o, dataset);
   Captures captures;
@@ -157,8 +160,8 @@ TEST(TrainingStep, AFailedCaptureGoesOnWithout) {
 }
 
 TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
-  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, "fp32"});
-  o.train.cuda_graphs = "on";
+  config::RunOptions o = phases({"", "ab", 2, 1, 1, "adamw", 1, kFp32});
+  o.train.cuda_graphs = true;
   TrainHooks hooks;
   hooks.capture_on_cpu = true;
   hooks.capturing = [](int rank, std::int64_t) {
@@ -181,7 +184,7 @@ TEST(TrainingStep, AFailedCaptureIsFatalWhereGraphsWereAskedFor) {
 // Groups of one meet in no AB step: only the capture itself brings them
 // together.
 TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
-  config::RunOptions o = phases({"", "ab", 4, 1, 1, "adamw", 1, "fp32"});
+  config::RunOptions o = phases({"", "ab", 4, 1, 1, "adamw", 1, kFp32});
   o.train.steps = 80;
   o.train.check_replicas = 0;
   std::array<std::atomic<std::int64_t>, 4> at_step{};
@@ -241,10 +244,10 @@ TEST_P(GpuTrainingStep, GraphsGiveTheSameNumbers) {
     const std::lock_guard lock(mutex);
     ++captured;
   };
-  o.train.cuda_graphs = "off";
+  o.train.cuda_graphs = false;
   const auto eager = train_with(o, dataset, hooks, gpu_);
   EXPECT_EQ(captured, 0);
-  o.train.cuda_graphs = "on";
+  o.train.cuda_graphs = true;
   const auto graphs = train_with(o, dataset, hooks, gpu_);
   EXPECT_EQ(
       captured, (GetParam().method == "ddp" ? 1 : 2) * GetParam().workers);
@@ -267,13 +270,13 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     GpuTrainingStep,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, "fp32"},
-        Case{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, "bf16"},
-        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, "fp32"},
-        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, "fp32"},
-        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, "fp32"},
-        Case{"ab_workers", "ab", 4, 2, 2, "adamw", 1, "fp32"},
-        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, "bf16"}),
+        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
+        Case{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, kBf16},
+        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
+        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
+        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
+        Case{"ab_workers", "ab", 4, 2, 2, "adamw", 1, kFp32},
+        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, kBf16}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -19,6 +19,9 @@
 namespace abtrain::weights {
 namespace {
 
+constexpr auto kTimm = nn::TensorNames::Timm;
+constexpr auto kTorchvision = nn::TensorNames::Torchvision;
+
 class Export : public ::testing::Test {
  protected:
   Export() {
@@ -27,7 +30,7 @@ class Export : public ::testing::Test {
     config_.model.name = "vgg11";
     config_.model.width = 0.0625;
     model_ = fresh();
-    model_->initialise("kaiming", 1);
+    model_->initialise(nn::InitName::Kaiming, 1);
     int i = 0;
     for (const nn::NamedWeight& named :
          nn::factorable_weights(*model_, {"default"})) {
@@ -63,7 +66,8 @@ class Export : public ::testing::Test {
 
 TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
   for (const bool merged : {false, true}) {
-    for (const char* names : {"", "timm", "torchvision"}) {
+    for (const std::optional<nn::TensorNames> names :
+         {std::optional<nn::TensorNames>(), {kTimm}, {kTorchvision}}) {
       for (const char* dtype : {"fp32", "fp16", "bf16"}) {
         options_.merged = merged;
         options_.names = names;
@@ -71,7 +75,7 @@ TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
         export_run(config_, options_);
         const SafetensorsFile file(options_.output);
         file.check_layout();
-        const bool theirs = names == std::string("torchvision");
+        const bool theirs = names == kTorchvision;
         EXPECT_EQ(file.has("classifier.0.bias"), theirs);
         EXPECT_EQ(file.has("pre_logits.fc1.bias"), !theirs);
         EXPECT_EQ(file.has("features.3.weight"), merged);
@@ -92,7 +96,7 @@ TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
 }
 
 TEST_F(Export, NamesAreThoseOfTheRunByDefault) {
-  config_.model.names = "torchvision";
+  config_.model.names = kTorchvision;
   export_run(config_, options_);
   EXPECT_TRUE(SafetensorsFile(options_.output).has("classifier.0.bias"));
 }
@@ -111,7 +115,7 @@ TEST_F(Export, ImagesNeedNotBeThere) {
   config_.data.name = "image-folder";
   config_.data.image_size = 32;
   config_.data.root = "/no/such/folder";
-  for (const char* names : {"timm", "torchvision"}) {
+  for (const nn::TensorNames names : {kTimm, kTorchvision}) {
     save_model(folder_.file("model.safetensors"), *model_, names);
     export_run(config_, options_);
     EXPECT_EQ(difference(), 0);

@@ -34,7 +34,7 @@ std::unique_ptr<nn::Model> small_vgg() {
 std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   auto model = small_vgg();
-  model->initialise("kaiming", seed);
+  model->initialise(nn::InitName::Kaiming, seed);
   int i = 0;
   for (const nn::NamedWeight& named :
        nn::factorable_weights(*model, {"default"})) {
@@ -103,7 +103,7 @@ std::unique_ptr<nn::Model> fresh_model(
   options.name = name;
   options.width = 0.0625;
   auto model = nn::make_model(options, {3, 32, 32, classes});
-  model->initialise("kaiming", 1);
+  model->initialise(nn::InitName::Kaiming, 1);
   return model;
 }
 
@@ -122,7 +122,8 @@ TEST(ModelFile, TensorsOfAnotherModelAreRefused) {
 TEST(ModelFile, FreshLayersMayHaveAnotherShapeAndEitherName) {
   const TempFolder folder;
   const std::string path = folder.file("m");
-  for (const char* names : {"timm", "torchvision"}) {
+  for (const nn::TensorNames names :
+       {nn::TensorNames::Timm, nn::TensorNames::Torchvision}) {
     save_model(path, *fresh_model("vgg11", 100), names);
     const std::string fault =
         fault_of([&] { load_model(path, *fresh_model("vgg11", 10)); });

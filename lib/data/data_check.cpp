@@ -1,0 +1,115 @@
+#include "data/data_check.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "data/known_sets.h"
+
+namespace abtrain::data {
+namespace {
+
+// data.subset, data.pool and data.standardise, for a set that is held as bytes.
+void check_images(const DataOptions& o, Conflicts& out) {
+  try {
+    dataset_shape(o);
+  } catch (const ConflictError& error) {
+    out.push_back(error.conflict());
+  }
+  if (o.subset > 0 && o.validation >= o.subset) {
+    out.push_back(
+        {{"data.validation", "data.subset"},
+         str("expected less than data.subset (",
+             o.subset,
+             "), got ",
+             o.validation)});
+  }
+  const char* const floats = o.standardise ? "data.standardise" : "data.pool";
+  if (o.on_device == true && (o.standardise || o.pool > 0)) {
+    out.push_back(
+        {{"data.on_device", floats},
+         str("images are kept on a GPU as bytes, but ",
+             o.standardise ? "standardised" : "pooled",
+             " images are not bytes; expected auto or false")});
+  }
+  for (const auto& [key, values] :
+       {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
+    if (o.standardise && !values->empty()) {
+      out.push_back(
+          {{key, "data.standardise"},
+           "standardised images take each pixel's own mean and deviation; "
+           "expected none"});
+    }
+  }
+}
+
+// Options that do not go with image files.
+void check_image_folder(const DataOptions& o, Conflicts& out) {
+  const auto refuse = [&](bool given, const char* key, const char* message) {
+    if (given) {
+      out.push_back({{key, "data.name"}, message});
+    }
+  };
+  refuse(
+      o.subset > 0,
+      "data.subset",
+      "image-folder lists its files class by class, so the first of them "
+      "cover only a few classes; expected 0");
+  refuse(
+      o.pool > 0,
+      "data.pool",
+      "image-folder's images are decoded and cropped for each batch, to "
+      "data.image_size; expected 0");
+  refuse(
+      o.standardise,
+      "data.standardise",
+      "image-folder's images are decoded and cropped for each batch, so no "
+      "pixel has a mean of its own; expected false");
+  refuse(
+      o.on_device == true,
+      "data.on_device",
+      "image-folder's images are files that the host decodes; expected auto "
+      "or false");
+}
+
+}  // namespace
+
+Conflicts check(const DataOptions& o) {
+  const KnownSet set = find_set(o.name);
+  Conflicts out;
+  const auto channels = static_cast<std::size_t>(set.shape.channels);
+  const auto check_channels = [&](const char* key,
+                                  const std::vector<double>& values) {
+    if (!values.empty() && values.size() != channels) {
+      out.push_back(
+          {{key, "data.name"},
+           str("expected ",
+               channels,
+               channels == 1 ? " value" : " values",
+               ", one per channel, got ",
+               values.size())});
+    }
+  };
+  check_channels("data.mean", o.mean);
+  check_channels("data.std", o.std);
+  if (!set.has_files()) {
+    check_images(o, out);
+    return out;
+  }
+  check_image_folder(o, out);
+  if (o.resize < o.image_size) {
+    out.push_back(
+        {{"data.resize", "data.image_size", "data.name"},
+         str("expected at least data.image_size (",
+             o.image_size,
+             "), got ",
+             o.resize)});
+  }
+  if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {
+    out.push_back(
+        {{"data.crop_scale", "data.name"},
+         "expected two shares, the smaller one first"});
+  }
+  return out;
+}
+
+}  // namespace abtrain::data

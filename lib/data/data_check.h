@@ -1,0 +1,12 @@
+// Conflicts among the keys of the section `data:`.
+#pragma once
+
+#include "base/conflict.h"
+#include "data/data_options.h"
+
+namespace abtrain::data {
+
+// Reads no file. Throws ConflictError for an unknown data set.
+Conflicts check(const DataOptions& options);
+
+}  // namespace abtrain::data

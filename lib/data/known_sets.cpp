@@ -1,0 +1,139 @@
+#include "data/known_sets.h"
+
+#include <utility>
+
+#include "base/conflict.h"
+#include "base/text.h"
+#include "data/formats.h"
+
+namespace abtrain::data {
+namespace {
+
+using Files = std::vector<std::string>;
+
+Images
+read_idx_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+  return read_idx(
+      paths[0],
+      paths[1],
+      set.shape.classes,
+      {count, set.shape.height, set.shape.width});
+}
+
+Images
+read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+  const auto files = static_cast<std::int64_t>(paths.size());
+  return read_cifar(paths, count / files, set.shape.classes);
+}
+
+// A coarse label precedes the fine one.
+Images
+read_cifar100_set(const KnownSet& set, const Files& paths, std::int64_t count) {
+  return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
+}
+
+}  // namespace
+
+std::vector<KnownSet> known_sets() {
+  return {
+      {.name = "fashion-mnist",
+       .shape = {1, 28, 28, 10, 60'000, 10'000},
+       .mean = {0.2860f},
+       .std = {0.3530f},
+       .flips = true,
+       .train_files = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+       .test_files = {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+       .folders = {"fashion-mnist", "FashionMNIST/raw"},
+       .system_places = {"/usr/share/datasets/fashion-mnist"},
+       .how_to_get =
+           "apt install dataset-fashion-mnist, or the four files from "
+           "https://github.com/zalandoresearch/fashion-mnist",
+       .layout = "ROOT/train-images-idx3-ubyte\n"
+                 "ROOT/train-labels-idx1-ubyte\n"
+                 "ROOT/t10k-images-idx3-ubyte\n"
+                 "ROOT/t10k-labels-idx1-ubyte   (each may end in .gz)",
+       .read = read_idx_set},
+      {.name = "cifar10",
+       .shape = {3, 32, 32, 10, 50'000, 10'000},
+       .mean = {0.4914f, 0.4822f, 0.4465f},
+       .std = {0.2023f, 0.1994f, 0.2010f},
+       .flips = true,
+       .train_files =
+           {"data_batch_1.bin",
+            "data_batch_2.bin",
+            "data_batch_3.bin",
+            "data_batch_4.bin",
+            "data_batch_5.bin"},
+       .test_files = {"test_batch.bin"},
+       .folders = {"cifar-10-batches-bin"},
+       .system_places = {},
+       .how_to_get = "the binary version of "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
+       .layout = "ROOT/cifar-10-batches-bin/data_batch_1.bin ... "
+                 "data_batch_5.bin\n"
+                 "ROOT/cifar-10-batches-bin/test_batch.bin",
+       .read = read_cifar_set},
+      {.name = "cifar100",
+       .shape = {3, 32, 32, 100, 50'000, 10'000},
+       .mean = {0.5071f, 0.4865f, 0.4409f},
+       .std = {0.2673f, 0.2564f, 0.2762f},
+       .flips = true,
+       .train_files = {"train.bin"},
+       .test_files = {"test.bin"},
+       .folders = {"cifar-100-binary"},
+       .system_places = {},
+       .how_to_get = "the binary version of CIFAR-100 from "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html, unpacked",
+       .layout = "ROOT/cifar-100-binary/train.bin\n"
+                 "ROOT/cifar-100-binary/test.bin",
+       .read = read_cifar100_set},
+      // The mean and deviation are ImageNet's.
+      {.name = "image-folder",
+       .shape = {3, 0, 0, 0, 0, 0},
+       .mean = {0.485f, 0.456f, 0.406f},
+       .std = {0.229f, 0.224f, 0.225f},
+       .flips = true,
+       .train_files = {"train"},
+       .test_files = {"val"},
+       .folders = {"image-folder"},
+       .system_places = {},
+       .how_to_get = "JPEG files of your own, or ImageNet's from "
+                     "https://image-net.org, with its validation images moved "
+                     "into a folder for each class",
+       .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
+                 "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
+       .read = nullptr},
+  };
+}
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const KnownSet& set : known_sets()) {
+    names.push_back(set.name);
+  }
+  return names;
+}
+
+KnownSet find_set(const std::string& name) {
+  for (KnownSet& set : known_sets()) {
+    if (set.name == name) {
+      return std::move(set);
+    }
+  }
+  const std::vector<std::string> names = dataset_names();
+  const std::string near = nearest(name, names);
+  throw ConflictError(
+      {{"data.name"},
+       str("expected one of ",
+           join(names, ", "),
+           "; got '",
+           name,
+           "'",
+           near.empty() ? "" : str(" (did you mean '", near, "'?)"))});
+}
+
+bool has_files(const DataOptions& options) {
+  return find_set(options.name).has_files();
+}
+
+}  // namespace abtrain::data

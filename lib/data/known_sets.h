@@ -1,0 +1,42 @@
+// The known data sets: everything that distinguishes one from another. To add
+// one, add a row to the table in known_sets.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace abtrain::data {
+
+struct KnownSet {
+  std::string name;
+  DatasetShape shape;
+  std::vector<float> mean, std;
+  bool flips;
+  // Plain names; NAME.gz works, too.
+  std::vector<std::string> train_files, test_files;
+  std::vector<std::string> folders;  // under a root, besides the root itself
+  std::vector<std::string> system_places;
+  std::string how_to_get;
+  std::string layout;  // how the files are laid out, one line each
+  // Reads `count` images in all from the paths of train_files or test_files.
+  // Null: the data set is a tree of JPEG files, and train_files and test_files
+  // are its parts.
+  Images (*read)(
+      const KnownSet& set,
+      const std::vector<std::string>& paths,
+      std::int64_t count);
+
+  bool has_files() const {
+    return read == nullptr;
+  }
+};
+
+std::vector<KnownSet> known_sets();
+
+// Throws ConflictError for an unknown name.
+KnownSet find_set(const std::string& name);
+
+}  // namespace abtrain::data

@@ -1,0 +1,57 @@
+// AdamW (Loshchilov and Hutter 2019), with decoupled decay.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adamw.h>
+
+#include <optional>
+
+#include "optim/optimizer_kind.h"
+
+namespace abtrain::optim {
+namespace {
+
+class AdamW : public Optimizer {
+ public:
+  explicit AdamW(const OptimizerOptions& options) : options_(options) {}
+  int moments() const override {
+    return 2;
+  }
+  void step(
+      ParameterBlock& block,
+      const Rates& rates,
+      const at::Tensor& divisor) override {
+    const at::NoGradGuard no_grad;
+    for (const Slice& slice : block.slices(options_.decay_all)) {
+      at::_foreach_add_(slice.steps, 1);
+      at::_fused_adamw_(
+          slice.values,
+          slice.gradients,
+          slice.moments[0],
+          slice.moments[1],
+          {},
+          slice.steps,
+          rates.of(slice),
+          options_.beta1,
+          options_.beta2,
+          slice.decays ? options_.weight_decay : 0.0,
+          options_.eps,
+          /*amsgrad=*/false,
+          /*maximize=*/false,
+          divisor.defined() ? std::optional(divisor) : std::nullopt,
+          std::nullopt);
+    }
+  }
+
+ private:
+  OptimizerOptions options_;
+};
+
+}  // namespace
+
+const OptimizerKind kAdamw{
+    .name = "adamw",
+    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<AdamW>(o);
+    }};
+
+}  // namespace abtrain::optim

@@ -1,0 +1,74 @@
+#include "optim/optimizer_kind.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+
+namespace abtrain::optim {
+namespace {
+
+constexpr const OptimizerKind* kKinds[] = {
+    &kSgd,
+    &kAdamw,
+    &kQcmdAdagrad,
+    &kQrdaAdagrad};
+
+}  // namespace
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerKind* kind : kKinds) {
+    names.emplace_back(kind->name);
+  }
+  return names;
+}
+
+const OptimizerKind& kind_of(const OptimizerOptions& options) {
+  for (const OptimizerKind* kind : kKinds) {
+    if (options.name == kind->name) {
+      return *kind;
+    }
+  }
+  throw Error(
+      ErrorKind::Config,
+      str("optimizer.name: expected one of ",
+          join(optimizer_names(), ", "),
+          "; got '",
+          options.name,
+          "'"));
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
+  return kind_of(options).make(options);
+}
+
+bool makes_sparse(const OptimizerOptions& options) {
+  return kind_of(options).penalty == Penalty::Magnitudes && options.l1 > 0;
+}
+
+Conflicts check(
+    const OptimizerOptions& options,
+    const ScheduleOptions& schedule) {
+  const OptimizerKind& kind = kind_of(options);
+  Conflicts out;
+  if (std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
+      schedule.milestones.end()) {
+    out.push_back({{"schedule.milestones"}, "expected ascending shares"});
+  }
+  if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
+    out.push_back(
+        {{"schedule.name", "optimizer.name"},
+         str(kind.name,
+             " scales the sum of all gradients by the current rate: a rate "
+             "that falls to 0 takes the weights back to where they started; "
+             "expected constant, got ",
+             name_of(schedule.name))});
+  }
+  if (kind.check != nullptr) {
+    std::ranges::move(kind.check(options), std::back_inserter(out));
+  }
+  return out;
+}
+
+}  // namespace abtrain::optim

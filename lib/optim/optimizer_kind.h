@@ -1,0 +1,50 @@
+// The optimizers by name: how each one is made, and what the rest of a run has
+// to know of it. To add one, write a class on Optimizer in a file of its own,
+// with its OptimizerKind, and add that to the list in optimizer_kind.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/conflict.h"
+#include "optim/optim_options.h"
+#include "optim/optimizer.h"
+
+namespace abtrain::optim {
+
+// The term that an optimizer adds to the loss.
+enum class Penalty {
+  None,
+  Squares,    // weight_decay / 2 times the sum of all x^2
+  Magnitudes  // l1 times the sum of all |x|, which makes weights 0
+};
+
+struct OptimizerKind {
+  const char* name;
+  std::unique_ptr<Optimizer> (*make)(const OptimizerOptions& options);
+  Penalty penalty = Penalty::None;
+  // Its sums of gradients assume that nothing else changes the weights.
+  bool owns_weights = false;
+  // The weights are the sum of all gradients times the current rate.
+  bool dual_averaging = false;
+  // Conflicts among its own keys; null: there are none.
+  Conflicts (*check)(const OptimizerOptions& options) = nullptr;
+};
+
+extern const OptimizerKind kSgd, kAdamw, kQcmdAdagrad, kQrdaAdagrad;
+
+std::vector<std::string> optimizer_names();
+
+// Throws Error(Config) for an unknown name.
+const OptimizerKind& kind_of(const OptimizerOptions& options);
+
+// Whether weights can become exactly 0.
+bool makes_sparse(const OptimizerOptions& options);
+
+// Conflicts of the sections `optimizer:` and `schedule:`.
+Conflicts check(
+    const OptimizerOptions& options,
+    const ScheduleOptions& schedule);
+
+}  // namespace abtrain::optim

@@ -1,0 +1,66 @@
+// PyTorch's SGD with momentum and Nesterov; the decay is added to the gradient.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_sgd.h>
+
+#include <optional>
+
+#include "optim/optimizer_kind.h"
+
+namespace abtrain::optim {
+namespace {
+
+class Sgd : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerOptions& options) : options_(options) {}
+  int moments() const override {
+    return options_.momentum > 0 ? 1 : 0;
+  }
+  void step(
+      ParameterBlock& block,
+      const Rates& rates,
+      const at::Tensor& divisor) override {
+    const at::NoGradGuard no_grad;
+    for (const Slice& slice : block.slices(options_.decay_all)) {
+      // A zero momentum buffer gives PyTorch's first step: buf = gradient.
+      at::_foreach_add_(slice.steps, 1);
+      at::_fused_sgd_(
+          slice.values,
+          slice.gradients,
+          moments() > 0 ? at::TensorList(slice.moments[0]) : at::TensorList(),
+          slice.decays ? options_.weight_decay : 0.0,
+          options_.momentum,
+          rates.of(slice),
+          /*dampening=*/0.0,
+          options_.nesterov,
+          /*maximize=*/false,
+          /*is_first_step=*/false,
+          divisor.defined() ? std::optional(divisor) : std::nullopt,
+          std::nullopt);
+    }
+  }
+
+ private:
+  OptimizerOptions options_;
+};
+
+Conflicts check_nesterov(const OptimizerOptions& options) {
+  if (!options.nesterov || options.momentum > 0) {
+    return {};
+  }
+  return {
+      {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+       "Nesterov's form needs a momentum above 0"}};
+}
+
+}  // namespace
+
+const OptimizerKind kSgd{
+    .name = "sgd",
+    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Sgd>(o);
+    },
+    .penalty = Penalty::Squares,
+    .check = check_nesterov};
+
+}  // namespace abtrain::optim

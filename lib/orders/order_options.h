@@ -1,0 +1,34 @@
+// Options of the config's `order:` section.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace abtrain {
+class Fields;
+}
+
+namespace abtrain::orders {
+
+// What an order derived from gradients arranges: a worker's images of a step,
+// which stay together, or single images.
+enum class OrderUnit { Microbatch, Example };
+// The form in which cd-grab sends gradient differences.
+enum class OrderWire { Fp32, Int8, Sketch };
+
+struct OrderOptions {
+  std::string name = "shuffle";  // one of order_names()
+  // The rest is for the orders that are derived from gradients.
+  OrderUnit unit = OrderUnit::Microbatch;
+  OrderWire wire = OrderWire::Fp32;
+  std::int64_t sketch = 128;  // numbers in a sketch
+};
+
+// As a configuration writes them.
+std::string name_of(OrderUnit unit);
+std::string name_of(OrderWire wire);
+
+// The table of the options' keys, ranges and help texts (base/options.h).
+Fields fields_of(OrderOptions& options);
+
+}  // namespace abtrain::orders
