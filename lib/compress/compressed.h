@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "compress/average.h"
+#include "compress/plain.h"
 #include "compress/reducer.h"
 
 namespace abtrain::compress {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "comm/traffic.h"
-#include "compress/average.h"
+#include "compress/plain.h"
 #include "compress/gradient_exchange.h"
 #include "linalg/svd.h"
 #include "methods/ab/decompose.h"

@@ -1,7 +1,7 @@
 #include "methods/local/traffic.h"
 
 #include "comm/traffic.h"
-#include "compress/average.h"
+#include "compress/plain.h"
 #include "compress/gradient_exchange.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"

@@ -1,4 +1,4 @@
-#include "compress/reducer.h"
+#include "compress/plain.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
-#include "compress/average.h"
 #include "compress/gradient_exchange.h"
 
 namespace abtrain::compress {
@@ -119,6 +118,21 @@ TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
       EXPECT_TRUE(flat.equal(at::full({numel}, 1.0f))) << numel;
     }
   });
+}
+
+TEST(PlainAverage, OfAFlatBufferHasTheBitsOfTheReducer) {
+  for (const auto& [dtype, wire] :
+       {std::pair("fp32", at::kFloat),
+        std::pair("fp16", at::kHalf),
+        std::pair("bf16", at::kBFloat16)}) {
+    comm::run_workers(3, 20, [&](Communicator& world) {
+      const at::Tensor wanted = gradient_of(world.rank(), 1001);
+      const at::Tensor flat = wanted.clone();
+      reduce(plain(dtype), wanted, world);
+      average(flat, world, Purpose::Sync, wire);
+      EXPECT_TRUE(flat.equal(wanted)) << dtype;
+    });
+  }
 }
 
 TEST(PlainFp16, DividesBeforeTheCast) {
