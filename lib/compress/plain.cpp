@@ -3,7 +3,9 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
@@ -59,38 +61,12 @@ void average(
   }
 }
 
-at::ScalarType wire_dtype(std::string_view name, std::string_view key) {
-  if (name == "fp16") {
-    return at::kHalf;
-  }
-  if (name == "bf16") {
-    return at::kBFloat16;
-  }
-  ABT_CHECK(
-      name == "fp32",
-      Config,
-      key,
-      ": expected fp32, fp16 or bf16, got '",
-      name,
-      "'");
-  return at::kFloat;
-}
-
-at::ScalarType plain_dtype(const ReducerOptions& options) {
-  if (options.dtype != "auto") {
-    return wire_dtype(options.dtype, "reducer.dtype");
-  }
-  return options.name == "plain" || options.name == "powersgd" ? at::kFloat
-                                                               : at::kHalf;
-}
-
 namespace {
 
 class Plain : public Reducer {
  public:
-  explicit Plain(const ReducerOptions& options)
-      : dtype_(options.dtype == "auto" ? "fp32" : options.dtype),
-        wire_(plain_dtype(options)) {}
+  Plain(const ReducerOptions& options, std::uint64_t /*seed*/)
+      : wire_(plain_dtype(options)) {}
 
   void bind(std::vector<Bucket> buckets) override {
     buckets_.clear();
@@ -124,19 +100,21 @@ class Plain : public Reducer {
   }
 
   std::string name() const override {
-    return "plain " + dtype_;
+    return str("plain ", dtype_name(wire_));
   }
 
  private:
-  std::string dtype_;
-  at::ScalarType wire_;
+  const at::ScalarType wire_;
   std::vector<std::vector<Range>> buckets_;  // the ranges of each
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_plain(const ReducerOptions& options) {
-  return std::make_unique<Plain>(options);
-}
+extern const Scheme kPlain = {
+    .name = "plain",
+    .make = make<Plain>,
+    .compresses = false,
+    .dtype = at::kFloat,
+};
 
 }  // namespace abtrain::compress

@@ -2,8 +2,6 @@
 // compressing schemes are measured against this.
 #pragma once
 
-#include <string_view>
-
 #include "compress/reducer.h"
 
 namespace abtrain::compress {
@@ -23,12 +21,5 @@ void average(
     comm::Communicator& group,
     comm::Purpose purpose,
     at::ScalarType wire);
-
-// Parses fp32 | fp16 | bf16. Throws Error(Config), naming `key`, for any other.
-at::ScalarType wire_dtype(std::string_view name, std::string_view key);
-// The wire type of what a reducer sends uncompressed (its `dtype`).
-at::ScalarType plain_dtype(const ReducerOptions& options);
-
-std::unique_ptr<Reducer> make_plain(const ReducerOptions& options);
 
 }  // namespace abtrain::compress

@@ -65,10 +65,4 @@ class Reducer {
   }
 };
 
-// Throws Error(Config) for an unknown name or value. `seed` is the run's seed,
-// for random signs and roundings.
-std::unique_ptr<Reducer> make_reducer(
-    const ReducerOptions& options,
-    std::uint64_t seed);
-
 }  // namespace abtrain::compress

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/warmup.h"
-#include "compress/reducer_check.h"
+#include "compress/schemes.h"
 #include "data/dataset.h"
 #include "methods/method_kind.h"
 #include "ops/pair_signs.h"

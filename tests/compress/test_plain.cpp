@@ -5,11 +5,11 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -32,13 +32,15 @@ at::Tensor mean_of(int n, std::int64_t numel) {
 
 ReducerOptions plain(const std::string& dtype) {
   ReducerOptions options;
-  options.dtype = dtype;
+  set_option(options, "dtype", dtype);
   return options;
 }
 
 // One exchange of a buffer that is one slot.
 void reduce(
-    const ReducerOptions& options, const at::Tensor& flat, Communicator& group) {
+    const ReducerOptions& options,
+    const at::Tensor& flat,
+    Communicator& group) {
   GradientExchange exchange(options, 1);
   exchange.bind({{"flat", 0, {flat.numel()}}}, flat, group);
   exchange.finish(0);
@@ -145,27 +147,6 @@ TEST(PlainFp16, DividesBeforeTheCast) {
     reduce(plain("fp16"), less, world);
     EXPECT_TRUE(less.equal(at::full({5}, 16384.0f)));
   });
-}
-
-TEST(PlainErrors, NameWhatWasWanted) {
-  const auto message = [](const ReducerOptions& options) -> std::string {
-    try {
-      make_reducer(options, 1);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      return error.what();
-    }
-    return {};
-  };
-  EXPECT_EQ(
-      message(plain("int8")),
-      "reducer.dtype: expected fp32, fp16 or bf16, got 'int8'");
-  ReducerOptions planar;
-  planar.name = "planar";
-  EXPECT_EQ(
-      message(planar),
-      "reducer.name: expected one of " + join(reducer_names(), ", ") +
-          "; got 'planar'");
 }
 
 }  // namespace

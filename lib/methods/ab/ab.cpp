@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "compress/plain.h"
+#include "compress/schemes.h"
 #include "methods/average.h"
 #include "methods/method_kind.h"
 

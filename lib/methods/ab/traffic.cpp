@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "comm/traffic.h"
-#include "compress/plain.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
 #include "linalg/svd.h"
 #include "methods/ab/decompose.h"
 #include "methods/ab/gather_layers.h"
