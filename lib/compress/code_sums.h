@@ -4,6 +4,8 @@
 // - a2a: two-bit codes go to the member that serves their blocks, which sends
 //   their sums to all members in ceil(log2(2 n + 1)) bits each.
 // - gather: two-bit codes go to every member.
+//
+// Tested with the schemes that use it, twobit and hylo.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -9,7 +9,7 @@
 
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/rows.h"
 
 namespace abtrain::compress {

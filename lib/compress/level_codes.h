@@ -9,7 +9,7 @@
 
 #include <map>
 
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/level_codes.h"
 
 namespace abtrain::compress {

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/sign_codes.h"
 
 namespace abtrain::compress {

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/gram_schmidt.h"
 #include "ops/low_rank.h"
 #include "ops/scale_cast.h"

@@ -1,4 +1,5 @@
 // Options of a `reducer:` section: how gradients are averaged over a group.
+// Tested in tests/compress/test_schemes.cpp.
 #pragma once
 
 #include <c10/core/ScalarType.h>

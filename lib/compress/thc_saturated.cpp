@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "compress/thc.h"
 #include "ops/quantize.h"
 

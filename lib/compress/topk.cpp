@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/select_largest.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/scale_cast.h"
 #include "ops/select_largest.h"

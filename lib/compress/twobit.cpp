@@ -5,7 +5,7 @@
 #include <map>
 
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 
 namespace abtrain::compress {
 

@@ -8,6 +8,8 @@
 // in u what this member did not contribute to it, the residual of the next
 // step. The residual is never u less the common estimate: that error would be
 // counted n times, and its sum over steps would have no bound.
+//
+// Tested with every scheme, by tests/compress/invariants.h.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
