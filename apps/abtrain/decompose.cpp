@@ -21,14 +21,14 @@ namespace abtrain::app {
 
 namespace {
 
-enum class Format { Table, Csv, Json };
+enum class DecomposeFormat { Table, Csv, Json };
 
 struct DecomposeArgs {
   weights::DecomposeOptions options;
   // The given options of the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
-  Format format = Format::Table;
+  DecomposeFormat format = DecomposeFormat::Table;
   bool dry_run = false;
 };
 
@@ -130,8 +130,8 @@ int run_decompose(DecomposeArgs& args) {
   Log log;
   const weights::DecomposeReport report =
       weights::decompose_file(args.options, log);
-  const bool is_table = args.format == Format::Table;
-  const std::string text = args.format == Format::Json
+  const bool is_table = args.format == DecomposeFormat::Table;
+  const std::string text = args.format == DecomposeFormat::Json
                                ? weights::decompose_json(report).dump(2) + "\n"
                            : is_table ? weights::decompose_table(report)
                                       : weights::decompose_csv(report);
@@ -220,11 +220,11 @@ Command add_decompose(CLI::App& parser) {
       command,
       options.dtype,
       "dtype of the factors (default: that of the tensor)");
-  add_choice<Format>(
+  add_choice<DecomposeFormat>(
       command,
       "--format",
       args->format,
-      {{"table", Format::Table}, {"csv", Format::Csv}, {"json", Format::Json}},
+      {{"table", DecomposeFormat::Table}, {"csv", DecomposeFormat::Csv}, {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   return {&command, [args] { return run_decompose(*args); }};

@@ -21,12 +21,12 @@ namespace abtrain::app {
 
 namespace {
 
-enum class Format { Table, Json };
+enum class PlanFormat { Table, Json };
 
 struct PlanArgs {
   ConfigArgs config;
   std::string against;
-  Format format = Format::Table;
+  PlanFormat format = PlanFormat::Table;
   std::optional<int> nodes;
   std::string bandwidth;
   std::string latency;
@@ -136,7 +136,7 @@ int run_plan(const PlanArgs& args) {
         Usage,
         "plan: expected --config FILE, or --against RUN");
     ABT_CHECK(
-        args.format != Format::Json,
+        args.format != PlanFormat::Json,
         Usage,
         "--format json goes with --against RUN");
     const config::RunOptions options = read_configuration(args.config);
@@ -152,7 +152,7 @@ int run_plan(const PlanArgs& args) {
   const config::RunOptions options = read_configuration(config);
   const plan::PlanAgainst plan =
       plan::plan_against(options, args.against, request_of(args, options));
-  const bool is_json = args.format == Format::Json;
+  const bool is_json = args.format == PlanFormat::Json;
   print(
       is_json ? plan::against_json(plan).dump(2) + "\n"
               : plan::against_text(plan),
@@ -175,11 +175,11 @@ Command add_plan(CLI::App& parser) {
           "print the plan beside the measurements of this finished run (with "
           "its own configuration unless --config names another)")
       ->type_name("RUN");
-  add_choice<Format>(
+  add_choice<PlanFormat>(
       command,
       "--format",
       args->format,
-      {{"table", Format::Table}, {"json", Format::Json}},
+      {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
       "output format of --against")
       ->type_name("table|json");
   constexpr const char* kTime = "Time (measures some steps on this machine)";

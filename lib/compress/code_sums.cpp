@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
 
 namespace abtrain::compress {
@@ -11,14 +12,12 @@ using ops::CodeForm;
 
 namespace {
 
-constexpr int kMostBytes = 127;
-
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kMostBytes,
+      transport != CodeTransport::Int8 || members <= kMostInt8,
       Config,
       "reducer.transport: int8 sums the codes of up to ",
-      kMostBytes,
+      kMostInt8,
       " workers in a byte, got ",
       members,
       "; a2a takes any number");
@@ -59,20 +58,21 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
   return ops::CodeBlocks(tensors);
 }
 
-CodeTransport code_transport(std::string_view name) {
-  if (name == "int8") {
-    return CodeTransport::Int8;
+Conflicts check_int8(
+    const std::string& section,
+    std::int64_t members,
+    const char* others) {
+  if (members <= kMostInt8) {
+    return {};
   }
-  if (name == "a2a") {
-    return CodeTransport::AllToAll;
-  }
-  ABT_CHECK(
-      name == "gather",
-      Config,
-      "reducer.transport: expected int8, a2a or gather, got '",
-      name,
-      "'");
-  return CodeTransport::Gather;
+  return {
+      {{section + ".transport", section + ".name"},
+       str("int8 holds the sum of at most ",
+           kMostInt8,
+           " workers' codes, but a group has ",
+           members,
+           "; expected ",
+           others)}};
 }
 
 CodeTransport cheaper_transport(int members) {

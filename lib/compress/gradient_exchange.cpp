@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 

@@ -3,42 +3,45 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
+#include "compress/code_sums.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-// In this range of group sizes an all-reduce of bytes sends less than a gather
-// of two-bit codes; a byte holds the sum of no more.
+// From this group size on, an all-reduce of bytes sends less than a gather of
+// two-bit codes.
 constexpr int kFewestInt8 = 9;
-constexpr int kMostInt8 = 127;
 
 }  // namespace
 
-LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
-    : CompressedReducer(options, seed) {
-  ABT_CHECK(
-      options.transport == "auto" || options.transport == "gather" ||
-          options.transport == "int8",
-      Config,
-      "reducer.transport: ",
-      options.name,
-      " takes auto, gather and int8, got '",
-      options.transport,
-      "'");
+Conflicts LevelCodes::check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  if (options.transport == CodeTransport::AllToAll) {
+    return {
+        {{section + ".transport", section + ".name"},
+         str(options.name, " takes auto, gather and int8, got a2a")}};
+  }
+  return options.transport == CodeTransport::Int8
+             ? check_int8(section, members, "auto or gather")
+             : Conflicts();
 }
 
 bool LevelCodes::gathers(int members) const {
-  if (options_.transport != "auto") {
+  if (options_.transport) {
+    const bool gather = *options_.transport == CodeTransport::Gather;
     ABT_CHECK(
-        options_.transport == "gather" || members <= kMostInt8,
+        gather || members <= kMostInt8,
         Config,
         "reducer.transport: int8 sums the codes of up to ",
         kMostInt8,
         " workers, got ",
         members);
-    return options_.transport == "gather";
+    return gather;
   }
   return members < kFewestInt8 || members > kMostInt8;
 }

@@ -9,14 +9,20 @@
 
 #include <map>
 
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/level_codes.h"
 
 namespace abtrain::compress {
 
 class LevelCodes : public CompressedReducer {
  public:
-  LevelCodes(const ReducerOptions& options, std::uint64_t seed);
+  using CompressedReducer::CompressedReducer;
+
+  // Scheme::check, of the option `transport`.
+  static Conflicts check(
+      const ReducerOptions& options,
+      const std::string& section,
+      std::int64_t members);
 
  protected:
   Rounds exchange(Task task) override;

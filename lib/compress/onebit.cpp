@@ -8,11 +8,10 @@
 
 #include <map>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/sign_codes.h"
 
 namespace abtrain::compress {
@@ -103,11 +102,10 @@ class OneBit : public CompressedReducer {
         4 * state.blocks.groups());
     if (archive.is_loading()) {
       // No bit may be set past the end of a block.
-      state.alive = bytes.defined()
-                        ? at::bitwise_and(
-                              bytes.to(at::kByte).view(at::kInt),
-                              all_alive(state.blocks))
-                        : at::Tensor();
+      state.alive = bytes.defined() ? at::bitwise_and(
+                                          bytes.to(at::kByte).view(at::kInt),
+                                          all_alive(state.blocks))
+                                    : at::Tensor();
     }
   }
 
@@ -185,10 +183,10 @@ class OneBit : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_onebit(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<OneBit>(options, seed);
-}
+extern const Scheme kOneBit = {
+    .name = "onebit",
+    .make = make<OneBit>,
+    .check = check_needs_feedback,
+};
 
 }  // namespace abtrain::compress

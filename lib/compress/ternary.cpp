@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 
 #include "compress/level_codes.h"
-#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
@@ -40,12 +39,29 @@ class Ternary : public LevelCodes {
   }
 };
 
+Conflicts check_ternary(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  Conflicts found = LevelCodes::check(options, section, members);
+  if (has_error_feedback(options)) {
+    found.insert(
+        found.begin(),
+        {{section + ".error_feedback", section + ".name"},
+         "ternary's random error is larger than the values it encodes, so "
+         "residuals would grow without bound; expected auto or false"});
+  }
+  return found;
+}
+
 }  // namespace
 
-std::unique_ptr<Reducer> make_ternary(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Ternary>(options, seed);
-}
+extern const Scheme kTernary = {
+    .name = "ternary",
+    .make = make<Ternary>,
+    .check = check_ternary,
+    .error_feedback = false,
+    .min_numel = 1,
+};
 
 }  // namespace abtrain::compress

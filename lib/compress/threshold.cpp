@@ -3,9 +3,7 @@
 // and biased. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
 #include "compress/level_codes.h"
-#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
@@ -13,14 +11,7 @@ namespace {
 
 class Threshold : public LevelCodes {
  public:
-  Threshold(const ReducerOptions& options, std::uint64_t seed)
-      : LevelCodes(options, seed) {
-    ABT_CHECK(
-        options.c > 0,
-        Config,
-        "reducer.c: expected more than 0, got ",
-        options.c);
-  }
+  using LevelCodes::LevelCodes;
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
@@ -47,10 +38,12 @@ class Threshold : public LevelCodes {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_threshold(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Threshold>(options, seed);
-}
+extern const Scheme kThreshold = {
+    .name = "threshold",
+    .make = make<Threshold>,
+    .check = LevelCodes::check,
+    .error_feedback = false,
+    .min_numel = 1,
+};
 
 }  // namespace abtrain::compress

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/warmup.h"
-#include "compress/reducer_check.h"
+#include "compress/schemes.h"
 #include "data/data_check.h"
 #include "methods/method_kind.h"
 #include "optim/optimizer_kind.h"

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compress/schemes.h"
 #include "config/planned_sizes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
@@ -17,7 +18,7 @@ namespace abtrain::config {
 
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
-  const int residuals = options.reducer.name == "plain" ? 0 : 1;
+  const int residuals = compress::compresses(options.reducer) ? 1 : 0;
   const auto copies_of = methods::kind_of(options.method).copies;
   const double copies =
       2 + moments + residuals +

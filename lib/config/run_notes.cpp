@@ -1,6 +1,7 @@
 #include "config/run_notes.h"
 
 #include "base/text.h"
+#include "compress/schemes.h"
 #include "methods/method_kind.h"
 #include "orders/order_kind.h"
 
@@ -28,7 +29,8 @@ std::vector<std::string> run_notes(
   if (rising > length.steps) {
     note("schedule.warmup_steps", rising, "optimizer.lr is never reached");
   }
-  if (o.reducer.name != "plain" && o.reducer.dense_steps >= length.steps) {
+  if (compress::compresses(o.reducer) &&
+      o.reducer.dense_steps >= length.steps) {
     note("reducer.dense_steps", o.reducer.dense_steps, "nothing is compressed");
   }
   const std::int64_t saved = o.checkpoint.every.in_steps(length);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "compress/reducer.h"
+#include "compress/schemes.h"
 #include "orders/order_kind.h"
 #include "run_folder/recorder.h"
 

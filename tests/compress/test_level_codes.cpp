@@ -5,10 +5,9 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "compress/code_schemes.h"
-#include "compress/reducer_check.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -18,8 +17,8 @@ ReducerOptions levels(
     const std::string& transport = "auto",
     const std::string& feedback = "auto") {
   ReducerOptions options = scheme(name);
-  options.transport = transport;
-  options.error_feedback = feedback;
+  set_option(options, "transport", transport);
+  set_option(options, "error_feedback", feedback);
   return options;
 }
 
@@ -134,7 +133,7 @@ TEST(LevelCodesReducer, SendTheBytesThatTheySay) {
         for (const double mebibytes : {0.0, 0.01}) {
           ReducerOptions options = levels(name, transport);
           options.bucket_mb = mebibytes;
-          options.min_numel = mebibytes > 0 ? "100" : "auto";
+          set_option(options, "min_numel", mebibytes > 0 ? "100" : "auto");
           options.dense_steps = 1;
           run_steps(options, three_slots(), n, 3, normal_gradients(9714));
         }
@@ -218,30 +217,6 @@ TEST(LevelCodesReducer, GoOnFromACheckpoint) {
   check_resume(levels("threshold", "auto", "true"), three_slots(), 3, 6);
   check_resume(levels("threshold"), three_slots(), 3, 6);
   check_resume(levels("ternary"), three_slots(), 3, 6);
-}
-
-TEST(LevelCodesReducer, RefuseWhatCannotWork) {
-  const auto conflicts = [](ReducerOptions options, int members) {
-    std::string all;
-    for (const ReducerConflict& conflict : check(options, members)) {
-      all += join(conflict.keys, " ") + ": " + conflict.message + "\n";
-    }
-    return all;
-  };
-  EXPECT_EQ(conflicts(levels("threshold"), 200), "");
-  EXPECT_NE(
-      conflicts(levels("threshold", "a2a"), 4).find("transport name"),
-      std::string::npos);
-  EXPECT_NE(
-      conflicts(levels("ternary", "int8"), 128).find("at most 127 workers"),
-      std::string::npos);
-  EXPECT_NE(
-      conflicts(levels("ternary", "auto", "true"), 4).find("error_feedback"),
-      std::string::npos);
-  ReducerOptions zero = levels("threshold");
-  zero.c = 0;
-  EXPECT_THROW(make_reducer(zero, 1), Error);
-  EXPECT_THROW(make_reducer(levels("ternary", "a2a"), 1), Error);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(OneBit, KeepsWhatItDoesNotSend) {
 TEST(OneBit, SendsTheBytesThatItSays) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const double mebibytes : {0.0, 0.01}) {
-      for (const char* least : {"1", "100"}) {
+      for (const std::int64_t least : {1, 100}) {
         ReducerOptions options = kOptions;
         options.bucket_mb = mebibytes;
         options.min_numel = least;
@@ -154,7 +154,7 @@ TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
   }
   for (const bool feedback : {true, false}) {
     ReducerOptions options = kOptions;
-    options.error_feedback = feedback ? "true" : "false";
+    options.error_feedback = feedback;
     run_steps(
         options,
         one_slot({numel}),
@@ -198,7 +198,7 @@ TEST(OneBit, GoesOnFromACheckpoint) {
 
 TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
   ReducerOptions options = kOptions;
-  options.error_feedback = "false";
+  options.error_feedback = false;
   at::Tensor first;
   run_steps(
       options,

@@ -62,7 +62,7 @@ TEST(TwoBit, SendsTheBytesThatItSays) {
     for (const double mebibytes : {0.0, 0.01}) {
       ReducerOptions options = twobit(0.5);
       options.bucket_mb = mebibytes;
-      options.min_numel = "100";
+      options.min_numel = 100;
       options.dense_steps = 1;
       run_steps(options, three_slots(), n, 3, normal_gradients(9714));
     }

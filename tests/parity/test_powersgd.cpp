@@ -77,8 +77,8 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   compress::ReducerOptions options;
   options.name = std::string("powersgd");
   options.rank = kRank;
-  options.min_numel = std::to_string(1);
-  options.error_feedback = "false";
+  options.min_numel = 1;
+  options.error_feedback = false;
   comm::run_workers(kWorkers, 20, [&](comm::Communicator& world) {
     const at::Tensor flat = at::empty({kNumel});
     compress::GradientExchange exchange(options, 1);

@@ -6,7 +6,7 @@
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "base/text.h"
-#include "compress/reducer_check.h"
+#include "compress/schemes.h"
 #include "methods/ab/ab.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
@@ -37,15 +37,15 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
         compress::check(full.reducer, section, setup.workers),
         std::back_inserter(out));
   }
-  const std::string& name = full.reducer_of(setup.reducer).name;
-  if (full.sync_every > 1 && name != "plain") {
+  const compress::ReducerOptions& reducer = full.reducer_of(setup.reducer);
+  if (full.sync_every > 1 && compress::compresses(reducer)) {
     out.push_back(
         {{"method.full_phase.sync_every",
           full.has_own_reducer() ? section + ".name" : "reducer.name",
           "method.name"},
          str("local steps average the parameters without compression, but the "
              "dense phases' reducer is ",
-             name,
+             reducer.name,
              "; expected 1, or method.full_phase.reducer.name plain")});
   }
 }
