@@ -161,7 +161,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
        [](auto& o) { o.data.augment = data::AugmentName::Flip; }},
       {"data.validation", false, [](auto& o) { ++o.data.validation; }},
       {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
-      {"method.group_size", false, [](auto& o) { o.method.group_size = "7"; }},
+      {"method.group_size", false, [](auto& o) { o.method.group_size = 7; }},
       {"optimizer.lr", false, [](auto& o) { o.optimizer.lr *= 2; }},
       {"reducer.name", false, [](auto& o) { o.reducer.name = "thc"; }},
       {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
