@@ -31,9 +31,10 @@ auto number_in(Interval range, Parse parse) {
   };
 }
 
+template <class T = std::int64_t>
 auto integer_in(Interval range) {
-  return number_in<std::int64_t>(
-      range, [](const std::string& text, std::int64_t& out, std::string& why) {
+  return number_in<T>(
+      range, [](const std::string& text, T& out, std::string& why) {
         return parse_integer(text, out, why);
       });
 }
@@ -47,6 +48,19 @@ auto duration_in(Interval range) {
 
 bool is_word(const Value& value, const char* word) {
   return value.kind == Kind::Scalar && value.text == word;
+}
+
+// Takes `word` as nullopt, and anything else by `take`.
+template <class T, class Take>
+auto word_or(const char* word, Take take) {
+  return [word, take](
+             const Value& value, std::optional<T>& out, std::string& why) {
+    if (is_word(value, word)) {
+      out.reset();
+      return true;
+    }
+    return take(value, out.emplace(), why);
+  };
 }
 
 bool take_text(const Value& value, std::string& out, std::string& why) {
@@ -180,11 +194,7 @@ void Fields::integer(Key key, std::uint64_t& member, Help help) {
       key,
       member,
       "an integer from 0 to 2^64-1",
-      number_in<std::uint64_t>(
-          any(),
-          [](const std::string& text, std::uint64_t& out, std::string& why) {
-            return parse_integer(text, out, why);
-          }),
+      integer_in<std::uint64_t>(any()),
       [&member] { return std::to_string(member); },
       help);
 }
@@ -213,16 +223,7 @@ void Fields::text_or(
       key,
       member,
       "a string",
-      [word](
-          const Value& value,
-          std::optional<std::string>& out,
-          std::string& why) {
-        const bool right = take_text(value, out.emplace(), why);
-        if (is_word(value, word)) {
-          out.reset();
-        }
-        return right;
-      },
+      word_or<std::string>(word, take_text),
       [word, &member] { return print_text(member.value_or(word)); },
       help);
 }
@@ -233,11 +234,8 @@ void Fields::folder_name(Key key, std::string& member, Help help) {
       member,
       "a folder name",
       [](const Value& value, std::string& out, std::string& why) {
-        if (take_text(value, out, why)) {
-          why = folder_name_fault(out);
-          return why.empty();
-        }
-        return false;
+        return take_text(value, out, why) &&
+               (why = folder_name_fault(out)).empty();
       },
       [&member] { return print_text(member); },
       help);
@@ -310,16 +308,7 @@ void Fields::auto_or_integer(
       key,
       member,
       "auto or an integer" + range.text(),
-      [range](
-          const Value& value,
-          std::optional<std::int64_t>& out,
-          std::string& why) {
-        if (is_word(value, "auto")) {
-          out.reset();
-          return true;
-        }
-        return integer_in(range)(value, out.emplace(), why);
-      },
+      word_or<std::int64_t>("auto", integer_in(range)),
       [&member] { return member ? std::to_string(*member) : "auto"; },
       help,
       {"auto"});
@@ -352,14 +341,7 @@ void Fields::auto_or_duration(
       key,
       member,
       "auto or " + wanted_duration(range),
-      [range](
-          const Value& value, std::optional<Duration>& out, std::string& why) {
-        if (is_word(value, "auto")) {
-          out.reset();
-          return true;
-        }
-        return duration_in(range)(value, out.emplace(), why);
-      },
+      word_or<Duration>("auto", duration_in(range)),
       [&member] { return member ? print_duration(*member) : "auto"; },
       help,
       {"auto"});

@@ -37,15 +37,7 @@ void check_data(const RunOptions& o, Conflicts& out) {
 }
 
 void check_optimizer(const RunOptions& o, Conflicts& out) {
-  append(optim::check(o.optimizer, o.schedule), out);
-  if (auto conflict = warmup_conflict(
-          "schedule.warmup_steps",
-          o.schedule.warmup_steps,
-          stated_length(o.train),
-          "step at the full rate",
-          /*may_fill=*/true)) {
-    out.push_back(std::move(*conflict));
-  }
+  append(optim::check(o.optimizer, o.schedule, stated_length(o.train)), out);
   if (optim::kind_of(o.optimizer).owns_weights &&
       methods::kind_of(o.method).changes_weights) {
     out.push_back(

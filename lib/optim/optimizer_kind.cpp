@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "base/error.h"
 
@@ -49,12 +51,21 @@ bool makes_sparse(const OptimizerOptions& options) {
 
 Conflicts check(
     const OptimizerOptions& options,
-    const ScheduleOptions& schedule) {
+    const ScheduleOptions& schedule,
+    const StatedLength& length) {
   const OptimizerKind& kind = kind_of(options);
   Conflicts out;
   if (std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
       schedule.milestones.end()) {
     out.push_back({{"schedule.milestones"}, "expected ascending shares"});
+  }
+  if (auto conflict = warmup_conflict(
+          "schedule.warmup_steps",
+          schedule.warmup_steps,
+          length,
+          "step at the full rate",
+          /*may_fill=*/true)) {
+    out.push_back(std::move(*conflict));
   }
   if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
     out.push_back(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/conflict.h"
+#include "base/warmup.h"
 #include "optim/optim_options.h"
 #include "optim/optimizer.h"
 
@@ -42,9 +43,11 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
 
-// Conflicts of the sections `optimizer:` and `schedule:`.
+// Conflicts of the sections `optimizer:` and `schedule:` in a run of this
+// length.
 Conflicts check(
     const OptimizerOptions& options,
-    const ScheduleOptions& schedule);
+    const ScheduleOptions& schedule,
+    const StatedLength& length);
 
 }  // namespace abtrain::optim
