@@ -16,7 +16,7 @@
 #include "ops/level_codes.h"
 #include "ops/rows.h"
 #include "ops/sign_codes.h"
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain {
 

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kRecordNumbers)
   const float scale = divide(sizes[0], 127.0f);
   std::uint8_t* const record =
       job.records + std::int64_t{blockIdx.x} * kRecordBytes;
-  record[t] = to_code(x, codes_a_unit(scale));
+  record[t] = to_code(x, codes_per_unit(scale));
   if (t == 0) {
     *reinterpret_cast<float*>(record + kRecordNumbers) = scale;
   }

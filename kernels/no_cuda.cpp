@@ -12,7 +12,7 @@
 #include "kernels/reduce_buffers.h"
 #include "kernels/rows.h"
 #include "kernels/sign_codes.h"
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 namespace abtrain::kernels {
 

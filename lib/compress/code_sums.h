@@ -1,4 +1,4 @@
-// Turns threshold codes (ops/threshold_codes.h) into the mean over a group.
+// Turns the codes of ops/twobit_codes.h into the mean over a group.
 //
 // - int8: one-byte codes, summed by an all-reduce; at most 127 members.
 // - a2a: two-bit codes go to the member that serves their blocks, which sends
@@ -15,7 +15,7 @@
 #include "comm/communicator.h"
 #include "compress/bucket.h"
 #include "compress/rounds.h"
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain::compress {
 

@@ -38,7 +38,7 @@ struct ReducerOptions {
 // All reducers, "plain" first.
 std::vector<std::string> reducer_names();
 // True for threshold and ternary, which code elements as -a, 0 or +a
-// (compress/level_codes.h).
+// (compress/level_reducer.h).
 bool has_levels(const ReducerOptions& options);
 
 // `chunk` as a number.

@@ -3,16 +3,16 @@
 // preserves the mean. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
-#include "compress/level_codes.h"
+#include "compress/level_reducer.h"
 #include "compress/schemes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-class Ternary : public LevelCodes {
+class Ternary : public LevelReducer {
  public:
-  using LevelCodes::LevelCodes;
+  using LevelReducer::LevelReducer;
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
@@ -35,7 +35,7 @@ class Ternary : public LevelCodes {
   comm::ReduceOp joined_by() const override {
     return comm::ReduceOp::Max;
   }
-  int numbers_a_tensor() const override {
+  int numbers_per_tensor() const override {
     return 1;
   }
 };

@@ -4,17 +4,17 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
-#include "compress/level_codes.h"
+#include "compress/level_reducer.h"
 #include "compress/schemes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-class Threshold : public LevelCodes {
+class Threshold : public LevelReducer {
  public:
   Threshold(const ReducerOptions& options, std::uint64_t seed)
-      : LevelCodes(options, seed) {
+      : LevelReducer(options, seed) {
     ABT_CHECK(
         options.c > 0,
         Config,
@@ -40,7 +40,7 @@ class Threshold : public LevelCodes {
   comm::ReduceOp joined_by() const override {
     return comm::ReduceOp::Sum;
   }
-  int numbers_a_tensor() const override {
+  int numbers_per_tensor() const override {
     return 2;
   }
 };

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ops/cpu/level_codes.h"
-#include "ops/cpu/level_windows.h"
+#include "ops/cpu/level_codes_simd.h"
 #include "ops/cpu/random_words.h"
 
 namespace abtrain::ops {

@@ -1,4 +1,4 @@
-#include "ops/cpu/level_windows.h"
+#include "ops/cpu/level_codes_simd.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-#include "compress/level_codes.h"
+#include "compress/level_reducer.h"
 
 #include <ATen/ops/empty.h>
 
@@ -16,7 +16,7 @@ constexpr int kMostInt8 = 127;
 
 }  // namespace
 
-LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
+LevelReducer::LevelReducer(const ReducerOptions& options, std::uint64_t seed)
     : CompressedReducer(options, seed) {
   ABT_CHECK(
       options.transport == "auto" || options.transport == "gather" ||
@@ -29,7 +29,7 @@ LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
       "'");
 }
 
-bool LevelCodes::gathers(int members) const {
+bool LevelReducer::gathers(int members) const {
   if (options_.transport != "auto") {
     ABT_CHECK(
         options_.transport == "gather" || members <= kMostInt8,
@@ -43,7 +43,7 @@ bool LevelCodes::gathers(int members) const {
   return members < kFewestInt8 || members > kMostInt8;
 }
 
-ops::LevelTable LevelCodes::table_of(const Packed& packed) {
+ops::LevelTable LevelReducer::table_of(const Packed& packed) {
   std::vector<std::int64_t> numels;
   for (const Slot& slot : packed.slots) {
     numels.push_back(slot.numel());
@@ -51,14 +51,14 @@ ops::LevelTable LevelCodes::table_of(const Packed& packed) {
   return ops::LevelTable(numels);
 }
 
-void LevelCodes::encode(const Codes& out, const at::Tensor& levels) {
+void LevelReducer::encode(const Codes& out, const at::Tensor& levels) {
   write_codes(out, levels);
   if (keeps_residual_) {
     ops::subtract_levels(out.task.u, out.table, levels, out.form, out.codes);
   }
 }
 
-Rounds LevelCodes::exchange(Task task) {
+Rounds LevelReducer::exchange(Task task) {
   ops::LevelTable& table = tables_[task.packed->bucket];
   if (table.tensors() == 0) {
     table = table_of(*task.packed);
@@ -92,24 +92,26 @@ Rounds LevelCodes::exchange(Task task) {
   ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-std::int64_t
-LevelCodes::exchange_bytes(const Packed& packed, int members, int rank) const {
+std::int64_t LevelReducer::exchange_bytes(
+    const Packed& packed,
+    int members,
+    int rank) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   if (gathers(members)) {
     return comm::all_gather_bytes(
         ops::record_bytes(tensors, packed.numel), 1, members);
   }
   return comm::all_reduce_bytes(
-             numbers_a_tensor() * tensors, 4, members, rank) +
+             numbers_per_tensor() * tensors, 4, members, rank) +
          comm::all_reduce_bytes(packed.numel, 1, members, rank);
 }
 
-std::int64_t LevelCodes::exchange_bits(const Packed& packed, int members)
+std::int64_t LevelReducer::exchange_bits(const Packed& packed, int members)
     const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(members)
              ? 8 * ops::record_bytes(tensors, packed.numel)
-             : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
+             : 32 * numbers_per_tensor() * tensors + 8 * packed.numel;
 }
 
 }  // namespace abtrain::compress

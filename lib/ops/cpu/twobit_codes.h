@@ -1,7 +1,7 @@
-// The forms of threshold_codes.h on the CPU; arguments are checked.
+// The forms of twobit_codes.h on the CPU; arguments are checked.
 #pragma once
 
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 namespace abtrain::ops {
 

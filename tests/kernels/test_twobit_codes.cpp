@@ -1,12 +1,12 @@
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/cpu/threshold_codes.h"
-#include "ops/threshold_codes.h"
+#include "ops/cpu/twobit_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -27,7 +27,7 @@ at::Tensor some_codes(std::int64_t bytes) {
   return codes;
 }
 
-TEST(ThresholdKernel, AddsUpAsTheCpuToTheBit) {
+TEST(TwoBitKernel, AddsUpAsTheCpuToTheBit) {
   auto sets = tensor_sets();
   sets.push_back({{0, 4096}, {4096, 4096 + 5}});
   for (const auto& tensors : sets) {
@@ -52,7 +52,7 @@ TEST(ThresholdKernel, AddsUpAsTheCpuToTheBit) {
 
 // More blocks than lanes. Without blocks of its own the job adds up parts that
 // are there.
-TEST(ThresholdKernel, AddsUpManyBlocksAsTheCpuToTheBit) {
+TEST(TwoBitKernel, AddsUpManyBlocksAsTheCpuToTheBit) {
   const std::vector<std::int64_t> firsts = {0, 3, 700};
   const at::Tensor parts = random_floats(1400, 6);
   at::Tensor sums[2];
@@ -71,7 +71,7 @@ TEST(ThresholdKernel, AddsUpManyBlocksAsTheCpuToTheBit) {
   EXPECT_TRUE(same_bits(sums[0], sums[1]));
 }
 
-TEST(ThresholdKernel, EncodesAsTheCpuToTheBit) {
+TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     const ops::CodeBlocks blocks(tensors);
     for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
@@ -104,7 +104,7 @@ TEST(ThresholdKernel, EncodesAsTheCpuToTheBit) {
   }
 }
 
-TEST(ThresholdKernel, AveragesAsTheCpuToTheBit) {
+TEST(TwoBitKernel, AveragesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     ops::CodeBlocks blocks(tensors);
     const std::int64_t stride =
@@ -129,7 +129,7 @@ TEST(ThresholdKernel, AveragesAsTheCpuToTheBit) {
   }
 }
 
-TEST(ThresholdKernel, PacksAndUnpacksSumsAsTheCpuToTheBit) {
+TEST(TwoBitKernel, PacksAndUnpacksSumsAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     ops::CodeBlocks blocks(tensors);
     const at::Tensor thresholds = some_thresholds(blocks);

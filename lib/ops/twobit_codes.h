@@ -4,7 +4,7 @@
 //
 //   u >= t: +t, u becomes u - t; u <= -t: -t, u becomes u + t; otherwise 0.
 //
-// Wires are flat; kernels/threshold_codes.h gives the layout of codes and sums.
+// Wires are flat; kernels/twobit_codes.h gives the layout of codes and sums.
 // An element that is not finite makes the mean NaN, except in the byte form,
 // where t itself must show it. CPU and GPU give the same bits, sums included.
 // On CUDA the kernels are queued on this thread's current stream. Thresholds

@@ -1,6 +1,6 @@
 // Codes -t, 0, +t of blocks of numbers, with one threshold t per tensor: the
 // sums from which t is computed, encoding, and sums over workers
-// (ops/threshold_codes.h has the meaning). Pointers are device pointers;
+// (ops/twobit_codes.h has the meaning). Pointers are device pointers;
 // launches are asynchronous on `stream` (a cudaStream_t) and return a
 // cudaError_t as an int.
 //

@@ -1,8 +1,8 @@
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 #include <ATen/ops/empty.h>
 
-#include "ops/cpu/threshold_codes.h"
+#include "ops/cpu/twobit_codes.h"
 #include "ops/flat_check.h"
 #include "ops/launch.h"
 
@@ -14,7 +14,7 @@ void check_workers(int workers) {
   // A sum that marks a non-finite element is recognized by its magnitude.
   ABT_ASSERT(
       workers > 0 && workers <= 4096,
-      "threshold codes: expected 1 to 4096 workers, got ",
+      "twobit codes: expected 1 to 4096 workers, got ",
       workers);
 }
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/threshold_codes.h"
+#include "ops/cpu/twobit_codes.h"
 
 namespace abtrain::ops {
 

@@ -1,4 +1,4 @@
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -25,7 +25,7 @@ at::Tensor room(const CodeBlocks& blocks, CodeForm form) {
 }
 
 // MXNet's published example, t = 4.
-TEST(ThresholdCodes, AreMxnets) {
+TEST(TwoBitCodes, AreMxnets) {
   CodeBlocks blocks({{0, 10}});
   const at::Tensor u =
       at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
@@ -38,7 +38,7 @@ TEST(ThresholdCodes, AreMxnets) {
       at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
 }
 
-TEST(ThresholdCodes, MomentsAreThoseOfFloat64) {
+TEST(TwoBitCodes, MomentsAreThoseOfFloat64) {
   CodeBlocks blocks({{0, 1}, {1, 5001}, {6000, 4096}});
   const at::Tensor u = randn(blocks.end(), 3);
   const at::Tensor sums = at::empty({6});
@@ -54,14 +54,14 @@ TEST(ThresholdCodes, MomentsAreThoseOfFloat64) {
   }
 }
 
-TEST(ThresholdCodes, SumsHaveTheBitsThatTheyNeed) {
+TEST(TwoBitCodes, SumsHaveTheBitsThatTheyNeed) {
   for (const int n : {1, 2, 3, 4, 7, 8, 16, 100, 128, 1000}) {
     EXPECT_EQ(sum_bits(n), std::ceil(std::log2(2.0 * n + 1))) << n;
   }
 }
 
 // All ways from codes to a mean, against float64.
-TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
+TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
   CodeBlocks blocks({{0, 4099}, {4099, 40}});
   const at::Tensor thresholds = at::tensor({0.5, 1.5}, at::kFloat);
   const at::Tensor t =
@@ -116,7 +116,7 @@ TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
   }
 }
 
-TEST(ThresholdCodes, ShowWhatIsNotFinite) {
+TEST(TwoBitCodes, ShowWhatIsNotFinite) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor t = at::full({1}, 0.5f);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
@@ -152,7 +152,7 @@ TEST(ThresholdCodes, ShowWhatIsNotFinite) {
   EXPECT_TRUE(mean.isnan().all().item<bool>());
 }
 
-TEST(ThresholdCodes, RefuseWhatDoesNotFit) {
+TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor t = at::full({1}, 0.5f);
   EXPECT_THROW(
@@ -169,7 +169,7 @@ TEST(ThresholdCodes, RefuseWhatDoesNotFit) {
       std::logic_error);
 }
 
-TEST(GpuThresholdCodes, EqualTheCpuToTheBit) {
+TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
   if (device::cuda_devices().empty()) {
     GTEST_SKIP() << "no CUDA device here";
   }

@@ -1,4 +1,4 @@
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 #include "kernels/code_blocks.cuh"
 

@@ -14,9 +14,9 @@
 
 namespace abtrain::compress {
 
-class LevelCodes : public CompressedReducer {
+class LevelReducer : public CompressedReducer {
  public:
-  LevelCodes(const ReducerOptions& options, std::uint64_t seed);
+  LevelReducer(const ReducerOptions& options, std::uint64_t seed);
 
  protected:
   Rounds exchange(Task task) override;
@@ -45,7 +45,7 @@ class LevelCodes : public CompressedReducer {
   // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;
-  virtual int numbers_a_tensor() const = 0;
+  virtual int numbers_per_tensor() const = 0;
 
  private:
   void encode(const Codes& out, const at::Tensor& levels);
