@@ -14,6 +14,7 @@
 
 #include "ops/adagrad.h"
 #include "ops/level_codes.h"
+#include "ops/magnitudes.h"
 #include "ops/rows.h"
 #include "ops/sign_codes.h"
 #include "ops/twobit_codes.h"
@@ -176,10 +177,10 @@ void level_rows(const Bench& bench, std::int64_t numel) {
     });
   };
   row("levels, sum", 4 * numel, [&](const CodeBuffers& set) {
-    ops::sum_of_sizes(set.u, table, sums);
+    ops::sum_of_magnitudes(set.u, table.blocks(), sums);
   });
   row("levels, largest", 4 * numel, [&](const CodeBuffers& set) {
-    ops::largest(set.u, table, sums);
+    ops::largest_magnitude(set.u, table.blocks(), sums);
   });
   row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_above(

@@ -7,76 +7,6 @@ namespace abtrain::kernels {
 
 namespace {
 
-constexpr float kLargestFloat = 3.402823466e+38f;
-
-__device__ float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
-// Leaves the largest of `count` lanes in the first lane. All threads call it.
-__device__ void keep_largest(float* lanes, int count) {
-  __syncthreads();
-  for (int half = count / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half;
-         i += static_cast<int>(blockDim.x)) {
-      lanes[i] = larger(lanes[i], lanes[i + half]);
-    }
-    __syncthreads();
-  }
-}
-
-// Needs shared memory for kLanes floats.
-__global__ void __launch_bounds__(kThreads) block_sizes(const Sizes job) {
-  const CodeBlock block = job.table.blocks[blockIdx.x];
-  const float* const u = job.u + block.begin;
-  const bool wide = is_wide(u);
-  const auto t = static_cast<int>(threadIdx.x);
-  float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int i = (r * kThreads + t) * kEight;
-    load_eight(u + i, block.count - i, wide, x[r]);
-  }
-  auto* const lanes = reinterpret_cast<float*>(shared_memory());
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    const float low = ::fabsf(x[0][k]);
-    const float high = ::fabsf(x[1][k]);
-    lanes[kEight * t + k] = job.largest ? larger(low, high) : low + high;
-  }
-  if (job.largest) {
-    keep_largest(lanes, kLanes);
-  } else {
-    add_by_halves(lanes, kLanes, lanes, 0);
-  }
-  if (t == 0) {
-    job.parts[blockIdx.x] = lanes[0];
-  }
-}
-
-__global__ void __launch_bounds__(kTensorLanes) tensor_sizes(const Sizes job) {
-  const std::int64_t tensor = blockIdx.x;
-  const auto t = static_cast<int>(threadIdx.x);
-  auto* const lanes = reinterpret_cast<float*>(shared_memory());
-  float size = 0;
-  for (std::int64_t b = job.table.tensors[tensor] + t;
-       b < job.table.tensors[tensor + 1];
-       b += kTensorLanes) {
-    size = job.largest ? larger(size, job.parts[b]) : size + job.parts[b];
-  }
-  lanes[t] = size;
-  if (job.largest) {
-    keep_largest(lanes, kTensorLanes);
-  } else {
-    add_by_halves(lanes, kTensorLanes, lanes, 0);
-  }
-  if (t == 0) {
-    job.sizes[tensor] = !job.largest || lanes[0] <= kLargestFloat
-                            ? lanes[0]
-                            : float_of(0x7F800000u);
-  }
-}
-
 using TwoBytes = Packet<std::uint8_t, 2>;
 
 // Eight adjacent numbers of a window.
@@ -360,25 +290,17 @@ int run_windows(void (*kernel)(Job), const Job& job, void* stream) {
 
 }  // namespace
 
-int sizes(const Sizes& job, void* stream) {
-  const LevelTensors& t = job.table;
-  const int first =
-      run(block_sizes, t.block_count, kThreads, kLanes, job, stream);
-  const int rest = run(
-      tensor_sizes, t.tensor_count, kTensorLanes, kTensorLanes, job, stream);
-  return first != 0 ? first : rest;
-}
 int encode_above(const EncodeAbove& job, void* stream) {
   const LevelTensors& t = job.table;
   const int first = run(
       encode_above_kernel, t.window_count, kThreads, 2 * kLanes, job, stream);
-  const int rest = run(
-      tensor_survivors,
-      t.tensor_count,
-      kTensorLanes,
-      2 * kTensorLanes,
-      job,
-      stream);
+  const int rest =
+      run(tensor_survivors,
+          t.tensor_count,
+          kTensorLanes,
+          2 * kTensorLanes,
+          job,
+          stream);
   return first != 0 ? first : rest;
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {

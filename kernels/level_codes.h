@@ -1,8 +1,8 @@
 // Codes -a, 0, +a of numbers, with one level a per tensor, for tensors that
-// follow one another without gaps: the statistics for the levels, encoding, and
-// the mean over workers (ops/level_codes.h has the meaning). Pointers are
-// device pointers; launches are asynchronous on `stream` (a cudaStream_t) and
-// return a cudaError_t as an int.
+// follow one another without gaps: encoding, and the mean over workers
+// (ops/level_codes.h has the meaning). Pointers are device pointers; launches
+// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
 //
 // Two-bit codes: 0 for 0, 1 for +a, 2 for -a; four per byte, the first one in
 // the two low bits, continuing across the ends of tensors. A worker's record is
@@ -32,16 +32,6 @@ struct LevelTensors {
 inline std::int64_t packed_bytes(std::int64_t numel) {
   return (numel + 3) / 4;
 }
-
-struct Sizes {
-  LevelTensors table;
-  const float* u;
-  bool largest;  // the maximum instead of the sum
-  float* parts;  // scratch: 1 per block
-  float* sizes;  // sum or maximum of |u|, one per tensor; the maximum is
-                 // infinite if any number is not finite
-};
-int sizes(const Sizes& job, void* stream);
 
 struct EncodeAbove {
   LevelTensors table;

@@ -8,42 +8,6 @@ namespace {
 
 constexpr float kLargest = 3.402823466e+38f;
 
-__global__ void __launch_bounds__(kThreads) block_moments(const Moments job) {
-  const CodeBlock block = job.blocks[blockIdx.x];
-  const float* const u = job.u + block.begin;
-  const bool wide = is_wide(u);
-  const auto t = static_cast<int>(threadIdx.x);
-  float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int i = (r * kThreads + t) * kEight;
-    load_eight(u + i, block.count - i, wide, x[r]);
-  }
-  auto* const squares = reinterpret_cast<float*>(shared_memory());
-  float* const sizes = squares + kLanes;
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    squares[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
-    sizes[kEight * t + k] = ::fabsf(x[0][k]) + ::fabsf(x[1][k]);
-  }
-  add_by_halves(squares, kLanes, sizes, kLanes);
-  if (t == 0) {
-    job.parts[2 * blockIdx.x] = squares[0];
-    job.parts[2 * blockIdx.x + 1] = sizes[0];
-  }
-}
-
-__global__ void __launch_bounds__(kTensorLanes)
-    tensor_moments(const Moments job) {
-  const std::int64_t tensor = blockIdx.x;
-  auto* const tree = reinterpret_cast<float*>(shared_memory());
-  add_pairs(job.parts, job.firsts[tensor], job.firsts[tensor + 1], tree);
-  if (threadIdx.x == 0) {
-    job.sums[2 * tensor] = tree[0];
-    job.sums[2 * tensor + 1] = tree[kTensorLanes];
-  }
-}
-
 using TwoBytes = Packet<std::uint8_t, 2>;
 using EightBytes = Packet<std::uint8_t, 8>;
 
@@ -207,30 +171,6 @@ int run(void (*kernel)(Job), const Job& job, void* stream) {
 }
 
 }  // namespace
-
-int moments(const Moments& job, void* stream) {
-  if (job.tensors == 0) {
-    return 0;
-  }
-  int first = 0;
-  if (job.count > 0) {
-    first = launch(
-        block_moments,
-        job.count,
-        kThreads,
-        2 * kLanes * sizeof(float),
-        stream,
-        job);
-  }
-  const int rest = launch(
-      tensor_moments,
-      job.tensors,
-      kTensorLanes,
-      2 * kTensorLanes * sizeof(float),
-      stream,
-      job);
-  return first != 0 ? first : rest;
-}
 
 int encode_threshold(const EncodeThreshold& job, void* stream) {
   return run(encode_kernel, job, stream);

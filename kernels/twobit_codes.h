@@ -18,17 +18,6 @@
 
 namespace abtrain::kernels {
 
-struct Moments {
-  const CodeBlock* blocks;
-  std::int64_t count;
-  const std::int64_t* firsts;  // first block of each tensor, then `count`
-  std::int64_t tensors;
-  const float* u;
-  float* parts;  // scratch: 2 per block
-  float* sums;   // 2 per tensor: of the squares and of the magnitudes
-};
-int moments(const Moments& job, void* stream);
-
 struct EncodeThreshold {
   const CodeBlock* blocks;
   std::int64_t count;

@@ -12,6 +12,7 @@
 #include "compress/code_sums.h"
 #include "compress/compressed.h"
 #include "compress/schemes.h"
+#include "ops/magnitudes.h"
 #include "ops/rows.h"
 
 namespace abtrain::compress {

@@ -5,6 +5,7 @@
 
 #include "compress/level_reducer.h"
 #include "compress/schemes.h"
+#include "ops/magnitudes.h"
 
 namespace abtrain::compress {
 
@@ -18,7 +19,7 @@ class Ternary : public LevelReducer {
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor most =
         at::empty({out.table.tensors()}, out.task.u.options());
-    ops::largest(out.task.u, out.table, most);
+    ops::largest_magnitude(out.task.u, out.table.blocks(), most);
     return most;
   }
   void write_codes(const Codes& out, const at::Tensor& levels) override {

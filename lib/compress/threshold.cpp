@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "compress/level_reducer.h"
 #include "compress/schemes.h"
+#include "ops/magnitudes.h"
 
 namespace abtrain::compress {
 
@@ -26,8 +27,8 @@ class Threshold : public LevelReducer {
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor& u = out.task.u;
     const at::Tensor cuts = at::empty({out.table.tensors()}, u.options());
-    ops::sum_of_sizes(u, out.table, cuts);
-    cuts.mul_(options_.c).div_(out.table.sizes_on(u.device()));
+    ops::sum_of_magnitudes(u, out.table.blocks(), cuts);
+    cuts.mul_(options_.c).div_(out.table.numels_on(u.device()));
     const at::Tensor numbers =
         at::empty({2 * out.table.tensors()}, u.options());
     ops::encode_above(u, out.table, cuts, out.form, out.codes, numbers);

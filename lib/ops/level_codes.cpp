@@ -38,29 +38,11 @@ void check_codes(
       codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
 }
 
-void find_sizes(
-    const at::Tensor& u,
-    LevelTable& table,
-    bool largest,
-    const at::Tensor& sizes) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "level codes: u");
-  check_flat(sizes, at::kFloat, table.tensors(), device, "level codes: sizes");
-  const at::Tensor parts = at::empty({table.blocks()}, u.options());
-  const kernels::Sizes job{
-      table.on(device),
-      u.const_data_ptr<float>(),
-      largest,
-      parts.mutable_data_ptr<float>(),
-      sizes.mutable_data_ptr<float>()};
-  dispatch("sizes", job, device, sizes_cpu, kernels::sizes);
-}
-
 }  // namespace
 
 LevelTable::LevelTable(const std::vector<std::int64_t>& numels)
     : blocks_(blocks_of(numels)),
-      sizes_(at::tensor(numels, at::kLong).to(at::kFloat)) {
+      numels_(at::tensor(numels, at::kLong).to(at::kFloat)) {
   for (std::int64_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_.host()[b].begin % kernels::kBlock == 0) {
       windows_.push_back(b);
@@ -83,26 +65,15 @@ kernels::LevelTensors LevelTable::on(c10::Device device) {
       blocks_.firsts_on(device),
       static_cast<std::int64_t>(windows_.size()) - 1,
       tensors(),
-      blocks(),
+      blocks_.size(),
       numel()};
 }
 
-const at::Tensor& LevelTable::sizes_on(c10::Device device) {
-  if (sizes_.device() != device) {
-    sizes_ = sizes_.to(device);
+const at::Tensor& LevelTable::numels_on(c10::Device device) {
+  if (numels_.device() != device) {
+    numels_ = numels_.to(device);
   }
-  return sizes_;
-}
-
-void sum_of_sizes(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& sum) {
-  find_sizes(u, table, false, sum);
-}
-
-void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most) {
-  find_sizes(u, table, true, most);
+  return numels_;
 }
 
 void encode_above(
@@ -118,7 +89,7 @@ void encode_above(
   check_flat(
       sums, at::kFloat, 2 * table.tensors(), device, "encode_above: sums");
   check_codes(codes, table, form, device);
-  const at::Tensor parts = at::empty({2 * table.blocks()}, u.options());
+  const at::Tensor parts = at::empty({2 * table.blocks().size()}, u.options());
   const kernels::EncodeAbove job{
       table.on(device),
       u.const_data_ptr<float>(),

@@ -35,8 +35,8 @@ class LevelTable {
   std::int64_t numel() const {
     return blocks_.end();
   }
-  std::int64_t blocks() const {
-    return blocks_.size();
+  CodeBlocks& blocks() {
+    return blocks_;
   }
   std::int64_t record_bytes() const {
     return ops::record_bytes(tensors(), numel());
@@ -44,12 +44,12 @@ class LevelTable {
   // The table as the device reads it, and the tensors' element counts (fp32).
   // The first call for a device other than the CPU copies them there.
   kernels::LevelTensors on(c10::Device device);
-  const at::Tensor& sizes_on(c10::Device device);
+  const at::Tensor& numels_on(c10::Device device);
 
  private:
   CodeBlocks blocks_;
   std::vector<std::int64_t> windows_;
-  at::Tensor sizes_, copy_;
+  at::Tensor numels_, copy_;
 };
 
 // Two-bit codes, to be gathered, take packed_bytes(numel). Byte codes, to be
@@ -60,18 +60,9 @@ inline std::int64_t code_bytes(const LevelTable& table, LevelForm form) {
                                   : kernels::packed_bytes(table.numel());
 }
 
-// For each tensor (fp32): the sum of |u|, and the largest |u|, which is
-// infinite if an element is not finite.
-void sum_of_sizes(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& sum);
-void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most);
-
 // Sends the elements whose magnitude is strictly above their tensor's cut (0 or
-// over the sent elements, and their count. If none is sent, the sum is 0, or
-// NaN where the cut is not finite.
-// the cut is not finite.
+// more). sums (2 per tensor): the sum of |u| over the sent elements, and their
+// count. If none is sent, the sum is 0, or NaN where the cut is not finite.
 void encode_above(
     const at::Tensor& u,
     LevelTable& table,

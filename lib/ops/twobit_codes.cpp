@@ -1,7 +1,5 @@
 #include "ops/twobit_codes.h"
 
-#include <ATen/ops/empty.h>
-
 #include "ops/cpu/twobit_codes.h"
 #include "ops/flat_check.h"
 #include "ops/launch.h"
@@ -43,22 +41,6 @@ void unpack(
 }
 
 }  // namespace
-
-void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, blocks.end(), device, "moments: u");
-  check_flat(sums, at::kFloat, 2 * blocks.tensors(), device, "moments: sums");
-  const at::Tensor parts = at::empty({2 * blocks.size()}, u.options());
-  const kernels::Moments job{
-      blocks.on(device),
-      blocks.size(),
-      blocks.firsts_on(device),
-      blocks.tensors(),
-      u.const_data_ptr<float>(),
-      parts.mutable_data_ptr<float>(),
-      sums.mutable_data_ptr<float>()};
-  dispatch("moments", job, device, moments_cpu, kernels::moments);
-}
 
 void encode_threshold(
     const at::Tensor& u,

@@ -20,9 +20,6 @@
 
 namespace abtrain::ops {
 
-// sums (fp32, 2 per tensor): the sum of u^2 and the sum of |u| of each tensor.
-void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums);
-
 enum class CodeForm { TwoBits, Bytes };
 
 // Number of bytes in a part's codes.

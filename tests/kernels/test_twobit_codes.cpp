@@ -27,50 +27,6 @@ at::Tensor some_codes(std::int64_t bytes) {
   return codes;
 }
 
-TEST(TwoBitKernel, AddsUpAsTheCpuToTheBit) {
-  auto sets = tensor_sets();
-  sets.push_back({{0, 4096}, {4096, 4096 + 5}});
-  for (const auto& tensors : sets) {
-    ops::CodeBlocks blocks(tensors);
-    const at::Tensor u = random_floats(blocks.end(), 3);
-    const at::Tensor wanted = at::empty({2 * blocks.tensors()});
-    const at::Tensor got = at::full({2 * blocks.tensors()}, -1.0f);
-    const at::Tensor parts = at::empty({2 * blocks.size()});
-    ops::moments(u, blocks, wanted);
-    const Moments job{
-        blocks.host(),
-        blocks.size(),
-        blocks.firsts().data(),
-        blocks.tensors(),
-        u.const_data_ptr<float>(),
-        parts.mutable_data_ptr<float>(),
-        got.mutable_data_ptr<float>()};
-    ASSERT_EQ(moments(job, nullptr), 0);
-    EXPECT_TRUE(same_bits(got, wanted));
-  }
-}
-
-// More blocks than lanes. Without blocks of its own the job adds up parts that
-// are there.
-TEST(TwoBitKernel, AddsUpManyBlocksAsTheCpuToTheBit) {
-  const std::vector<std::int64_t> firsts = {0, 3, 700};
-  const at::Tensor parts = random_floats(1400, 6);
-  at::Tensor sums[2];
-  for (int i = 0; i < 2; ++i) {
-    sums[i] = at::full({4}, static_cast<float>(i));
-    const Moments job{
-        nullptr,
-        0,
-        firsts.data(),
-        2,
-        nullptr,
-        parts.mutable_data_ptr<float>(),
-        sums[i].mutable_data_ptr<float>()};
-    i == 0 ? ops::moments_cpu(job) : static_cast<void>(moments(job, nullptr));
-  }
-  EXPECT_TRUE(same_bits(sums[0], sums[1]));
-}
-
 TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     const ops::CodeBlocks blocks(tensors);

@@ -38,22 +38,6 @@ TEST(TwoBitCodes, AreMxnets) {
       at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
 }
 
-TEST(TwoBitCodes, MomentsAreThoseOfFloat64) {
-  CodeBlocks blocks({{0, 1}, {1, 5001}, {6000, 4096}});
-  const at::Tensor u = randn(blocks.end(), 3);
-  const at::Tensor sums = at::empty({6});
-  moments(u, blocks, sums);
-  int k = 0;
-  for (const auto& [begin, numel] :
-       {std::pair(0, 1), std::pair(1, 5001), std::pair(6000, 4096)}) {
-    const at::Tensor part = u.narrow(0, begin, numel).to(at::kDouble);
-    const auto squares = part.square().sum().item<double>();
-    const auto sizes = part.abs().sum().item<double>();
-    EXPECT_NEAR(sums[k++].item<double>(), squares, 1e-6 * squares);
-    EXPECT_NEAR(sums[k++].item<double>(), sizes, 1e-6 * sizes);
-  }
-}
-
 TEST(TwoBitCodes, SumsHaveTheBitsThatTheyNeed) {
   for (const int n : {1, 2, 3, 4, 7, 8, 16, 100, 128, 1000}) {
     EXPECT_EQ(sum_bits(n), std::ceil(std::log2(2.0 * n + 1))) << n;
@@ -183,8 +167,6 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
     for (int i = 0; i < 2; ++i) {
       const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
       const at::Tensor u = randn(blocks.end(), 1).to(device);
-      const at::Tensor sums = at::empty({2 * blocks.tensors()}, u.options());
-      moments(u, blocks, sums);
       const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
       const at::Tensor codes = room(blocks, CodeForm::TwoBits).to(device);
       encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
@@ -202,7 +184,7 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
       unpack_sums(words, 3, blocks, t, means[1]);
       unpack_byte_sums(bytes, 1, blocks, t, means[2]);
       for (const at::Tensor& each :
-           {u, sums, codes, bytes, words, means[0], means[1], means[2]}) {
+           {u, codes, bytes, words, means[0], means[1], means[2]}) {
         results[i].push_back(each.cpu());
       }
     }

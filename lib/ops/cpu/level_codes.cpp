@@ -1,5 +1,4 @@
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "ops/cpu/level_codes.h"
@@ -11,43 +10,6 @@ namespace abtrain::ops {
 namespace {
 
 using kernels::LevelTensors;
-
-// NaN if either is NaN.
-ABT_INLINE float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
-ABT_INLINE float largest_of(const float* x, std::int64_t count) {
-  constexpr int kWidth = 64;
-  float lanes[kWidth] = {};
-  std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
-    for (int k = 0; k < kWidth; ++k) {
-      lanes[k] = larger(lanes[k], std::fabs(x[i + k]));
-    }
-  }
-  float most = 0;
-  for (; i < count; ++i) {
-    most = larger(most, std::fabs(x[i]));
-  }
-  for (const float lane : lanes) {
-    most = larger(most, lane);
-  }
-  return most;
-}
-
-ABT_INLINE void work(const kernels::Sizes& job, std::int64_t b) {
-  const CodeBlock& block = job.table.blocks[b];
-  const float* const u = job.u + block.begin;
-  if (job.largest) {
-    job.parts[b] = largest_of(u, block.count);
-    return;
-  }
-  float room[kBlock];
-  // A full block is used in place and only read, so the cast is safe.
-  job.parts[b] =
-      sum_of_sizes(whole_block(const_cast<float*>(u), block.count, room));
-}
 
 std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
   return std::min<std::int64_t>(kBlock, table.numel - window * kBlock);
@@ -199,25 +161,6 @@ ABT_INLINE void work(const kernels::AverageByteLevels& job, std::int64_t b) {
 
 }  // namespace
 
-void sizes_cpu(const kernels::Sizes& job) {
-  const LevelTensors& table = job.table;
-  for_blocks(
-      table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-  for (std::int64_t t = 0; t < table.tensor_count; ++t) {
-    const std::int64_t first = table.tensors[t];
-    const std::int64_t end = table.tensors[t + 1];
-    if (!job.largest) {
-      job.sizes[t] = add_parts(job.parts, 1, first, end);
-      continue;
-    }
-    float most = 0;
-    for (std::int64_t b = first; b < end; ++b) {
-      most = larger(most, job.parts[b]);
-    }
-    constexpr auto kLimits = std::numeric_limits<float>();
-    job.sizes[t] = most <= kLimits.max() ? most : kLimits.infinity();
-  }
-}
 void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd) {
   const LevelTensors& table = job.table;
   EncodeWindow* const encode = encode_window(simd);

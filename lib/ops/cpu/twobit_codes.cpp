@@ -21,16 +21,6 @@ constexpr std::array<unsigned, kSixteen> kShift = [] {
   return shift;
 }();
 
-ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
-  const CodeBlock& block = job.blocks[b];
-  float room[kBlock];
-  // A full block is used in place and only read, so the cast is safe.
-  const float* const x =
-      whole_block(const_cast<float*>(job.u) + block.begin, block.count, room);
-  job.parts[2 * b] = sum_of_squares(x);
-  job.parts[2 * b + 1] = sum_of_sizes(x);
-}
-
 ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t group = block.group - job.blocks[0].group;
@@ -181,15 +171,6 @@ ABT_INLINE void work(const kernels::UnpackSums& job, std::int64_t b) {
 
 }  // namespace
 
-void moments_cpu(const kernels::Moments& job) {
-  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-  for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
-    for (int which = 0; which < 2; ++which) {
-      job.sums[2 * tensor + which] = add_parts(
-          job.parts + which, 2, job.firsts[tensor], job.firsts[tensor + 1]);
-    }
-  }
-}
 void encode_threshold_cpu(const kernels::EncodeThreshold& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }

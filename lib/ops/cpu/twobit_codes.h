@@ -5,7 +5,6 @@
 
 namespace abtrain::ops {
 
-void moments_cpu(const kernels::Moments& job);
 void encode_threshold_cpu(const kernels::EncodeThreshold& job);
 void average_codes_cpu(const kernels::AverageCodes& job);
 void pack_sums_cpu(const kernels::PackSums& job);
