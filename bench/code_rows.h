@@ -164,7 +164,7 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor one = at::full({1}, 1.0f, options);
-  const std::int64_t codes = code_bytes(table, ops::LevelForm::TwoBits);
+  const std::int64_t codes = code_bytes(table, ops::CodeForm::TwoBits);
   const auto sets = code_buffers(
       bench,
       numel,
@@ -184,11 +184,11 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   });
   row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_above(
-        set.u, table, one, ops::LevelForm::TwoBits, set.wire, sums);
+        set.u, table, one, ops::CodeForm::TwoBits, set.wire, sums);
   });
   row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_by_chance(
-        set.u, table, one, {}, ops::LevelForm::TwoBits, set.wire);
+        set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
   });
   row("levels, mean of 4",
       4 * numel + kWorkers * codes,

@@ -1,13 +1,11 @@
 #include "kernels/level_codes.h"
 
-#include "kernels/code_blocks.cuh"
 #include "kernels/random.h"
+#include "kernels/ternary_codes.cuh"
 
 namespace abtrain::kernels {
 
 namespace {
-
-using TwoBytes = Packet<std::uint8_t, 2>;
 
 // Eight adjacent numbers of a window.
 struct Eight {
@@ -40,51 +38,43 @@ for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
 
 __device__ unsigned code_of(float x, bool sent) {
   const bool negative = (bits_of(x) >> 31) != 0;
-  return !sent ? 0u : negative ? 2u : 1u;
+  return !sent ? 0u : negative ? 2u : 3u;
 }
 
 __device__ void store_codes(
     const unsigned (&codes)[kEight],
     const Eight& eight,
     std::int64_t numel,
-    bool bytes,
+    CodeForm form,
     std::uint8_t* to) {
-  if (bytes) {
+  if (form == CodeForm::Bytes) {
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
       if (k < eight.count) {
-        to[eight.begin + k] = static_cast<std::uint8_t>(
-            codes[k] == 1   ? 2
-            : codes[k] == 2 ? 0
-                            : 1);
+        to[eight.begin + k] = byte_code(codes[k]);
       }
     }
     return;
   }
-  TwoBytes bits = {};
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    bits.values[k / 4] = static_cast<std::uint8_t>(
-        bits.values[k / 4] | codes[k] << (2 * (k % 4)));
-  }
+  const TwoBytes bits = pack_eight(codes);
   std::uint8_t* const at = to + eight.begin / 4;
   at[0] = bits.values[0];
-  if (eight.begin / 4 + 1 < (numel + 3) / 4) {
+  if (eight.begin / 4 + 1 < packed_bytes(numel)) {
     at[1] = bits.values[1];
   }
 }
 
-// The two-bit codes of eight numbers, the first one in the low bits.
+// The two bytes of the codes of eight numbers, the first one in the low bits.
 __device__ unsigned
 load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
   const std::int64_t byte = eight.begin / 4;
   return codes[byte] |
-         (byte + 1 < (numel + 3) / 4 ? unsigned{codes[byte + 1]} << 8 : 0u);
+         (byte + 1 < packed_bytes(numel) ? unsigned{codes[byte + 1]} << 8 : 0u);
 }
 
-__device__ float sign_of(unsigned code) {
-  return static_cast<float>(
-      static_cast<int>(code & 1) - static_cast<int>(code >> 1));
+// The sign of the k-th of these eight codes.
+__device__ float sign_at(unsigned codes, int k) {
+  return static_cast<float>(sign_of(codes >> shift_of(k) & 3));
 }
 
 // Needs shared memory for 2 kLanes floats. Lane i has numbers i and i + kLanes
@@ -135,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
     if (eight.count > 0) {
-      store_codes(codes[r], eight, job.table.numel, job.bytes, job.codes);
+      store_codes(codes[r], eight, job.table.numel, job.form, job.codes);
     }
   }
 }
@@ -185,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
       codes[k] =
           code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
     });
-    store_codes(codes, eight, job.table.numel, job.bytes, job.codes);
+    store_codes(codes, eight, job.table.numel, job.form, job.codes);
   }
 }
 
@@ -201,12 +191,13 @@ __global__ void __launch_bounds__(kThreads)
     float* const u = job.u + eight.begin;
     float x[kEight];
     load_eight(u, eight.count, wide, x);
+    const bool bytes = job.form == CodeForm::Bytes;
     const unsigned codes =
-        job.bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
+        bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const float sign =
-          job.bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
-                    : sign_of(codes >> (2 * k) & 3);
+          bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
+                : sign_at(codes, k);
       x[k] -= job.levels[tensor] * sign;
     });
     store_eight(u, eight.count, wide, x);
@@ -224,7 +215,7 @@ __global__ void __launch_bounds__(kThreads)
     average_kernel(const AverageLevels job) {
   const bool wide = is_wide(job.estimate);
   const std::int64_t levels = 4 * job.table.tensor_count;
-  const std::int64_t stride = levels + (job.table.numel + 3) / 4;
+  const std::int64_t stride = levels + packed_bytes(job.table.numel);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -237,8 +228,7 @@ __global__ void __launch_bounds__(kThreads)
       const unsigned codes =
           load_codes(record + levels, eight, job.table.numel);
       for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
-        x[k] += unaligned_float(record + 4 * tensor) *
-                sign_of(codes >> (2 * k) & 3);
+        x[k] += unaligned_float(record + 4 * tensor) * sign_at(codes, k);
       });
     }
 #pragma unroll

@@ -1,6 +1,6 @@
 #include "kernels/twobit_codes.h"
 
-#include "kernels/code_blocks.cuh"
+#include "kernels/ternary_codes.cuh"
 
 namespace abtrain::kernels {
 
@@ -8,7 +8,6 @@ namespace {
 
 constexpr float kLargest = 3.402823466e+38f;
 
-using TwoBytes = Packet<std::uint8_t, 2>;
 using EightBytes = Packet<std::uint8_t, 8>;
 
 // Calls use(eight, i) for each run of eight numbers of this thread: the index
@@ -35,23 +34,22 @@ __global__ void __launch_bounds__(kThreads)
   for_eights(block, [&](int eight, int i) {
     float x[kEight];
     load_eight(u + i, block.count - i, wide, x);
-    TwoBytes bits = {};
+    unsigned codes[kEight];
     EightBytes bytes;
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
       const bool finite = ::fabsf(x[k]) <= kLargest;
       const bool up = finite && x[k] >= t;
       const bool down = finite && !up && x[k] <= -t;
-      const unsigned code = !finite ? 1u : up ? 3u : down ? 2u : 0u;
-      bits.values[k / 4] = static_cast<std::uint8_t>(
-          bits.values[k / 4] | code << (6 - 2 * (k % 4)));
-      bytes.values[k] = static_cast<std::uint8_t>(up ? 2 : down ? 0 : 1);
+      codes[k] = !finite ? 1u : up ? 3u : down ? 2u : 0u;
+      bytes.values[k] = byte_code(codes[k]);
       x[k] = up ? x[k] - t : down ? x[k] + t : x[k];
     }
-    if (job.bytes) {
+    if (job.form == CodeForm::Bytes) {
       reinterpret_cast<EightBytes*>(job.wire + kGroup * group)[eight] = bytes;
     } else {
-      reinterpret_cast<TwoBytes*>(job.wire + kEight * group)[eight] = bits;
+      reinterpret_cast<TwoBytes*>(job.wire + kEight * group)[eight] =
+          pack_eight(codes);
     }
     store_eight(u + i, block.count - i, wide, x);
   });
@@ -69,10 +67,8 @@ __device__ void add_codes(
         reinterpret_cast<const TwoBytes*>(in + w * stride)[eight];
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      const int code = bits.values[k / 4] >> (6 - 2 * (k % 4)) & 3;
-      const int high = code >> 1;
-      const int low = code & 1;
-      sums[k] += 2 * (high & low) - high + (low & ~high & 1) * kNotFinite;
+      const unsigned code = unsigned{bits.values[k / 4]} >> shift_of(k % 4) & 3;
+      sums[k] += sign_of(code) + (code == 1 ? kNotFinite : 0);
     }
   }
 }

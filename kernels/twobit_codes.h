@@ -4,17 +4,16 @@
 // launches are asynchronous on `stream` (a cudaStream_t) and return a
 // cudaError_t as an int.
 //
-// Two-bit codes: 3 for +t, 2 for -t, 0 for 0, and 1 for a number that is not
-// finite; four per byte, the first one in the two high bits. Byte codes: 0, 1,
-// 2 for -t, 0, +t. A sum k in -n .. n over n workers is stored as k + n, or as
-// 2 n + 1 if a number is not finite. The sums of a block are stored as bit
-// planes: one word per group for bit 0, then those for bit 1, and so on. Blocks
-// follow one another by their groups.
+// kernels/ternary_codes.h has the codes. A sum k in -n .. n over n workers is
+// stored as k + n, or as 2 n + 1 if a number is not finite. The sums of a block
+// are stored as bit planes: one word per group for bit 0, then those for bit 1,
+// and so on. Blocks follow one another by their groups.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/code_blocks.h"
+#include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
 
@@ -24,7 +23,7 @@ struct EncodeThreshold {
   float* u;                 // becomes what was not sent
   const float* thresholds;  // one per tensor
   std::uint8_t* wire;
-  bool bytes;  // byte codes instead of two-bit codes
+  CodeForm form;
 };
 int encode_threshold(const EncodeThreshold& job, void* stream);
 

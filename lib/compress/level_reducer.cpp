@@ -73,7 +73,7 @@ Rounds LevelReducer::exchange(Task task) {
     const at::Tensor record = at::empty({size}, bytes);
     const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
     const at::Tensor rest = record.narrow(0, head, size - head);
-    const Codes codes{task, table, ops::LevelForm::TwoBits, rest};
+    const Codes codes{task, table, ops::CodeForm::TwoBits, rest};
     levels.copy_(level_of(numbers_of(codes)));
     encode(codes, levels);
     const at::Tensor all = at::empty({n * size}, bytes);
@@ -83,7 +83,7 @@ Rounds LevelReducer::exchange(Task task) {
   }
 
   const at::Tensor sums = at::empty({table.numel()}, bytes);
-  const Codes codes{task, table, ops::LevelForm::Bytes, sums};
+  const Codes codes{task, table, ops::CodeForm::Bytes, sums};
   const at::Tensor numbers = numbers_of(codes);
   co_yield group.all_reduce(numbers, joined_by(), task.purpose);
   const at::Tensor levels = level_of(numbers);

@@ -33,7 +33,7 @@ class LevelReducer : public CompressedReducer {
   struct Codes {
     const Task& task;
     ops::LevelTable& table;
-    ops::LevelForm form;
+    ops::CodeForm form;
     const at::Tensor& codes;
   };
   // The values (fp32) that levels are computed from: one member's, or all

@@ -32,7 +32,7 @@ CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
 void check_codes(
     const at::Tensor& codes,
     const LevelTable& table,
-    LevelForm form,
+    CodeForm form,
     c10::Device device) {
   check_flat(
       codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
@@ -80,7 +80,7 @@ void encode_above(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& cuts,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes,
     const at::Tensor& sums) {
   const c10::Device device = u.device();
@@ -94,7 +94,7 @@ void encode_above(
       table.on(device),
       u.const_data_ptr<float>(),
       cuts.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.mutable_data_ptr<std::uint8_t>(),
       parts.mutable_data_ptr<float>(),
       sums.mutable_data_ptr<float>()};
@@ -111,7 +111,7 @@ void encode_by_chance(
     LevelTable& table,
     const at::Tensor& levels,
     const Chance& chance,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes) {
   const c10::Device device = u.device();
   check_flat(u, at::kFloat, table.numel(), device, "encode_by_chance: u");
@@ -123,7 +123,7 @@ void encode_by_chance(
       table.on(device),
       u.const_data_ptr<float>(),
       levels.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.mutable_data_ptr<std::uint8_t>(),
       {key[0], key[1]},
       chance.step,
@@ -140,7 +140,7 @@ void subtract_levels(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& levels,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes) {
   const c10::Device device = u.device();
   check_flat(u, at::kFloat, table.numel(), device, "subtract_levels: u");
@@ -151,7 +151,7 @@ void subtract_levels(
       table.on(device),
       u.mutable_data_ptr<float>(),
       levels.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.const_data_ptr<std::uint8_t>()};
   dispatch(
       "subtract_levels",

@@ -64,7 +64,7 @@ void encode_threshold(
       u.mutable_data_ptr<float>(),
       thresholds.const_data_ptr<float>(),
       wire.mutable_data_ptr<std::uint8_t>(),
-      form == CodeForm::Bytes};
+      form};
   dispatch(
       "encode_threshold",
       job,

@@ -1,6 +1,6 @@
 // Codes elements as -t, 0 or +t with one threshold t per tensor: MXNet's 2-bit
 // compression, and the codes of Hylo's linear layers. What is not sent stays
-// in u.
+// in u. ops/level_codes.h says why there are two such codecs.
 //
 //   u >= t: +t, u becomes u - t; u <= -t: -t, u becomes u + t; otherwise 0.
 //
@@ -16,16 +16,18 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/ternary_codes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {
 
-enum class CodeForm { TwoBits, Bytes };
+using kernels::CodeForm;
 
 // Number of bytes in a part's codes.
 inline std::int64_t
 code_bytes(const CodeBlocks& blocks, CodeBlocks::Part part, CodeForm form) {
-  return (form == CodeForm::TwoBits ? 8 : 32) * blocks.groups(part);
+  const std::int64_t numel = kernels::kGroup * blocks.groups(part);
+  return form == CodeForm::Bytes ? numel : kernels::packed_bytes(numel);
 }
 // wire: uint8.
 void encode_threshold(

@@ -11,8 +11,6 @@
 namespace abtrain::kernels {
 namespace {
 
-using ops::CodeForm;
-
 at::Tensor some_thresholds(const ops::CodeBlocks& blocks) {
   return random_floats(blocks.tensors(), 8).abs_();
 }
@@ -49,7 +47,7 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
               u[i].mutable_data_ptr<float>(),
               thresholds.const_data_ptr<float>(),
               wire[i].mutable_data_ptr<std::uint8_t>(),
-              form == CodeForm::Bytes};
+              form};
           i == 0 ? ops::encode_threshold_cpu(job)
                  : static_cast<void>(encode_threshold(job, nullptr));
         }

@@ -9,6 +9,7 @@ namespace abtrain::ops {
 
 namespace {
 
+using kernels::CodeForm;
 using kernels::LevelTensors;
 
 std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
@@ -25,12 +26,15 @@ for_window(const LevelTensors& table, std::int64_t window, const F& f) {
   }
 }
 
-// Stores codes in the form that is summed: 0, 1, 2 become 1, 2, 0.
 ABT_INLINE void
 store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count; ++i) {
-    to[i] = static_cast<std::uint8_t>(1 + (codes[i] & 1) - (codes[i] >> 1));
+    to[i] = kernels::byte_code(codes[i]);
   }
+}
+
+ABT_INLINE float sign_of(std::uint32_t code) {
+  return static_cast<float>(kernels::sign_of(code));
 }
 
 ABT_INLINE void
@@ -56,7 +60,7 @@ work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
     job.parts[2 * b + 1] = sent.count;
   });
   const std::int64_t count = count_of(job.table, w);
-  if (job.bytes) {
+  if (job.form == CodeForm::Bytes) {
     std::uint8_t each[kBlock];
     unpack_codes(codes, kCodeBytes, each);
     store_bytes(each, count, job.codes + w * kBlock);
@@ -88,7 +92,7 @@ ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
           code_of(x[i], all_ones(uniform < std::fabs(x[i]) / level)));
     }
   });
-  if (job.bytes) {
+  if (job.form == CodeForm::Bytes) {
     store_bytes(codes, count, job.codes + w * kBlock);
   } else {
     std::fill(codes + count, codes + 4 * bytes, std::uint8_t{0});
@@ -98,7 +102,8 @@ ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
 
 ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kBlock];
-  if (!job.bytes) {
+  const bool bytes = job.form == CodeForm::Bytes;
+  if (!bytes) {
     unpack_codes(
         job.codes + w * kCodeBytes,
         kernels::packed_bytes(count_of(job.table, w)),
@@ -108,7 +113,7 @@ ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
     const CodeBlock& block = job.table.blocks[b];
     const float level = job.levels[block.slot];
     float* const u = job.u + block.begin;
-    if (job.bytes) {
+    if (bytes) {
       for (std::int64_t i = 0; i < block.count; ++i) {
         const int code = job.codes[block.begin + i];
         u[i] -= level * static_cast<float>(code - 1);
@@ -142,7 +147,7 @@ void work(
           &level, job.in + worker * stride + 4 * block.slot, sizeof(level));
       for (int code = 0; code < 8; ++code) {
         levels[static_cast<std::size_t>(worker)].of[code] =
-            level * sign_of(static_cast<std::uint8_t>(code & 3));
+            level * sign_of(static_cast<std::uint32_t>(code & 3));
       }
     }
     average(run, place, place + block.count);

@@ -11,12 +11,13 @@ namespace {
 
 using kernels::kNotFinite;
 
-// Bit position of code k of 16 in a little-endian word.
+// Where the sixteen codes of a word begin: a table, so that the compiler
+// vectorizes the shifts.
 constexpr unsigned kSixteen = 16;
-constexpr std::array<unsigned, kSixteen> kShift = [] {
-  std::array<unsigned, kSixteen> shift{};
+constexpr std::array<int, kSixteen> kShift = [] {
+  std::array<int, kSixteen> shift{};
   for (unsigned k = 0; k < kSixteen; ++k) {
-    shift[k] = 8 * (k / 4) + 6 - 2 * (k % 4);
+    shift[k] = kernels::shift_of(static_cast<int>(k));
   }
   return shift;
 }();
@@ -42,12 +43,10 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
     x[i] = value -
            std::bit_cast<float>((up & plus) | (down & (plus | 0x80000000)));
   }
-  if (job.bytes) {
+  if (job.form == kernels::CodeForm::Bytes) {
     std::uint8_t* const to = job.wire + kGroup * group;
     for (std::int64_t i = 0; i < numel; ++i) {
-      // Codes 3, 2, and 0 or 1 become 2, 0, and 1.
-      const std::uint32_t sent = codes[i] >> 1;
-      to[i] = static_cast<std::uint8_t>(1 - sent + 2 * (codes[i] & sent));
+      to[i] = kernels::byte_code(codes[i]);
     }
   } else {
     std::uint8_t* const to = job.wire + 8 * group;
@@ -80,10 +79,10 @@ ABT_INLINE void add_codes(
       std::memcpy(&word, from + i / 4, sizeof(word));
 #pragma GCC unroll 1
       for (unsigned k = 0; k < kSixteen; ++k) {
-        const auto code = static_cast<std::int32_t>(word >> kShift[k] & 3);
-        const std::int32_t high = code >> 1;
-        const std::int32_t low = code & 1;
-        sums[i + k] += 2 * (high & low) - high + (low & ~high & 1) * kNotFinite;
+        const std::uint32_t code = word >> kShift[k] & 3;
+        const auto not_finite =
+            static_cast<std::int32_t>(code & ~(code >> 1) & 1);
+        sums[i + k] += kernels::sign_of(code) + not_finite * kNotFinite;
       }
     }
   }
