@@ -11,14 +11,12 @@ using ops::CodeForm;
 
 namespace {
 
-constexpr int kMostBytes = 127;
-
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kMostBytes,
+      transport != CodeTransport::Int8 || members <= kernels::kMostByteWorkers,
       Config,
       "reducer.transport: int8 sums the codes of up to ",
-      kMostBytes,
+      kernels::kMostByteWorkers,
       " workers in a byte, got ",
       members,
       "; a2a takes any number");

@@ -9,10 +9,10 @@ namespace abtrain::compress {
 
 namespace {
 
-// In this range of group sizes an all-reduce of bytes sends less than a gather
-// of two-bit codes; a byte holds the sum of no more.
+// From this group size on, an all-reduce of bytes sends less than a gather of
+// two-bit codes.
 constexpr int kFewestInt8 = 9;
-constexpr int kMostInt8 = 127;
+constexpr int kMostInt8 = kernels::kMostByteWorkers;
 
 }  // namespace
 

@@ -197,8 +197,10 @@ void average_byte_levels(
     const at::Tensor& estimate) {
   const c10::Device device = sums.device();
   ABT_ASSERT(
-      workers > 0 && workers <= 127,
-      "average_byte_levels: a byte holds the sum of 1 to 127 workers, got ",
+      workers > 0 && workers <= kernels::kMostByteWorkers,
+      "average_byte_levels: a byte holds the sum of 1 to ",
+      kernels::kMostByteWorkers,
+      " workers, got ",
       workers);
   check_flat(
       sums, at::kByte, table.numel(), device, "average_byte_levels: sums");

@@ -149,8 +149,10 @@ void unpack_byte_sums(
     const at::Tensor& thresholds,
     const at::Tensor& estimate) {
   ABT_ASSERT(
-      workers <= 127,
-      "unpack_byte_sums: a byte holds the sum of at most 127 workers, got ",
+      workers <= kernels::kMostByteWorkers,
+      "unpack_byte_sums: a byte holds the sum of at most ",
+      kernels::kMostByteWorkers,
+      " workers, got ",
       workers);
   check_flat(
       wire,
