@@ -1,7 +1,7 @@
 #include "kernels/level_codes.h"
 
+#include "kernels/code_blocks.cuh"
 #include "kernels/random.h"
-#include "kernels/ternary_codes.cuh"
 
 namespace abtrain::kernels {
 
@@ -259,51 +259,45 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Launches `count` thread blocks, of kThreads threads for windows and blocks or
-// kTensorLanes for tensors, with `shared_floats` floats of shared memory. Does
-// nothing if `count` is 0.
 template <class Job>
-int run(
+int run_windows(
     void (*kernel)(Job),
-    std::int64_t count,
-    int threads,
-    int shared_floats,
+    std::size_t shared_floats,
     const Job& job,
     void* stream) {
-  const std::size_t bytes = shared_floats * sizeof(float);
-  return count == 0 ? 0 : launch(kernel, count, threads, bytes, stream, job);
-}
-template <class Job>
-int run_windows(void (*kernel)(Job), const Job& job, void* stream) {
-  return run(kernel, job.table.window_count, kThreads, 0, job, stream);
+  return launch(
+      kernel,
+      job.table.window_count,
+      kThreads,
+      shared_floats * sizeof(float),
+      stream,
+      job);
 }
 
 }  // namespace
 
 int encode_above(const EncodeAbove& job, void* stream) {
-  const LevelTensors& t = job.table;
-  const int first = run(
-      encode_above_kernel, t.window_count, kThreads, 2 * kLanes, job, stream);
-  const int rest =
-      run(tensor_survivors,
-          t.tensor_count,
-          kTensorLanes,
-          2 * kTensorLanes,
-          job,
-          stream);
+  const int first = run_windows(encode_above_kernel, 2 * kLanes, job, stream);
+  const int rest = launch(
+      tensor_survivors,
+      job.table.tensor_count,
+      kTensorLanes,
+      2 * kTensorLanes * sizeof(float),
+      stream,
+      job);
   return first != 0 ? first : rest;
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {
-  return run_windows(encode_by_chance_kernel, job, stream);
+  return run_windows(encode_by_chance_kernel, 0, job, stream);
 }
 int subtract_levels(const SubtractLevels& job, void* stream) {
-  return run_windows(subtract_kernel, job, stream);
+  return run_windows(subtract_kernel, 0, job, stream);
 }
 int average_levels(const AverageLevels& job, void* stream) {
-  return run_windows(average_kernel, job, stream);
+  return run_windows(average_kernel, 0, job, stream);
 }
 int average_byte_levels(const AverageByteLevels& job, void* stream) {
-  return run_windows(average_bytes_kernel, job, stream);
+  return run_windows(average_bytes_kernel, 0, job, stream);
 }
 
 }  // namespace abtrain::kernels

@@ -38,15 +38,15 @@ __global__ void __launch_bounds__(kThreads)
     const int i = (r * kThreads + t) * kEight;
     load_eight(u + i, block.count - i, wide, x[r]);
   }
+  const int values = values_of(job.statistic);
   const bool largest = job.statistic == Statistic::Largest;
-  const bool squares = job.statistic == Statistic::Moments;
   auto* const first = reinterpret_cast<float*>(shared_memory());
-  float* const last = first + (squares ? kLanes : 0);
+  float* const last = first + (values - 1) * kLanes;
 #pragma unroll
   for (int k = 0; k < kEight; ++k) {
     const float low = ::fabsf(x[0][k]);
     const float high = ::fabsf(x[1][k]);
-    if (squares) {
+    if (values == 2) {
       first[kEight * t + k] = ::fmaf(x[1][k], x[1][k], x[0][k] * x[0][k]);
     }
     last[kEight * t + k] = largest ? larger(low, high) : low + high;
@@ -54,10 +54,9 @@ __global__ void __launch_bounds__(kThreads)
   if (largest) {
     keep_largest(last, kLanes);
   } else {
-    add_by_halves(last, kLanes, first, squares ? kLanes : 0);
+    add_by_halves(last, kLanes, first, (values - 1) * kLanes);
   }
   if (t == 0) {
-    const int values = values_of(job.statistic);
     float* const parts = job.parts + std::int64_t{blockIdx.x} * values;
     parts[0] = first[0];
     parts[values - 1] = last[0];
@@ -68,33 +67,32 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kTensorLanes)
     tensor_magnitudes(const Magnitudes job) {
   const std::int64_t tensor = blockIdx.x;
-  const std::int64_t begin = job.firsts[tensor];
-  const std::int64_t end = job.firsts[tensor + 1];
   const auto t = static_cast<int>(threadIdx.x);
-  auto* const lanes = reinterpret_cast<float*>(shared_memory());
-  if (job.statistic == Statistic::Moments) {
-    add_pairs(job.parts, begin, end, lanes);
-    if (t == 0) {
-      job.results[2 * tensor] = lanes[0];
-      job.results[2 * tensor + 1] = lanes[kTensorLanes];
-    }
-    return;
-  }
+  const int values = values_of(job.statistic);
   const bool largest = job.statistic == Statistic::Largest;
-  float value = 0;
-  for (std::int64_t b = begin + t; b < end; b += kTensorLanes) {
-    value = largest ? larger(value, job.parts[b]) : value + job.parts[b];
+  auto* const first = reinterpret_cast<float*>(shared_memory());
+  float* const last = first + (values - 1) * kTensorLanes;
+  for (int i = 0; i < values; ++i) {
+    float value = 0;
+    for (std::int64_t b = job.firsts[tensor] + t; b < job.firsts[tensor + 1];
+         b += kTensorLanes) {
+      const float part = job.parts[values * b + i];
+      value = largest ? larger(value, part) : value + part;
+    }
+    first[i * kTensorLanes + t] = value;
   }
-  lanes[t] = value;
   if (largest) {
-    keep_largest(lanes, kTensorLanes);
+    keep_largest(first, kTensorLanes);
   } else {
-    add_by_halves(lanes, kTensorLanes, lanes, 0);
+    add_by_halves(last, kTensorLanes, first, (values - 1) * kTensorLanes);
   }
   if (t == 0) {
-    job.results[tensor] = !largest || lanes[0] <= kLargestFloat
-                              ? lanes[0]
-                              : float_of(0x7F800000u);
+    float* const results = job.results + values * tensor;
+    const bool overflows = largest && !(first[0] <= kLargestFloat);
+    results[0] = overflows ? float_of(0x7F800000u) : first[0];
+    if (values == 2) {
+      results[1] = last[0];
+    }
   }
 }
 
@@ -103,21 +101,15 @@ __global__ void __launch_bounds__(kTensorLanes)
 int magnitudes(const Magnitudes& job, void* stream) {
   const std::size_t floats =
       static_cast<std::size_t>(values_of(job.statistic)) * sizeof(float);
-  int first = 0;
-  if (job.count > 0) {
-    first = launch(
-        block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
-  }
-  int rest = 0;
-  if (job.tensors > 0) {
-    rest = launch(
-        tensor_magnitudes,
-        job.tensors,
-        kTensorLanes,
-        kTensorLanes * floats,
-        stream,
-        job);
-  }
+  const int first = launch(
+      block_magnitudes, job.count, kThreads, kLanes * floats, stream, job);
+  const int rest = launch(
+      tensor_magnitudes,
+      job.tensors,
+      kTensorLanes,
+      kTensorLanes * floats,
+      stream,
+      job);
   return first != 0 ? first : rest;
 }
 

@@ -1,7 +1,6 @@
-// Statistics of the magnitudes of tensors that are coded in blocks
-// (ops/magnitudes.h has the meaning). Pointers are device pointers; launches
-// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int.
+// Statistics of the magnitudes of tensors that are coded in blocks. Pointers are
+// device pointers; launches are asynchronous on `stream` (a cudaStream_t) and
+// return a cudaError_t as an int.
 #pragma once
 
 #include <cstdint>

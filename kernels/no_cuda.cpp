@@ -117,9 +117,6 @@ int average_codes(const AverageCodes&, void*) {
 int pack_sums(const PackSums&, void*) {
   return kNoDevice;
 }
-int unpack_sums(const UnpackSums&, void*) {
-  return kNoDevice;
-}
 int count_sketch(const CountSketch&, void*) {
   return kNoDevice;
 }

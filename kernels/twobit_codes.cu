@@ -1,6 +1,6 @@
 #include "kernels/twobit_codes.h"
 
-#include "kernels/ternary_codes.cuh"
+#include "kernels/code_blocks.cuh"
 
 namespace abtrain::kernels {
 
@@ -55,13 +55,18 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Adds the workers' codes of eight numbers to `sums`.
+// The sums of the workers' codes of eight numbers, plus `workers`; above
+// 2 workers for a number that is not finite.
 __device__ void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,
     int workers,
     int eight,
     int (&sums)[kEight]) {
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    sums[k] = workers;
+  }
   for (int w = 0; w < workers; ++w) {
     const TwoBytes bits =
         reinterpret_cast<const TwoBytes*>(in + w * stride)[eight];
@@ -73,28 +78,6 @@ __device__ void add_codes(
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    average_kernel(const AverageCodes job) {
-  const CodeBlock block = job.blocks[blockIdx.x];
-  float* const estimate = job.estimate + block.begin;
-  const bool wide = is_wide(estimate);
-  const float factor =
-      divide(job.thresholds[block.slot], static_cast<float>(job.workers));
-  const std::uint8_t* const in =
-      job.in + kEight * (block.group - job.blocks[0].group);
-  for_eights(block, [&](int eight, int i) {
-    int sums[kEight] = {};
-    add_codes(in, job.stride, job.workers, eight, sums);
-    float x[kEight];
-#pragma unroll
-    for (int k = 0; k < kEight; ++k) {
-      x[k] = sums[k] > kNotFinite / 2 ? not_a_number()
-                                      : factor * static_cast<float>(sums[k]);
-    }
-    store_eight(estimate + i, block.count - i, wide, x);
-  });
-}
-
 __global__ void __launch_bounds__(kThreads) pack_kernel(const PackSums job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const std::int64_t groups = groups_of(block);
@@ -102,12 +85,12 @@ __global__ void __launch_bounds__(kThreads) pack_kernel(const PackSums job) {
   auto* const planes =
       reinterpret_cast<std::uint8_t*>(job.wire + job.bits * group);
   for_eights(block, [&](int eight, int) {
-    int sums[kEight] = {};
+    int sums[kEight];
     add_codes(job.in + kEight * group, job.stride, job.workers, eight, sums);
+    const int most = 2 * job.workers + 1;
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
-      sums[k] = sums[k] > kNotFinite / 2 ? 2 * job.workers + 1
-                                         : sums[k] + job.workers;
+      sums[k] = sums[k] < most ? sums[k] : most;
     }
     for (int p = 0; p < job.bits; ++p) {
       unsigned byte = 0;
@@ -121,7 +104,7 @@ __global__ void __launch_bounds__(kThreads) pack_kernel(const PackSums job) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    unpack_kernel(const UnpackSums job) {
+    average_kernel(const AverageCodes job) {
   const CodeBlock block = job.blocks[blockIdx.x];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
@@ -129,18 +112,20 @@ __global__ void __launch_bounds__(kThreads)
   const bool wide = is_wide(estimate);
   const float factor =
       divide(job.thresholds[block.slot], static_cast<float>(job.workers));
+  const auto* const in = static_cast<const std::uint8_t*>(job.in);
   for_eights(block, [&](int eight, int i) {
     int sums[kEight] = {};
-    if (job.bits == 0) {
-      const EightBytes bytes = reinterpret_cast<const EightBytes*>(
-          static_cast<const std::uint8_t*>(job.wire) + kGroup * group)[eight];
+    if (job.wire == CodeWire::Codes) {
+      add_codes(in + kEight * group, job.stride, job.workers, eight, sums);
+    } else if (job.wire == CodeWire::Bytes) {
+      const EightBytes bytes =
+          reinterpret_cast<const EightBytes*>(in + kGroup * group)[eight];
 #pragma unroll
       for (int k = 0; k < kEight; ++k) {
         sums[k] = bytes.values[k];
       }
     } else {
-      const auto* const planes = reinterpret_cast<const std::uint8_t*>(
-          static_cast<const std::uint32_t*>(job.wire) + job.bits * group);
+      const std::uint8_t* const planes = in + 4 * job.bits * group;
       for (int p = 0; p < job.bits; ++p) {
         const int byte = planes[4 * groups * p + eight];
 #pragma unroll
@@ -160,25 +145,16 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <class Job>
-int run(void (*kernel)(Job), const Job& job, void* stream) {
-  return job.count == 0 ? 0
-                        : launch(kernel, job.count, kThreads, 0, stream, job);
-}
-
 }  // namespace
 
 int encode_threshold(const EncodeThreshold& job, void* stream) {
-  return run(encode_kernel, job, stream);
+  return launch(encode_kernel, job.count, kThreads, 0, stream, job);
 }
 int average_codes(const AverageCodes& job, void* stream) {
-  return run(average_kernel, job, stream);
+  return launch(average_kernel, job.count, kThreads, 0, stream, job);
 }
 int pack_sums(const PackSums& job, void* stream) {
-  return run(pack_kernel, job, stream);
-}
-int unpack_sums(const UnpackSums& job, void* stream) {
-  return run(unpack_kernel, job, stream);
+  return launch(pack_kernel, job.count, kThreads, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

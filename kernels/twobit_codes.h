@@ -27,18 +27,6 @@ struct EncodeThreshold {
 };
 int encode_threshold(const EncodeThreshold& job, void* stream);
 
-// The mean of the workers' two-bit codes, which follow one another in `in`.
-struct AverageCodes {
-  const CodeBlock* blocks;
-  std::int64_t count;
-  const std::uint8_t* in;
-  std::int64_t stride;  // bytes per worker
-  int workers;
-  const float* thresholds;
-  float* estimate;
-};
-int average_codes(const AverageCodes& job, void* stream);
-
 // The sums of the workers' two-bit codes, in `bits` bits per number.
 struct PackSums {
   const CodeBlock* blocks;
@@ -51,17 +39,22 @@ struct PackSums {
 };
 int pack_sums(const PackSums& job, void* stream);
 
-// The mean from sums of codes, either bit planes or sums of byte codes.
-struct UnpackSums {
+// What a mean is computed from: the workers' two-bit codes, which follow one
+// another; their sums as bit planes; or sums of byte codes.
+enum class CodeWire { Codes, Planes, Bytes };
+
+struct AverageCodes {
   const CodeBlock* blocks;
   std::int64_t count;
-  const void* wire;
+  const void* in;
+  CodeWire wire;
+  std::int64_t stride;  // of codes: bytes per worker
+  int bits;             // of planes: bits per sum
   int workers;
-  int bits;  // 0: sums of byte codes
   const float* thresholds;
   float* estimate;
 };
-int unpack_sums(const UnpackSums& job, void* stream);
+int average_codes(const AverageCodes& job, void* stream);
 
 // Added to a sum for each number that is not finite; larger than any other sum.
 constexpr int kNotFinite = 1 << 20;

@@ -92,7 +92,8 @@ Rounds average_by_codes(CodeSums task) {
         at::empty({bytes_of_all(blocks, CodeForm::Bytes)}, bytes);
     encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::Bytes);
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
-    unpack_byte_sums(codes, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        codes, ops::CodeWire::Bytes, n, blocks, task.thresholds, task.estimate);
     co_return;
   }
 
@@ -102,7 +103,13 @@ Rounds average_by_codes(CodeSums task) {
   if (task.transport == CodeTransport::Gather) {
     const at::Tensor received = at::empty({n * all}, bytes);
     co_yield group.all_gather(received, codes, task.purpose);
-    average_codes(received, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        received,
+        ops::CodeWire::Codes,
+        n,
+        blocks,
+        task.thresholds,
+        task.estimate);
     co_return;
   }
 
@@ -116,7 +123,8 @@ Rounds average_by_codes(CodeSums task) {
   const at::Tensor sums =
       at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, task.purpose);
-  unpack_sums(sums, n, blocks, task.thresholds, task.estimate);
+  average_codes(
+      sums, ops::CodeWire::Planes, n, blocks, task.thresholds, task.estimate);
 }
 
 std::int64_t code_sums_bytes(

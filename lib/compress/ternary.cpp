@@ -19,7 +19,8 @@ class Ternary : public LevelReducer {
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor most =
         at::empty({out.table.tensors()}, out.task.u.options());
-    ops::largest_magnitude(out.task.u, out.table.blocks(), most);
+    ops::magnitudes(
+        out.task.u, out.table.blocks(), ops::Statistic::Largest, most);
     return most;
   }
   void write_codes(const Codes& out, const at::Tensor& levels) override {

@@ -27,7 +27,7 @@ class Threshold : public LevelReducer {
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor& u = out.task.u;
     const at::Tensor cuts = at::empty({out.table.tensors()}, u.options());
-    ops::sum_of_magnitudes(u, out.table.blocks(), cuts);
+    ops::magnitudes(u, out.table.blocks(), ops::Statistic::Sum, cuts);
     cuts.mul_(options_.c).div_(out.table.numels_on(u.device()));
     const at::Tensor numbers =
         at::empty({2 * out.table.tensors()}, u.options());

@@ -29,11 +29,16 @@ CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
   return CodeBlocks(tensors, /*in_windows=*/true);
 }
 
-void check_codes(
-    const at::Tensor& codes,
-    const LevelTable& table,
+// each: one value per tensor, cuts or levels.
+void check_coding(
+    const at::Tensor& u,
+    const at::Tensor& each,
     CodeForm form,
-    c10::Device device) {
+    const at::Tensor& codes,
+    const LevelTable& table) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, table.numel(), device, "level codes: u");
+  check_flat(each, at::kFloat, table.tensors(), device, "level codes: levels");
   check_flat(
       codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
 }
@@ -84,11 +89,9 @@ void encode_above(
     const at::Tensor& codes,
     const at::Tensor& sums) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "encode_above: u");
-  check_flat(cuts, at::kFloat, table.tensors(), device, "encode_above: cuts");
+  check_coding(u, cuts, form, codes, table);
   check_flat(
       sums, at::kFloat, 2 * table.tensors(), device, "encode_above: sums");
-  check_codes(codes, table, form, device);
   const at::Tensor parts = at::empty({2 * table.blocks().size()}, u.options());
   const kernels::EncodeAbove job{
       table.on(device),
@@ -113,14 +116,10 @@ void encode_by_chance(
     const Chance& chance,
     CodeForm form,
     const at::Tensor& codes) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "encode_by_chance: u");
-  check_flat(
-      levels, at::kFloat, table.tensors(), device, "encode_by_chance: levels");
-  check_codes(codes, table, form, device);
+  check_coding(u, levels, form, codes, table);
   const auto key = random_key(chance.seed, RandomPurpose::Rounding);
   const kernels::EncodeByChance job{
-      table.on(device),
+      table.on(u.device()),
       u.const_data_ptr<float>(),
       levels.const_data_ptr<float>(),
       form,
@@ -131,7 +130,7 @@ void encode_by_chance(
   dispatch(
       "encode_by_chance",
       job,
-      device,
+      u.device(),
       encode_by_chance_cpu,
       kernels::encode_by_chance);
 }
@@ -142,13 +141,9 @@ void subtract_levels(
     const at::Tensor& levels,
     CodeForm form,
     const at::Tensor& codes) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "subtract_levels: u");
-  check_flat(
-      levels, at::kFloat, table.tensors(), device, "subtract_levels: levels");
-  check_codes(codes, table, form, device);
+  check_coding(u, levels, form, codes, table);
   const kernels::SubtractLevels job{
-      table.on(device),
+      table.on(u.device()),
       u.mutable_data_ptr<float>(),
       levels.const_data_ptr<float>(),
       form,
@@ -156,7 +151,7 @@ void subtract_levels(
   dispatch(
       "subtract_levels",
       job,
-      device,
+      u.device(),
       subtract_levels_cpu,
       kernels::subtract_levels);
 }
@@ -202,20 +197,7 @@ void average_byte_levels(
       kernels::kMostByteWorkers,
       " workers, got ",
       workers);
-  check_flat(
-      sums, at::kByte, table.numel(), device, "average_byte_levels: sums");
-  check_flat(
-      levels,
-      at::kFloat,
-      table.tensors(),
-      device,
-      "average_byte_levels: levels");
-  check_flat(
-      estimate,
-      at::kFloat,
-      table.numel(),
-      device,
-      "average_byte_levels: estimate");
+  check_coding(estimate, levels, CodeForm::Bytes, sums, table);
   const kernels::AverageByteLevels job{
       table.on(device),
       sums.const_data_ptr<std::uint8_t>(),

@@ -8,14 +8,10 @@
 
 namespace abtrain::ops {
 
-namespace {
-
-using kernels::Statistic;
-
-void find(
-    Statistic statistic,
+void magnitudes(
     const at::Tensor& u,
     CodeBlocks& blocks,
+    Statistic statistic,
     const at::Tensor& results) {
   const c10::Device device = u.device();
   const int values = values_of(statistic);
@@ -37,26 +33,6 @@ void find(
       parts.mutable_data_ptr<float>(),
       results.mutable_data_ptr<float>()};
   dispatch("magnitudes", job, device, magnitudes_cpu, kernels::magnitudes);
-}
-
-}  // namespace
-
-void sum_of_magnitudes(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    const at::Tensor& sums) {
-  find(Statistic::Sum, u, blocks, sums);
-}
-
-void largest_magnitude(
-    const at::Tensor& u,
-    CodeBlocks& blocks,
-    const at::Tensor& largest) {
-  find(Statistic::Largest, u, blocks, largest);
-}
-
-void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums) {
-  find(Statistic::Moments, u, blocks, sums);
 }
 
 }  // namespace abtrain::ops

@@ -16,30 +16,6 @@ void check_workers(int workers) {
       workers);
 }
 
-void unpack(
-    const at::Tensor& wire,
-    int bits,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate) {
-  const c10::Device device = wire.device();
-  check_workers(workers);
-  check_flat(
-      thresholds, at::kFloat, blocks.tensors(), device, "unpack_sums: t");
-  check_flat(
-      estimate, at::kFloat, blocks.end(), device, "unpack_sums: estimate");
-  const kernels::UnpackSums job{
-      blocks.on(device),
-      blocks.size(),
-      wire.const_data_ptr(),
-      workers,
-      bits,
-      thresholds.const_data_ptr<float>(),
-      estimate.mutable_data_ptr<float>()};
-  dispatch("unpack_sums", job, device, unpack_sums_cpu, kernels::unpack_sums);
-}
-
 }  // namespace
 
 void encode_threshold(
@@ -73,33 +49,6 @@ void encode_threshold(
       kernels::encode_threshold);
 }
 
-void average_codes(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate) {
-  const c10::Device device = in.device();
-  const std::int64_t stride =
-      code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
-  check_workers(workers);
-  check_flat(in, at::kByte, workers * stride, device, "average_codes: codes");
-  check_flat(
-      thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
-  check_flat(
-      estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
-  const kernels::AverageCodes job{
-      blocks.on(device),
-      blocks.size(),
-      in.const_data_ptr<std::uint8_t>(),
-      stride,
-      workers,
-      thresholds.const_data_ptr<float>(),
-      estimate.mutable_data_ptr<float>()};
-  dispatch(
-      "average_codes", job, device, average_codes_cpu, kernels::average_codes);
-}
-
 void pack_sums(
     const at::Tensor& in,
     int workers,
@@ -127,40 +76,61 @@ void pack_sums(
   dispatch("pack_sums", job, device, pack_sums_cpu, kernels::pack_sums);
 }
 
-void unpack_sums(
-    const at::Tensor& wire,
+void average_codes(
+    const at::Tensor& in,
+    CodeWire wire,
     int workers,
     CodeBlocks& blocks,
     const at::Tensor& thresholds,
     const at::Tensor& estimate) {
+  const c10::Device device = in.device();
+  check_workers(workers);
+  const CodeBlocks::Part all = blocks.all();
+  const std::int64_t stride = code_bytes(blocks, all, CodeForm::TwoBits);
+  switch (wire) {
+    case CodeWire::Codes:
+      check_flat(
+          in, at::kByte, workers * stride, device, "average_codes: codes");
+      break;
+    case CodeWire::Planes:
+      check_flat(
+          in,
+          at::kInt,
+          sum_words(blocks, all, workers),
+          device,
+          "average_codes: sums");
+      break;
+    case CodeWire::Bytes:
+      ABT_ASSERT(
+          workers <= kernels::kMostByteWorkers,
+          "average_codes: a byte holds the sum of at most ",
+          kernels::kMostByteWorkers,
+          " workers, got ",
+          workers);
+      check_flat(
+          in,
+          at::kByte,
+          code_bytes(blocks, all, CodeForm::Bytes),
+          device,
+          "average_codes: bytes");
+      break;
+  }
   check_flat(
-      wire,
-      at::kInt,
-      sum_words(blocks, blocks.all(), workers),
-      wire.device(),
-      "unpack_sums: wire");
-  unpack(wire, sum_bits(workers), workers, blocks, thresholds, estimate);
-}
-
-void unpack_byte_sums(
-    const at::Tensor& wire,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate) {
-  ABT_ASSERT(
-      workers <= kernels::kMostByteWorkers,
-      "unpack_byte_sums: a byte holds the sum of at most ",
-      kernels::kMostByteWorkers,
-      " workers, got ",
-      workers);
+      thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
   check_flat(
+      estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
+  const kernels::AverageCodes job{
+      blocks.on(device),
+      blocks.size(),
+      in.const_data_ptr(),
       wire,
-      at::kByte,
-      code_bytes(blocks, blocks.all(), CodeForm::Bytes),
-      wire.device(),
-      "unpack_byte_sums: wire");
-  unpack(wire, 0, workers, blocks, thresholds, estimate);
+      stride,
+      sum_bits(workers),
+      workers,
+      thresholds.const_data_ptr<float>(),
+      estimate.mutable_data_ptr<float>()};
+  dispatch(
+      "average_codes", job, device, average_codes_cpu, kernels::average_codes);
 }
 
 }  // namespace abtrain::ops

@@ -16,12 +16,13 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/ternary_codes.h"
+#include "kernels/twobit_codes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {
 
 using kernels::CodeForm;
+using kernels::CodeWire;
 
 // Number of bytes in a part's codes.
 inline std::int64_t
@@ -36,14 +37,6 @@ void encode_threshold(
     const at::Tensor& thresholds,
     const at::Tensor& wire,
     CodeForm form);
-
-// The mean (fp32) of n workers' two-bit codes (`in`, one worker after another).
-void average_codes(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate);
 
 // Bits per sum of n codes: ceil(log2(2 n + 1)).
 inline int sum_bits(int workers) {
@@ -61,16 +54,12 @@ void pack_sums(
     CodeBlocks& blocks,
     CodeBlocks::Part part,
     const at::Tensor& wire);
-// Mean of all sums.
-void unpack_sums(
-    const at::Tensor& wire,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate);
-// Mean of all sums of bytes (uint8).
-void unpack_byte_sums(
-    const at::Tensor& wire,
+// The mean (fp32) over the workers: of their two-bit codes (`in`: uint8, one
+// worker after another), of all their sums (int32, from pack_sums), or of the
+// sums of their byte codes (uint8; at most 127 workers).
+void average_codes(
+    const at::Tensor& in,
+    CodeWire wire,
     int workers,
     CodeBlocks& blocks,
     const at::Tensor& thresholds,

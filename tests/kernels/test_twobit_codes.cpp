@@ -58,35 +58,59 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
   }
 }
 
+// The mean of what `wire` has, by the CPU form and by the kernel.
+void expect_same_means(
+    ops::CodeBlocks& blocks,
+    const at::Tensor& in,
+    CodeWire wire,
+    int workers) {
+  const at::Tensor thresholds = some_thresholds(blocks);
+  const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
+  const at::Tensor got = wanted.clone();
+  ops::average_codes(in, wire, workers, blocks, thresholds, wanted);
+  const AverageCodes job{
+      blocks.host(),
+      blocks.size(),
+      in.const_data_ptr(),
+      wire,
+      code_bytes(blocks, blocks.all(), CodeForm::TwoBits),
+      ops::sum_bits(workers),
+      workers,
+      thresholds.const_data_ptr<float>(),
+      got.mutable_data_ptr<float>()};
+  ASSERT_EQ(average_codes(job, nullptr), 0);
+  EXPECT_TRUE(same_bits(got, wanted)) << workers << static_cast<int>(wire);
+}
+
 TEST(TwoBitKernel, AveragesAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     ops::CodeBlocks blocks(tensors);
     const std::int64_t stride =
         code_bytes(blocks, blocks.all(), CodeForm::TwoBits);
-    const at::Tensor thresholds = some_thresholds(blocks);
-    for (const int workers : {1, 2, 5, 70}) {
-      const at::Tensor in = some_codes(workers * stride);
-      const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
-      const at::Tensor got = wanted.clone();
-      ops::average_codes(in, workers, blocks, thresholds, wanted);
-      const AverageCodes job{
-          blocks.host(),
-          blocks.size(),
-          in.const_data_ptr<std::uint8_t>(),
-          stride,
-          workers,
-          thresholds.const_data_ptr<float>(),
-          got.mutable_data_ptr<float>()};
-      ASSERT_EQ(average_codes(job, nullptr), 0);
-      EXPECT_TRUE(same_bits(got, wanted)) << workers;
+    for (const int workers : {1, 2, 5, 70, 200}) {
+      expect_same_means(
+          blocks, some_codes(workers * stride), CodeWire::Codes, workers);
+      // Sums of any bits, those that no codes make among them.
+      expect_same_means(
+          blocks,
+          random_words(ops::sum_words(blocks, blocks.all(), workers), 5),
+          CodeWire::Planes,
+          workers);
+      if (workers <= kMostByteWorkers) {
+        const at::Tensor bytes = at::randint(
+            256,
+            {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},
+            at::detail::createCPUGenerator(6),
+            at::kByte);
+        expect_same_means(blocks, bytes, CodeWire::Bytes, workers);
+      }
     }
   }
 }
 
-TEST(TwoBitKernel, PacksAndUnpacksSumsAsTheCpuToTheBit) {
+TEST(TwoBitKernel, PacksSumsAsTheCpuToTheBit) {
   for (const auto& tensors : tensor_sets()) {
     ops::CodeBlocks blocks(tensors);
-    const at::Tensor thresholds = some_thresholds(blocks);
     for (const int workers : {1, 2, 5, 200}) {
       for (const auto part : {blocks.all(), blocks.share(2, 1)}) {
         const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
@@ -109,36 +133,6 @@ TEST(TwoBitKernel, PacksAndUnpacksSumsAsTheCpuToTheBit) {
             ops::sum_bits(workers)};
         ASSERT_EQ(pack_sums(job, nullptr), 0);
         EXPECT_TRUE(same_bits(got, wanted)) << workers;
-      }
-      // Sums of any bits, those that no codes make among them.
-      const at::Tensor wire =
-          random_words(ops::sum_words(blocks, blocks.all(), workers), 5);
-      const at::Tensor bytes = at::randint(
-          256,
-          {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},
-          at::detail::createCPUGenerator(6),
-          at::kByte);
-      for (const bool of_bytes : {false, true}) {
-        if (of_bytes && workers > 127) {
-          continue;
-        }
-        const at::Tensor wanted = at::full({blocks.end()}, 77.0f);
-        const at::Tensor got = wanted.clone();
-        if (of_bytes) {
-          ops::unpack_byte_sums(bytes, workers, blocks, thresholds, wanted);
-        } else {
-          ops::unpack_sums(wire, workers, blocks, thresholds, wanted);
-        }
-        const UnpackSums job{
-            blocks.host(),
-            blocks.size(),
-            of_bytes ? bytes.const_data_ptr() : wire.const_data_ptr(),
-            workers,
-            of_bytes ? 0 : ops::sum_bits(workers),
-            thresholds.const_data_ptr<float>(),
-            got.mutable_data_ptr<float>()};
-        ASSERT_EQ(unpack_sums(job, nullptr), 0);
-        EXPECT_TRUE(same_bits(got, wanted)) << workers << of_bytes;
       }
     }
   }

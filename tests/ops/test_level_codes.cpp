@@ -230,7 +230,7 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
     const at::Tensor u = randn(12, 3);
     u[6].fill_(bad);
     const at::Tensor most = at::empty({2});
-    largest_magnitude(u, table.blocks(), most);
+    magnitudes(u, table.blocks(), Statistic::Largest, most);
     const at::Tensor sums = at::empty({4});
     encode_above(
         u,
@@ -304,7 +304,7 @@ TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
       const at::Tensor cuts = at::full({table.tensors()}, 0.3f).to(device);
       const at::Tensor sums = at::empty({2 * table.tensors()}, u.options());
       const at::Tensor most = at::empty({table.tensors()}, u.options());
-      largest_magnitude(u, table.blocks(), most);
+      magnitudes(u, table.blocks(), Statistic::Largest, most);
       const auto bytes = u.options().dtype(at::kByte);
       const at::Tensor sent = at::empty({code_bytes(table, form)}, bytes);
       const at::Tensor chosen = at::empty_like(sent);

@@ -32,9 +32,9 @@ TEST(Magnitudes, AreThoseOfFloat64) {
     const at::Tensor sums = at::empty({blocks.tensors()});
     const at::Tensor largest = at::empty({blocks.tensors()});
     const at::Tensor both = at::empty({2 * blocks.tensors()});
-    sum_of_magnitudes(u, blocks, sums);
-    largest_magnitude(u, blocks, largest);
-    moments(u, blocks, both);
+    magnitudes(u, blocks, Statistic::Sum, sums);
+    magnitudes(u, blocks, Statistic::Largest, largest);
+    magnitudes(u, blocks, Statistic::Moments, both);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const auto t = static_cast<std::int64_t>(i);
       const at::Tensor part =
@@ -53,9 +53,9 @@ TEST(Magnitudes, OfZerosAreZero) {
   CodeBlocks blocks({{0, 9}});
   const at::Tensor u = at::zeros({9});
   const at::Tensor results = at::empty({2});
-  largest_magnitude(u, blocks, results);
+  magnitudes(u, blocks, Statistic::Largest, results);
   EXPECT_EQ(results[0].item<float>(), 0);
-  moments(u, blocks, results);
+  magnitudes(u, blocks, Statistic::Moments, results);
   EXPECT_FALSE(results.any().item<bool>());
 }
 
@@ -65,10 +65,10 @@ TEST(Magnitudes, WhatIsNotFiniteShowsInItsTensor) {
     const at::Tensor u = randn(12, 3);
     u[6].fill_(bad);
     const at::Tensor results = at::empty({2});
-    largest_magnitude(u, blocks, results);
+    magnitudes(u, blocks, Statistic::Largest, results);
     EXPECT_TRUE(std::isfinite(results[0].item<float>()));
     EXPECT_EQ(results[1].item<float>(), kInfinity);
-    sum_of_magnitudes(u, blocks, results);
+    magnitudes(u, blocks, Statistic::Sum, results);
     EXPECT_TRUE(std::isfinite(results[0].item<float>()));
     EXPECT_FALSE(std::isfinite(results[1].item<float>()));
   }
@@ -77,10 +77,11 @@ TEST(Magnitudes, WhatIsNotFiniteShowsInItsTensor) {
 TEST(Magnitudes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 5}, {5, 7}});
   EXPECT_THROW(
-      sum_of_magnitudes(at::zeros({11}), blocks, at::empty({2})),
+      magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})),
       std::logic_error);
   EXPECT_THROW(
-      moments(at::zeros({12}), blocks, at::empty({2})), std::logic_error);
+      magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})),
+      std::logic_error);
 }
 
 TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
@@ -91,11 +92,12 @@ TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
   CodeBlocks there(some_tensors());
   const at::Tensor u = randn(here.end(), 1);
   const at::Tensor on_gpu = u.to(at::kCUDA);
-  for (const auto& find : {sum_of_magnitudes, largest_magnitude, moments}) {
+  for (const Statistic statistic :
+       {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
     const at::Tensor wanted = at::zeros({2 * here.tensors()});
     const at::Tensor got = wanted.to(at::kCUDA);
-    find(u, here, wanted);
-    find(on_gpu, there, got);
+    magnitudes(u, here, statistic, wanted);
+    magnitudes(on_gpu, there, statistic, got);
     EXPECT_TRUE(wanted.equal(got.cpu()));
   }
 }

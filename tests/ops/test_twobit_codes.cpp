@@ -73,7 +73,7 @@ TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
     const at::Tensor wanted = sum.div(static_cast<double>(n)).to(at::kFloat);
     const at::Tensor in = at::cat(codes);
     const at::Tensor mean = at::empty({4139});
-    average_codes(in, n, blocks, thresholds, mean);
+    average_codes(in, CodeWire::Codes, n, blocks, thresholds, mean);
     EXPECT_TRUE(mean.allclose(wanted, 1e-6, 0)) << n;
 
     // The two blocks of the first tensor and that of the second one apart.
@@ -91,11 +91,13 @@ TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
       pack_sums(at::cat(shards), n, blocks, part, words.back());
     }
     const at::Tensor by_sums = at::empty({4139});
-    unpack_sums(at::cat(words), n, blocks, thresholds, by_sums);
+    average_codes(
+        at::cat(words), CodeWire::Planes, n, blocks, thresholds, by_sums);
     EXPECT_TRUE(by_sums.equal(mean)) << n;
 
     const at::Tensor by_bytes = at::empty({4139});
-    unpack_byte_sums(bytes.to(at::kByte), n, blocks, thresholds, by_bytes);
+    average_codes(
+        bytes.to(at::kByte), CodeWire::Bytes, n, blocks, thresholds, by_bytes);
     EXPECT_TRUE(by_bytes.equal(mean)) << n;
   }
 }
@@ -114,7 +116,7 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
     for (const auto& all :
          {at::cat({codes, others}), at::cat({others, codes})}) {
       const at::Tensor mean = at::zeros({100});
-      average_codes(all, 2, blocks, t, mean);
+      average_codes(all, CodeWire::Codes, 2, blocks, t, mean);
       EXPECT_TRUE(mean[70].isnan().item<bool>());
       EXPECT_EQ(mean.isnan().sum().item<int>(), 1);
       EXPECT_EQ(mean[71].item<float>(), 0.5f);
@@ -122,7 +124,7 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
           at::empty({sum_words(blocks, blocks.all(), 2)}, at::kInt);
       pack_sums(all, 2, blocks, blocks.all(), words);
       const at::Tensor same = at::zeros({100});
-      unpack_sums(words, 2, blocks, t, same);
+      average_codes(words, CodeWire::Planes, 2, blocks, t, same);
       EXPECT_TRUE(same.allclose(mean, 0, 0, /*equal_nan=*/true));
     }
   }
@@ -132,7 +134,7 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
   const at::Tensor nan = at::full({1}, NAN);
   encode_threshold(u, blocks, nan, bytes, CodeForm::Bytes);
   const at::Tensor mean = at::zeros({100});
-  unpack_byte_sums(bytes, 1, blocks, nan, mean);
+  average_codes(bytes, CodeWire::Bytes, 1, blocks, nan, mean);
   EXPECT_TRUE(mean.isnan().all().item<bool>());
 }
 
@@ -148,8 +150,13 @@ TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
           CodeForm::TwoBits),
       std::logic_error);
   EXPECT_THROW(
-      unpack_byte_sums(
-          room(blocks, CodeForm::Bytes), 128, blocks, t, at::zeros({100})),
+      average_codes(
+          room(blocks, CodeForm::Bytes),
+          CodeWire::Bytes,
+          128,
+          blocks,
+          t,
+          at::zeros({100})),
       std::logic_error);
 }
 
@@ -180,9 +187,9 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
       for (at::Tensor& mean : means) {
         mean = at::zeros({blocks.end()}, u.options());
       }
-      average_codes(in, 3, blocks, t, means[0]);
-      unpack_sums(words, 3, blocks, t, means[1]);
-      unpack_byte_sums(bytes, 1, blocks, t, means[2]);
+      average_codes(in, CodeWire::Codes, 3, blocks, t, means[0]);
+      average_codes(words, CodeWire::Planes, 3, blocks, t, means[1]);
+      average_codes(bytes, CodeWire::Bytes, 1, blocks, t, means[2]);
       for (const at::Tensor& each :
            {u, codes, bytes, words, means[0], means[1], means[2]}) {
         results[i].push_back(each.cpu());

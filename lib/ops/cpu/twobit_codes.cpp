@@ -9,6 +9,7 @@ namespace abtrain::ops {
 
 namespace {
 
+using kernels::CodeWire;
 using kernels::kNotFinite;
 
 // Where the sixteen codes of a word begin: a table, so that the compiler
@@ -64,14 +65,15 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   }
 }
 
-// Adds up a block's codes over the workers.
+// The sums of a block's codes over the workers, plus `workers`; above 2 workers
+// for an element that is not finite.
 ABT_INLINE void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,
     int workers,
     std::int64_t numel,
     std::int32_t* sums) {
-  std::fill(sums, sums + numel, 0);
+  std::fill(sums, sums + numel, workers);
   for (int w = 0; w < workers; ++w) {
     const std::uint8_t* const from = in + w * stride;
     for (std::int64_t i = 0; i < numel; i += kSixteen) {
@@ -88,31 +90,6 @@ ABT_INLINE void add_codes(
   }
 }
 
-// factor * sum, or NaN if not finite.
-ABT_INLINE float mean_of(float factor, std::int32_t sum, bool finite) {
-  const auto mean =
-      std::bit_cast<std::uint32_t>(factor * static_cast<float>(sum));
-  const std::uint32_t mask = all_ones(finite);
-  return std::bit_cast<float>((mean & mask) | (0x7FC00000u & ~mask));
-}
-
-ABT_INLINE void work(const kernels::AverageCodes& job, std::int64_t b) {
-  const CodeBlock& block = job.blocks[b];
-  const float factor =
-      job.thresholds[block.slot] / static_cast<float>(job.workers);
-  std::int32_t sums[kBlock];
-  add_codes(
-      job.in + 8 * (block.group - job.blocks[0].group),
-      job.stride,
-      job.workers,
-      groups_of(block) * kGroup,
-      sums);
-  float* const estimate = job.estimate + block.begin;
-  for (std::int64_t i = 0; i < block.count; ++i) {
-    estimate[i] = mean_of(factor, sums[i], sums[i] <= kNotFinite / 2);
-  }
-}
-
 ABT_INLINE void work(const kernels::PackSums& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
@@ -120,8 +97,7 @@ ABT_INLINE void work(const kernels::PackSums& job, std::int64_t b) {
   std::int32_t sums[kBlock];
   add_codes(job.in + 8 * group, job.stride, job.workers, groups * kGroup, sums);
   for (std::int64_t i = 0; i < groups * kGroup; ++i) {
-    sums[i] =
-        sums[i] > kNotFinite / 2 ? 2 * job.workers + 1 : sums[i] + job.workers;
+    sums[i] = std::min(sums[i], 2 * job.workers + 1);
   }
   for (int p = 0; p < job.bits; ++p) {
     pack_bits(
@@ -133,34 +109,46 @@ ABT_INLINE void work(const kernels::PackSums& job, std::int64_t b) {
   }
 }
 
-ABT_INLINE void work(const kernels::UnpackSums& job, std::int64_t b) {
+ABT_INLINE void unpack_planes(
+    const std::uint8_t* planes,
+    int bits,
+    std::int64_t groups,
+    std::int32_t* sums) {
+  std::fill(sums, sums + groups * kGroup, 0);
+  for (int p = 0; p < bits; ++p) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      std::uint32_t word;
+      std::memcpy(&word, planes + 4 * (p * groups + g), sizeof(word));
+      for (unsigned k = 0; k < kGroup; ++k) {
+        sums[g * kGroup + k] |= static_cast<std::int32_t>((word >> k & 1) << p);
+      }
+    }
+  }
+}
+
+// factor * sum, or NaN if not finite.
+ABT_INLINE float mean_of(float factor, std::int32_t sum, bool finite) {
+  const auto mean =
+      std::bit_cast<std::uint32_t>(factor * static_cast<float>(sum));
+  const std::uint32_t mask = all_ones(finite);
+  return std::bit_cast<float>((mean & mask) | (0x7FC00000u & ~mask));
+}
+
+ABT_INLINE void work(const kernels::AverageCodes& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
+  const auto* const in = static_cast<const std::uint8_t*>(job.in);
   const float factor =
       job.thresholds[block.slot] / static_cast<float>(job.workers);
   float* const estimate = job.estimate + block.begin;
   std::int32_t sums[kBlock];
-  if (job.bits == 0) {
-    const std::uint8_t* const from =
-        static_cast<const std::uint8_t*>(job.wire) + kGroup * group;
-    for (std::int64_t i = 0; i < block.count; ++i) {
-      sums[i] = from[i];
-    }
+  if (job.wire == CodeWire::Codes) {
+    add_codes(in + 8 * group, job.stride, job.workers, groups * kGroup, sums);
+  } else if (job.wire == CodeWire::Planes) {
+    unpack_planes(in + 4 * job.bits * group, job.bits, groups, sums);
   } else {
-    std::fill(sums, sums + groups * kGroup, 0);
-    for (int p = 0; p < job.bits; ++p) {
-      const std::uint32_t* const plane =
-          static_cast<const std::uint32_t*>(job.wire) + job.bits * group +
-          p * groups;
-      for (std::int64_t g = 0; g < groups; ++g) {
-        const std::uint32_t word = plane[g];
-        for (unsigned k = 0; k < kGroup; ++k) {
-          sums[g * kGroup + k] |=
-              static_cast<std::int32_t>((word >> k & 1) << p);
-        }
-      }
-    }
+    std::copy_n(in + kGroup * group, block.count, sums);
   }
   for (std::int64_t i = 0; i < block.count; ++i) {
     estimate[i] =
@@ -177,9 +165,6 @@ void average_codes_cpu(const kernels::AverageCodes& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 void pack_sums_cpu(const kernels::PackSums& job) {
-  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-}
-void unpack_sums_cpu(const kernels::UnpackSums& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 

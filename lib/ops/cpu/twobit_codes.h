@@ -8,6 +8,5 @@ namespace abtrain::ops {
 void encode_threshold_cpu(const kernels::EncodeThreshold& job);
 void average_codes_cpu(const kernels::AverageCodes& job);
 void pack_sums_cpu(const kernels::PackSums& job);
-void unpack_sums_cpu(const kernels::UnpackSums& job);
 
 }  // namespace abtrain::ops
