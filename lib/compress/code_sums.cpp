@@ -14,10 +14,10 @@ namespace {
 
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kMostInt8,
+      transport != CodeTransport::Int8 || members <= kernels::kMostByteWorkers,
       Config,
       "reducer.transport: int8 sums the codes of up to ",
-      kMostInt8,
+      kernels::kMostByteWorkers,
       " workers in a byte, got ",
       members,
       "; a2a takes any number");
@@ -62,13 +62,13 @@ Conflicts check_int8(
     const std::string& section,
     std::int64_t members,
     const char* others) {
-  if (members <= kMostInt8) {
+  if (members <= kernels::kMostByteWorkers) {
     return {};
   }
   return {
       {{section + ".transport", section + ".name"},
        str("int8 holds the sum of at most ",
-           kMostInt8,
+           kernels::kMostByteWorkers,
            " workers' codes, but a group has ",
            members,
            "; expected ",
@@ -94,7 +94,8 @@ Rounds average_by_codes(CodeSums task) {
         at::empty({bytes_of_all(blocks, CodeForm::Bytes)}, bytes);
     encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::Bytes);
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
-    unpack_byte_sums(codes, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        codes, ops::CodeWire::Bytes, n, blocks, task.thresholds, task.estimate);
     co_return;
   }
 
@@ -104,7 +105,13 @@ Rounds average_by_codes(CodeSums task) {
   if (task.transport == CodeTransport::Gather) {
     const at::Tensor received = at::empty({n * all}, bytes);
     co_yield group.all_gather(received, codes, task.purpose);
-    average_codes(received, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        received,
+        ops::CodeWire::Codes,
+        n,
+        blocks,
+        task.thresholds,
+        task.estimate);
     co_return;
   }
 
@@ -118,7 +125,8 @@ Rounds average_by_codes(CodeSums task) {
   const at::Tensor sums =
       at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, task.purpose);
-  unpack_sums(sums, n, blocks, task.thresholds, task.estimate);
+  average_codes(
+      sums, ops::CodeWire::Planes, n, blocks, task.thresholds, task.estimate);
 }
 
 std::int64_t code_sums_bytes(

@@ -1,4 +1,4 @@
-// Turns threshold codes (ops/threshold_codes.h) into the mean over a group.
+// Turns the codes of ops/twobit_codes.h into the mean over a group.
 //
 // - int8: one-byte codes, summed by an all-reduce; at most 127 members.
 // - a2a: two-bit codes go to the member that serves their blocks, which sends
@@ -19,15 +19,13 @@
 #include "compress/bucket.h"
 #include "compress/reducer_options.h"
 #include "compress/rounds.h"
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain::compress {
 
 // The blocks of these tensors, which lie at their offsets in the buffer.
 ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 
-// The most members whose codes a byte can hold the sum of.
-constexpr int kMostInt8 = 127;
 // The conflict of `transport: int8` with a larger group; `others` are the
 // transports that suit it.
 Conflicts check_int8(

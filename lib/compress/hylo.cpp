@@ -10,6 +10,7 @@
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
+#include "ops/magnitudes.h"
 #include "ops/rows.h"
 
 namespace abtrain::compress {
@@ -70,7 +71,7 @@ class Hylo : public CompressedReducer {
     const std::int64_t shared = consensus_ ? norms.numel() : 0;
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
     ops::row_norms(task.u, layers.kernels, norms);
-    ops::moments(task.u, layers.codes, sums);
+    ops::magnitudes(task.u, layers.codes, ops::Statistic::Moments, sums);
     if (consensus_) {
       agreed.narrow(0, 0, shared).copy_(norms);
     }

@@ -14,7 +14,7 @@
 
 namespace abtrain::compress {
 
-class LevelCodes : public CompressedReducer {
+class LevelReducer : public CompressedReducer {
  public:
   using CompressedReducer::CompressedReducer;
 
@@ -39,7 +39,7 @@ class LevelCodes : public CompressedReducer {
   struct Codes {
     const Task& task;
     ops::LevelTable& table;
-    ops::LevelForm form;
+    ops::CodeForm form;
     const at::Tensor& codes;
   };
   // The values (fp32) that levels are computed from: one member's, or all
@@ -51,7 +51,7 @@ class LevelCodes : public CompressedReducer {
   // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;
-  virtual int numbers_a_tensor() const = 0;
+  virtual int numbers_per_tensor() const = 0;
 
  private:
   void encode(const Codes& out, const at::Tensor& levels);

@@ -103,7 +103,7 @@ ABT_INLINE void multiply(
 
 }  // namespace
 
-void record_products(
+void difference_products(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& sum,
@@ -112,7 +112,11 @@ void record_products(
   const auto n = static_cast<std::int64_t>(places.size());
   const std::int64_t products = n * (n + 1) / 2;
   check_flat(
-      triangle, at::kFloat, products, at::kCPU, "record_products: triangle");
+      triangle,
+      at::kFloat,
+      products,
+      at::kCPU,
+      "difference_products: triangle");
   const std::int64_t count = (rows.records + kPart - 1) / kPart;
   const at::Tensor parts = at::zeros({count * products});
   auto* const all = parts.mutable_data_ptr<float>();
@@ -141,7 +145,7 @@ void record_products(
   }
 }
 
-void add_records(
+void add_differences(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& signs,
@@ -152,7 +156,7 @@ void add_records(
       at::kChar,
       static_cast<std::int64_t>(places.size()),
       at::kCPU,
-      "add_records: signs");
+      "add_differences: signs");
   const auto* const chosen = signs.const_data_ptr<std::int8_t>();
   auto* const s = sum.mutable_data_ptr<float>();
   for_blocks(rows.records, [&](std::int64_t b) ABT_INLINED {

@@ -1,4 +1,4 @@
-#include "compress/level_codes.h"
+#include "compress/level_reducer.h"
 
 #include <ATen/ops/empty.h>
 
@@ -17,7 +17,7 @@ constexpr int kFewestInt8 = 9;
 
 }  // namespace
 
-Conflicts LevelCodes::check(
+Conflicts LevelReducer::check(
     const ReducerOptions& options,
     const std::string& section,
     std::int64_t members) {
@@ -31,22 +31,22 @@ Conflicts LevelCodes::check(
              : Conflicts();
 }
 
-bool LevelCodes::gathers(int members) const {
+bool LevelReducer::gathers(int members) const {
   if (options_.transport) {
     const bool gather = *options_.transport == CodeTransport::Gather;
     ABT_CHECK(
-        gather || members <= kMostInt8,
+        gather || members <= kernels::kMostByteWorkers,
         Config,
         "reducer.transport: int8 sums the codes of up to ",
-        kMostInt8,
+        kernels::kMostByteWorkers,
         " workers, got ",
         members);
     return gather;
   }
-  return members < kFewestInt8 || members > kMostInt8;
+  return members < kFewestInt8 || members > kernels::kMostByteWorkers;
 }
 
-ops::LevelTable LevelCodes::table_of(const Packed& packed) {
+ops::LevelTable LevelReducer::table_of(const Packed& packed) {
   std::vector<std::int64_t> numels;
   for (const Slot& slot : packed.slots) {
     numels.push_back(slot.numel());
@@ -54,14 +54,14 @@ ops::LevelTable LevelCodes::table_of(const Packed& packed) {
   return ops::LevelTable(numels);
 }
 
-void LevelCodes::encode(const Codes& out, const at::Tensor& levels) {
+void LevelReducer::encode(const Codes& out, const at::Tensor& levels) {
   write_codes(out, levels);
   if (keeps_residual_) {
     ops::subtract_levels(out.task.u, out.table, levels, out.form, out.codes);
   }
 }
 
-Rounds LevelCodes::exchange(Task task) {
+Rounds LevelReducer::exchange(Task task) {
   ops::LevelTable& table = tables_[task.packed->bucket];
   if (table.tensors() == 0) {
     table = table_of(*task.packed);
@@ -76,7 +76,7 @@ Rounds LevelCodes::exchange(Task task) {
     const at::Tensor record = at::empty({size}, bytes);
     const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
     const at::Tensor rest = record.narrow(0, head, size - head);
-    const Codes codes{task, table, ops::LevelForm::TwoBits, rest};
+    const Codes codes{task, table, ops::CodeForm::TwoBits, rest};
     levels.copy_(level_of(numbers_of(codes)));
     encode(codes, levels);
     const at::Tensor all = at::empty({n * size}, bytes);
@@ -86,7 +86,7 @@ Rounds LevelCodes::exchange(Task task) {
   }
 
   const at::Tensor sums = at::empty({table.numel()}, bytes);
-  const Codes codes{task, table, ops::LevelForm::Bytes, sums};
+  const Codes codes{task, table, ops::CodeForm::Bytes, sums};
   const at::Tensor numbers = numbers_of(codes);
   co_yield group.all_reduce(numbers, joined_by(), task.purpose);
   const at::Tensor levels = level_of(numbers);
@@ -95,24 +95,26 @@ Rounds LevelCodes::exchange(Task task) {
   ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-std::int64_t
-LevelCodes::exchange_bytes(const Packed& packed, int members, int rank) const {
+std::int64_t LevelReducer::exchange_bytes(
+    const Packed& packed,
+    int members,
+    int rank) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   if (gathers(members)) {
     return comm::all_gather_bytes(
         ops::record_bytes(tensors, packed.numel), 1, members);
   }
   return comm::all_reduce_bytes(
-             numbers_a_tensor() * tensors, 4, members, rank) +
+             numbers_per_tensor() * tensors, 4, members, rank) +
          comm::all_reduce_bytes(packed.numel, 1, members, rank);
 }
 
-std::int64_t LevelCodes::exchange_bits(const Packed& packed, int members)
+std::int64_t LevelReducer::exchange_bits(const Packed& packed, int members)
     const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(members)
              ? 8 * ops::record_bytes(tensors, packed.numel)
-             : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
+             : 32 * numbers_per_tensor() * tensors + 8 * packed.numel;
 }
 
 }  // namespace abtrain::compress
