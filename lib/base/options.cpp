@@ -280,27 +280,6 @@ void Fields::add_choice(
 
 void Fields::auto_or_integer(
     Key key,
-    std::string& member,
-    Interval range,
-    Help help) {
-  add<std::string>(
-      key,
-      member,
-      "auto or an integer" + range.text(),
-      [range](const Value& value, std::string& out, std::string& why) {
-        std::int64_t number = 0;
-        const bool is_auto = is_word(value, "auto");
-        const bool right = is_auto || integer_in(range)(value, number, why);
-        out = is_auto ? "auto" : std::to_string(number);
-        return right;
-      },
-      [&member] { return member; },
-      help,
-      {"auto"});
-}
-
-void Fields::auto_or_integer(
-    Key key,
     std::optional<std::int64_t>& member,
     Interval range,
     Help help) {
