@@ -139,7 +139,7 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.shares, (std::vector<double>{0.25, 1}));
   EXPECT_EQ(s.names, (std::vector<std::string>{"fc*"}));
   EXPECT_EQ(s.inner.size, -5);
-  EXPECT_EQ(reading.settings.size(), 17u);
+  EXPECT_EQ(reading.settings.size(), 16u);
   EXPECT_EQ(reading.settings.count("inner.size"), 1u);
 }
 
