@@ -1,11 +1,42 @@
+// LibTorch's wheel has {fmt}'s headers, but not its library: this file compiles
+// the functions of {fmt} for the whole program.
+#define FMT_HEADER_ONLY
 #include "base/text.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <type_traits>
 
 namespace abtrain {
+
+namespace {
+
+// As {fmt} does it, but for floating-point numbers without a specification.
+struct Handler : fmt::detail::format_handler<char> {
+  void on_replacement_field(int id, const char* /*begin*/) {
+    ctx.arg(id).visit([&](const auto& part) {
+      if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>) {
+        fmt::format_to(ctx.out(), "{:g}", part);
+      } else {
+        fmt::detail::default_arg_formatter<char>{ctx.out()}(part);
+      }
+    });
+  }
+};
+
+}  // namespace
+
+std::string fill_text(fmt::string_view text, fmt::format_args parts) {
+  fmt::memory_buffer out;
+  Handler handler{
+      {fmt::parse_context<char>(text), {fmt::appender(out), parts}}};
+  fmt::detail::parse_format_string(text, handler);
+  return fmt::to_string(out);
+}
 
 std::string join(
     const std::vector<std::string>& parts,
