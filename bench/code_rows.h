@@ -142,9 +142,10 @@ void kernel_rows(const Bench& bench, std::int64_t numel) {
   const auto row = [&](const char* what,
                        std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
-    bench.row(what, "fp32", str(rows, " x ", kLength), bytes, [&](int i) {
-      body(sets[static_cast<std::size_t>(i) % sets.size()]);
-    });
+    bench.row(
+        what, "fp32", formatted("{} x {}", rows, kLength), bytes, [&](int i) {
+          body(sets[static_cast<std::size_t>(i) % sets.size()]);
+        });
   };
   row("kernels, norms", 4 * numel, [&](const CodeBuffers& set) {
     ops::row_norms(set.u, table, norms);

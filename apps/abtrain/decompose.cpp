@@ -51,7 +51,7 @@ void find_rule(DecomposeArgs& args) {
     ABT_CHECK(
         rule.empty() || rule == "budget",
         Usage,
-        "--budget belongs to --rule budget, not to --rule ",
+        "--budget belongs to --rule budget, not to --rule {}",
         rule);
     rule = "budget";
   }
@@ -92,11 +92,9 @@ void read_rule(DecomposeArgs& args) {
           args.rule["rule"] != k.rule || text.empty() || key == "rule" ||
               key == k.key,
           Usage,
-          "--",
+          "--{} does not belong to --rule {}, which takes --{}",
           key,
-          " does not belong to --rule ",
           k.rule,
-          ", which takes --",
           k.key);
     }
   }
@@ -105,9 +103,8 @@ void read_rule(DecomposeArgs& args) {
     ABT_CHECK(
         parse_bytes(args.budget, args.options.budget_bytes, why),
         Usage,
-        "--budget: expected a size, such as 20MB; got '",
+        "--budget: expected a size, such as 20MB; got '{}'{}",
         args.budget,
-        "'",
         why.empty() ? "" : ": " + why);
     ABT_CHECK(
         args.rule["ratio"].empty(),
@@ -152,7 +149,7 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
         .add_option(
             "--" + field.key,
             args.rule[field.key],
-            str(field.help, " (default ", field.print(), ")"))
+            formatted("{} (default {})", field.help, field.print()))
         ->type_name(
             field.key == "rule" ? "sigma|energy|fixed|fraction|ratio|budget"
                                 : "NUMBER");

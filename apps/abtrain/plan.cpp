@@ -42,10 +42,9 @@ double seconds_of(const char* option, const std::string& text) {
   ABT_CHECK(
       seconds && *seconds <= kLongest,
       Usage,
+      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
       option,
-      ": expected a time of at most a year, such as 50us or 1.5ms; got '",
-      text,
-      "'");
+      text);
   return *seconds;
 }
 
@@ -55,9 +54,8 @@ plan::ComputeTime read_compute(const std::string& text) {
       parts.size() <= 3,
       Usage,
       "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
-      "got '",
-      text,
-      "'");
+      "got '{}'",
+      text);
   plan::ComputeTime compute;
   compute.how = "as given";
   compute.dense = seconds_of("--compute", parts[0]);
@@ -77,8 +75,8 @@ plan::TimeRequest request_of(
     ABT_CHECK(
         value.value_or(1) >= 1,
         Usage,
+        "{}: expected at least 1; got {}",
         option,
-        ": expected at least 1; got ",
         *value);
   }
   const auto workers = static_cast<int>(options.workers);
@@ -89,11 +87,9 @@ plan::TimeRequest request_of(
         rate && *rate >= 1 && *rate <= kFastest,
         Usage,
         "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
-        "100Mbit/s, from 1 bit/s to 10^18, for ",
+        "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
         workers,
-        " workers on ",
         request.network.nodes,
-        " nodes; got ",
         args.bandwidth.empty() ? "none (--nodes 1: all on one)"
                                : "'" + args.bandwidth + "'");
     request.network.rate = *rate;
@@ -110,9 +106,8 @@ plan::TimeRequest request_of(
   ABT_CHECK(
       args.workers_here.value_or(1) <= workers,
       Usage,
-      "--workers-here: expected at most the ",
+      "--workers-here: expected at most the {} workers; got {}",
       workers,
-      " workers; got ",
       *args.workers_here);
   request.workers_here = args.workers_here.value_or(0);
   if (!args.compute.empty()) {

@@ -49,9 +49,8 @@ ReportFormat format_of(const ReportArgs& args) {
       format != ReportFormat::Table || ending.empty() || ending == ".txt",
       Usage,
       "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
-      "--format; got '",
-      args.file,
-      "'");
+      "--format; got '{}'",
+      args.file);
   return format;
 }
 
@@ -70,7 +69,8 @@ std::string made_now() {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
-  return str("Made by abtrain ", train::version_line(), ", ", text.data());
+  return formatted(
+      "Made by abtrain {}, {}", train::version_line(), text.data());
 }
 
 std::string written(
@@ -103,8 +103,8 @@ int run_report(const ReportArgs& args) {
   ABT_CHECK(
       !args.target || (*args.target > 0 && *args.target <= 1),
       Usage,
-      "--target: expected an accuracy above 0 and at most 1, such as 0.86; "
-      "got ",
+      "--target: expected an accuracy above 0 and at most 1, such as 0.86; got "
+      "{}",
       *args.target);
   const ReportFormat format = format_of(args);
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");

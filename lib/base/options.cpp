@@ -14,8 +14,9 @@ std::string expected(
     const std::string& wanted,
     const Value& value,
     const std::string& why) {
-  const std::string out = str("expected ", wanted, ", got ", describe(value));
-  return why.empty() ? out : str(out, " (", why, ")");
+  const std::string out =
+      formatted("expected {}, got {}", wanted, describe(value));
+  return why.empty() ? out : formatted("{} ({})", out, why);
 }
 
 // Takes a number that `parse` reads and that is within `range`.
@@ -87,11 +88,12 @@ std::string folder_name_fault(const std::string& name) {
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
     return "a name cannot begin with '-' or a space, or end with a space";
   }
-  return name.size() > kLongest ? str("longer than ", kLongest, " bytes") : "";
+  return name.size() > kLongest ? formatted("longer than {} bytes", kLongest)
+                                : "";
 }
 
 std::string wanted_duration(Interval range) {
-  return str("a duration", range.text(), ", as in 110, 2 epochs or 5 %");
+  return formatted("a duration{}, as in 110, 2 epochs or 5 %", range.text());
 }
 
 }  // namespace
@@ -138,7 +140,7 @@ void Fields::add_list(
               wanted,
               value,
               value.kind == Kind::List     ? "it is empty"
-              : value.kind == Kind::Scalar ? str("write [", value.text, "]")
+              : value.kind == Kind::Scalar ? formatted("write [{}]", value.text)
                                            : ""));
       return;
     }
@@ -271,7 +273,7 @@ void Fields::add_choice(
     }
     const std::string near = nearest(value.text, names);
     const std::string why =
-        near.empty() ? "" : str("did you mean '", near, "'?");
+        near.empty() ? "" : formatted("did you mean '{}'?", near);
     complain(value, expected(wanted, value, why));
   };
   const auto print = [get = std::move(get)] { return print_text(get()); };

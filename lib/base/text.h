@@ -4,20 +4,11 @@
 #include <fmt/base.h>
 
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace abtrain {
-
-// Streams all parts into one string.
-template <class... Parts>
-std::string str(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
-}
 
 std::string fill_text(fmt::string_view text, fmt::format_args parts);
 
@@ -54,7 +45,5 @@ std::string with_commas(std::int64_t value);
 std::string human_bytes(double bytes);
 // Seconds as "0.8 s", "42 s", "3 min 12 s", "2 h 05 min".
 std::string human_seconds(double seconds);
-// With a fixed number of decimals.
-std::string fixed(double value, int decimals);
 
 }  // namespace abtrain

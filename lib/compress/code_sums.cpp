@@ -16,11 +16,10 @@ void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
       transport != CodeTransport::Int8 || members <= kernels::kMostByteWorkers,
       Config,
-      "reducer.transport: int8 sums the codes of up to ",
+      "reducer.transport: int8 sums the codes of up to {} workers in a byte, "
+      "got {}; a2a takes any number",
       kernels::kMostByteWorkers,
-      " workers in a byte, got ",
-      members,
-      "; a2a takes any number");
+      members);
 }
 
 std::vector<std::int64_t> code_counts(
@@ -67,11 +66,11 @@ Conflicts check_int8(
   }
   return {
       {{section + ".transport", section + ".name"},
-       str("int8 holds the sum of at most ",
+       formatted(
+           "int8 holds the sum of at most {} workers' codes, but a group has "
+           "{}; expected {}",
            kernels::kMostByteWorkers,
-           " workers' codes, but a group has ",
            members,
-           "; expected ",
            others)}};
 }
 

@@ -19,9 +19,10 @@ Conflicts check_needs_feedback(
   }
   return {
       {{section + ".error_feedback", section + ".name"},
-       str(options.name,
-           " sends so little of each gradient that it only works with what it "
-           "left out before: expected true")}};
+       formatted(
+           "{} sends so little of each gradient that it only works with what "
+           "it left out before: expected true",
+           options.name)}};
 }
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {
@@ -165,7 +166,7 @@ void CompressedReducer::archive(
     const std::string& prefix) {
   for (State& state : states_) {
     archive.tensor(
-        str(prefix, "residual.", state.packed.bucket),
+        formatted("{}residual.{}", prefix, state.packed.bucket),
         state.residual,
         state::Share::Own,
         state.packed.numel);

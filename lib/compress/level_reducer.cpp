@@ -24,7 +24,7 @@ Conflicts LevelReducer::check(
   if (options.transport == CodeTransport::AllToAll) {
     return {
         {{section + ".transport", section + ".name"},
-         str(options.name, " takes auto, gather and int8, got a2a")}};
+         formatted("{} takes auto, gather and int8, got a2a", options.name)}};
   }
   return options.transport == CodeTransport::Int8
              ? check_int8(section, members, "auto or gather")
@@ -37,9 +37,8 @@ bool LevelReducer::gathers(int members) const {
     ABT_CHECK(
         gather || members <= kernels::kMostByteWorkers,
         Config,
-        "reducer.transport: int8 sums the codes of up to ",
+        "reducer.transport: int8 sums the codes of up to {} workers, got {}",
         kernels::kMostByteWorkers,
-        " workers, got ",
         members);
     return gather;
   }

@@ -89,14 +89,16 @@ class OneBit : public CompressedReducer {
       const Packed& packed) override {
     State& state = state_of(packed);
     archive.tensor(
-        str(prefix, "server.", packed.bucket), state.server, state::Share::Own);
+        formatted("{}server.{}", prefix, packed.bucket),
+        state.server,
+        state::Share::Own);
     // A checkpoint holds fp32, so each byte becomes a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
       bytes = state.alive.view(at::kByte).to(at::kFloat);
     }
     archive.tensor(
-        str(prefix, "alive.", packed.bucket),
+        formatted("{}alive.{}", prefix, packed.bucket),
         bytes,
         state::Share::Own,
         4 * state.blocks.groups());

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/schemes.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::compress {
 
@@ -51,7 +52,7 @@ void average(
   ABT_ASSERT(
       flat.dim() == 1 && flat.is_contiguous() &&
           flat.scalar_type() == at::kFloat,
-      "average: expected a flat fp32 tensor, got ",
+      "average: expected a flat fp32 tensor, got {}{}",
       c10::toString(flat.scalar_type()),
       flat.sizes());
   Rounds rounds =
@@ -100,7 +101,7 @@ class Plain : public Reducer {
   }
 
   std::string name() const override {
-    return str("plain ", dtype_name(wire_));
+    return formatted("plain {}", dtype_name(wire_));
   }
 
  private:

@@ -124,7 +124,7 @@ class PowerSgd : public CompressedReducer {
       const std::string& prefix,
       const Packed& packed) override {
     archive.tensor(
-        str(prefix, "q.", packed.bucket),
+        formatted("{}q.{}", prefix, packed.bucket),
         warm_[packed.bucket],
         state::Share::Own,
         matrices_of(packed).q_numel);

@@ -28,7 +28,7 @@ std::string of_auto(Print print) {
         names.emplace_back(scheme->name);
       }
     }
-    text += str(value, " for ", join(names, " and "), ", ");
+    text += formatted("{} for {}, ", value, join(names, " and "));
   }
   return text + "else " + usual;
 }

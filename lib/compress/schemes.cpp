@@ -47,11 +47,10 @@ const Scheme& scheme_of(const ReducerOptions& options) {
   }
   throw Error(
       ErrorKind::Config,
-      str("reducer.name: expected one of ",
+      formatted(
+          "reducer.name: expected one of {}; got '{}'",
           join(scheme_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 std::unique_ptr<Reducer> make_reducer(

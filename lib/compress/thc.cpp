@@ -51,9 +51,8 @@ class Thc : public CompressedReducer {
     ABT_CHECK(
         n <= kMostMembers,
         Config,
-        "reducer.name: thc sums the codes of at most ",
+        "reducer.name: thc sums the codes of at most {} workers, got {}",
         kMostMembers,
-        " workers, got ",
         n);
     const std::vector<Piece> pieces = pieces_of(task.packed->numel);
     const at::TensorOptions options = task.u.options();

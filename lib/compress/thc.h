@@ -28,7 +28,7 @@ inline Conflicts check_block(
   }
   return {
       {{section + ".block", section + ".name"},
-       str("expected a power of two, got ", options.block)}};
+       formatted("expected a power of two, got {}", options.block)}};
 }
 
 }  // namespace abtrain::compress

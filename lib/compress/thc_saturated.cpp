@@ -29,9 +29,9 @@ class ThcSaturated : public CompressedReducer {
     ABT_CHECK(
         n <= kernels::kMostMembers,
         Config,
-        "reducer.name: thc-saturated sums the codes of at most ",
+        "reducer.name: thc-saturated sums the codes of at most {} workers, got "
+        "{}",
         kernels::kMostMembers,
-        " workers, got ",
         n);
     const std::int64_t block = options_.block;
     const std::int64_t units = units_of(*task.packed);
@@ -114,7 +114,7 @@ class ThcSaturated : public CompressedReducer {
       const std::string& prefix,
       const Packed& packed) override {
     archive.tensor(
-        str(prefix, "scale.", packed.bucket),
+        formatted("{}scale.{}", prefix, packed.bucket),
         scales_[packed.bucket],
         state::Share::Own,
         1);

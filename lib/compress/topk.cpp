@@ -79,8 +79,9 @@ Conflicts check_bits(
   }
   return {
       {{section + ".bits", section + ".name"},
-       str("topk sends everything at 48 (a value of 16 and an index of 32 "
-           "bits), got ",
+       formatted(
+           "topk sends everything at 48 (a value of 16 and an index of 32 "
+           "bits), got {}",
            options.bits)}};
 }
 

@@ -125,11 +125,11 @@ Conflicts check_bits(
   }
   return {
       {{section + ".bits", section + ".chunk", section + ".name"},
-       str("the norms of chunks of ",
+       formatted(
+           "the norms of chunks of {} alone take {} bits per element; expected "
+           "more, got {}",
            chunk,
-           " alone take ",
            norm_bits(chunk),
-           " bits per element; expected more, got ",
            options.bits)}};
 }
 

@@ -42,11 +42,12 @@ void check_optimizer(const RunOptions& o, Conflicts& out) {
       methods::kind_of(o.method).changes_weights) {
     out.push_back(
         {{"optimizer.name", "method.name"},
-         str(o.optimizer.name,
-             "'s sums of gradients assume that nothing else changes the "
-             "weights, but ",
-             o.method.name,
-             " averages or decomposes them; expected method.name ddp")});
+         formatted(
+             "{}'s sums of gradients assume that nothing else changes the "
+             "weights, but {} averages or decomposes them; expected "
+             "method.name ddp",
+             o.optimizer.name,
+             o.method.name)});
   }
 }
 

@@ -16,14 +16,12 @@ std::vector<std::string> run_notes(
   }
   const auto note =
       [&](const char* key, std::int64_t value, const char* consequence) {
-        out.push_back(
-            str(key,
-                ": ",
-                value,
-                " of the run's ",
-                length.steps,
-                " steps: ",
-                consequence));
+        out.push_back(formatted(
+            "{}: {} of the run's {} steps: {}",
+            key,
+            value,
+            length.steps,
+            consequence));
       };
   const std::int64_t rising = o.schedule.warmup_steps.in_steps(length);
   if (rising > length.steps) {
@@ -43,14 +41,12 @@ std::vector<std::string> run_notes(
   }
   if (orders::kind_of(o.order).is_balanced() &&
       length.steps <= length.steps_per_epoch) {
-    out.push_back(
-        str("order.name: ",
-            o.order.name,
-            " orders the second epoch by the first one, but the run's ",
-            length.steps,
-            " steps are not more than the ",
-            length.steps_per_epoch,
-            " of one"));
+    out.push_back(formatted(
+        "order.name: {} orders the second epoch by the first one, but the "
+        "run's {} steps are not more than the {} of one",
+        o.order.name,
+        length.steps,
+        length.steps_per_epoch));
   }
   return out;
 }

@@ -20,9 +20,9 @@ CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
   for (const std::int64_t numel : numels) {
     ABT_ASSERT(
         numel > 0,
-        "level codes: expected tensors of at least 1 element, got one of ",
-        numel,
-        " elements");
+        "level codes: expected tensors of at least 1 element, got one of {} "
+        "elements",
+        numel);
     tensors.push_back({begin, numel});
     begin += numel;
   }
@@ -162,7 +162,7 @@ void average_levels(
     LevelTable& table,
     const at::Tensor& estimate) {
   const c10::Device device = in.device();
-  ABT_ASSERT(workers > 0, "average_levels: ", workers, " workers");
+  ABT_ASSERT(workers > 0, "average_levels: {} workers", workers);
   check_flat(
       in,
       at::kByte,
@@ -193,9 +193,8 @@ void average_byte_levels(
   const c10::Device device = sums.device();
   ABT_ASSERT(
       workers > 0 && workers <= kernels::kMostByteWorkers,
-      "average_byte_levels: a byte holds the sum of 1 to ",
+      "average_byte_levels: a byte holds the sum of 1 to {} workers, got {}",
       kernels::kMostByteWorkers,
-      " workers, got ",
       workers);
   check_coding(estimate, levels, CodeForm::Bytes, sums, table);
   const kernels::AverageByteLevels job{

@@ -12,7 +12,7 @@ void check_workers(int workers) {
   // A sum that marks a non-finite element is recognized by its magnitude.
   ABT_ASSERT(
       workers > 0 && workers <= 4096,
-      "twobit codes: expected 1 to 4096 workers, got ",
+      "twobit codes: expected 1 to 4096 workers, got {}",
       workers);
 }
 
@@ -103,9 +103,8 @@ void average_codes(
     case CodeWire::Bytes:
       ABT_ASSERT(
           workers <= kernels::kMostByteWorkers,
-          "average_codes: a byte holds the sum of at most ",
+          "average_codes: a byte holds the sum of at most {} workers, got {}",
           kernels::kMostByteWorkers,
-          " workers, got ",
           workers);
       check_flat(
           in,

@@ -34,11 +34,10 @@ const OptimizerKind& kind_of(const OptimizerOptions& options) {
   }
   throw Error(
       ErrorKind::Config,
-      str("optimizer.name: expected one of ",
+      formatted(
+          "optimizer.name: expected one of {}; got '{}'",
           join(optimizer_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
@@ -70,10 +69,11 @@ Conflicts check(
   if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
     out.push_back(
         {{"schedule.name", "optimizer.name"},
-         str(kind.name,
-             " scales the sum of all gradients by the current rate: a rate "
+         formatted(
+             "{} scales the sum of all gradients by the current rate: a rate "
              "that falls to 0 takes the weights back to where they started; "
-             "expected constant, got ",
+             "expected constant, got {}",
+             kind.name,
              name_of(schedule.name))});
   }
   if (kind.check != nullptr) {

@@ -94,7 +94,7 @@ TEST(Duration, ConvertsEpochsAndSharesToWholeSteps) {
 TEST(Check, ThrowsItsKindWithTheWholeMessage) {
   const int rank = 40;
   try {
-    ABT_CHECK(rank < 32, Config, "rank ", rank, " is above ", 32);
+    ABT_CHECK(rank < 32, Config, "rank {} is above {}", rank, 32);
     FAIL() << "nothing thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 78);

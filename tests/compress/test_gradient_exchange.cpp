@@ -22,7 +22,7 @@ constexpr std::int64_t kLayer = 150000;  // 0.57 MiB
 std::vector<Slot> four_layers() {
   std::vector<Slot> slots;
   for (int i = 0; i < 4; ++i) {
-    slots.push_back({str("w", i), i * kLayer, {kLayer}, i});
+    slots.push_back({formatted("w{}", i), i * kLayer, {kLayer}, i});
   }
   return slots;
 }

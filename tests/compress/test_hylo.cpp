@@ -46,14 +46,14 @@ TEST(Hylo, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::string transport : {"int8", "a2a", "gather"}) {
       for (const std::int64_t rows : {1, 33, 257}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", transport, " ", rows));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, rows));
         check_conservation(
             hylo("consensus", transport), one_slot({rows, 41}), n);
       }
     }
     for (const std::string select : {"consensus", "local"}) {
       for (const std::int64_t rows : {1, 33, 64}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", select, " ", rows));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, select, rows));
         // What fp16 rounds in the sum belongs to nobody.
         check_conservation(hylo(select), one_slot({rows, 7, 3, 3}), n, 5e-4);
       }

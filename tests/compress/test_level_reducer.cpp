@@ -37,7 +37,7 @@ TEST(LevelReducer, ThresholdKeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::string transport : {"gather", "int8"}) {
       for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", transport, " ", numel));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, numel));
         check_conservation(
             levels("threshold", transport, "true"), one_slot({numel}), n);
       }

@@ -20,7 +20,7 @@ std::vector<Slot> three_slots() {
 TEST(OneBit, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-      SCOPED_TRACE(abtrain::str(n, " workers, ", numel));
+      SCOPED_TRACE(formatted("{} workers, {}", n, numel));
       check_conservation(kOptions, one_slot({numel}), n);
     }
   }

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(ThcRotations, NothingIsLostBetweenEstimateAndResiduals) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 1023, 1025}) {
-      SCOPED_TRACE(str(n, " x ", numel));
+      SCOPED_TRACE(formatted("{} x {}", n, numel));
       check_conservation(thc(GetParam()), slots(numel), n);
     }
   }

@@ -71,14 +71,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{8, 8, SyncMode::OnlyB, 0}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
-      std::string name =
-          str(each.param.workers,
-              "x",
-              size ? std::to_string(*size) : "auto",
-              "_",
-              methods::name_of(each.param.sync),
-              "_D",
-              each.param.full_rank_steps);
+      std::string name = formatted(
+          "{}x{}_{}_D{}",
+          each.param.workers,
+          size ? std::to_string(*size) : "auto",
+          methods::name_of(each.param.sync),
+          each.param.full_rank_steps);
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });

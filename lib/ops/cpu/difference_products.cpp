@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/tensor_text.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/difference_codes.h"
 #include "ops/flat_check.h"
@@ -27,14 +28,14 @@ Rows rows_of(
       records.dim() == 2 && records.is_contiguous() && records.is_cpu() &&
           records.scalar_type() == at::kByte &&
           records.size(1) % kRecordBytes == 0,
-      "records: ",
+      "records: {}",
       records.sizes());
   Rows rows;
   rows.records = records.size(1) / kRecordBytes;
   check_flat(
       sum, at::kFloat, rows.records * kRecordNumbers, at::kCPU, "records: sum");
   for (const std::int64_t place : places) {
-    ABT_ASSERT(place >= 0 && place < records.size(0), "records: row ", place);
+    ABT_ASSERT(place >= 0 && place < records.size(0), "records: row {}", place);
     rows.begins.push_back(
         records.const_data_ptr<std::uint8_t>() + place * records.size(1));
   }
