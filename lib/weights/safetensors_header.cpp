@@ -116,13 +116,13 @@ std::string stored_dtype(const std::string& option) {
 SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
   const auto check =
       [&]<class... T>(
-          bool ok, fmt::format_string<T...> text, const T&... parts) {
+          bool ok, fmt::format_string<T...> fault, const T&... parts) {
         ABT_CHECK(
             ok,
             DamagedData,
             "{}: damaged model file: {}",
             path,
-            formatted(text, parts...));
+            formatted(fault, parts...));
       };
   JsonProblem problem;
   const ordered_json json = parse_json(text, problem);
