@@ -56,6 +56,16 @@ void check_optimizer(const RunOptions& o, Conflicts& out) {
              o.method.name,
              " averages or decomposes them; expected method.name ddp")});
   }
+  if (o.optimizer.name == "muon" &&
+      o.optimizer.scale == optim::MuonScale::Normalized &&
+      methods::kind_of(o.method).factors_weights) {
+    out.push_back(
+        {{"optimizer.scale", "method.name", "optimizer.name"},
+         str("normalized fixes the norm of each matrix that is trained, but ",
+             o.method.name,
+             " trains factors, whose product would change; expected match_rms "
+             "or spectral")});
+  }
 }
 
 }  // namespace

@@ -8,11 +8,8 @@
 namespace abtrain::optim {
 namespace {
 
-constexpr const OptimizerKind* kKinds[] = {
-    &kSgd,
-    &kAdamw,
-    &kQcmdAdagrad,
-    &kQrdaAdagrad};
+constexpr const OptimizerKind* kKinds[] =
+    {&kSgd, &kAdamw, &kMuon, &kQcmdAdagrad, &kQrdaAdagrad};
 
 }  // namespace
 
@@ -45,6 +42,15 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
 
 bool makes_sparse(const OptimizerOptions& options) {
   return kind_of(options).penalty == Penalty::Magnitudes && options.l1 > 0;
+}
+
+Conflicts check_nesterov(const OptimizerOptions& options) {
+  if (!options.nesterov.value_or(false) || options.momentum > 0) {
+    return {};
+  }
+  return {
+      {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+       "Nesterov's form needs a momentum above 0"}};
 }
 
 Conflicts check(

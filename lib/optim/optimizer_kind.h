@@ -32,7 +32,7 @@ struct OptimizerKind {
   Conflicts (*check)(const OptimizerOptions& options) = nullptr;
 };
 
-extern const OptimizerKind kSgd, kAdamw, kQcmdAdagrad, kQrdaAdagrad;
+extern const OptimizerKind kSgd, kAdamw, kMuon, kQcmdAdagrad, kQrdaAdagrad;
 
 std::vector<std::string> optimizer_names();
 
@@ -41,6 +41,9 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
+
+// OptimizerKind::check of those with a momentum.
+Conflicts check_nesterov(const OptimizerOptions& options);
 
 // Conflicts of the sections `optimizer:` and `schedule:`.
 Conflicts check(
