@@ -21,7 +21,7 @@ using Keys = std::vector<std::string>;
 TEST(OptimizerKinds, AreFoundAndMadeByName) {
   EXPECT_EQ(
       optimizer_names(),
-      (Keys{"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"}));
+      (Keys{"sgd", "adamw", "muon", "qcmd-adagrad", "qrda-adagrad"}));
   for (const std::string& name : optimizer_names()) {
     OptimizerOptions options;
     options.name = name;
@@ -34,7 +34,7 @@ TEST(OptimizerKinds, AreFoundAndMadeByName) {
   EXPECT_EQ(code, 78);
   EXPECT_EQ(
       what,
-      "optimizer.name: expected one of sgd, adamw, qcmd-adagrad, "
+      "optimizer.name: expected one of sgd, adamw, muon, qcmd-adagrad, "
       "qrda-adagrad; got 'adam'");
 }
 
@@ -60,6 +60,11 @@ TEST(OptimizerCheck, NamesTheKeysThatConflict) {
   EXPECT_TRUE(check(options, schedule).empty());  // not keys of adamw
   options.name = "sgd";
   EXPECT_EQ(keys_of(check(options, schedule)), Keys{"optimizer.nesterov"});
+  options.name = "muon";
+  EXPECT_EQ(keys_of(check(options, schedule)), Keys{"optimizer.nesterov"});
+  options.nesterov = std::nullopt;  // without momentum it does not matter
+  EXPECT_TRUE(check(options, schedule).empty());
+  options.nesterov = true;
   options.momentum = 0.5;
   EXPECT_TRUE(check(options, schedule).empty());
   options.name = "qrda-adagrad";
