@@ -29,6 +29,7 @@
 
 #include "base/error.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
 #include "compress_schemes.h"
 #include "device.h"
 #include "device/memory.h"

@@ -119,8 +119,9 @@ void measure(int argc, char** argv) {
     options.wire = wire;
     rows.push_back(
         {{"order",
-          options.name == "cd-grab" ? str(order, ", ", orders::name_of(wire))
-                                    : std::string(order)},
+          options.name == "cd-grab"
+              ? formatted("{}, {}", order, orders::name_of(wire))
+              : std::string(order)},
          {"bound", balanced(problem, options)}});
   };
   add("grab", orders::OrderWire::Fp32);

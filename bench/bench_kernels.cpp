@@ -177,7 +177,7 @@ void augment_rows(const Bench& bench, std::int64_t most) {
           bench.row(
               erase > 0 ? "augment, erase" : "augment",
               type == at::kFloat ? "fp32" : "bf16",
-              str(batch, " x ", s.channels, "x", s.side, "x", s.side),
+              formatted("{} x {}x{}x{}", batch, s.channels, s.side, s.side),
               bytes,
               [&](int i) {
                 const auto k = static_cast<std::size_t>(i % sets);
@@ -218,7 +218,7 @@ void reduce_rows(const Bench& bench, std::int64_t numel) {
       bench.row(
           "reduce_buffers",
           type == at::kFloat ? "fp32" : "bf16",
-          str(n, " x ", numel),
+          formatted("{} x {}", n, numel),
           bytes,
           [&](int i) {
             const auto& use = buffers[static_cast<std::size_t>(i % sets)];
@@ -248,8 +248,8 @@ void scale_cast_rows(const Bench& bench, std::int64_t numel) {
     }
     bench.row(
         "scale_cast",
-        str(type_name(from), ">", type_name(to)),
-        str(numel),
+        formatted("{}>{}", type_name(from), type_name(to)),
+        formatted("{}", numel),
         bytes,
         [&](int i) {
           const auto k = static_cast<std::size_t>(i % sets);
@@ -273,13 +273,13 @@ void sparse_rows(const Bench& bench, std::int64_t numel) {
     wires.push_back(at::empty({taken * kChunk}, options.dtype(at::kHalf)));
   }
   const auto k = [&](int i) { return static_cast<std::size_t>(i % sets); };
-  const std::string size = str(numel, " / ", kChunk);
+  const std::string size = formatted("{} / {}", numel, kChunk);
   bench.row(
       "add_with_norms", "fp32", size, numel * 12 + chunks * 4, [&](int i) {
         ops::add_with_norms(u[k(i)], g[k(i)], true, kChunk, norms[k(i)]);
       });
   const at::Tensor indices = ops::select_largest(norms[0], taken);
-  const std::string part = str(taken, " of ", chunks);
+  const std::string part = formatted("{} of {}", taken, chunks);
   bench.row("take_chunks", "fp32>fp16", part, taken * kChunk * 10, [&](int i) {
     ops::take_chunks(u[k(i)], indices, kChunk, 4, wires[k(i)]);
   });
@@ -287,9 +287,10 @@ void sparse_rows(const Bench& bench, std::int64_t numel) {
     ops::put_chunks(wires[k(i)], indices, kChunk, u[k(i)], ops::Put::Set);
   });
   // The bytes are those of a single read of the numbers.
-  bench.row("select_largest", "fp32", str(numel), numel * 4, [&](int i) {
-    ops::select_largest(g[k(i)], numel / 24);
-  });
+  bench.row(
+      "select_largest", "fp32", formatted("{}", numel), numel * 4, [&](int i) {
+        ops::select_largest(g[k(i)], numel / 24);
+      });
 }
 
 std::string option(int argc, char** argv, const char* name, const char* else_) {

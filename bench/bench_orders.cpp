@@ -191,10 +191,10 @@ void print(int argc, char** argv) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const std::string only = bench::word(argc, argv, "--only", "");
   for (const Kind& kind : kKinds) {
-    if (!only.empty() && only != str(kind.order,
-                                     ",",
+    if (!only.empty() && only != formatted(
+                                     "{},{},{}",
+                                     kind.order,
                                      kind.wire_text(),
-                                     ",",
                                      orders::name_of(kind.unit))) {
       continue;
     }

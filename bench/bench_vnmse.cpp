@@ -109,7 +109,7 @@ Gradients train(const Arguments& a) {
 compress::Evaluation evaluate(
     const Gradients& gradients,
     compress::ReducerOptions options) {
-  options.error_feedback = "false";
+  options.error_feedback = false;
   options.evaluate_every = 1;
   compress::Evaluation result;
   comm::run_workers(

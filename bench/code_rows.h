@@ -14,9 +14,10 @@
 
 #include "ops/adagrad.h"
 #include "ops/level_codes.h"
+#include "ops/magnitudes.h"
 #include "ops/rows.h"
 #include "ops/sign_codes.h"
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain {
 
@@ -93,7 +94,7 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
     });
   };
   row("codes, sums", 4 * numel, [&](const CodeBuffers& set) {
-    ops::moments(set.u, blocks, sums);
+    ops::magnitudes(set.u, blocks, ops::Statistic::Moments, sums);
   });
   row("codes, encode", 8 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::TwoBits);
@@ -101,7 +102,8 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
   row("codes, mean of 4",
       4 * numel + kWorkers * codes,
       [&](const CodeBuffers& set) {
-        ops::average_codes(set.wire, kWorkers, blocks, t, set.estimate);
+        ops::average_codes(
+            set.wire, ops::CodeWire::Codes, kWorkers, blocks, t, set.estimate);
       });
   const ops::CodeBlocks::Part part = blocks.share(kWorkers, 0);
   const at::Tensor shard = at::empty(
@@ -113,13 +115,15 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
       {ops::sum_words(blocks, blocks.all(), kWorkers)},
       options.dtype(at::kInt));
   row("sums, decode", 4 * numel + 4 * all.numel(), [&](const CodeBuffers& set) {
-    ops::unpack_sums(all, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(
+        all, ops::CodeWire::Planes, kWorkers, blocks, t, set.estimate);
   });
   row("bytes, encode", 9 * numel, [&](const CodeBuffers& set) {
     ops::encode_threshold(set.u, blocks, t, set.wire, ops::CodeForm::Bytes);
   });
   row("bytes, decode", 5 * numel, [&](const CodeBuffers& set) {
-    ops::unpack_byte_sums(set.wire, kWorkers, blocks, t, set.estimate);
+    ops::average_codes(
+        set.wire, ops::CodeWire::Bytes, kWorkers, blocks, t, set.estimate);
   });
 }
 
@@ -138,9 +142,10 @@ void kernel_rows(const Bench& bench, std::int64_t numel) {
   const auto row = [&](const char* what,
                        std::int64_t bytes,
                        const std::function<void(const CodeBuffers&)>& body) {
-    bench.row(what, "fp32", str(rows, " x ", kLength), bytes, [&](int i) {
-      body(sets[static_cast<std::size_t>(i) % sets.size()]);
-    });
+    bench.row(
+        what, "fp32", formatted("{} x {}", rows, kLength), bytes, [&](int i) {
+          body(sets[static_cast<std::size_t>(i) % sets.size()]);
+        });
   };
   row("kernels, norms", 4 * numel, [&](const CodeBuffers& set) {
     ops::row_norms(set.u, table, norms);
@@ -163,7 +168,7 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   const at::TensorOptions options(bench.device);
   const at::Tensor sums = at::empty({2}, options);
   const at::Tensor one = at::full({1}, 1.0f, options);
-  const std::int64_t codes = code_bytes(table, ops::LevelForm::TwoBits);
+  const std::int64_t codes = code_bytes(table, ops::CodeForm::TwoBits);
   const auto sets = code_buffers(
       bench,
       numel,
@@ -176,18 +181,18 @@ void level_rows(const Bench& bench, std::int64_t numel) {
     });
   };
   row("levels, sum", 4 * numel, [&](const CodeBuffers& set) {
-    ops::sum_of_sizes(set.u, table, sums);
+    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Sum, sums);
   });
   row("levels, largest", 4 * numel, [&](const CodeBuffers& set) {
-    ops::largest(set.u, table, sums);
+    ops::magnitudes(set.u, table.blocks(), ops::Statistic::Largest, sums);
   });
   row("levels, above", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_above(
-        set.u, table, one, ops::LevelForm::TwoBits, set.wire, sums);
+        set.u, table, one, ops::CodeForm::TwoBits, set.wire, sums);
   });
   row("levels, chance", 4 * numel + codes, [&](const CodeBuffers& set) {
     ops::encode_by_chance(
-        set.u, table, one, {}, ops::LevelForm::TwoBits, set.wire);
+        set.u, table, one, {}, ops::CodeForm::TwoBits, set.wire);
   });
   row("levels, mean of 4",
       4 * numel + kWorkers * codes,

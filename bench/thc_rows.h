@@ -28,7 +28,7 @@ void thc_rows(const Bench& bench, std::int64_t numel, std::int64_t size) {
   }
   const at::Tensor norms = at::empty({numel / size}, options);
   const auto k = [&](int i) { return static_cast<std::size_t>(i) % sets; };
-  const std::string shape = str(numel / size, " x ", size);
+  const std::string shape = formatted("{} x {}", numel / size, size);
   // The transform does not scale, so after many rounds only zeros stay finite.
   for (const at::Tensor& zeros : out) {
     zeros.zero_();
@@ -65,7 +65,7 @@ void shard_row(const Bench& bench, std::int64_t numel) {
   bench.row(
       "thc, add 4",
       "4 bits",
-      str(kWorkers, " x ", shard),
+      formatted("{} x {}", kWorkers, shard),
       (kWorkers + 1) * shard,
       [&](int i) {
         ops::sum_codes(in[static_cast<std::size_t>(i) % sets], kWorkers, sum);

@@ -9,6 +9,7 @@
 #include "kernels/code_blocks.h"
 #include "kernels/elements.cuh"
 #include "kernels/launch.cuh"
+#include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
 
@@ -79,6 +80,19 @@ __device__ inline void store_eight(
       to[k] = x[k];
     }
   }
+}
+
+using TwoBytes = Packet<std::uint8_t, 2>;
+
+// Packs eight two-bit codes.
+__device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
+  TwoBytes bytes = {};
+#pragma unroll
+  for (int k = 0; k < kEight; ++k) {
+    bytes.values[k / 4] = static_cast<std::uint8_t>(
+        bytes.values[k / 4] | codes[k] << shift_of(k % 4));
+  }
+  return bytes;
 }
 
 // The number of groups in a block.

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kRecordNumbers)
   const float scale = divide(sizes[0], 127.0f);
   std::uint8_t* const record =
       job.records + std::int64_t{blockIdx.x} * kRecordBytes;
-  record[t] = to_code(x, codes_a_unit(scale));
+  record[t] = to_code(x, codes_per_unit(scale));
   if (t == 0) {
     *reinterpret_cast<float*>(record + kRecordNumbers) = scale;
   }
@@ -56,21 +56,17 @@ __global__ void __launch_bounds__(kRecordNumbers)
 }  // namespace
 
 int encode_difference(const EncodeDifference& job, void* stream) {
-  const std::int64_t count = (job.numel + kRecordNumbers - 1) / kRecordNumbers;
-  return count == 0 ? 0
-                    : launch(
-                          encode,
-                          count,
-                          kRecordNumbers,
-                          kRecordNumbers * sizeof(float),
-                          stream,
-                          job);
+  return launch(
+      encode,
+      (job.numel + kRecordNumbers - 1) / kRecordNumbers,
+      kRecordNumbers,
+      kRecordNumbers * sizeof(float),
+      stream,
+      job);
 }
 
 int decode_differences(const DecodeDifferences& job, void* stream) {
-  return job.count == 0
-             ? 0
-             : launch(decode, job.count, kRecordNumbers, 0, stream, job);
+  return launch(decode, job.count, kRecordNumbers, 0, stream, job);
 }
 
 }  // namespace abtrain::kernels

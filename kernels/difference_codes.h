@@ -34,7 +34,7 @@ int decode_differences(const DecodeDifferences& job, void* stream);
 // The factor for the numbers of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to
 // divide by.
-ABT_HOST_DEVICE inline float codes_a_unit(float scale) {
+ABT_HOST_DEVICE inline float codes_per_unit(float scale) {
   return scale > 1e-37f ? 1.0f / scale : 0.0f;
 }
 // x * factor, rounded to the nearest integer in -127 .. 127, ties to even.

@@ -12,9 +12,9 @@
 
 namespace abtrain::kernels {
 
-// Queues the kernel and returns a cudaError_t as an int. A kernel that uses
-// shared memory or a barrier must ask for more than 0 and at most 48 KiB of
-// shared_bytes.
+// Queues the kernel, or nothing where there are no blocks, and returns a
+// cudaError_t as an int. A kernel that uses shared memory or a barrier must ask
+// for more than 0 and at most 48 KiB of shared_bytes.
 template <class... Parameters, class... Arguments>
 int launch(
     void (*kernel)(Parameters...),
@@ -23,6 +23,9 @@ int launch(
     std::size_t shared_bytes,
     void* stream,
     Arguments... arguments) {
+  if (blocks == 0) {
+    return 0;
+  }
   kernel<<<
       static_cast<unsigned>(blocks),
       static_cast<unsigned>(threads),

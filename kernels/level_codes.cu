@@ -7,78 +7,6 @@ namespace abtrain::kernels {
 
 namespace {
 
-constexpr float kLargestFloat = 3.402823466e+38f;
-
-__device__ float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
-// Leaves the largest of `count` lanes in the first lane. All threads call it.
-__device__ void keep_largest(float* lanes, int count) {
-  __syncthreads();
-  for (int half = count / 2; half > 0; half /= 2) {
-    for (int i = static_cast<int>(threadIdx.x); i < half;
-         i += static_cast<int>(blockDim.x)) {
-      lanes[i] = larger(lanes[i], lanes[i + half]);
-    }
-    __syncthreads();
-  }
-}
-
-// Needs shared memory for kLanes floats.
-__global__ void __launch_bounds__(kThreads) block_sizes(const Sizes job) {
-  const CodeBlock block = job.table.blocks[blockIdx.x];
-  const float* const u = job.u + block.begin;
-  const bool wide = is_wide(u);
-  const auto t = static_cast<int>(threadIdx.x);
-  float x[kRounds][kEight];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) {
-    const int i = (r * kThreads + t) * kEight;
-    load_eight(u + i, block.count - i, wide, x[r]);
-  }
-  auto* const lanes = reinterpret_cast<float*>(shared_memory());
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    const float low = ::fabsf(x[0][k]);
-    const float high = ::fabsf(x[1][k]);
-    lanes[kEight * t + k] = job.largest ? larger(low, high) : low + high;
-  }
-  if (job.largest) {
-    keep_largest(lanes, kLanes);
-  } else {
-    add_by_halves(lanes, kLanes, lanes, 0);
-  }
-  if (t == 0) {
-    job.parts[blockIdx.x] = lanes[0];
-  }
-}
-
-__global__ void __launch_bounds__(kTensorLanes) tensor_sizes(const Sizes job) {
-  const std::int64_t tensor = blockIdx.x;
-  const auto t = static_cast<int>(threadIdx.x);
-  auto* const lanes = reinterpret_cast<float*>(shared_memory());
-  float size = 0;
-  for (std::int64_t b = job.table.tensors[tensor] + t;
-       b < job.table.tensors[tensor + 1];
-       b += kTensorLanes) {
-    size = job.largest ? larger(size, job.parts[b]) : size + job.parts[b];
-  }
-  lanes[t] = size;
-  if (job.largest) {
-    keep_largest(lanes, kTensorLanes);
-  } else {
-    add_by_halves(lanes, kTensorLanes, lanes, 0);
-  }
-  if (t == 0) {
-    job.sizes[tensor] = !job.largest || lanes[0] <= kLargestFloat
-                            ? lanes[0]
-                            : float_of(0x7F800000u);
-  }
-}
-
-using TwoBytes = Packet<std::uint8_t, 2>;
-
 // Eight adjacent numbers of a window.
 struct Eight {
   std::int64_t begin;  // index in the buffer
@@ -110,51 +38,43 @@ for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
 
 __device__ unsigned code_of(float x, bool sent) {
   const bool negative = (bits_of(x) >> 31) != 0;
-  return !sent ? 0u : negative ? 2u : 1u;
+  return !sent ? 0u : negative ? 2u : 3u;
 }
 
 __device__ void store_codes(
     const unsigned (&codes)[kEight],
     const Eight& eight,
     std::int64_t numel,
-    bool bytes,
+    CodeForm form,
     std::uint8_t* to) {
-  if (bytes) {
+  if (form == CodeForm::Bytes) {
 #pragma unroll
     for (int k = 0; k < kEight; ++k) {
       if (k < eight.count) {
-        to[eight.begin + k] = static_cast<std::uint8_t>(
-            codes[k] == 1   ? 2
-            : codes[k] == 2 ? 0
-                            : 1);
+        to[eight.begin + k] = byte_code(codes[k]);
       }
     }
     return;
   }
-  TwoBytes bits = {};
-#pragma unroll
-  for (int k = 0; k < kEight; ++k) {
-    bits.values[k / 4] = static_cast<std::uint8_t>(
-        bits.values[k / 4] | codes[k] << (2 * (k % 4)));
-  }
+  const TwoBytes bits = pack_eight(codes);
   std::uint8_t* const at = to + eight.begin / 4;
   at[0] = bits.values[0];
-  if (eight.begin / 4 + 1 < (numel + 3) / 4) {
+  if (eight.begin / 4 + 1 < packed_bytes(numel)) {
     at[1] = bits.values[1];
   }
 }
 
-// The two-bit codes of eight numbers, the first one in the low bits.
+// The two bytes of the codes of eight numbers, the first one in the low bits.
 __device__ unsigned
 load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
   const std::int64_t byte = eight.begin / 4;
   return codes[byte] |
-         (byte + 1 < (numel + 3) / 4 ? unsigned{codes[byte + 1]} << 8 : 0u);
+         (byte + 1 < packed_bytes(numel) ? unsigned{codes[byte + 1]} << 8 : 0u);
 }
 
-__device__ float sign_of(unsigned code) {
-  return static_cast<float>(
-      static_cast<int>(code & 1) - static_cast<int>(code >> 1));
+// The sign of the k-th of these eight codes.
+__device__ float sign_at(unsigned codes, int k) {
+  return static_cast<float>(sign_of(codes >> shift_of(k) & 3));
 }
 
 // Needs shared memory for 2 kLanes floats. Lane i has numbers i and i + kLanes
@@ -205,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
     if (eight.count > 0) {
-      store_codes(codes[r], eight, job.table.numel, job.bytes, job.codes);
+      store_codes(codes[r], eight, job.table.numel, job.form, job.codes);
     }
   }
 }
@@ -255,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
       codes[k] =
           code_of(x[k], uniform < divide(::fabsf(x[k]), job.levels[tensor]));
     });
-    store_codes(codes, eight, job.table.numel, job.bytes, job.codes);
+    store_codes(codes, eight, job.table.numel, job.form, job.codes);
   }
 }
 
@@ -271,12 +191,13 @@ __global__ void __launch_bounds__(kThreads)
     float* const u = job.u + eight.begin;
     float x[kEight];
     load_eight(u, eight.count, wide, x);
+    const bool bytes = job.form == CodeForm::Bytes;
     const unsigned codes =
-        job.bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
+        bytes ? 0u : load_codes(job.codes, eight, job.table.numel);
     for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
       const float sign =
-          job.bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
-                    : sign_of(codes >> (2 * k) & 3);
+          bytes ? static_cast<float>(int{job.codes[eight.begin + k]} - 1)
+                : sign_at(codes, k);
       x[k] -= job.levels[tensor] * sign;
     });
     store_eight(u, eight.count, wide, x);
@@ -294,7 +215,7 @@ __global__ void __launch_bounds__(kThreads)
     average_kernel(const AverageLevels job) {
   const bool wide = is_wide(job.estimate);
   const std::int64_t levels = 4 * job.table.tensor_count;
-  const std::int64_t stride = levels + (job.table.numel + 3) / 4;
+  const std::int64_t stride = levels + packed_bytes(job.table.numel);
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const Eight eight = eight_of(job.table, r);
@@ -307,8 +228,7 @@ __global__ void __launch_bounds__(kThreads)
       const unsigned codes =
           load_codes(record + levels, eight, job.table.numel);
       for_numbers(job.table, eight, [&](int k, std::int64_t tensor) {
-        x[k] += unaligned_float(record + 4 * tensor) *
-                sign_of(codes >> (2 * k) & 3);
+        x[k] += unaligned_float(record + 4 * tensor) * sign_at(codes, k);
       });
     }
 #pragma unroll
@@ -339,59 +259,45 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Launches `count` thread blocks, of kThreads threads for windows and blocks or
-// kTensorLanes for tensors, with `shared_floats` floats of shared memory. Does
-// nothing if `count` is 0.
 template <class Job>
-int run(
+int run_windows(
     void (*kernel)(Job),
-    std::int64_t count,
-    int threads,
-    int shared_floats,
+    std::size_t shared_floats,
     const Job& job,
     void* stream) {
-  const std::size_t bytes = shared_floats * sizeof(float);
-  return count == 0 ? 0 : launch(kernel, count, threads, bytes, stream, job);
-}
-template <class Job>
-int run_windows(void (*kernel)(Job), const Job& job, void* stream) {
-  return run(kernel, job.table.window_count, kThreads, 0, job, stream);
+  return launch(
+      kernel,
+      job.table.window_count,
+      kThreads,
+      shared_floats * sizeof(float),
+      stream,
+      job);
 }
 
 }  // namespace
 
-int sizes(const Sizes& job, void* stream) {
-  const LevelTensors& t = job.table;
-  const int first =
-      run(block_sizes, t.block_count, kThreads, kLanes, job, stream);
-  const int rest = run(
-      tensor_sizes, t.tensor_count, kTensorLanes, kTensorLanes, job, stream);
-  return first != 0 ? first : rest;
-}
 int encode_above(const EncodeAbove& job, void* stream) {
-  const LevelTensors& t = job.table;
-  const int first = run(
-      encode_above_kernel, t.window_count, kThreads, 2 * kLanes, job, stream);
-  const int rest = run(
+  const int first = run_windows(encode_above_kernel, 2 * kLanes, job, stream);
+  const int rest = launch(
       tensor_survivors,
-      t.tensor_count,
+      job.table.tensor_count,
       kTensorLanes,
-      2 * kTensorLanes,
-      job,
-      stream);
+      2 * kTensorLanes * sizeof(float),
+      stream,
+      job);
   return first != 0 ? first : rest;
 }
 int encode_by_chance(const EncodeByChance& job, void* stream) {
-  return run_windows(encode_by_chance_kernel, job, stream);
+  return run_windows(encode_by_chance_kernel, 0, job, stream);
 }
 int subtract_levels(const SubtractLevels& job, void* stream) {
-  return run_windows(subtract_kernel, job, stream);
+  return run_windows(subtract_kernel, 0, job, stream);
 }
 int average_levels(const AverageLevels& job, void* stream) {
-  return run_windows(average_kernel, job, stream);
+  return run_windows(average_kernel, 0, job, stream);
 }
 int average_byte_levels(const AverageByteLevels& job, void* stream) {
-  return run_windows(average_bytes_kernel, job, stream);
+  return run_windows(average_bytes_kernel, 0, job, stream);
 }
 
 }  // namespace abtrain::kernels

@@ -1,18 +1,18 @@
 // Codes -a, 0, +a of numbers, with one level a per tensor, for tensors that
-// follow one another without gaps: the statistics for the levels, encoding, and
-// the mean over workers (ops/level_codes.h has the meaning). Pointers are
-// device pointers; launches are asynchronous on `stream` (a cudaStream_t) and
-// return a cudaError_t as an int.
+// follow one another without gaps: encoding, and the mean over workers
+// (ops/level_codes.h has the meaning). Pointers are device pointers; launches
+// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
 //
-// Two-bit codes: 0 for 0, 1 for +a, 2 for -a; four per byte, the first one in
-// the two low bits, continuing across the ends of tensors. A worker's record is
-// its levels (fp32, one per tensor) followed by its codes. Byte codes, which
-// can be added up: 0, 1, 2 for -a, 0, +a.
+// Codes (kernels/ternary_codes.h) continue across the ends of tensors, so that
+// a byte may hold two-bit codes of several ones. A worker's record is its
+// levels (fp32, one per tensor) followed by its two-bit codes.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/code_blocks.h"
+#include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
 
@@ -29,25 +29,11 @@ struct LevelTensors {
   std::int64_t numel;
 };
 
-inline std::int64_t packed_bytes(std::int64_t numel) {
-  return (numel + 3) / 4;
-}
-
-struct Sizes {
-  LevelTensors table;
-  const float* u;
-  bool largest;  // the maximum instead of the sum
-  float* parts;  // scratch: 1 per block
-  float* sizes;  // sum or maximum of |u|, one per tensor; the maximum is
-                 // infinite if any number is not finite
-};
-int sizes(const Sizes& job, void* stream);
-
 struct EncodeAbove {
   LevelTensors table;
   const float* u;
   const float* cuts;  // one per tensor, 0 or more: |u| above it is sent
-  bool bytes;         // byte codes instead of two-bit codes
+  CodeForm form;
   std::uint8_t* codes;
   float* parts;  // scratch: 2 per block
   float* sums;   // 2 per tensor: sum and count of the |u| above the cut
@@ -58,7 +44,7 @@ struct EncodeByChance {
   LevelTensors table;
   const float* u;
   const float* levels;  // a number is sent with probability |u| / level
-  bool bytes;
+  CodeForm form;
   std::uint8_t* codes;
   std::uint32_t key[2];  // key of the random numbers
   std::uint32_t step;
@@ -71,7 +57,7 @@ struct SubtractLevels {
   LevelTensors table;
   float* u;
   const float* levels;
-  bool bytes;
+  CodeForm form;
   const std::uint8_t* codes;
 };
 int subtract_levels(const SubtractLevels& job, void* stream);

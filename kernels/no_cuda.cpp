@@ -7,12 +7,13 @@
 #include "kernels/gram_schmidt.h"
 #include "kernels/hadamard.h"
 #include "kernels/level_codes.h"
+#include "kernels/magnitudes.h"
 #include "kernels/pair_signs.h"
 #include "kernels/quantize.h"
 #include "kernels/reduce_buffers.h"
 #include "kernels/rows.h"
 #include "kernels/sign_codes.h"
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 namespace abtrain::kernels {
 
@@ -32,9 +33,6 @@ int serve_signs(const ServeSigns&, void*) {
   return kNoDevice;
 }
 int decode_signs(const DecodeSigns&, void*) {
-  return kNoDevice;
-}
-int sizes(const Sizes&, void*) {
   return kNoDevice;
 }
 int encode_above(const EncodeAbove&, void*) {
@@ -107,7 +105,7 @@ int reduce_buffers(
 int adagrad_step(const AdagradStep&, void*) {
   return kNoDevice;
 }
-int moments(const Moments&, void*) {
+int magnitudes(const Magnitudes&, void*) {
   return kNoDevice;
 }
 int encode_threshold(const EncodeThreshold&, void*) {
@@ -117,9 +115,6 @@ int average_codes(const AverageCodes&, void*) {
   return kNoDevice;
 }
 int pack_sums(const PackSums&, void*) {
-  return kNoDevice;
-}
-int unpack_sums(const UnpackSums&, void*) {
   return kNoDevice;
 }
 int count_sketch(const CountSketch&, void*) {

@@ -211,24 +211,15 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 int encode_signs(const EncodeSigns& job, void* stream) {
-  if (job.count == 0) {
-    return 0;
-  }
   return launch(
       encode_kernel, job.count, kThreads, sizeof(Shared), stream, job);
 }
 
 int serve_signs(const ServeSigns& job, void* stream) {
-  if (job.count == 0) {
-    return 0;
-  }
   return launch(serve_kernel, job.count, kThreads, sizeof(Shared), stream, job);
 }
 
 int decode_signs(const DecodeSigns& job, void* stream) {
-  if (job.count == 0) {
-    return 0;
-  }
   return launch(decode_kernel, job.count, kThreads, 0, stream, job);
 }
 

@@ -1,8 +1,8 @@
-"""What the figures of the notebooks have in common: colours, markers, heat maps."""
+"""What the figures of the notebooks have in common: colors, markers, heat maps."""
 import matplotlib.pyplot as plt
 import numpy as np
 
-# Okabe and Ito's colours without the yellow one: told apart by colour-blind readers.
+# Okabe and Ito's colors without the yellow one: told apart by color-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
            "#7F7F7F")
 MARKERS = "osD^vPX*<"
@@ -15,7 +15,7 @@ plt.rcParams.update({
 
 
 def styles(names):
-    """A colour and a marker for each name, no pair twice in the first 72."""
+    """A color and a marker for each name, no pair twice in the first 72."""
     return {name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
             for i, name in enumerate(names)}
 
@@ -61,10 +61,10 @@ def grid_of_axes(count, columns=3, width=3.7, height=3.1, **options):
     return figure, list(axes.flat[:count])
 
 
-def heat_map(axes, means, texts, title, colours="cividis"):
+def heat_map(axes, means, texts, title, colors="cividis"):
     """`means`: a table of numbers, NaN where there is no run; `texts`: what its cells say."""
     values = means.to_numpy(dtype=float)
-    image = axes.imshow(values, cmap=colours, aspect="auto")
+    image = axes.imshow(values, cmap=colors, aspect="auto")
     axes.grid(False)
     axes.set_xticks(range(values.shape[1]), means.columns)
     axes.set_yticks(range(values.shape[0]), means.index)

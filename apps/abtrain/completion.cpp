@@ -103,7 +103,7 @@ complete -c abtrain -f -a '(__abtrain)'
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
-    out += c == '\'' || c == '\\' ? str("'\\", c, "'") : std::string(1, c);
+    out += c == '\'' || c == '\\' ? formatted("'\\{}'", c) : std::string(1, c);
   }
   return out + "'";
 }

@@ -73,8 +73,8 @@ config::RunOptions read_run_configuration(
   ABT_CHECK(
       std::filesystem::exists(config),
       MissingInput,
-      folder,
-      ": expected a run folder with config.yaml and model.safetensors");
+      "{}: expected a run folder with config.yaml and model.safetensors",
+      folder);
   return config::read_config(config, sets);
 }
 

@@ -21,14 +21,14 @@ namespace abtrain::app {
 
 namespace {
 
-enum class Format { Table, Csv, Json };
+enum class DecomposeFormat { Table, Csv, Json };
 
 struct DecomposeArgs {
   weights::DecomposeOptions options;
   // The given options of the rank rule (linalg::fields_of), by key.
   std::map<std::string, std::string> rule;
   std::string budget;
-  Format format = Format::Table;
+  DecomposeFormat format = DecomposeFormat::Table;
   bool dry_run = false;
 };
 
@@ -51,7 +51,7 @@ void find_rule(DecomposeArgs& args) {
     ABT_CHECK(
         rule.empty() || rule == "budget",
         Usage,
-        "--budget belongs to --rule budget, not to --rule ",
+        "--budget belongs to --rule budget, not to --rule {}",
         rule);
     rule = "budget";
   }
@@ -92,11 +92,9 @@ void read_rule(DecomposeArgs& args) {
           args.rule["rule"] != k.rule || text.empty() || key == "rule" ||
               key == k.key,
           Usage,
-          "--",
+          "--{} does not belong to --rule {}, which takes --{}",
           key,
-          " does not belong to --rule ",
           k.rule,
-          ", which takes --",
           k.key);
     }
   }
@@ -105,9 +103,8 @@ void read_rule(DecomposeArgs& args) {
     ABT_CHECK(
         parse_bytes(args.budget, args.options.budget_bytes, why),
         Usage,
-        "--budget: expected a size, such as 20MB; got '",
+        "--budget: expected a size, such as 20MB; got '{}'{}",
         args.budget,
-        "'",
         why.empty() ? "" : ": " + why);
     ABT_CHECK(
         args.rule["ratio"].empty(),
@@ -130,8 +127,8 @@ int run_decompose(DecomposeArgs& args) {
   Log log;
   const weights::DecomposeReport report =
       weights::decompose_file(args.options, log);
-  const bool is_table = args.format == Format::Table;
-  const std::string text = args.format == Format::Json
+  const bool is_table = args.format == DecomposeFormat::Table;
+  const std::string text = args.format == DecomposeFormat::Json
                                ? weights::decompose_json(report).dump(2) + "\n"
                            : is_table ? weights::decompose_table(report)
                                       : weights::decompose_csv(report);
@@ -152,7 +149,7 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
         .add_option(
             "--" + field.key,
             args.rule[field.key],
-            str(field.help, " (default ", field.print(), ")"))
+            formatted("{} (default {})", field.help, field.print()))
         ->type_name(
             field.key == "rule" ? "sigma|energy|fixed|fraction|ratio|budget"
                                 : "NUMBER");
@@ -220,11 +217,11 @@ Command add_decompose(CLI::App& parser) {
       command,
       options.dtype,
       "dtype of the factors (default: that of the tensor)");
-  add_choice<Format>(
+  add_choice<DecomposeFormat>(
       command,
       "--format",
       args->format,
-      {{"table", Format::Table}, {"csv", Format::Csv}, {"json", Format::Json}},
+      {{"table", DecomposeFormat::Table}, {"csv", DecomposeFormat::Csv}, {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   return {&command, [args] { return run_decompose(*args); }};

@@ -21,7 +21,7 @@ Command add_doctor(CLI::App& parser) {
 }
 
 std::string version_text() {
-  return str("abtrain ", train::version_line());
+  return formatted("abtrain {}", train::version_line());
 }
 
 }  // namespace abtrain::app

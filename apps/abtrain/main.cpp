@@ -60,15 +60,16 @@ void check_verb(
   }
   if (verb.ends_with(".yaml") || verb.ends_with(".yml")) {
     throw Error(
-        ErrorKind::Usage, str("did you mean `abtrain --config ", verb, "`?"));
+        ErrorKind::Usage,
+        formatted("did you mean `abtrain --config {}`?", verb));
   }
   const std::string meant = nearest(verb, verbs);
   throw Error(
       ErrorKind::Usage,
-      str("unknown command '",
+      formatted(
+          "unknown command '{}'{}",
           verb,
-          "'",
-          meant.empty() ? "" : str("; did you mean '", meant, "'?")));
+          meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
 }
 
 // CLI11 complains about missing options before unknown ones, so that a mistyped
@@ -93,11 +94,11 @@ void check_unknown(const CLI::App& command) {
   const std::string meant = given.size() > 2 ? nearest(given, names) : "";
   throw Error(
       ErrorKind::Usage,
-      str(command.get_name(),
-          ": unknown option '",
+      formatted(
+          "{}: unknown option '{}'{}",
+          command.get_name(),
           given,
-          "'",
-          meant.empty() ? "" : str("; did you mean ", meant, "?")));
+          meant.empty() ? "" : formatted("; did you mean {}?", meant)));
 }
 
 // An empty value would count as no value, as in --name "$NAME" where NAME is
@@ -108,10 +109,9 @@ void check_empty(const CLI::App& command) {
     ABT_CHECK(
         !needs_value || std::ranges::count(option->results(), "") == 0,
         Usage,
+        "{}: expected {}, got ''",
         option->get_name(),
-        ": expected ",
-        option->get_type_name().empty() ? "a value" : option->get_type_name(),
-        ", got ''");
+        option->get_type_name().empty() ? "a value" : option->get_type_name());
   }
 }
 

@@ -87,7 +87,7 @@ std::string roff(const std::string& text) {
   for (const char c : text) {
     if (c == '`' || c == kItalic) {
       font = font != 'R' ? 'R' : c == '`' ? 'B' : 'I';
-      out += str("\\f", font);
+      out += formatted("\\f{}", font);
     } else {
       out += c == '\\'   ? "\\e"
              : c == '-'  ? "\\-"
@@ -116,14 +116,11 @@ struct Page {
   std::string roff_text;
 
   Page(const std::string& name, int section)
-      : roff_text(
-            str(".TH ",
-                name,
-                " ",
-                section,
-                " \"\" \"",
-                version_text(),
-                "\" \"abtrain manual\"\n.nh\n")) {}
+      : roff_text(formatted(
+            ".TH {} {} \"\" \"{}\" \"abtrain manual\"\n.nh\n",
+            name,
+            section,
+            version_text())) {}
 
   // `.SH` begins a section, `.SS` a part of one.
   void heading(
@@ -250,7 +247,11 @@ std::string config_page() {
   const auto item = [&](const std::string& name, const Field& field) {
     page.item(
         bold(name) + " = " + field.print(),
-        str(field.help, field.help.empty() ? "" : "; ", field.wanted));
+        formatted(
+            "{}{}{}",
+            field.help,
+            field.help.empty() ? "" : "; ",
+            field.wanted));
   };
   for (const Field& field : fields.list()) {
     if (field.is_section()) {

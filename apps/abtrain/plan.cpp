@@ -21,12 +21,12 @@ namespace abtrain::app {
 
 namespace {
 
-enum class Format { Table, Json };
+enum class PlanFormat { Table, Json };
 
 struct PlanArgs {
   ConfigArgs config;
   std::string against;
-  Format format = Format::Table;
+  PlanFormat format = PlanFormat::Table;
   std::optional<int> nodes;
   std::string bandwidth;
   std::string latency;
@@ -42,10 +42,9 @@ double seconds_of(const char* option, const std::string& text) {
   ABT_CHECK(
       seconds && *seconds <= kLongest,
       Usage,
+      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
       option,
-      ": expected a time of at most a year, such as 50us or 1.5ms; got '",
-      text,
-      "'");
+      text);
   return *seconds;
 }
 
@@ -55,9 +54,8 @@ plan::ComputeTime read_compute(const std::string& text) {
       parts.size() <= 3,
       Usage,
       "--compute: expected DENSE[,AB[,DECOMPOSITION]], at most three times; "
-      "got '",
-      text,
-      "'");
+      "got '{}'",
+      text);
   plan::ComputeTime compute;
   compute.how = "as given";
   compute.dense = seconds_of("--compute", parts[0]);
@@ -77,8 +75,8 @@ plan::TimeRequest request_of(
     ABT_CHECK(
         value.value_or(1) >= 1,
         Usage,
+        "{}: expected at least 1; got {}",
         option,
-        ": expected at least 1; got ",
         *value);
   }
   const auto workers = static_cast<int>(options.workers);
@@ -89,11 +87,9 @@ plan::TimeRequest request_of(
         rate && *rate >= 1 && *rate <= kFastest,
         Usage,
         "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
-        "100Mbit/s, from 1 bit/s to 10^18, for ",
+        "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
         workers,
-        " workers on ",
         request.network.nodes,
-        " nodes; got ",
         args.bandwidth.empty() ? "none (--nodes 1: all on one)"
                                : "'" + args.bandwidth + "'");
     request.network.rate = *rate;
@@ -110,9 +106,8 @@ plan::TimeRequest request_of(
   ABT_CHECK(
       args.workers_here.value_or(1) <= workers,
       Usage,
-      "--workers-here: expected at most the ",
+      "--workers-here: expected at most the {} workers; got {}",
       workers,
-      " workers; got ",
       *args.workers_here);
   request.workers_here = args.workers_here.value_or(0);
   if (!args.compute.empty()) {
@@ -136,7 +131,7 @@ int run_plan(const PlanArgs& args) {
         Usage,
         "plan: expected --config FILE, or --against RUN");
     ABT_CHECK(
-        args.format != Format::Json,
+        args.format != PlanFormat::Json,
         Usage,
         "--format json goes with --against RUN");
     const config::RunOptions options = read_configuration(args.config);
@@ -152,7 +147,7 @@ int run_plan(const PlanArgs& args) {
   const config::RunOptions options = read_configuration(config);
   const plan::PlanAgainst plan =
       plan::plan_against(options, args.against, request_of(args, options));
-  const bool is_json = args.format == Format::Json;
+  const bool is_json = args.format == PlanFormat::Json;
   print(
       is_json ? plan::against_json(plan).dump(2) + "\n"
               : plan::against_text(plan),
@@ -175,11 +170,11 @@ Command add_plan(CLI::App& parser) {
           "print the plan beside the measurements of this finished run (with "
           "its own configuration unless --config names another)")
       ->type_name("RUN");
-  add_choice<Format>(
+  add_choice<PlanFormat>(
       command,
       "--format",
       args->format,
-      {{"table", Format::Table}, {"json", Format::Json}},
+      {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
       "output format of --against")
       ->type_name("table|json");
   constexpr const char* kTime = "Time (measures some steps on this machine)";

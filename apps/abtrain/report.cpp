@@ -21,12 +21,12 @@ namespace abtrain::app {
 
 namespace {
 
-enum class Format { Table, Csv, Json, Markdown, Html };
+enum class ReportFormat { Table, Csv, Json, Markdown, Html };
 
 struct ReportArgs {
   std::vector<std::string> runs;  // run folders, or folders that hold some
   std::optional<double> target;   // an accuracy from 0 to 1
-  std::optional<Format> format;   // nullopt: by the file's ending, else table
+  std::optional<ReportFormat> format;   // nullopt: by the file's ending, else table
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
   bool force = false;
@@ -35,23 +35,22 @@ struct ReportArgs {
   }
 };
 
-Format format_of(const ReportArgs& args) {
+ReportFormat format_of(const ReportArgs& args) {
   if (args.format) {
     return *args.format;
   }
   const std::string ending = std::filesystem::path(args.file).extension();
-  const Format format = ending == ".html" || ending == ".htm" ? Format::Html
-                        : ending == ".csv"                    ? Format::Csv
-                        : ending == ".json"                   ? Format::Json
-                        : ending == ".md"                     ? Format::Markdown
-                                                              : Format::Table;
+  const ReportFormat format = ending == ".html" || ending == ".htm" ? ReportFormat::Html
+                        : ending == ".csv"                    ? ReportFormat::Csv
+                        : ending == ".json"                   ? ReportFormat::Json
+                        : ending == ".md"                     ? ReportFormat::Markdown
+                                                              : ReportFormat::Table;
   ABT_CHECK(
-      format != Format::Table || ending.empty() || ending == ".txt",
+      format != ReportFormat::Table || ending.empty() || ending == ".txt",
       Usage,
       "-o: expected a name that ends in .txt, .csv, .json, .md or .html, or "
-      "--format; got '",
-      args.file,
-      "'");
+      "--format; got '{}'",
+      args.file);
   return format;
 }
 
@@ -70,29 +69,30 @@ std::string made_now() {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
-  return str("Made by abtrain ", train::version_line(), ", ", text.data());
+  return formatted(
+      "Made by abtrain {}, {}", train::version_line(), text.data());
 }
 
 std::string written(
     const report::Comparison& comparison,
-    Format format,
+    ReportFormat format,
     const ReportArgs& args) {
-  const bool for_machines = format == Format::Csv || format == Format::Json;
+  const bool for_machines = format == ReportFormat::Csv || format == ReportFormat::Json;
   const auto columns = report::choose_columns(
       !args.columns.empty() ? args.columns
       : for_machines        ? "all"
                             : "default",
       args.target);
   switch (format) {
-    case Format::Csv:
+    case ReportFormat::Csv:
       return report::as_csv(comparison, columns);
-    case Format::Json:
+    case ReportFormat::Json:
       return report::as_json(comparison, columns);
-    case Format::Markdown:
+    case ReportFormat::Markdown:
       return report::as_markdown(comparison, columns);
-    case Format::Html:
+    case ReportFormat::Html:
       return report::as_html(comparison, columns, made_now());
-    case Format::Table:
+    case ReportFormat::Table:
       break;
   }
   return report::as_table(
@@ -103,23 +103,23 @@ int run_report(const ReportArgs& args) {
   ABT_CHECK(
       !args.target || (*args.target > 0 && *args.target <= 1),
       Usage,
-      "--target: expected an accuracy above 0 and at most 1, such as 0.86; "
-      "got ",
+      "--target: expected an accuracy above 0 and at most 1, such as 0.86; got "
+      "{}",
       *args.target);
-  const Format format = format_of(args);
+  const ReportFormat format = format_of(args);
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
   if (args.to_file()) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
   }
   ABT_CHECK(
-      format != Format::Html || args.to_file() || !is_tty(1),
+      format != ReportFormat::Html || args.to_file() || !is_tty(1),
       Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
   const auto comparison = report::compare(
       args.runs,
       args.target,
-      format == Format::Html ? report::Spectra::Read : report::Spectra::Skip);
+      format == ReportFormat::Html ? report::Spectra::Read : report::Spectra::Skip);
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";
   }
@@ -129,7 +129,7 @@ int run_report(const ReportArgs& args) {
   const std::string text = written(comparison, format, args);
   if (args.to_file()) {
     atomic_write(args.file, text);
-  } else if (format == Format::Table) {
+  } else if (format == ReportFormat::Table) {
     std::cout << text << std::flush;  // its names are escaped already
   } else {
     print(text, /*exact=*/true);
@@ -152,15 +152,15 @@ Command add_report(CLI::App& parser) {
       .add_option(
           "--target", args->target, "show the time to this accuracy, 0 to 1")
       ->type_name("ACC");
-  add_choice<Format>(
+  add_choice<ReportFormat>(
       command,
       "--format",
       args->format,
-      {{"table", Format::Table},
-       {"csv", Format::Csv},
-       {"json", Format::Json},
-       {"markdown", Format::Markdown},
-       {"html", Format::Html}},
+      {{"table", ReportFormat::Table},
+       {"csv", ReportFormat::Csv},
+       {"json", ReportFormat::Json},
+       {"markdown", ReportFormat::Markdown},
+       {"html", ReportFormat::Html}},
       "output format (default: by the ending of -o, else table)")
       ->type_name("FORMAT");
   command

@@ -53,9 +53,8 @@ std::size_t jobs_of(const SweepCommand& args) {
   ABT_CHECK(
       !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMostJobs),
       Usage,
-      "--jobs: expected 1 to ",
+      "--jobs: expected 1 to {}, got {}",
       kMostJobs,
-      ", got ",
       *args.jobs);
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }
@@ -76,15 +75,12 @@ int list_runs(const SweepCommand& args) {
     } else {
       // A tab ends each cell and a newline each row, so names may contain
       // neither.
-      lines +=
-          str(run.index,
-              "\t",
-              printable(run.label),
-              "\t",
-              printable(run.folder),
-              "\t",
-              state,
-              "\n");
+      lines += formatted(
+          "{}\t{}\t{}\t{}\n",
+          run.index,
+          printable(run.label),
+          printable(run.folder),
+          state);
     }
   }
   print(args.json ? rows.dump(2) + "\n" : lines, /*exact=*/true);
@@ -173,28 +169,23 @@ int train_task(const SweepCommand& args, std::int64_t task) {
     ABT_CHECK(
         task >= 0 && task < count,
         Usage,
-        "--task: expected 0 to ",
+        "--task: expected 0 to {}, as the sweep has {}{}; got {}",
         count - 1,
-        ", as the sweep has ",
         count,
         count == 1 ? " point" : " points",
-        "; got ",
         task);
     const sweep::PointRun run = sweep::resolve(
         sweep, points[static_cast<std::size_t>(task)], folders());
     ABT_CHECK(
         launched == 0 || run.options.workers == launched,
         Config,
-        "point ",
+        "point {} ({}) has {} workers, but the launcher has started {} "
+        "processes; start as many, or one process, whose threads are then the "
+        "workers",
         task,
-        " (",
         run.label,
-        ") has ",
         run.options.workers,
-        " workers, but the launcher has started ",
-        launched,
-        " processes; start as many, or one process, whose threads are then the "
-        "workers");
+        launched);
     own_state_of(run);
     return run.options;
   });
@@ -217,11 +208,10 @@ int train_all(const SweepCommand& args) {
   ABT_CHECK(
       launch.size == 1,
       Usage,
+      "{} has started {} processes: they can be the workers of one point "
+      "(--task N), but all points are run by one process",
       launch.source,
-      " has started ",
-      launch.size,
-      " processes: they can be the workers of one point (--task N), but all "
-      "points are run by one process");
+      launch.size);
   const StopSignals signals;
   Log log;
   train::SetupWatch watch(log, "checking the points");
@@ -239,7 +229,7 @@ int run_sweep(const SweepCommand& args) {
   ABT_CHECK(
       verbs <= 1,
       Usage,
-      "--task, --list and --emit-slurm: expected one of them, got ",
+      "--task, --list and --emit-slurm: expected one of them, got {}",
       verbs);
   ABT_CHECK(!args.json || args.list, Usage, "--json goes with --list");
   ABT_CHECK(

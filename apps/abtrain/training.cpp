@@ -57,7 +57,7 @@ int train_here(
     print(train::train(read(0), session, log));
     return 0;
   }
-  log.info(launch.text());
+  log.info("{}", launch.text());
   watch.doing("waiting for the other processes");
   if (launch.has_mpi && launch.rank != 0) {
     // mpirun stops all processes, and one of them reports it.

@@ -26,11 +26,9 @@ std::optional<std::int64_t> env_integer(const char* name) {
   ABT_CHECK(
       parse_integer(*text, value, why),
       Usage,
-      "environment variable ",
+      "environment variable {}: expected an integer, got '{}'",
       name,
-      ": expected an integer, got '",
-      *text,
-      "'");
+      *text);
   return value;
 }
 

@@ -44,22 +44,24 @@ class LocatedError : public Error {
 
 }  // namespace abtrain
 
-// ABT_CHECK(ok, kind, parts...) throws Error(ErrorKind::kind) with the parts
-// streamed into one message.
-#define ABT_CHECK(condition, kind, ...)                       \
-  do {                                                        \
-    if (!(condition)) {                                       \
-      throw ::abtrain::Error(                                 \
-          ::abtrain::ErrorKind::kind, ::abtrain::str(__VA_ARGS__)); \
-    }                                                         \
+// ABT_CHECK(ok, kind, "text {}", parts...) throws Error(ErrorKind::kind) with
+// the text that formatted() makes; the parts are evaluated only then.
+#define ABT_CHECK(condition, kind, ...)                                   \
+  do {                                                                    \
+    if (!(condition)) {                                                   \
+      throw ::abtrain::Error(                                             \
+          ::abtrain::ErrorKind::kind, ::abtrain::formatted(__VA_ARGS__)); \
+    }                                                                     \
   } while (false)
 
-// ABT_ASSERT(ok, parts...) checks what only a bug in abtrain can violate; it
-// throws std::logic_error.
-#define ABT_ASSERT(condition, ...)                                     \
-  do {                                                                 \
-    if (!(condition)) {                                                \
-      throw std::logic_error(::abtrain::str(                           \
-          __FILE__, ":", __LINE__, ": internal error: ", __VA_ARGS__)); \
-    }                                                                  \
+// ABT_ASSERT(ok, "text {}", parts...) checks what only a bug in abtrain can
+// violate; it throws std::logic_error.
+#define ABT_ASSERT(condition, text, ...)                 \
+  do {                                                   \
+    if (!(condition)) {                                  \
+      throw std::logic_error(::abtrain::formatted(       \
+          "{}:{}: internal error: " text,                \
+          __FILE__,                                      \
+          __LINE__ __VA_OPT__(, ) __VA_ARGS__));         \
+    }                                                    \
   } while (false)

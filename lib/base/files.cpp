@@ -21,7 +21,8 @@ namespace {
 
 [[noreturn]] void fail(const char* what, const std::string& path, int error) {
   const std::string reason = std::generic_category().message(error);
-  throw Error(ErrorKind::Io, str("cannot ", what, " '", path, "': ", reason));
+  throw Error(
+      ErrorKind::Io, formatted("cannot {} '{}': {}", what, path, reason));
 }
 
 // An open file that is closed at the end of its scope.
@@ -114,9 +115,8 @@ void check_there(const std::string& path) {
   ABT_CHECK(
       ::access(path.c_str(), F_OK) == 0 || errno != ENOENT,
       MissingInput,
-      "there is no file '",
-      path,
-      "'");
+      "there is no file '{}'",
+      path);
 }
 
 // A replaced file keeps its permissions, and also its owner if the system
@@ -198,7 +198,7 @@ void atomic_write(const std::string& path, const WriteBody& body) {
     write_stream(path, place, body);
     return;
   }
-  const std::string beside = str(place.path, ".tmp", ::getpid());
+  const std::string beside = formatted("{}.tmp{}", place.path, ::getpid());
   try {
     // An existing file of this name is never written to: in a shared folder
     // another user may have placed a link there.
@@ -228,8 +228,8 @@ InputFile::InputFile(std::string path) : path_(std::move(path)) {
   ABT_CHECK(
       S_ISREG(status.st_mode),
       DamagedData,
+      "{}: expected a file, found {}",
       path_,
-      ": expected a file, found ",
       S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
   size_ = static_cast<std::uint64_t>(status.st_size);
   file_ = file.release();
@@ -243,9 +243,8 @@ void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
   ABT_CHECK(
       read_at(file_, offset, static_cast<char*>(out), bytes, path_),
       Io,
-      "cannot read '",
-      path_,
-      "': it has become shorter in the meantime");
+      "cannot read '{}': it has become shorter in the meantime",
+      path_);
 }
 
 SpoolFile::SpoolFile(std::string path) : path_(std::move(path)) {
@@ -326,11 +325,9 @@ LineWriter::LineWriter(std::string path, std::int64_t keep)
     ABT_CHECK(
         keep <= status.st_size,
         DamagedData,
-        "'",
+        "'{}' should hold at least {} bytes, but has {}",
         this->path(),
-        "' should hold at least ",
         keep,
-        " bytes, but has ",
         status.st_size);
     size_ = whole_lines(
         file(), keep >= 0 ? keep : std::int64_t{status.st_size}, this->path());
@@ -341,7 +338,7 @@ LineWriter::LineWriter(std::string path, std::int64_t keep)
 }
 
 void LineWriter::write(std::string_view line) {
-  const std::string whole = str(line, "\n");
+  const std::string whole = formatted("{}\n", line);
   Appender::write(whole);
   size_ += static_cast<std::int64_t>(whole.size());
 }

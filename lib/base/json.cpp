@@ -90,7 +90,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   // Returns where the value is now, or null if there are too many values.
   ordered_json* put(ordered_json&& value) {
     if (++count_ > kMostValues) {
-      fail(str("this has more than ", with_commas(kMostValues), " values"));
+      fail(formatted("this has more than {} values", with_commas(kMostValues)));
       return nullptr;
     }
     if (open_.empty()) {
@@ -108,7 +108,8 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   }
   bool open(ordered_json value) {
     if (open_.size() == kDeepest) {
-      return fail(str("this is nested more than ", kDeepest, " levels deep"));
+      return fail(
+          formatted("this is nested more than {} levels deep", kDeepest));
     }
     open_.push_back(put(std::move(value)));
     return open_.back() != nullptr;
@@ -129,7 +130,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     std::ranges::sort(keys, {}, text);
     const auto twice = std::ranges::adjacent_find(keys, {}, text);
     return twice == keys.end() ||
-           fail(str("this has the key ", shown(**twice), " twice"));
+           fail(formatted("this has the key {} twice", shown(**twice)));
   }
 
   JsonProblem& problem_;
@@ -160,7 +161,7 @@ bool read_list(const ordered_json& value, std::vector<T>& out) {
 ordered_json parse_json(std::string_view text, JsonProblem& problem) {
   if (text.size() > kMostBytes) {
     problem = {
-        str("this has more than ", with_commas(kMostBytes), " bytes"), 0};
+        formatted("this has more than {} bytes", with_commas(kMostBytes)), 0};
     return ordered_json::value_t::discarded;
   }
   Builder builder(problem);
@@ -228,7 +229,7 @@ void damaged(
     std::ptrdiff_t line,
     const std::string& what) {
   throw LocatedError(
-      ErrorKind::DamagedData, str(path, ":", line, ": error: ", what));
+      ErrorKind::DamagedData, formatted("{}:{}: error: {}", path, line, what));
 }
 
 JsonObject::JsonObject(
@@ -286,8 +287,8 @@ std::int64_t JsonObject::integer(
     constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
     complain(
         pointer,
-        high == kMost ? str("a whole number of at least ", low)
-                      : str("a whole number from ", low, " to ", high));
+        high == kMost ? formatted("a whole number of at least {}", low)
+                      : formatted("a whole number from {} to {}", low, high));
   }
   return number;
 }
@@ -325,10 +326,10 @@ void JsonObject::complain(const std::string& pointer, const std::string& wanted)
   damaged(
       path_,
       line_,
-      str(key,
-          ": expected ",
+      formatted(
+          "{}: expected {}, got {}",
+          key,
           wanted,
-          ", got ",
           value == nullptr ? "nothing" : shown(*value)));
 }
 

@@ -50,12 +50,12 @@ void Log::write(LogLevel level, const std::string& message) {
     return;
   }
   const std::lock_guard lock(mutex_);
-  put(
-      str(live_.empty() ? "" : kClearLine,
-          label(level, color_),
-          printable(message, "\n\t"),
-          "\n",
-          live_));
+  put(formatted(
+      "{}{}{}\n{}",
+      live_.empty() ? "" : kClearLine,
+      label(level, color_),
+      printable(message, "\n\t"),
+      live_));
 }
 
 void Log::live(const std::string& line) {

@@ -17,17 +17,18 @@ class Log {
   // ignored: a closed standard error must not end a training run.
   explicit Log(LogLevel level = LogLevel::Info, int descriptor = 2);
 
-  template <class... Parts>
-  void warning(const Parts&... parts) {
-    write(LogLevel::Warning, str(parts...));
+  // The texts are filled as by formatted().
+  template <class... T>
+  void warning(fmt::format_string<T...> text, const T&... parts) {
+    write(LogLevel::Warning, formatted(text, parts...));
   }
-  template <class... Parts>
-  void info(const Parts&... parts) {
-    write(LogLevel::Info, str(parts...));
+  template <class... T>
+  void info(fmt::format_string<T...> text, const T&... parts) {
+    write(LogLevel::Info, formatted(text, parts...));
   }
-  template <class... Parts>
-  void debug(const Parts&... parts) {
-    write(LogLevel::Debug, str(parts...));
+  template <class... T>
+  void debug(fmt::format_string<T...> text, const T&... parts) {
+    write(LogLevel::Debug, formatted(text, parts...));
   }
 
   // Shows a status line that the next call replaces; messages appear above it.

@@ -14,8 +14,9 @@ std::string expected(
     const std::string& wanted,
     const Value& value,
     const std::string& why) {
-  const std::string out = str("expected ", wanted, ", got ", describe(value));
-  return why.empty() ? out : str(out, " (", why, ")");
+  const std::string out =
+      formatted("expected {}, got {}", wanted, describe(value));
+  return why.empty() ? out : formatted("{} ({})", out, why);
 }
 
 // Takes a number that `parse` reads and that is within `range`.
@@ -31,9 +32,10 @@ auto number_in(Interval range, Parse parse) {
   };
 }
 
+template <class T = std::int64_t>
 auto integer_in(Interval range) {
-  return number_in<std::int64_t>(
-      range, [](const std::string& text, std::int64_t& out, std::string& why) {
+  return number_in<T>(
+      range, [](const std::string& text, T& out, std::string& why) {
         return parse_integer(text, out, why);
       });
 }
@@ -47,6 +49,19 @@ auto duration_in(Interval range) {
 
 bool is_word(const Value& value, const char* word) {
   return value.kind == Kind::Scalar && value.text == word;
+}
+
+// Takes `word` as nullopt, and anything else by `take`.
+template <class T, class Take>
+auto word_or(const char* word, Take take) {
+  return [word, take](
+             const Value& value, std::optional<T>& out, std::string& why) {
+    if (is_word(value, word)) {
+      out.reset();
+      return true;
+    }
+    return take(value, out.emplace(), why);
+  };
 }
 
 bool take_text(const Value& value, std::string& out, std::string& why) {
@@ -73,11 +88,12 @@ std::string folder_name_fault(const std::string& name) {
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
     return "a name cannot begin with '-' or a space, or end with a space";
   }
-  return name.size() > kLongest ? str("longer than ", kLongest, " bytes") : "";
+  return name.size() > kLongest ? formatted("longer than {} bytes", kLongest)
+                                : "";
 }
 
 std::string wanted_duration(Interval range) {
-  return str("a duration", range.text(), ", as in 110, 2 epochs or 5 %");
+  return formatted("a duration{}, as in 110, 2 epochs or 5 %", range.text());
 }
 
 }  // namespace
@@ -124,7 +140,7 @@ void Fields::add_list(
               wanted,
               value,
               value.kind == Kind::List     ? "it is empty"
-              : value.kind == Kind::Scalar ? str("write [", value.text, "]")
+              : value.kind == Kind::Scalar ? formatted("write [{}]", value.text)
                                            : ""));
       return;
     }
@@ -180,11 +196,7 @@ void Fields::integer(Key key, std::uint64_t& member, Help help) {
       key,
       member,
       "an integer from 0 to 2^64-1",
-      number_in<std::uint64_t>(
-          any(),
-          [](const std::string& text, std::uint64_t& out, std::string& why) {
-            return parse_integer(text, out, why);
-          }),
+      integer_in<std::uint64_t>(any()),
       [&member] { return std::to_string(member); },
       help);
 }
@@ -213,16 +225,7 @@ void Fields::text_or(
       key,
       member,
       "a string",
-      [word](
-          const Value& value,
-          std::optional<std::string>& out,
-          std::string& why) {
-        const bool right = take_text(value, out.emplace(), why);
-        if (is_word(value, word)) {
-          out.reset();
-        }
-        return right;
-      },
+      word_or<std::string>(word, take_text),
       [word, &member] { return print_text(member.value_or(word)); },
       help);
 }
@@ -233,11 +236,8 @@ void Fields::folder_name(Key key, std::string& member, Help help) {
       member,
       "a folder name",
       [](const Value& value, std::string& out, std::string& why) {
-        if (take_text(value, out, why)) {
-          why = folder_name_fault(out);
-          return why.empty();
-        }
-        return false;
+        return take_text(value, out, why) &&
+               (why = folder_name_fault(out)).empty();
       },
       [&member] { return print_text(member); },
       help);
@@ -273,32 +273,11 @@ void Fields::add_choice(
     }
     const std::string near = nearest(value.text, names);
     const std::string why =
-        near.empty() ? "" : str("did you mean '", near, "'?");
+        near.empty() ? "" : formatted("did you mean '{}'?", near);
     complain(value, expected(wanted, value, why));
   };
   const auto print = [get = std::move(get)] { return print_text(get()); };
   fields_.push_back({key, wanted, help, read, print, {}, names});
-}
-
-void Fields::auto_or_integer(
-    Key key,
-    std::string& member,
-    Interval range,
-    Help help) {
-  add<std::string>(
-      key,
-      member,
-      "auto or an integer" + range.text(),
-      [range](const Value& value, std::string& out, std::string& why) {
-        std::int64_t number = 0;
-        const bool is_auto = is_word(value, "auto");
-        const bool right = is_auto || integer_in(range)(value, number, why);
-        out = is_auto ? "auto" : std::to_string(number);
-        return right;
-      },
-      [&member] { return member; },
-      help,
-      {"auto"});
 }
 
 void Fields::auto_or_integer(
@@ -310,16 +289,7 @@ void Fields::auto_or_integer(
       key,
       member,
       "auto or an integer" + range.text(),
-      [range](
-          const Value& value,
-          std::optional<std::int64_t>& out,
-          std::string& why) {
-        if (is_word(value, "auto")) {
-          out.reset();
-          return true;
-        }
-        return integer_in(range)(value, out.emplace(), why);
-      },
+      word_or<std::int64_t>("auto", integer_in(range)),
       [&member] { return member ? std::to_string(*member) : "auto"; },
       help,
       {"auto"});
@@ -352,14 +322,7 @@ void Fields::auto_or_duration(
       key,
       member,
       "auto or " + wanted_duration(range),
-      [range](
-          const Value& value, std::optional<Duration>& out, std::string& why) {
-        if (is_word(value, "auto")) {
-          out.reset();
-          return true;
-        }
-        return duration_in(range)(value, out.emplace(), why);
-      },
+      word_or<Duration>("auto", duration_in(range)),
       [&member] { return member ? print_duration(*member) : "auto"; },
       help,
       {"auto"});

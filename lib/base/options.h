@@ -77,8 +77,6 @@ class Fields {
       Help help);
   template <class E>
   void choice(Key key, E& member, Names<E> names, Help help);
-  // `auto` or an integer, stored as a string.
-  void auto_or_integer(Key key, std::string& member, Interval range, Help help);
   // `auto` is stored as nullopt.
   void auto_or_integer(
       Key key,

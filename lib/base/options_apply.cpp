@@ -38,7 +38,7 @@ class Applier {
         problem(
             entry.place,
             name,
-            str("given twice, first at ", place.line, ":", place.column));
+            formatted("given twice, first at {}:{}", place.line, place.column));
         continue;
       }
       const auto field =
@@ -74,16 +74,14 @@ class Applier {
       problem(
           nothing ? entry.place : entry.value.place,
           name,
-          str("expected a section, as in '",
+          formatted(
+              "expected a section, as in '{}: {{{}: {}}}', got {}",
               entry.key,
-              ": {",
               field.section.front().key,
-              ": ",
               entry.value.kind == Kind::Scalar &&
                       field.section.front().key == "name"
                   ? entry.value.text
                   : example(field.section.front()),
-              "}', got ",
               describe(entry.value)));
     }
   }
@@ -103,7 +101,7 @@ class Applier {
         entry.key.find(':') != std::string::npos
             ? "unknown key (put a space after the ':')"
         : meant.empty() ? "unknown key"
-                        : str("unknown key, did you mean '", meant, "'?"));
+                        : formatted("unknown key, did you mean '{}'?", meant));
   }
 
   // The same key in another section, or else the most similar one in this

@@ -64,7 +64,7 @@ OutputPlace find_output(const std::string& path) {
   }
   throw Error(
       ErrorKind::Io,
-      str("cannot write '", path, "': too many levels of symbolic links"));
+      formatted("cannot write '{}': too many levels of symbolic links", path));
 }
 
 bool is_standard_output(const std::string& path) {
@@ -81,10 +81,9 @@ void check_replaceable(
   ABT_CHECK(
       !fs::is_directory(place.path, ignored),
       Usage,
+      "{}: expected a file to write, but '{}' is a folder",
       kind.option,
-      ": expected a file to write, but '",
-      path,
-      "' is a folder");
+      path);
   if (force || place.is_stream || !fs::exists(place.path, ignored)) {
     return;
   }
@@ -96,12 +95,10 @@ void check_replaceable(
   ABT_CHECK(
       is_empty || kind.matches(begin),
       Usage,
+      "{}: '{}' already exists and is not {}; --force replaces it",
       kind.option,
-      ": '",
       path,
-      "' already exists and is not ",
-      kind.what,
-      "; --force replaces it");
+      kind.what);
 }
 
 }  // namespace abtrain

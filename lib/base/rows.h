@@ -1,4 +1,4 @@
-// Columns of tables for people: text aligned left, numbers aligned right.
+// Columns of tables for people: text aligned left.
 #pragma once
 
 #include <string>
@@ -8,10 +8,6 @@ namespace abtrain {
 inline std::string pad(const std::string& text, std::size_t width) {
   return text.size() < width ? text + std::string(width - text.size(), ' ')
                              : text + " ";
-}
-
-inline std::string right(const std::string& text, std::size_t width) {
-  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
 inline std::string row(const std::string& label, const std::string& value) {

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "base/text.h"
 
@@ -143,8 +142,8 @@ bool parse_bytes(
     });
   });
   if (known == kUnits.end()) {
-    why = str(
-        "unknown unit '", unit, "', use B, kB, MB, GB, KiB, MiB or GiB");
+    why = formatted(
+        "unknown unit '{}', use B, kB, MB, GB, KiB, MiB or GiB", unit);
     return false;
   }
   double number = 0;
@@ -186,8 +185,8 @@ std::string print_duration(const Duration& value) {
     case Duration::Unit::Steps:
       break;
   }
-  return std::to_string(std::llround(value.value)) +
-         (value.value == 1 ? " step" : " steps");
+  return formatted(
+      "{}{}", std::llround(value.value), value.value == 1 ? " step" : " steps");
 }
 
 std::string print_text(const std::string& text) {
@@ -215,9 +214,7 @@ std::string print_text(const std::string& text) {
       out += '\\';
       out += c;
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\x%02X", c);
-      out += escape.data();
+      out += formatted("\\x{:02X}", c);
     } else {
       out += c;
     }

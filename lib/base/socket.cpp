@@ -26,7 +26,8 @@ namespace abtrain {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(ErrorKind::PeerLost, str(what, ": ", std::strerror(error)));
+  throw Error(
+      ErrorKind::PeerLost, formatted("{}: {}", what, std::strerror(error)));
 }
 
 // Waits for an event of poll(); false if none has come by the deadline.
@@ -127,14 +128,14 @@ Socket Socket::listen(const std::string& address, int port) {
             (errno != EADDRINUSE && bind_to(socket, in_addr{}, port));
   } else {
     const auto own = address_of(address);
-    ABT_ASSERT(own, "'", address, "' is not an IPv4 address");
+    ABT_ASSERT(own, "'{}' is not an IPv4 address", address);
     bound = bind_to(socket, *own, port);
   }
   if (!bound || ::listen(socket.file_, SOMAXCONN) != 0) {
     fail(
-        str("cannot listen on ",
+        formatted(
+            "cannot listen on {}, port {}",
             address.empty() ? "all addresses" : address,
-            ", port ",
             port),
         errno);
   }

@@ -1,11 +1,40 @@
+// LibTorch's wheel has {fmt}'s headers, but not its library: this file compiles
+// the functions of {fmt} for the whole program.
+#define FMT_HEADER_ONLY
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
+#include <type_traits>
 
 namespace abtrain {
+
+namespace {
+
+// As {fmt} does it, but for floating-point numbers without a specification.
+struct Handler : fmt::detail::format_handler<char> {
+  void on_replacement_field(int id, const char* /*begin*/) {
+    ctx.arg(id).visit([&](const auto& part) {
+      if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>) {
+        fmt::format_to(ctx.out(), "{:g}", part);
+      } else {
+        fmt::detail::default_arg_formatter<char>{ctx.out()}(part);
+      }
+    });
+  }
+};
+
+}  // namespace
+
+std::string fill_text(fmt::string_view text, fmt::format_args parts) {
+  fmt::memory_buffer out;
+  Handler handler{
+      {fmt::parse_context<char>(text), {fmt::appender(out), parts}}};
+  fmt::detail::parse_format_string(text, handler);
+  return fmt::to_string(out);
+}
 
 std::string join(
     const std::vector<std::string>& parts,
@@ -101,9 +130,7 @@ std::string printable(std::string_view text, std::string_view keep) {
       out += character == "\n" ? "\\n" : "\\t";
     } else {
       for (const char c : character) {
-        std::array<char, 8> escaped{};
-        std::snprintf(escaped.data(), escaped.size(), "\\x%02x", c & 0xFF);
-        out += escaped.data();
+        out += formatted("\\x{:02x}", c & 0xFF);
       }
     }
   }
@@ -183,12 +210,6 @@ std::string with_commas(std::int64_t value) {
   return out;
 }
 
-std::string fixed(double value, int decimals) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
-  return buffer.data();
-}
-
 std::string human_bytes(double bytes) {
   static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   int unit = 0;
@@ -196,26 +217,21 @@ std::string human_bytes(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  return str(fixed(bytes, unit == 0 ? 0 : 1), " ", kUnits[unit]);
+  return formatted("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
 std::string human_seconds(double seconds) {
   if (seconds < 10) {
-    return fixed(seconds, 1) + " s";
+    return formatted("{:.1f} s", seconds);
   }
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   if (whole < 120) {
-    return str(whole, " s");
+    return formatted("{} s", whole);
   }
   if (whole < 7200) {
-    return str(whole / 60, " min ", whole % 60, " s");
+    return formatted("{} min {} s", whole / 60, whole % 60);
   }
-  return str(
-      whole / 3600,
-      " h ",
-      whole / 60 % 60 < 10 ? "0" : "",
-      whole / 60 % 60,
-      " min");
+  return formatted("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
 }  // namespace abtrain

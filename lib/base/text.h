@@ -1,20 +1,24 @@
 // Text functions: build, split and compare strings, print numbers for people.
 #pragma once
 
+#include <fmt/base.h>
+
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace abtrain {
 
-// Streams all parts into one string.
-template <class... Parts>
-std::string str(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+std::string fill_text(fmt::string_view text, fmt::format_args parts);
+
+// formatted("{} of {:.2f}", n, x): the parts take the places of the {}, by the
+// rules of {fmt}, which the compiler checks. An empty {} shows a floating-point
+// number as streams do, with six significant digits. The name is not `format`,
+// because argument-dependent lookup would find std::format instead.
+template <class... T>
+std::string formatted(fmt::format_string<T...> text, const T&... parts) {
+  return fill_text(text, fmt::make_format_args(parts...));
 }
 
 std::string join(
@@ -41,7 +45,5 @@ std::string with_commas(std::int64_t value);
 std::string human_bytes(double bytes);
 // Seconds as "0.8 s", "42 s", "3 min 12 s", "2 h 05 min".
 std::string human_seconds(double seconds);
-// With a fixed number of decimals.
-std::string fixed(double value, int decimals);
 
 }  // namespace abtrain

@@ -84,15 +84,15 @@ std::string rate_text(double bits_per_second) {
     bits_per_second /= 1000;
     ++unit;
   }
-  return str(bits_per_second, ' ', kUnits[unit], "/s");
+  return formatted("{} {}/s", bits_per_second, kUnits[unit]);
 }
 
 std::string short_time_text(double seconds) {
   if (seconds >= 1 || seconds == 0) {
-    return str(seconds, " s");
+    return formatted("{} s", seconds);
   }
-  return seconds >= 1e-3 ? str(seconds * 1e3, " ms")
-                         : str(seconds * 1e6, " us");
+  return seconds >= 1e-3 ? formatted("{} ms", seconds * 1e3)
+                         : formatted("{} us", seconds * 1e6);
 }
 
 }  // namespace abtrain

@@ -32,16 +32,12 @@ std::string line_and_caret(const Place& place) {
     }
   }
   const std::string number = std::to_string(place.line);
-  return str(
-      "\n  ",
+  return formatted(
+      "\n  {} | {}\n  {} | {}^",
       number,
-      " | ",
       shown,
-      "\n  ",
       std::string(number.size(), ' '),
-      " | ",
-      below,
-      "^");
+      below);
 }
 
 }  // namespace
@@ -50,7 +46,7 @@ std::string to_text(const Problem& problem) {
   const Place& place = problem.place;
   std::string out = place.source;
   if (place.line > 0) {
-    out += str(":", place.line, ":", place.column);
+    out += formatted(":{}:{}", place.line, place.column);
   }
   out += ": error: ";
   if (!problem.key.empty()) {
@@ -70,7 +66,7 @@ std::string to_text(const std::vector<Problem>& problems) {
     parts.push_back(to_text(problems[i]));
   }
   if (problems.size() > kMost) {
-    parts.push_back(str("and ", problems.size() - kMost, " more"));
+    parts.push_back(formatted("and {} more", problems.size() - kMost));
   }
   return join(parts, "\n");
 }
@@ -92,7 +88,12 @@ std::string describe(const Value& value) {
   for (char& c : shown) {
     c = c == '\n' || c == '\t' ? ' ' : c;  // a message must be one line
   }
-  return str(quote, shown, value.text.size() > kLongest ? "..." : "", quote);
+  return formatted(
+      "{}{}{}{}",
+      quote,
+      shown,
+      value.text.size() > kLongest ? "..." : "",
+      quote);
 }
 
 }  // namespace abtrain

@@ -19,11 +19,10 @@ std::optional<Conflict> warmup_conflict(
   }
   return Conflict{
       {key, length.key, "method.name"},
-      str("a warm-up of ",
+      formatted(
+          "a warm-up of {} leaves no {} in a run of {}",
           print_duration(warmup),
-          " leaves no ",
           what,
-          " in a run of ",
           print_duration(length.run))};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/traffic.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::comm {
 
@@ -25,10 +26,10 @@ void check_buffer(const at::Tensor& t, const char* call) {
           std::find(std::begin(kTypes), std::end(kTypes), t.scalar_type()) !=
               std::end(kTypes),
       Config,
+      "{}: expected a contiguous 1-D tensor of fp32, fp64, fp16, bf16, int32, "
+      "int64 or uint8, got {}",
       call,
-      ": expected a contiguous 1-D tensor of fp32, fp64, fp16, bf16, int32, "
-      "int64 or uint8, got ",
-      t.defined() ? abtrain::str(c10::toString(t.scalar_type()), t.sizes())
+      t.defined() ? formatted("{}{}", c10::toString(t.scalar_type()), t.sizes())
                   : "none");
 }
 
@@ -38,14 +39,11 @@ void check_pair(const at::Tensor& out, const at::Tensor& in, const char* call) {
   ABT_CHECK(
       out.scalar_type() == in.scalar_type() && out.device() == in.device(),
       Config,
+      "{}: out is {} on {}, in is {} on {}",
       call,
-      ": out is ",
       c10::toString(out.scalar_type()),
-      " on ",
       out.device(),
-      ", in is ",
       c10::toString(in.scalar_type()),
-      " on ",
       in.device());
 }
 
@@ -66,15 +64,13 @@ void check_counts(
           (gathers ? in : out).numel() ==
               counts[group.rank()] * (gathers ? 1 : group.size()),
       Config,
+      "{}{} counts with a sum of {} elements for {} members; out has {} "
+      "elements, in has {}",
       gathers ? "all_gather: " : "all_to_all: ",
       counts.size(),
-      " counts with a sum of ",
       total,
-      " elements for ",
       group.size(),
-      " members; out has ",
       out.numel(),
-      " elements, in has ",
       in.numel());
 }
 
@@ -82,8 +78,8 @@ void check_op(const at::Tensor& t, ReduceOp op, const char* call) {
   ABT_CHECK(
       op != ReduceOp::Mean || t.is_floating_point(),
       Config,
+      "{}: a mean needs floating point, got {}",
       call,
-      ": a mean needs floating point, got ",
       c10::toString(t.scalar_type()));
 }
 
@@ -102,27 +98,25 @@ std::string describe(const Call& call) {
   std::string text = kKinds[static_cast<int>(call.kind)];
   const at::Tensor& t = call.in.defined() ? call.in : call.out;
   if (t.defined()) {
-    text += abtrain::str(
-        " of ",
+    text += formatted(
+        " of {} {} on {}",
         t.numel(),
-        " ",
         c10::toString(t.scalar_type()),
-        " on ",
         t.device());
   }
   if (call.kind == Call::Kind::AllReduce ||
       call.kind == Call::Kind::ReduceScatter) {
-    text += abtrain::str(", ", kOps[static_cast<int>(call.op)]);
+    text += formatted(", {}", kOps[static_cast<int>(call.op)]);
   }
   if (call.kind == Call::Kind::AllGather ||
       call.kind == Call::Kind::AllToAll) {
-    text += abtrain::str(" into ", call.out.numel(), ", counts");
+    text += formatted(" into {}, counts", call.out.numel());
     for (const auto count : call.counts) {
-      text += abtrain::str(" ", count);
+      text += formatted(" {}", count);
     }
   }
   if (call.kind == Call::Kind::Broadcast) {
-    text += abtrain::str(", root ", call.root);
+    text += formatted(", root {}", call.root);
   }
   return text;
 }
@@ -156,13 +150,10 @@ Pending CheckedCommunicator::reduce_scatter(
   ABT_CHECK(
       out.numel() == wanted,
       Config,
-      "reduce_scatter: member ",
+      "reduce_scatter: member {} gets {} of {} elements, out has {}",
       rank(),
-      " gets ",
       wanted,
-      " of ",
       in.numel(),
-      " elements, out has ",
       out.numel());
   return start(
       {.kind = Call::Kind::ReduceScatter, .out = out, .in = in, .op = op});
@@ -184,11 +175,9 @@ Pending CheckedCommunicator::broadcast(at::Tensor buffer, int root, Purpose) {
   ABT_CHECK(
       root >= 0 && root < size(),
       Config,
-      "broadcast: root ",
+      "broadcast: root {} is not one of {} members",
       root,
-      " is not one of ",
-      size(),
-      " members");
+      size());
   return start({.kind = Call::Kind::Broadcast, .out = buffer, .root = root});
 }
 

@@ -43,10 +43,11 @@ std::string memory_message(const c10::Error& error) {
     const char* const number = text.data() + at + sign.size();
     std::from_chars(number, text.data() + text.size(), bytes);
   }
-  return str(
-      "out of memory",
-      bytes > 0 ? str(" (a tensor of ", human_bytes(bytes), " does not fit)")
-                : "",
+  return formatted(
+      "out of memory{}{}",
+      bytes > 0
+          ? formatted(" (a tensor of {} does not fit)", human_bytes(bytes))
+          : "",
       kLess);
 }
 
@@ -60,32 +61,32 @@ Error named(const std::exception_ptr& cause) {
   } catch (const c10::OutOfMemoryError& error) {
     return {
         ErrorKind::Config,
-        str("out of GPU memory: ",
-            error.what_without_backtrace(),
-            "\nA smaller data.batch_size or model, or precision: bf16, needs "
-            "less.")};
+        formatted(
+            "out of GPU memory: {}\nA smaller data.batch_size or model, or "
+            "precision: bf16, needs less.",
+            error.what_without_backtrace())};
   } catch (const c10::Error& error) {
     if (is_out_of_memory(error)) {
       return {ErrorKind::Config, memory_message(error)};
     }
     throw;
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::Config, str("out of memory", kLess)};
+    return {ErrorKind::Config, formatted("out of memory{}", kLess)};
   } catch (const std::length_error&) {
-    return {ErrorKind::Config, str("out of memory", kLess)};
+    return {ErrorKind::Config, formatted("out of memory{}", kLess)};
   } catch (const std::filesystem::filesystem_error& error) {
     return {
         ErrorKind::Io,
-        str("cannot use '",
+        formatted(
+            "cannot use '{}': {}",
             error.path1().string(),
-            "': ",
             error.code().message())};
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       return {
           ErrorKind::Config,
-          str("the system refused to start a thread; use fewer workers, "
-              "data.decode_threads or train.threads")};
+          "the system refused to start a thread; use fewer workers, "
+          "data.decode_threads or train.threads"};
     }
     throw;
   }

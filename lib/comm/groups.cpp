@@ -19,7 +19,7 @@ std::string advice(int workers, bool only_b) {
   std::string sizes;
   for (int size = 1; size <= workers; ++size) {
     if (fits(workers, size, only_b)) {
-      sizes += str(sizes.empty() ? "" : ", ", size);
+      sizes += formatted("{}{}", sizes.empty() ? "" : ", ", size);
     }
   }
   return sizes.empty()
@@ -34,7 +34,7 @@ std::string advice(int workers, bool only_b) {
 Groups
 make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
   ABT_CHECK(
-      workers >= 1, Config, "workers: expected at least 1, got ", workers);
+      workers >= 1, Config, "workers: expected at least 1, got {}", workers);
   const std::int64_t halves = workers == 1       ? 1
                               : workers % 2 == 0 ? workers / 2
                                                  : 0;
@@ -42,14 +42,14 @@ make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
   if (!fits(workers, size, only_b)) {
     throw ConflictError(
         {{"method.group_size", "workers", "method.sync", "method.name"},
-         str(group_size ? std::to_string(*group_size) : "auto",
-             " does not fit ",
+         formatted(
+             "{} does not fit {}{}{}; {}",
+             group_size ? std::to_string(*group_size) : "auto",
              workers,
              workers == 1 ? " worker" : " workers",
              workers == size
                  ? " (one group, which can train only one factor: `only-b`)"
                  : "",
-             "; ",
              advice(workers, only_b))});
   }
   const auto members = static_cast<int>(size);

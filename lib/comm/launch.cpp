@@ -24,10 +24,10 @@ int number(const char* name) {
   ABT_CHECK(
       value && *value >= 0 && *value <= kMostProcesses,
       Usage,
-      "environment variable ",
+      "environment variable {}: expected a number of processes or a rank, got "
+      "{}",
       name,
-      ": expected a number of processes or a rank, got ",
-      value ? str(*value) : "nothing");
+      value ? formatted("{}", *value) : "nothing");
   return static_cast<int>(*value);
 }
 
@@ -42,10 +42,9 @@ void take_address(Launch& launch, const char* what, const std::string& text) {
   ABT_CHECK(
       colon != 0 && port > 0 && port < 65536,
       Usage,
+      "{}: expected HOST:PORT, got '{}'",
       what,
-      ": expected HOST:PORT, got '",
-      text,
-      "'");
+      text);
   launch.host = text.substr(0, colon);
   launch.port = static_cast<int>(port);
 }
@@ -54,7 +53,8 @@ void take_master_address(Launch& launch) {
   const auto host = env("MASTER_ADDR");
   const auto port = env("MASTER_PORT");
   if (host && port) {
-    take_address(launch, "MASTER_ADDR:MASTER_PORT", str(*host, ":", *port));
+    take_address(
+        launch, "MASTER_ADDR:MASTER_PORT", formatted("{}:{}", *host, *port));
   }
 }
 
@@ -75,9 +75,8 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   ABT_CHECK(
       flags.processes <= kMostProcesses,
       Usage,
-      "--processes: expected at most ",
+      "--processes: expected at most {}, got {}",
       kMostProcesses,
-      ", got ",
       flags.processes);
   Launch launch;
   launch.source = "flags";
@@ -89,9 +88,8 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
   ABT_CHECK(
       launch.size < 2 || !flags.meet_at.empty(),
       Usage,
-      "--processes ",
-      launch.size,
-      " also needs --meet-at HOST:PORT, an address of process 0");
+      "--processes {} also needs --meet-at HOST:PORT, an address of process 0",
+      launch.size);
   if (!flags.meet_at.empty()) {
     take_address(launch, "--meet-at", flags.meet_at);
   }
@@ -218,24 +216,21 @@ int tasks_of_node(const std::string& tasks_per_node, int node) {
   }
   throw Error(
       ErrorKind::Usage,
-      str("SLURM_STEP_TASKS_PER_NODE: expected a list such as '2(x3),1' that "
-          "covers this node, got '",
-          tasks_per_node,
-          "'"));
+      formatted(
+          "SLURM_STEP_TASKS_PER_NODE: expected a list such as '2(x3),1' that "
+          "covers this node, got '{}'",
+          tasks_per_node));
 }
 
 std::string Launch::text() const {
   return size == 1 ? source
-                   : str(source,
-                         ": process ",
+                   : formatted(
+                         "{}: process {} of {}, {} of {} on this host",
+                         source,
                          rank,
-                         " of ",
                          size,
-                         ", ",
                          local_rank,
-                         " of ",
-                         local_size,
-                         " on this host");
+                         local_size);
 }
 
 Launch find_launch(const LaunchFlags& flags) {
@@ -256,16 +251,13 @@ Launch find_launch(const LaunchFlags& flags) {
       launch->size > 0 && launch->rank < launch->size &&
           launch->local_rank < launch->local_size,
       Usage,
+      "{}: rank {} of {} processes, {} of {} on this host: expected ranks from "
+      "0 to one less than the number",
       launch->source,
-      ": rank ",
       launch->rank,
-      " of ",
       launch->size,
-      " processes, ",
       launch->local_rank,
-      " of ",
-      launch->local_size,
-      " on this host: expected ranks from 0 to one less than the number");
+      launch->local_size);
   return *launch;
 }
 

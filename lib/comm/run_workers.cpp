@@ -42,13 +42,11 @@ void run_workers(
     threads.clear();
     throw Error(
         ErrorKind::Config,
-        str("workers: the system refused to start a thread after ",
+        formatted(
+            "workers: the system refused to start a thread after {} of {} ({})",
             started,
-            " of ",
             workers,
-            " (",
-            error.what(),
-            ")"));
+            error.what()));
   }
   threads.clear();  // joins
   if (!root) {

@@ -69,15 +69,12 @@ struct Store::Impl {
     } catch (const std::exception& error) {
       throw Error(
           ErrorKind::PeerLost,
-          str("store at ",
+          formatted(
+              "store at {}: rank {} waited at most {} s for {}: {}",
               address,
-              ": rank ",
               rank,
-              " waited at most ",
               seconds,
-              " s for ",
               what,
-              ": ",
               reason_of(error)));
     }
   }
@@ -94,11 +91,11 @@ Socket Store::Impl::listen(const std::string& host, int port) const {
   } catch (const Error& error) {
     throw Error(
         ErrorKind::Config,
-        str("store: rank 0 cannot serve on ",
+        formatted(
+            "store: rank 0 cannot serve on {}: {}. Does another process have "
+            "rank 0, or use the port?",
             address,
-            ": ",
-            error.what(),
-            ". Does another process have rank 0, or use the port?"));
+            error.what()));
   }
 }
 
@@ -133,21 +130,21 @@ void Store::Impl::connect(
 void Store::Impl::take_place(const Elastic& elastic) {
   // The agent's store outlives a restart: keys of an earlier attempt must not
   // be taken for keys of this one.
-  const std::string attempt = str("abtrain/", elastic.attempt, "/");
+  const std::string attempt = formatted("abtrain/{}/", elastic.attempt);
   std::array<unsigned char, 16> id;
   fill_random(id.data(), id.size());
-  const std::string mine =
-      str(host_name(), ' ', ::getpid(), ' ', std::string(id.begin(), id.end()));
+  const std::string mine = formatted(
+      "{} {} {}", host_name(), ::getpid(), std::string(id.begin(), id.end()));
   for (std::int64_t nth = 1;; ++nth) {
     const auto value = ask("an answer", [&] {
       return store->compareSet(
-          str(attempt, "rank_", rank, "/", nth),
+          formatted("{}rank_{}/{}", attempt, rank, nth),
           {},
           {mine.begin(), mine.end()});
     });
     const std::string holder(value.begin(), value.end());
     if (holder == mine) {
-      prefix = str(attempt, nth, "/");
+      prefix = formatted("{}{}/", attempt, nth);
       return;
     }
     std::istringstream words(holder);
@@ -160,17 +157,13 @@ void Store::Impl::take_place(const Elastic& elastic) {
     ABT_CHECK(
         has_ended,
         Config,
-        "store at ",
+        "store at {}: process {} on {} has rank {} already: expected each rank "
+        "from 0 to {} once",
         address,
-        ": process ",
         process,
-        " on ",
         printable(host),
-        " has rank ",
         rank,
-        " already: expected each rank from 0 to ",
-        size - 1,
-        " once");
+        size - 1);
   }
 }
 
@@ -186,16 +179,16 @@ Store::Store(
   ABT_CHECK(
       port < 65536 && (port > 0 || chosen),
       Config,
-      "store: expected a port from 1 to 65535, got ",
+      "store: expected a port from 1 to 65535, got {}",
       port);
   ABT_CHECK(
-      rank >= 0 && rank < size, Config, "store: rank ", rank, " of ", size);
-  impl_->address = str(host, ":", port);
+      rank >= 0 && rank < size, Config, "store: rank {} of {}", rank, size);
+  impl_->address = formatted("{}:{}", host, port);
   impl_->rank = rank;
   impl_->size = size;
   impl_->seconds = timeout_seconds;
   impl_->connect(host, port, elastic);
-  impl_->address = str(host, ":", this->port());
+  impl_->address = formatted("{}:{}", host, this->port());
   impl_->take_place(elastic);
 }
 
@@ -203,7 +196,7 @@ Store::~Store() = default;
 
 void Store::share(void* data, std::size_t bytes) {
   Impl& s = *impl_;
-  const std::string key = str(s.prefix, "share_", s.shared++);
+  const std::string key = formatted("{}share_{}", s.prefix, s.shared++);
   if (s.rank == 0) {
     const auto* begin = static_cast<const std::uint8_t*>(data);
     s.ask("the store to take a value", [&] {
@@ -216,13 +209,10 @@ void Store::share(void* data, std::size_t bytes) {
   ABT_CHECK(
       value.size() == bytes,
       Config,
-      "store at ",
+      "store at {}: rank {} expected {} bytes from rank 0, got {}",
       s.address,
-      ": rank ",
       s.rank,
-      " expected ",
       bytes,
-      " bytes from rank 0, got ",
       value.size());
   std::copy(value.begin(), value.end(), static_cast<std::uint8_t*>(data));
 }

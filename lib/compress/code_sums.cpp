@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
 
 namespace abtrain::compress {
@@ -11,17 +12,14 @@ using ops::CodeForm;
 
 namespace {
 
-constexpr int kMostBytes = 127;
-
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kMostBytes,
+      transport != CodeTransport::Int8 || members <= kernels::kMostByteWorkers,
       Config,
-      "reducer.transport: int8 sums the codes of up to ",
-      kMostBytes,
-      " workers in a byte, got ",
-      members,
-      "; a2a takes any number");
+      "reducer.transport: int8 sums the codes of up to {} workers in a byte, "
+      "got {}; a2a takes any number",
+      kernels::kMostByteWorkers,
+      members);
 }
 
 std::vector<std::int64_t> code_counts(
@@ -59,20 +57,21 @@ ops::CodeBlocks blocks_of(const std::vector<Slot>& slots) {
   return ops::CodeBlocks(tensors);
 }
 
-CodeTransport code_transport(std::string_view name) {
-  if (name == "int8") {
-    return CodeTransport::Int8;
+Conflicts check_int8(
+    const std::string& section,
+    std::int64_t members,
+    const char* others) {
+  if (members <= kernels::kMostByteWorkers) {
+    return {};
   }
-  if (name == "a2a") {
-    return CodeTransport::AllToAll;
-  }
-  ABT_CHECK(
-      name == "gather",
-      Config,
-      "reducer.transport: expected int8, a2a or gather, got '",
-      name,
-      "'");
-  return CodeTransport::Gather;
+  return {
+      {{section + ".transport", section + ".name"},
+       formatted(
+           "int8 holds the sum of at most {} workers' codes, but a group has "
+           "{}; expected {}",
+           kernels::kMostByteWorkers,
+           members,
+           others)}};
 }
 
 CodeTransport cheaper_transport(int members) {
@@ -94,7 +93,8 @@ Rounds average_by_codes(CodeSums task) {
         at::empty({bytes_of_all(blocks, CodeForm::Bytes)}, bytes);
     encode_threshold(task.u, blocks, task.thresholds, codes, CodeForm::Bytes);
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
-    unpack_byte_sums(codes, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        codes, ops::CodeWire::Bytes, n, blocks, task.thresholds, task.estimate);
     co_return;
   }
 
@@ -104,7 +104,13 @@ Rounds average_by_codes(CodeSums task) {
   if (task.transport == CodeTransport::Gather) {
     const at::Tensor received = at::empty({n * all}, bytes);
     co_yield group.all_gather(received, codes, task.purpose);
-    average_codes(received, n, blocks, task.thresholds, task.estimate);
+    average_codes(
+        received,
+        ops::CodeWire::Codes,
+        n,
+        blocks,
+        task.thresholds,
+        task.estimate);
     co_return;
   }
 
@@ -118,7 +124,8 @@ Rounds average_by_codes(CodeSums task) {
   const at::Tensor sums =
       at::empty({ops::sum_words(blocks, blocks.all(), n)}, words);
   co_yield group.all_gather(sums, own, sizes, task.purpose);
-  unpack_sums(sums, n, blocks, task.thresholds, task.estimate);
+  average_codes(
+      sums, ops::CodeWire::Planes, n, blocks, task.thresholds, task.estimate);
 }
 
 std::int64_t code_sums_bytes(

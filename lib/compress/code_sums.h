@@ -1,31 +1,37 @@
-// Turns threshold codes (ops/threshold_codes.h) into the mean over a group.
+// Turns the codes of ops/twobit_codes.h into the mean over a group.
 //
 // - int8: one-byte codes, summed by an all-reduce; at most 127 members.
 // - a2a: two-bit codes go to the member that serves their blocks, which sends
 //   their sums to all members in ceil(log2(2 n + 1)) bits each.
 // - gather: two-bit codes go to every member.
+//
+// Tested with the schemes that use it, twobit and hylo.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
+#include "base/conflict.h"
 #include "comm/communicator.h"
 #include "compress/bucket.h"
+#include "compress/reducer_options.h"
 #include "compress/rounds.h"
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain::compress {
 
 // The blocks of these tensors, which lie at their offsets in the buffer.
 ops::CodeBlocks blocks_of(const std::vector<Slot>& slots);
 
-enum class CodeTransport { Int8, AllToAll, Gather };
-
-// Parses int8 | a2a | gather. Throws Error(Config) for any other.
-CodeTransport code_transport(std::string_view name);
+// The conflict of `transport: int8` with a larger group; `others` are the
+// transports that suit it.
+Conflicts check_int8(
+    const std::string& section,
+    std::int64_t members,
+    const char* others);
 // Of the two transports with two-bit codes, the one that sends less.
 CodeTransport cheaper_transport(int members);
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
@@ -71,7 +72,7 @@ std::int64_t GradientExchange::turn_of(std::int64_t t) const {
 }
 
 void GradientExchange::begin(std::int64_t t) {
-  ABT_ASSERT(step_ < 0, "step ", step_ + 1, " is not finished");
+  ABT_ASSERT(step_ < 0, "step {} is not finished", step_ + 1);
   if (!is_evaluated(t)) {
     open_step(t);
   }
@@ -170,7 +171,7 @@ std::optional<Evaluation> GradientExchange::finish(std::int64_t t) {
   } else if (step_ < 0) {
     begin(t);
   }
-  ABT_ASSERT(step_ == t, "step ", t, " is finished, but ", step_, " was begun");
+  ABT_ASSERT(step_ == t, "step {} is finished, but {} was begun", t, step_);
   while (started_ < buckets_) {
     start_bucket();
   }

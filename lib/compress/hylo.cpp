@@ -7,11 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
+#include "ops/magnitudes.h"
 #include "ops/rows.h"
 
 namespace abtrain::compress {
@@ -40,24 +39,20 @@ struct Layers {
   ops::CodeBlocks codes;    // of linear layers
 };
 
+CodeTransport transport_of(const ReducerOptions& options) {
+  return options.transport.value_or(CodeTransport::Int8);
+}
+
 class Hylo : public CompressedReducer {
  public:
   Hylo(const ReducerOptions& options, std::uint64_t seed)
       : CompressedReducer(options, seed),
-        consensus_(options.select == "consensus"),
-        transport_(code_transport(
-            options.transport == "auto" ? "int8" : options.transport)) {
-    ABT_CHECK(
-        consensus_ || options.select == "local",
-        Config,
-        "reducer.select: expected consensus or local, got '",
-        options.select,
-        "'");
-  }
+        consensus_(options.select == Selection::Consensus),
+        transport_(transport_of(options)) {}
 
  protected:
   bool compresses(const Slot& slot) const override {
-    return slot.numel() >= min_numel(options_) &&
+    return slot.numel() >= min_numel_ &&
            (is_convolution(slot) || is_linear(slot));
   }
 
@@ -76,7 +71,7 @@ class Hylo : public CompressedReducer {
     const std::int64_t shared = consensus_ ? norms.numel() : 0;
     const at::Tensor sums = agreed.narrow(0, shared, agreed.numel() - shared);
     ops::row_norms(task.u, layers.kernels, norms);
-    ops::moments(task.u, layers.codes, sums);
+    ops::magnitudes(task.u, layers.codes, ops::Statistic::Moments, sums);
     if (consensus_) {
       agreed.narrow(0, 0, shared).copy_(norms);
     }
@@ -138,7 +133,7 @@ class Hylo : public CompressedReducer {
   std::int64_t chosen_of(const Slot& slot) const {
     const double rate = std::clamp(
         std::sqrt(
-            static_cast<double>(min_numel(options_)) /
+            static_cast<double>(min_numel_) /
             static_cast<double>(slot.numel())),
         kLeastRate,
         1.0);
@@ -242,12 +237,22 @@ class Hylo : public CompressedReducer {
   std::map<std::size_t, Layers> layers_;  // by bucket; addresses are stable
 };
 
+Conflicts check_transport(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  return transport_of(options) == CodeTransport::Int8
+             ? check_int8(section, members, "a2a or gather")
+             : Conflicts();
+}
+
 }  // namespace
 
-std::unique_ptr<Reducer> make_hylo(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Hylo>(options, seed);
-}
+extern const Scheme kHylo = {
+    .name = "hylo",
+    .make = make<Hylo>,
+    .check = check_transport,
+    .min_numel = 16384,
+};
 
 }  // namespace abtrain::compress

@@ -8,11 +8,10 @@
 
 #include <map>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/sign_codes.h"
 
 namespace abtrain::compress {
@@ -90,24 +89,25 @@ class OneBit : public CompressedReducer {
       const Packed& packed) override {
     State& state = state_of(packed);
     archive.tensor(
-        str(prefix, "server.", packed.bucket), state.server, state::Share::Own);
+        formatted("{}server.{}", prefix, packed.bucket),
+        state.server,
+        state::Share::Own);
     // A checkpoint holds fp32, so each byte becomes a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
       bytes = state.alive.view(at::kByte).to(at::kFloat);
     }
     archive.tensor(
-        str(prefix, "alive.", packed.bucket),
+        formatted("{}alive.{}", prefix, packed.bucket),
         bytes,
         state::Share::Own,
         4 * state.blocks.groups());
     if (archive.is_loading()) {
       // No bit may be set past the end of a block.
-      state.alive = bytes.defined()
-                        ? at::bitwise_and(
-                              bytes.to(at::kByte).view(at::kInt),
-                              all_alive(state.blocks))
-                        : at::Tensor();
+      state.alive = bytes.defined() ? at::bitwise_and(
+                                          bytes.to(at::kByte).view(at::kInt),
+                                          all_alive(state.blocks))
+                                    : at::Tensor();
     }
   }
 
@@ -185,10 +185,10 @@ class OneBit : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_onebit(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<OneBit>(options, seed);
-}
+extern const Scheme kOneBit = {
+    .name = "onebit",
+    .make = make<OneBit>,
+    .check = check_needs_feedback,
+};
 
 }  // namespace abtrain::compress

@@ -2,96 +2,120 @@
 
 #include <ATen/ops/empty.h>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/average.h"
+#include "compress/schemes.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::compress {
+
+Rounds average_ranges(
+    at::Tensor buffer,
+    std::vector<Range> ranges,
+    comm::Communicator& group,
+    comm::Purpose purpose,
+    at::ScalarType wire) {
+  if (group.size() == 1) {
+    co_return;
+  }
+  if (wire == at::kFloat) {
+    // In place; a bucket's weights are adjacent, and so are its biases.
+    std::vector<comm::Pending> pending;
+    for (const Range& range : ranges) {
+      pending.push_back(group.all_reduce(
+          buffer.narrow(0, range.begin, range.size),
+          comm::ReduceOp::Mean,
+          purpose));
+    }
+    for (comm::Pending& each : pending) {
+      co_yield std::move(each);
+    }
+    co_return;
+  }
+  const at::Tensor sent =
+      at::empty({numel_of(ranges)}, buffer.options().dtype(wire));
+  // fp16 is divided before the cast: a value up to n * 65504 stays finite.
+  const bool before = wire == at::kHalf;
+  const float scale = before ? 1.0f / static_cast<float>(group.size()) : 1.0f;
+  pack(buffer, ranges, scale, sent);
+  co_yield group.all_reduce(
+      sent, before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean, purpose);
+  unpack(sent, ranges, buffer);
+}
+
+void average(
+    const at::Tensor& flat,
+    comm::Communicator& group,
+    comm::Purpose purpose,
+    at::ScalarType wire) {
+  ABT_ASSERT(
+      flat.dim() == 1 && flat.is_contiguous() &&
+          flat.scalar_type() == at::kFloat,
+      "average: expected a flat fp32 tensor, got {}{}",
+      c10::toString(flat.scalar_type()),
+      flat.sizes());
+  Rounds rounds =
+      average_ranges(flat, {{0, flat.numel()}}, group, purpose, wire);
+  while (rounds.resume()) {
+    rounds.wait();
+  }
+}
 
 namespace {
 
 class Plain : public Reducer {
  public:
-  explicit Plain(const ReducerOptions& options)
-      : dtype_(options.dtype == "auto" ? "fp32" : options.dtype),
-        wire_(plain_dtype(options)) {}
+  Plain(const ReducerOptions& options, std::uint64_t /*seed*/)
+      : wire_(plain_dtype(options)) {}
 
   void bind(std::vector<Bucket> buckets) override {
     buckets_.clear();
     for (const Bucket& bucket : buckets) {
-      buckets_.push_back({bucket.ranges(), bucket.numel()});
+      buckets_.push_back(bucket.ranges());
     }
   }
 
   Rounds reduce(Job job) override {
-    comm::Communicator& group = *job.group;
-    if (group.size() == 1) {
-      co_return;
-    }
-    const Known& bucket = buckets_[job.bucket];
-    if (wire_ == at::kFloat) {
-      // In place; a bucket's weights are adjacent, and so are its biases.
-      std::vector<comm::Pending> pending;
-      for (const Range& range : bucket.ranges) {
-        pending.push_back(group.all_reduce(
-            job.gradients.narrow(0, range.begin, range.size),
-            comm::ReduceOp::Mean,
-            job.purpose));
-      }
-      for (comm::Pending& each : pending) {
-        co_yield std::move(each);
-      }
-      co_return;
-    }
-    const at::Tensor wire =
-        at::empty({bucket.numel}, job.gradients.options().dtype(wire_));
-    // fp16 is divided before the cast: a value up to n * 65504 stays finite.
-    const bool before = wire_ == at::kHalf;
-    const float scale =
-        before ? 1.0f / static_cast<float>(group.size()) : 1.0f;
-    pack(job.gradients, bucket.ranges, scale, wire);
-    co_yield group.all_reduce(
-        wire,
-        before ? comm::ReduceOp::Sum : comm::ReduceOp::Mean,
-        job.purpose);
-    unpack(wire, bucket.ranges, job.gradients);
+    return average_ranges(
+        job.gradients, buckets_[job.bucket], *job.group, job.purpose, wire_);
   }
 
-  std::int64_t bytes(
-      std::size_t bucket, int members, int rank, std::int64_t) const override {
+  std::int64_t bytes(std::size_t bucket, int members, int rank, std::int64_t)
+      const override {
+    const std::vector<Range>& ranges = buckets_[bucket];
     if (wire_ != at::kFloat) {
-      return comm::all_reduce_bytes(buckets_[bucket].numel, 2, members, rank);
+      return comm::all_reduce_bytes(numel_of(ranges), 2, members, rank);
     }
     std::int64_t total = 0;
-    for (const Range& range : buckets_[bucket].ranges) {
+    for (const Range& range : ranges) {
       total += comm::all_reduce_bytes(range.size, 4, members, rank);
     }
     return total;
   }
 
-  std::int64_t payload_bits(
-      std::size_t bucket, int, std::int64_t) const override {
-    return buckets_[bucket].numel *
-        static_cast<std::int64_t>(8 * c10::elementSize(wire_));
+  std::int64_t payload_bits(std::size_t bucket, int, std::int64_t)
+      const override {
+    return numel_of(buckets_[bucket]) *
+           static_cast<std::int64_t>(8 * c10::elementSize(wire_));
   }
 
   std::string name() const override {
-    return "plain " + dtype_;
+    return formatted("plain {}", dtype_name(wire_));
   }
 
  private:
-  struct Known {
-    std::vector<Range> ranges;
-    std::int64_t numel;
-  };
-  std::string dtype_;
-  at::ScalarType wire_;
-  std::vector<Known> buckets_;
+  const at::ScalarType wire_;
+  std::vector<std::vector<Range>> buckets_;  // the ranges of each
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_plain(const ReducerOptions& options) {
-  return std::make_unique<Plain>(options);
-}
+extern const Scheme kPlain = {
+    .name = "plain",
+    .make = make<Plain>,
+    .compresses = false,
+    .dtype = at::kFloat,
+};
 
 }  // namespace abtrain::compress

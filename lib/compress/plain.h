@@ -1,12 +1,25 @@
-// The all-reduce of all elements, in fp32 or in 16 bits on the wire. The
-// compressing schemes are measured against it.
+// Averages without compression: in fp32, or in 16 bits on the wire. The
+// compressing schemes are measured against this.
 #pragma once
 
 #include "compress/reducer.h"
 
 namespace abtrain::compress {
 
-// dtype: auto (fp32) | fp32 | fp16 | bf16. Throws Error(Config) for any other.
-std::unique_ptr<Reducer> make_plain(const ReducerOptions& options);
+// Averages these ranges of a flat fp32 buffer in place, with elements of type
+// `wire` on the wire. The mean has the same bits on every member. A group of
+// one sends nothing, so nothing is rounded.
+Rounds average_ranges(
+    at::Tensor buffer,
+    std::vector<Range> ranges,
+    comm::Communicator& group,
+    comm::Purpose purpose,
+    at::ScalarType wire);
+// The same for the whole of a contiguous 1-D buffer; returns when it is done.
+void average(
+    const at::Tensor& flat,
+    comm::Communicator& group,
+    comm::Purpose purpose,
+    at::ScalarType wire);
 
 }  // namespace abtrain::compress

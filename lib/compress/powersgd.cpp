@@ -13,8 +13,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/gram_schmidt.h"
 #include "ops/low_rank.h"
 #include "ops/scale_cast.h"
@@ -107,15 +106,14 @@ class PowerSgd : public CompressedReducer {
   std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
       const override {
     const Matrices matrices = matrices_of(packed);
-    const auto size =
-        static_cast<std::int64_t>(c10::elementSize(plain_dtype()));
+    const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
     return comm::all_reduce_bytes(matrices.p_numel, size, members, rank) +
            comm::all_reduce_bytes(matrices.q_numel, size, members, rank);
   }
   std::int64_t exchange_bits(const Packed& packed, int) const override {
     const Matrices matrices = matrices_of(packed);
     return (matrices.p_numel + matrices.q_numel) *
-           static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype()));
+           static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype_));
   }
   void forget() override {
     warm_.clear();
@@ -126,7 +124,7 @@ class PowerSgd : public CompressedReducer {
       const std::string& prefix,
       const Packed& packed) override {
     archive.tensor(
-        str(prefix, "q.", packed.bucket),
+        formatted("{}q.{}", prefix, packed.bucket),
         warm_[packed.bucket],
         state::Share::Own,
         matrices_of(packed).q_numel);
@@ -185,16 +183,16 @@ class PowerSgd : public CompressedReducer {
 
   // fp32 sums are averaged; 16-bit values are divided before the cast.
   comm::ReduceOp op() const {
-    return plain_dtype() == at::kFloat ? comm::ReduceOp::Mean
-                                       : comm::ReduceOp::Sum;
+    return plain_dtype_ == at::kFloat ? comm::ReduceOp::Mean
+                                      : comm::ReduceOp::Sum;
   }
   // `numbers` as they are sent; also rounds `numbers` to what was sent.
   at::Tensor on_wire(const at::Tensor& numbers, int members) const {
-    if (plain_dtype() == at::kFloat) {
+    if (plain_dtype_ == at::kFloat) {
       return numbers.clone();
     }
     const at::Tensor wire =
-        at::empty({numbers.numel()}, numbers.options().dtype(plain_dtype()));
+        at::empty({numbers.numel()}, numbers.options().dtype(plain_dtype_));
     const auto n = static_cast<float>(members);
     ops::scale_cast(numbers, 1 / n, wire);
     ops::scale_cast(wire, n, numbers);
@@ -206,10 +204,10 @@ class PowerSgd : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_powersgd(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<PowerSgd>(options, seed);
-}
+extern const Scheme kPowerSgd = {
+    .name = "powersgd",
+    .make = make<PowerSgd>,
+    .dtype = at::kFloat,
+};
 
 }  // namespace abtrain::compress

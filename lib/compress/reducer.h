@@ -5,6 +5,8 @@
 // fp32 buffer: when a bucket's rounds are done, its slots hold the mean over
 // the group's members, or the scheme's estimate of it, with the same bits on
 // every member. A group of one sends nothing and changes nothing.
+//
+// Tested with every scheme, by tests/compress/invariants.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,11 +66,5 @@ class Reducer {
     return {};
   }
 };
-
-// Throws Error(Config) for an unknown name or value. `seed` is the run's seed,
-// for random signs and roundings.
-std::unique_ptr<Reducer> make_reducer(
-    const ReducerOptions& options,
-    std::uint64_t seed);
 
 }  // namespace abtrain::compress

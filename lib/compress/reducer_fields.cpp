@@ -1,90 +1,82 @@
-#include <charconv>
+#include <algorithm>
 
 #include "base/options.h"
-#include "compress/reducer_options.h"
+#include "base/text.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-// The text was validated when it was read.
-std::int64_t number(const std::string& text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+// What `auto` stands for: "16384 for hylo, 1 for threshold and ternary, else
+// 4096".
+template <class Print>
+std::string of_auto(Print print) {
+  const std::string usual = print(Scheme());
+  std::vector<std::string> others;
+  for (const Scheme* scheme : schemes()) {
+    const std::string value = print(*scheme);
+    if (value != usual && std::ranges::find(others, value) == others.end()) {
+      others.push_back(value);
+    }
+  }
+  std::string text = "auto: ";
+  for (const std::string& value : others) {
+    std::vector<std::string> names;
+    for (const Scheme* scheme : schemes()) {
+      if (print(*scheme) == value) {
+        names.emplace_back(scheme->name);
+      }
+    }
+    text += formatted("{} for {}, ", value, join(names, " and "));
+  }
+  return text + "else " + usual;
 }
 
 }  // namespace
 
-std::vector<std::string> reducer_names() {
-  return {
-      "plain",
-      "topk",
-      "topk-chunked",
-      "thc",
-      "thc-saturated",
-      "powersgd",
-      "onebit",
-      "twobit",
-      "hylo",
-      "threshold",
-      "ternary"};
-}
-
-bool has_levels(const ReducerOptions& options) {
-  return options.name == "threshold" || options.name == "ternary";
-}
-
-std::int64_t min_numel(const ReducerOptions& options) {
-  if (options.min_numel == "auto") {
-    return options.name == "hylo" ? 16384 : has_levels(options) ? 1 : 4096;
-  }
-  return number(options.min_numel);
-}
-
-bool has_error_feedback(const ReducerOptions& options) {
-  return options.error_feedback == "auto" ? !has_levels(options)
-                                          : options.error_feedback == "true";
-}
-
-std::int64_t chunk_size(const ReducerOptions& options) {
-  if (options.chunk == "auto") {
-    return options.bits < 1 ? 128 : 64;
-  }
-  return number(options.chunk);
+const char* dtype_name(at::ScalarType dtype) {
+  return dtype == at::kHalf ? "fp16" : dtype == at::kBFloat16 ? "bf16" : "fp32";
 }
 
 Fields fields_of(ReducerOptions& o, const std::string& extra) {
   Fields f;
-  std::vector<std::string> names = reducer_names();
+  std::vector<std::string> names = scheme_names();
   if (!extra.empty()) {
     names.insert(names.begin(), extra);
   }
   f.choice("name", o.name, names, "how gradients are averaged over a group");
-  f.choice(
+  const std::string dtype = of_auto([](const Scheme& scheme) {
+    return std::string(dtype_name(scheme.dtype));
+  });
+  f.choice<std::optional<at::ScalarType>>(
       "dtype",
       o.dtype,
-      {"auto", "fp32", "fp16", "bf16"},
-      "type of uncompressed values on the wire; auto: fp32 for plain and "
-      "powersgd, else fp16");
+      {{"auto", std::nullopt},
+       {"fp32", at::kFloat},
+       {"fp16", at::kHalf},
+       {"bf16", at::kBFloat16}},
+      ("type of uncompressed values on the wire; " + dtype).c_str());
   f.number(
       "bucket_mb",
       o.bucket_mb,
       between(0, 1e6),
       "MiB of gradients per bucket, sent during the backward pass; 0: one "
       "bucket");
-  f.choice(
+  const std::string feedback = of_auto([](const Scheme& scheme) {
+    return std::string(scheme.error_feedback ? "true" : "false");
+  });
+  f.auto_or_flag(
       "error_feedback",
       o.error_feedback,
-      {"auto", "true", "false"},
-      "add what was not sent to the next gradient; auto: false for threshold "
-      "and ternary, else true");
+      ("add what was not sent to the next gradient; " + feedback).c_str());
+  const std::string least = of_auto(
+      [](const Scheme& scheme) { return std::to_string(scheme.min_numel); });
   f.auto_or_integer(
       "min_numel",
       o.min_numel,
       between(1, 1e12),
-      "tensors with fewer elements are sent uncompressed; auto: 16384 for "
-      "hylo, 1 for threshold and ternary, else 4096");
+      ("tensors with fewer elements are sent uncompressed; " + least).c_str());
   f.integer(
       "dense_steps",
       o.dense_steps,
@@ -101,10 +93,12 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       between(2, 1 << 20),
       "topk-chunked: elements per chunk; auto: 128 if bits is below 1, else "
       "64");
-  f.choice(
+  f.choice<Rotation>(
       "rotation",
       o.rotation,
-      {"block", "full", "none"},
+      {{"block", Rotation::Block},
+       {"full", Rotation::Full},
+       {"none", Rotation::None}},
       "thc: what the Hadamard transform spans");
   f.integer(
       "block",
@@ -124,15 +118,18 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       above_to(0, kLargest),
       "threshold: an element is sent if its magnitude is above c times its "
       "tensor's mean magnitude");
-  f.choice(
+  f.choice<Selection>(
       "select",
       o.select,
-      {"consensus", "local"},
+      {{"consensus", Selection::Consensus}, {"local", Selection::Local}},
       "hylo: all workers choose kernels together, or each chooses its own");
-  f.choice(
+  f.choice<std::optional<CodeTransport>>(
       "transport",
       o.transport,
-      {"auto", "int8", "a2a", "gather"},
+      {{"auto", std::nullopt},
+       {"int8", CodeTransport::Int8},
+       {"a2a", CodeTransport::AllToAll},
+       {"gather", CodeTransport::Gather}},
       "how codes are sent; hylo's linear layers: auto is int8; threshold and "
       "ternary: not a2a, auto is whichever sends less");
   f.integer(

@@ -1,24 +1,66 @@
-// The compressing schemes, one source file each.
+// The schemes by which gradients are averaged, with a record for each. The
+// record stands at the end of the scheme's source file; schemes.cpp lists all.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/conflict.h"
 #include "compress/reducer.h"
 
 namespace abtrain::compress {
 
-std::unique_ptr<Reducer> make_topk(const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_topk_chunked(
-    const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_thc(const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_thc_saturated(
-    const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_powersgd(
-    const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_onebit(const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_twobit(const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_threshold(
-    const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_ternary(
-    const ReducerOptions&, std::uint64_t seed);
-std::unique_ptr<Reducer> make_hylo(const ReducerOptions&, std::uint64_t seed);
+struct Scheme {
+  const char* name = "";
+  std::unique_ptr<Reducer> (
+      *make)(const ReducerOptions& options, std::uint64_t seed) = nullptr;
+  // Finds conflicts as check() does; null: its options have none.
+  Conflicts (*check)(
+      const ReducerOptions& options,
+      const std::string& section,
+      std::int64_t members) = nullptr;
+  bool compresses = true;
+  // What `auto` stands for in the options of these names.
+  at::ScalarType dtype = at::kHalf;
+  bool error_feedback = true;
+  std::int64_t min_numel = 4096;
+};
+
+// Makes an R, for Scheme::make.
+template <class R>
+std::unique_ptr<Reducer> make(
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return std::make_unique<R>(options, seed);
+}
+
+// All schemes, "plain" first.
+std::span<const Scheme* const> schemes();
+std::vector<std::string> scheme_names();
+// The scheme that the options name. Throws Error(Config) for an unknown name.
+const Scheme& scheme_of(const ReducerOptions& options);
+
+// Expects options without conflicts. `seed` is the run's seed, for random signs
+// and roundings. Throws Error(Config) for an unknown name.
+std::unique_ptr<Reducer> make_reducer(
+    const ReducerOptions& options,
+    std::uint64_t seed);
+
+// The conflicts among the options of `section`, such as "reducer", if the
+// largest group that such a reducer serves has this many members.
+Conflicts check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members);
+
+// False for "plain", which sends everything uncompressed.
+bool compresses(const ReducerOptions& options);
+// The values of `dtype`, `error_feedback` and `min_numel`, with the scheme's
+// own in place of `auto`.
+at::ScalarType plain_dtype(const ReducerOptions& options);
+bool has_error_feedback(const ReducerOptions& options);
+std::int64_t min_numel(const ReducerOptions& options);
 
 }  // namespace abtrain::compress

@@ -3,22 +3,23 @@
 // preserves the mean. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
-#include "compress/level_codes.h"
-#include "compress/schemes.h"
+#include "compress/level_reducer.h"
+#include "ops/magnitudes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-class Ternary : public LevelCodes {
+class Ternary : public LevelReducer {
  public:
-  using LevelCodes::LevelCodes;
+  using LevelReducer::LevelReducer;
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor most =
         at::empty({out.table.tensors()}, out.task.u.options());
-    ops::largest(out.task.u, out.table, most);
+    ops::magnitudes(
+        out.task.u, out.table.blocks(), ops::Statistic::Largest, most);
     return most;
   }
   void write_codes(const Codes& out, const at::Tensor& levels) override {
@@ -35,17 +36,34 @@ class Ternary : public LevelCodes {
   comm::ReduceOp joined_by() const override {
     return comm::ReduceOp::Max;
   }
-  int numbers_a_tensor() const override {
+  int numbers_per_tensor() const override {
     return 1;
   }
 };
 
+Conflicts check_ternary(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  Conflicts found = LevelReducer::check(options, section, members);
+  if (has_error_feedback(options)) {
+    found.insert(
+        found.begin(),
+        {{section + ".error_feedback", section + ".name"},
+         "ternary's random error is larger than the values it encodes, so "
+         "residuals would grow without bound; expected auto or false"});
+  }
+  return found;
+}
+
 }  // namespace
 
-std::unique_ptr<Reducer> make_ternary(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Ternary>(options, seed);
-}
+extern const Scheme kTernary = {
+    .name = "ternary",
+    .make = make<Ternary>,
+    .check = check_ternary,
+    .error_feedback = false,
+    .min_numel = 1,
+};
 
 }  // namespace abtrain::compress

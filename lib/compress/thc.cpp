@@ -8,9 +8,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/quantize.h"
 
 namespace abtrain::compress {
@@ -41,9 +41,8 @@ std::int64_t padded(std::int64_t numel, std::int64_t block) {
 class Thc : public CompressedReducer {
  public:
   Thc(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed), full_(options.rotation == "full") {
-    check_block(options);
-  }
+      : CompressedReducer(options, seed),
+        full_(options.rotation == Rotation::Full) {}
 
  protected:
   Rounds exchange(Task task) override {
@@ -52,9 +51,8 @@ class Thc : public CompressedReducer {
     ABT_CHECK(
         n <= kMostMembers,
         Config,
-        "reducer.name: thc sums the codes of at most ",
+        "reducer.name: thc sums the codes of at most {} workers, got {}",
         kMostMembers,
-        " workers, got ",
         n);
     const std::vector<Piece> pieces = pieces_of(task.packed->numel);
     const at::TensorOptions options = task.u.options();
@@ -69,7 +67,7 @@ class Thc : public CompressedReducer {
         {bytes ? numbers : numbers / 2},
         options.dtype(bytes ? at::kByte : at::kInt));
     ops::Coding coding;
-    coding.rotate = options_.rotation != "none";
+    coding.rotate = options_.rotation != Rotation::None;
     coding.lanes = bytes ? ops::Lanes::Byte : ops::Lanes::Pair;
     coding.seed = seed_;
     coding.step = static_cast<std::uint32_t>(task.step);
@@ -195,10 +193,10 @@ class Thc : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_thc(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Thc>(options, seed);
-}
+extern const Scheme kThc = {
+    .name = "thc",
+    .make = make<Thc>,
+    .check = check_block,
+};
 
 }  // namespace abtrain::compress

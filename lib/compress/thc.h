@@ -6,9 +6,10 @@
 
 #include <bit>
 #include <cstdint>
+#include <string>
 
-#include "base/error.h"
-#include "comm/communicator.h"
+#include "base/conflict.h"
+#include "base/text.h"
 #include "compress/reducer_options.h"
 
 namespace abtrain::compress {
@@ -17,13 +18,17 @@ namespace abtrain::compress {
 // standard normal number in 1,024 lies beyond T.
 constexpr float kThcRange = 3.2971933456919635F;
 
-// Throws Error(Config) if `block` is not a power of two.
-inline void check_block(const ReducerOptions& options) {
-  ABT_CHECK(
-      std::has_single_bit(static_cast<std::uint64_t>(options.block)),
-      Config,
-      "reducer.block: expected a power of two, got ",
-      options.block);
+// Scheme::check of both.
+inline Conflicts check_block(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t /*members*/) {
+  if (std::has_single_bit(static_cast<std::uint64_t>(options.block))) {
+    return {};
+  }
+  return {
+      {{section + ".block", section + ".name"},
+       formatted("expected a power of two, got {}", options.block)}};
 }
 
 }  // namespace abtrain::compress

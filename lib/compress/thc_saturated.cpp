@@ -8,9 +8,9 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/error.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "compress/thc.h"
 #include "ops/quantize.h"
 
@@ -20,10 +20,7 @@ namespace {
 
 class ThcSaturated : public CompressedReducer {
  public:
-  ThcSaturated(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed) {
-    check_block(options);
-  }
+  using CompressedReducer::CompressedReducer;
 
  protected:
   Rounds exchange(Task task) override {
@@ -32,9 +29,9 @@ class ThcSaturated : public CompressedReducer {
     ABT_CHECK(
         n <= kernels::kMostMembers,
         Config,
-        "reducer.name: thc-saturated sums the codes of at most ",
+        "reducer.name: thc-saturated sums the codes of at most {} workers, got "
+        "{}",
         kernels::kMostMembers,
-        " workers, got ",
         n);
     const std::int64_t block = options_.block;
     const std::int64_t units = units_of(*task.packed);
@@ -64,8 +61,7 @@ class ThcSaturated : public CompressedReducer {
     coding.step = static_cast<std::uint32_t>(task.step);
     coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
     coding.rounding = rounding_stream(group, task.packed->bucket);
-    ops::quantize_blocks(
-        task.u, ranges, coding, keeps_residual_, codes);
+    ops::quantize_blocks(task.u, ranges, coding, keeps_residual_, codes);
 
     std::vector<std::int64_t> counts;
     for (int i = 0; i < n; ++i) {
@@ -118,7 +114,7 @@ class ThcSaturated : public CompressedReducer {
       const std::string& prefix,
       const Packed& packed) override {
     archive.tensor(
-        str(prefix, "scale.", packed.bucket),
+        formatted("{}scale.{}", prefix, packed.bucket),
         scales_[packed.bucket],
         state::Share::Own,
         1);
@@ -144,10 +140,10 @@ class ThcSaturated : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_thc_saturated(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<ThcSaturated>(options, seed);
-}
+extern const Scheme kThcSaturated = {
+    .name = "thc-saturated",
+    .make = make<ThcSaturated>,
+    .check = check_block,
+};
 
 }  // namespace abtrain::compress

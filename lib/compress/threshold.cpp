@@ -3,31 +3,23 @@
 // and biased. See docs/methods/adagrad.md.
 #include <ATen/ops/empty.h>
 
-#include "base/error.h"
-#include "compress/level_codes.h"
-#include "compress/schemes.h"
+#include "compress/level_reducer.h"
+#include "ops/magnitudes.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-class Threshold : public LevelCodes {
+class Threshold : public LevelReducer {
  public:
-  Threshold(const ReducerOptions& options, std::uint64_t seed)
-      : LevelCodes(options, seed) {
-    ABT_CHECK(
-        options.c > 0,
-        Config,
-        "reducer.c: expected more than 0, got ",
-        options.c);
-  }
+  using LevelReducer::LevelReducer;
 
  protected:
   at::Tensor numbers_of(const Codes& out) override {
     const at::Tensor& u = out.task.u;
     const at::Tensor cuts = at::empty({out.table.tensors()}, u.options());
-    ops::sum_of_sizes(u, out.table, cuts);
-    cuts.mul_(options_.c).div_(out.table.sizes_on(u.device()));
+    ops::magnitudes(u, out.table.blocks(), ops::Statistic::Sum, cuts);
+    cuts.mul_(options_.c).div_(out.table.numels_on(u.device()));
     const at::Tensor numbers =
         at::empty({2 * out.table.tensors()}, u.options());
     ops::encode_above(u, out.table, cuts, out.form, out.codes, numbers);
@@ -40,17 +32,19 @@ class Threshold : public LevelCodes {
   comm::ReduceOp joined_by() const override {
     return comm::ReduceOp::Sum;
   }
-  int numbers_a_tensor() const override {
+  int numbers_per_tensor() const override {
     return 2;
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_threshold(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Threshold>(options, seed);
-}
+extern const Scheme kThreshold = {
+    .name = "threshold",
+    .make = make<Threshold>,
+    .check = LevelReducer::check,
+    .error_feedback = false,
+    .min_numel = 1,
+};
 
 }  // namespace abtrain::compress

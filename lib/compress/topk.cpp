@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/select_largest.h"
 
@@ -70,12 +70,27 @@ class Topk : public CompressedReducer {
   }
 };
 
+Conflicts check_bits(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t /*members*/) {
+  if (options.bits <= 48) {
+    return {};
+  }
+  return {
+      {{section + ".bits", section + ".name"},
+       formatted(
+           "topk sends everything at 48 (a value of 16 and an index of 32 "
+           "bits), got {}",
+           options.bits)}};
+}
+
 }  // namespace
 
-std::unique_ptr<Reducer> make_topk(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<Topk>(options, seed);
-}
+extern const Scheme kTopk = {
+    .name = "topk",
+    .make = make<Topk>,
+    .check = check_bits,
+};
 
 }  // namespace abtrain::compress

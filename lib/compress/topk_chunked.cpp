@@ -8,10 +8,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/scale_cast.h"
 #include "ops/select_largest.h"
@@ -20,26 +19,20 @@ namespace abtrain::compress {
 
 namespace {
 
+// Elements per chunk.
+std::int64_t chunk_of(const ReducerOptions& options) {
+  return options.chunk.value_or(options.bits < 1 ? 128 : 64);
+}
+
+// Bits per element that the norms take.
+double norm_bits(std::int64_t chunk) {
+  return 16.0 / static_cast<double>(chunk);
+}
+
 class TopkChunked : public CompressedReducer {
  public:
   TopkChunked(const ReducerOptions& options, std::uint64_t seed)
-      : CompressedReducer(options, seed), chunk_(chunk_size(options)) {
-    ABT_CHECK(
-        chunk_ >= 2,
-        Config,
-        "reducer.chunk: expected auto or at least 2, got '",
-        options.chunk,
-        "'");
-    ABT_CHECK(
-        options.bits > norm_bits(),
-        Config,
-        "reducer.bits: expected more than ",
-        norm_bits(),
-        ", which the norms of chunks of ",
-        chunk_,
-        " alone take (16 bits per chunk, reducer.chunk); got ",
-        options.bits);
-  }
+      : CompressedReducer(options, seed), chunk_(chunk_of(options)) {}
 
  protected:
   // Computes the norms in the same pass.
@@ -105,10 +98,6 @@ class TopkChunked : public CompressedReducer {
   }
 
  private:
-  // Bits per element that the norms take.
-  double norm_bits() const {
-    return 16.0 / static_cast<double>(chunk_);
-  }
   // The last chunk is sent padded with zeros.
   std::int64_t chunks(const Packed& packed) const {
     return ops::chunk_count(packed.numel, chunk_);
@@ -116,8 +105,8 @@ class TopkChunked : public CompressedReducer {
   // The number of chunks that the remaining bits suffice for.
   std::int64_t chosen(const Packed& packed) const {
     const double j = std::floor(
-        (options_.bits - norm_bits()) * static_cast<double>(packed.numel) /
-        (16 * static_cast<double>(chunk_)));
+        (options_.bits - norm_bits(chunk_)) *
+        static_cast<double>(packed.numel) / (16 * static_cast<double>(chunk_)));
     return static_cast<std::int64_t>(
         std::clamp(j, 1.0, static_cast<double>(chunks(packed))));
   }
@@ -126,12 +115,30 @@ class TopkChunked : public CompressedReducer {
   at::Tensor norms_;  // from accumulate() to exchange()
 };
 
+Conflicts check_bits(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t /*members*/) {
+  const std::int64_t chunk = chunk_of(options);
+  if (options.bits > norm_bits(chunk)) {
+    return {};
+  }
+  return {
+      {{section + ".bits", section + ".chunk", section + ".name"},
+       formatted(
+           "the norms of chunks of {} alone take {} bits per element; expected "
+           "more, got {}",
+           chunk,
+           norm_bits(chunk),
+           options.bits)}};
+}
+
 }  // namespace
 
-std::unique_ptr<Reducer> make_topk_chunked(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<TopkChunked>(options, seed);
-}
+extern const Scheme kTopkChunked = {
+    .name = "topk-chunked",
+    .make = make<TopkChunked>,
+    .check = check_bits,
+};
 
 }  // namespace abtrain::compress

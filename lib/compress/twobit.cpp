@@ -5,8 +5,7 @@
 #include <map>
 
 #include "compress/code_sums.h"
-#include "compress/compressed.h"
-#include "compress/schemes.h"
+#include "compress/compressed_reducer.h"
 
 namespace abtrain::compress {
 
@@ -50,10 +49,10 @@ class TwoBit : public CompressedReducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_twobit(
-    const ReducerOptions& options,
-    std::uint64_t seed) {
-  return std::make_unique<TwoBit>(options, seed);
-}
+extern const Scheme kTwoBit = {
+    .name = "twobit",
+    .make = make<TwoBit>,
+    .check = check_needs_feedback,
+};
 
 }  // namespace abtrain::compress

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "base/warmup.h"
-#include "compress/reducer_check.h"
+#include "compress/schemes.h"
 #include "data/data_check.h"
 #include "methods/method_kind.h"
 #include "optim/optimizer_kind.h"
@@ -37,34 +37,28 @@ void check_data(const RunOptions& o, Conflicts& out) {
 }
 
 void check_optimizer(const RunOptions& o, Conflicts& out) {
-  append(optim::check(o.optimizer, o.schedule), out);
-  if (auto conflict = warmup_conflict(
-          "schedule.warmup_steps",
-          o.schedule.warmup_steps,
-          stated_length(o.train),
-          "step at the full rate",
-          /*may_fill=*/true)) {
-    out.push_back(std::move(*conflict));
-  }
+  append(optim::check(o.optimizer, o.schedule, stated_length(o.train)), out);
   if (optim::kind_of(o.optimizer).owns_weights &&
       methods::kind_of(o.method).changes_weights) {
     out.push_back(
         {{"optimizer.name", "method.name"},
-         str(o.optimizer.name,
-             "'s sums of gradients assume that nothing else changes the "
-             "weights, but ",
-             o.method.name,
-             " averages or decomposes them; expected method.name ddp")});
+         formatted(
+             "{}'s sums of gradients assume that nothing else changes the "
+             "weights, but {} averages or decomposes them; expected "
+             "method.name ddp",
+             o.optimizer.name,
+             o.method.name)});
   }
   if (o.optimizer.name == "muon" &&
       o.optimizer.scale == optim::MuonScale::Normalized &&
       methods::kind_of(o.method).factors_weights) {
     out.push_back(
         {{"optimizer.scale", "method.name", "optimizer.name"},
-         str("normalized fixes the norm of each matrix that is trained, but ",
-             o.method.name,
-             " trains factors, whose product would change; expected match_rms "
-             "or spectral")});
+         formatted(
+             "normalized fixes the norm of each matrix that is trained, but {} "
+             "trains factors, whose product would change; expected match_rms "
+             "or spectral",
+             o.method.name)});
   }
 }
 

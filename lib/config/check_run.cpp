@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compress/schemes.h"
 #include "config/planned_sizes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
@@ -17,7 +18,7 @@ namespace abtrain::config {
 
 double state_bytes(const RunOptions& options, std::int64_t parameters) {
   const int moments = optim::make_optimizer(options.optimizer)->moments();
-  const int residuals = options.reducer.name == "plain" ? 0 : 1;
+  const int residuals = compress::compresses(options.reducer) ? 1 : 0;
   const auto copies_of = methods::kind_of(options.method).copies;
   const double copies =
       2 + moments + residuals +
@@ -51,19 +52,17 @@ void check_memory(
   ABT_CHECK(
       memory <= 0 || all <= static_cast<double>(memory),
       Config,
-      "workers: ",
+      "workers: {} workers need {} for parameters, gradients, moments and "
+      "residuals in a dense step{}, but this machine's {}{}; {}",
       sharing,
-      " workers need ",
       human_bytes(all),
-      " for parameters, gradients, moments and residuals in a dense step",
-      image_bytes > 0 ? str(" and ", human_bytes(images), " of images") : "",
-      ", but this machine's ",
+      image_bytes > 0 ? formatted(" and {} of images", human_bytes(images))
+                      : "",
       device.is_cuda() ? "GPU has " : "memory is ",
       human_bytes(static_cast<double>(memory)),
-      "; ",
       one <= room
-          ? str("at most ", static_cast<std::int64_t>(room / one), " fit")
-          : std::string("not one fits"));
+          ? formatted("at most {} fit", static_cast<std::int64_t>(room / one))
+          : "not one fits");
 }
 
 RunLength check_run(
@@ -77,19 +76,15 @@ RunLength check_run(
           options.order.unit != orders::OrderUnit::Example ||
           !nn::mixes_examples(*model),
       Config,
-      "order.unit: example needs the gradient of each example, but ",
-      options.model.name,
-      " has batch norm, which mixes the examples of a batch; expected "
-      "microbatch");
+      "order.unit: example needs the gradient of each example, but {} has "
+      "batch norm, which mixes the examples of a batch; expected microbatch",
+      options.model.name);
   ABT_CHECK(
-      options.model.init != nn::InitName::Zeros ||
-          model->weights().size() == 1,
+      options.model.init != nn::InitName::Zeros || model->weights().size() == 1,
       Config,
-      "model.init: zeros, but ",
-      options.model.name,
-      " has hidden layers, which get no gradient from zeros; expected kaiming "
-      "or "
-      "orthogonal");
+      "model.init: zeros, but {} has hidden layers, which get no gradient from "
+      "zeros; expected kaiming or orthogonal",
+      options.model.name);
   model_sizes(options, shape);  // throws if the ranks do not fit
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.
@@ -99,13 +94,13 @@ RunLength check_run(
               static_cast<double>(options.workers) <
           9e18,
       Config,
+      "{}{} steps of {}{}{} parameters send more bytes than can be counted; "
+      "expected fewer",
       options.train.steps > 0 ? "train.steps: " : "train.epochs: ",
       with_commas(length.steps),
-      " steps of ",
       options.workers,
       options.workers == 1 ? " worker and " : " workers and ",
-      with_commas(static_cast<std::int64_t>(parameters)),
-      " parameters send more bytes than can be counted; expected fewer");
+      with_commas(static_cast<std::int64_t>(parameters)));
   if (const auto check = methods::kind_of(options.method).check_run) {
     check(options.method, length, *model);
   }

@@ -62,14 +62,14 @@ Search search_config(
 std::string not_found(const std::string& name, const Search& search) {
   std::error_code error;
   if (fs::is_directory(name, error)) {
-    return str("'", name, "' is a folder; expected a YAML file");
+    return formatted("'{}' is a folder; expected a YAML file", name);
   }
-  return str(
-      "'",
+  return formatted(
+      "'{}' was not found; looked for {}{}",
       name,
-      "' was not found; looked for ",
       join(search.looked_at, ", "),
-      search.meant.empty() ? "" : str("; did you mean '", search.meant, "'?"));
+      search.meant.empty() ? ""
+                           : formatted("; did you mean '{}'?", search.meant));
 }
 
 class Reader {
@@ -97,7 +97,8 @@ class Reader {
       problem(
           root.place,
           "",
-          str("expected keys, as in 'workers: 4', got ", describe(root)));
+          formatted(
+              "expected keys, as in 'workers: 4', got {}", describe(root)));
     }
     under_way_.pop_back();
   }
@@ -121,11 +122,11 @@ class Reader {
         problem(
             set->second.place,
             "workers",
-            str("the launcher has started ",
+            formatted(
+                "the launcher has started {} processes, got {} (under a "
+                "launcher, leave the key out)",
                 context_.launched,
-                " processes, got ",
-                options_.workers,
-                " (under a launcher, leave the key out)"));
+                options_.workers));
       }
       options_.workers = context_.launched;
     }
@@ -272,7 +273,7 @@ RunOptions read(
     ABT_CHECK(
         !search.found.empty(),
         MissingInput,
-        "configuration ",
+        "configuration {}",
         not_found(path, search));
     found = search.found;
     reader.file(found);
@@ -290,7 +291,7 @@ std::string find_config(
     const std::string& name,
     const std::vector<std::string>& folders) {
   const Search search = search_config(name, folders);
-  ABT_CHECK(!search.found.empty(), MissingInput, not_found(name, search));
+  ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
   return search.found;
 }
 

@@ -36,7 +36,7 @@ void table(
   each_key(
       fields,
       [&](const std::string& name, const Field& field) {
-        out += str("| `", name, "` | `", field.print(), "` | ");
+        out += formatted("| `{}` | `{}` | ", name, field.print());
         out += cell(field.wanted) + " | " + cell(field.help) + " |\n";
       },
       prefix);
@@ -65,7 +65,7 @@ std::string describe_options() {
   for (const Field& field : all.list()) {
     if (field.is_section()) {
       table(
-          str("`", field.key, "`: ", field.help),
+          formatted("`{}`: {}", field.key, field.help),
           field.section,
           field.key,
           out);

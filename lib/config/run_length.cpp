@@ -16,17 +16,14 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   ABT_CHECK(
       length.steps_per_epoch > 0,
       Config,
-      "data.batch_size: a step takes ",
+      "data.batch_size: a step takes {} workers x {} images{} = {}, but the "
+      "training set has only {}",
       options.workers,
-      " workers x ",
       options.data.batch_size,
-      " images",
       options.train.accumulate > 1
-          ? str(" x ", options.train.accumulate, " micro-batches")
-          : std::string(),
-      " = ",
+          ? formatted(" x {} micro-batches", options.train.accumulate)
+          : "",
       a_step,
-      ", but the training set has only ",
       train_images);
   const double steps =
       options.train.epochs * static_cast<double>(length.steps_per_epoch);
@@ -37,16 +34,14 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   ABT_CHECK(
       std::llround(std::min(steps, 2 * kMostSteps)) > 0 && steps <= kMostSteps,
       Config,
-      "train.epochs: ",
+      "train.epochs: {} epochs of {} steps make {}",
       print_number(options.train.epochs),
-      " epochs of ",
       length.steps_per_epoch,
-      " steps make ",
-      steps < 1 ? std::string("no step")
-                : str(print_number(steps),
-                      " steps, more than the ",
-                      with_commas(std::llround(kMostSteps)),
-                      " of the longest run"));
+      steps < 1 ? "no step"
+                : formatted(
+                      "{} steps, more than the {} of the longest run",
+                      print_number(steps),
+                      with_commas(std::llround(kMostSteps))));
   length.steps = std::llround(steps);
   return length;
 }

@@ -1,6 +1,7 @@
 #include "config/run_notes.h"
 
 #include "base/text.h"
+#include "compress/schemes.h"
 #include "methods/method_kind.h"
 #include "orders/order_kind.h"
 
@@ -15,20 +16,19 @@ std::vector<std::string> run_notes(
   }
   const auto note =
       [&](const char* key, std::int64_t value, const char* consequence) {
-        out.push_back(
-            str(key,
-                ": ",
-                value,
-                " of the run's ",
-                length.steps,
-                " steps: ",
-                consequence));
+        out.push_back(formatted(
+            "{}: {} of the run's {} steps: {}",
+            key,
+            value,
+            length.steps,
+            consequence));
       };
   const std::int64_t rising = o.schedule.warmup_steps.in_steps(length);
   if (rising > length.steps) {
     note("schedule.warmup_steps", rising, "optimizer.lr is never reached");
   }
-  if (o.reducer.name != "plain" && o.reducer.dense_steps >= length.steps) {
+  if (compress::compresses(o.reducer) &&
+      o.reducer.dense_steps >= length.steps) {
     note("reducer.dense_steps", o.reducer.dense_steps, "nothing is compressed");
   }
   const std::int64_t saved = o.checkpoint.every.in_steps(length);
@@ -41,14 +41,12 @@ std::vector<std::string> run_notes(
   }
   if (orders::kind_of(o.order).is_balanced() &&
       length.steps <= length.steps_per_epoch) {
-    out.push_back(
-        str("order.name: ",
-            o.order.name,
-            " orders the second epoch by the first one, but the run's ",
-            length.steps,
-            " steps are not more than the ",
-            length.steps_per_epoch,
-            " of one"));
+    out.push_back(formatted(
+        "order.name: {} orders the second epoch by the first one, but the "
+        "run's {} steps are not more than the {} of one",
+        o.order.name,
+        length.steps,
+        length.steps_per_epoch));
   }
   return out;
 }

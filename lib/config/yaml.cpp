@@ -196,7 +196,7 @@ class Builder : public YAML::EventHandler {
       YAML::anchor_t,
       const std::string& text) override {
     if (tag != "?" && tag != "!" && !tag.empty()) {
-      refuse(mark, str("tags are not supported, got ", tag));
+      refuse(mark, formatted("tags are not supported, got {}", tag));
       return;
     }
     Value value = make(Kind::Scalar, mark);
@@ -242,14 +242,15 @@ class Builder : public YAML::EventHandler {
   void begin(Kind kind, const YAML::Mark& mark) {
     if (stack_.size() == kDeepest) {
       throw YAML::Exception(
-          mark, str("it is nested more than ", kDeepest, " deep"));
+          mark, formatted("it is nested more than {} deep", kDeepest));
     }
     stack_.push_back({make(kind, mark), {}, false});
   }
   Value make(Kind kind, const YAML::Mark& mark) {
     if (++values_ > kMostValues) {
       throw YAML::Exception(
-          mark, str("it has more than ", with_commas(kMostValues), " values"));
+          mark,
+          formatted("it has more than {} values", with_commas(kMostValues)));
     }
     Value value;
     value.kind = kind;
@@ -280,7 +281,8 @@ class Builder : public YAML::EventHandler {
       top.entry = {value.text, value.place, {}};
       top.has_key = true;
       if (value.kind != Kind::Scalar && value.kind != Kind::Invalid) {
-        problem(value.place, str("expected a key, got ", describe(value)));
+        problem(
+            value.place, formatted("expected a key, got {}", describe(value)));
       } else if (value.text == "<<" && !value.quoted) {
         problem(
             value.place, "merge keys (<<) are not supported; use 'extends'");
@@ -318,9 +320,9 @@ Value parse_yaml(
     problems.push_back(
         {{name, 0, 0, ""},
          "",
-         str("expected at most ",
+         formatted(
+             "expected at most {} bytes, got {}",
              with_commas(kMostBytes),
-             " bytes, got ",
              with_commas(static_cast<std::int64_t>(body.size())))});
     return invalid;
   }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/file_batches.h"
 #include "data/float_images.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::data {
 namespace {
@@ -51,19 +52,16 @@ void check_images(const Images& images, std::int64_t channels) {
       pixels.defined() && images.labels.defined() && pixels.dim() == 4 &&
           pixels.size(0) == images.size() && pixels.size(1) == channels &&
           pixels.is_contiguous() && images.labels.is_contiguous(),
-      "images are not N x ",
-      channels,
-      " x H x W with N labels");
+      "images are not N x {} x H x W with N labels",
+      channels);
 }
 
 void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
   ABT_ASSERT(
       0 <= begin && begin <= end && end <= size,
-      "examples ",
+      "examples {} .. {} of {}",
       begin,
-      " .. ",
       end,
-      " of ",
       size);
 }
 
@@ -86,27 +84,25 @@ Augment::Augment(
   ABT_CHECK(
       !flip_ || dataset.flips,
       Config,
-      "data.augment: '",
+      "data.augment: '{}' flips images, which changes labels of {}; expected "
+      "none or crop",
       crop_ ? "crop-flip" : "flip",
-      "' flips images, which changes labels of ",
-      dataset.name,
-      "; expected none or crop");
+      dataset.name);
   ABT_CHECK(
       options.pad >= 0 && options.pad <= largest_pad,
       Config,
-      "data.pad: expected 0 .. ",
+      "data.pad: expected 0 .. {}, got {}",
       largest_pad,
-      ", got ",
       options.pad);
   ABT_CHECK(
       options.erase >= 0 && options.erase <= 1,
       Config,
-      "data.erase: expected a probability, 0 .. 1, got ",
+      "data.erase: expected a probability, 0 .. 1, got {}",
       options.erase);
   ABT_ASSERT(
       channels_ > 0 && dataset.std.size() == dataset.mean.size(),
-      dataset.name,
-      " has no mean and std for each channel");
+      "{} has no mean and std for each channel",
+      dataset.name);
   if (dataset.train.files || dataset.test.files) {
     files_ = std::make_shared<FileBatches>(options, dataset);
   }
@@ -178,9 +174,8 @@ Batch Augment::training(
     for (const std::int64_t index : indices) {
       ABT_ASSERT(
           index >= 0 && index < images.size(),
-          "example ",
+          "example {} of {}",
           index,
-          " of ",
           images.size());
     }
     Batch batch = training_of_files(images, indices, epoch);
@@ -236,9 +231,8 @@ void Augment::training(
   }
   ABT_ASSERT(
       batch.images.scalar_type() == type,
-      "a batch of ",
+      "a batch of {}, expected {}",
       batch.images.scalar_type(),
-      ", expected ",
       type);
   ops::augment_images(
       {images.pixels,

@@ -27,19 +27,18 @@ void BalancedOrder::put(bool early) {
 }
 
 void BalancedOrder::decide_pair(int sign) {
-  ABT_ASSERT(sign == 1 || sign == -1, "a sign of ", sign);
+  ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
   ABT_ASSERT(
       decided_ + 2 <= size_of(order_),
+      "{} of {} units are decided",
       decided_,
-      " of ",
-      order_.size(),
-      " units are decided");
+      order_.size());
   put(sign > 0);
   put(sign < 0);
 }
 
 void BalancedOrder::decide_unit(int sign) {
-  ABT_ASSERT(sign == 1 || sign == -1, "a sign of ", sign);
+  ABT_ASSERT(sign == 1 || sign == -1, "a sign of {}", sign);
   ABT_ASSERT(decided_ < size_of(order_), "all units are decided");
   put(sign > 0);
 }
@@ -47,10 +46,9 @@ void BalancedOrder::decide_unit(int sign) {
 void BalancedOrder::end_epoch() {
   ABT_ASSERT(
       decided_ + 1 >= size_of(order_),
+      "{} of {} units are decided",
       decided_,
-      " of ",
-      order_.size(),
-      " units are decided");
+      order_.size());
   if (decided_ < size_of(order_)) {
     put(true);
   }

@@ -34,16 +34,20 @@ std::FILE* open(const std::string& path) {
   ABT_CHECK(
       status.type() != fs::file_type::not_found,
       MissingInput,
-      path,
-      ": no such file");
+      "{}: no such file",
+      path);
   ABT_CHECK(
       status.type() != fs::file_type::directory,
       DamagedData,
-      path,
-      ": expected a file, found a directory");
+      "{}: expected a file, found a directory",
+      path);
   std::FILE* file = std::fopen(path.c_str(), "rb");
   ABT_CHECK(
-      file != nullptr, Io, path, ": cannot be opened: ", std::strerror(errno));
+      file != nullptr,
+      Io,
+      "{}: cannot be opened: {}",
+      path,
+      std::strerror(errno));
   return file;
 }
 
@@ -75,8 +79,8 @@ struct ByteFile::State {
     ABT_CHECK(
         got == count || std::ferror(file.get()) == 0,
         Io,
+        "{}: reading failed: {}",
         path,
-        ": reading failed: ",
         std::strerror(errno));
     return got;
   }
@@ -105,11 +109,10 @@ struct ByteFile::State {
         ABT_CHECK(
             left() > 0,
             DamagedData,
+            "{}: expected the end of its gzip stream, found the end of the "
+            "file ({} bytes; truncated?)",
             path,
-            ": expected the end of its gzip stream, found the end of the file "
-            "(",
-            with_commas(static_cast<std::int64_t>(stored)),
-            " bytes; truncated?)");
+            with_commas(static_cast<std::int64_t>(stored)));
       }
       const std::size_t want = std::min(count - done, most_a_call);
       stream.next_in = next;
@@ -122,10 +125,9 @@ struct ByteFile::State {
       ABT_CHECK(
           code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR,
           DamagedData,
+          "{}: expected a whole gzip stream, found damage after {} bytes: {}",
           path,
-          ": expected a whole gzip stream, found damage after ",
           with_commas(static_cast<std::int64_t>(stream.total_out)),
-          " bytes: ",
           stream.msg ? stream.msg : zError(code));
       ended = code == Z_STREAM_END;
     }
@@ -160,12 +162,10 @@ void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {
   ABT_CHECK(
       got == out.size(),
       DamagedData,
+      "{}: ends within the {}: expected {} bytes, found {}",
       state_->path,
-      ": ends within the ",
       what,
-      ": expected ",
       with_commas(static_cast<std::int64_t>(out.size())),
-      " bytes, found ",
       with_commas(static_cast<std::int64_t>(got)));
 }
 
@@ -184,17 +184,17 @@ void ByteFile::finish() {
   ABT_CHECK(
       state_->read(&extra, 1) == 0,
       DamagedData,
-      state_->path,
-      ": expected the file to end after the last image or label, found more "
-      "bytes");
+      "{}: expected the file to end after the last image or label, found more "
+      "bytes",
+      state_->path);
   if (state_->gzip && state_->left() == 0) {
     state_->refill();
   }
   ABT_CHECK(
       state_->left() == 0,
       DamagedData,
-      state_->path,
-      ": expected the file to end after its gzip stream, found more bytes");
+      "{}: expected the file to end after its gzip stream, found more bytes",
+      state_->path);
 }
 
 }  // namespace abtrain::data

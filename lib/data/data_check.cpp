@@ -18,18 +18,19 @@ void check_images(const DataOptions& o, Conflicts& out) {
   if (o.subset > 0 && o.validation >= o.subset) {
     out.push_back(
         {{"data.validation", "data.subset"},
-         str("expected less than data.subset (",
+         formatted(
+             "expected less than data.subset ({}), got {}",
              o.subset,
-             "), got ",
              o.validation)});
   }
   const char* const floats = o.standardise ? "data.standardise" : "data.pool";
   if (o.on_device == true && (o.standardise || o.pool > 0)) {
     out.push_back(
         {{"data.on_device", floats},
-         str("images are kept on a GPU as bytes, but ",
-             o.standardise ? "standardised" : "pooled",
-             " images are not bytes; expected auto or false")});
+         formatted(
+             "images are kept on a GPU as bytes, but {} images are not bytes; "
+             "expected auto or false",
+             o.standardise ? "standardised" : "pooled")});
   }
   for (const auto& [key, values] :
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
@@ -82,10 +83,10 @@ Conflicts check(const DataOptions& o) {
     if (!values.empty() && values.size() != channels) {
       out.push_back(
           {{key, "data.name"},
-           str("expected ",
+           formatted(
+               "expected {}{}, one per channel, got {}",
                channels,
                channels == 1 ? " value" : " values",
-               ", one per channel, got ",
                values.size())});
     }
   };
@@ -99,9 +100,9 @@ Conflicts check(const DataOptions& o) {
   if (o.resize < o.image_size) {
     out.push_back(
         {{"data.resize", "data.image_size", "data.name"},
-         str("expected at least data.image_size (",
+         formatted(
+             "expected at least data.image_size ({}), got {}",
              o.image_size,
-             "), got ",
              o.resize)});
   }
   if (o.crop_scale.size() != 2 || o.crop_scale[0] > o.crop_scale[1]) {

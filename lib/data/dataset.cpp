@@ -105,21 +105,19 @@ std::string folder_of(
     if (lack.empty()) {
       return folder.string();
     }
-    looked_in += str("\n  ", folder.string(), ": ", lack);
+    looked_in += formatted("\n  {}: {}", folder.string(), lack);
   }
   throw Error(
       ErrorKind::MissingInput,
-      str("data set ",
+      formatted(
+          "data set {} was not found (data.root: {}). Looked in:{}\nTo get it: "
+          "{}.\nExpected layout:\n  {}\nThen set data.root or ABTRAIN_DATA to "
+          "its folder.",
           set.name,
-          " was not found (data.root: ",
           root.value_or("auto"),
-          "). Looked in:",
           looked_in,
-          "\nTo get it: ",
           set.how_to_get,
-          ".\nExpected layout:\n  ",
-          join(split_text(set.layout, '\n'), "\n  "),
-          "\nThen set data.root or ABTRAIN_DATA to its folder."));
+          join(split_text(set.layout, '\n'), "\n  ")));
 }
 
 // The data set's shape as cut and pooled by the options (not image-folder).
@@ -128,11 +126,10 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
   if (options.subset < 0 || options.subset > shape.train) {
     throw ConflictError(
         {{"data.subset", "data.name"},
-         str("expected 0 .. ",
+         formatted(
+             "expected 0 .. {}, all training images of {}, got {}",
              shape.train,
-             ", all training images of ",
              set.name,
-             ", got ",
              options.subset)});
   }
   const std::int64_t side = options.pool;
@@ -140,13 +137,11 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
       (side > 0 && (shape.height % side != 0 || shape.width % side != 0))) {
     throw ConflictError(
         {{"data.pool", "data.name"},
-         str("expected a divisor of the ",
+         formatted(
+             "expected a divisor of the {} x {} pixels of {}, got {}",
              shape.height,
-             " x ",
              shape.width,
-             " pixels of ",
              set.name,
-             ", got ",
              side)});
   }
   if (options.subset > 0) {
@@ -178,11 +173,10 @@ std::vector<float> a_channel(
   ABT_CHECK(
       given.empty() || given.size() == own.size(),
       Config,
+      "{}: expected {}{}, one per channel, got {}",
       key,
-      ": expected ",
       own.size(),
       own.size() == 1 ? " value" : " values",
-      ", one per channel, got ",
       given.size());
   return given.empty() ? own : std::vector<float>(given.begin(), given.end());
 }

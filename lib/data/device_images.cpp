@@ -47,8 +47,8 @@ DeviceCopies::DeviceCopies(const Dataset& dataset, const Images& validation)
   for (const Images* images : {&dataset.train, &validation, &dataset.test}) {
     ABT_ASSERT(
         images->size() == 0 || images->pixels.defined(),
-        dataset.name,
-        " is a set of files, or its images are not bytes");
+        "{} is a set of files, or its images are not bytes",
+        dataset.name);
   }
 }
 

@@ -32,7 +32,7 @@ struct DeviceLoader::State {
                 ++next;
               }
             }) {
-    ABT_ASSERT(first >= 0, "first step ", first);
+    ABT_ASSERT(first >= 0, "first step {}", first);
   }
 
   // The epoch's examples in host memory, page-locked for a GPU.
@@ -42,11 +42,9 @@ struct DeviceLoader::State {
     for (const std::int64_t index : examples) {
       ABT_ASSERT(
           index >= 0 && index < images.size(),
-          "the order of epoch ",
+          "the order of epoch {} has example {} of {}",
           which,
-          " has example ",
           index,
-          " of ",
           images.size());
     }
     at::Tensor made = at::empty(

@@ -72,16 +72,14 @@ FileBatches::FileBatches(const DataOptions& options, const Dataset& dataset)
   ABT_CHECK(
       form_.side >= 1 && form_.resize >= form_.side,
       Config,
-      "data.resize: expected at least data.image_size (",
+      "data.resize: expected at least data.image_size ({}), got {}",
       form_.side,
-      "), got ",
       form_.resize);
   ABT_ASSERT(
       dataset.mean.size() == 3 && dataset.std.size() == 3,
+      "{} has {} channels",
       dataset.name,
-      " has ",
-      dataset.mean.size(),
-      " channels");
+      dataset.mean.size());
   for (std::size_t c = 0; c < dataset.mean.size(); ++c) {
     form_.scale.push_back(1.0F / (255.0F * dataset.std[c]));
     form_.shift.push_back(-dataset.mean[c] / dataset.std[c]);
@@ -141,9 +139,8 @@ Batch FileBatches::training(
       ABT_CHECK(
           step < images.size(),
           DamagedData,
-          "all ",
-          with_commas(images.size()),
-          " training images are damaged");
+          "all {} training images are damaged",
+          with_commas(images.size()));
       const std::int64_t taken = (index + step) % images.size();
       if (write_file(
               reader,

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "data/random_box.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::data {
 namespace {
@@ -159,9 +160,8 @@ Batch augment_values(
   ABT_ASSERT(
       norm.mean.defined() && norm.mean.sizes() == values.sizes().slice(1) &&
           norm.std.sizes() == norm.mean.sizes(),
-      "images of ",
-      values.sizes(),
-      " have no mean and deviation for each pixel");
+      "images of {} have no mean and deviation for each pixel",
+      values.sizes());
   Batch batch = empty_batch(
       static_cast<std::int64_t>(indices.size()),
       size.channels,
@@ -177,9 +177,8 @@ Batch augment_values(
   for (const std::int64_t index : indices) {
     ABT_ASSERT(
         index >= 0 && index < images.size(),
-        "example ",
+        "example {} of {}",
         index,
-        " of ",
         images.size());
     Random random(
         how.seed,

@@ -18,20 +18,17 @@ constexpr std::int64_t cifar_side = 32;
 constexpr std::int64_t cifar_pixels = 3 * cifar_side * cifar_side;
 
 std::string hex(std::uint32_t value) {
-  std::ostringstream out;
-  out << "0x" << std::hex << value;
-  return out.str();
+  return formatted("{:#x}", value);
 }
 
 std::string extent_text(const Extent& extent) {
   const auto one = [](std::int64_t value) {
     return value < 0 ? std::string("any") : with_commas(value);
   };
-  return str(
+  return formatted(
+      "{} images of {} x {}",
       one(extent.count),
-      " images of ",
       one(extent.height),
-      " x ",
       one(extent.width));
 }
 
@@ -40,12 +37,10 @@ void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
   ABT_CHECK(
       magic == expected,
       DamagedData,
+      "{}: expected magic number {} (idx {}), found {}",
       file.path(),
-      ": expected magic number ",
       hex(expected),
-      " (idx ",
       what,
-      "), found ",
       hex(magic));
 }
 
@@ -54,12 +49,11 @@ void check_room(const ByteFile& file, double bytes) {
   ABT_CHECK(
       bytes <= static_cast<double>(file.most_bytes()),
       DamagedData,
+      "{}: its header asks for {}, expected no more than the {} that the file "
+      "can hold",
       file.path(),
-      ": its header asks for ",
       human_bytes(bytes),
-      ", expected no more than the ",
-      human_bytes(static_cast<double>(file.most_bytes())),
-      " that the file can hold");
+      human_bytes(static_cast<double>(file.most_bytes())));
 }
 
 void check_label(
@@ -70,12 +64,10 @@ void check_label(
   ABT_CHECK(
       label < classes,
       DamagedData,
+      "{}: label of image {}: expected 0 .. {}, found {}",
       file.path(),
-      ": label of image ",
       at,
-      ": expected 0 .. ",
       classes - 1,
-      ", found ",
       static_cast<int>(label));
 }
 
@@ -101,10 +93,9 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
           fits(expected.width, found.width) && found.height > 0 &&
           found.width > 0,
       DamagedData,
+      "{}: expected {}, found {}",
       path,
-      ": expected ",
       extent_text(expected),
-      ", found ",
       extent_text(found));
   check_room(
       file,
@@ -114,10 +105,9 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
   ABT_CHECK(
       found.height <= most_side && found.width <= most_side,
       DamagedData,
+      "{}: expected images of at most {} pixels per side, found {}",
       path,
-      ": expected images of at most ",
       with_commas(most_side),
-      " pixels per side, found ",
       extent_text(found));
   const at::Tensor pixels =
       at::empty({found.count, 1, found.height, found.width}, at::kByte);
@@ -136,10 +126,9 @@ at::Tensor read_idx_labels(
   ABT_CHECK(
       found == count,
       DamagedData,
+      "{}: expected {} labels, one for each image, found {}",
       path,
-      ": expected ",
       with_commas(count),
-      " labels, one for each image, found ",
       with_commas(found));
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
   file.read(bytes, "labels");
@@ -188,7 +177,7 @@ Images read_cifar(
       const std::int64_t some = std::min(records_a_read, count - begin);
       file.read(
           std::span(buffer).first(static_cast<std::size_t>(some * record)),
-          str("records ", begin, " .. ", begin + some - 1, " of ", count));
+          formatted("records {} .. {} of {}", begin, begin + some - 1, count));
       for (std::int64_t i = 0; i < some; ++i) {
         const std::uint8_t* from = buffer.data() + i * record;
         const std::uint8_t label = from[label_bytes - 1];

@@ -14,11 +14,9 @@ Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
   ABT_CHECK(
       count == 0 || (count > 0 && count < size),
       Config,
-      "data.validation: expected 0 .. ",
+      "data.validation: expected 0 .. {} of the {} training images, got {}",
       size - 1,
-      " of the ",
       with_commas(size),
-      " training images, got ",
       with_commas(count));
   std::vector<std::int64_t> order =
       permutation(size, Random(seed, RandomPurpose::Validation));

@@ -46,10 +46,10 @@ class Descriptor {
                            error == ELOOP || error == ENAMETOOLONG ||
                            error == ENOTDIR || error == ENXIO;
   const std::string reason =
-      str("cannot be read: ", std::generic_category().message(error));
+      formatted("cannot be read: {}", std::generic_category().message(error));
   throw Error(
       of_the_file ? ErrorKind::DamagedData : ErrorKind::Io,
-      of_the_file ? reason : str(path, ": ", reason));
+      of_the_file ? reason : formatted("{}: {}", path, reason));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ ImageFiles::ImageFiles(
       log_(log) {
   for (std::size_t i = 0; i < folders_.size(); ++i) {
     const std::string& names = folders_[i].images;
-    ABT_ASSERT(names.size() < UINT32_MAX, folders_[i].path);
+    ABT_ASSERT(names.size() < UINT32_MAX, "{}", folders_[i].path);
     for (std::size_t at = 0; at < names.size(); at = names.find('\n', at) + 1) {
       files_.push_back(
           {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at)});
@@ -96,7 +96,7 @@ void ImageFiles::read(std::int64_t file, std::vector<std::uint8_t>& out) const {
   ABT_CHECK(
       status.st_size <= most_bytes,
       DamagedData,
-      "is too large: ",
+      "is too large: {}",
       human_bytes(static_cast<double>(status.st_size)));
   out.resize(static_cast<std::size_t>(status.st_size));
   for (std::size_t got = 0; got < out.size();) {
@@ -130,26 +130,22 @@ void ImageFiles::add_damaged(std::int64_t file, const std::string& reason) {
     first_.push_back(where);
   }
   if (reasons_.size() < most_reasons) {
-    reasons_.push_back(str(where, ": ", reason));
+    reasons_.push_back(formatted("{}: {}", where, reason));
   }
   if (log_ != nullptr) {
-    log_->warning(where, ": ", reason, "; skipped");
+    log_->warning("{}: {}; skipped", where, reason);
   }
   const auto count = static_cast<std::int64_t>(damaged_.size());
   ABT_CHECK(
       count <= allowed(),
       DamagedData,
-      "data.max_damaged: ",
+      "data.max_damaged: {} allows {} of the {} {} to be damaged, found {}:\n  "
+      "{}{}",
       max_damaged_,
-      " allows ",
       with_commas(allowed()),
-      " of the ",
       with_commas(size()),
-      " ",
       what_,
-      " to be damaged, found ",
       with_commas(count),
-      ":\n  ",
       join(reasons_, "\n  "),
       count > static_cast<std::int64_t>(reasons_.size()) ? "\n  ..." : "");
 }

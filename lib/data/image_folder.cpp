@@ -70,17 +70,15 @@ Part take_part(
   ABT_CHECK(
       !classes.empty(),
       DamagedData,
+      "{}/{}: expected a folder for each class, found none",
       root,
-      "/",
-      name,
-      ": expected a folder for each class, found none");
+      name);
   ABT_CHECK(
       empty.empty(),
       DamagedData,
+      "{}/{}: expected .jpg or .jpeg files in each folder, found none in {}{}",
       root,
-      "/",
       name,
-      ": expected .jpg or .jpeg files in each folder, found none in ",
       join({empty.begin(), empty.begin() + shown}, ", "),
       empty.size() > 10 ? ", ..." : "");
   return part;
@@ -125,28 +123,23 @@ void tell(
   }
   const auto folders = static_cast<std::int64_t>(listing.folders.size());
   log.info(
+      "{}: {} images in {:.1f} s; listed {} of {} folders{}{}",
       root,
-      ": ",
       with_commas(images),
-      " images in ",
-      fixed(seconds, 1),
-      " s; listed ",
+      seconds,
       with_commas(listing.read),
-      " of ",
       with_commas(folders),
-      " folders",
       listing.index.empty() ? "" : ", index ",
       listing.index);
   if (others > 0) {
     log.info(
+        "{}: {}{} skipped: only .jpg and .jpeg files in class folders are read",
         root,
-        ": ",
         with_commas(others),
-        others == 1 ? " file was" : " files were",
-        " skipped: only .jpg and .jpeg files in class folders are read");
+        others == 1 ? " file was" : " files were");
   }
   if (!listing.remarks.empty()) {
-    log.warning(listing.remarks);
+    log.warning("{}", listing.remarks);
   }
 }
 
@@ -168,13 +161,13 @@ Dataset open_image_folder(
     ABT_CHECK(
         std::binary_search(classes.begin(), classes.end(), name),
         DamagedData,
+        "{}/val/{}: expected only classes that also exist in train, found "
+        "another{}",
         root,
-        "/val/",
         name,
-        ": expected only classes that also exist in train, found another",
         nearest(name, classes).empty()
             ? ""
-            : str(" (did you mean '", nearest(name, classes), "'?)"));
+            : formatted(" (did you mean '{}'?)", nearest(name, classes)));
   }
   return {
       .name = options.name,

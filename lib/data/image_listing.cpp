@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <iomanip>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -50,10 +49,7 @@ bool is_jpeg(std::string_view name) {
 }
 
 std::string hash_of(std::string_view text) {
-  std::ostringstream out;
-  out << std::hex << std::setw(16) << std::setfill('0')
-      << XXH3_64bits(text.data(), text.size());
-  return out.str();
+  return formatted("{:016x}", XXH3_64bits(text.data(), text.size()));
 }
 
 std::string sorted_lines(std::vector<std::string>& names) {
@@ -121,29 +117,24 @@ class Cursor {
 std::string to_text(const std::vector<ListedFolder>& folders) {
   std::string out(first_line);
   for (const ListedFolder& f : folders) {
-    out +=
-        str("folder ",
-            f.changed,
-            " ",
-            std::count(f.folders.begin(), f.folders.end(), '\n'),
-            " ",
-            f.image_count,
-            " ",
-            f.others,
-            " ",
-            f.path,
-            "\n");
+    out += formatted(
+        "folder {} {} {} {} {}\n",
+        f.changed,
+        std::count(f.folders.begin(), f.folders.end(), '\n'),
+        f.image_count,
+        f.others,
+        f.path);
     out += f.folders;
     out += f.images;
   }
-  return out + str(checksum_word, hash_of(out), "\n");
+  return formatted("{}{}{}\n", out, checksum_word, hash_of(out));
 }
 
 std::optional<Known> from_text(std::string_view text) {
   const std::size_t end = text.rfind(checksum_word);
   if (!text.starts_with(first_line) || end == std::string_view::npos ||
       text.substr(end) !=
-          str(checksum_word, hash_of(text.substr(0, end)), "\n")) {
+          formatted("{}{}\n", checksum_word, hash_of(text.substr(0, end)))) {
     return std::nullopt;
   }
   Known known;
@@ -196,8 +187,8 @@ ListedFolder read_folder(const fs::path& root, const std::string& path) {
   ABT_CHECK(
       !error,
       Io,
+      "{}: cannot be listed: {}",
       (root / path).string(),
-      ": cannot be listed: ",
       error.message());
   f.image_count = static_cast<std::int64_t>(images.size());
   f.folders = sorted_lines(folders);
@@ -214,7 +205,7 @@ class Lister {
     const ListedFolder& top = add(part, 0);
     for (const std::string& name : lines_of(top.folders)) {
       const std::size_t begin = listing.folders.size();
-      add_tree(str(part, "/", name), 1);
+      add_tree(formatted("{}/{}", part, name), 1);
       std::sort(
           listing.folders.begin() + static_cast<std::ptrdiff_t>(begin),
           listing.folders.end(),
@@ -233,10 +224,10 @@ class Lister {
     ABT_CHECK(
         depth <= deepest,
         DamagedData,
+        "{}: expected at most {} nested folders, found more (a link to a "
+        "folder above?)",
         (root_ / path).string(),
-        ": expected at most ",
-        deepest,
-        " nested folders, found more (a link to a folder above?)");
+        deepest);
     auto known = known_.extract(path);
     if (known && known.mapped().changed >= 0 &&
         known.mapped().changed == changed_at(root_ / path)) {
@@ -250,7 +241,7 @@ class Lister {
   void add_tree(const std::string& path, int depth) {
     // A copy of the names, because the vector grows in the loop.
     for (const std::string& name : lines_of(add(path, depth).folders)) {
-      add_tree(str(path, "/", name), depth + 1);
+      add_tree(formatted("{}/{}", path, name), depth + 1);
     }
   }
 
@@ -270,9 +261,10 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
         listing.index = file;
         return std::move(*known);
       }
-      listing.remarks += str(file, " is not a valid index and was ignored. ");
+      listing.remarks +=
+          formatted("{} is not a valid index and was ignored. ", file);
     } catch (const Error& error) {
-      listing.remarks += str(error.what(), ". ");
+      listing.remarks += formatted("{}. ", error.what());
     }
   }
   return {};
@@ -295,11 +287,12 @@ void save_index(const std::vector<std::string>& files, Listing& listing) {
       listing.index = file;
       break;
     } catch (const Error& error) {
-      failures += str(error.what(), ". ");
+      failures += formatted("{}. ", error.what());
     }
   }
   if (listing.index.empty()) {
-    listing.remarks += str("the list of images could not be saved: ", failures);
+    listing.remarks +=
+        formatted("the list of images could not be saved: {}", failures);
   }
 }
 
@@ -324,8 +317,9 @@ Listing list_images(
   const std::string cached =
       cache_folder.empty()
           ? ""
-          : str(cache_folder,
-                "/",
+          : formatted(
+                "{}/{}",
+                cache_folder,
                 hash_of(fs::weakly_canonical(root, ignored).string()));
   Listing found;
   // A cached index exists only if none could be written next to the data.

@@ -128,33 +128,25 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
   ABT_CHECK(
       std::int64_t{width} * height <= most_pixels,
       DamagedData,
-      "claims to have ",
+      "claims to have {} x {} pixels",
       width,
-      " x ",
-      height,
-      " pixels");
+      height);
   const std::int64_t pixels = std::int64_t{width} * height;
   ABT_CHECK(
       pixels <= always_fine || pixels / most_pixels_a_byte <= std::ssize(bytes),
       DamagedData,
-      "claims to have ",
+      "claims to have {} x {} pixels in {} bytes",
       width,
-      " x ",
       height,
-      " pixels in ",
-      bytes.size(),
-      " bytes");
+      bytes.size());
   const std::int64_t limit = std::min(most_scans, most_scanned / pixels);
   ABT_CHECK(
       count_scans(bytes, limit + 1) <= limit,
       DamagedData,
-      "has more than ",
+      "has more than {} scans of {} x {} pixels",
       limit,
-      " scans of ",
       width,
-      " x ",
-      height,
-      " pixels");
+      height);
   bytes_ = bytes;
   size_ = {width, height};
   cmyk_ = colours == TJCS_CMYK || colours == TJCS_YCCK;

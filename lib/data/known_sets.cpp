@@ -124,12 +124,11 @@ KnownSet find_set(const std::string& name) {
   const std::string near = nearest(name, names);
   throw ConflictError(
       {{"data.name"},
-       str("expected one of ",
+       formatted(
+           "expected one of {}; got '{}'{}",
            join(names, ", "),
-           "; got '",
            name,
-           "'",
-           near.empty() ? "" : str(" (did you mean '", near, "'?)"))});
+           near.empty() ? "" : formatted(" (did you mean '{}'?)", near))});
 }
 
 bool has_files(const DataOptions& options) {

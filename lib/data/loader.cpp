@@ -37,14 +37,14 @@ struct Loader::State {
         batches(room(prefetch), [this, first](const auto& put, const auto& stop) {
           produce(first, put, stop);
         }) {
-    ABT_ASSERT(first >= 0, "first step ", first);
+    ABT_ASSERT(first >= 0, "first step {}", first);
   }
 
   static std::size_t room(std::int64_t prefetch) {
     ABT_CHECK(
         prefetch >= 1,
         Config,
-        "data.prefetch: expected 1 or more, got ",
+        "data.prefetch: expected 1 or more, got {}",
         prefetch);
     return static_cast<std::size_t>(prefetch);
   }

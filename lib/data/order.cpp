@@ -71,13 +71,10 @@ Share share_of(const OrderSetting& setting) {
   ABT_ASSERT(
       setting.workers >= 1 && setting.worker >= 0 &&
           setting.worker < setting.workers && setting.examples >= 0,
-      "worker ",
+      "worker {} of {}, {} examples",
       setting.worker,
-      " of ",
       setting.workers,
-      ", ",
-      setting.examples,
-      " examples");
+      setting.examples);
   return {setting.examples, setting.worker, setting.workers};
 }
 
@@ -87,21 +84,21 @@ std::int64_t full_batches(const ExampleOrder& order, std::int64_t batch_size) {
   ABT_CHECK(
       batch_size >= 1,
       Config,
-      "data.batch_size: expected 1 or more, got ",
+      "data.batch_size: expected 1 or more, got {}",
       batch_size);
   const std::int64_t batches = order.examples_per_epoch() / batch_size;
   ABT_CHECK(
       batches >= 1,
       Config,
-      "data.batch_size: expected at most the ",
+      "data.batch_size: expected at most the {} examples that a worker has per "
+      "epoch, got {}",
       with_commas(order.examples_per_epoch()),
-      " examples that a worker has per epoch, got ",
       with_commas(batch_size));
   return batches;
 }
 
 std::vector<std::int64_t> permutation(std::int64_t count, Random random) {
-  ABT_ASSERT(count >= 0 && count < (std::int64_t{1} << 32), count);
+  ABT_ASSERT(count >= 0 && count < (std::int64_t{1} << 32), "{}", count);
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   for (std::int64_t i = count - 1; i > 0; --i) {
@@ -123,7 +120,7 @@ std::unique_ptr<PublishedOrder> make_published_order(
     std::int64_t unit,
     std::int64_t step) {
   ABT_ASSERT(
-      unit >= 1 && step % unit == 0, "units of ", unit, ", steps of ", step);
+      unit >= 1 && step % unit == 0, "units of {}, steps of {}", unit, step);
   const Share share = share_of(setting);
   std::vector<std::int64_t> examples = Shuffle(share, setting.seed).epoch(0);
   examples.resize(static_cast<std::size_t>(share.size() / step * step));

@@ -12,8 +12,8 @@ PublishedOrder::PublishedOrder(
     : examples_(std::move(examples)), unit_(unit) {
   ABT_ASSERT(
       unit >= 1 && examples_per_epoch() % unit == 0,
+      "{} examples in units of {}",
       examples_.size(),
-      " examples in units of ",
       unit);
 }
 
@@ -22,20 +22,19 @@ void PublishedOrder::publish(
     const std::vector<std::int64_t>& order) {
   ABT_ASSERT(
       static_cast<std::int64_t>(order.size()) == units(),
+      "{} of {} units",
       order.size(),
-      " of ",
-      units(),
-      " units");
+      units());
   std::vector<std::int64_t> mine;
   mine.reserve(examples_.size());
   for (const std::int64_t u : order) {
-    ABT_ASSERT(u >= 0 && u < units(), "unit ", u, " of ", units());
+    ABT_ASSERT(u >= 0 && u < units(), "unit {} of {}", u, units());
     const auto first = examples_.begin() + u * unit_;
     mine.insert(mine.end(), first, first + unit_);
   }
   {
     const std::lock_guard lock(mutex_);
-    ABT_ASSERT(epoch > epoch_, "epoch ", epoch, " after ", epoch_);
+    ABT_ASSERT(epoch > epoch_, "epoch {} after {}", epoch, epoch_);
     epoch_ = epoch;
     order_ = std::move(mine);
   }
@@ -46,11 +45,9 @@ std::vector<std::int64_t> PublishedOrder::epoch(std::int64_t epoch) const {
   const std::lock_guard lock(mutex_);
   ABT_ASSERT(
       epoch == epoch_,
-      "epoch ",
+      "epoch {} was requested, but {} is known",
       epoch,
-      " was requested, but ",
-      epoch_,
-      " is known");
+      epoch_);
   return order_;
 }
 

@@ -70,7 +70,7 @@ void on_gpu(
     for (const std::size_t i : members) {
       group.push_back(matrices[i].matrix);
       scales.push_back(gram_scale(largest[i]));
-      what += str(" '", matrices[i].layer, "'");
+      what += formatted(" '{}'", matrices[i].layer);
     }
     std::vector<Eigenpairs> pairs;
     try {

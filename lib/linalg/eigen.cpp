@@ -26,14 +26,12 @@ std::vector<std::vector<double>> read_back(
       ABT_CHECK(
           *next == 0,
           Diverged,
+          "{}: cuSOLVER found no decomposition of matrix {} of {} (info {}, "
+          "expected 0)",
           p.what,
-          ": cuSOLVER found no decomposition of matrix ",
           i,
-          " of ",
           p.info.numel(),
-          " (info ",
-          static_cast<std::int64_t>(*next),
-          ", expected 0)");
+          static_cast<std::int64_t>(*next));
     }
   }
   return values;

@@ -70,9 +70,8 @@ Gram checked(
   ABT_ASSERT(
       matrix.dim() == 2 && matrix.size(0) >= matrix.size(1) &&
           matrix.size(1) >= 1,
-      "layer '",
-      layer,
-      "': expected a matrix with m >= n >= 1");
+      "layer '{}': expected a matrix with m >= n >= 1",
+      layer);
   const auto w = matrix.detach();
   Gram gram{product(w, 1), 1};
   // The trace is the sum of all squares: if it is not finite or is tiny or
@@ -107,10 +106,9 @@ void check_finite(double largest, const std::string& layer) {
   ABT_CHECK(
       std::isfinite(largest),
       Diverged,
-      "layer '",
-      layer,
-      "': the weights hold a value that is not finite (NaN or infinite), so "
-      "they cannot be decomposed");
+      "layer '{}': the weights hold a value that is not finite (NaN or "
+      "infinite), so they cannot be decomposed",
+      layer);
 }
 
 double gram_scale(double largest) {

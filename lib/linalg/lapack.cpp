@@ -28,9 +28,9 @@ double largest_entry(const at::Tensor& matrix, const std::string& what) {
   ABT_CHECK(
       std::isfinite(largest),
       Diverged,
-      what,
-      ": a value is not finite (NaN or infinite), so there is no "
-      "decomposition");
+      "{}: a value is not finite (NaN or infinite), so there is no "
+      "decomposition",
+      what);
   return largest;
 }
 

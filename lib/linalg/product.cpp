@@ -55,8 +55,8 @@ at::Tensor energy_of(const Grams& grams) {
 
 ProductSvd
 from_roots(const Roots& left, const Roots& right, const std::string& layer) {
-  const ThinSvd core =
-      gesdd(at::matmul(left.root, right.root.t()), str("layer '", layer, "'"));
+  const ThinSvd core = gesdd(
+      at::matmul(left.root, right.root.t()), formatted("layer '{}'", layer));
   return {
       core.s,
       at::matmul(left.inverse, core.u),
@@ -65,7 +65,7 @@ from_roots(const Roots& left, const Roots& right, const std::string& layer) {
 
 ProductSvd svd_of(const Grams& grams, const std::string& layer) {
   const auto roots = [&](const at::Tensor& gram) {
-    const SymmetricEigen found = eigh(gram, str("layer '", layer, "'"));
+    const SymmetricEigen found = eigh(gram, formatted("layer '{}'", layer));
     return roots_from(found.values, found.vectors);
   };
   const Roots left = roots(grams.left);

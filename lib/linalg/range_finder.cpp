@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "device/tensor_text.h"
 #include "linalg/lapack.h"
 #include "linalg/orthonormal_rows.h"
 
@@ -94,13 +95,10 @@ RangeFinder::RangeFinder(
     ABT_CHECK(
         warm.dim() == 2 && warm.size(1) == n_ && warm.size(0) == block_,
         DamagedData,
-        "layer '",
+        "layer '{}': expected a start of {} x {}, got {}",
         layer,
-        "': expected a start of ",
         block_,
-        " x ",
         n_,
-        ", got ",
         warm.sizes());
     // Mix in a little of every direction, or new ones would be found late.
     constexpr double kNew = 0.05;
@@ -385,9 +383,8 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
 at::Tensor RangeFinder::right(std::int64_t k) const {
   ABT_ASSERT(
       k >= 1 && k <= std::ssize(values_),
-      "expected 1 to ",
+      "expected 1 to {} singular vectors, got {}",
       values_.size(),
-      " singular vectors, got ",
       k);
   return vectors_.slice(0, 0, k).t();
 }

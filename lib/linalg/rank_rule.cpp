@@ -54,18 +54,15 @@ void check(const Spectrum& s) {
   ABT_CHECK(
       s.m >= s.n && s.n >= 1,
       Config,
-      "layer '",
+      "layer '{}': expected a matrix with m >= n >= 1, got {} x {}",
       s.name,
-      "': expected a matrix with m >= n >= 1, got ",
       s.m,
-      " x ",
       s.n);
   ABT_CHECK(
       !s.singular_values.empty() && std::isfinite(s.singular_values.front()),
       Diverged,
-      "layer '",
+      "layer '{}': expected finite singular values, got {}",
       s.name,
-      "': expected finite singular values, got ",
       s.singular_values.empty() ? "none" : "a non-finite one");
 }
 
@@ -388,9 +385,9 @@ std::vector<RankChoice> choose_ranks(
   ABT_CHECK(
       budget.left() >= 0,
       Config,
-      "method.rank.ratio: expected at most ",
-      fixed(dense / (wanted - budget.left()), 2),
-      ", which rank 1 in every factored layer reaches; got ",
+      "method.rank.ratio: expected at most {:.2f}, which rank 1 in every "
+      "factored layer reaches; got {}",
+      dense / (wanted - budget.left()),
       rule.ratio);
   return budget.solve();
 }

@@ -147,9 +147,8 @@ Spectrum Decomposition::spectrum(std::int64_t m) const {
 at::Tensor Decomposition::right(std::int64_t k) const {
   ABT_ASSERT(
       k >= 1 && k <= std::ssize(state_->values),
-      "expected 1 to ",
+      "expected 1 to {} singular vectors, got {}",
       state_->values.size(),
-      " singular vectors, got ",
       k);
   return with_fixed_signs(state_->first_vectors(k));
 }
@@ -161,7 +160,7 @@ LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {
-  ABT_ASSERT(workers >= 1, "expected at least one worker, got ", workers);
+  ABT_ASSERT(workers >= 1, "expected at least one worker, got {}", workers);
   std::vector<std::size_t> order(costs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto left, auto right) {

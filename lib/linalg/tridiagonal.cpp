@@ -278,7 +278,7 @@ tridiagonalise(const at::Tensor& buffer, std::int64_t n, int width) {
   ABT_ASSERT(
       buffer.size(0) == size && buffer.is_contiguous() &&
           buffer.scalar_type() == at::kDouble,
-      "expected a symmetric_buffer of ",
+      "expected a symmetric_buffer of {}",
       n);
   std::vector<double> diagonal(size), off(size), tau(size);
   const auto w = at::zeros({kPanel, stride}, at::kDouble);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "compress/average.h"
+#include "compress/plain.h"
 
 namespace abtrain::methods {
 
@@ -25,7 +25,7 @@ void average(
     return;
   }
   const at::Tensor buffer = at::cat(flat);
-  compress::Average{wire}(buffer, group, purpose);
+  compress::average(buffer, group, purpose, wire);
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : tensors) {
     at::Tensor target = tensor;

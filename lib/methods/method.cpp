@@ -68,11 +68,10 @@ void Method::check_replicas(std::int64_t t) {
     ABT_CHECK(
         hashes[r] == hashes[0],
         Diverged,
-        "step ",
+        "step {}: replicas differ: worker {} of the group does not hold the "
+        "same bits as worker 0",
         t,
-        ": replicas differ: worker ",
-        r,
-        " of the group does not hold the same bits as worker 0");
+        r);
   }
 }
 

@@ -26,11 +26,10 @@ const MethodKind& kind_of(const MethodOptions& options) {
   }
   throw Error(
       ErrorKind::Config,
-      str("method.name: expected one of ",
+      formatted(
+          "method.name: expected one of {}; got '{}'",
           join(method_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 TrafficPlan plan_traffic(

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::nn {
 
@@ -24,7 +25,7 @@ class Places {
     for (std::size_t i = 0; i < trained_.size(); ++i) {
       const Placed& placed = trained_[i];
       if (tensor.defined() && placed.tensor.is_same(tensor)) {
-        ABT_ASSERT(!found_[i], "parameter ", i, " is used twice in a pass");
+        ABT_ASSERT(!found_[i], "parameter {} is used twice in a pass", i);
         found_[i] = true;
         return Place{
             tensor.sizes().vec(), tensor.strides().vec(), placed.offset};
@@ -34,7 +35,7 @@ class Places {
   }
   void expect_all_found() const {
     for (std::size_t i = 0; i < found_.size(); ++i) {
-      ABT_ASSERT(found_[i], "parameter ", i, " is not on the tape");
+      ABT_ASSERT(found_[i], "parameter {} is not on the tape", i);
     }
   }
 
@@ -46,7 +47,7 @@ class Places {
 void expect_flat(const at::Tensor& vector) {
   ABT_ASSERT(
       vector.dim() == 1 && vector.is_contiguous(),
-      "not a flat vector: ",
+      "not a flat vector: {}",
       vector.sizes());
 }
 
@@ -65,11 +66,9 @@ ExampleGradients::ExampleGradients(
     if (weight || bias) {
       ABT_ASSERT(
           maps_.empty() || map.examples == examples_,
-          "maps of ",
+          "maps of {} and {} examples on one tape",
           examples_,
-          " and ",
-          map.examples,
-          " examples on one tape");
+          map.examples);
       examples_ = map.examples;
       maps_.emplace_back(
           map, std::move(weight), std::move(bias), scratch, budget);
@@ -104,10 +103,9 @@ void ExampleGradients::add(
   expect_flat(vector);
   ABT_ASSERT(
       coefficients.numel() == examples_,
+      "{} coefficients for {} examples",
       coefficients.numel(),
-      " coefficients for ",
-      examples_,
-      " examples");
+      examples_);
   for (const ExampleMap& map : maps_) {
     map.add(vector, coefficients);
   }
@@ -118,9 +116,8 @@ void ExampleGradients::differences(const at::Tensor& rows) const {
   ABT_ASSERT(
       examples_ % 2 == 0 && rows.dim() == 2 && rows.size(0) == examples_ / 2 &&
           rows.stride(1) == 1,
-      "differences of ",
+      "differences of {} examples as {}",
       examples_,
-      " examples as ",
       rows.sizes());
   for (const ExampleMap& map : maps_) {
     map.differences(rows);

@@ -12,7 +12,7 @@ namespace abtrain::nn {
 namespace {
 
 std::string flat_name(std::size_t index) {
-  return "fc" + std::to_string(index);
+  return formatted("fc{}", index);
 }
 
 Architecture softmax(const ModelOptions& options, const InputShape& shape) {
@@ -36,7 +36,7 @@ std::string add_linear_layers(
   std::size_t index = 1;
   for (const std::int64_t width : options.hidden) {
     layers.add(flat_name(index), std::make_unique<Linear>(in, width));
-    layers.add("relu" + std::to_string(index), relu());
+    layers.add(formatted("relu{}", index), relu());
     in = width;
     ++index;
   }
@@ -67,13 +67,10 @@ Architecture cnn(const ModelOptions& options, const InputShape& shape) {
         height >= 2 && width >= 2,
         Config,
         "model.channels: cnn halves the image after each convolution; expected "
-        "at most ",
+        "at most {} of them for images of {}x{}, got {}",
         index - 1,
-        " of them for images of ",
         shape.height,
-        "x",
         shape.width,
-        ", got ",
         options.channels.size());
     const std::int64_t out = scaled(channels, options);
     const std::string number = std::to_string(index++);
@@ -95,12 +92,10 @@ Architecture cnn(const ModelOptions& options, const InputShape& shape) {
 Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
   const std::int64_t padding = shape.height == 28 ? 2 : 0;
   ABT_CHECK(
-      shape.height == shape.width &&
-          (shape.height == 28 || shape.height == 32),
+      shape.height == shape.width && (shape.height == 28 || shape.height == 32),
       Config,
-      "model lenet5 takes 28x28 or 32x32 images, not ",
+      "model lenet5 takes 28x28 or 32x32 images, not {}x{}",
       shape.height,
-      "x",
       shape.width);
   const auto wide = [&](std::int64_t channels) {
     return scaled(channels, options);
@@ -218,11 +213,10 @@ Architecture build(const ModelOptions& options, const InputShape& shape) {
   }
   throw Error(
       ErrorKind::Config,
-      str("model.name: expected one of ",
+      formatted(
+          "model.name: expected one of {}; got '{}'",
           join(model_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 }  // namespace abtrain::nn

@@ -238,9 +238,8 @@ std::vector<NamedWeight> factorable_weights(
     ABT_CHECK(
         used[i],
         Config,
-        "method.keep_dense: '",
+        "method.keep_dense: '{}' matches no layer; the layers are {}",
         patterns[i],
-        "' matches no layer; the layers are ",
         join(names, ", "));
   }
   return result;

@@ -19,9 +19,9 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& input, const Pass& pass) {
   ABT_CHECK(
       !pass.training || input.numel() > input.size(1),
       Config,
-      "data.batch_size: a batch norm gets a single value per channel (",
-      input.size(0),
-      " image of 1x1); it needs more images per batch, or larger ones");
+      "data.batch_size: a batch norm gets a single value per channel ({} image "
+      "of 1x1); it needs more images per batch, or larger ones",
+      input.size(0));
   return at::batch_norm(
       input, weight_, bias_, mean_, variance_, pass.training, 0.1, 1e-5, true);
 }

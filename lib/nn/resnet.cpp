@@ -62,7 +62,7 @@ Plan plan_of(int depth) {
     case 50:
       return {{3, 4, 6, 3}, true};
     default:
-      ABT_ASSERT(false, "resnet of depth ", depth);
+      ABT_ASSERT(false, "resnet of depth {}", depth);
       return {};
   }
 }
@@ -138,7 +138,7 @@ resnet(int depth, const ModelOptions& options, const InputShape& shape) {
               std::move(shortcut)));
       in = out;
     }
-    layers->add("layer" + std::to_string(s + 1), std::move(stage));
+    layers->add(formatted("layer{}", s + 1), std::move(stage));
   }
   layers->add("avgpool", average_pool());
   add_dropout(*layers, options);

@@ -23,7 +23,7 @@ std::array<int, 5> stages_of(int depth) {
     case 19:
       return {2, 2, 4, 4, 4};
     default:
-      ABT_ASSERT(false, "vgg of depth ", depth);
+      ABT_ASSERT(false, "vgg of depth {}", depth);
       return {};
   }
 }
@@ -38,11 +38,10 @@ std::unique_ptr<Layer> features_of(
   ABT_CHECK(
       shape.height >= 32 && shape.width >= 32,
       Config,
-      "model ",
+      "model {} halves the image five times and needs at least 32x32, not "
+      "{}x{}",
       options.name,
-      " halves the image five times and needs at least 32x32, not ",
       shape.height,
-      "x",
       shape.width);
   auto features = std::make_unique<Sequential>();
   int index = 0;

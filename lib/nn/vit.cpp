@@ -172,13 +172,10 @@ Architecture vit(
   ABT_CHECK(
       shape.height % patch == 0 && shape.width % patch == 0,
       Config,
-      "model.patch_size: patches of ",
+      "model.patch_size: patches of {}x{} do not cover images of {}x{}",
       patch,
-      "x",
       patch,
-      " do not cover images of ",
       shape.height,
-      "x",
       shape.width);
   auto layers = std::make_unique<Sequential>();
   layers->add(
@@ -192,7 +189,7 @@ Architecture vit(
     const double rate = options.drop_path * static_cast<double>(i) /
                         static_cast<double>(kDepth - 1);
     layers->add(
-        "blocks." + std::to_string(i), block(features, options.qkv_bias, rate));
+        formatted("blocks.{}", i), block(features, options.qkv_bias, rate));
   }
   layers->add("", std::make_unique<Function>([](const at::Tensor& tokens) {
                 return tokens.select(1, 0);

@@ -30,7 +30,7 @@ Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
     : sizes_(std::move(sizes)), fixed_(fixed) {
   ABT_ASSERT(
       sizes_.size() == 2 || sizes_.size() == 4,
-      "a weight has 2 or 4 dimensions, not ",
+      "a weight has 2 or 4 dimensions, not {}",
       sizes_.size());
 }
 

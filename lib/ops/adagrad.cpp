@@ -1,5 +1,6 @@
 #include "ops/adagrad.h"
 
+#include "device/tensor_text.h"
 #include "ops/cpu/adagrad.h"
 #include "ops/flat_check.h"
 #include "ops/launch.h"
@@ -36,11 +37,9 @@ void adagrad_step(
   for (const at::Tensor& scalar : scalars) {
     ABT_ASSERT(
         !scalar.defined() || (scalar.numel() == 1 && scalar.device() == device),
-        "adagrad_step: expected scalars on ",
+        "adagrad_step: expected scalars on {}, got {} on {}",
         device,
-        ", got ",
         scalar.sizes(),
-        " on ",
         scalar.device());
   }
   const auto pointer = [](const at::Tensor& tensor) {

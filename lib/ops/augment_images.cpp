@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "ops/augment_job.h"
 #include "ops/cpu/augment_images.h"
 #include "ops/launch.h"
@@ -38,18 +39,16 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
       pixels.dim() == 4 && is_flat(pixels, at::kByte, pixels) &&
           is_flat(labels, at::kLong, pixels) && labels.dim() == 1 &&
           labels.size(0) == pixels.size(0),
-      "augment_images: expected N x C x H x W bytes and N labels, got ",
+      "augment_images: expected N x C x H x W bytes and N labels, got {} {} "
+      "and {}",
       pixels.scalar_type(),
-      " ",
       pixels.sizes(),
-      " and ",
       labels.sizes());
   ABT_ASSERT(
       is_flat(table, at::kFloat, pixels) && table.dim() == 2 &&
           table.size(0) == pixels.size(1) && table.size(1) == 256,
-      "augment_images: expected a table of ",
+      "augment_images: expected a table of {} x 256, got {}",
       pixels.size(1),
-      " x 256, got ",
       table.sizes());
   ABT_ASSERT(
       is_flat(indices, at::kLong, pixels) && indices.dim() == 1 &&
@@ -57,30 +56,22 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
           is_flat(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
           images.size(0) == indices.size(0) &&
           image_labels.size(0) == indices.size(0),
-      "augment_images: expected B images and labels for B indices, got ",
+      "augment_images: expected B images and labels for B indices, got {} "
+      "indices, pixels {} on {}, images {} {} on {} and {} labels",
       indices.sizes(),
-      " indices, pixels ",
       pixels.sizes(),
-      " on ",
       pixels.device(),
-      ", images ",
       images.scalar_type(),
-      " ",
       images.sizes(),
-      " on ",
       images.device(),
-      " and ",
-      image_labels.sizes(),
-      " labels");
+      image_labels.sizes());
   ABT_ASSERT(
       how.pad >= 0 && how.pad < (1 << 20) &&
           pixels.size(1) * pixels.size(2) * pixels.size(3) <=
               std::numeric_limits<int>::max() / 2,
-      "augment_images: a pad of ",
+      "augment_images: a pad of {} or images of {} is too large",
       how.pad,
-      " or images of ",
-      pixels.sizes(),
-      " is too large");
+      pixels.sizes());
   if (pixels.is_cuda()) {
     launch("augment_images", pixels.device(), [&](void* stream) {
       return kernels::augment_images(

@@ -36,14 +36,11 @@ void check_chunks(
       chunk >= 1 && wire.numel() == indices.numel() * chunk &&
           wire.numel() <= std::numeric_limits<std::int32_t>::max() / 2 &&
           indices.numel() <= chunk_count(numbers.numel(), chunk),
+      "{}: {} chunks of {} of {} elements do not fill a wire of {}",
       name,
-      ": ",
       indices.numel(),
-      " chunks of ",
       chunk,
-      " of ",
       numbers.numel(),
-      " elements do not fill a wire of ",
       wire.numel());
 }
 
@@ -61,15 +58,11 @@ void add_with_norms(
   ABT_ASSERT(
       chunk >= 1 && u.numel() == g.numel() &&
           norms.numel() == chunk_count(u.numel(), chunk),
-      "add_with_norms: ",
+      "add_with_norms: {} and {} elements in chunks of {} do not make {} norms",
       u.numel(),
-      " and ",
       g.numel(),
-      " elements in chunks of ",
       chunk,
-      " do not make ",
-      norms.numel(),
-      " norms");
+      norms.numel());
   if (u.numel() == 0) {
     return;
   }
@@ -96,7 +89,7 @@ void take_chunks(
     int members,
     const at::Tensor& wire) {
   check_chunks("take_chunks", u, indices, chunk, wire);
-  ABT_ASSERT(members >= 1, "take_chunks: ", members, " members");
+  ABT_ASSERT(members >= 1, "take_chunks: {} members", members);
   if (wire.numel() == 0) {
     return;
   }

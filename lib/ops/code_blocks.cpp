@@ -17,11 +17,10 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
   for (const Tensor& tensor : tensors) {
     ABT_ASSERT(
         tensor.begin >= end() && tensor.numel >= 0,
-        "code blocks: expected tensors in ascending order, got ",
+        "code blocks: expected tensors in ascending order, got {} elements at "
+        "offset {} after a tensor that ends at {}",
         tensor.numel,
-        " elements at offset ",
         tensor.begin,
-        " after a tensor that ends at ",
         end());
     firsts_.push_back(size());
     const auto slot = static_cast<std::int64_t>(firsts_.size()) - 1;

@@ -43,13 +43,13 @@ void decode_differences(const at::Tensor& records, const at::Tensor& out);
 //
 // triangle (fp32, n (n + 1) / 2): <D_j, D_i> at index j (j + 1) / 2 + i for
 // i < j, <sum, D_j> for i = j. Any number of threads gives the same bits.
-void record_products(
+void difference_products(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& sum,
     const at::Tensor& triangle);
 // sum += signs_j D_j, in the order of j. signs: int8.
-void add_records(
+void add_differences(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& signs,

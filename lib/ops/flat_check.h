@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::ops {
 // Requires a 1-D contiguous tensor of at least `numel` elements with this dtype
@@ -21,17 +22,13 @@ inline void check_flat(
       tensor.dim() == 1 && tensor.is_contiguous() &&
           tensor.scalar_type() == type && tensor.numel() >= numel &&
           tensor.device() == device,
+      "{}: expected {} flat {} on {}, got {}{} on {}",
       what,
-      ": expected ",
       numel,
-      " flat ",
       type,
-      " on ",
       device,
-      ", got ",
       tensor.scalar_type(),
       tensor.sizes(),
-      " on ",
       tensor.device());
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "kernels/gram_schmidt.h"
 #include "ops/cpu/gram_schmidt.h"
 #include "ops/launch.h"
@@ -40,7 +41,7 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   ABT_ASSERT(
       flat.dim() == 1 && flat.is_contiguous() &&
           flat.scalar_type() == at::kFloat,
-      "gram_schmidt: expected a flat fp32 tensor, got ",
+      "gram_schmidt: expected a flat fp32 tensor, got {}{}",
       flat.scalar_type(),
       flat.sizes());
   for (const RowSet& set : sets) {
@@ -48,13 +49,11 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
         set.rows >= 0 && set.rows <= set.length && set.offset >= 0 &&
             set.length <= std::numeric_limits<std::int32_t>::max() &&
             set.offset + set.rows * set.length <= flat.numel(),
-        "gram_schmidt: expected rows <= length within the tensor, got ",
+        "gram_schmidt: expected rows <= length within the tensor, got {} rows "
+        "of {} from offset {} in a tensor of {}",
         set.rows,
-        " rows of ",
         set.length,
-        " from offset ",
         set.offset,
-        " in a tensor of ",
         flat.sizes());
   }
   if (flat.is_cuda()) {

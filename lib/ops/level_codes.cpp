@@ -20,47 +20,34 @@ CodeBlocks blocks_of(const std::vector<std::int64_t>& numels) {
   for (const std::int64_t numel : numels) {
     ABT_ASSERT(
         numel > 0,
-        "level codes: expected tensors of at least 1 element, got one of ",
-        numel,
-        " elements");
+        "level codes: expected tensors of at least 1 element, got one of {} "
+        "elements",
+        numel);
     tensors.push_back({begin, numel});
     begin += numel;
   }
   return CodeBlocks(tensors, /*in_windows=*/true);
 }
 
-void check_codes(
-    const at::Tensor& codes,
-    const LevelTable& table,
-    LevelForm form,
-    c10::Device device) {
-  check_flat(
-      codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
-}
-
-void find_sizes(
+// each: one value per tensor, cuts or levels.
+void check_coding(
     const at::Tensor& u,
-    LevelTable& table,
-    bool largest,
-    const at::Tensor& sizes) {
+    const at::Tensor& each,
+    CodeForm form,
+    const at::Tensor& codes,
+    const LevelTable& table) {
   const c10::Device device = u.device();
   check_flat(u, at::kFloat, table.numel(), device, "level codes: u");
-  check_flat(sizes, at::kFloat, table.tensors(), device, "level codes: sizes");
-  const at::Tensor parts = at::empty({table.blocks()}, u.options());
-  const kernels::Sizes job{
-      table.on(device),
-      u.const_data_ptr<float>(),
-      largest,
-      parts.mutable_data_ptr<float>(),
-      sizes.mutable_data_ptr<float>()};
-  dispatch("sizes", job, device, sizes_cpu, kernels::sizes);
+  check_flat(each, at::kFloat, table.tensors(), device, "level codes: levels");
+  check_flat(
+      codes, at::kByte, code_bytes(table, form), device, "level codes: codes");
 }
 
 }  // namespace
 
 LevelTable::LevelTable(const std::vector<std::int64_t>& numels)
     : blocks_(blocks_of(numels)),
-      sizes_(at::tensor(numels, at::kLong).to(at::kFloat)) {
+      numels_(at::tensor(numels, at::kLong).to(at::kFloat)) {
   for (std::int64_t b = 0; b < blocks_.size(); ++b) {
     if (blocks_.host()[b].begin % kernels::kBlock == 0) {
       windows_.push_back(b);
@@ -83,47 +70,34 @@ kernels::LevelTensors LevelTable::on(c10::Device device) {
       blocks_.firsts_on(device),
       static_cast<std::int64_t>(windows_.size()) - 1,
       tensors(),
-      blocks(),
+      blocks_.size(),
       numel()};
 }
 
-const at::Tensor& LevelTable::sizes_on(c10::Device device) {
-  if (sizes_.device() != device) {
-    sizes_ = sizes_.to(device);
+const at::Tensor& LevelTable::numels_on(c10::Device device) {
+  if (numels_.device() != device) {
+    numels_ = numels_.to(device);
   }
-  return sizes_;
-}
-
-void sum_of_sizes(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& sum) {
-  find_sizes(u, table, false, sum);
-}
-
-void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most) {
-  find_sizes(u, table, true, most);
+  return numels_;
 }
 
 void encode_above(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& cuts,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes,
     const at::Tensor& sums) {
   const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "encode_above: u");
-  check_flat(cuts, at::kFloat, table.tensors(), device, "encode_above: cuts");
+  check_coding(u, cuts, form, codes, table);
   check_flat(
       sums, at::kFloat, 2 * table.tensors(), device, "encode_above: sums");
-  check_codes(codes, table, form, device);
-  const at::Tensor parts = at::empty({2 * table.blocks()}, u.options());
+  const at::Tensor parts = at::empty({2 * table.blocks().size()}, u.options());
   const kernels::EncodeAbove job{
       table.on(device),
       u.const_data_ptr<float>(),
       cuts.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.mutable_data_ptr<std::uint8_t>(),
       parts.mutable_data_ptr<float>(),
       sums.mutable_data_ptr<float>()};
@@ -140,19 +114,15 @@ void encode_by_chance(
     LevelTable& table,
     const at::Tensor& levels,
     const Chance& chance,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "encode_by_chance: u");
-  check_flat(
-      levels, at::kFloat, table.tensors(), device, "encode_by_chance: levels");
-  check_codes(codes, table, form, device);
+  check_coding(u, levels, form, codes, table);
   const auto key = random_key(chance.seed, RandomPurpose::Rounding);
   const kernels::EncodeByChance job{
-      table.on(device),
+      table.on(u.device()),
       u.const_data_ptr<float>(),
       levels.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.mutable_data_ptr<std::uint8_t>(),
       {key[0], key[1]},
       chance.step,
@@ -160,7 +130,7 @@ void encode_by_chance(
   dispatch(
       "encode_by_chance",
       job,
-      device,
+      u.device(),
       encode_by_chance_cpu,
       kernels::encode_by_chance);
 }
@@ -169,23 +139,19 @@ void subtract_levels(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& levels,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes) {
-  const c10::Device device = u.device();
-  check_flat(u, at::kFloat, table.numel(), device, "subtract_levels: u");
-  check_flat(
-      levels, at::kFloat, table.tensors(), device, "subtract_levels: levels");
-  check_codes(codes, table, form, device);
+  check_coding(u, levels, form, codes, table);
   const kernels::SubtractLevels job{
-      table.on(device),
+      table.on(u.device()),
       u.mutable_data_ptr<float>(),
       levels.const_data_ptr<float>(),
-      form == LevelForm::Bytes,
+      form,
       codes.const_data_ptr<std::uint8_t>()};
   dispatch(
       "subtract_levels",
       job,
-      device,
+      u.device(),
       subtract_levels_cpu,
       kernels::subtract_levels);
 }
@@ -196,7 +162,7 @@ void average_levels(
     LevelTable& table,
     const at::Tensor& estimate) {
   const c10::Device device = in.device();
-  ABT_ASSERT(workers > 0, "average_levels: ", workers, " workers");
+  ABT_ASSERT(workers > 0, "average_levels: {} workers", workers);
   check_flat(
       in,
       at::kByte,
@@ -226,23 +192,11 @@ void average_byte_levels(
     const at::Tensor& estimate) {
   const c10::Device device = sums.device();
   ABT_ASSERT(
-      workers > 0 && workers <= 127,
-      "average_byte_levels: a byte holds the sum of 1 to 127 workers, got ",
+      workers > 0 && workers <= kernels::kMostByteWorkers,
+      "average_byte_levels: a byte holds the sum of 1 to {} workers, got {}",
+      kernels::kMostByteWorkers,
       workers);
-  check_flat(
-      sums, at::kByte, table.numel(), device, "average_byte_levels: sums");
-  check_flat(
-      levels,
-      at::kFloat,
-      table.tensors(),
-      device,
-      "average_byte_levels: levels");
-  check_flat(
-      estimate,
-      at::kFloat,
-      table.numel(),
-      device,
-      "average_byte_levels: estimate");
+  check_coding(estimate, levels, CodeForm::Bytes, sums, table);
   const kernels::AverageByteLevels job{
       table.on(device),
       sums.const_data_ptr<std::uint8_t>(),

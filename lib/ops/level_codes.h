@@ -2,6 +2,19 @@
 // threshold and ternary. The tensors follow one another without gaps from the
 // start of a flat fp32 buffer; kernels/level_codes.h gives the layout of codes.
 //
+// Why this is not one codec with ops/twobit_codes.h: they share the codes
+// themselves (kernels/ternary_codes.h), the blocks, and the statistics
+// (ops/magnitudes.h); the rest differs in kind. There all workers know the
+// threshold before they encode. So one pass encodes and leaves the residual,
+// sums of codes are integers, and a worker can serve a share of the blocks, for
+// which each tensor is padded to groups of 32 codes. Here each worker has
+// levels of its own, those of the reducer threshold known only after encoding.
+// So levels travel with the codes, the residual takes a second pass, the mean
+// adds fp32 values in rank order, and codes of neighboring tensors share bytes,
+// which keeps a record at ceil(d / 4) + 4 T bytes for d elements in T tensors,
+// many of them small. One codec would have both layouts and both means behind
+// flags, and neither a loop nor a kernel less.
+//
 // CPU and GPU give the same bits, sums included. On CUDA the kernels are queued
 // on this thread's current stream, and nothing is read back. Levels and cuts
 // are fp32, one per tensor, on u's device. An element that is not finite makes
@@ -35,8 +48,8 @@ class LevelTable {
   std::int64_t numel() const {
     return blocks_.end();
   }
-  std::int64_t blocks() const {
-    return blocks_.size();
+  CodeBlocks& blocks() {
+    return blocks_;
   }
   std::int64_t record_bytes() const {
     return ops::record_bytes(tensors(), numel());
@@ -44,39 +57,30 @@ class LevelTable {
   // The table as the device reads it, and the tensors' element counts (fp32).
   // The first call for a device other than the CPU copies them there.
   kernels::LevelTensors on(c10::Device device);
-  const at::Tensor& sizes_on(c10::Device device);
+  const at::Tensor& numels_on(c10::Device device);
 
  private:
   CodeBlocks blocks_;
   std::vector<std::int64_t> windows_;
-  at::Tensor sizes_, copy_;
+  at::Tensor numels_, copy_;
 };
 
-// Two-bit codes, to be gathered, take packed_bytes(numel). Byte codes, to be
-// summed, take numel bytes.
-enum class LevelForm { TwoBits, Bytes };
-inline std::int64_t code_bytes(const LevelTable& table, LevelForm form) {
-  return form == LevelForm::Bytes ? table.numel()
-                                  : kernels::packed_bytes(table.numel());
+using kernels::CodeForm;
+
+// Bytes of the codes: two-bit codes are gathered, byte codes are summed.
+inline std::int64_t code_bytes(const LevelTable& table, CodeForm form) {
+  return form == CodeForm::Bytes ? table.numel()
+                                 : kernels::packed_bytes(table.numel());
 }
 
-// For each tensor (fp32): the sum of |u|, and the largest |u|, which is
-// infinite if an element is not finite.
-void sum_of_sizes(
-    const at::Tensor& u,
-    LevelTable& table,
-    const at::Tensor& sum);
-void largest(const at::Tensor& u, LevelTable& table, const at::Tensor& most);
-
 // Sends the elements whose magnitude is strictly above their tensor's cut (0 or
-// over the sent elements, and their count. If none is sent, the sum is 0, or
-// NaN where the cut is not finite.
-// the cut is not finite.
+// more). sums (2 per tensor): the sum of |u| over the sent elements, and their
+// count. If none is sent, the sum is 0, or NaN where the cut is not finite.
 void encode_above(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& cuts,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes,
     const at::Tensor& sums);
 
@@ -93,7 +97,7 @@ void encode_by_chance(
     LevelTable& table,
     const at::Tensor& levels,
     const Chance& chance,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes);
 
 // Leaves in u what was not sent.
@@ -101,7 +105,7 @@ void subtract_levels(
     const at::Tensor& u,
     LevelTable& table,
     const at::Tensor& levels,
-    LevelForm form,
+    CodeForm form,
     const at::Tensor& codes);
 
 // The mean of n workers' records (`in`, uint8, one after another in rank

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "ops/cpu/simd.h"
 
 namespace abtrain::ops {
@@ -93,11 +94,10 @@ void check(const at::Tensor& p, const at::Tensor& q, const at::Tensor& out) {
       is_matrix(p, out) && is_matrix(q, out) && is_matrix(out, out) &&
           p.size(0) == q.size(0) && p.size(0) >= 1 &&
           out.size(0) == p.size(1) && out.size(1) == q.size(1),
-      "low_rank_product: expected fp32 matrices that match, got P ",
+      "low_rank_product: expected fp32 matrices that match, got P {}, Q {} and "
+      "out {}",
       p.sizes(),
-      ", Q ",
       q.sizes(),
-      " and out ",
       out.sizes());
 }
 

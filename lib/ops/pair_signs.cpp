@@ -9,7 +9,7 @@ namespace abtrain::ops {
 void pair_signs(const at::Tensor& triangle, const at::Tensor& signs) {
   const c10::Device device = signs.device();
   const std::int64_t rows = signs.numel();
-  ABT_ASSERT(rows >= 1 && rows <= kMaxPairRows, "pair_signs: ", rows, " rows");
+  ABT_ASSERT(rows >= 1 && rows <= kMaxPairRows, "pair_signs: {} rows", rows);
   check_flat(
       triangle,
       at::kFloat,

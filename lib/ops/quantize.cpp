@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "kernels/hadamard.h"
 #include "ops/cpu/quantize.h"
 #include "ops/hadamard.h"
@@ -55,37 +56,28 @@ void check(
           ranges.numel() == all / c.block &&
           is_flat(codes, pairs ? at::kInt : at::kByte, numbers) &&
           codes.numel() == lanes + tails,
+      "{}: {} {} in blocks of {} need {} ranges and {} lanes of codes, got {} "
+      "and {} {}",
       op,
-      ": ",
       numbers.scalar_type(),
-      " ",
       numbers.sizes(),
-      " in blocks of ",
       c.block,
-      " need ",
       all / c.block,
-      " ranges and ",
       lanes + tails,
-      " lanes of codes, got ",
       ranges.sizes(),
-      " and ",
       codes.scalar_type(),
-      " ",
       codes.sizes());
   ABT_ASSERT(
       c.limit > 0 && c.offset >= c.limit && c.offset + c.limit <= 15,
+      "{}: codes within {} +- {} do not fit 0 .. 15",
       op,
-      ": codes within ",
       c.offset,
-      " +- ",
-      c.limit,
-      " do not fit 0 .. 15");
+      c.limit);
   ABT_ASSERT(
       c.first >= 0 && c.first % kernels::kUnit == 0,
+      "{}: expected a first number at a multiple of {}, got {}",
       op,
-      ": expected a first number at a multiple of ",
       kernels::kUnit,
-      ", got ",
       c.first);
 }
 
@@ -104,13 +96,10 @@ void block_norms(
   ABT_ASSERT(
       is_flat(u, at::kFloat, u) && is_flat(norms, at::kFloat, u) &&
           norms.numel() == all / block,
-      "block_norms: expected ",
+      "block_norms: expected {} norms of {} in blocks of {}, got {}",
       all / block,
-      " norms of ",
       u.sizes(),
-      " in blocks of ",
       block,
-      ", got ",
       norms.sizes());
   if (u.is_cuda()) {
     launch("block_norms", u.device(), [&](void* stream) {
@@ -155,9 +144,8 @@ void dequantize_blocks(
     const at::Tensor& out) {
   ABT_ASSERT(
       sums.shards == 1 || (sums.shards > 1 && coding.lanes == Lanes::Nibble),
-      "dequantize_blocks: ",
-      sums.shards,
-      " shards");
+      "dequantize_blocks: {} shards",
+      sums.shards);
   check(
       "dequantize_blocks",
       out,
@@ -185,11 +173,9 @@ void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
       members >= 1 && members <= kernels::kMostMembers &&
           is_flat(in, at::kByte, in) && is_flat(out, at::kByte, in) &&
           bytes >= 0 && bytes % 64 == 0 && in.numel() == members * bytes,
-      "sum_codes: ",
+      "sum_codes: {} shards in {} do not make one of {}",
       members,
-      " shards in ",
       in.sizes(),
-      " do not make one of ",
       out.sizes());
   if (in.is_cuda()) {
     const at::Tensor partial =
@@ -225,11 +211,9 @@ void update_scale(
           codes.numel() ==
               units * job.unit_bytes + shards * kernels::kTailBytes &&
           is_flat(scale, at::kFloat, codes) && scale.numel() == 1,
-      "update_scale: ",
+      "update_scale: {} shards of {} units are not {}",
       shards,
-      " shards of ",
       units,
-      " units are not ",
       codes.sizes());
   job.codes = codes.const_data_ptr<std::uint8_t>();
   job.scale = scale.mutable_data_ptr<float>();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "kernels/reduce_buffers.h"
 #include "ops/cpu/reduce_buffers.h"
 #include "ops/launch.h"
@@ -25,23 +26,17 @@ void check(
         buffer.dim() == 1 && buffer.is_contiguous() &&
             buffer.scalar_type() == first.scalar_type() &&
             buffer.device() == first.device(),
-        "reduce_buffers: expected flat ",
+        "reduce_buffers: expected flat {} buffers on {}, got {} {} on {}",
         first.scalar_type(),
-        " buffers on ",
         first.device(),
-        ", got ",
         buffer.scalar_type(),
-        " ",
         buffer.sizes(),
-        " on ",
         buffer.device());
     ABT_ASSERT(
         begin >= 0 && count >= 0 && begin + count <= buffer.numel(),
-        "reduce_buffers: range ",
+        "reduce_buffers: range {}+{} is outside a buffer of {}",
         begin,
-        "+",
         count,
-        " is outside a buffer of ",
         buffer.numel());
   }
 }
@@ -51,9 +46,8 @@ kernels::BufferList list_of(
     std::int64_t begin) {
   ABT_ASSERT(
       buffers.size() <= kernels::kMaxBuffers,
-      "reduce_buffers: at most ",
+      "reduce_buffers: at most {} buffers on CUDA, got {}",
       kernels::kMaxBuffers,
-      " buffers on CUDA, got ",
       buffers.size());
   kernels::BufferList list;
   for (const at::Tensor& buffer : buffers) {
@@ -154,9 +148,8 @@ void reduce_buffers(
   check(out, out_begin, count, first);
   ABT_ASSERT(
       op != ReduceOp::Mean || first.is_floating_point(),
-      "reduce_buffers: a mean of ",
-      first.scalar_type(),
-      " is not defined");
+      "reduce_buffers: a mean of {} is not defined",
+      first.scalar_type());
   if (count == 0) {
     return;
   }

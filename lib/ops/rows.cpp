@@ -17,15 +17,12 @@ RowTable::RowTable(const std::vector<Tensor>& tensors) {
     ABT_ASSERT(
         tensor.begin >= end_ && tensor.length > 0 && tensor.chosen > 0 &&
             tensor.chosen <= tensor.rows,
-        "rows: expected tensors in ascending order, got ",
+        "rows: expected tensors in ascending order, got {} of {} rows of {} "
+        "elements from offset {} after a tensor that ends at {}",
         tensor.chosen,
-        " of ",
         tensor.rows,
-        " rows of ",
         tensor.length,
-        " elements from offset ",
         tensor.begin,
-        " after a tensor that ends at ",
         end_);
     tensors_.push_back(
         {tensor.begin,

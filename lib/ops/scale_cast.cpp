@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "ops/cpu/convert.h"
 
 namespace abtrain::ops {
@@ -60,10 +61,10 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
   ABT_ASSERT(
       flat_float(in) && flat_float(out) && in.numel() == out.numel() &&
           in.device() == out.device(),
-      "scale_cast: expected flat floating-point tensors of one length, got ",
+      "scale_cast: expected flat floating-point tensors of one length, got "
+      "{}{} to {}{}",
       in.scalar_type(),
       in.sizes(),
-      " to ",
       out.scalar_type(),
       out.sizes());
   if (scale == 1 && in.scalar_type() == out.scalar_type()) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::ops {
 
@@ -121,9 +122,8 @@ at::Tensor select_largest(const at::Tensor& values, std::int64_t k) {
            values.scalar_type() == at::kBFloat16) &&
           values.numel() <= std::numeric_limits<std::int32_t>::max() &&
           k >= 0 && k <= values.numel(),
-      "select_largest: ",
+      "select_largest: {} of {}{}",
       k,
-      " of ",
       values.scalar_type(),
       values.sizes());
   if (values.is_cuda()) {

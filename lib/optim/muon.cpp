@@ -42,8 +42,9 @@ Shape shape_of(const ParameterRef& parameter) {
   ABT_CHECK(
       by_rows || tensor.stride(0) == 1,
       DamagedData,
+      "{}: expected a matrix whose rows or columns are contiguous, got strides "
+      "{}",
       parameter.name,
-      ": expected a matrix whose rows or columns are contiguous, got strides ",
       tensor.strides());
   return {rows, columns, !by_rows};
 }
@@ -175,7 +176,7 @@ class Muon : public Optimizer {
   // |A|_2 + |B|_2 + 1 of parameter i, which is A or B.
   static at::Tensor
   spectron_divisor(const Slice& slice, std::size_t i, const ParameterRef& own) {
-    ABT_ASSERT(own.partner != nullptr, own.name, " has no other factor");
+    ABT_ASSERT(own.partner != nullptr, "{} has no other factor", own.name);
     const Shape shape = shape_of(own);
     const Shape other = shape_of({own.name, own.partner});
     // Both vectors have as many elements as the rank at most: they lie apart.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "base/error.h"
 
@@ -29,11 +31,10 @@ const OptimizerKind& kind_of(const OptimizerOptions& options) {
   }
   throw Error(
       ErrorKind::Config,
-      str("optimizer.name: expected one of ",
+      formatted(
+          "optimizer.name: expected one of {}; got '{}'",
           join(optimizer_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
@@ -55,20 +56,30 @@ Conflicts check_nesterov(const OptimizerOptions& options) {
 
 Conflicts check(
     const OptimizerOptions& options,
-    const ScheduleOptions& schedule) {
+    const ScheduleOptions& schedule,
+    const StatedLength& length) {
   const OptimizerKind& kind = kind_of(options);
   Conflicts out;
   if (std::ranges::adjacent_find(schedule.milestones, std::greater_equal<>()) !=
       schedule.milestones.end()) {
     out.push_back({{"schedule.milestones"}, "expected ascending shares"});
   }
+  if (auto conflict = warmup_conflict(
+          "schedule.warmup_steps",
+          schedule.warmup_steps,
+          length,
+          "step at the full rate",
+          /*may_fill=*/true)) {
+    out.push_back(std::move(*conflict));
+  }
   if (kind.dual_averaging && schedule.name != ScheduleName::Constant) {
     out.push_back(
         {{"schedule.name", "optimizer.name"},
-         str(kind.name,
-             " scales the sum of all gradients by the current rate: a rate "
+         formatted(
+             "{} scales the sum of all gradients by the current rate: a rate "
              "that falls to 0 takes the weights back to where they started; "
-             "expected constant, got ",
+             "expected constant, got {}",
+             kind.name,
              name_of(schedule.name))});
   }
   if (kind.check != nullptr) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/conflict.h"
+#include "base/warmup.h"
 #include "optim/optim_options.h"
 #include "optim/optimizer.h"
 
@@ -42,12 +43,18 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
 
+<<<<<<< HEAD
 // OptimizerKind::check of those with a momentum.
 Conflicts check_nesterov(const OptimizerOptions& options);
 
 // Conflicts of the sections `optimizer:` and `schedule:`.
+=======
+// Conflicts of the sections `optimizer:` and `schedule:` in a run of this
+// length.
+>>>>>>> ef2b1a3
 Conflicts check(
     const OptimizerOptions& options,
-    const ScheduleOptions& schedule);
+    const ScheduleOptions& schedule,
+    const StatedLength& length);
 
 }  // namespace abtrain::optim

@@ -68,7 +68,7 @@ ParameterBlock::ParameterBlock(
       moment_views_(static_cast<std::size_t>(moment_count_)) {
   const at::NoGradGuard no_grad;
   for (const ParameterRef& p : parameters_) {
-    ABT_ASSERT(p.tensor->defined(), p.name, " has no values");
+    ABT_ASSERT(p.tensor->defined(), "{} has no values", p.name);
     offsets_.push_back(offsets_.back() + p.tensor->numel());
   }
   const std::int64_t total = offsets_.back();
@@ -189,14 +189,14 @@ void ParameterBlock::archive(
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto strides = parameters_[i].tensor->strides().vec();
-    archive.value(str(prefix, "strides.", parameters_[i].name), strides);
+    archive.value(
+        formatted("{}strides.{}", prefix, parameters_[i].name), strides);
     if (archive.is_loading() && strides != parameters_[i].tensor->strides()) {
       ABT_CHECK(
           fill_memory(parameters_[i].tensor->sizes(), strides),
           DamagedData,
-          "the checkpoint's strides for '",
-          parameters_[i].name,
-          "' do not match its shape");
+          "the checkpoint's strides for '{}' do not match its shape",
+          parameters_[i].name);
       lay_out(i, strides);
     }
   }
@@ -228,8 +228,8 @@ void ParameterBlock::adopt(const ParameterBlock& old) {
     }
     ABT_ASSERT(
         old.strides_[found->second] == strides_[i],
-        parameters_[i].name,
-        " lies in memory in another order than its moments");
+        "{} lies in memory in another order than its moments",
+        parameters_[i].name);
     steps_[i].copy_(old.steps_[found->second]);
     for (std::size_t k = 0; k < moment_views_.size(); ++k) {
       moment_views_[k][i].copy_(old.moment_views_[k][found->second]);

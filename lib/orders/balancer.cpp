@@ -126,10 +126,9 @@ void Balancer::step(const at::Tensor& gradients) {
   }
   ABT_ASSERT(
       seen_ == numel_,
+      "{} of {} numbers of a gradient were seen",
       seen_,
-      " of ",
-      numel_,
-      " numbers of a gradient were seen");
+      numel_);
   seen_ = 0;
   end_unit();
   advance(1);
@@ -153,7 +152,7 @@ void Balancer::end_unit() {
 
 void Balancer::step(const UnitGradients& units) {
   const at::NoGradGuard no_grad;
-  ABT_ASSERT(units.size() == batch_, units.size(), " units, not ", batch_);
+  ABT_ASSERT(units.size() == batch_, "{} units, not {}", units.size(), batch_);
   if (is_alone()) {
     balance_alone(units);
   } else {
@@ -276,11 +275,10 @@ void Balancer::archive(state::Archive& archive) {
       epoch_ >= 0 && place_ >= 0 && place_ < published_.units() &&
           order_.restore(units) && units[0] <= place_ && units[0] >= place_ - 1,
       DamagedData,
-      "the checkpoint's order of examples is not one of ",
+      "the checkpoint's order of examples is not one of {} units, of which {} "
+      "are done",
       published_.units(),
-      " units, of which ",
-      place_,
-      " are done");
+      place_);
   published_.publish(epoch_, order_.order());
 }
 

@@ -191,8 +191,8 @@ void Coordination::send_rows(const at::Tensor& differences) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(
       differences.size(0) == pairs_,
+      "{} pairs, expected {}",
       differences.size(0),
-      " pairs, expected ",
       pairs_);
   finish();
   for (std::int64_t k = 0; k < pairs_; ++k) {

@@ -59,7 +59,7 @@ at::Tensor CodeRows::products(
     std::int64_t count,
     const at::Tensor& sum) {
   const at::Tensor out = at::empty({count * (count + 1) / 2}, sum.options());
-  ops::record_products(
+  ops::difference_products(
       records_.view({size(), -1}), places(begin, count), sum, out);
   return out;
 }
@@ -68,7 +68,7 @@ void CodeRows::add(
     std::int64_t begin,
     const at::Tensor& signs,
     const at::Tensor& sum) {
-  ops::add_records(
+  ops::add_differences(
       records_.view({size(), -1}), places(begin, signs.numel()), signs, sum);
 }
 

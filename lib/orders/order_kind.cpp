@@ -32,11 +32,10 @@ const OrderKind& kind_of(const OrderOptions& options) {
   }
   throw Error(
       ErrorKind::Config,
-      str("order.name: expected one of ",
+      formatted(
+          "order.name: expected one of {}; got '{}'",
           join(order_names(), ", "),
-          "; got '",
-          options.name,
-          "'"));
+          options.name));
 }
 
 bool balances_examples(
@@ -57,17 +56,18 @@ Conflicts check(
   if (batch_size > ops::kMaxPairRows) {
     out.push_back(
         {{"data.batch_size", "order.unit", "order.name"},
-         str("the products of all pairs of a batch's gradients are computed: "
-             "expected at most ",
+         formatted(
+             "the products of all pairs of a batch's gradients are computed: "
+             "expected at most {}, got {}",
              ops::kMaxPairRows,
-             ", got ",
              batch_size)});
   }
   if (kind_of(options).decides_pairs && batch_size % 2 == 1) {
     out.push_back(
         {{"data.batch_size", "order.unit", "order.name"},
-         str("neighbours are balanced in pairs within one batch: expected an "
-             "even number, got ",
+         formatted(
+             "neighbours are balanced in pairs within one batch: expected an "
+             "even number, got {}",
              batch_size)});
   }
   return out;

@@ -26,8 +26,8 @@ JsonObject read_summary(const std::string& folder) {
   ABT_CHECK(
       std::filesystem::exists(path),
       MissingInput,
-      path,
-      ": expected the summary of a run that finished successfully");
+      "{}: expected the summary of a run that finished successfully",
+      path);
   return JsonObject::of_file(path);
 }
 
@@ -71,19 +71,16 @@ PlanAgainst plan_against(
   const TimePlan time = plan_time(o, sizes, length, request.network, compute);
 
   const auto of = [&](const char* key) {
-    return summary.number(str("/seconds/", key).c_str());
+    return summary.number(formatted("/seconds/{}", key).c_str());
   };
   const auto steps = static_cast<double>(length.steps);
   const double svd = time.train - time.communication - time.compute;
-  result.run =
-      str(folder,
-          ": ",
-          o.method.name,
-          ", ",
-          o.workers,
-          " workers, ",
-          length.steps,
-          " steps");
+  result.run = formatted(
+      "{}: {}, {} workers, {} steps",
+      folder,
+      o.method.name,
+      o.workers,
+      length.steps);
   result.network = network_text(request.network, compute);
   result.rows = {
       {"bytes per worker",
@@ -105,19 +102,26 @@ PlanAgainst plan_against(
 }
 
 std::string against_text(const PlanAgainst& plan) {
-  std::string out = plan.run + "\n" + plan.network + "\n\n" + pad("", 22) +
-                    right("planned", 18) + right("measured", 18) +
-                    right("ratio", 9) + "\n";
+  std::string out = formatted(
+      "{}\n{}\n\n{:<22}{:>18}{:>18}{:>9}\n",
+      plan.run,
+      plan.network,
+      "",
+      "planned",
+      "measured",
+      "ratio");
   for (const PlanAgainst::Row& r : plan.rows) {
     const auto shown = [&](double value) {
       return r.key == "bytes_per_worker"
                  ? with_commas(static_cast<std::int64_t>(value))
-                 : fixed(value, 2);
+                 : formatted("{:.2f}", value);
     };
-    out += pad(r.name, 22) + right(shown(r.planned), 18) +
-           right(shown(r.measured), 18) +
-           right(r.measured > 0 ? fixed(r.planned / r.measured, 3) : "-", 9) +
-           "\n";
+    out += formatted(
+        "{}{:>18}{:>18}{:>9}\n",
+        pad(r.name, 22),
+        shown(r.planned),
+        shown(r.measured),
+        r.measured > 0 ? formatted("{:.3f}", r.planned / r.measured) : "-");
   }
   return out;
 }

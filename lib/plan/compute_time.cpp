@@ -161,13 +161,13 @@ ComputeTime measure_compute(
 
   ComputeTime result;
   result.workers = workers;
-  result.how = str(
-      "measured here, ",
-      workers == 1 ? std::string("one worker")
-                   : str(workers, " workers at once"),
+  result.how = formatted(
+      "measured here, {}{}",
+      workers == 1 ? "one worker" : formatted("{} workers at once", workers),
       device.is_cuda()
-          ? std::string(" on a GPU")
-          : str(", ",
+          ? " on a GPU"
+          : formatted(
+                ", {}{}",
                 threads,
                 threads == 1 ? " thread per worker" : " threads per worker"));
   result.dense = measure(dense_steps(options, workers), images, device).step;

@@ -26,9 +26,14 @@ std::string layers_text(
   if (methods::kind_of(options.method).factors_weights) {
     factorable = nn::factorable_weights(model, options.method.keep_dense);
   }
-  std::string out = "\nlayers\n  " + pad("name", 22) + right("m", 7) +
-                    right("n", 7) + right("rank", 9) + right("dense", 12) +
-                    right("stored", 12) + "\n";
+  std::string out = formatted(
+      "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
+      "name",
+      "m",
+      "n",
+      "rank",
+      "dense",
+      "stored");
   for (const nn::NamedWeight& w : model.weights()) {
     const auto place = std::find_if(
         factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
@@ -46,13 +51,18 @@ std::string layers_text(
       const std::int64_t r = planned->sizes.layers[index].rank;
       if (r > 0) {
         const std::string about = planned->estimated ? "~" : "";
-        rank = about + std::to_string(r);
+        rank = formatted("{}{}", about, r);
         stored = about + with_commas(r * (m + n));
       }
     }
-    out += "  " + pad(w.layer, 22) + right(std::to_string(m), 7) +
-           right(std::to_string(n), 7) + right(rank, 9) +
-           right(with_commas(m * n), 12) + right(stored, 12) + "\n";
+    out += formatted(
+        "  {}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
+        pad(w.layer, 22),
+        m,
+        n,
+        rank,
+        with_commas(m * n),
+        stored);
   }
   return out;
 }
@@ -68,9 +78,8 @@ ComputeTime compute_time(
   ABT_CHECK(
       request.network.nodes >= 1 && workers % request.network.nodes == 0,
       Usage,
-      "--nodes: expected a divisor of the ",
+      "--nodes: expected a divisor of the {} workers; got {}",
       workers,
-      " workers; got ",
       request.network.nodes);
   if (request.compute) {
     return *request.compute;
@@ -101,25 +110,22 @@ std::string plan_text(
   out += "\nplan\n";
   out +=
       row("data",
-          str(options.data.name,
-              ", ",
+          formatted(
+              "{}, {} training and {} test images of {}x{}x{}",
+              options.data.name,
               with_commas(set.train - options.data.validation),
-              " training and ",
               with_commas(set.test),
-              " test images of ",
               set.channels,
-              "x",
               set.height,
-              "x",
               set.width));
-  out += row(
-      "steps",
-      str(with_commas(length.steps),
-          ", ",
-          with_commas(length.steps_per_epoch),
-          " per epoch, ",
-          options.workers * options.data.batch_size * options.train.accumulate,
-          " images each"));
+  out +=
+      row("steps",
+          formatted(
+              "{}, {} per epoch, {} images each",
+              with_commas(length.steps),
+              with_commas(length.steps_per_epoch),
+              options.workers * options.data.batch_size *
+                  options.train.accumulate));
   out += row("workers", std::to_string(options.workers));
   const methods::MethodKind& kind = methods::kind_of(options.method);
   if (kind.plan_text != nullptr) {
@@ -131,17 +137,18 @@ std::string plan_text(
     for (const methods::ModelSizes::Layer& l : planned->sizes.layers) {
       stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
     }
-    out += row(
-        "stored",
-        str(with_commas(stored),
-            ", ",
-            fixed(static_cast<double>(dense) / static_cast<double>(stored), 2),
-            ":1"));
+    out +=
+        row("stored",
+            formatted(
+                "{}, {:.2f}:1",
+                with_commas(stored),
+                static_cast<double>(dense) / static_cast<double>(stored)));
   }
   out +=
       row("memory per worker",
-          str(human_bytes(state_bytes(options, dense)),
-              " for parameters, gradients and moments in a dense step"));
+          formatted(
+              "{} for parameters, gradients and moments in a dense step",
+              human_bytes(state_bytes(options, dense))));
   out += layers_text(*model, options, planned);
   if (planned) {
     out += traffic_text(options, planned->sizes, length);

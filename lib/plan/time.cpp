@@ -238,14 +238,14 @@ TimePlan plan_time(
 }
 
 std::string network_text(const Network& network, const ComputeTime& compute) {
-  return str(
+  return formatted(
+      "{}{}; compute time {}",
       network.nodes,
-      network.nodes == 1 ? std::string(" node")
-                         : str(" nodes, links of ",
+      network.nodes == 1 ? " node"
+                         : formatted(
+                               " nodes, links of {} each way, {}",
                                rate_text(network.rate),
-                               " each way, ",
                                short_time_text(network.latency)),
-      "; compute time ",
       compute.how);
 }
 
@@ -257,13 +257,13 @@ std::string time_text(
     const TimePlan& plan) {
   const auto ms = [](double seconds) {
     return seconds >= 10 ? human_seconds(seconds)
-                         : str(fixed(1e3 * seconds, 1), " ms");
+                         : formatted("{:.1f} ms", 1e3 * seconds);
   };
   const auto step = [&](double whole, double computed) {
-    return str(
-        ms(whole), ", of which ", ms(std::min(whole, computed)), " computing");
+    return formatted(
+        "{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
   };
-  std::string out = str("\ntime (", network_text(network, compute), ")\n");
+  std::string out = formatted("\ntime ({})\n", network_text(network, compute));
   out += row("dense step", step(plan.dense_step, compute.dense));
   if (methods::kind_of(options.method).factors_weights) {
     out += row("AB step", step(plan.ab_step, compute.ab));
@@ -276,10 +276,11 @@ std::string time_text(
       row("average step", ms(plan.train / static_cast<double>(length.steps)));
   out +=
       row("whole run",
-          str(human_seconds(plan.train),
-              " of training, ",
-              fixed(100 * plan.communication / plan.train, 1),
-              " % of it communicating; evaluations and checkpoints are extra"));
+          formatted(
+              "{} of training, {:.1f} % of it communicating; evaluations and "
+              "checkpoints are extra",
+              human_seconds(plan.train),
+              100 * plan.communication / plan.train));
   return out;
 }
 

@@ -24,12 +24,11 @@ std::string order_text(
     sum +=
         orders::difference_bytes(options.order, parameters, pairs, workers, r);
   }
-  return str(
+  return formatted(
+      "{}{} ({})",
       human_bytes(static_cast<double>(sum) / workers),
       examples ? " per batch" : " every other step",
-      " (",
-      orders::name_of(options.order.wire),
-      ")");
+      orders::name_of(options.order.wire));
 }
 
 methods::TrafficPlan sum_over_workers(
@@ -82,16 +81,14 @@ std::string traffic_text(
   }
   const double baseline =
       train::data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
-  out += row(
-      "whole run",
-      baseline > 0
-          ? str(mean(sum.total),
-                ", ",
-                fixed(
-                    100 * static_cast<double>(sum.total) / workers / baseline,
-                    1),
-                " % of fp32 data parallel")
-          : str("none: one worker"));
+  out +=
+      row("whole run",
+          baseline > 0
+              ? formatted(
+                    "{}, {:.1f} % of fp32 data parallel",
+                    mean(sum.total),
+                    100 * static_cast<double>(sum.total) / workers / baseline)
+              : "none: one worker");
   return out;
 }
 

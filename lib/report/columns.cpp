@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <limits>
 #include <utility>
 
@@ -40,8 +39,8 @@ double mean(const std::vector<double>& values) {
 }
 
 std::string number_text(double value, int decimals) {
-  return decimals < 0 ? str(std::setprecision(-decimals), value)
-                      : fixed(value, decimals);
+  return decimals < 0 ? formatted("{:.{}g}", value, -decimals)
+                      : formatted("{:.{}f}", value, decimals);
 }
 
 // A figure of the summary; none for a run that has not finished.
@@ -91,7 +90,7 @@ Figure Column::figure(const Setting& setting) const {
   if (missed == 0) {
     figure.spread = standard_deviation(values);
   } else {
-    figure.note = str(values.size() - missed, " of ", values.size());
+    figure.note = formatted("{} of {}", values.size() - missed, values.size());
   }
   return figure;
 }
@@ -141,7 +140,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
            .best = Lowest,
            .of_run = of_summary(&Summary::vs_fp32)})};
   if (target) {
-    const std::string place = str(" to ", 100 * *target, " %");
+    const std::string place = formatted(" to {} %", 100 * *target);
     const auto add = [&](Column column, double Evaluation::*what) {
       column.title += place;
       column.help += " up to the first evaluation at or above the target";
@@ -246,13 +245,12 @@ std::vector<Column> choose_columns(
     ABT_CHECK(
         std::ranges::count(keys, key) > 0,
         Usage,
-        "--columns: unknown column '",
+        "--columns: unknown column '{}'; expected all, default or a list of {}",
         key,
-        "'; expected all, default or a list of ",
         join(keys, ", "));
     const auto column = std::ranges::find(all, key, &Column::key);
     ABT_CHECK(
-        column != all.end(), Usage, "--columns: ", key, " needs a --target");
+        column != all.end(), Usage, "--columns: {} needs a --target", key);
     chosen.push_back(*column);
   }
   return chosen;
@@ -316,7 +314,7 @@ std::string to_text(const Column& column, const Figure& figure) {
 std::string seeds_text(const Setting& setting) {
   const std::size_t all = setting.runs.size();
   const std::size_t some = setting.finished();
-  return some == all ? str(all) : str(some, " of ", all);
+  return some == all ? formatted("{}", all) : formatted("{} of {}", some, all);
 }
 
 }  // namespace abtrain::report

@@ -209,7 +209,7 @@ std::string first_line(const std::string& message) {
     return line.find(": error: ") != std::string::npos;
   });
   return lines.front() +
-         (others > 1 ? str(" (and ", others - 1, " more)") : "");
+         (others > 1 ? formatted(" (and {} more)", others - 1) : "");
 }
 
 }  // namespace

@@ -67,7 +67,11 @@ FoundRuns find_runs(const std::vector<std::string>& paths) {
       "folder that holds run folders";
   for (const std::string& path : paths) {
     ABT_CHECK(
-        fs::exists(path), MissingInput, path, kExpected, "; it does not exist");
+        fs::exists(path),
+        MissingInput,
+        "{}{}; it does not exist",
+        path,
+        kExpected);
     const auto runs = runs_below(path, kLevels);
     if (runs.empty()) {
       found.without.push_back(path + kExpected);

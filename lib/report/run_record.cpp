@@ -34,7 +34,7 @@ void flatten(
 void read_config_of(RunRecord& run) {
   const std::string path = run.folder + "/config.yaml";
   ABT_CHECK(
-      fs::exists(path), MissingInput, run.folder, ": it has no config.yaml");
+      fs::exists(path), MissingInput, "{}: it has no config.yaml", run.folder);
   config::RunOptions options = config::read_config(path);
   run.name = options.name;
   run.seed = options.seed;
@@ -115,7 +115,10 @@ struct Line {
 void read_metrics(RunRecord& run, Spectra spectra) {
   const std::string path = run.folder + "/metrics.jsonl";
   ABT_CHECK(
-      fs::exists(path), MissingInput, run.folder, ": it has no metrics.jsonl");
+      fs::exists(path),
+      MissingInput,
+      "{}: it has no metrics.jsonl",
+      run.folder);
   const std::string text = read_file(path);
   std::vector<Line> cuts;  // with decompositions
   double vnmse = 0;
@@ -197,10 +200,9 @@ std::string why_unfinished(const std::string& folder) {
   try {
     const JsonObject failure = JsonObject::of_file(path);
     const std::string message = failure.text("/message");
-    return str(
-        "failed with exit code ",
+    return formatted(
+        "failed with exit code {}: {}",
         failure.number("/exit_code"),
-        ": ",
         message.substr(0, message.find('\n')));
   } catch (const Error&) {
     return "failed, and failure.json is damaged";

@@ -45,9 +45,9 @@ Checkpoint read_checkpoint(const std::string& folder) {
   if (!is_list || std::ssize(leads) != workers) {
     json.complain(
         "/leads",
-        str("for each of ",
-            workers,
-            " workers the rank that stores its replicas' state"));
+        formatted(
+            "for each of {} workers the rank that stores its replicas' state",
+            workers));
   }
   checkpoint.leads.assign(leads.begin(), leads.end());
   const ordered_json* accuracy = json.find("/validation_accuracy");
@@ -70,8 +70,8 @@ ordered_json values_of(const weights::SafetensorsFile& file) {
   ABT_CHECK(
       values.is_object(),
       DamagedData,
+      "{}: its metadata has no state{}{}",
       file.path(),
-      ": its metadata has no state",
       problem.what.empty() ? "" : ": ",
       problem.what);
   return values;
@@ -90,16 +90,15 @@ void check_mark(
   ABT_CHECK(
       found.bytes == bytes,
       DamagedData,
+      "{}: expected {} bytes, found {}",
       file,
-      ": expected ",
       bytes,
-      " bytes, found ",
       found.bytes);
   ABT_CHECK(
       hash_text(found.hash) == hash,
       DamagedData,
-      file,
-      ": its content differs from what was written (XXH3 mismatch)");
+      "{}: its content differs from what was written (XXH3 mismatch)",
+      file);
 }
 
 }  // namespace
@@ -111,9 +110,9 @@ void verify(const Checkpoint& checkpoint) {
   if (manifest.object("/files").size() != files) {
     manifest.complain(
         "/files",
-        str("config.yaml and one file for each of ",
-            checkpoint.workers(),
-            " workers"));
+        formatted(
+            "config.yaml and one file for each of {} workers",
+            checkpoint.workers()));
   }
   check_mark(manifest, checkpoint.folder, config::kConfig);
   for (int worker = 0; worker < checkpoint.workers(); ++worker) {
@@ -124,7 +123,8 @@ void verify(const Checkpoint& checkpoint) {
     values_of(file);
   }
   std::int64_t workers = checkpoint.workers();
-  const std::string config = str(checkpoint.folder, "/", config::kConfig);
+  const std::string config =
+      formatted("{}/{}", checkpoint.folder, config::kConfig);
   try {
     workers = config::read_config(config).workers;
   } catch (const LocatedError&) {
@@ -133,14 +133,12 @@ void verify(const Checkpoint& checkpoint) {
   ABT_CHECK(
       workers == checkpoint.workers(),
       DamagedData,
+      "{}: expected the same number of workers twice, got {} in {} and {} in "
+      "{}",
       checkpoint.folder,
-      ": expected the same number of workers twice, got ",
       checkpoint.workers(),
-      " in ",
       config::kManifest,
-      " and ",
       workers,
-      " in ",
       config::kConfig);
 }
 
@@ -187,7 +185,7 @@ std::optional<Checkpoint> newest_checkpoint(
       verify(checkpoint);
       return checkpoint;
     } catch (const Error& error) {
-      log.warning("checkpoint skipped: ", error.what());
+      log.warning("checkpoint skipped: {}", error.what());
     }
   }
   return std::nullopt;

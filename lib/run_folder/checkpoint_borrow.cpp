@@ -31,17 +31,14 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
   ABT_CHECK(
       !error || exists(from.string()),
       MissingInput,
-      "there is no file '",
-      from.string(),
-      "'");
+      "there is no file '{}'",
+      from.string());
   ABT_CHECK(
       !error,
       Io,
-      "cannot copy '",
+      "cannot copy '{}' to '{}': {}",
       from.string(),
-      "' to '",
       to.string(),
-      "': ",
       error.message());
 }
 
@@ -101,18 +98,17 @@ Checkpoint borrow_checkpoint(
     ABT_CHECK(
         !folders.empty(),
         MissingInput,
-        "--resume: no usable checkpoint in '",
-        folder,
-        "'");
+        "--resume: no usable checkpoint in '{}'",
+        folder);
     const std::string newest = *std::ranges::max_element(folders);
     try {
       return borrow(newest, run_folder);
     } catch (const Error& error) {
       if (!exists(newest + "/" + config::kManifest)) {
-        log.info(newest, " was just removed by its run: taking a newer one");
+        log.info("{} was just removed by its run: taking a newer one", newest);
         continue;
       }
-      log.warning("checkpoint skipped: ", error.what());
+      log.warning("checkpoint skipped: {}", error.what());
       bad.insert(newest);
     }
   }

@@ -34,31 +34,24 @@ std::string padded(std::int64_t number, std::size_t digits) {
 void remove_all(const std::string& folder) {
   std::error_code error;
   fs::remove_all(folder, error);
-  ABT_CHECK(!error, Io, "cannot remove '", folder, "': ", error.message());
+  ABT_CHECK(!error, Io, "cannot remove '{}': {}", folder, error.message());
 }
 
 void rename(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
   ABT_CHECK(
-      !error,
-      Io,
-      "cannot rename '",
-      from,
-      "' to '",
-      to,
-      "': ",
-      error.message());
+      !error, Io, "cannot rename '{}' to '{}': {}", from, to, error.message());
 }
 
 }  // namespace
 
 std::string worker_file(int rank) {
-  return str("worker-", padded(rank, 5), ".safetensors");
+  return formatted("worker-{}.safetensors", padded(rank, 5));
 }
 
 std::string step_folder(std::int64_t step) {
-  return str(kStepPrefix, padded(step, 10));
+  return formatted("{}{}", kStepPrefix, padded(step, 10));
 }
 
 FileMark mark_of(const std::string& path) {
@@ -134,7 +127,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
   const std::string all = place_.run_folder + "/" + config::kCheckpoints;
   const std::string folder =
-      str(all, "/", kUnfinished, step_folder(about.step));
+      formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
   std::string problem;
   if (first) {
     try {
@@ -167,15 +160,14 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
     if (log_ != nullptr) {
       const auto who = std::ranges::find(failed, 1) - failed.begin();
       log_->warning(
-          "step ",
+          "step {}: no checkpoint was saved: {}",
           about.step,
-          ": no checkpoint was saved: ",
-          problem.empty() ? str("worker ", who, " could not write its part")
+          problem.empty() ? formatted("worker {} could not write its part", who)
                           : problem);
     } else if (!problem.empty()) {
       // Worker 0 does not know the reason, so this worker reports it.
       Log().warning(
-          "worker ", world_.rank(), ": step ", about.step, ": ", problem);
+          "worker {}: step {}: {}", world_.rank(), about.step, problem);
     }
     return false;
   };
@@ -200,20 +192,19 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
         ABT_CHECK(
             fs::exists(folder + "/" + name),
             Io,
+            "{}/{} of worker {} is not visible to worker 0: `output` must be a "
+            "folder that all hosts share",
             folder,
-            "/",
             name,
-            " of worker ",
-            r,
-            " is not visible to worker 0: `output` must be a folder that all "
-            "hosts share");
+            r);
         files[name] = {
             {"bytes", mark[0]},
             {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
         about.leads.push_back(static_cast<int>(mark[2]));
       }
-      atomic_write(str(folder, "/", config::kConfig), place_.config);
-      const FileMark config = mark_of(str(folder, "/", config::kConfig));
+      atomic_write(formatted("{}/{}", folder, config::kConfig), place_.config);
+      const FileMark config =
+          mark_of(formatted("{}/{}", folder, config::kConfig));
       files[config::kConfig] = {
           {"bytes", config.bytes}, {"xxh3", hash_text(config.hash)}};
       ordered_json manifest = {
@@ -237,7 +228,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   if (!nobody_failed()) {
     return false;
   }
-  tell("saved", str(all, "/", step_folder(about.step)));
+  tell("saved", formatted("{}/{}", all, step_folder(about.step)));
   return true;
 }
 
@@ -245,11 +236,12 @@ void CheckpointWriter::publish(
     const Checkpoint& about,
     const std::string& folder) const {
   const std::string all = place_.run_folder + "/" + config::kCheckpoints;
-  const std::string place = str(all, "/", step_folder(about.step));
+  const std::string place = formatted("{}/{}", all, step_folder(about.step));
   sync_path(folder);
   tell("publish", folder);
   check_run_lock(true);
-  const std::string old = str(all, "/", kObsolete, step_folder(about.step));
+  const std::string old =
+      formatted("{}/{}{}", all, kObsolete, step_folder(about.step));
   if (fs::exists(place)) {  // same step, from before a resume
     // Kept until the new one is in its place: clean_checkpoints() puts it back
     // if this process is killed before that.
@@ -264,7 +256,7 @@ void CheckpointWriter::publish(
     prune();
   } catch (const Error& error) {
     if (log_ != nullptr) {
-      log_->warning("pruning old checkpoints: ", error.what());
+      log_->warning("pruning old checkpoints: {}", error.what());
     }
   }
 }

@@ -63,7 +63,7 @@ std::string this_machine() {
   std::error_code error;
   const fs::path space = fs::read_symlink("/proc/self/ns/pid", error);
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  return error || boot.empty() ? std::string() : str(boot, " ", space.string());
+  return error || boot.empty() ? "" : formatted("{} {}", boot, space.string());
 }
 
 struct ProcessState {
@@ -73,7 +73,7 @@ struct ProcessState {
 
 // From /proc/PID/stat; nullopt if it is hidden or gone.
 std::optional<ProcessState> process_state(pid_t pid) {
-  const std::string line = first_line(str("/proc/", pid, "/stat"));
+  const std::string line = first_line(formatted("/proc/{}/stat", pid));
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 2 > line.size()) {
     return std::nullopt;
@@ -96,9 +96,7 @@ std::string utc_now() {
 
 std::string random_id() {
   std::random_device device;
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%08x%08x", device(), device());
-  return text.data();
+  return formatted("{:08x}{:08x}", device(), device());
 }
 
 std::string lock_text(const LockHolder& holder, std::int64_t beat) {
@@ -120,7 +118,7 @@ std::string lock_text(const LockHolder& holder, std::int64_t beat) {
 // number serves as the id.
 LockHolder from_text(const std::string& text, ino_t inode) {
   LockHolder holder;
-  holder.id = str("inode", inode);
+  holder.id = formatted("inode{}", inode);
   JsonProblem problem;
   const nlohmann::ordered_json value = parse_json(text, problem);
   const auto is_plain = [](unsigned char c) { return c >= ' ' && c < 127; };
@@ -152,9 +150,9 @@ LockHolder from_text(const std::string& text, ino_t inode) {
 [[noreturn]] void fail(const std::string& path, int error) {
   throw Error(
       ErrorKind::Io,
-      str("cannot lock the run folder with '",
+      formatted(
+          "cannot lock the run folder with '{}': {}",
           path,
-          "': ",
           std::generic_category().message(error)));
 }
 
@@ -209,8 +207,9 @@ bool lives(const LockHolder& holder) {
 }
 
 std::string name_of(const LockHolder& holder) {
-  return holder.pid == 0 ? str("an unidentified process")
-                         : str("process ", holder.pid, " on ", holder.host);
+  return holder.pid == 0
+             ? "an unidentified process"
+             : formatted("process {} on {}", holder.pid, holder.host);
 }
 
 std::string lock_in(const std::string& folder) {
@@ -218,7 +217,7 @@ std::string lock_in(const std::string& folder) {
 }
 
 std::string claim_on(const std::string& folder, const LockHolder& holder) {
-  return str(folder, "/lock-", holder.id, ".json");
+  return formatted("{}/lock-{}.json", folder, holder.id);
 }
 
 std::optional<LockFile> read_lock(const std::string& path) {
@@ -240,7 +239,8 @@ std::optional<LockFile> find_holder(const std::string& folder) {
 bool create_lock(const std::string& path, const LockHolder& holder) {
   const std::string text = lock_text(holder, 0);
   const std::string beside =
-      (fs::path(path).parent_path() / str("lock-", holder.id, ".tmp")).string();
+      (fs::path(path).parent_path() / formatted("lock-{}.tmp", holder.id))
+          .string();
   const auto write_new = [&](const std::string& name) {
     const Descriptor file(name, O_WRONLY | O_CREAT | O_EXCL);
     if (file < 0 && (errno == EEXIST || errno == ENOENT)) {

@@ -1,7 +1,6 @@
 #include "run_folder/recorder.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,7 +16,7 @@ namespace {
 ordered_json values_json(const linalg::ValueSample& sample) {
   ordered_json values = ordered_json::array();
   for (const double value : sample.value) {
-    values.push_back(std::stod(str(std::setprecision(6), value)));
+    values.push_back(std::stod(formatted("{:.6g}", value)));
   }
   return {{"index", sample.index}, {"value", values}};
 }
@@ -51,10 +50,9 @@ void Recorder::decomposed(
     if (std::ranges::all_of(
             layers, [](const auto& layer) { return layer.rank == 0; })) {
       log_->log().warning(
-          "step ",
-          step,
-          ": no layer was factored: with this method.rank none would be "
-          "smaller");
+          "step {}: no layer was factored: with this method.rank none would be "
+          "smaller",
+          step);
     }
   }
 }

@@ -41,17 +41,17 @@ void pause_for(double seconds) {
 [[noreturn]] void refuse(const std::string& folder, const LockHolder& holder) {
   throw Error(
       ErrorKind::Stopped,
-      str(folder,
-          " is in use: ",
+      formatted(
+          "{} is in use: {} has been training in it{}. Wait for it to end{}, "
+          "or choose another --name",
+          folder,
           name_of(holder),
-          " has been training in it",
-          holder.started.empty() ? "" : str(" since ", holder.started),
-          ". Wait for it to end",
+          holder.started.empty() ? "" : formatted(" since {}", holder.started),
           holder.pid == 0 ? ""
-                          : str(", stop it there with `kill ",
-                                holder.pid,
-                                "` (it saves a checkpoint first)"),
-          ", or choose another --name"));
+                          : formatted(
+                                ", stop it there with `kill {}` (it saves a "
+                                "checkpoint first)",
+                                holder.pid)));
 }
 
 }  // namespace
@@ -67,9 +67,9 @@ RunLock::RunLock(std::string folder, Log& log, LockTimes times)
     ABT_CHECK(
         ++tries <= kTries,
         Stopped,
-        folder_,
-        " is in use: other processes are taking and releasing its lock; try "
-        "again");
+        "{} is in use: other processes are taking and releasing its lock; try "
+        "again",
+        folder_);
     make_folders(folder_);  // whoever created it may have removed it
   } while (!try_take(log));
   // Incomplete locks of processes that were killed, and claims on earlier
@@ -142,10 +142,9 @@ bool RunLock::try_take(Log& log) {
     return false;
   }
   log.info(
+      "{}: {} ended without releasing its lock: taking over",
       folder_,
-      ": ",
-      name_of(found->holder),
-      " ended without releasing its lock: taking over");
+      name_of(found->holder));
   return true;
 }
 
@@ -168,13 +167,12 @@ bool RunLock::is_dead(
   }
   if (!std::exchange(waited_, true)) {
     log.info(
+        "{}: locked by {}{}. Watching it for {} s to see whether it is still "
+        "alive",
         folder_,
-        ": locked by ",
         name_of(holder),
-        holder.started.empty() ? "" : str(" since ", holder.started),
-        ". Watching it for ",
-        times_.stale,
-        " s to see whether it is still alive");
+        holder.started.empty() ? "" : formatted(" since {}", holder.started),
+        times_.stale);
   }
   // Counts looks rather than time, so that a hanging file system does not make
   // the holder look dead.
@@ -206,11 +204,11 @@ void RunLock::beat() {
     const auto found = beat_lock(path, me_, ++beats_);
     const auto claim = read_lock(claim_on(folder_, me_));
     if (!found) {
-      lose(str(path, " is gone"));
+      lose(formatted("{} is gone", path));
     } else if (found->holder.id != me_.id) {
-      lose(str(name_of(found->holder), " has taken over the folder"));
+      lose(formatted("{} has taken over the folder", name_of(found->holder)));
     } else if (claim) {
-      lose(str(name_of(claim->holder), " is taking over the folder"));
+      lose(formatted("{} is taking over the folder", name_of(claim->holder)));
     } else {
       fresh_until_ = now_seconds() + 3 * times_.beat;
     }
@@ -232,11 +230,10 @@ void RunLock::check(bool now) {
   ABT_CHECK(
       lost_.empty(),
       Io,
-      "this run has lost its folder ",
+      "this run has lost its folder {}: {}. It ends here and writes nothing "
+      "more",
       folder_,
-      ": ",
-      lost_,
-      ". It ends here and writes nothing more");
+      lost_);
 }
 
 void RunLock::release() noexcept {

@@ -62,24 +62,18 @@ void RunLog::progress(
   const double left = step > 0 ? last_progress_ / static_cast<double>(step) *
                                      static_cast<double>(total - step)
                                : 0;
-  const std::string line =
-      str("step ",
-          step,
-          "/",
-          total,
-          "  ",
-          phase,
-          "  loss ",
-          fixed(loss, 4),
-          "  ",
-          with_commas(static_cast<std::int64_t>(examples_per_second)),
-          " images/s  ",
-          human_seconds(left),
-          " left");
+  const std::string line = formatted(
+      "step {}/{}  {}  loss {:.4f}  {} images/s  {} left",
+      step,
+      total,
+      phase,
+      loss,
+      with_commas(static_cast<std::int64_t>(examples_per_second)),
+      human_seconds(left));
   if (log_.is_live()) {
     log_.live(line);
   } else {
-    log_.info(line);
+    log_.info("{}", line);
   }
 }
 

@@ -32,7 +32,7 @@ struct EventsFile {
 std::string name_of(std::int64_t start, std::int64_t part) {
   std::string digits = std::to_string(part);
   digits.insert(0, digits.size() < 4 ? 4 - digits.size() : 0, '0');
-  return str(kPrefix, start, ".", digits, ".", host_name());
+  return formatted("{}{}.{}.{}", kPrefix, start, digits, host_name());
 }
 
 bool read_digits(const std::string& text, std::int64_t& out) {
@@ -112,13 +112,12 @@ TensorBoard::TensorBoard(
       events.push_back(std::move(event));
     } else if (!lines[i].empty()) {
       log.warning(
+          "{}/metrics.jsonl:{}: expected a JSON object{}{}; skipped in the "
+          "TensorBoard events",
           folder,
-          "/metrics.jsonl:",
           i + 1,
-          ": expected a JSON object",
           problem.what.empty() ? "" : ", ",
-          problem.what,
-          "; skipped in the TensorBoard events");
+          problem.what);
     }
   }
   const std::vector<EventsFile> before = events_files(folder);

@@ -34,10 +34,10 @@ constexpr Tag kTags[] = {
 std::string tag_of(std::string_view event, const std::string& key) {
   for (const Tag& t : kTags) {
     if (t.event == event && (t.key.empty() || t.key == key)) {
-      return str(t.tag, t.tag.ends_with('/') ? key : "");
+      return formatted("{}{}", t.tag, t.tag.ends_with('/') ? key : "");
     }
   }
-  return str(event, "/", key);
+  return formatted("{}/{}", event, key);
 }
 
 std::string text_of(const ordered_json& object, const char* key) {
@@ -133,7 +133,7 @@ std::vector<std::pair<std::string, double>> scalars_of(
     add(tag_of(name, key), value);
     if (value.is_array()) {
       for (std::size_t i = 0; i < value.size(); ++i) {
-        add(str(tag_of(name, key), "/", i), value[i]);
+        add(formatted("{}/{}", tag_of(name, key), i), value[i]);
       }
     }
   }
@@ -144,7 +144,7 @@ std::vector<std::pair<std::string, double>> scalars_of(
   for (const ordered_json& layer : *layers) {
     for (const char* key : {"rank", "energy"}) {
       if (const auto found = layer.find(key); found != layer.end()) {
-        add(str(key, "/", text_of(layer, "name")), *found);
+        add(formatted("{}/{}", key, text_of(layer, "name")), *found);
       }
     }
   }

@@ -26,13 +26,12 @@ void Archive::tensor(
         tensor.defined() ? tensor.detach() : at::empty({0}, at::kFloat);
     ABT_ASSERT(
         saved.scalar_type() == at::kFloat,
-        "checkpoint: ",
+        "checkpoint: {} is not fp32 but {}",
         name,
-        " is not fp32 but ",
         c10::toString(saved.scalar_type()));
     ABT_ASSERT(
         tensors.emplace(name, std::move(saved)).second,
-        "checkpoint: two tensors named ",
+        "checkpoint: two tensors named {}",
         name);
     return;
   }
@@ -40,9 +39,8 @@ void Archive::tensor(
   ABT_CHECK(
       found != tensors.end(),
       DamagedData,
-      "the checkpoint has no tensor '",
-      name,
-      "'");
+      "the checkpoint has no tensor '{}'",
+      name);
   const std::int64_t stored = found->second.numel();
   if (!tensor.defined() && stored == 0) {
     return;
@@ -52,11 +50,9 @@ void Archive::tensor(
   ABT_CHECK(
       wanted == stored,
       DamagedData,
-      "the checkpoint's tensor '",
+      "the checkpoint's tensor '{}' has {} elements, expected {}",
       name,
-      "' has ",
       stored,
-      " elements, expected ",
       wanted);
   if (!tensor.defined()) {
     tensor = numel ? found->second.view({stored}) : found->second;
@@ -72,7 +68,9 @@ template <class T>
 void Archive::exchange(const std::string& name, T& value) {
   if (!loading_) {
     ABT_ASSERT(
-        !state_.values->contains(name), "checkpoint: two values named ", name);
+        !state_.values->contains(name),
+        "checkpoint: two values named {}",
+        name);
     (*state_.values)[name] = value;
     return;
   }
@@ -80,15 +78,13 @@ void Archive::exchange(const std::string& name, T& value) {
   ABT_CHECK(
       found != state_.values->end(),
       DamagedData,
-      "the checkpoint has no value '",
-      name,
-      "'");
+      "the checkpoint has no value '{}'",
+      name);
   ABT_CHECK(
       read_json(*found, value),
       DamagedData,
-      "the checkpoint's value '",
+      "the checkpoint's value '{}' has the wrong type or is out of range: {}",
       name,
-      "' has the wrong type or is out of range: ",
       shown(*found));
 }
 

@@ -55,7 +55,7 @@ std::unique_ptr<Child> Child::start(
   int file = -1;
   if (!log.empty()) {
     file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    ABT_CHECK(file >= 0, Io, "cannot write '", log, "': ", strerror(errno));
+    ABT_CHECK(file >= 0, Io, "cannot write '{}': {}", log, strerror(errno));
     if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(file);
       return nullptr;
@@ -81,7 +81,7 @@ std::unique_ptr<Child> Child::start(
     ::close(file);
   }
   ABT_CHECK(
-      id > 0, Io, "cannot start '", command.front(), "': ", strerror(error));
+      id > 0, Io, "cannot start '{}': {}", command.front(), strerror(error));
   ::setpgid(id, id);  // parent and child both set it: no race
   return std::unique_ptr<Child>(new Child(id));
 }

@@ -79,9 +79,9 @@ std::string LeafReader::checked(const config::Override& override) {
     problems_.push_back(
         {override.place,
          override.key,
-         str("expected keys with values, as in '{",
-             field.section.front().key,
-             ": ...}', got none")});
+         formatted(
+             "expected keys with values, as in '{{{}: ...}}', got none",
+             field.section.front().key)});
   }
   std::ranges::move(reading.problems, std::back_inserter(problems_));
   return "";

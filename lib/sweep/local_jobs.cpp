@@ -60,7 +60,7 @@ class Jobs {
     slots_.resize(std::clamp<std::size_t>(
         jobs, 1, std::max<std::size_t>(1, waiting_.size())));
     if (finished_ > 0) {
-      log_.info(finished_, " of ", all_, " points are finished already");
+      log_.info("{} of {} points are finished already", finished_, all_);
     }
   }
 
@@ -91,13 +91,11 @@ class Jobs {
     ABT_CHECK(
         !is_stopping_ || finished_ == all_,
         Stopped,
-        "stopped by ",
+        "stopped by {}, {} of {} points finished; the same command continues "
+        "the sweep",
         signal_name(StopSignals::requested()),
-        ", ",
         finished_,
-        " of ",
-        all_,
-        " points finished; the same command continues the sweep");
+        all_);
     return failures_.empty() ? 0 : failures_.begin()->second;
   }
 
@@ -136,7 +134,7 @@ class Jobs {
       slots_[slot] = {&run, std::move(child), Stopwatch()};
       show();
     } catch (const Error& error) {
-      fail(run, error.exit_code(), str(": failed: ", error.what()));
+      fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }
   }
 
@@ -150,19 +148,18 @@ class Jobs {
       fail(
           run,
           code,
-          str(": stopped after ", seconds, ", with its progress saved"));
+          formatted(": stopped after {}, with its progress saved", seconds));
     } else {
       // With 75, it alone was stopped, or another process trains it.
       fail(
           run,
           code,
-          str(code == kStopped ? ": stopped after " : ": failed after ",
+          formatted(
+              "{}{} with exit code {}; {} ends with{}",
+              code == kStopped ? ": stopped after " : ": failed after ",
               seconds,
-              " with exit code ",
               code,
-              "; ",
               log_of(run),
-              " ends with",
               last_lines(log_of(run))));
     }
     show();
@@ -172,9 +169,9 @@ class Jobs {
     try {
       const double accuracy = accuracy_of(run);
       ++finished_;
-      say(run, str(": ", fixed(100 * accuracy, 2), " % in ", seconds));
+      say(run, formatted(": {:.2f} % in {}", 100 * accuracy, seconds));
     } catch (const Error& error) {
-      fail(run, error.exit_code(), str(": failed: ", error.what()));
+      fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }
   }
 
@@ -189,7 +186,7 @@ class Jobs {
     const std::string all = std::to_string(all_);
     std::string number = std::to_string(finished_ + failures_.size());
     number.insert(0, all.size() - number.size(), ' ');
-    log_.info("[", number, "/", all, "] ", run.label, what);
+    log_.info("[{}/{}] {}{}", number, all, run.label, what);
   }
 
   void show() {
@@ -201,10 +198,10 @@ class Jobs {
     }
     log_.live(
         labels.empty() ? ""
-                       : str(finished_ + failures_.size(),
-                             " of ",
+                       : formatted(
+                             "{} of {} done, running {}",
+                             finished_ + failures_.size(),
                              all_,
-                             " done, running ",
                              join(labels, "  ")));
   }
 
@@ -212,7 +209,7 @@ class Jobs {
     is_stopping_ = true;
     waiting_.clear();
     log_.info(
-        signal_name(signal), ": ", running(), " running points save and stop");
+        "{}: {} running points save and stop", signal_name(signal), running());
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
         job.child->send(signal);

@@ -5,9 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -28,9 +26,7 @@ std::string hash_of(const config::RunOptions& options) {
   const std::string text = content_of(options);
   const auto hash =
       static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
-  std::array<char, 9> out{};
-  std::snprintf(out.data(), out.size(), "%08x", static_cast<unsigned>(hash));
-  return out.data();
+  return formatted("{:08x}", hash);
 }
 
 // Collects the faults of points; a fault that several share is reported once.
@@ -46,7 +42,10 @@ class Faults {
     } catch (const LocatedError& error) {
       add(error.kind(), error.what(), index, label);
     } catch (const Error& error) {
-      add(error.kind(), str(source_, ": error: ", error.what()), index, label);
+      add(error.kind(),
+          formatted("{}: error: {}", source_, error.what()),
+          index,
+          label);
     }
   }
 
@@ -56,7 +55,7 @@ class Faults {
     }
     std::vector<std::string> parts;
     for (const Fault& fault : faults_) {
-      parts.push_back(str(fault.text, "\n  ", where(fault)));
+      parts.push_back(formatted("{}\n  {}", fault.text, where(fault)));
     }
     throw LocatedError(faults_.front().kind, join(parts, "\n"));
   }
@@ -78,7 +77,7 @@ class Faults {
       faults_.push_back({kind, text, {}});
       fault = faults_.end() - 1;
     }
-    fault->points.push_back(str(index, " (", label, ")"));
+    fault->points.push_back(formatted("{} ({})", index, label));
   }
 
   std::string where(const Fault& fault) const {
@@ -86,13 +85,15 @@ class Faults {
     std::vector<std::string> shown = fault.points;
     if (shown.size() > kShown) {
       shown.resize(kShown);
-      shown.push_back(str(fault.points.size() - kShown, " more"));
+      shown.push_back(formatted("{} more", fault.points.size() - kShown));
     }
-    return str(
-        fault.points.size() == points_ ? str("at all ", points_, " points: ")
+    return formatted(
+        "{}{}",
+        fault.points.size() == points_
+            ? formatted("at all {} points: ", points_)
         : fault.points.size() == 1
-            ? str("at point ")
-            : str("at ", fault.points.size(), " of ", points_, " points: "),
+            ? "at point "
+            : formatted("at {} of {} points: ", fault.points.size(), points_),
         join(shown, ", "));
   }
 
@@ -110,21 +111,18 @@ void check_place(const std::string& folder) {
   while (!fs::exists(place, error) && !error && place.has_relative_path()) {
     place = place.has_parent_path() ? place.parent_path() : ".";
   }
-  ABT_CHECK(!error, Io, "output: cannot use '", folder, "': ", error.message());
+  ABT_CHECK(!error, Io, "output: cannot use '{}': {}", folder, error.message());
   ABT_CHECK(
       fs::is_directory(place, error),
       Io,
-      "output: cannot make '",
+      "output: cannot make '{}': '{}' is not a folder",
       folder,
-      "': '",
-      place.string(),
-      "' is not a folder");
+      place.string());
   ABT_CHECK(
       place == folder || ::access(place.c_str(), W_OK | X_OK) == 0,
       Io,
-      "output: cannot write in '",
+      "output: cannot write in '{}': {}",
       place.string(),
-      "': ",
       std::generic_category().message(errno));
 }
 
@@ -172,11 +170,9 @@ std::vector<PointRun> resolve_all(
       ABT_CHECK(
           is_new,
           Config,
-          "the same configuration as point ",
+          "the same configuration as point {} ({})",
           twin->second->index,
-          " (",
-          twin->second->label,
-          ")");
+          twin->second->label);
       runs.push_back(std::move(run));
     });
   }

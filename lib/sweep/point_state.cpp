@@ -30,7 +30,12 @@ PointState state_of(const PointRun& run) {
     std::error_code error;
     const bool is_there = std::filesystem::exists(run.folder + file, error);
     ABT_CHECK(
-        !error, Io, "cannot read '", run.folder, file, "': ", error.message());
+        !error,
+        Io,
+        "cannot read '{}{}': {}",
+        run.folder,
+        file,
+        error.message());
     return is_there;
   };
   if (!has("/config.yaml")) {
@@ -54,10 +59,10 @@ PointState own_state_of(const PointRun& run) {
   ABT_CHECK(
       state != PointState::Foreign,
       Config,
-      run.folder,
-      "/config.yaml is not the configuration of this point: it was changed "
+      "{}/config.yaml is not the configuration of this point: it was changed "
       "after the run began. Move the folder away, or give the sweep another "
-      "name");
+      "name",
+      run.folder);
   return state;
 }
 

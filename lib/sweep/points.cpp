@@ -87,9 +87,8 @@ std::vector<Choice> combinations(
     ABT_CHECK(
         all.size() * choices.size() <= kMostPoints,
         Config,
-        "the sweep has more than ",
-        kMostPoints,
-        " points");
+        "the sweep has more than {} points",
+        kMostPoints);
     for (const Choice& begin : all) {
       for (const Choice& choice : choices) {
         longer.push_back(begin);
@@ -120,8 +119,10 @@ void exclude(
         problems.push_back(
             {leaf.override.place,
              key,
-             str("is not varied",
-                 meant.empty() ? "" : str(", did you mean '", meant, "'?"))});
+             formatted(
+                 "is not varied{}",
+                 meant.empty() ? ""
+                               : formatted(", did you mean '{}'?", meant))});
       }
     }
     bool hits = false;

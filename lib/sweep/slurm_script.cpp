@@ -65,9 +65,8 @@ void check_plain(const SlurmArray& array) {
         printable(text) == text,
         Usage,
         "--emit-slurm: control characters are not allowed in a batch file; got "
-        "'",
-        printable(text),
-        "'");
+        "'{}'",
+        printable(text));
   }
 }
 
@@ -141,25 +140,24 @@ std::string slurm_script(
   const std::string command = join(words, " ");
   return filled(
       kTemplate,
-      {{"points", str(runs.size())},
+      {{"points", formatted("{}", runs.size())},
        {"name", array.name},
        {"shown", command},
        {"tasks",
-        alike ? str("Each Slurm task is a worker; tasks per point: ",
-                    workers,
-                    ".")
-              : str("The points have ",
-                    least.options.workers,
-                    " to ",
-                    workers,
-                    " workers, so each is one task\n# whose workers are its "
-                    "threads, on one node.")},
+        alike
+            ? formatted(
+                  "Each Slurm task is a worker; tasks per point: {}.", workers)
+            : formatted(
+                  "The points have {} to {} workers, so each is one task\n# "
+                  "whose workers are its threads, on one node.",
+                  least.options.workers,
+                  workers)},
        {"job", option_value(job_name(array.name))},
-       {"range", str("0-", runs.size() - 1)},
-       {"at_once", array.at_once > 0 ? str("%", array.at_once) : ""},
-       {"ntasks", str(alike ? workers : 1)},
-       {"cpus", str(alike ? 1 : workers)},
-       {"workers", str(workers)},
+       {"range", formatted("0-{}", runs.size() - 1)},
+       {"at_once", array.at_once > 0 ? formatted("%{}", array.at_once) : ""},
+       {"ntasks", formatted("{}", alike ? workers : 1)},
+       {"cpus", formatted("{}", alike ? 1 : workers)},
+       {"workers", formatted("{}", workers)},
        {"folder", option_value(array.folder)},
        {"root", quoted(array.root)},
        {"program", quoted(array.program)},
@@ -181,9 +179,10 @@ std::string slurm_root(const std::string& program) {
   }
   throw Error(
       ErrorKind::MissingInput,
-      str("slurm/job.sh, which batch files need, was not found in ",
-          join(roots, ", "),
-          "; set ABTRAIN_ROOT to the folder of abtrain"));
+      formatted(
+          "slurm/job.sh, which batch files need, was not found in {}; set "
+          "ABTRAIN_ROOT to the folder of abtrain",
+          join(roots, ", ")));
 }
 
 }  // namespace abtrain::sweep

@@ -72,7 +72,7 @@ class SweepReader {
     try {
       sweep_.file = config::find_config(name, places);
     } catch (const Error& error) {
-      throw Error(error.kind(), str("sweep ", error.what()));
+      throw Error(error.kind(), formatted("sweep {}", error.what()));
     }
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
@@ -87,7 +87,8 @@ class SweepReader {
           root.kind == Kind::Nothing ? Place{sweep_.file, 1, 1, ""}
                                      : root.place,
           "",
-          str("expected a sweep, as in 'base: fashion_mnist_mlp', got ",
+          formatted(
+              "expected a sweep, as in 'base: fashion_mnist_mlp', got {}",
               describe(root)));
     }
   }
@@ -100,7 +101,7 @@ class SweepReader {
     try {
       sweep_.base = config::find_config(config, places);
     } catch (const Error& error) {
-      throw Error(error.kind(), str("configuration ", error.what()));
+      throw Error(error.kind(), formatted("configuration {}", error.what()));
     }
     sweep_.source = sweep_.base;
     sweep_.name = fs::path(sweep_.base).stem().string() + "_sweep";
@@ -110,7 +111,8 @@ class SweepReader {
       const std::string as_list =
           equals == std::string::npos
               ? text
-              : str(text.substr(0, equals), "=[", text.substr(equals + 1), "]");
+              : formatted(
+                    "{}=[{}]", text.substr(0, equals), text.substr(equals + 1));
       config::Override values =
           config::parse_override(as_list, "--grid", problems());
       values.value.place.source = "--grid " + text;
@@ -245,12 +247,12 @@ class SweepReader {
     problem(
         value.kind == Kind::Nothing ? set->second.place : value.place,
         key,
-        str("expected ",
+        formatted(
+            "expected {}, got {}",
             kind == Kind::List ? "a list of points, as in '- {workers: 4}'"
             : key == "grid"    ? "keys with lists of values, as in 'workers: "
                                  "[2, 4]'"
                                : "keys with values, as in 'workers: 4'",
-            ", got ",
             value.kind == kind ? "none" : describe(value)));
     return false;
   }
@@ -276,10 +278,12 @@ class SweepReader {
       problem(
           values.kind == Kind::Nothing ? place : values.place,
           key,
-          str("expected a list of values, got ",
+          formatted(
+              "expected a list of values, got {}{}",
               values.kind == Kind::List ? "none" : describe(values),
-              values.kind == Kind::Scalar ? str(" (write [", values.text, "])")
-                                          : ""));
+              values.kind == Kind::Scalar
+                  ? formatted(" (write [{}])", values.text)
+                  : ""));
       return;
     }
     std::vector<Choice> choices;
@@ -311,7 +315,8 @@ class SweepReader {
         problem(
             item.kind == Kind::Nothing ? list.place : item.place,
             key,
-            str("expected keys with values, as in '- {workers: 4}', got ",
+            formatted(
+                "expected keys with values, as in '- {{workers: 4}}', got {}",
                 describe(item)));
       }
       out.push_back(std::move(choice));
@@ -330,9 +335,10 @@ class SweepReader {
         problem(
             value.place,
             "seeds",
-            str("expected a list of seeds, or their number, from 1 to ",
+            formatted(
+                "expected a list of seeds, or their number, from 1 to {}, got "
+                "{}",
                 kMostSeeds,
-                ", got ",
                 describe(value)));
         return;
       }
@@ -365,7 +371,7 @@ Sweep read_sweep(
   ABT_CHECK(
       args.file.empty() != args.config.empty(),
       Usage,
-      "expected a sweep file, or --config with --grid; got ",
+      "expected a sweep file, or --config with --grid; got {}",
       args.file.empty() ? "neither" : "both");
   ABT_CHECK(
       args.file.empty() || args.grid.empty(),

@@ -8,13 +8,14 @@ namespace {
 
 std::string shared_gpus(const WorkerPlace& place, const std::string& way) {
   return place.has_nccl
-             ? str(place.workers,
-                   " workers share ",
+             ? formatted(
+                   "{} workers share {}{}, but NCCL needs one per worker: they "
+                   "communicate {}",
+                   place.workers,
                    place.gpus,
                    place.gpus == 1 ? " GPU" : " GPUs",
-                   ", but NCCL needs one per worker: they communicate ",
                    way)
-             : str("this build has no NCCL: workers communicate ", way);
+             : formatted("this build has no NCCL: workers communicate {}", way);
 }
 
 const char* who_needs_mpi(
@@ -32,10 +33,10 @@ BackEndChoice of_threads(
   ABT_CHECK(
       wanted != BackEnd::Mpi,
       Config,
-      "comm: mpi needs one process per worker: `mpirun -np ",
-      place.workers,
-      " abtrain ...` or `srun --mpi=pmix`; workers that are threads of one "
-      "process communicate through its memory (local)");
+      "comm: mpi needs one process per worker: `mpirun -np {} abtrain ...` or "
+      "`srun --mpi=pmix`; workers that are threads of one process communicate "
+      "through its memory (local)",
+      place.workers);
   ABT_CHECK(
       wanted != BackEnd::Nccl || place.on_gpu,
       Config,
@@ -58,11 +59,10 @@ BackEndChoice of_processes(
   ABT_CHECK(
       wanted != BackEnd::Local,
       Config,
-      "comm: local is for workers that are threads of one process, but ",
+      "comm: local is for workers that are threads of one process, but {} "
+      "started {} processes",
       place.launcher,
-      " started ",
-      place.workers,
-      " processes");
+      place.workers);
   ABT_CHECK(
       wanted != BackEnd::Nccl || place.on_gpu,
       Config,
@@ -75,12 +75,11 @@ BackEndChoice of_processes(
   ABT_CHECK(
       place.has_mpi,
       Config,
+      "{} started {} processes, but without MPI, which is needed by {}: start "
+      "them with `mpirun` or `srun --mpi=pmix`",
       place.launcher,
-      " started ",
       place.workers,
-      " processes, but without MPI, which is needed by ",
-      who_needs_mpi(wanted, place),
-      ": start them with `mpirun` or `srun --mpi=pmix`");
+      who_needs_mpi(wanted, place));
   return {
       BackEnd::Mpi,
       place.on_gpu && wanted != BackEnd::Mpi

@@ -47,18 +47,17 @@ bool lies_on_device(
     ABT_CHECK(
         device.is_cuda(),
         Config,
-        "data.on_device: true needs a GPU, but this run computes on ",
-        device.str(),
-        "; expected auto or false");
+        "data.on_device: true needs a GPU, but this run computes on {}; "
+        "expected auto or false",
+        device.str());
     ABT_CHECK(
         bytes > 0,
         Config,
-        "data.on_device: the images of ",
+        "data.on_device: the images of {}{}; expected auto or false",
         options.data.name,
         dataset.train.values.defined()
             ? " are no longer bytes (data.pool, data.standardise)"
-            : " are files that the host decodes",
-        "; expected auto or false");
+            : " are files that the host decodes");
     return true;
   }
   if (options.data.on_device == false || !device.is_cuda() || bytes == 0) {

@@ -37,20 +37,16 @@ void check_finite(
   const std::string* const broken = first_broken(block);
   throw Error(
       ErrorKind::Diverged,
-      str("step ",
+      formatted(
+          "step {}: the {} of worker {} is {}; {}. {}",
           reading->step + 1,
-          ": the ",
           what,
-          " of worker ",
           worker,
-          " is ",
-          std::isnan(reading->value) ? "nan" : str(reading->value),
-          "; ",
-          broken == nullptr ? std::string("all parameters are still finite")
-                            : str("the first parameter that is not finite is '",
-                                  *broken,
-                                  "'"),
-          ". ",
+          std::isnan(reading->value) ? "nan" : formatted("{}", reading->value),
+          broken == nullptr
+              ? "all parameters are still finite"
+              : formatted(
+                    "the first parameter that is not finite is '{}'", *broken),
           kAdvice));
 }
 
@@ -64,13 +60,12 @@ void check_parameters(
   const std::string* const broken = first_broken(block);
   throw Error(
       ErrorKind::Diverged,
-      str("step ",
+      formatted(
+          "step {}: parameter '{}' of worker {} is not finite after the "
+          "update. {}",
           step,
-          ": parameter '",
           broken == nullptr ? "" : *broken,
-          "' of worker ",
           worker,
-          " is not finite after the update. ",
           kAdvice));
 }
 

@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "device/devices.h"
+#include "device/tensor_text.h"
 #include "train/build_info.h"
 
 namespace abtrain::train {
@@ -32,7 +33,7 @@ std::string minor_version(const std::string& version) {
 
 Finding check_cuda(const BuildInfo& info) {
   if (!info.cuda.empty()) {
-    return {"CUDA", str("compiled in, toolkit ", info.cuda), ""};
+    return {"CUDA", formatted("compiled in, toolkit {}", info.cuda), ""};
   }
   return {
       "CUDA",
@@ -43,11 +44,10 @@ Finding check_cuda(const BuildInfo& info) {
 Finding check_gpus(const BuildInfo& info) {
   std::vector<std::string> names;
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
-    names.push_back(abtrain::str(
+    names.push_back(formatted(
+        "{} {}, {}",
         gpu.device,
-        " ",
         gpu.name,
-        ", ",
         human_bytes(static_cast<double>(gpu.memory_bytes))));
   }
   if (!names.empty()) {
@@ -67,17 +67,17 @@ Finding check_nccl() {
     return {"NCCL", "not compiled in", ""};
   }
   if (minor_version(nccl.compiled) == minor_version(nccl.loaded)) {
-    return {"NCCL", str("compiled in, ", nccl.loaded), ""};
+    return {"NCCL", formatted("compiled in, {}", nccl.loaded), ""};
   }
   return {
       "NCCL",
-      str("compiled with ", nccl.compiled, ", loaded ", nccl.loaded),
+      formatted("compiled with {}, loaded {}", nccl.compiled, nccl.loaded),
       "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
 Finding check_mpi(const BuildInfo& info) {
   if (!info.mpi.empty()) {
-    return {"MPI", str("compiled in, ", info.mpi), ""};
+    return {"MPI", formatted("compiled in, {}", info.mpi), ""};
   }
   return {
       "MPI",
@@ -102,7 +102,9 @@ Finding check_secret() {
     return {
         "secret",
         comm::secret_from_env().is_set()
-            ? str(comm::secret_source(), ", for connections between processes")
+            ? formatted(
+                  "{}, for connections between processes",
+                  comm::secret_source())
             : "none, connections between processes are not authenticated",
         ""};
   } catch (const Error& error) {
@@ -138,10 +140,12 @@ std::vector<Finding> check_data() {
     findings.push_back(
         {name,
          found ? place.found_in : "not found",
-         found ? ""
-               : str(place.how_to_get,
-                     "; then set ABTRAIN_DATA or data.root to ROOT:\n      ",
-                     join(split_text(place.layout, '\n'), "\n      "))});
+         found
+             ? ""
+             : formatted(
+                   "{}; then set ABTRAIN_DATA or data.root to ROOT:\n      {}",
+                   place.how_to_get,
+                   join(split_text(place.layout, '\n'), "\n      "))});
   }
   return findings;
 }
@@ -150,12 +154,11 @@ Finding check_cpu() {
   const device::DeviceInfo cpu = device::cpu_device();
   return {
       "CPU",
-      str(cpu.name,
-          ", ",
+      formatted(
+          "{}, {} cores for this process, {}, memory {}",
+          cpu.name,
           device::cpu_cores(),
-          " cores for this process, ",
           at::get_cpu_capability(),
-          ", memory ",
           human_bytes(static_cast<double>(cpu.memory_bytes))),
       ""};
 }
@@ -166,7 +169,7 @@ std::vector<Finding> diagnose() {
   const BuildInfo info = build_info();
   std::vector<Finding> findings{
       {"abtrain",
-       str(version_line(), ", ", info.build_type, ", ", info.compiler),
+       formatted("{}, {}, {}", version_line(), info.build_type, info.compiler),
        ""},
       {"LibTorch", info.torch, ""},
       check_cuda(info),
@@ -198,9 +201,9 @@ std::string format_findings(const std::vector<Finding>& findings) {
     }
   }
   if (advice.view().empty()) {
-    return str(table.str(), "\nNothing is missing.\n");
+    return formatted("{}\nNothing is missing.\n", table.str());
   }
-  return str(table.str(), "\nWhat could be better:\n", advice.str());
+  return formatted("{}\nWhat could be better:\n{}", table.str(), advice.str());
 }
 
 }  // namespace abtrain::train

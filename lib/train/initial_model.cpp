@@ -25,7 +25,8 @@ InitialModel::InitialModel(
       }
       throw Error(
           error.kind(),
-          str("model.weights: ",
+          formatted(
+              "model.weights: {}{}",
               error.what(),
               error.kind() == ErrorKind::DamagedData
                   ? "\nmodel.fresh names layers that are not taken from the "

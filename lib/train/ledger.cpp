@@ -49,7 +49,7 @@ Scopes from_json(const ordered_json& json) {
       ok,
       DamagedData,
       "the checkpoint's value 'traffic': expected bytes, calls and seconds for "
-      "each purpose, got ",
+      "each purpose, got {}",
       shown(json));
   return scopes;
 }
@@ -67,11 +67,9 @@ void archive_numbers(
   ABT_CHECK(
       values.size() == numbers.size(),
       DamagedData,
-      "the checkpoint's ",
+      "the checkpoint's {} has {} values, expected {}",
       name,
-      " has ",
       values.size(),
-      " values, expected ",
       numbers.size());
   const double* value = values.data();
   for (double* number : numbers) {
@@ -188,9 +186,8 @@ void Ledger::archive(state::Archive& archive, const Parts& parts) {
   ABT_CHECK(
       shown >= 0 && shown < kMostSeconds,
       DamagedData,
-      "the checkpoint's value 'seconds': expected 0 to ",
+      "the checkpoint's value 'seconds': expected 0 to {}, got {}",
       kMostSeconds,
-      ", got ",
       shown);
   watch_ = Stopwatch(shown);
   paused_seconds_ = paused;

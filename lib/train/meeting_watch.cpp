@@ -31,13 +31,13 @@ void MeetingWatch::watch(const std::string& text, const std::stop_token& end) {
   while (!ended_.wait_for(
       lock, end, kLook, [&] { return end.stop_requested(); })) {
     if (const int signal = StopSignals::requested(); signal != 0) {
-      std::cerr << str(
-          "abtrain: ", text, "; stopped by ", signal_name(signal), "\n");
+      std::cerr << formatted(
+          "abtrain: {}; stopped by {}\n", text, signal_name(signal));
       leave(static_cast<int>(ErrorKind::Stopped));
     }
     if (!told && waited.seconds() > kPatience) {
       told = true;
-      std::cerr << str("abtrain: ", text, "\n") << std::flush;
+      std::cerr << formatted("abtrain: {}\n", text) << std::flush;
     }
   }
 }

@@ -67,7 +67,7 @@ std::string listen_address(const comm::Launch& launch) {
 std::string name_of_gpu(const at::Device& device) {
   for (const device::DeviceInfo& gpu : device::cuda_devices()) {
     if (gpu.device == device) {
-      return str(host_name(), " ", gpu.id);
+      return formatted("{} {}", host_name(), gpu.id);
     }
   }
   return {};
@@ -94,7 +94,7 @@ struct Processes::State {
   void say_once(const comm::Launch& launch, const std::string& message) {
     if (launch.rank == 0 && !said.exchange(true)) {
       log.live("");
-      std::cerr << str("abtrain: ", message, "\n") << std::flush;
+      std::cerr << formatted("abtrain: {}\n", message) << std::flush;
     }
   }
   void on_failure(const comm::Launch& launch, std::exception_ptr cause);
@@ -120,7 +120,7 @@ void Processes::State::on_failure(
   if (code == static_cast<int>(ErrorKind::PeerLost) &&
       (launch.rank == 0 || message.starts_with("worker 0 "))) {
     log.live("");
-    std::cerr << str("abtrain: ", printable(message, "\n\t"), "\n")
+    std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t"))
               << std::flush;
     const std::lock_guard lock(mutex);
     record_failure(folder, code, message, launch.rank);
@@ -146,18 +146,17 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   ABT_CHECK(
       launch.has_mpi || launch.port > 0,
       Config,
-      launch.text(),
-      ", but there is neither MPI nor an address to meet at");
+      "{}, but there is neither MPI nor an address to meet at",
+      launch.text());
   comm::ControlOptions options;
   options.secret = comm::secret_from_env();
   const Deadline deadline(kMeetSeconds);
-  const MeetingWatch watch(
-      str(launch.text(),
-          ": waiting for the others",
-          launch.port > 0 ? str(" at ", launch.host, ":", launch.port) : "",
-          "; each rank from 0 to ",
-          launch.size - 1,
-          " must be started once"));
+  const MeetingWatch watch(formatted(
+      "{}: waiting for the others{}; each rank from 0 to {} must be started "
+      "once",
+      launch.text(),
+      launch.port > 0 ? formatted(" at {}:{}", launch.host, launch.port) : "",
+      launch.size - 1));
   if (launch.has_mpi) {
     state_->mpi = std::make_unique<comm::MpiWorld>(launch.rank, launch.size);
     state_->meeting = state_->mpi->communicator();
@@ -196,9 +195,8 @@ at::Device Processes::find_device(
     ABT_CHECK(
         without == 0 || without == std::ssize(gpus),
         Config,
-        "device: worker ",
-        std::ranges::find(gpus, "") - gpus.begin(),
-        " has no GPU, but others have one");
+        "device: worker {} has no GPU, but others have one",
+        std::ranges::find(gpus, "") - gpus.begin());
   });
   place.processes = true;
   place.launcher = launch_.source;
@@ -292,10 +290,9 @@ void Processes::join_folder(const std::string& folder) {
     ABT_CHECK(
         std::filesystem::exists(folder + "/config.yaml"),
         Io,
-        "there is no '",
-        folder,
-        "/config.yaml', which worker 0 wrote: `output` must be a "
-        "folder that all hosts share");
+        "there is no '{}/config.yaml', which worker 0 wrote: `output` must be "
+        "a folder that all hosts share",
+        folder);
   });
 }
 
@@ -338,13 +335,12 @@ void Processes::end_badly(const std::exception_ptr& error) {
     leave(comm::exit_code_of(cause));
   }
   s.channel->fail(error);
-  std::cerr << (writes() ? is_located(error) ? std::string() : "abtrain: "
-                         : str("abtrain: worker ",
-                               launch_.rank,
-                               " on ",
-                               host_name(),
-                               ": "))
-            << printable(comm::message_of(error), "\n\t") << '\n';
+  std::cerr
+      << (writes()
+              ? is_located(error) ? std::string() : "abtrain: "
+              : formatted(
+                    "abtrain: worker {} on {}: ", launch_.rank, host_name()))
+      << printable(comm::message_of(error), "\n\t") << '\n';
   {
     const std::lock_guard lock(s.mutex);
     record_failure(s.folder, code, comm::message_of(error), launch_.rank);

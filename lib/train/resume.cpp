@@ -75,7 +75,7 @@ std::vector<std::string> differences(
     if (!is_free && old_value != old_values.end() &&
         old_value->second != value) {
       lines.push_back(
-          str("  ", key, ": ", old_value->second, " there, ", value, " now"));
+          formatted("  {}: {} there, {} now", key, old_value->second, value));
     }
   }
   return lines;
@@ -89,10 +89,10 @@ void check_same(
   ABT_CHECK(
       lines.empty(),
       Config,
+      "{} belongs to a run with another configuration:\n{}\nChoose another "
+      "--name, or use --overwrite to start over in its place",
       where,
-      " belongs to a run with another configuration:\n",
-      join(lines, "\n"),
-      "\nChoose another --name, or use --overwrite to start over in its place");
+      join(lines, "\n"));
 }
 
 bool exists(const std::string& path) {
@@ -118,7 +118,7 @@ void check_nothing_is_lost(
     lines =
         differences(config::read_config(run_folder + "/config.yaml"), options);
   } catch (const Error&) {
-    lines = {str("  its config.yaml is missing or cannot be read")};
+    lines = {"  its config.yaml is missing or cannot be read"};
   }
   const bool same = lines.empty();
   if (!finished && checkpoints.empty() && same) {
@@ -126,17 +126,19 @@ void check_nothing_is_lost(
   }
   throw Error(
       ErrorKind::Config,
-      str(run_folder,
+      formatted(
+          "{}{}{}{}{}Choose another --name to keep it, or use --overwrite to "
+          "start over in its place",
+          run_folder,
           finished ? " holds a finished run" : " holds an unfinished run",
           same ? " with the same settings" : " with other settings:\n",
           join(lines, "\n"),
-          !same      ? "\n"
-          : finished ? str("; `abtrain report ", run_folder, "` shows it. ")
-                     : str(", saved up to step ",
-                           checkpoints.front().step,
-                           "; --resume auto continues it. "),
-          "Choose another --name to keep it, or use --overwrite to start over "
-          "in its place"));
+          !same ? "\n"
+          : finished
+              ? formatted("; `abtrain report {}` shows it. ", run_folder)
+              : formatted(
+                    ", saved up to step {}; --resume auto continues it. ",
+                    checkpoints.front().step)));
 }
 
 // Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run
@@ -157,9 +159,8 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
   ABT_CHECK(
       fs::is_directory(how, none),
       MissingInput,
-      "--resume: there is no folder '",
-      how,
-      "'");
+      "--resume: there is no folder '{}'",
+      how);
   if (exists(how + "/" + config::kManifest)) {
     run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(how);
     if (is_own(checkpoint, run_folder)) {
@@ -171,9 +172,8 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
     ABT_CHECK(
         checkpoint,
         MissingInput,
-        "--resume: no usable checkpoint in '",
-        how,
-        "'");
+        "--resume: no usable checkpoint in '{}'",
+        how);
     return *checkpoint;
   }
   return run_folder::borrow_checkpoint(how, run_folder, log);
@@ -187,7 +187,8 @@ ResumeChoice decide(
     Log& log) {
   ResumeChoice choice;
   const auto configuration_of = [](const run_folder::Checkpoint& checkpoint) {
-    return config::read_config(str(checkpoint.folder, "/", config::kConfig));
+    return config::read_config(
+        formatted("{}/{}", checkpoint.folder, config::kConfig));
   };
   if (how == "auto" && !exists(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
@@ -272,14 +273,12 @@ void put_checkpoints_aside(const std::string& run_folder, Log& log) {
   ABT_CHECK(
       !error,
       Io,
-      "cannot rename '",
+      "cannot rename '{}' to '{}': {}",
       place,
-      "' to '",
       previous,
-      "': ",
       error.message());
   log.warning(
-      "starting fresh: the checkpoints of the previous run are kept in ",
+      "starting fresh: the checkpoints of the previous run are kept in {}",
       previous);
 }
 

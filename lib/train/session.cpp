@@ -61,7 +61,7 @@ SessionResult report_finished(
     const config::RunOptions& options,
     const std::string& folder,
     Log& log) {
-  log.info(folder, ": this run has finished; here is its report");
+  log.info("{}: this run has finished; here is its report", folder);
   const std::string path = folder + "/summary.json";
   const std::string text = read_file(path);
   return report(options, folder, JsonObject(path, 1, text).all(), text);
@@ -185,18 +185,15 @@ void Session::open() {
 void Session::announce(int threads) {
   const config::RunOptions& options = setup_.options;
   log_.info(
+      "{}{}{} on {}, {}{}{} steps of {} images per worker",
       options.workers,
       options.workers == 1 ? " worker" : " workers",
       host_.workers_in_process() < options.workers ? ", one process each," : "",
-      " on ",
       setup_.device.str(),
-      ", ",
       threads,
       threads == 1 ? " core each, " : " cores each, ",
       setup_.length.steps,
-      " steps of ",
-      options.data.batch_size * options.train.accumulate,
-      " images per worker");
+      options.data.batch_size * options.train.accumulate);
 }
 
 TrainResult Session::run_workers() {
@@ -239,20 +236,19 @@ void Session::check_not_stopped(const TrainResult& result) const {
     return;
   }
   const int signal = StopSignals::requested();
-  const std::string when =
-      str("stopped",
-          signal != 0 ? str(" by ", signal_name(signal)) : std::string(),
-          " after step ",
-          result.steps,
-          " of ",
-          setup_.length.steps);
-  ABT_CHECK(result.saved, Io, when, ", but no checkpoint could be written");
+  const std::string when = formatted(
+      "stopped{} after step {} of {}",
+      signal != 0 ? formatted(" by {}", signal_name(signal)) : "",
+      result.steps,
+      setup_.length.steps);
+  ABT_CHECK(result.saved, Io, "{}, but no checkpoint could be written", when);
   throw Error(
       ErrorKind::Stopped,
-      str(when,
-          ", everything is saved in ",
-          folder_,
-          "/checkpoints; the same command with --resume auto continues it"));
+      formatted(
+          "{}, everything is saved in {}/checkpoints; the same command with "
+          "--resume auto continues it",
+          when,
+          folder_));
 }
 
 SessionResult Session::finish(const TrainResult& result) {
@@ -302,7 +298,7 @@ std::string evaluate_run(
       nn::make_model(options.model, config::input_shape(dataset));
   weights::load_model(path, *model);
   model->to(device);
-  log.info("evaluating ", path, " on ", dataset.found_in);
+  log.info("evaluating {} on {}", path, dataset.found_in);
   const data::Augment augment(options.data, dataset, options.seed);
   at::set_num_threads(threads_per_worker(options, 1));
   Score score;
@@ -321,9 +317,9 @@ std::string evaluate_run(
   ABT_CHECK(
       std::isfinite(score.loss),
       Diverged,
+      "{}: the loss over the test images is {}",
       path,
-      ": the loss over the test images is ",
-      std::isnan(score.loss) ? std::string("nan") : str(score.loss));
+      std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);
   const nlohmann::ordered_json result = {
       {"accuracy", score.accuracy},

@@ -15,6 +15,7 @@
 #include "config/planned_sizes.h"
 #include "config/run_notes.h"
 #include "device/devices.h"
+#include "device/tensor_text.h"
 #include "optim/optimizer_kind.h"
 #include "train/batches.h"
 
@@ -62,14 +63,14 @@ void choose_place(
     const BackEndChoice choice = choose_back_end(options.comm, place);
     s.back_end = choice.back_end;
     if (!choice.note.empty()) {
-      log.warning(choice.note);
+      log.warning("{}", choice.note);
     }
     ABT_CHECK(
         options.train.cuda_graphs != true || place.on_gpu,
         Config,
-        "train.cuda_graphs: on needs a GPU, but this run computes on ",
-        s.device,
-        "; auto uses graphs if there is one");
+        "train.cuda_graphs: on needs a GPU, but this run computes on {}; auto "
+        "uses graphs if there is one",
+        s.device);
   });
 }
 
@@ -91,22 +92,18 @@ void prepare(
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
+      "{}: {} from {}, {} training and {} test images",
       options.name,
-      ": ",
       options.data.name,
-      " from ",
       s.dataset.found_in,
-      ", ",
       with_commas(s.dataset.train.size()),
-      " training and ",
-      with_commas(s.dataset.test.size()),
-      " test images");
+      with_commas(s.dataset.test.size()));
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
   const nn::InputShape shape = config::input_shape(s.dataset);
   s.length = config::check_run(options, shape, s.dataset.train.size());
   for (const std::string& note : config::run_notes(options, s.length)) {
-    log.warning(note);
+    log.warning("{}", note);
   }
   if (optim::kind_of(options.optimizer).dual_averaging &&
       options.optimizer.center == optim::Center::Zero &&

@@ -22,7 +22,7 @@ constexpr double kPlainAfter = 10;
 constexpr double kPlainEvery = 30;
 
 [[noreturn]] void leave_alone(const std::string& message) {
-  std::cerr << str("abtrain: ", message, "\n") << std::flush;
+  std::cerr << formatted("abtrain: {}\n", message) << std::flush;
   leave(static_cast<int>(ErrorKind::Stopped));
 }
 
@@ -73,9 +73,9 @@ void SetupWatch::show() {
   }
   shown_at_ = seconds;
   if (live) {
-    log_.live(str(what_, ", ", human_seconds(seconds)));
+    log_.live(formatted("{}, {}", what_, human_seconds(seconds)));
   } else {
-    log_.info(what_, ": ", human_seconds(seconds), " so far");
+    log_.info("{}: {} so far", what_, human_seconds(seconds));
   }
 }
 
@@ -83,12 +83,11 @@ void SetupWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kPause, [&] { return ended_; })) {
     if (const int signal = StopSignals::requested(); signal != 0) {
-      const std::string message =
-          str("stopped by ",
-              signal_name(signal),
-              " before the first step (",
-              what_,
-              "): nothing is lost; the same command starts again");
+      const std::string message = formatted(
+          "stopped by {} before the first step ({}): nothing is lost; the same "
+          "command starts again",
+          signal_name(signal),
+          what_);
       const Leave leave = leave_;
       lock.unlock();
       log_.live("");

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "compress/reducer.h"
+#include "compress/schemes.h"
 #include "orders/order_kind.h"
 #include "run_folder/recorder.h"
 
@@ -34,8 +34,9 @@ std::string reducer_name(const config::RunOptions& options) {
 }
 
 std::string percent(const ordered_json& value, int decimals) {
-  return value.is_null() ? "n/a"
-                         : fixed(100 * value.get<double>(), decimals) + " %";
+  return value.is_null()
+             ? "n/a"
+             : formatted("{:.{}f} %", 100 * value.get<double>(), decimals);
 }
 
 }  // namespace
@@ -156,90 +157,80 @@ std::string table_of(
   const auto bytes = [&](const ordered_json& value) {
     return human_bytes(value.get<double>());
   };
-  out +=
-      str(options.name,
-          ": ",
-          options.method.name,
-          ", ",
-          options.model.name,
-          " on ",
-          options.data.name,
-          ", ",
-          options.workers,
-          options.workers == 1 ? " worker, " : " workers, ",
-          s.at("steps").get<std::int64_t>(),
-          " steps\n");
+  out += formatted(
+      "{}: {}, {} on {}, {}{}{} steps\n",
+      options.name,
+      options.method.name,
+      options.model.name,
+      options.data.name,
+      options.workers,
+      options.workers == 1 ? " worker, " : " workers, ",
+      s.at("steps").get<std::int64_t>());
   row("accuracy",
-      str(percent(s.at("accuracy"), 2),
-          " of the merged model (loss ",
-          fixed(s.at("loss").get<double>(), 4),
-          ")"));
+      formatted(
+          "{} of the merged model (loss {:.4f})",
+          percent(s.at("accuracy"), 2),
+          s.at("loss").get<double>()));
   row("compression",
-      str(fixed(s.at("compression_ratio").get<double>(), 2),
-          ":1 (",
+      formatted(
+          "{:.2f}:1 ({} of {} parameters; a worker trains {})",
+          s.at("compression_ratio").get<double>(),
           with_commas(s.at("parameters").at("stored").get<std::int64_t>()),
-          " of ",
           with_commas(s.at("parameters").at("dense").get<std::int64_t>()),
-          " parameters; a worker trains ",
-          with_commas(
-              s.at("parameters").at("trained_by_a_worker").get<std::int64_t>()),
-          ")"));
+          with_commas(s.at("parameters")
+                          .at("trained_by_a_worker")
+                          .get<std::int64_t>())));
   if (traffic.at("vs_fp32").is_null()) {
     row("traffic", "none: one worker");
   } else {
     row("traffic",
-        str(bytes(traffic.at("bytes_per_worker")),
-            " sent per worker: ",
+        formatted(
+            "{} sent per worker: {} of fp32 data parallel, {} of bf16",
+            bytes(traffic.at("bytes_per_worker")),
             percent(traffic.at("vs_fp32"), 1),
-            " of fp32 data parallel, ",
-            percent(traffic.at("vs_bf16"), 1),
-            " of bf16"));
+            percent(traffic.at("vs_bf16"), 1)));
     row("  by purpose",
-        str("gradients ",
+        formatted(
+            "gradients {}, sync {}, factors {}{}; metrics, not included: {}",
             bytes(traffic.at("by_purpose").at("gradient")),
-            ", sync ",
             bytes(traffic.at("by_purpose").at("sync")),
-            ", factors ",
             bytes(traffic.at("by_purpose").at("factors")),
             orders::kind_of(options.order).decides_together
                 ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
                 : std::string(),
-            "; metrics, not included: ",
             bytes(traffic.at("by_purpose").at("metrics"))));
     row("  by phase",
-        str("full ",
+        formatted(
+            "full {}, ab {}, switches {}",
             bytes(traffic.at("by_phase").at("full")),
-            ", ab ",
             bytes(traffic.at("by_phase").at("ab")),
-            ", switches ",
             bytes(traffic.at("by_phase").at("switches"))));
   }
   row("time",
-      str(human_seconds(time.at("train").get<double>()),
-          " training: compute ",
+      formatted(
+          "{} training: compute {}, communication {}, SVD {}, data {}; "
+          "evaluation {}",
+          human_seconds(time.at("train").get<double>()),
           human_seconds(time.at("compute").get<double>()),
-          ", communication ",
           human_seconds(time.at("communication").get<double>()),
-          ", SVD ",
           human_seconds(time.at("svd").get<double>()),
-          ", data ",
           human_seconds(time.at("data").get<double>()),
-          "; evaluation ",
           human_seconds(time.at("evaluate").get<double>())));
   const ordered_json& reducer = s.at("reducer");
   const double coding = reducer.at("encode_seconds").get<double>() +
                         reducer.at("decode_seconds").get<double>();
   if (!traffic.at("vs_fp32").is_null()) {
     row("  reducer",
-        str(reducer.at("name").get<std::string>(),
-            ": encode and decode ",
+        formatted(
+            "{}: encode and decode {} ({} of the training time, part of "
+            "compute){}",
+            reducer.at("name").get<std::string>(),
             human_seconds(coding),
-            " (",
             percent(share(coding, time.at("train").get<double>()), 1),
-            " of the training time, part of compute)",
             reducer.at("vnmse").is_null()
-                ? std::string()
-                : str("; error of the mean gradient ",
+                ? ""
+                : formatted(
+                      "; error of the mean gradient {}",
                       percent(reducer.at("vnmse"), 2))));
   }
   if (!s.at("layers").empty()) {
@@ -264,26 +255,27 @@ std::string table_of(
   const ordered_json sparsity = s.value("sparsity", ordered_json());
   if (!sparsity.is_null()) {
     row("sparsity",
-        str(percent(sparsity.at("zeros"), 2),
-            " of the weights are zero; ",
+        formatted(
+            "{} of the weights are zero; {} nonzero parameters take {} (dense "
+            "{})",
+            percent(sparsity.at("zeros"), 2),
             with_commas(sparsity.at("nonzero_parameters").get<std::int64_t>()),
-            " nonzero parameters take ",
             bytes(sparsity.at("sparse_bytes")),
-            " (dense ",
-            bytes(sparsity.at("dense_bytes")),
-            ")"));
+            bytes(sparsity.at("dense_bytes"))));
     for (const ordered_json& l : sparsity.at("layers")) {
       row("  " + l.at("name").get<std::string>(),
-          str(percent(l.at("zeros"), 2),
-              " of ",
+          formatted(
+              "{} of {}",
+              percent(l.at("zeros"), 2),
               with_commas(l.at("numel").get<std::int64_t>())));
     }
   }
   const ordered_json damaged = s.value("damaged_images", ordered_json());
   if (!damaged.is_null() && damaged.at("count") > 0) {
     row("damaged images",
-        str(with_commas(damaged.at("count").get<std::int64_t>()),
-            " left out: ",
+        formatted(
+            "{} left out: {}{}",
+            with_commas(damaged.at("count").get<std::int64_t>()),
             damaged.at("files").at(0).get<std::string>(),
             damaged.at("count") > 1 ? ", ..." : ""));
   }
@@ -302,8 +294,9 @@ std::string report_table(
   } catch (const ordered_json::exception& error) {
     throw Error(
         ErrorKind::DamagedData,
-        str(folder,
-            "/summary.json: expected the summary of a run; it is damaged: ",
+        formatted(
+            "{}/summary.json: expected the summary of a run; it is damaged: {}",
+            folder,
             error.what()));
   }
 }

@@ -247,19 +247,13 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
-        "step ",
+        "step {}/{}: accuracy {:.2f} %, loss {:.4f}{}, {} sent, {}",
         t,
-        "/",
         length_.steps,
-        ": accuracy ",
-        fixed(100 * test.accuracy, 2),
-        " %, loss ",
-        fixed(test.loss, 4),
-        train_loss_ ? str(", train loss ", fixed(*train_loss_, 6))
-                    : std::string(),
-        ", ",
+        100 * test.accuracy,
+        test.loss,
+        train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
         human_bytes(static_cast<double>(ledger_.training_bytes())),
-        " sent, ",
         human_seconds(trained));
   }
   return test;

@@ -46,7 +46,8 @@ std::int64_t Trainer::resume(const run_folder::Checkpoint& from) {
     if (error.kind() != ErrorKind::DamagedData) {
       throw;
     }
-    throw Error(ErrorKind::DamagedData, str(from.folder, ": ", error.what()));
+    throw Error(
+        ErrorKind::DamagedData, formatted("{}: {}", from.folder, error.what()));
   }
 }
 
@@ -56,9 +57,8 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
     ABT_CHECK(
         from.run_steps == length_.steps,
         DamagedData,
-        "expected the checkpoint of a run of ",
+        "expected the checkpoint of a run of {} steps, got one of {}",
         length_.steps,
-        " steps, got one of ",
         from.run_steps);
     state::State state = run_folder::load_state(from, world_->rank());
     state::Archive archive = state::Archive::loading(state);
@@ -67,7 +67,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
         !balancer_ ||
             balancer_->is_at(t / length_.steps_per_epoch, place_in_order(t)),
         DamagedData,
-        "the checkpoint's order of examples does not match step ",
+        "the checkpoint's order of examples does not match step {}",
         t);
     saved_at_ = t;
   } else {
@@ -84,11 +84,12 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
          {"checkpoint_step", from.step},
          {"workers_before", from.workers()}});
     in_.log->log().info(
-        "resuming from ",
+        "resuming from {}{}",
         source,
         from.workers() == world_->size()
-            ? std::string()
-            : str(", saved by ", from.workers(), " workers, at step ", t));
+            ? ""
+            : formatted(
+                  ", saved by {} workers, at step {}", from.workers(), t));
   }
   return t;
 }

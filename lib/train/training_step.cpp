@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "device/tensor_text.h"
 #include "nn/example_gradients.h"
 #include "orders/unit_gradients.h"
 #include "train/autocast.h"
@@ -49,9 +50,8 @@ at::Tensor TrainingStep::forward_backward(std::int64_t t) {
     if (pass_graph_) {
       ABT_ASSERT(
           addresses() == captured_at_,
-          "step ",
-          t + 1,
-          " was captured with tensors that have moved since");
+          "step {} was captured with tensors that have moved since",
+          t + 1);
       pass_graph_.replay();
     } else {
       pass(k + 1 == count && may_overlap() ? t : -1);
@@ -279,19 +279,16 @@ void TrainingStep::capture(std::int64_t t) {
     ABT_CHECK(
         options_.cuda_graphs != true,
         Config,
-        "train.cuda_graphs: on, but step ",
+        "train.cuda_graphs: on, but step {} could not be captured on {}: {}",
         t + 1,
-        " could not be captured on ",
         inputs.device,
-        ": ",
         error.what());
     if (inputs.log != nullptr) {
       inputs.log->log().warning(
-          "step ",
+          "step {} could not be captured as a CUDA graph; continuing without "
+          "one ({})",
           t + 1,
-          " could not be captured as a CUDA graph; continuing without one (",
-          error.what(),
-          ")");
+          error.what());
     }
   }
   meet();

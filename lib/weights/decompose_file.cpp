@@ -57,18 +57,14 @@ class FileDecomposer {
       if (row == nullptr || !row->reason.empty()) {
         continue;
       }
-      log_.live(
-          str(what,
-              " ",
-              done,
-              " of ",
-              plan_.jobs().size(),
-              ": ",
-              row->name,
-              ", ",
-              row->m,
-              " x ",
-              row->n));
+      log_.live(formatted(
+          "{} {} of {}: {}, {} x {}",
+          what,
+          done,
+          plan_.jobs().size(),
+          row->name,
+          row->m,
+          row->n));
       body(job, *row);
     }
   }
@@ -135,9 +131,9 @@ class FileDecomposer {
       ABT_CHECK(
           options_.rule.ratio <= most,
           Usage,
-          "--ratio: expected at most ",
+          "--ratio: expected at most {}, which rank 1 in every matrix that may "
+          "be cut reaches; got {}",
           std::floor(most * 100 + 1e-6) / 100,
-          ", which rank 1 in every matrix that may be cut reaches; got ",
           options_.rule.ratio);
       take_all(options_.rule.ratio);
       return;
@@ -154,9 +150,9 @@ class FileDecomposer {
     ABT_CHECK(
         fits(most),
         Usage,
-        "--budget: expected at least ",
+        "--budget: expected at least {} bytes, which rank 1 in every matrix "
+        "that may be cut takes; got {}",
         plan_.file_bytes(),
-        " bytes, which rank 1 in every matrix that may be cut takes; got ",
         options_.budget_bytes);
     double low = 1;
     double high = most;

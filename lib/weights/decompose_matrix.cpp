@@ -46,12 +46,11 @@ DecomposedMatrix::DecomposedMatrix(const WeightFiles::Item& item)
   } catch (const Error& error) {
     throw Error(
         error.kind(),
-        str(item.file->path(),
-            ": ",
+        formatted(
+            "{}: {}; --keep-dense '{}' copies it unchanged",
+            item.file->path(),
             error.what(),
-            "; --keep-dense '",
-            name_,
-            "' copies it unchanged"));
+            name_));
   }
 }
 
@@ -74,7 +73,7 @@ void DecomposedMatrix::decompose() {
   } catch (const c10::Error&) {
     throw Error(
         ErrorKind::Diverged,
-        str("layer '", name_, "': its singular values were not found"));
+        formatted("layer '{}': its singular values were not found", name_));
   }
   const double* const first = exact_->s.const_data_ptr<double>();
   spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
@@ -117,11 +116,10 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
   ABT_CHECK(
       is_held(factors.a) && is_held(factors.b),
       Diverged,
-      "tensor '",
+      "tensor '{}': its factors are beyond what {} can hold; use --keep-dense "
+      "or another --dtype",
       name_,
-      "': its factors are beyond what ",
-      dtype,
-      " can hold; use --keep-dense or another --dtype");
+      dtype);
   factors.error = measured_error(factors);
   return factors;
 }

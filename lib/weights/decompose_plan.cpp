@@ -51,10 +51,9 @@ void DecomposePlan::check_patterns() const {
                 return matches(pattern, item.tensor->name);
               }),
           Usage,
+          "{}: '{}' matches no tensor of {}",
           option,
-          ": '",
           pattern,
-          "' matches no tensor of ",
           options_.input);
     }
   };
@@ -89,7 +88,7 @@ std::string DecomposePlan::reason_of(
   }
   for (const char* ending : {".A", ".B"}) {
     if (input_.has(name + ending)) {
-      return str("'", name, ending, "' is another tensor");
+      return formatted("'{}{}' is another tensor", name, ending);
     }
   }
   return "";

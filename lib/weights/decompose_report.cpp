@@ -1,8 +1,6 @@
 // The report on a decomposed file: table, CSV and JSON.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/rows.h"
@@ -56,9 +54,7 @@ Totals totals_of(const DecomposeReport& report) {
 
 // Keeps the significant digits of errors far below one.
 std::string short_number(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
+  return formatted("{:.4g}", value);
 }
 
 std::string csv_field(const std::string& text) {
@@ -81,52 +77,53 @@ std::string decompose_table(const DecomposeReport& report) {
     width = std::max(width, printable(row.name).size());
   }
   const bool written = report.written;
-  std::string out = pad("matrix", width) + right("m x n", 14) +
-                    right("rank", 8) + right("energy", 10) +
-                    right("error", 11) + right("before", 11) +
-                    right("after", 11) + "\n";
+  std::string out = formatted(
+      "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}\n",
+      pad("matrix", width),
+      "m x n",
+      "rank",
+      "energy",
+      "error",
+      "before",
+      "after");
   for (const DecomposedTensor& row : report.tensors) {
     const bool cut = row.rank > 0;
-    out += pad(printable(row.name), width) +
-           right(str(row.m, " x ", row.n), 14) +
-           right(cut ? std::to_string(row.rank) : "dense", 8) +
-           right(cut ? fixed(100 * row.energy, 2) + " %" : "", 10) +
-           right(cut ? short_number(error_of(row)) : "", 11) +
-           right(human_bytes(static_cast<double>(row.bytes_before)), 11) +
-           right(human_bytes(static_cast<double>(row.bytes_after)), 11) +
-           (cut ? "" : "  " + printable(row.reason)) + "\n";
+    out += formatted(
+        "{}{:>14}{:>8}{:>10}{:>11}{:>11}{:>11}{}\n",
+        pad(printable(row.name), width),
+        formatted("{} x {}", row.m, row.n),
+        cut ? std::to_string(row.rank) : "dense",
+        cut ? formatted("{:.2f} %", 100 * row.energy) : "",
+        cut ? short_number(error_of(row)) : "",
+        human_bytes(static_cast<double>(row.bytes_before)),
+        human_bytes(static_cast<double>(row.bytes_after)),
+        cut ? "" : "  " + printable(row.reason));
   }
   const Totals totals = totals_of(report);
   const auto bytes = [](std::uint64_t count) {
     return human_bytes(static_cast<double>(count));
   };
-  out +=
-      str("\n",
-          totals.factored,
-          " of ",
-          report.tensors.size(),
-          " matrices cut, relative error of all that were decomposed ",
-          short_number(totals.error),
-          written ? " as written\n" : " before rounding (nothing written)\n");
+  out += formatted(
+      "\n{} of {} matrices cut, relative error of all that were decomposed "
+      "{}{}",
+      totals.factored,
+      report.tensors.size(),
+      short_number(totals.error),
+      written ? " as written\n" : " before rounding (nothing written)\n");
   if (report.other_tensors > 0) {
-    out +=
-        str(report.other_tensors,
-            " other tensors (",
-            bytes(report.other_bytes),
-            "; fewer than two dimensions, not floats, or empty) copied "
-            "unchanged\n");
+    out += formatted(
+        "{} other tensors ({}; fewer than two dimensions, not floats, or "
+        "empty) copied unchanged\n",
+        report.other_tensors,
+        bytes(report.other_bytes));
   }
-  out +=
-      str(with_commas(totals.numbers_before),
-          " -> ",
-          with_commas(totals.numbers_after),
-          " numbers, ",
-          fixed(totals.ratio(), 2),
-          ":1; file ",
-          bytes(report.file_before),
-          " -> ",
-          bytes(report.file_after),
-          "\n");
+  out += formatted(
+      "{} -> {} numbers, {:.2f}:1; file {} -> {}\n",
+      with_commas(totals.numbers_before),
+      with_commas(totals.numbers_after),
+      totals.ratio(),
+      bytes(report.file_before),
+      bytes(report.file_after));
   return out;
 }
 

@@ -62,23 +62,16 @@ std::string export_run(
   const std::uint64_t bytes = save_model_as(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();
-  return str(
+  return formatted(
+      "{} -> {}\n  {}, {}'s names, {}, {} of {} parameters, {}\n",
       path,
-      " -> ",
       options.output,
-      "\n  ",
       form.merged ? "merged" : "factored",
-      ", ",
       nn::name_of(form.names),
-      "'s names, ",
       options.dtype,
-      ", ",
       with_commas(stored),
-      " of ",
       with_commas(dense),
-      " parameters, ",
-      human_bytes(static_cast<double>(bytes)),
-      "\n");
+      human_bytes(static_cast<double>(bytes)));
 }
 
 }  // namespace abtrain::weights

@@ -60,9 +60,8 @@ class Patterns {
               tensors.end(),
               [&](const std::string& name) { return alone.match(name); }),
           Config,
-          "model.fresh: '",
+          "model.fresh: '{}' matches no layer of the model; the layers are {}",
           pattern,
-          "' matches no layer of the model; the layers are ",
           join(layers, ", "));
     }
   }
@@ -124,10 +123,9 @@ class Reader {
       ABT_CHECK(
           known_.contains(name) || name.ends_with(".num_batches_tracked"),
           DamagedData,
+          "{} does not fit the model: tensor '{}' is unexpected",
           path,
-          " does not fit the model: tensor '",
-          name,
-          "' is unexpected");
+          name);
     }
   }
 
@@ -154,12 +152,10 @@ class Reader {
     ABT_CHECK(
         shape == shape_text(sizes),
         DamagedData,
+        "{} does not fit the model: tensor '{}' has shape {}, expected {}",
         path_,
-        " does not fit the model: tensor '",
         name,
-        "' has shape ",
         shape,
-        ", expected ",
         shape_text(sizes));
     const Sizes count = file_.shape(name + ".indices");
     const at::Tensor places =
@@ -175,12 +171,11 @@ class Reader {
     ABT_CHECK(
         ascends,
         DamagedData,
+        "{}: damaged model file: '{}.indices' is not an ascending list of "
+        "positions among {} numbers",
         path_,
-        ": damaged model file: '",
         name,
-        ".indices' is not an ascending list of positions among ",
-        numel,
-        " numbers");
+        numel);
     dense.view({-1}).index_copy_(0, places, values);
     return dense;
   }
@@ -242,11 +237,9 @@ class Store {
     ABT_CHECK(
         at::isfinite(stored).all().item<bool>(),
         Diverged,
-        "tensor '",
+        "tensor '{}' has numbers that {} cannot hold",
         name,
-        "' has numbers that ",
-        dtype_name(form_.dtype),
-        " cannot hold");
+        dtype_name(form_.dtype));
     tensors_.push_back({name, stored});
   }
   void add_weight(const nn::NamedWeight& named) {

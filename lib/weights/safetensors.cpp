@@ -75,14 +75,24 @@ struct SafetensorsFile::State {
   std::uint64_t data_bytes() const {
     return file.size() - begin;
   }
-  template <class... Parts>
-  void check(bool ok, const Parts&... what) const {
-    ABT_CHECK(ok, DamagedData, file.path(), ": damaged model file: ", what...);
-  }
-  template <class... Parts>
-  void check_fit(bool ok, const Parts&... what) const {
+  template <class... T>
+  void check(bool ok, fmt::format_string<T...> text, const T&... parts) const {
     ABT_CHECK(
-        ok, DamagedData, file.path(), " does not fit the model: ", what...);
+        ok,
+        DamagedData,
+        "{}: damaged model file: {}",
+        file.path(),
+        formatted(text, parts...));
+  }
+  template <class... T>
+  void check_fit(bool ok, fmt::format_string<T...> text, const T&... parts)
+      const {
+    ABT_CHECK(
+        ok,
+        DamagedData,
+        "{} does not fit the model: {}",
+        file.path(),
+        formatted(text, parts...));
   }
   void check_bytes(const StoredTensor& t) const {
     const std::uint64_t element = element_bytes(t.dtype);
@@ -90,17 +100,12 @@ struct SafetensorsFile::State {
         t.begin <= t.end && t.end <= data_bytes() &&
             (element == 0 ||
              t.bytes() == static_cast<std::uint64_t>(t.numel()) * element),
-        "tensor '",
+        "tensor '{}' ({} of {}) should lie at bytes {} .. {} of {}",
         t.name,
-        "' (",
         t.dtype,
-        " of ",
         shape_text(t.sizes),
-        ") should lie at bytes ",
         t.begin,
-        " .. ",
         t.end,
-        " of ",
         data_bytes());
   }
 };
@@ -121,23 +126,19 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
       length <= size - 8 ||
           !(begin.starts_with("PK") || begin.starts_with("\x80")),
       DamagedData,
-      path,
-      ": expected a safetensors file, but this one is from torch.save; convert "
-      "it in Python with safetensors.torch.save_file(state_dict, ...)");
+      "{}: expected a safetensors file, but this one is from torch.save; "
+      "convert it in Python with safetensors.torch.save_file(state_dict, ...)",
+      path);
   s.check(
       length <= size - 8,
-      "its header should have ",
+      "its header should have {} bytes, but only {} follow",
       length,
-      " bytes, but only ",
-      size - 8,
-      " follow");
+      size - 8);
   s.check(
       length <= kLargestHeader,
-      "its header should have ",
+      "its header should have {} bytes; at most {} are allowed",
       length,
-      " bytes; at most ",
-      kLargestHeader,
-      " are allowed");
+      kLargestHeader);
   std::string text(length, '\0');
   s.file.read(8, text.data(), length);
   s.begin = 8 + length;
@@ -181,12 +182,7 @@ at::Tensor SafetensorsFile::read_integers(
     const std::vector<std::int64_t>& sizes) const {
   const StoredTensor& tensor = find(name, sizes);
   state_->check(
-      tensor.dtype == "I32",
-      "tensor '",
-      name,
-      "' is ",
-      tensor.dtype,
-      ", not I32");
+      tensor.dtype == "I32", "tensor '{}' is {}, not I32", name, tensor.dtype);
   return load_as(tensor, at::kInt);
 }
 
@@ -195,15 +191,13 @@ const StoredTensor& SafetensorsFile::find(
     const std::vector<std::int64_t>& sizes) const {
   const State& s = *state_;
   const auto place = s.places.find(name);
-  s.check_fit(place != s.places.end(), "tensor '", name, "' is missing");
+  s.check_fit(place != s.places.end(), "tensor '{}' is missing", name);
   const StoredTensor& tensor = tensors()[place->second];
   s.check_fit(
       tensor.sizes == sizes,
-      "tensor '",
+      "tensor '{}' has shape {}, expected {}",
       name,
-      "' has shape ",
       shape_text(tensor.sizes),
-      ", expected ",
       shape_text(sizes));
   return tensor;
 }
@@ -212,11 +206,9 @@ at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
   const auto type = float_type(tensor.dtype);
   state_->check(
       type.has_value(),
-      "tensor '",
+      "tensor '{}' is {}, not F32, F64, F16 or BF16",
       tensor.name,
-      "' is ",
-      tensor.dtype,
-      ", not F32, F64, F16 or BF16");
+      tensor.dtype);
   return load_as(tensor, *type);
 }
 
@@ -256,9 +248,8 @@ void SafetensorsFile::check_layout() const {
   for (const StoredTensor* tensor : sorted) {
     s.check(
         tensor->begin == end,
-        "tensor '",
+        "tensor '{}' begins at byte {}{}{}",
         tensor->name,
-        "' begins at byte ",
         tensor->begin,
         tensor->begin < end ? ", inside another that ends at "
                             : ", after a gap from ",
@@ -267,9 +258,8 @@ void SafetensorsFile::check_layout() const {
   }
   s.check(
       end == s.data_bytes(),
-      "its tensors end at byte ",
+      "its tensors end at byte {} of {}",
       end,
-      " of ",
       s.data_bytes());
 }
 
@@ -292,7 +282,7 @@ std::string SafetensorsFile::metadata(const std::string& key) const {
 std::int64_t SafetensorsFile::columns(const std::string& name) const {
   const auto sizes = shape(name);
   state_->check(
-      sizes.size() == 2 && sizes[1] > 0, "tensor '", name, "' is not a matrix");
+      sizes.size() == 2 && sizes[1] > 0, "tensor '{}' is not a matrix", name);
   return sizes[1];
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::weights {
 
@@ -104,7 +105,7 @@ std::optional<at::ScalarType> float_type(std::string_view dtype) {
 
 std::string dtype_name(at::ScalarType type) {
   const auto* known = std::ranges::find(kDtypes, type, &Dtype::type);
-  ABT_ASSERT(known != kDtypes.end(), "our files have no such dtype: ", type);
+  ABT_ASSERT(known != kDtypes.end(), "our files have no such dtype: {}", type);
   return known->name;
 }
 
@@ -113,22 +114,28 @@ std::string stored_dtype(const std::string& option) {
 }
 
 SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
-  const auto check = [&](bool ok, const auto&... what) {
-    ABT_CHECK(ok, DamagedData, path, ": damaged model file: ", what...);
-  };
+  const auto check =
+      [&]<class... T>(
+          bool ok, fmt::format_string<T...> what, const T&... parts) {
+        ABT_CHECK(
+            ok,
+            DamagedData,
+            "{}: damaged model file: {}",
+            path,
+            formatted(what, parts...));
+      };
   JsonProblem problem;
   const ordered_json json = parse_json(text, problem);
   check(
       json.is_object(),
-      "its header is not a JSON object",
+      "its header is not a JSON object{}{}",
       problem.what.empty() ? "" : ": ",
       problem.what);
   SafetensorsHeader header;
   for (const auto& [name, entry] : json.items()) {
     if (name != kMetadata) {
       auto tensor = parse_entry(name, entry);
-      check(
-          tensor.has_value(), "the header entry of '", name, "' is malformed");
+      check(tensor.has_value(), "the header entry of '{}' is malformed", name);
       header.tensors.push_back(std::move(*tensor));
       continue;
     }
@@ -136,9 +143,8 @@ SafetensorsHeader parse_header(std::string_view text, const std::string& path) {
     for (const auto& [key, value] : entry.items()) {
       check(
           read_json(value, header.metadata[key]),
-          "its metadata entry '",
-          key,
-          "' is not text");
+          "its metadata entry '{}' is not text",
+          key);
     }
   }
   return header;

@@ -65,9 +65,8 @@ void SafetensorsStream::add(
   body([&](std::string_view piece) { section.bytes->write(piece); });
   ABT_ASSERT(
       section.bytes->size() - before == tensor.bytes(),
-      "tensor '",
-      tensor.name,
-      "' does not have the announced number of bytes");
+      "tensor '{}' does not have the announced number of bytes",
+      tensor.name);
   section.tensors.push_back(tensor);
 }
 

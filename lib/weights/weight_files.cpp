@@ -27,7 +27,7 @@ std::string file_in(const std::string& folder) {
   }
   throw Error(
       ErrorKind::MissingInput,
-      str(folder, ": expected ", kFile, " or ", kIndex, " in this folder"));
+      formatted("{}: expected {} or {} in this folder", folder, kFile, kIndex));
 }
 
 // Whether a run writes this file into its folder, next to its configuration, or
@@ -68,12 +68,10 @@ WeightFiles::WeightFiles(const std::string& path) {
       ABT_CHECK(
           is_new,
           DamagedData,
+          "{}: tensor '{}' is in {} too",
           part.path(),
-          ": tensor '",
           tensor.name,
-          "' is in ",
-          other->second->path(),
-          " too");
+          other->second->path());
     }
   }
 }
@@ -85,8 +83,9 @@ void WeightFiles::open_index(const std::string& path) {
     ABT_CHECK(
         ok,
         DamagedData,
+        "{}: expected an index of shards, {{\"weight_map\": {{TENSOR: FILE, "
+        "...}}}}{}{}",
         path,
-        ": expected an index of shards, {\"weight_map\": {TENSOR: FILE, ...}}",
         problem.what.empty() ? "" : "; ",
         problem.what);
   };
@@ -107,12 +106,10 @@ void WeightFiles::open_index(const std::string& path) {
     ABT_CHECK(
         shard.has(tensor),
         DamagedData,
+        "{}: tensor '{}' should be in {}, but is not",
         path,
-        ": tensor '",
         tensor,
-        "' should be in ",
-        shard.path(),
-        ", but is not");
+        shard.path());
   }
 }
 
@@ -137,9 +134,8 @@ void check_output(
     ABT_CHECK(
         !fs::equivalent(path, input, ignored),
         Usage,
-        "-o: '",
-        path,
-        "' is the file that is read");
+        "-o: '{}' is the file that is read",
+        path);
   }
   ABT_CHECK(
       !is_standard_output(path) || !is_tty(1),
@@ -149,9 +145,8 @@ void check_output(
   ABT_CHECK(
       force || !is_of_run(place),
       Usage,
-      "-o: '",
-      path,
-      "' is a file of a run; --force replaces it");
+      "-o: '{}' is a file of a run; --force replaces it",
+      path);
   check_replaceable(
       path, {"-o", "a safetensors file", begins_as_safetensors}, force);
 }

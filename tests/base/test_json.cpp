@@ -88,7 +88,7 @@ TEST(Json, DamageIsNamed) {
 TEST(Json, ManyKeysTakeLinearTime) {
   std::string text = "{";
   for (int i = 0; i < 400'000; ++i) {
-    text += str(i == 0 ? "" : ",", "\"layer.", i, "\":", i);
+    text += formatted("{}\"layer.{}\":{}", i == 0 ? "" : ",", i, i);
   }
   JsonProblem problem;
   const ordered_json json = parse_json(text + "}", problem);

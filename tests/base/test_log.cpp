@@ -109,7 +109,7 @@ TEST(Log, PlainLinesWithoutATerminal) {
   const Pipe pipe;
   Log log(LogLevel::Info, pipe.in());
   log.live("never seen");
-  log.info("rank ", 3);
+  log.info("rank {}", 3);
   log.warning("careful");
   log.debug("not at this level");
   EXPECT_EQ(pipe.text(), "rank 3\nwarning: careful\n");

@@ -21,8 +21,7 @@ struct Sample {
   Shape shape = Shape::Square;
   std::string title = "t";
   std::string folder = "f";
-  std::string groups = "auto";
-  std::optional<std::int64_t> chunk;
+  std::optional<std::int64_t> groups;
   std::optional<bool> feedback;
   Duration every = Duration::epochs(1);
   std::optional<Duration> ramp;
@@ -48,7 +47,6 @@ Fields fields_of(Sample& s) {
   f.text("title", s.title, "a title");
   f.folder_name("folder", s.folder, "a folder");
   f.auto_or_integer("groups", s.groups, between(1, 64), "groups");
-  f.auto_or_integer("chunk", s.chunk, between(1, 64), "elements per chunk");
   f.auto_or_flag("feedback", s.feedback, "error feedback");
   f.duration("every", s.every, above_to(0, 1e8), "an interval");
   f.auto_or_duration("ramp", s.ramp, between(0, 1e38), "a ramp");
@@ -115,7 +113,6 @@ TEST(Options, SetsEveryType) {
            {"title", scalar("7 x")},
            {"folder", scalar("run_1")},
            {"groups", scalar("4")},
-           {"chunk", scalar("8")},
            {"feedback", scalar("false")},
            {"every", scalar("110")},
            {"ramp", scalar("2 epochs")},
@@ -133,8 +130,7 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.shape, Shape::Round);
   EXPECT_EQ(s.title, "7 x");
   EXPECT_EQ(s.folder, "run_1");
-  EXPECT_EQ(s.groups, "4");
-  EXPECT_EQ(s.chunk, 8);
+  EXPECT_EQ(s.groups, 4);
   EXPECT_EQ(s.feedback, false);
   EXPECT_EQ(s.every.value, 110);
   EXPECT_EQ(s.every.unit, Duration::Unit::Steps);
@@ -143,7 +139,7 @@ TEST(Options, SetsEveryType) {
   EXPECT_EQ(s.shares, (std::vector<double>{0.25, 1}));
   EXPECT_EQ(s.names, (std::vector<std::string>{"fc*"}));
   EXPECT_EQ(s.inner.size, -5);
-  EXPECT_EQ(reading.settings.size(), 17u);
+  EXPECT_EQ(reading.settings.size(), 16u);
   EXPECT_EQ(reading.settings.count("inner.size"), 1u);
 }
 
@@ -152,7 +148,7 @@ TEST(Options, PrintsEveryKey) {
   EXPECT_EQ(
       to_yaml(fields_of(s)),
       "flag: false\ncount: 1\nseed: 2\nrate: 0.5\nkind: plain\n"
-      "shape: square\ntitle: t\nfolder: f\ngroups: auto\nchunk: auto\n"
+      "shape: square\ntitle: t\nfolder: f\ngroups: auto\n"
       "feedback: auto\nevery: 1 epoch\nramp: auto\nsizes: [1, 2]\nshares: "
       "[0.5]\nnames: []\ninner:\n"
       "  size: 3\n");
@@ -198,9 +194,6 @@ TEST(Options, SaysWhatWasWantedAndWhatCame) {
   EXPECT_EQ(
       fault("groups", scalar("0")),
       "groups: expected auto or an integer from 1 to 64, got '0'");
-  EXPECT_EQ(
-      fault("chunk", scalar("65")),
-      "chunk: expected auto or an integer from 1 to 64, got '65'");
   EXPECT_EQ(
       fault("feedback", scalar("yes")),
       "feedback: expected one of auto, true, false, got 'yes'");

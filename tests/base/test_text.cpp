@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -55,6 +57,16 @@ TEST(Text, WhatATerminalWouldActOnIsEscaped) {
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 }
 
+TEST(Text, FormattedNumbersAreThoseOfStreams) {
+  const std::string name = "fc1";
+  EXPECT_EQ(formatted("{} of '{}'{}", 3, name, ';'), "3 of 'fc1';");
+  EXPECT_EQ(formatted("{} {}", 0.1 + 0.2, 1234567.0), "0.3 1.23457e+06");
+  EXPECT_EQ(formatted("{} {}", 0.1F, -std::nan("")), "0.1 -nan");
+  EXPECT_EQ(formatted("{:.2f}|{:>7.1f}", 2.0, 1e3), "2.00| 1000.0");
+  EXPECT_EQ(formatted("{:.{}g}", 0.12345, 3), "0.123");
+  EXPECT_EQ(formatted("{{{}}}", 1), "{1}");
+}
+
 TEST(Text, NumbersForPeople) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
@@ -82,7 +94,7 @@ TEST(Duration, ConvertsEpochsAndSharesToWholeSteps) {
 TEST(Check, ThrowsItsKindWithTheWholeMessage) {
   const int rank = 40;
   try {
-    ABT_CHECK(rank < 32, Config, "rank ", rank, " is above ", 32);
+    ABT_CHECK(rank < 32, Config, "rank {} is above {}", rank, 32);
     FAIL() << "nothing thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 78);

@@ -95,7 +95,11 @@ inline Message hello_of(
   greeting.is_sealed = is_sealed;
   greeting.process.fill(static_cast<unsigned char>(process));
   fill_random(greeting.nonce.data(), greeting.nonce.size());
-  return {Type::Hello, rank, meeting.token, str(bytes_of(greeting), "by hand")};
+  return {
+      Type::Hello,
+      rank,
+      meeting.token,
+      formatted("{}by hand", bytes_of(greeting))};
 }
 
 // The other end closes it without another message.

@@ -27,12 +27,10 @@ inline std::string lacking(int ranks) {
     return "no CUDA device here";
   }
   if (gpus < ranks && nccl_version() < kSharing) {
-    return str(
-        "one GPU a rank in NCCL ",
+    return formatted(
+        "one GPU a rank in NCCL {}: {} wanted, found {}",
         nccl_version(),
-        ": ",
         ranks,
-        " wanted, found ",
         gpus);
   }
   return "";

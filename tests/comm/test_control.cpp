@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::Values(1, 2, 3, 5),
         ::testing::Values(0, 1, 3)),
     [](const auto& test) {
-      return str(std::get<0>(test.param), "MeetEvery", std::get<1>(test.param));
+      return formatted(
+          "{}MeetEvery{}", std::get<0>(test.param), std::get<1>(test.param));
     });
 
 TEST_P(Stop, AllStopAtOneStepWhoeverAsks) {

@@ -47,8 +47,8 @@ TEST(Agree, OneErrorIsThrownOnAllWithItsKind) {
       const Heard& one = heard[static_cast<std::size_t>(rank)];
       EXPECT_EQ(one.code, code_of(ErrorKind::MissingInput));
       // Only worker 0 knows the hosts of all.
-      const std::string who =
-          str("worker ", failed, rank == 0 ? " on " + host_name() : "");
+      const std::string who = formatted(
+          "worker {}{}", failed, rank == 0 ? " on " + host_name() : "");
       EXPECT_EQ(
           one.message, rank == failed ? "no images" : who + ": no images");
     }
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Worker, Failing, ::testing::Values(0, 2));
 TEST_P(Failing, TellsTheOthersOnceAndWhy) {
   const auto told = [](int rank) { return rank == GetParam() ? 0 : 1; };
   const std::string what =
-      str("worker ", GetParam(), " on ", host_name(), ": loss is not finite");
+      formatted("worker {} on {}: loss is not finite", GetParam(), host_name());
   run_control(
       3,
       [&](Worker& worker) {
@@ -155,7 +155,8 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
           worker.channel.reset();
           return;
         }
-        const std::string who = str("worker ", GetParam(), " on ", host_name());
+        const std::string who =
+            formatted("worker {} on {}", GetParam(), host_name());
         step_until_told(worker, who + " is gone");
         EXPECT_EQ(heard_of(worker.channel->cause()).code, kLost);
         // Closing is no wait for those that will not come.

@@ -87,7 +87,8 @@ void expect_lost_after(int rank, const std::string& bytes) {
     EXPECT_EQ(heard.code, kLost);
     expect_has(
         heard.message,
-        str("worker ", rank, " on ", host_name(), " is gone: it sent an invalid"));
+        formatted(
+            "worker {} on {} is gone: it sent an invalid", rank, host_name()));
     worker.channel.reset();  // ends the thread that tells
     EXPECT_EQ(worker.told, 1);
   });

@@ -120,10 +120,11 @@ Launch found(const Variables& variables, const LaunchFlags& flags = {}) {
 
 // Text and address: all there is to see.
 std::string shown(const Launch& launch) {
-  return str(
+  return formatted(
+      "{}{}{}",
       launch.text(),
       launch.has_mpi ? ", MPI" : "",
-      launch.port > 0 ? str(", ", launch.host, ":", launch.port) : "");
+      launch.port > 0 ? formatted(", {}:{}", launch.host, launch.port) : "");
 }
 
 void expect_usage(
@@ -360,7 +361,7 @@ TEST(LaunchLists, TasksOfNode) {
 TEST(LaunchLists, WrongTasksOfNode) {
   const auto refused = [](const std::string& list, int node) {
     try {
-      return str(tasks_of_node(list, node));
+      return formatted("{}", tasks_of_node(list, node));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Usage);
       EXPECT_NE(

@@ -11,7 +11,8 @@ TEST(Meet, WorkerZeroThatDoesNotListen) {
   const Heard heard = join_at(meeting_at(port));
   EXPECT_EQ(heard.code, kLost);
   expect_has(heard.message, "worker 1 on " + host_name());
-  expect_has(heard.message, str("could not reach worker 0 at port ", port));
+  expect_has(
+      heard.message, formatted("could not reach worker 0 at port {}", port));
   expect_has(heard.message, "within 0.3 s");
 }
 
@@ -147,11 +148,10 @@ TEST(Meet, ASecondProcessOfOneRankIsRefused) {
     EXPECT_EQ(second.code, kConfig);
     expect_has(
         second.message,
-        str("worker 1 on ",
+        formatted(
+            "worker 1 on {} was refused: a process on {} has rank 1 already",
             host_name(),
-            " was refused: a process on ",
-            host_name(),
-            " has rank 1 already"));
+            host_name()));
     const Met last = start_worker(board, 2, 3, secret).get();
     const Met all = hub.get();
     ASSERT_EQ(all.heard.message, "");
@@ -187,7 +187,8 @@ TEST(Meet, ARankThatIsNone) {
     const auto reply = receive(socket, kTimeout);
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->type, Type::Refused);
-    expect_has(reply->text, str("expected a rank from 1 to 1, got ", rank));
+    expect_has(
+        reply->text, formatted("expected a rank from 1 to 1, got {}", rank));
   }
   auto worker = start_worker(board, 1, 2);
   expect_met(hub, worker);
@@ -200,13 +201,12 @@ TEST(Meet, OtherNumbersOfProcesses) {
     expect_both_refuse(
         std::move(hub),
         start_worker(board, 1, size),
-        str("worker 1 on ",
+        formatted(
+            "worker 1 on {} was started as one of {} processes, but worker 0 "
+            "on {} as one of 3",
             host_name(),
-            " was started as one of ",
             size,
-            " processes, but worker 0 on ",
-            host_name(),
-            " as one of 3"));
+            host_name()));
   }
 }
 

@@ -18,10 +18,10 @@ TEST(MeetWithASecret, OneOfTheTwoHasNone) {
     expect_both_refuse(
         std::move(hub),
         start_worker(board, 1, 2, hub_has ? Secret() : kSecret),
-        str(hub_has ? "worker 0" : "worker 1",
-            " on ",
-            host_name(),
-            " has a secret"));
+        formatted(
+            "{} on {} has a secret",
+            hub_has ? "worker 0" : "worker 1",
+            host_name()));
   }
 }
 

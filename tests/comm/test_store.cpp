@@ -63,7 +63,7 @@ void expect_has(const std::string& text, const std::string& part) {
 }
 
 std::string address_of(int port) {
-  return str(kHost, ":", port);
+  return formatted("{}:{}", kHost, port);
 }
 
 // Runs ranks 1 to size-1 beside rank 0, each with a store of its own.
@@ -141,7 +141,7 @@ TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
     _exit(0);
   }
   waitpid(ended, nullptr, 0);
-  EXPECT_NO_THROW(come_after(str(here, ' ', ended, " x")));
+  EXPECT_NO_THROW(come_after(formatted("{} {} x", here, ended)));
 }
 
 // Addresses, in hexadecimals as the kernel writes them, at which a port is

@@ -135,7 +135,7 @@ TEST(MpiFailure, DifferentCallsAreNamed) {
         std::string::npos)
         << error.what();
     EXPECT_NE(
-        std::string(error.what()).find(str("all_reduce of ", numel)),
+        std::string(error.what()).find(formatted("all_reduce of {}", numel)),
         std::string::npos)
         << error.what();
   }
@@ -159,7 +159,8 @@ TEST(MpiTimeout, TheMissingWorkerIsNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::PeerLost);
     EXPECT_NE(
-        std::string(error.what()).find(str("for worker ", comm->size() - 1)),
+        std::string(error.what())
+            .find(formatted("for worker {}", comm->size() - 1)),
         std::string::npos)
         << error.what();
   }

@@ -16,13 +16,14 @@
 #include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
 inline ReducerOptions scheme(const std::string& name) {
   ReducerOptions options;
   options.name = name;
-  options.min_numel = std::to_string(1);  // everything is compressed
+  options.min_numel = 1;  // everything is compressed
   return options;
 }
 

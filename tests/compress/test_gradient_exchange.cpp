@@ -22,7 +22,7 @@ constexpr std::int64_t kLayer = 150000;  // 0.57 MiB
 std::vector<Slot> four_layers() {
   std::vector<Slot> slots;
   for (int i = 0; i < 4; ++i) {
-    slots.push_back({str("w", i), i * kLayer, {kLayer}, i});
+    slots.push_back({formatted("w{}", i), i * kLayer, {kLayer}, i});
   }
   return slots;
 }
@@ -68,7 +68,7 @@ TEST(GradientExchange, GivesTheSameBitsWithAndWithoutOverlap) {
   comm::run_workers(3, 20, [&](Communicator& world) {
     for (const bool overlaps : {true, false}) {
       ReducerOptions options = small_buckets();
-      options.dtype = "bf16";
+      options.dtype = at::kBFloat16;
       const at::Tensor flat = at::randn(
           {4 * kLayer},
           at::detail::createCPUGenerator(7 + world.rank()),
@@ -106,7 +106,7 @@ TEST(GradientExchange, EvaluatesTheEstimate) {
     comm::TrafficMeter meter;
     auto world = metered(base.split(0, base.rank()), "world", meter);
     ReducerOptions options = small_buckets();
-    options.dtype = "bf16";
+    options.dtype = at::kBFloat16;
     options.evaluate_every = 3;
     const at::Tensor flat = at::zeros({4 * kLayer});
     GradientExchange exchange(options, 1);

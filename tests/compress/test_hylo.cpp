@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "compress/code_schemes.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -15,8 +16,8 @@ ReducerOptions hylo(
     const std::string& select = "consensus",
     const std::string& transport = "int8") {
   ReducerOptions options = scheme("hylo");
-  options.select = select;
-  options.transport = transport;
+  set_option(options, "select", select);
+  set_option(options, "transport", transport);
   return options;
 }
 
@@ -45,14 +46,14 @@ TEST(Hylo, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::string transport : {"int8", "a2a", "gather"}) {
       for (const std::int64_t rows : {1, 33, 257}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", transport, " ", rows));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, rows));
         check_conservation(
             hylo("consensus", transport), one_slot({rows, 41}), n);
       }
     }
     for (const std::string select : {"consensus", "local"}) {
       for (const std::int64_t rows : {1, 33, 64}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", select, " ", rows));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, select, rows));
         // What fp16 rounds in the sum belongs to nobody.
         check_conservation(hylo(select), one_slot({rows, 7, 3, 3}), n, 5e-4);
       }
@@ -66,7 +67,7 @@ TEST(Hylo, SendsTheBytesThatItSays) {
       for (const std::string transport : {"int8", "a2a", "gather"}) {
         for (const double mebibytes : {0.0, 0.01}) {
           ReducerOptions options = hylo(select, transport);
-          options.min_numel = "200";
+          options.min_numel = 200;
           options.bucket_mb = mebibytes;
           options.dense_steps = 1;
           run_steps(
@@ -108,7 +109,7 @@ TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
 // 16384 / 65536: half of the kernels; never less than a twentieth.
 TEST(Hylo, ConvolutionsSendTheRootOfTheirShare) {
   ReducerOptions options = hylo();
-  options.min_numel = "auto";
+  options.min_numel.reset();
   const auto values = [&](std::vector<std::int64_t> sizes) {
     const double rows = static_cast<double>(sizes[0]);
     return mean_bytes(options, one_slot(std::move(sizes)), 2) - rows * 4;
@@ -179,17 +180,17 @@ std::vector<at::Tensor> gradients_of(int n, std::int64_t numel) {
 TEST(Hylo, AllKernelsAreTheMeanOfFp16) {
   const auto slots = one_slot({30, 7, 3, 3});
   ReducerOptions options = hylo();
-  options.min_numel = "1890";
+  options.min_numel = 1890;
   ReducerOptions plain;
-  plain.dtype = "fp16";
+  plain.dtype = at::kHalf;
   for (const int n : {2, 3, 4, 8}) {
     const auto gradients = gradients_of(n, 1890);
     const auto wanted = estimates_of(plain, slots, gradients);
     EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(wanted[0]));
-    options.select = "local";
+    options.select = Selection::Local;
     EXPECT_TRUE(estimates_of(options, slots, gradients)[0].allclose(
         wanted[0], 2e-3, 1e-3));
-    options.select = "consensus";
+    options.select = Selection::Consensus;
   }
 }
 
@@ -199,9 +200,9 @@ TEST(Hylo, SmallAndFlatTensorsAreTheMeanOfFp16) {
       {"small", 300, {9, 10}, 1},
       {"cube", 390, {5, 5, 8}, 2}};
   ReducerOptions options = hylo();
-  options.min_numel = "100";
+  options.min_numel = 100;
   ReducerOptions plain;
-  plain.dtype = "fp16";
+  plain.dtype = at::kHalf;
   const auto gradients = gradients_of(3, numel_of(slots));
   EXPECT_TRUE(estimates_of(options, slots, gradients)[0].equal(
       estimates_of(plain, slots, gradients)[0]));
@@ -305,12 +306,6 @@ TEST(Hylo, RefusesWhatItCannotDo) {
       "reducer.transport: int8 sums the codes of up to 127 workers in a byte, "
       "got 128; a2a takes any number");
   EXPECT_EQ(message(hylo("consensus", "a2a"), 128), "");
-  EXPECT_EQ(
-      message(hylo("some"), 2),
-      "reducer.select: expected consensus or local, got 'some'");
-  EXPECT_EQ(
-      message(hylo("local", "mail"), 2),
-      "reducer.transport: expected int8, a2a or gather, got 'mail'");
 }
 
 }  // namespace

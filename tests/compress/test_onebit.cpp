@@ -20,7 +20,7 @@ std::vector<Slot> three_slots() {
 TEST(OneBit, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-      SCOPED_TRACE(abtrain::str(n, " workers, ", numel));
+      SCOPED_TRACE(formatted("{} workers, {}", n, numel));
       check_conservation(kOptions, one_slot({numel}), n);
     }
   }
@@ -29,7 +29,7 @@ TEST(OneBit, KeepsWhatItDoesNotSend) {
 TEST(OneBit, SendsTheBytesThatItSays) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const double mebibytes : {0.0, 0.01}) {
-      for (const char* least : {"1", "100"}) {
+      for (const std::int64_t least : {1, 100}) {
         ReducerOptions options = kOptions;
         options.bucket_mb = mebibytes;
         options.min_numel = least;
@@ -154,7 +154,7 @@ TEST(OneBit, WhatIsZeroOnAllWorkersStaysZero) {
   }
   for (const bool feedback : {true, false}) {
     ReducerOptions options = kOptions;
-    options.error_feedback = feedback ? "true" : "false";
+    options.error_feedback = feedback;
     run_steps(
         options,
         one_slot({numel}),
@@ -198,7 +198,7 @@ TEST(OneBit, GoesOnFromACheckpoint) {
 
 TEST(OneBit, WithoutFeedbackAStepForgetsTheLast) {
   ReducerOptions options = kOptions;
-  options.error_feedback = "false";
+  options.error_feedback = false;
   at::Tensor first;
   run_steps(
       options,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compress/invariants.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 ReducerOptions powersgd(std::int64_t rank, const std::string& dtype = "auto") {
   ReducerOptions options = scheme("powersgd");
   options.rank = rank;
-  options.dtype = dtype;
+  set_option(options, "dtype", dtype);
   return options;
 }
 
@@ -88,7 +89,7 @@ TEST(PowerSgd, GivesTheMeanWhereItsRankIsEnough) {
 // its rank (Vogels et al., theorem 1).
 TEST(PowerSgd, BecomesTheBestApproximation) {
   ReducerOptions options = powersgd(2);
-  options.error_feedback = "false";
+  options.error_feedback = false;
   const at::Tensor g = of_rank(6, 50, 40, 3).to(at::kFloat);
   const at::Tensor values = std::get<1>(at::linalg_svd(g.to(at::kDouble)));
   const double best = values.narrow(0, 2, 38).square().sum().item<double>() /
@@ -125,7 +126,7 @@ TEST(PowerSgd, ResidualsStopGrowing) {
 // all in one: as each alone.
 TEST(PowerSgd, MatricesOfABucketDoNotMix) {
   ReducerOptions options = powersgd(2);
-  options.error_feedback = "false";
+  options.error_feedback = false;
   const std::vector<Slot> slots = {
       {"a", 0, {30, 20}, 0},
       {"bias", 600, {30}, 1},

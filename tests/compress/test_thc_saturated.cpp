@@ -37,7 +37,7 @@ Result run(
     const auto rank = static_cast<std::size_t>(world.rank());
     const at::Tensor flat = at::zeros({numel});
     ReducerOptions options = scheme("thc-saturated");
-    options.error_feedback = feedback ? "true" : "false";
+    options.error_feedback = feedback;
     GradientExchange exchange(options, 5);
     exchange.bind(slots(numel), flat, world);
     if (scale > 0) {

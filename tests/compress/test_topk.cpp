@@ -7,7 +7,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
 #include "comm/traffic.h"
 #include "compress/invariants.h"
 
@@ -54,7 +53,7 @@ TEST_P(Sparse, OfZerosMakesZeros) {
 // fp32, so that it is rounded here.
 TEST_P(Sparse, IsPlainFp16AtFullBits) {
   ReducerOptions plain;
-  plain.dtype = "fp16";
+  plain.dtype = at::kHalf;
   const double full = std::string(GetParam()) == "topk" ? 48 : 64;
   for (const int n : {2, 3, 8}) {
     for (const std::int64_t numel : {1, 77, 5001}) {
@@ -89,7 +88,7 @@ TEST_P(Sparse, ResidualsStopGrowing) {
 
 TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
   ReducerOptions one = options(2);
-  one.error_feedback = "false";
+  one.error_feedback = false;
   const auto gradient_of = normal_gradients(2000);
   at::Tensor second, alone;
   run_steps(
@@ -110,8 +109,8 @@ TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
 // one that is too small: the same as if they lay together.
 TEST_P(Sparse, TakesTensorsThatLieApart) {
   ReducerOptions one = options(2);
-  one.min_numel = std::to_string(100);
-  one.dtype = std::string("fp32");
+  one.min_numel = 100;
+  one.dtype = at::kFloat;
   for (const std::int64_t first : {640, 1000}) {
     const std::int64_t numel = first + 1000;
     std::vector<Slot> together = one_slot({numel});
@@ -179,7 +178,7 @@ TEST(Topk, LeavesOutWhatNormalNumbersHaveBelowTheThreshold) {
 // has been rounded once and the sum is not.
 TEST(PlainFp16, HasTheRoundingErrorOfNormalNumbers) {
   ReducerOptions options;
-  options.dtype = std::string("fp16");
+  options.dtype = at::kHalf;
   for (const int n : {2, 3, 4}) {
     const double sigma = 1.0 / n;
     double mean = 0;  // of the square of that power of two
@@ -223,7 +222,7 @@ TEST(Topk, TakesTheLargestAndOfEqualOnesTheFirst) {
 // The chunk that all workers together have most in, though none has most there.
 TEST(TopkChunked, TakesTheChunksOfLargestSums) {
   ReducerOptions options = scheme("topk-chunked");
-  options.chunk = std::to_string(4);
+  options.chunk = 4;
   options.bits = 4 + 16.0 * 4 / 14;  // one chunk of the 4
   run_steps(
       options,
@@ -309,28 +308,6 @@ TEST(Topk, BytesAreThoseOfTheFormula) {
   // An odd number of values is filled up to whole places.
   reducer->bind({{one_slot({24 * 5})}});
   EXPECT_EQ(reducer->bytes(0, 4, 1, 0), 3 * 32);
-}
-
-TEST(TopkChunkedErrors, NameBitsAndChunk) {
-  const auto message = [](double bits, const std::string& chunk) {
-    ReducerOptions options = scheme("topk-chunked");
-    options.bits = bits;
-    options.chunk = chunk;
-    try {
-      make_reducer(options, 1);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(message(0.5, "auto"), "");
-  EXPECT_EQ(
-      message(0.25, "64"),
-      "reducer.bits: expected more than 0.25, which the norms of chunks of 64 "
-      "alone take (16 bits per chunk, reducer.chunk); got 0.25");
-  EXPECT_EQ(
-      message(2, "1"), "reducer.chunk: expected auto or at least 2, got '1'");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::vector<Slot> three_slots() {
 TEST(TwoBit, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-      SCOPED_TRACE(abtrain::str(n, " workers, ", numel));
+      SCOPED_TRACE(formatted("{} workers, {}", n, numel));
       check_conservation(twobit(0.5), one_slot({numel}), n);
     }
   }
@@ -62,7 +62,7 @@ TEST(TwoBit, SendsTheBytesThatItSays) {
     for (const double mebibytes : {0.0, 0.01}) {
       ReducerOptions options = twobit(0.5);
       options.bucket_mb = mebibytes;
-      options.min_numel = "100";
+      options.min_numel = 100;
       options.dense_steps = 1;
       run_steps(options, three_slots(), n, 3, normal_gradients(9714));
     }

@@ -232,7 +232,7 @@ TEST(ConfigYaml, PrintsEveryChoiceAsItIsRead) {
         ADD_FAILURE() << key << ": " << message;
       });
       const std::string printed = field.print();
-      EXPECT_TRUE(printed == choice || printed == str('"', choice, '"'))
+      EXPECT_TRUE(printed == choice || printed == formatted("\"{}\"", choice))
           << key << ": " << choice << " is printed as " << printed;
       ++choices;
     }

@@ -47,7 +47,7 @@ TEST(ConfigLimits, Bytes) {
 TEST(ConfigLimits, Problems) {
   std::string keys;
   for (int i = 0; i < 20'000; ++i) {
-    keys += str(i == 0 ? "{" : ", ", "\"k", i, "\": 1");
+    keys += formatted("{}\"k{}\": 1", i == 0 ? "{" : ", ", i);
   }
   std::string whole;
   EXPECT_EQ(problems_of({"", keys + "}", {}, {}}, &whole).size(), 100U);

@@ -62,7 +62,7 @@ TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
             ++cuts;  // at the end
           }
           EXPECT_EQ(methods::count_cuts(o.method, timeline), cuts);
-          const std::string said = str("keep: 0.5 over ", cuts, " decomp");
+          const std::string said = formatted("keep: 0.5 over {} decomp", cuts);
           EXPECT_EQ(
               notes_of(o, {8, steps}).find(said) != std::string::npos, cuts > 1)
               << said;

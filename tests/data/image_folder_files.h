@@ -98,7 +98,7 @@ add_image_folder(const TempFolder& root, int classes, int train, int val) {
     for (int i = 0; i < train + val; ++i) {
       const std::string part = i < train ? "train" : "val";
       add_jpeg(
-          root / str(part, "/c", c, "/", i, ".jpg"),
+          root / formatted("{}/c{}/{}.jpg", part, c, i),
           smooth(40 + 7 * i, 48 - 3 * c, c + 0.1 * i));
     }
   }

@@ -94,7 +94,7 @@ TEST_F(Damaged, AnEvaluationLeavesItOut) {
 
 TEST_F(Damaged, TooManyEndTheRun) {
   for (const int i : {0, 1, 2}) {
-    cut(root_ / str("train/c", i, "/", i, ".jpg"));
+    cut(root_ / formatted("train/c{}/{}.jpg", i, i));
   }
   const auto train = [&](double share) {
     options_.max_damaged = share;

@@ -69,7 +69,7 @@ void write_fashion(const std::string& folder) {
 void write_cifar(const std::string& folder) {
   for (int i = 1; i <= 6; ++i) {
     const std::string name =
-        i == 6 ? "test_batch.bin" : str("data_batch_", i, ".bin");
+        i == 6 ? "test_batch.bin" : formatted("data_batch_{}.bin", i);
     write_sparse(
         folder + "/" + name, {static_cast<std::uint8_t>(i)}, 10'000 * 3073);
   }
@@ -389,7 +389,7 @@ TEST(HoldOut, NoneAndTooMany) {
     expect_error(
         [&] { hold_out(train, count, 1); },
         ErrorKind::Config,
-        {"data.validation", "expected 0 .. 4", str("got ", count)});
+        {"data.validation", "expected 0 .. 4", formatted("got {}", count)});
   }
 }
 

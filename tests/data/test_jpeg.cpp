@@ -155,7 +155,8 @@ TEST(Jpeg, MorePixelsThanItsBytesCanHold) {
   ASSERT_NE(at, bytes.end());
   std::fill_n(at + 5, 4, std::uint8_t{0x20});
   expect_damaged(
-      bytes, str("claims to have 8224 x 8224 pixels in ", bytes.size()));
+      bytes,
+      formatted("claims to have 8224 x 8224 pixels in {}", bytes.size()));
 }
 
 // Each scan is a pass over all pixels for a few bytes: decoding these would

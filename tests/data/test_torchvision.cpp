@@ -42,7 +42,7 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
   std::string list;
   const auto add = [&](const Rgb& image, int subsampling) {
     const auto i = static_cast<std::uint32_t>(examples.size());
-    const std::string path = folder / str(i, ".jpg");
+    const std::string path = folder / formatted("{}.jpg", i);
     examples.push_back(
         {image.width, image.height, jpeg_of(image, subsampling), i});
     write_file(path, examples.back().jpeg);
@@ -50,7 +50,7 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
     // Each word begins a block of four, as Random hands them out.
     Random random(9, RandomPurpose::Test, i);
     for (int word = 0; word < 40; ++word) {
-      list += str(" ", random.next());
+      list += formatted(" {}", random.next());
     }
     list += "\n";
   };
@@ -71,20 +71,14 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
     }
   }
   folder.add("list", list);
-  const std::string command =
-      str("'",
-          ABTRAIN_PYTHON,
-          "' '",
-          ABTRAIN_SOURCE_DIR,
-          "/tests/data/torchvision_reference.py' '",
-          folder.path(),
-          "' ",
-          resize,
-          " ",
-          side,
-          " >'",
-          folder / "reason",
-          "' 2>&1");
+  const std::string command = formatted(
+      "'{}' '{}/tests/data/torchvision_reference.py' '{}' {} {} >'{}' 2>&1",
+      ABTRAIN_PYTHON,
+      ABTRAIN_SOURCE_DIR,
+      folder.path(),
+      resize,
+      side,
+      folder / "reason");
   const int status = std::system(command.c_str());
   const std::string said = read_file(folder / "reason");
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -102,7 +96,7 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
   std::int64_t other = 0;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const Example& e = examples[i];
-    SCOPED_TRACE(str("image ", i, ", ", e.width, " x ", e.height));
+    SCOPED_TRACE(formatted("image {}, {} x {}", i, e.width, e.height));
     Random random(9, RandomPurpose::Test, e.stream);
     const Box box = draw_crop(random, e.height, e.width, 0.08, 1);
     Box wanted;

@@ -8,8 +8,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "device/cuda/check.h"
 #include "device/stream.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::device {
 namespace {
@@ -107,6 +109,16 @@ TEST(Devices, AGpuThatIsNotThereIsMissing) {
     EXPECT_EQ(error.kind(), ErrorKind::MissingInput);
     EXPECT_NE(std::string(error.what()).find("'cuda'"), std::string::npos);
   }
+}
+
+TEST(TensorText, IsThatOfLibTorch) {
+  EXPECT_EQ(
+      formatted(
+          "{} {} {}",
+          at::kFloat,
+          at::IntArrayRef({2, 3}),
+          at::Device(at::kCUDA, 1)),
+      "Float [2, 3] cuda:1");
 }
 
 TEST(Streams, AreNothingOnTheCpu) {

@@ -116,7 +116,7 @@ Kind& kind_named(const std::string& name) {
         kind.folder.path(), config::to_yaml(kind.options), 1};
     train(kind.options, &where, nullptr);
     kind.checkpoint = kind.folder.file(
-        str(config::kCheckpoints, "/", run_folder::step_folder(3)));
+        formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(3)));
     kind.worker = read_file(kind.checkpoint + "/" + run_folder::worker_file(0));
   }
   return kind;

@@ -44,7 +44,7 @@ Fault read_fault(const std::string& text) {
             : parse_integer(
                   value, key == "rank" ? fault.rank : fault.step, why) &&
                   (key == "rank" || key == "step");
-    ABT_CHECK(known, Usage, "ABTRAIN_FAULT: '", part, "'");
+    ABT_CHECK(known, Usage, "ABTRAIN_FAULT: '{}'", part);
   }
   return fault;
 }

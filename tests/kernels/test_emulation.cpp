@@ -105,7 +105,7 @@ TEST(Emulation, ACopyIsThereOnlyAfterTheWait) {
 TEST(Emulation, RefusesWhatAGpuWouldRefuse) {
   unsigned out[1];
   for (const auto& [blocks, threads, shared] :
-       {std::tuple(0, 1, 0),
+       {std::tuple(-1, 1, 0),
         std::tuple(1, 0, 0),
         std::tuple(1, 1025, 0),
         std::tuple(1, 1, 48 * 1024 + 1)}) {

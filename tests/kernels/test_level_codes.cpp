@@ -24,53 +24,28 @@ at::Tensor some_numbers(std::int64_t numel) {
   return u;
 }
 
-at::Tensor codes_of(const ops::LevelTable& table, bool bytes, int filled) {
-  return at::full(
-      {bytes ? table.numel() : packed_bytes(table.numel())}, filled, at::kByte);
-}
-
-TEST(LevelKernel, FindsSizesAsTheCpuToTheBit) {
-  for (const bool finite : {true, false}) {
-    for (const bool largest : {true, false}) {
-      for (const auto& numels : size_sets()) {
-        ops::LevelTable table(numels);
-        const at::Tensor u = finite ? random_floats(table.numel(), 4)
-                                    : some_numbers(table.numel());
-        const at::Tensor wanted = at::empty({table.tensors()});
-        const at::Tensor got = at::full({table.tensors()}, -1.0f);
-        const at::Tensor parts = at::empty({table.blocks()});
-        (largest ? ops::largest : ops::sum_of_sizes)(u, table, wanted);
-        const Sizes job{
-            table.on(at::kCPU),
-            u.const_data_ptr<float>(),
-            largest,
-            parts.mutable_data_ptr<float>(),
-            got.mutable_data_ptr<float>()};
-        ASSERT_EQ(sizes(job, nullptr), 0);
-        EXPECT_TRUE(same_bits(got, wanted)) << finite << largest;
-      }
-    }
-  }
+at::Tensor codes_of(const ops::LevelTable& table, CodeForm form, int filled) {
+  return at::full({code_bytes(table, form)}, filled, at::kByte);
 }
 
 TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
     for (const float cut : {0.6f, 0.0f, 1e9f, NAN}) {
-      for (const bool bytes : {false, true}) {
+      for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
         ops::LevelTable table(sizes);
         const at::Tensor u = some_numbers(table.numel());
         const at::Tensor cuts = at::full({table.tensors()}, cut);
         std::vector<at::Tensor> sums, wires;
         const auto run = [&](const auto& encode) {
-          const at::Tensor parts = at::empty({2 * table.blocks()});
+          const at::Tensor parts = at::empty({2 * table.blocks().size()});
           sums.push_back(at::full({2 * table.tensors()}, -1.0f));
           wires.push_back(
-              codes_of(table, bytes, static_cast<int>(wires.size())));
+              codes_of(table, form, static_cast<int>(wires.size())));
           encode(EncodeAbove{
               table.on(at::kCPU),
               u.const_data_ptr<float>(),
               cuts.const_data_ptr<float>(),
-              bytes,
+              form,
               wires.back().mutable_data_ptr<std::uint8_t>(),
               parts.mutable_data_ptr<float>(),
               sums.back().mutable_data_ptr<float>()});
@@ -83,7 +58,7 @@ TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
             ops::encode_above_cpu(job, simd);
           });
           EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
-          EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut << bytes;
+          EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut;
         }
       }
     }
@@ -92,7 +67,7 @@ TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
 
 TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
-    for (const bool bytes : {false, true}) {
+    for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
       ops::LevelTable table(sizes);
       const at::Tensor levels =
           random_floats(table.tensors(), 8).abs_().add_(0.1);
@@ -101,12 +76,12 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
       const at::Tensor u = some_numbers(table.numel());
       at::Tensor wire[2];
       for (int i = 0; i < 2; ++i) {
-        wire[i] = codes_of(table, bytes, 7 * i);
+        wire[i] = codes_of(table, form, 7 * i);
         const EncodeByChance job{
             table.on(at::kCPU),
             u.const_data_ptr<float>(),
             levels.const_data_ptr<float>(),
-            bytes,
+            form,
             wire[i].mutable_data_ptr<std::uint8_t>(),
             {key[0], key[1]},
             11,
@@ -114,20 +89,20 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
         i == 0 ? ops::encode_by_chance_cpu(job)
                : static_cast<void>(encode_by_chance(job, nullptr));
       }
-      EXPECT_TRUE(same_bits(wire[0], wire[1])) << bytes;
+      EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);
     }
   }
 }
 
 TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
   for (const auto& sizes : size_sets()) {
-    for (const bool bytes : {false, true}) {
+    for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
       ops::LevelTable table(sizes);
       const at::Tensor levels = random_floats(table.tensors(), 8);
       levels[0].fill_(NAN);
       const at::Tensor codes = at::randint(
-          bytes ? 3 : 256,
-          {codes_of(table, bytes, 0).numel()},
+          form == CodeForm::Bytes ? 3 : 256,
+          {codes_of(table, form, 0).numel()},
           at::detail::createCPUGenerator(6),
           at::kByte);
       at::Tensor u[2];
@@ -137,7 +112,7 @@ TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
             table.on(at::kCPU),
             u[i].mutable_data_ptr<float>(),
             levels.const_data_ptr<float>(),
-            bytes,
+            form,
             codes.const_data_ptr<std::uint8_t>()};
         i == 0 ? ops::subtract_levels_cpu(job)
                : static_cast<void>(subtract_levels(job, nullptr));
@@ -145,7 +120,7 @@ TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
       if (table.numel() > 1) {
         EXPECT_FALSE(same_bits(u[0], some_numbers(table.numel())));
       }
-      EXPECT_TRUE(same_bits(u[0], u[1])) << bytes;
+      EXPECT_TRUE(same_bits(u[0], u[1])) << static_cast<int>(form);
     }
   }
 }

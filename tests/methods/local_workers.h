@@ -16,6 +16,7 @@
 #include "comm/meter.h"
 #include "comm/run_workers.h"
 #include "methods/local/training.h"
+#include "reducer_words.h"
 
 namespace abtrain::testing {
 
@@ -67,7 +68,7 @@ inline LocalRun diloco(
 }
 
 inline LocalRun with_dtype(LocalRun run, const std::string& dtype) {
-  run.reducer.dtype = dtype;
+  set_option(run.reducer, "dtype", dtype);
   return run;
 }
 

@@ -44,7 +44,7 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
               timeline.count(Event::SynchroniseFragment), std::ssize(expected));
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
-            SCOPED_TRACE(str("W ", w, " H ", h, " F ", f, " D ", d, " t ", t));
+            SCOPED_TRACE(formatted("W {} H {} F {} D {} t {}", w, h, f, d, t));
             const Stretch* ended = timeline.ending_after(t);
             const auto found = expected.find(t);
             if (t == w) {
@@ -136,11 +136,11 @@ std::vector<compress::Slot> slots_of(const std::vector<std::int64_t>& sizes) {
     offset += numel;
   };
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    add(str("w", i), sizes[i], i == 0 ? 1 : static_cast<int>(2 * i));
+    add(formatted("w{}", i), sizes[i], i == 0 ? 1 : static_cast<int>(2 * i));
   }
   add("first", 3, 0);
   for (std::size_t i = 1; i < sizes.size(); ++i) {
-    add(str("b", i), 3, static_cast<int>(2 * i + 1));
+    add(formatted("b{}", i), 3, static_cast<int>(2 * i + 1));
   }
   return slots;
 }

@@ -71,8 +71,8 @@ LocalCase with_statistics(std::string name, LocalRun run) {
 
 LocalRun with_reducer(LocalRun run, const std::string& name) {
   run.reducer.name = name;
-  run.reducer.dtype = "auto";
-  run.reducer.min_numel = "64";
+  run.reducer.dtype.reset();
+  run.reducer.min_numel = 64;
   run.reducer.block = 64;
   run.reducer.bits = 4;
   run.reducer.dense_steps = 5;

@@ -39,7 +39,7 @@ struct PhasePlans : ::testing::TestWithParam<bool> {
       for (std::int64_t s = 1; s <= 7; ++s) {
         for (std::int64_t d = 0; d < s; ++d) {
           const PhasePlan plan{w, s, d, GetParam()};
-          SCOPED_TRACE(str("W ", w, " S ", s, " D ", d));
+          SCOPED_TRACE(formatted("W {} S {} D {}", w, s, d));
           check(plan);
         }
       }

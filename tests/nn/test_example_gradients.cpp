@@ -89,7 +89,7 @@ void check(
     loss_of(model, images, labels, &tape).backward();
     for (const std::int64_t scratch :
          {ExampleGradients::kScratch, std::int64_t{20'000}, std::int64_t{1}}) {
-      SCOPED_TRACE(abtrain::str("batch ", batch, ", scratch ", scratch));
+      SCOPED_TRACE(formatted("batch {}, scratch {}", batch, scratch));
       expect_gradients(
           ExampleGradients(tape, trained, scratch),
           trained,
@@ -203,7 +203,7 @@ TEST(ExampleGradients, OfConvolutions) {
              .padding = padding,
              .bias = kernel != 2});
         prepare(*model, at::kDouble, Trained::Inner);
-        SCOPED_TRACE(abtrain::str(stride, " ", padding, " ", kernel));
+        SCOPED_TRACE(formatted("{} {} {}", stride, padding, kernel));
         check(*model, {2, 6, 7});
       }
     }

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "device/devices.h"
+#include "ops/magnitudes.h"
 
 namespace abtrain::ops {
 namespace {
@@ -41,9 +42,9 @@ std::vector<int> unpacked(const at::Tensor& codes, std::int64_t numel) {
   std::vector<int> result;
   const auto* bytes = codes.const_data_ptr<std::uint8_t>();
   for (std::int64_t i = 0; i < numel; ++i) {
-    const int code = bytes[i / 4] >> (2 * (i % 4)) & 3;
-    EXPECT_NE(code, 3);
-    result.push_back(code == 2 ? -1 : code);
+    const int code = bytes[i / 4] >> (6 - 2 * (i % 4)) & 3;
+    EXPECT_NE(code, 1);
+    result.push_back(code == 3 ? 1 : code == 2 ? -1 : 0);
   }
   return result;
 }
@@ -53,22 +54,19 @@ TEST(LevelCodes, AreThoseOfTheWorkedExample) {
   LevelTable table({4});
   const at::Tensor u = at::tensor({.1, -.2, .9, -1.2}, at::kFloat);
   const at::Tensor cuts = at::full({1}, .7f * .6f);
-  const at::Tensor sum = at::empty({1});
-  sum_of_sizes(u, table, sum);
-  EXPECT_FLOAT_EQ(sum.item<float>(), 2.4f);
   const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
   ASSERT_EQ(record.numel(), 5);
   const at::Tensor sums = at::empty({2});
   const at::Tensor codes = record.narrow(0, 4, 1);
-  encode_above(u, table, cuts, LevelForm::TwoBits, codes, sums);
+  encode_above(u, table, cuts, CodeForm::TwoBits, codes, sums);
   EXPECT_FLOAT_EQ(sums[0].item<float>(), 2.1f);
   EXPECT_EQ(sums[1].item<float>(), 2);
   record.narrow(0, 0, 4).view(at::kFloat).fill_(1.05f);
-  EXPECT_EQ(record[4].item<int>(), 0b10'01'00'00);
+  EXPECT_EQ(record[4].item<int>(), 0b00'00'11'10);
   const at::Tensor estimate = at::empty({4});
   average_levels(record, 1, table, estimate);
   EXPECT_TRUE(estimate.equal(at::tensor({0., 0., 1.05, -1.05}, at::kFloat)));
-  subtract_levels(u, table, at::full({1}, 1.05f), LevelForm::TwoBits, codes);
+  subtract_levels(u, table, at::full({1}, 1.05f), CodeForm::TwoBits, codes);
   EXPECT_TRUE(u.allclose(at::tensor({.1, -.2, -.15, -.15}, at::kFloat)));
 }
 
@@ -80,13 +78,9 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
   const at::Tensor cuts = at::full({count}, 0.5f);
   cuts[4].fill_(100);  // nothing is above
   const at::Tensor sums = at::empty({2 * count});
-  const at::Tensor all = at::empty({count});
-  const at::Tensor most = at::empty({count});
   const at::Tensor codes =
-      at::empty({code_bytes(table, LevelForm::TwoBits)}, at::kByte);
-  encode_above(u, table, cuts, LevelForm::TwoBits, codes, sums);
-  sum_of_sizes(u, table, all);
-  largest(u, table, most);
+      at::empty({code_bytes(table, CodeForm::TwoBits)}, at::kByte);
+  encode_above(u, table, cuts, CodeForm::TwoBits, codes, sums);
   std::int64_t begin = 0;
   for (std::int64_t t = 0; t < count; ++t) {
     const at::Tensor part =
@@ -97,16 +91,13 @@ TEST(LevelCodes, SumsAreThoseOfFloat64) {
     const auto wanted = above.sum().item<double>();
     EXPECT_NEAR(sums[2 * t].item<double>(), wanted, 1e-6 * wanted);
     EXPECT_EQ(sums[2 * t + 1].item<double>(), above.numel());
-    const auto whole = part.sum().item<double>();
-    EXPECT_NEAR(all[t].item<double>(), whole, 1e-6 * whole);
-    EXPECT_EQ(most[t].item<double>(), part.max().item<double>());
     begin += sizes[static_cast<std::size_t>(t)];
   }
 }
 
 TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
   const auto sizes = odd_sizes();
-  for (const LevelForm form : {LevelForm::Bytes, LevelForm::TwoBits}) {
+  for (const CodeForm form : {CodeForm::Bytes, CodeForm::TwoBits}) {
     LevelTable table(sizes);
     const at::Tensor u = randn(table.numel(), 5);
     const at::Tensor before = u.clone();
@@ -119,7 +110,7 @@ TEST(LevelCodes, AreSentAboveTheCutAndLeaveTheRest) {
     const at::Tensor sums = at::empty({2 * table.tensors()});
     encode_above(u, table, cuts, form, codes, sums);
     EXPECT_TRUE(u.equal(before));
-    if (form == LevelForm::Bytes) {
+    if (form == CodeForm::Bytes) {
       EXPECT_TRUE(codes.to(at::kInt).sub(1).equal(sent));
     } else {
       EXPECT_TRUE(
@@ -138,10 +129,10 @@ TEST(LevelCodes, TheCutItselfIsNotSent) {
       at::tensor({0.5, -0.5, 0.5000001}, at::kFloat),
       table,
       at::full({1}, 0.5f),
-      LevelForm::TwoBits,
+      CodeForm::TwoBits,
       codes,
       at::empty({2}));
-  EXPECT_EQ(codes[0].item<int>(), 0b01'00'00);
+  EXPECT_EQ(codes[0].item<int>(), 0b00'00'11'00);
 }
 
 TEST(LevelCodes, AreSentByChanceWithoutABias) {
@@ -154,7 +145,7 @@ TEST(LevelCodes, AreSentByChanceWithoutABias) {
       at::empty({kernels::packed_bytes(u.numel())}, at::kByte);
   const at::Tensor levels = at::ones({1});
   const auto encode = [&](const Chance& chance, const at::Tensor& to) {
-    encode_by_chance(u, table, levels, chance, LevelForm::TwoBits, to);
+    encode_by_chance(u, table, levels, chance, CodeForm::TwoBits, to);
   };
   encode({.seed = 9, .step = 4}, codes);
   const auto sent = unpacked(codes, u.numel());
@@ -206,12 +197,12 @@ TEST(LevelCodes, MeansAreThoseOfFloat64) {
           u,
           table,
           cuts,
-          LevelForm::TwoBits,
+          CodeForm::TwoBits,
           record.narrow(0, head, record.numel() - head),
           sums);
       records.push_back(record);
       const at::Tensor codes = at::empty({table.numel()}, at::kByte);
-      encode_above(u, table, cuts, LevelForm::Bytes, codes, sums);
+      encode_above(u, table, cuts, CodeForm::Bytes, codes, sums);
       bytes.add_(codes);
     }
     const at::Tensor estimate = at::empty({table.numel()});
@@ -239,15 +230,13 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
     const at::Tensor u = randn(12, 3);
     u[6].fill_(bad);
     const at::Tensor most = at::empty({2});
-    largest(u, table, most);
-    EXPECT_TRUE(std::isfinite(most[0].item<float>()));
-    EXPECT_EQ(most[1].item<float>(), kInfinity);
+    magnitudes(u, table.blocks(), Statistic::Largest, most);
     const at::Tensor sums = at::empty({4});
     encode_above(
         u,
         table,
         at::tensor({.1f, std::abs(bad)}),
-        LevelForm::TwoBits,
+        CodeForm::TwoBits,
         at::empty({3}, at::kByte),
         sums);
     EXPECT_TRUE(std::isfinite(sums[0].item<float>()));
@@ -255,7 +244,7 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
     const at::Tensor record = at::empty({table.record_bytes()}, at::kByte);
     record.narrow(0, 0, 8).view(at::kFloat).copy_(most);
     encode_by_chance(
-        u, table, most, {}, LevelForm::TwoBits, record.narrow(0, 8, 3));
+        u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 8, 3));
     const at::Tensor estimate = at::empty({12});
     average_levels(record, 1, table, estimate);
     EXPECT_TRUE(estimate.narrow(0, 0, 5).isfinite().all().item<bool>());
@@ -266,13 +255,11 @@ TEST(LevelCodes, WhatIsNotFiniteShowsInItsTensor) {
 TEST(LevelCodes, ZerosStayZeros) {
   LevelTable table({9});
   const at::Tensor u = at::zeros({9});
-  const at::Tensor most = at::empty({1});
-  largest(u, table, most);
-  EXPECT_EQ(most[0].item<float>(), 0);
+  const at::Tensor most = at::zeros({1});
   const at::Tensor record = at::full({table.record_bytes()}, 255, at::kByte);
   record.narrow(0, 0, 4).view(at::kFloat).copy_(most);
   encode_by_chance(
-      u, table, most, {}, LevelForm::TwoBits, record.narrow(0, 4, 3));
+      u, table, most, {}, CodeForm::TwoBits, record.narrow(0, 4, 3));
   EXPECT_FALSE(record.any().item<bool>());
 }
 
@@ -284,19 +271,14 @@ TEST(LevelCodesErrors, RefuseWhatDoesNotFit) {
   const at::Tensor one = at::empty({1}, at::kByte);
   const at::Tensor seven = at::empty({7}, at::kByte);
   EXPECT_THROW(
-      encode_by_chance(u, table, levels, {}, LevelForm::TwoBits, one),
+      encode_by_chance(u, table, levels, {}, CodeForm::TwoBits, one),
       std::logic_error);
   EXPECT_THROW(
-      encode_above(u, table, levels, LevelForm::Bytes, seven, at::empty({2})),
+      encode_above(u, table, levels, CodeForm::Bytes, seven, at::empty({2})),
       std::logic_error);
   EXPECT_THROW(
       encode_above(
-          u,
-          table,
-          levels,
-          LevelForm::Bytes,
-          at::empty({8}, at::kByte),
-          levels),
+          u, table, levels, CodeForm::Bytes, at::empty({8}, at::kByte), levels),
       std::logic_error);
   EXPECT_THROW(
       average_byte_levels(at::zeros({8}, at::kByte), 128, table, levels, u),
@@ -313,7 +295,7 @@ class GpuLevelCodes : public ::testing::Test {
 
 TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
   const auto sizes = odd_sizes();
-  for (const LevelForm form : {LevelForm::TwoBits, LevelForm::Bytes}) {
+  for (const CodeForm form : {CodeForm::TwoBits, CodeForm::Bytes}) {
     std::vector<at::Tensor> results[2];
     for (int i = 0; i < 2; ++i) {
       const at::Device device = i == 0 ? at::kCPU : at::kCUDA;
@@ -321,10 +303,8 @@ TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
       const at::Tensor u = randn(table.numel(), 3).to(device);
       const at::Tensor cuts = at::full({table.tensors()}, 0.3f).to(device);
       const at::Tensor sums = at::empty({2 * table.tensors()}, u.options());
-      const at::Tensor all = at::empty({table.tensors()}, u.options());
-      const at::Tensor most = at::empty_like(all);
-      sum_of_sizes(u, table, all);
-      largest(u, table, most);
+      const at::Tensor most = at::empty({table.tensors()}, u.options());
+      magnitudes(u, table.blocks(), Statistic::Largest, most);
       const auto bytes = u.options().dtype(at::kByte);
       const at::Tensor sent = at::empty({code_bytes(table, form)}, bytes);
       const at::Tensor chosen = at::empty_like(sent);
@@ -333,13 +313,13 @@ TEST_F(GpuLevelCodes, EqualTheCpuToTheBit) {
           u, table, most, {.seed = 3, .step = 5, .stream = 7}, form, chosen);
       subtract_levels(u, table, most, form, sent);
       const at::Tensor mean = at::empty_like(u);
-      if (form == LevelForm::Bytes) {
+      if (form == CodeForm::Bytes) {
         average_byte_levels(sent, 1, table, most, mean);
       } else {
         const at::Tensor record = at::cat({most.view(at::kByte), sent});
         average_levels(record.repeat({3}), 3, table, mean);
       }
-      for (const at::Tensor& t : {u, sums, all, most, sent, chosen, mean}) {
+      for (const at::Tensor& t : {u, sums, most, sent, chosen, mean}) {
         results[i].push_back(t.cpu());
       }
     }

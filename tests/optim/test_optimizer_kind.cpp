@@ -16,6 +16,7 @@ std::vector<std::string> keys_of(const Conflicts& conflicts) {
   return keys;
 }
 
+const StatedLength kLength{Duration::steps(100), "train.steps"};
 using Keys = std::vector<std::string>;
 
 TEST(OptimizerKinds, AreFoundAndMadeByName) {
@@ -51,29 +52,40 @@ TEST(OptimizerKinds, OnlyAnL1TermMakesSparse) {
 TEST(OptimizerCheck, NamesTheKeysThatConflict) {
   OptimizerOptions options;
   ScheduleOptions schedule;
-  EXPECT_TRUE(check(options, schedule).empty());
+  EXPECT_TRUE(check(options, schedule, kLength).empty());
   schedule.milestones = {0.5, 0.5};
-  EXPECT_EQ(keys_of(check(options, schedule)), Keys{"schedule.milestones"});
+  EXPECT_EQ(
+      keys_of(check(options, schedule, kLength)), Keys{"schedule.milestones"});
+  schedule = {};
+  schedule.warmup_steps = Duration::steps(101);
+  EXPECT_EQ(
+      keys_of(check(options, schedule, kLength)),
+      Keys{"schedule.warmup_steps"});
   schedule = {};
   options.nesterov = true;
   options.momentum = 0;
-  EXPECT_TRUE(check(options, schedule).empty());  // not keys of adamw
+  EXPECT_TRUE(check(options, schedule, kLength).empty());  // not keys of adamw
   options.name = "sgd";
+<<<<<<< HEAD
   EXPECT_EQ(keys_of(check(options, schedule)), Keys{"optimizer.nesterov"});
   options.name = "muon";
   EXPECT_EQ(keys_of(check(options, schedule)), Keys{"optimizer.nesterov"});
   options.nesterov = std::nullopt;  // without momentum it does not matter
   EXPECT_TRUE(check(options, schedule).empty());
   options.nesterov = true;
+=======
+  EXPECT_EQ(
+      keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
+>>>>>>> ef2b1a3
   options.momentum = 0.5;
-  EXPECT_TRUE(check(options, schedule).empty());
+  EXPECT_TRUE(check(options, schedule, kLength).empty());
   options.name = "qrda-adagrad";
-  const Conflicts conflicts = check(options, schedule);
+  const Conflicts conflicts = check(options, schedule, kLength);
   ASSERT_EQ(keys_of(conflicts), Keys{"schedule.name"});
   EXPECT_TRUE(conflicts[0].message.ends_with("expected constant, got cosine"))
       << conflicts[0].message;
   schedule.name = ScheduleName::Constant;
-  EXPECT_TRUE(check(options, schedule).empty());
+  EXPECT_TRUE(check(options, schedule, kLength).empty());
 }
 
 }  // namespace

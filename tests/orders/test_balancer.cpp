@@ -301,14 +301,15 @@ TEST(Herding, IsSmallWhereWorkersCoordinate) {
   for (const OrderWire wire : {OrderWire::Fp32, OrderWire::Int8}) {
     const double together = herding_of(options_of("cd-grab", wire), 10);
     EXPECT_LE(together, 3);
-    RecordProperty(str("cd-grab ", name_of(wire)), str(together));
+    RecordProperty(
+        formatted("cd-grab {}", name_of(wire)), formatted("{}", together));
   }
   const double alone = herding_of(options_of("id-grab"), 10);
   const double shuffled = herding_of(options_of("id-grab"), 0);
   EXPECT_GE(alone, 10);
   EXPECT_GE(shuffled, 30);
-  RecordProperty("id-grab", str(alone));
-  RecordProperty("shuffled", str(shuffled));
+  RecordProperty("id-grab", formatted("{}", alone));
+  RecordProperty("shuffled", formatted("{}", shuffled));
 }
 
 // The gate sees the mistake: every difference is 0 then.

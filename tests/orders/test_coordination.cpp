@@ -157,13 +157,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{OrderWire::Sketch, 4, 5000, 1},
         Case{OrderWire::Sketch, 3, 3000, 2}),
     [](const auto& test) {
-      return str(
+      return formatted(
+          "{}_{}_{}_{}",
           name_of(test.param.wire),
-          "_",
           test.param.workers,
-          "_",
           test.param.numel,
-          "_",
           test.param.pairs);
     });
 

@@ -46,7 +46,7 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   tensors.reserve(shapes.size());
   for (const auto& shape : shapes) {
     tensors.push_back(drawn(shape, 1 + tensors.size()));
-    refs.push_back({str("w", refs.size()), &tensors.back()});
+    refs.push_back({formatted("w{}", refs.size()), &tensors.back()});
     std::string text;
     for (const std::int64_t size : shape) {
       text += (text.empty() ? "" : "x") + std::to_string(size);
@@ -70,7 +70,7 @@ TEST_P(MuonParity, StepsEqualThoseOfPyTorch) {
   for (int t = 0; t < c.steps; ++t) {
     block.gradients().copy_(
         drawn({block.numel()}, 100 + static_cast<std::uint64_t>(t)));
-    folder.add(str("gradient_", t, ".f32"), raw_bytes(block.gradients()));
+    folder.add(formatted("gradient_{}.f32", t), raw_bytes(block.gradients()));
     optimizer->step(block, rates, {});
   }
   folder.add(

@@ -58,7 +58,7 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   for (int w = 0; w < kWorkers; ++w) {
     for (int t = 0; t < kSteps; ++t) {
       write(
-          base + str("gradient_", w, "_", t, ".f32"),
+          base + formatted("gradient_{}_{}.f32", w, t),
           gradient_of(kNumel, w, t));
     }
   }
@@ -77,8 +77,8 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
   compress::ReducerOptions options;
   options.name = std::string("powersgd");
   options.rank = kRank;
-  options.min_numel = std::to_string(1);
-  options.error_feedback = "false";
+  options.min_numel = 1;
+  options.error_feedback = false;
   comm::run_workers(kWorkers, 20, [&](comm::Communicator& world) {
     const at::Tensor flat = at::empty({kNumel});
     compress::GradientExchange exchange(options, 1);
@@ -93,7 +93,7 @@ TEST(PowerSgdParity, EstimatesEqualThoseOfPyTorchsHook) {
       exchange.finish(t);
       if (world.rank() == 0) {
         const at::Tensor wanted =
-            read(base + str("estimate_", t, ".f32"), kNumel);
+            read(base + formatted("estimate_{}.f32", t), kNumel);
         for (const compress::Slot& slot : slots) {
           const at::Tensor a = flat.narrow(0, slot.offset, slot.numel());
           const at::Tensor b = wanted.narrow(0, slot.offset, slot.numel());

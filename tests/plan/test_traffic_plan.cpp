@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "reducer_words.h"
 #include "toy_data.h"
 #include "train/trainer.h"
 
@@ -73,7 +74,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.svd = c.svd;
   o.optimizer.name = c.optimizer;
   o.optimizer.lr = 1e-3;
-  o.reducer.dtype = c.dtype;
+  set_option(o.reducer, "dtype", c.dtype);
   o.train.steps = c.steps;
   o.train.threads = 1;
   o.evaluate.every = Duration::steps(0);
@@ -275,9 +276,9 @@ TEST_P(LocalTraffic, PlanEqualsMeter) {
   o.optimizer.name = c.optimizer;
   o.optimizer.lr = 1e-3;
   o.reducer.name = c.reducer;
-  o.reducer.dtype = c.dtype;
+  set_option(o.reducer, "dtype", c.dtype);
   o.reducer.bucket_mb = 0.002;
-  o.reducer.min_numel = "64";
+  o.reducer.min_numel = 64;
   o.reducer.block = 64;
   o.reducer.bits = 4;
   o.reducer.dense_steps = 6;

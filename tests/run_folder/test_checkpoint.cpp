@@ -82,7 +82,7 @@ std::vector<bool> save_all(
 }
 
 std::string place_of(const TempFolder& folder, std::int64_t step) {
-  return folder / str("checkpoints/", step_folder(step));
+  return folder / formatted("checkpoints/{}", step_folder(step));
 }
 
 std::vector<std::int64_t> steps_in(const TempFolder& folder) {
@@ -252,8 +252,8 @@ TEST(VerifyCheckpoint, NamesTheFileThatChanged) {
     write_file(file, other);
     expect_refused("XXH3");
     write_file(file, whole + "x");
-    expect_refused(
-        str("expected ", whole.size(), " bytes, found ", whole.size() + 1));
+    expect_refused(formatted(
+        "expected {} bytes, found {}", whole.size(), whole.size() + 1));
     write_file(file, whole);
     EXPECT_NO_THROW(verify(checkpoint));
     fs::remove(file);

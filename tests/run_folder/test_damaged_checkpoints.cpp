@@ -52,7 +52,7 @@ TEST_P(SenselessManifest, IsNamedAndTheOneBeforeIsUsed) {
   const TempFolder folder;
   save_two(folder);
   const std::string newest =
-      folder.file(str(config::kCheckpoints, "/", step_folder(8)));
+      folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
   Log log(LogLevel::Quiet);
   ASSERT_EQ(newest_checkpoint(folder.path(), log)->folder, newest);
   change_manifest(newest, GetParam().change);
@@ -190,7 +190,7 @@ TEST(DamagedCheckpoint, AHeaderOrStateThatIsBrokenIsLeftAside) {
     const TempFolder folder;
     save_two(folder);
     const std::string newest =
-        folder.file(str(config::kCheckpoints, "/", step_folder(8)));
+        folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
     write_file(newest + "/" + worker_file(1), weights::raw_file(header));
     mend_mark(newest, worker_file(1));
     Log log(LogLevel::Quiet);
@@ -236,7 +236,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   inputs.checkpoints = &place;
   train();
   const std::string checkpoint =
-      folder.file(str(config::kCheckpoints, "/", step_folder(7)));
+      folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(7)));
   change_values(checkpoint, [&](ordered_json& values) {
     ASSERT_TRUE(values.contains(GetParam().key));
     values[GetParam().key] = GetParam().value;

@@ -61,7 +61,8 @@ TEST(LockFile, IsReadAsItWasCreated) {
   EXPECT_EQ(found->holder.pid, me.pid);
   EXPECT_EQ(found->holder.ticks, me.ticks);
   EXPECT_EQ(found->holder.started, me.started);
-  EXPECT_EQ(name_of(found->holder), str("process ", me.pid, " on ", me.host));
+  EXPECT_EQ(
+      name_of(found->holder), formatted("process {} on {}", me.pid, me.host));
 }
 
 TEST(LockFile, IsCreatedByOneOnly) {

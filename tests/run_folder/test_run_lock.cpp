@@ -78,9 +78,9 @@ TEST(RunLock, TheSecondIsToldWhoHoldsIt) {
         problem_of([&] { const RunLock second(folder / "run", quiet()); });
     for (const std::string& part :
          {folder / "run is in use",
-          str("process ", ::getpid(), " on "),
+          formatted("process {} on ", ::getpid()),
           std::string("since 20"),
-          str("kill ", ::getpid()),
+          formatted("kill {}", ::getpid()),
           std::string("--name")}) {
       EXPECT_TRUE(contains(said, part)) << part << "\n" << said;
     }

@@ -93,7 +93,7 @@ TEST(CoresOfSlots, AreSharesOfOnesOwn) {
           first)
           ->wait(),
       0);
-  EXPECT_EQ(read_file(folder / "log"), str(first.size(), "\n"));
+  EXPECT_EQ(read_file(folder / "log"), formatted("{}\n", first.size()));
 }
 
 }  // namespace

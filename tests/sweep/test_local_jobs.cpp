@@ -37,15 +37,15 @@ class LocalJobs : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) {
       PointRun run;
       run.index = i;
-      run.label = str("seed=", i + 1);
+      run.label = formatted("seed={}", i + 1);
       run.options.method.name = "ddp";
       run.options.seed = i + 1;
-      run.folder = folder_ / str("runs/", i + 1);
+      run.folder = folder_ / formatted("runs/{}", i + 1);
       runs_.push_back(run);
     }
   }
   std::string file_of(std::size_t seed, const std::string& name) const {
-    return str(folder_.path(), "/runs/", seed, "/", name);
+    return formatted("{}/runs/{}/{}", folder_.path(), seed, name);
   }
   bool has(std::size_t seed, const std::string& name) const {
     return fs::exists(file_of(seed, name));
@@ -100,9 +100,9 @@ TEST_F(LocalJobs, TrainEachPointWithItsOwnConfiguration) {
     EXPECT_EQ(config::read_config(file_of(seed, "config.yaml")).seed, seed);
     EXPECT_EQ(
         read_file(file_of(seed, "log.txt")),
-        str("out ", seed, "\nerr ", seed, "\n"));
+        formatted("out {}\nerr {}\n", seed, seed));
     expect_said(
-        str("[", seed, "/3] seed=", seed, ": ", 10 * seed, ".00 % in "));
+        formatted("[{}/3] seed={}: {}.00 % in ", seed, seed, 10 * seed));
   }
 }
 
@@ -155,10 +155,9 @@ TEST_F(LocalJobs, OneThatFailsDoesNotKeepTheOthersFromRunning) {
   EXPECT_TRUE(has(1, "summary.json"));
   EXPECT_TRUE(has(4, "summary.json"));
   expect_said("seed=2: failed after ");
-  expect_said(
-      str(" with exit code 70; ",
-          file_of(2, "log.txt"),
-          " ends with\n    b\n    c\n    d\n"));
+  expect_said(formatted(
+      " with exit code 70; {} ends with\n    b\n    c\n    d\n",
+      file_of(2, "log.txt")));
   EXPECT_EQ(said().find("\n    a\n"), std::string::npos);
 }
 

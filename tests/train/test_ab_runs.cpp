@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "reducer_words.h"
 #include "toy_run.h"
 #include "train/trainer.h"
 
@@ -70,14 +71,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{8, 8, SyncMode::OnlyB, 0}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
-      std::string name =
-          str(each.param.workers,
-              "x",
-              size ? std::to_string(*size) : "auto",
-              "_",
-              methods::name_of(each.param.sync),
-              "_D",
-              each.param.full_rank_steps);
+      std::string name = formatted(
+          "{}x{}_{}_D{}",
+          each.param.workers,
+          size ? std::to_string(*size) : "auto",
+          methods::name_of(each.param.sync),
+          each.param.full_rank_steps);
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
@@ -113,7 +112,7 @@ TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
   const data::Dataset dataset = testing::toy_dataset();
   config::RunOptions o = toy_options(4, 2);
   o.method.sync_dtype = at::kBFloat16;
-  o.reducer.dtype = "bf16";
+  o.reducer.dtype = at::kBFloat16;
   const auto results = train_all(o, dataset);
   for (const TrainResult& r : results) {
     expect_same_bits(*results[0].model, *r.model);
@@ -281,7 +280,7 @@ TEST(Ab, LocalStepsInTheDensePhases) {
     o.method.full_phase.sync_every = 3;
     o.method.full_rank_steps = Duration::steps(4);
     o.method.warmup_steps = Duration::steps(9);
-    o.reducer.dtype = dtype;
+    set_option(o.reducer, "dtype", dtype);
     const auto results = train_all(o, testing::toy_dataset());
     for (const TrainResult& r : results) {
       expect_same_bits(*r.model, *results[0].model);

@@ -71,11 +71,11 @@ TEST(AdagradRun, SoftmaxIsSparseWithASmallGradientError) {
   for (const json& s : {plain, threshold, ternary}) {
     RecordProperty(
         s["name"].get<std::string>(),
-        str(s["accuracy"],
-            " ",
-            s["sparsity"]["zeros"],
-            " ",
-            s["reducer"]["vnmse"]));
+        formatted(
+            "{} {} {}",
+            s["accuracy"].dump(),
+            s["sparsity"]["zeros"].dump(),
+            s["reducer"]["vnmse"].dump()));
   }
 }
 

@@ -57,9 +57,9 @@ std::string choice(Wanted comm, const WorkerPlace& place) {
     const char* name = chosen.back_end == BackEnd::Local ? "local"
                        : chosen.back_end == BackEnd::Mpi ? "mpi"
                                                          : "nccl";
-    return chosen.note.empty() ? name : str(name, ": ", chosen.note);
+    return chosen.note.empty() ? name : formatted("{}: {}", name, chosen.note);
   } catch (const Error& error) {
-    return str(error.exit_code(), ": ", error.what());
+    return formatted("{}: {}", error.exit_code(), error.what());
   }
 }
 

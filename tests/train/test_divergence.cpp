@@ -27,7 +27,7 @@ config::RunOptions options_of(
   o.method.sync_every = Duration::steps(4);
   o.method.full_rank_steps = Duration::steps(0);
   o.reducer.name = reducer;
-  o.reducer.min_numel = "8";
+  o.reducer.min_numel = 8;
   o.reducer.bits = 4;
   o.reducer.block = 64;
   o.train.steps = 20;

@@ -24,7 +24,7 @@ class ImageRun : public testing::Test {
     for (int c = 0; c < 2; ++c) {
       for (int i = 0; i < 12; ++i) {
         data::add_jpeg(
-            root_ / str(i < 8 ? "train" : "val", "/c", c, "/", i, ".jpg"),
+            root_ / formatted("{}/c{}/{}.jpg", i < 8 ? "train" : "val", c, i),
             data::smooth(40 + i, 30 + 3 * i, 2 * c + 0.01 * i));
       }
     }
@@ -79,7 +79,7 @@ TEST_F(ImageRun, TrainsAndEvaluatesToTheSameFigure) {
 TEST_F(ImageRun, DecodeThreadsDoNotChangeTheResult) {
   const auto model = [&](std::int64_t threads) {
     options_.data.decode_threads = threads;
-    options_.name = str("threads", threads);
+    options_.name = formatted("threads{}", threads);
     return read_file(trained().folder + "/model.safetensors");
   };
   const std::string one = model(1);

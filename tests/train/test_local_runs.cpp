@@ -2,6 +2,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "reducer_words.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -89,7 +90,7 @@ TEST_P(LocalVariants, EndWithOneGoodModelAndTheSameBitsTwice) {
   o.method.delay = c.delay;
   o.method.mixing = c.mixing;
   o.method.average = c.average;
-  o.reducer.dtype = c.dtype;
+  set_option(o.reducer, "dtype", c.dtype);
   o.train.steps = 100;
   o.evaluate.every = Duration::steps(3);
   const data::Dataset dataset = testing::toy_dataset();

@@ -200,7 +200,8 @@ class ConvexProblem : public ::testing::Test {
     static const data::Dataset dataset = data::load_dataset(o.data);
     const auto results = testing::train_all(o, dataset);
     const double found = *results[0].train_loss - kOptimum;
-    RecordProperty(str(order, " of ", workers), str(found));
+    RecordProperty(
+        formatted("{} of {}", order, workers), formatted("{}", found));
     return found;
   }
 };

@@ -72,9 +72,9 @@ TEST(Processes, AgreeOnTheirTextsInRankOrder) {
   run_two([](Processes& processes, int rank) {
     for (int n = 0; n < 3; ++n) {
       EXPECT_EQ(
-          processes.agree(nullptr, str("n", n, " of ", rank)),
+          processes.agree(nullptr, formatted("n{} of {}", n, rank)),
           (std::vector<std::string>{
-              str("n", n, " of 0"), str("n", n, " of 1")}));
+              formatted("n{} of 0", n), formatted("n{} of 1", n)}));
     }
   });
 }
@@ -103,7 +103,7 @@ TEST(Processes, FailTogether) {
       if (rank == failed) {
         EXPECT_EQ(what, "no images");
       } else {
-        EXPECT_TRUE(what.starts_with(str("worker ", failed))) << what;
+        EXPECT_TRUE(what.starts_with(formatted("worker {}", failed))) << what;
         EXPECT_TRUE(what.ends_with(": no images")) << what;
       }
       int calls = 0;

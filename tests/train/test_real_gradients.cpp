@@ -30,7 +30,7 @@ double error_of(
     ReducerOptions options,
     const std::vector<Slot>& slots,
     const std::vector<at::Tensor>& gradients) {
-  options.min_numel = "4096";
+  options.min_numel = 4096;
   return vnmse(
       options,
       slots,
@@ -77,13 +77,13 @@ TEST_P(RealGradients, AreSpreadAlmostAsWellByBlocks) {
   if (!real) {
     GTEST_SKIP() << "no " << GetParam().data << " here";
   }
-  const auto error = [&](const std::string& rotation) {
+  const auto error = [&](Rotation rotation) {
     ReducerOptions options = scheme("thc");
     options.rotation = rotation;
     return error_of(options, real->slots, real->of_worker);
   };
-  const double full = error("full");
-  const double block = error("block");
+  const double full = error(Rotation::Full);
+  const double block = error(Rotation::Block);
   RecordProperty("block_to_full", std::to_string(block / full));
   EXPECT_LT(block, 2 * full);
 }

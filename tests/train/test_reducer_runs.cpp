@@ -4,6 +4,7 @@
 
 #include "methods/method_kind.h"
 #include "plan/plan.h"
+#include "reducer_words.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -27,15 +28,15 @@ config::RunOptions options_of(const Case& c) {
   o.method.sync_every = Duration::steps(40);  // which forgets the residuals
   o.train.steps = o.method.name == "ab" ? 160 : 60;
   o.reducer.name = c.reducer;
-  o.reducer.min_numel = "64";   // all but the biases and the classifier
+  o.reducer.min_numel = 64;     // all but the biases and the classifier
   o.reducer.bucket_mb = 0.001;  // several buckets
   o.reducer.dense_steps = c.dense_steps;
   o.reducer.block = 64;
   o.reducer.bits = 4;
   o.reducer.threshold = 3e-3;
   o.reducer.rank = 2;
-  o.reducer.transport = c.transport;
-  o.reducer.select = c.select;
+  set_option(o.reducer, "transport", c.transport);
+  set_option(o.reducer, "select", c.select);
   // Signs of Adam's first steps say little about the gradients.
   o.optimizer.name = "sgd";
   o.optimizer.momentum = 0.9;

@@ -47,7 +47,8 @@ class Resume : public ::testing::Test {
     folder_.add(run + "/summary.json", "{}");
   }
   std::string place(const std::string& run, std::int64_t step) const {
-    return folder_ / str(run, "/checkpoints/", run_folder::step_folder(step));
+    return folder_ /
+           formatted("{}/checkpoints/{}", run, run_folder::step_folder(step));
   }
   ResumeChoice choose(const std::string& how, bool overwrite = false) {
     return choose_resume(how, overwrite, options_, own_, log_);
@@ -161,7 +162,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
        [](auto& o) { o.data.augment = data::AugmentName::Flip; }},
       {"data.validation", false, [](auto& o) { ++o.data.validation; }},
       {"model.hidden", false, [](auto& o) { o.model.hidden = {3}; }},
-      {"method.group_size", false, [](auto& o) { o.method.group_size = "7"; }},
+      {"method.group_size", false, [](auto& o) { o.method.group_size = 7; }},
       {"optimizer.lr", false, [](auto& o) { o.optimizer.lr *= 2; }},
       {"reducer.name", false, [](auto& o) { o.reducer.name = "thc"; }},
       {"order.name", false, [](auto& o) { o.order.name = "sequential"; }},
@@ -176,7 +177,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
     if (each.is_free) {
       EXPECT_EQ(step_of("auto"), 8) << each.key;
     } else {
-      expect_refused("auto", 78, str("\n  ", each.key, ": "));
+      expect_refused("auto", 78, formatted("\n  {}: ", each.key));
       EXPECT_EQ(step_of("auto", true), -1) << each.key;
     }
   }
@@ -190,7 +191,7 @@ TEST_F(Resume, OnlyWhatLeavesTheTrainingAsItIsMayChange) {
         key == "train.accumulate") {
       EXPECT_EQ(step_of("auto"), 8) << key;
     } else if (!each.is_free) {
-      expect_refused("auto", 78, str("\n  ", key, ": "));
+      expect_refused("auto", 78, formatted("\n  {}: ", key));
     }
   }
 }

@@ -101,7 +101,7 @@ class Prepared : public ::testing::Test {
     for (int c = 0; c < 2; ++c) {
       for (int i = 0; i < 12; ++i) {
         data::add_jpeg(
-            root_ / str(i < 8 ? "train" : "val", "/c", c, "/", i, ".jpg"),
+            root_ / formatted("{}/c{}/{}.jpg", i < 8 ? "train" : "val", c, i),
             data::smooth(20, 20, 2 * c + 0.1 * i));
       }
     }
@@ -176,7 +176,7 @@ class OpenFolder : public ::testing::Test {
           "failure.json",
           "metrics.jsonl",
           "checkpoints/step-0000000004/x"}) {
-      folder_.add(str("run/", file), "of an earlier run");
+      folder_.add(formatted("run/{}", file), "of an earlier run");
     }
   }
   bool has(const std::string& file) const {

@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"local-sgd", 2, 0, true},
         Case{"ab", 2, 0.1, false}),
     [](const auto& each) {
-      std::string name = str(each.param.method, each.param.workers);
+      std::string name =
+          formatted("{}{}", each.param.method, each.param.workers);
       std::erase(name, '-');
       return name;
     });
@@ -221,7 +222,8 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   const json again = json::parse(evaluate_run(o, run, "", log));
   EXPECT_EQ(again["accuracy"], summary["accuracy"]);
   EXPECT_EQ(again["loss"], summary["loss"]);
-  RecordProperty("figures", str(summary["train_loss"], " ", wanted));
+  RecordProperty(
+      "figures", formatted("{} {}", summary["train_loss"].dump(), wanted));
 }
 
 }  // namespace

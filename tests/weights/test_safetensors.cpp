@@ -260,7 +260,7 @@ TEST(Safetensors, ManyTensorsTakeLinearTime) {
   const TempFolder folder;
   SafetensorsHeader header;
   for (std::uint64_t i = 0; i < 200'000; ++i) {
-    header.tensors.push_back({str("layer.", i), "U8", {1}, i, i + 1});
+    header.tensors.push_back({formatted("layer.{}", i), "U8", {1}, i, i + 1});
   }
   const std::string path = folder.add(
       "many.safetensors", header_bytes(header) + std::string(200'000, 'x'));

@@ -64,13 +64,15 @@ std::vector<std::string> ControlChannel::agree(
   }
   std::rethrow_exception(error_of(
       verdict.value,
-      str(s.is_hub() ? s.name_of(verdict.rank) : str("worker ", verdict.rank),
-          ": ",
+      formatted(
+          "{}: {}",
+          s.is_hub() ? s.name_of(verdict.rank)
+                     : formatted("worker {}", verdict.rank),
           verdict.text)));
 }
 
 void ControlChannel::share(void* data, std::size_t bytes) {
-  ABT_ASSERT(bytes <= wire::kLongestText, "share of ", bytes, " bytes");
+  ABT_ASSERT(bytes <= wire::kLongestText, "share of {} bytes", bytes);
   State& s = *state_;
   if (s.is_hub()) {
     s.to_hub({Type::Shared, 0, 0, {static_cast<char*>(data), bytes}});
@@ -87,11 +89,9 @@ void ControlChannel::share(void* data, std::size_t bytes) {
   ABT_CHECK(
       text.size() == bytes,
       Config,
-      "worker ",
+      "worker {} expected {} bytes from worker 0, got {}",
       s.options.rank,
-      " expected ",
       bytes,
-      " bytes from worker 0, got ",
       text.size());
   std::memcpy(data, text.data(), bytes);
 }
@@ -109,11 +109,10 @@ void ControlChannel::fail(const std::exception_ptr& cause) noexcept {
         {Type::Failed,
          state_->options.rank,
          exit_code_of(cause),
-         str("worker ",
+         formatted(
+             "worker {} on {}: {}",
              state_->options.rank,
-             " on ",
              host_name(),
-             ": ",
              message_of(cause))});
   } catch (...) {
     // The end of the connection will tell the others.

@@ -51,7 +51,7 @@ class Joining {
   explicit Joining(const MeetOptions& options, const Meeting& meeting)
       : options_(options),
         meeting_(meeting),
-        who_(str("worker ", options.rank, " on ", host_name())) {
+        who_(formatted("worker {} on {}", options.rank, host_name())) {
     fill_random(process_.data(), process_.size());
   }
   Connections run();
@@ -91,10 +91,10 @@ Message Joining::answer(
   if (!challenge || !options_.secret.matches(
                         transcript(kHub, meeting_, hello, challenge->nonce),
                         challenge->mac)) {
-    const std::string why =
-        str(who_,
-            " and worker 0 do not have the same secret (ABTRAIN_SECRET, "
-            "ABTRAIN_SECRET_FILE), or somebody else answered in its place");
+    const std::string why = formatted(
+        "{} and worker 0 do not have the same secret (ABTRAIN_SECRET, "
+        "ABTRAIN_SECRET_FILE), or somebody else answered in its place",
+        who_);
     send(
         socket,
         {Type::Refused, options_.rank, meeting_.token, why},
@@ -131,8 +131,8 @@ std::optional<std::string> Joining::greet(const Socket& socket, double seconds)
   ABT_CHECK(
       !reply || reply->type != Type::Refused,
       Config,
+      "{} was refused: {}",
       who_,
-      " was refused: ",
       printable(reply->text));
   if (!reply || reply->type != Type::Welcome) {
     return std::nullopt;
@@ -146,8 +146,8 @@ Connections Joining::run() {
   ABT_CHECK(
       !addresses.empty() && meeting_.port > 0 && meeting_.port < 65536,
       PeerLost,
-      who_,
-      ": received no valid address for worker 0");
+      "{}: received no valid address for worker 0",
+      who_);
   do {
     for (const std::string& address : addresses) {
       const double left = deadline.seconds_left();
@@ -172,14 +172,13 @@ Connections Joining::run() {
   } while (!deadline.has_passed());
   throw Error(
       ErrorKind::PeerLost,
-      str(who_,
-          " could not reach worker 0 at port ",
+      formatted(
+          "{} could not reach worker 0 at port {} of any of its addresses ({}) "
+          "within {} s: is there a firewall between the hosts?",
+          who_,
           meeting_.port,
-          " of any of its addresses (",
           abtrain::join(addresses, ", "),
-          ") within ",
-          options_.timeout,
-          " s: is there a firewall between the hosts?"));
+          options_.timeout));
 }
 
 }  // namespace

@@ -66,12 +66,10 @@ inline std::string transcript(
     const Meeting& meeting,
     const Message& hello,
     const Nonce& nonce) {
-  return str(
-      "abtrain meeting, version 1, ",
+  return formatted(
+      "abtrain meeting, version 1, {} {}\0{}{}{}",
       role,
-      ' ',
       hello.rank,
-      '\0',
       bytes_of(meeting),
       bytes_of(nonce),
       hello.text);

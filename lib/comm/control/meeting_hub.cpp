@@ -84,14 +84,11 @@ Connections Welcoming::run() {
     ABT_CHECK(
         !deadline.has_passed(),
         PeerLost,
+        "{} of {} workers did not connect to worker 0 on {} within {} s: {}",
         left_,
-        " of ",
         options_.size,
-        " workers did not connect to worker 0 on ",
         met_.hosts[0],
-        " within ",
         options_.timeout,
-        " s: ",
         missing());
     if (ready < 0) {
       continue;  // a signal
@@ -134,10 +131,11 @@ std::string Welcoming::missing() const {
   std::vector<std::string> ranks;
   for (std::size_t rank = 1; rank < met_.sockets.size(); ++rank) {
     if (!met_.sockets[rank].is_open() && ranks.size() < 20) {
-      ranks.push_back(str(rank));
+      ranks.push_back(formatted("{}", rank));
     }
   }
-  return str(
+  return formatted(
+      "{}{}{}",
       ranks.size() == 1 ? "rank " : "ranks ",
       abtrain::join(ranks, ", "),
       static_cast<std::size_t>(left_) > ranks.size() ? ", ..." : "");
@@ -159,7 +157,8 @@ bool Welcoming::hear(Guest& guest) {
     guest.hello = message;
     return take_hello(guest);
   }
-  ABT_CHECK(message.type != Type::Refused, Config, printable(message.text));
+  ABT_CHECK(
+      message.type != Type::Refused, Config, "{}", printable(message.text));
   const auto mac = read_as<Mac>(message.text);
   if (mac &&
       options_.secret.matches(
@@ -175,37 +174,38 @@ bool Welcoming::take_hello(Guest& guest) {
     return false;
   }
   const int rank = guest.hello->rank;
-  const std::string who =
-      str("worker ",
-          rank,
-          " on ",
-          printable(guest.hello->text.substr(sizeof(Greeting))));
+  const std::string who = formatted(
+      "worker {} on {}",
+      rank,
+      printable(guest.hello->text.substr(sizeof(Greeting))));
   if (greeting->size != options_.size) {
     give_up(
         guest,
-        str(who,
-            " was started as one of ",
+        formatted(
+            "{} was started as one of {} processes, but worker 0 on {} as one "
+            "of {}",
+            who,
             greeting->size,
-            " processes, but worker 0 on ",
             met_.hosts[0],
-            " as one of ",
             options_.size));
   }
   if (rank == 0 || rank >= options_.size) {
     refuse(
         guest,
-        str("expected a rank from 1 to ", options_.size - 1, ", got ", rank));
+        formatted(
+            "expected a rank from 1 to {}, got {}", options_.size - 1, rank));
     return false;
   }
   if ((greeting->is_sealed != 0) != options_.secret.is_set()) {
-    const std::string hub = str("worker 0 on ", met_.hosts[0]);
+    const std::string hub = formatted("worker 0 on {}", met_.hosts[0]);
     const bool hub_has = options_.secret.is_set();
     give_up(
         guest,
-        str(hub_has ? hub : who,
-            " has a secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), ",
-            hub_has ? who : hub,
-            " has none: expected the same secret for all processes"));
+        formatted(
+            "{} has a secret (ABTRAIN_SECRET, ABTRAIN_SECRET_FILE), {} has "
+            "none: expected the same secret for all processes",
+            hub_has ? hub : who,
+            hub_has ? who : hub));
   }
   if (options_.secret.is_set()) {
     challenge(guest);
@@ -232,13 +232,12 @@ void Welcoming::welcome(Guest& guest) {
   if (has_come && processes_[rank] != greeting.process) {
     refuse(
         guest,
-        str("a process on ",
+        formatted(
+            "a process on {} has rank {} already: expected each rank from 0 to "
+            "{} once",
             met_.hosts[rank],
-            " has rank ",
             rank,
-            " already: expected each rank from 0 to ",
-            options_.size - 1,
-            " once"));
+            options_.size - 1));
     return;
   }
   answer(guest, Type::Welcome, met_.hosts[0]);

@@ -39,12 +39,10 @@ Secret checked(std::string text, const std::string& what) {
   ABT_CHECK(
       text.size() >= kShortest && text.size() <= kLongest,
       Config,
+      "{}: expected a secret of {} to {} bytes, got {}",
       what,
-      ": expected a secret of ",
       kShortest,
-      " to ",
       kLongest,
-      " bytes, got ",
       text.size());
   const Secret secret(text);
   sodium_memzero(text.data(), text.size());
@@ -52,10 +50,10 @@ Secret checked(std::string text, const std::string& what) {
 }
 
 Secret read_file(const std::string& path) {
-  const std::string what = str(kFileVariable, ": ", path);
+  const std::string what = formatted("{}: {}", kFileVariable, path);
   // Without O_NONBLOCK a FIFO would block the program.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  ABT_CHECK(file >= 0, MissingInput, what, ": ", std::strerror(errno));
+  ABT_CHECK(file >= 0, MissingInput, "{}: {}", what, std::strerror(errno));
   struct stat about {};
   const bool known = ::fstat(file, &about) == 0;
   std::string text(kLongest + 2, '\0');
@@ -65,21 +63,24 @@ Secret read_file(const std::string& path) {
   const int error = errno;
   ::close(file);
   ABT_CHECK(
-      known && S_ISREG(about.st_mode), Config, what, " is not a regular file");
+      known && S_ISREG(about.st_mode),
+      Config,
+      "{} is not a regular file",
+      what);
   ABT_CHECK(
       about.st_uid == ::geteuid() || ::geteuid() == 0,
       Config,
+      "{} belongs to user {}: expected a file owned by the user that runs "
+      "abtrain, {}",
       what,
-      " belongs to user ",
       about.st_uid,
-      ": expected a file owned by the user that runs abtrain, ",
       ::geteuid());
   ABT_CHECK(
       (about.st_mode & 077) == 0,
       Config,
-      what,
-      " is open to users other than its owner: run chmod 600 on it");
-  ABT_CHECK(got >= 0, Io, what, ": ", std::strerror(error));
+      "{} is open to users other than its owner: run chmod 600 on it",
+      what);
+  ABT_CHECK(got >= 0, Io, "{}: {}", what, std::strerror(error));
   text.resize(static_cast<std::size_t>(got));
   return checked(std::move(text), what);
 }
@@ -116,10 +117,9 @@ Secret secret_from_env() {
   ABT_CHECK(
       !text || !path,
       Config,
+      "{} and {} are both set: expected one of them",
       kVariable,
-      " and ",
-      kFileVariable,
-      " are both set: expected one of them");
+      kFileVariable);
   return text ? checked(*text, kVariable) : path ? read_file(*path) : Secret();
 }
 

@@ -31,7 +31,7 @@ struct ControlChannel::State {
   }
   std::string name_of(int rank) const {
     const std::string& host = met.hosts[static_cast<std::size_t>(rank)];
-    return str("worker ", rank, host.empty() ? "" : " on ", host);
+    return formatted("worker {}{}{}", rank, host.empty() ? "" : " on ", host);
   }
   void serve();
   bool is_sound(const wire::Message& message, std::size_t connection) const;

@@ -178,7 +178,7 @@ void LocalGroup::complete(LocalOperation& operation, int rank) {
 void LocalGroup::leave_if_aborted(Lock& lock, const LocalOperation& operation) {
   if (state_->aborted()) {
     changed_.wait(lock, [&] { return operation.at_work == 0; });
-    ABT_CHECK(operation.mismatch.empty(), Config, operation.mismatch);
+    ABT_CHECK(operation.mismatch.empty(), Config, "{}", operation.mismatch);
     state_->throw_if_aborted();
   }
 }
@@ -202,8 +202,11 @@ void LocalGroup::meet(
   for (std::size_t i = 0; i < operation.calls.size() && !call; ++i) {
     call = operation.came[i] ? &operation.calls[i] : nullptr;
   }
-  const std::string message = str(
-      describe(*call), ": waited ", seconds, " s for ", names_missing(members));
+  const std::string message = formatted(
+      "{}: waited {} s for {}",
+      describe(*call),
+      seconds,
+      names_missing(members));
   lock.unlock();
   state_->abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, message)));
   lock.lock();
@@ -213,7 +216,8 @@ std::string LocalGroup::names_missing(const std::vector<bool>& members) const {
   std::string names;
   for (int i = 0; i < size(); ++i) {
     if (!members[i]) {
-      names += str(names.empty() ? "worker " : ", worker ", workers_[i]);
+      names += formatted(
+          "{}{}", names.empty() ? "worker " : ", worker ", workers_[i]);
     }
   }
   return names;
@@ -223,14 +227,11 @@ std::string LocalGroup::compare(const LocalOperation& operation) const {
   const Call& first = operation.calls.front();
   for (int i = 1; i < size(); ++i) {
     if (!alike(first, operation.calls[i])) {
-      return str(
-          "workers called different collectives: worker ",
+      return formatted(
+          "workers called different collectives: worker {} {}; worker {} {}",
           workers_[0],
-          " ",
           describe(first),
-          "; worker ",
           workers_[i],
-          " ",
           describe(operation.calls[i]));
     }
   }

@@ -126,7 +126,7 @@ class LocalCommunicator : public CheckedCommunicator {
 
 LocalWorld::LocalWorld(int size, double timeout_seconds)
     : size_(size), state_(std::make_shared<LocalState>(timeout_seconds)) {
-  ABT_CHECK(size > 0, Config, "workers: expected at least 1, got ", size);
+  ABT_CHECK(size > 0, Config, "workers: expected at least 1, got {}", size);
 }
 
 std::vector<std::unique_ptr<Communicator>> LocalWorld::communicators() {

@@ -27,18 +27,17 @@ constexpr std::uint32_t kKindMask = (1u << kKindBits) - 1;
 // A hash of what all members' calls have in common.
 std::uint32_t kind_of(const Call& call) {
   const at::Tensor& sized = common_buffer(call);
-  std::string text = abtrain::str(
+  std::string text = formatted(
+      "{} {} {}",
       static_cast<int>(call.kind),
-      ' ',
       static_cast<int>(call.op),
-      ' ',
       call.root);
   if (sized.defined()) {
     text +=
-        abtrain::str(' ', sized.numel(), c10::toString(sized.scalar_type()));
+        formatted(" {}{}", sized.numel(), c10::toString(sized.scalar_type()));
   }
   for (const std::int64_t count : call.counts) {
-    text += abtrain::str(' ', count);
+    text += formatted(" {}", count);
   }
   std::uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : text) {
@@ -361,13 +360,12 @@ std::string MpiCollective::overdue() const {
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   std::vector<std::string> names;
   for (const int worker : missing) {
-    names.push_back(abtrain::str("worker ", worker));
+    names.push_back(formatted("worker {}", worker));
   }
-  return abtrain::str(
+  return formatted(
+      "{}: waited {} s for {}",
       describe(call_),
-      ": waited ",
       seconds_since_progress(),
-      " s for ",
       join(names, ", "));
 }
 
@@ -384,14 +382,12 @@ void MpiCollective::check_match() const {
         (tag >> kPhaseBits & kKindMask) != kind_of(call_)) {
       throw Error(
           ErrorKind::Config,
-          abtrain::str(
-              "workers called different collectives: worker ",
+          formatted(
+              "workers called different collectives: worker {} {}, worker {} a "
+              "different one",
               group_.workers[static_cast<std::size_t>(group_.rank)],
-              " ",
               describe(call_),
-              ", worker ",
-              group_.workers[static_cast<std::size_t>(peer)],
-              " a different one"));
+              group_.workers[static_cast<std::size_t>(peer)]));
     }
   }
 }

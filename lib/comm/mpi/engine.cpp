@@ -104,7 +104,7 @@ void MpiWorld::Engine::wait(const Job& job) {
             came)) {
       const Error late(
           ErrorKind::PeerLost,
-          str("split: waited ", timeout_, " s for the other workers"));
+          formatted("split: waited {} s for the other workers", timeout_));
       lock.unlock();
       abort(std::make_exception_ptr(late));
       lock.lock();
@@ -174,17 +174,14 @@ void MpiWorld::Engine::initialise() {
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
   groups_.push_back(make_group(own, MPI_COMM_WORLD));
   if (groups_[0]->size() != size_ || groups_[0]->rank != rank_) {
-    const std::string what = str(
-        "MPI sees process ",
+    const std::string what = formatted(
+        "MPI sees process {} of {}, but the launcher started process {} of {}: "
+        "start abtrain with this MPI's own mpirun, or under Slurm with srun "
+        "--mpi=pmix",
         groups_[0]->rank,
-        " of ",
         groups_[0]->size(),
-        ", but the launcher started process ",
         rank_,
-        " of ",
-        size_,
-        ": start abtrain with this MPI's own mpirun, or under Slurm with srun "
-        "--mpi=pmix");
+        size_);
     MPI_Comm_free(&groups_[0]->comm);
     MPI_Finalize();
     throw Error(ErrorKind::Config, what);
@@ -252,6 +249,7 @@ bool MpiWorld::Engine::advance() {
       ABT_CHECK(
           job->collective->seconds_since_progress() <= timeout_,
           PeerLost,
+          "{}",
           job->collective->overdue());
     }
   }

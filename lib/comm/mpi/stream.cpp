@@ -15,7 +15,7 @@ void check_mpi(int code, const char* call) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  throw Error(ErrorKind::PeerLost, str(call, ": ", text.data()));
+  throw Error(ErrorKind::PeerLost, formatted("{}: {}", call, text.data()));
 }
 
 MpiStream::MpiStream(

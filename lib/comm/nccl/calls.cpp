@@ -29,7 +29,7 @@ ncclDataType_t type_of(const at::Tensor& t) {
     case at::kByte:
       return ncclUint8;
     default:
-      ABT_ASSERT(false, "nccl: dtype ", c10::toString(t.scalar_type()));
+      ABT_ASSERT(false, "nccl: dtype {}", c10::toString(t.scalar_type()));
   }
 }
 
@@ -42,7 +42,7 @@ ncclRedOp_t op_of(ReduceOp op) {
     case ReduceOp::Max:
       return ncclMax;
   }
-  ABT_ASSERT(false, "nccl: reduction ", static_cast<int>(op));
+  ABT_ASSERT(false, "nccl: reduction {}", static_cast<int>(op));
 }
 
 std::size_t count_of(const at::Tensor& t) {
@@ -206,7 +206,7 @@ int enqueue(
     case Kind::Split:
       break;
   }
-  ABT_ASSERT(false, "nccl: ", describe(call), " is not a transfer");
+  ABT_ASSERT(false, "nccl: {} is not a transfer", describe(call));
 }
 
 }  // namespace abtrain::comm

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "comm/nccl/calls.h"
 #include "comm/nccl/state.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::comm {
 
@@ -52,7 +53,7 @@ at::Device with_index(at::Device device) {
   ABT_CHECK(
       device.is_cuda(),
       Config,
-      "comm: nccl: expected a CUDA device, got ",
+      "comm: nccl: expected a CUDA device, got {}",
       device);
   return device.has_index()
              ? device
@@ -68,7 +69,8 @@ std::string text_of(ncclResult_t result) {
   while (!detail.empty() && detail.back() == '\n') {
     detail.pop_back();
   }
-  return str(
+  return formatted(
+      "{}{}{}{}",
       ncclGetErrorString(result),
       detail.empty() ? "" : " (",
       detail,
@@ -123,7 +125,7 @@ NcclState::Id NcclState::make_id() {
   ABT_CHECK(
       result == ncclSuccess,
       PeerLost,
-      "nccl: cannot open a rendezvous: ",
+      "nccl: cannot open a rendezvous: {}",
       text_of(result));
   Id bytes;
   std::memcpy(bytes.data(), &id, sizeof id);
@@ -143,7 +145,7 @@ void NcclState::join(const Id& id, int rank, int size) {
   std::memcpy(&nccl_id, id.data(), sizeof nccl_id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const std::string what = str("rank ", rank, " joining ", size, " workers");
+  const std::string what = formatted("rank {} joining {} workers", rank, size);
   Link& link = add_link(rank, size);
   check(
       ncclCommInitRankConfig(&link.handle, size, nccl_id, rank, &config), what);
@@ -156,7 +158,7 @@ NcclState::Link* NcclState::split(Link& link, int color, int key, int size) {
   throw_if_aborted();
   ABT_ASSERT(link.handle != nullptr, "split after the world's end");
   const c10::cuda::CUDAGuard guard(device_.index());
-  const std::string what = str("split of ", link.size, " workers");
+  const std::string what = formatted("split of {} workers", link.size);
   // NCCL writes the handle later, so it needs an address that stays valid.
   Link& part = add_link(key, size);
   const bool takes_part = color != kNoColor;
@@ -185,7 +187,8 @@ std::shared_ptr<const NcclState::Operation> NcclState::start(
     Call call) {
   Lock lock(mutex_);
   throw_if_aborted();
-  ABT_ASSERT(link.handle != nullptr, describe(call), " after the world's end");
+  ABT_ASSERT(
+      link.handle != nullptr, "{} after the world's end", describe(call));
   auto operation = std::make_shared<Operation>();
   operation->what = describe(call);
   const c10::cuda::CUDAStreamGuard guard(cuda_->stream);
@@ -261,7 +264,9 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
 void NcclState::check(int result, const std::string& what) {
   const auto nccl_result = static_cast<ncclResult_t>(result);
   if (!good(nccl_result)) {
-    fail(kind_of(nccl_result), str("nccl: ", what, ": ", text_of(nccl_result)));
+    fail(
+        kind_of(nccl_result),
+        formatted("nccl: {}: {}", what, text_of(nccl_result)));
   }
 }
 
@@ -272,12 +277,8 @@ void NcclState::fail(ErrorKind kind, const std::string& message) {
 }
 
 std::string NcclState::waited(const std::string& what) const {
-  return str(
-      "nccl: ",
-      what,
-      ": waited ",
-      failure_.timeout(),
-      " s for the other workers");
+  return formatted(
+      "nccl: {}: waited {} s for the other workers", what, failure_.timeout());
 }
 
 void NcclState::watch() noexcept {
@@ -306,9 +307,8 @@ void NcclState::look() {
       ABT_CHECK(
           good(result),
           PeerLost,
-          "nccl: one of ",
+          "nccl: one of {} workers was lost: {}",
           link->size,
-          " workers was lost: ",
           text_of(result));
     }
   }
@@ -325,6 +325,7 @@ void NcclState::look() {
     ABT_CHECK(
         !begun || seconds_since(first.start) <= failure_.timeout(),
         PeerLost,
+        "{}",
         waited(first.what));
   }
 }
@@ -356,7 +357,7 @@ void NcclState::abort_links() noexcept {
 // All members end the communicator together; then all that they had queued is
 // done.
 void NcclState::finalize(Lock& lock, Link& link) {
-  const std::string what = str("end of a group of ", link.size, " workers");
+  const std::string what = formatted("end of a group of {} workers", link.size);
   link.watched = false;
   check(ncclCommFinalize(link.handle), what);
   settle(lock, link, what);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "comm/nccl/calls.h"
 #include "comm/nccl/state.h"
+#include "device/tensor_text.h"
 
 namespace abtrain::comm {
 
@@ -116,8 +117,8 @@ Pending NcclCommunicator::start(Call call) {
   ABT_CHECK(
       call.out.device() == state_->device(),
       Config,
+      "{}: this worker's GPU is {}",
       describe(call),
-      ": this worker's GPU is ",
       state_->device());
   call.ready = device::Event::record(state_->device());
   auto operation = state_->start(*link_, std::move(call));
@@ -183,18 +184,17 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
 }
 
 std::string version_text(int code) {
-  return str(code / 10000, ".", code / 100 % 100, ".", code % 100);
+  return formatted("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
 void check_version(int loaded) {
   ABT_CHECK(
       loaded / 100 == NCCL_VERSION_CODE / 100,
       Config,
-      "comm: nccl: this program was built for NCCL ",
+      "comm: nccl: this program was built for NCCL {}, but the library that it "
+      "found is {} (see LD_LIBRARY_PATH)",
       version_text(NCCL_VERSION_CODE),
-      ", but the library that it found is ",
-      version_text(loaded),
-      " (see LD_LIBRARY_PATH)");
+      version_text(loaded));
 }
 
 // What rank 0 gives to all. Version 0: rank 0 has failed.
@@ -228,9 +228,8 @@ NcclWorld::NcclWorld(
   ABT_CHECK(
       rank >= 0 && rank < size,
       Config,
-      "comm: nccl: rank ",
+      "comm: nccl: rank {} of {}",
       rank,
-      " of ",
       size);
   const bool joins = size > 1 || even_alone;
   Invitation invitation;
@@ -262,11 +261,9 @@ NcclWorld::NcclWorld(
     ABT_CHECK(
         invitation.version / 100 == nccl_version() / 100,
         Config,
-        "comm: nccl: worker 0 has NCCL ",
+        "comm: nccl: worker 0 has NCCL {}, worker {} has {}",
         version_text(invitation.version),
-        ", worker ",
         rank,
-        " has ",
         version_text(nccl_version()));
     state_->join(invitation.id, rank, size);
   }

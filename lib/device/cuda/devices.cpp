@@ -20,8 +20,8 @@ namespace {
 
 std::string describe(int status, const char* call) {
   const auto error = static_cast<cudaError_t>(status);
-  return str(
-      call, ": ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+  return formatted(
+      "{}: {}: {}", call, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 namespace abtrain::device {
 
 void throw_cuda_error(int status, const char* call) {
-  throw std::runtime_error(
-      str(call, ": CUDA error ", status, " in a build with ABTRAIN_CUDA=OFF"));
+  throw std::runtime_error(formatted(
+      "{}: CUDA error {} in a build with ABTRAIN_CUDA=OFF", call, status));
 }
 
 void warn_cuda_error(int, const char*) noexcept {}

@@ -17,11 +17,10 @@ namespace {
 
 void check(cusolverStatus_t status, const char* call) {
   if (status != CUSOLVER_STATUS_SUCCESS) {
-    throw std::runtime_error(
-        str(call,
-            ": cuSOLVER status ",
-            static_cast<int>(status),
-            ", expected 0 (success)"));
+    throw std::runtime_error(formatted(
+        "{}: cuSOLVER status {}, expected 0 (success)",
+        call,
+        static_cast<int>(status)));
   }
 }
 
@@ -72,9 +71,8 @@ void check_input(const at::Tensor& tensor, std::int64_t dimensions) {
   ABT_ASSERT(
       tensor.is_cuda() && tensor.scalar_type() == at::kDouble &&
           tensor.dim() == dimensions && tensor.numel() > 0,
-      "expected a float64 CUDA tensor of ",
-      dimensions,
-      " dimensions");
+      "expected a float64 CUDA tensor of {} dimensions",
+      dimensions);
 }
 
 at::Tensor verdicts(std::int64_t count, const at::Tensor& like) {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "compress/average.h"
+#include "compress/schemes.h"
 #include "methods/average.h"
 
 namespace abtrain::methods {

@@ -265,9 +265,9 @@ void check_factorable(
   ABT_CHECK(
       rule.rule != linalg::RankRuleName::Fixed || rule.rank <= largest,
       Config,
-      "method.rank.rank: expected at most ",
+      "method.rank.rank: expected at most {}, the largest min(m, n) of the "
+      "layers to factor; got {}",
       largest,
-      ", the largest min(m, n) of the layers to factor; got ",
       rule.rank);
 }
 

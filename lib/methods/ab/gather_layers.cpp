@@ -79,7 +79,7 @@ void gather_layers(
     in.narrow(0, offset, tensor.numel()).view(tensor.sizes()).copy_(tensor);
     offset += tensor.numel();
   }
-  ABT_ASSERT(offset == counts[rank], offset, " numbers for ", counts[rank]);
+  ABT_ASSERT(offset == counts[rank], "{} numbers for {}", offset, counts[rank]);
   at::Tensor out =
       at::empty({std::accumulate(counts.begin(), counts.end(), 0L)}, options);
   world.all_gather(out, in, counts, comm::Purpose::Factors).wait();

@@ -6,7 +6,7 @@
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "base/text.h"
-#include "compress/reducer_check.h"
+#include "compress/schemes.h"
 #include "methods/ab/ab.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
@@ -37,16 +37,17 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
         compress::check(full.reducer, section, setup.workers),
         std::back_inserter(out));
   }
-  const std::string& name = full.reducer_of(setup.reducer).name;
-  if (full.sync_every > 1 && name != "plain") {
+  const compress::ReducerOptions& reducer = full.reducer_of(setup.reducer);
+  if (full.sync_every > 1 && compress::compresses(reducer)) {
     out.push_back(
         {{"method.full_phase.sync_every",
           full.has_own_reducer() ? section + ".name" : "reducer.name",
           "method.name"},
-         str("local steps average the parameters without compression, but the "
-             "dense phases' reducer is ",
-             name,
-             "; expected 1, or method.full_phase.reducer.name plain")});
+         formatted(
+             "local steps average the parameters without compression, but the "
+             "dense phases' reducer is {}; expected 1, or "
+             "method.full_phase.reducer.name plain",
+             reducer.name)});
   }
 }
 
@@ -62,9 +63,9 @@ Conflicts check(const MethodSetup& setup, const StatedLength& length) {
       o.full_rank_steps.value >= o.sync_every.value) {
     out.push_back(
         {{"method.full_rank_steps", "method.sync_every", "method.name"},
-         str("expected less than method.sync_every (",
+         formatted(
+             "expected less than method.sync_every ({}), got {}",
              print_duration(o.sync_every),
-             "), got ",
              print_duration(o.full_rank_steps))});
   }
   if (auto conflict = warmup_conflict(
@@ -83,9 +84,9 @@ void check_run(
   ABT_CHECK(
       plan.warmup < run.steps,
       Config,
-      "method.warmup_steps: a warm-up of ",
+      "method.warmup_steps: a warm-up of {} steps leaves no factored phase in "
+      "a run of {}",
       plan.warmup,
-      " steps leaves no factored phase in a run of ",
       run.steps);
 }
 
@@ -96,39 +97,33 @@ std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
   std::vector<std::string> out;
   if (timeline.count(Event::Synchronise) == 0 &&
       timeline.count(Event::SynchroniseAndDecompose) == 0) {
-    out.push_back(
-        str("method.sync_every: a synchronisation every ",
-            plan.interval,
-            " steps, but only ",
-            run.steps - plan.warmup,
-            " come after the warm-up: the groups meet only when the run ends"));
+    out.push_back(formatted(
+        "method.sync_every: a synchronisation every {} steps, but only {} come "
+        "after the warm-up: the groups meet only when the run ends",
+        plan.interval,
+        run.steps - plan.warmup));
   }
   const std::int64_t longest = std::max(plan.warmup, plan.full_rank);
   if (plan.average_every > std::max<std::int64_t>(1, longest)) {
-    out.push_back(
-        str("method.full_phase.sync_every: an average every ",
-            plan.average_every,
-            " dense steps, but no dense phase has more than ",
-            longest,
-            ": parameters are averaged only at its end"));
+    out.push_back(formatted(
+        "method.full_phase.sync_every: an average every {} dense steps, but no "
+        "dense phase has more than {}: parameters are averaged only at its end",
+        plan.average_every,
+        longest));
   }
   const std::int64_t cuts = count_cuts(o, timeline);
   if (o.rank.rule == linalg::RankRuleName::Energy && o.rank.keep < 1 &&
       cuts > 1) {
     const double left = 100 * std::pow(o.rank.keep, static_cast<double>(cuts));
-    out.push_back(
-        str("method.rank.keep: each decomposition cuts what the last one left, "
-            "so keep: ",
-            o.rank.keep,
-            " over ",
-            cuts,
-            " decompositions keeps as little as ",
-            o.rank.keep,
-            "^",
-            cuts,
-            " = ",
-            left < 1 ? "less than 1" : fixed(left, 0),
-            " % of a weight's energy"));
+    out.push_back(formatted(
+        "method.rank.keep: each decomposition cuts what the last one left, so "
+        "keep: {} over {} decompositions keeps as little as {}^{} = {} % of a "
+        "weight's energy",
+        o.rank.keep,
+        cuts,
+        o.rank.keep,
+        cuts,
+        left < 1 ? "less than 1" : formatted("{:.0f}", left)));
   }
   return out;
 }
@@ -137,22 +132,22 @@ std::string groups_text(const comm::Groups& groups) {
   std::vector<std::string> parts;
   for (int g = 0; g < groups.count; ++g) {
     const int first = g * groups.group_size;
-    parts.push_back(
-        str(groups.role_of(first) == comm::Role::A ? "A" : "B",
-            " = ",
-            first,
-            groups.group_size > 1 ? str("..", first + groups.group_size - 1)
-                                  : std::string()));
+    parts.push_back(formatted(
+        "{} = {}{}",
+        groups.role_of(first) == comm::Role::A ? "A" : "B",
+        first,
+        groups.group_size > 1 ? formatted("..{}", first + groups.group_size - 1)
+                              : ""));
   }
   if (parts.size() > 8) {
     parts.resize(8);
     parts.emplace_back("...");
   }
-  return str(
+  return formatted(
+      "{}{}{}: {}",
       groups.count,
       groups.count == 1 ? " group of " : " groups of ",
       groups.group_size,
-      ": ",
       join(parts, ", "));
 }
 
@@ -160,12 +155,12 @@ std::string plan_text(const MethodSetup& setup, const RunLength& run) {
   const PhasePlan plan = make_phase_plan(setup.options, run);
   return row("groups", groups_text(make_groups(setup.options, setup.workers))) +
          row("phases",
-             str(plan.warmup,
-                 " dense steps, then AB; every ",
+             formatted(
+                 "{} dense steps, then AB; every {} steps, a synchronisation "
+                 "and {} dense steps{}",
+                 plan.warmup,
                  plan.interval,
-                 " steps, a synchronisation and ",
                  plan.full_rank,
-                 " dense steps",
                  setup.options.cut_first
                      ? ""
                      : "; the first AB phase is uncut and sends more per step "

@@ -70,19 +70,18 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   ABT_CHECK(
       plan.warmup >= 0,
       Config,
-      "method.warmup_steps: expected 0 or more; got ",
+      "method.warmup_steps: expected 0 or more; got {}",
       plan.warmup);
   ABT_CHECK(
       plan.interval >= 1,
       Config,
-      "method.sync_every: expected at least 1 step; got ",
+      "method.sync_every: expected at least 1 step; got {}",
       plan.interval);
   ABT_CHECK(
       plan.full_rank >= 0 && plan.full_rank < plan.interval,
       Config,
-      "method.full_rank_steps: expected 0 .. sync_every - 1 = ",
+      "method.full_rank_steps: expected 0 .. sync_every - 1 = {} steps; got {}",
       plan.interval - 1,
-      " steps; got ",
       plan.full_rank);
   return plan;
 }

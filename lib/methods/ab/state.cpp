@@ -39,7 +39,7 @@ std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
       ok,
       DamagedData,
       "the checkpoint's value 'ab.layers': expected the name, m, n, rank and "
-      "two energies of each layer, got ",
+      "two energies of each layer, got {}",
       shown(list));
   return layers;
 }
@@ -58,9 +58,8 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
   ABT_CHECK(
       ranks.size() == factorable_.size(),
       DamagedData,
-      "the checkpoint has ranks for ",
+      "the checkpoint has ranks for {} layers, but this model has {}",
       ranks.size(),
-      " layers, but this model has ",
       factorable_.size());
   const at::TensorOptions options =
       context_.model.weights().front().weight->is_factored()
@@ -71,11 +70,9 @@ void AbTraining::shape_weights(const std::vector<std::int64_t>& ranks) {
     ABT_CHECK(
         ranks[i] >= 0 && ranks[i] <= std::min(w.m(), w.n()),
         DamagedData,
-        "the checkpoint's rank of layer '",
+        "the checkpoint's rank of layer '{}': expected 0 to {}, got {}",
         factorable_[i].layer,
-        "': expected 0 to ",
         std::min(w.m(), w.n()),
-        ", got ",
         ranks[i]);
     if (ranks[i] > 0) {
       w.set_factors(
@@ -108,18 +105,17 @@ void AbTraining::archive(state::Archive& archive) {
     ABT_CHECK(
         (phase == "full" || phase == "ab") && (role == "A" || role == "B"),
         DamagedData,
-        "the checkpoint's phase and role: expected full or ab and A or B, got ",
+        "the checkpoint's phase and role: expected full or ab and A or B, got "
+        "{} and {}",
         shown(phase),
-        " and ",
         shown(role));
     phase_ = phase == "ab" ? Phase::Ab : Phase::Full;
     layers_ = from_json(layers);
     ABT_CHECK(
         layers_.empty() || layers_.size() == factorable_.size(),
         DamagedData,
-        "the checkpoint's last cut covers ",
+        "the checkpoint's last cut covers {} layers, but this model has {}",
         layers_.size(),
-        " layers, but this model has ",
         factorable_.size());
     ABT_CHECK(
         phase_ == Phase::Ab ||

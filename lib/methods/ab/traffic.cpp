@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "comm/traffic.h"
-#include "compress/average.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
 #include "methods/ab/gather_layers.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"

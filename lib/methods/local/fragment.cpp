@@ -56,9 +56,8 @@ std::vector<Fragment> cut_fragments(
   ABT_CHECK(
       count == 1 || count <= layers,
       Config,
-      "method.fragments: expected at most the ",
+      "method.fragments: expected at most the {} layers of the model, got {}",
       layers,
-      " layers of the model, got ",
       count);
   // What comes before the first weight belongs to its layer.
   const auto layer_of = [&](const compress::Slot& slot) {

@@ -53,9 +53,9 @@ Conflicts check_fragments(
   if (static_cast<double>(o.fragments) > interval) {
     out.push_back(
         {{"method.fragments", "method.sync_every", "method.name"},
-         str("expected at most method.sync_every (",
+         formatted(
+             "expected at most method.sync_every ({}), got {}",
              print_duration(o.sync_every),
-             "), got ",
              o.fragments)});
   } else if (static_cast<double>(o.delay * o.fragments) >= interval) {
     out.push_back(
@@ -63,10 +63,11 @@ Conflicts check_fragments(
           "method.fragments",
           "method.sync_every",
           "method.name"},
-         str("expected less than method.sync_every / method.fragments (",
+         formatted(
+             "expected less than method.sync_every / method.fragments ({}{}), "
+             "got {}",
              print_duration(o.sync_every),
-             o.fragments > 1 ? str(" / ", o.fragments) : std::string(),
-             "), got ",
+             o.fragments > 1 ? formatted(" / {}", o.fragments) : "",
              o.delay)});
   }
   return out;
@@ -88,41 +89,37 @@ std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
   const auto synchronised = std::ranges::count(
       timeline.stretches, Event::SynchroniseFragment, &Stretch::after);
   if (synchronised == 0) {
-    return {str(
-        "method.sync_every: the first synchronisation would be used after ",
+    return {formatted(
+        "method.sync_every: the first synchronisation would be used after {} "
+        "steps, but the run has {}: {} when it ends",
         plan.warmup + plan.interval / plan.fragments + plan.delay,
-        " steps, but the run has ",
         plan.steps,
-        ": ",
         plan.outer_step ? "no outer step is taken, and the workers meet only"
-                        : "the workers meet only",
-        " when it ends")};
+                        : "the workers meet only")};
   }
   if (synchronised < plan.fragments) {
-    return {
-        str("method.sync_every: ",
-            plan.fragments - synchronised,
-            " of ",
-            plan.fragments,
-            " fragments are not synchronised before the run's ",
-            plan.steps,
-            " steps end")};
+    return {formatted(
+        "method.sync_every: {} of {} fragments are not synchronised before the "
+        "run's {} steps end",
+        plan.fragments - synchronised,
+        plan.fragments,
+        plan.steps)};
   }
   return {};
 }
 
 std::string plan_text(const MethodSetup& setup, const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
-  std::string text =
-      str(plan.warmup,
-          " data-parallel steps, then each worker trains alone; every ",
-          plan.interval,
-          " steps it synchronises");
+  std::string text = formatted(
+      "{} data-parallel steps, then each worker trains alone; every {} steps "
+      "it synchronises",
+      plan.warmup,
+      plan.interval);
   if (plan.fragments > 1) {
-    text += str(" each of ", plan.fragments, " fragments, in turn");
+    text += formatted(" each of {} fragments, in turn", plan.fragments);
   }
   if (plan.delay > 0) {
-    text += str(", and the result is used ", plan.delay, " steps later");
+    text += formatted(", and the result is used {} steps later", plan.delay);
   }
   return row("phases", text);
 }

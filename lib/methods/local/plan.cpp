@@ -24,26 +24,23 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
   ABT_CHECK(
       plan.fragments <= plan.interval,
       Config,
-      "method.fragments: expected at most method.sync_every (",
+      "method.fragments: expected at most method.sync_every ({} steps), got {}",
       plan.interval,
-      " steps), got ",
       plan.fragments);
   ABT_CHECK(
       plan.delay < (plan.interval + plan.fragments - 1) / plan.fragments,
       Config,
       "method.delay: expected less than method.sync_every / method.fragments "
-      "(",
+      "({} / {} steps), got {}",
       plan.interval,
-      " / ",
       plan.fragments,
-      " steps), got ",
       plan.delay);
   ABT_CHECK(
       plan.warmup < plan.steps,
       Config,
-      "method.warmup_steps: a warm-up of ",
+      "method.warmup_steps: a warm-up of {} steps leaves no local step in a "
+      "run of {}",
       plan.warmup,
-      " steps leaves no local step in a run of ",
       plan.steps);
   return plan;
 }

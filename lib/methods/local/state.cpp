@@ -43,7 +43,7 @@ void LocalTraining::archive(state::Archive& archive) {
   archive.tensor("x", x_, state::Share::Replicas);
   archive.tensor("velocity", velocity_, state::Share::Replicas);
   for (std::size_t f = 0; f < exchanges_.size(); ++f) {
-    exchanges_[f]->archive(archive, str("outer.", f, "."));
+    exchanges_[f]->archive(archive, formatted("outer.{}.", f));
   }
   if (fragment < 0) {
     return;
@@ -51,20 +51,18 @@ void LocalTraining::archive(state::Archive& archive) {
   ABT_CHECK(
       begun >= 0 && begun <= applies && applies - begun == plan_.delay,
       DamagedData,
-      "the checkpoint's fragment, begun after step ",
+      "the checkpoint's fragment, begun after step {} and applied after step "
+      "{}, does not fit method.delay of {}",
       begun,
-      " and applied after step ",
       applies,
-      ", does not fit method.delay of ",
       plan_.delay);
   ABT_CHECK(
       fragment < plan_.fragments,
       DamagedData,
-      "the checkpoint has fragment ",
+      "the checkpoint has fragment {} under way, but this run has only {} "
+      "fragments",
       fragment,
-      " under way, but this run has only ",
-      plan_.fragments,
-      " fragments");
+      plan_.fragments);
   if (archive.is_loading()) {
     flight_.emplace();
     flight_->fragment = fragment;

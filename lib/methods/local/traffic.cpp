@@ -1,8 +1,8 @@
 #include "methods/local/traffic.h"
 
 #include "comm/traffic.h"
-#include "compress/average.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
 

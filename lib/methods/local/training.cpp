@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "compress/average.h"
+#include "compress/schemes.h"
 #include "methods/average.h"
 
 namespace abtrain::methods {
@@ -115,7 +115,7 @@ void LocalTraining::after_step(std::int64_t t) {
 void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   const at::NoGradGuard no_grad;
   Stopwatch watch;
-  ABT_ASSERT(!flight_, "step ", t, ": another fragment is under way");
+  ABT_ASSERT(!flight_, "step {}: another fragment is under way", t);
   std::int64_t at = 0;
   const auto index = static_cast<std::size_t>(fragment);
   for (const compress::Range& range : fragments_[index].ranges) {
@@ -189,10 +189,10 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (plan_.fragments == 1 && mixing_ == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  const std::string mode = !plan_.outer_step ? name_of(context_.options.average)
-                           : plan_.fragments > 1
-                               ? str("outer, fragment ", flight.fragment)
-                               : "outer";
+  const std::string mode =
+      !plan_.outer_step     ? name_of(context_.options.average)
+      : plan_.fragments > 1 ? formatted("outer, fragment {}", flight.fragment)
+                            : "outer";
   context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
 }
 

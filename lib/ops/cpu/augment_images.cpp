@@ -139,9 +139,8 @@ void augment_images_cpu(const AugmentBatch& batch, const Augmentation& how) {
   for (std::int64_t i = 0; i < indices.size(0); ++i) {
     ABT_ASSERT(
         index[i] >= 0 && index[i] < labels.size(0),
-        "augment_images: expected an index of an image, got ",
+        "augment_images: expected an index of an image, got {} of {}",
         index[i],
-        " of ",
         labels.size(0));
     to[i] = from[index[i]];
   }

@@ -100,13 +100,11 @@ class Walk {
     for (std::int64_t j = 0; j < count_; ++j) {
       ABT_ASSERT(
           index_[j] > last && index_[j] * chunk < numel,
-          "chunks: expected ascending indices within the tensor, got ",
+          "chunks: expected ascending indices within the tensor, got {} after "
+          "{} in {} elements in chunks of {}",
           index_[j],
-          " after ",
           last,
-          " in ",
           numel,
-          " elements in chunks of ",
           chunk);
       last = index_[j];
     }

@@ -58,38 +58,6 @@ ABT_INLINE float sum_of_squares(const float* x) {
   return add_by_halves(lanes);
 }
 
-// The sum of |x| over a full block. The first four halvings of the lanes are
-// done in registers while the buffer's next block is fetched from memory.
-ABT_INLINE float sum_of_sizes(const float* x) {
-  constexpr int kWidth = 8;
-  constexpr int kRows = 16;
-  constexpr int kColumns = kBlock / kRows;
-  constexpr int kLine = 16;  // floats per cache line
-  float lanes[kColumns];
-  for (int i = 0; i < kColumns; i += kWidth) {
-    for (int k = 0; k < kRows * kWidth; k += kLine) {
-      __builtin_prefetch(x + kBlock + kRows * i + k);
-    }
-    float rows[kRows][kWidth];
-    for (int row = 0; row < kRows; ++row) {
-      for (int k = 0; k < kWidth; ++k) {
-        rows[row][k] = std::fabs(x[row * kColumns + i + k]);
-      }
-    }
-    for (int half = kRows / 2; half > 0; half /= 2) {
-      for (int row = 0; row < half; ++row) {
-        for (int k = 0; k < kWidth; ++k) {
-          rows[row][k] += rows[row + half][k];
-        }
-      }
-    }
-    for (int k = 0; k < kWidth; ++k) {
-      lanes[i + k] = rows[0][k];
-    }
-  }
-  return add_by_halves(lanes, kColumns);
-}
-
 // Sums the parts left by blocks begin .. end - 1, one every `stride` floats.
 template <class Sum = float>
 Sum add_parts(

@@ -68,7 +68,7 @@ void encode_difference_cpu(const kernels::EncodeDifference& job) {
         std::min<std::int64_t>(kRecordNumbers, job.numel - begin),
         x);
     const float scale = largest_size(x) / 127.0f;
-    const float factor = kernels::codes_a_unit(scale);
+    const float factor = kernels::codes_per_unit(scale);
     std::uint8_t* const record = job.records + b * kRecordBytes;
     for (int i = 0; i < kRecordNumbers; ++i) {
       record[i] = kernels::to_code(x[i], factor);

@@ -1,53 +1,16 @@
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "ops/cpu/level_codes.h"
-#include "ops/cpu/level_windows.h"
+#include "ops/cpu/level_codes_simd.h"
 #include "ops/cpu/random_words.h"
 
 namespace abtrain::ops {
 
 namespace {
 
+using kernels::CodeForm;
 using kernels::LevelTensors;
-
-// NaN if either is NaN.
-ABT_INLINE float larger(float a, float b) {
-  return b > a || b != b ? b : a;
-}
-
-ABT_INLINE float largest_of(const float* x, std::int64_t count) {
-  constexpr int kWidth = 64;
-  float lanes[kWidth] = {};
-  std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
-    for (int k = 0; k < kWidth; ++k) {
-      lanes[k] = larger(lanes[k], std::fabs(x[i + k]));
-    }
-  }
-  float most = 0;
-  for (; i < count; ++i) {
-    most = larger(most, std::fabs(x[i]));
-  }
-  for (const float lane : lanes) {
-    most = larger(most, lane);
-  }
-  return most;
-}
-
-ABT_INLINE void work(const kernels::Sizes& job, std::int64_t b) {
-  const CodeBlock& block = job.table.blocks[b];
-  const float* const u = job.u + block.begin;
-  if (job.largest) {
-    job.parts[b] = largest_of(u, block.count);
-    return;
-  }
-  float room[kBlock];
-  // A full block is used in place and only read, so the cast is safe.
-  job.parts[b] =
-      sum_of_sizes(whole_block(const_cast<float*>(u), block.count, room));
-}
 
 std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
   return std::min<std::int64_t>(kBlock, table.numel - window * kBlock);
@@ -63,12 +26,15 @@ for_window(const LevelTensors& table, std::int64_t window, const F& f) {
   }
 }
 
-// Stores codes in the form that is summed: 0, 1, 2 become 1, 2, 0.
 ABT_INLINE void
 store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count; ++i) {
-    to[i] = static_cast<std::uint8_t>(1 + (codes[i] & 1) - (codes[i] >> 1));
+    to[i] = kernels::byte_code(codes[i]);
   }
+}
+
+ABT_INLINE float sign_of(std::uint32_t code) {
+  return static_cast<float>(kernels::sign_of(code));
 }
 
 ABT_INLINE void
@@ -94,7 +60,7 @@ work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
     job.parts[2 * b + 1] = sent.count;
   });
   const std::int64_t count = count_of(job.table, w);
-  if (job.bytes) {
+  if (job.form == CodeForm::Bytes) {
     std::uint8_t each[kBlock];
     unpack_codes(codes, kCodeBytes, each);
     store_bytes(each, count, job.codes + w * kBlock);
@@ -126,7 +92,7 @@ ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
           code_of(x[i], all_ones(uniform < std::fabs(x[i]) / level)));
     }
   });
-  if (job.bytes) {
+  if (job.form == CodeForm::Bytes) {
     store_bytes(codes, count, job.codes + w * kBlock);
   } else {
     std::fill(codes + count, codes + 4 * bytes, std::uint8_t{0});
@@ -136,7 +102,8 @@ ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
 
 ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kBlock];
-  if (!job.bytes) {
+  const bool bytes = job.form == CodeForm::Bytes;
+  if (!bytes) {
     unpack_codes(
         job.codes + w * kCodeBytes,
         kernels::packed_bytes(count_of(job.table, w)),
@@ -146,7 +113,7 @@ ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
     const CodeBlock& block = job.table.blocks[b];
     const float level = job.levels[block.slot];
     float* const u = job.u + block.begin;
-    if (job.bytes) {
+    if (bytes) {
       for (std::int64_t i = 0; i < block.count; ++i) {
         const int code = job.codes[block.begin + i];
         u[i] -= level * static_cast<float>(code - 1);
@@ -180,7 +147,7 @@ void work(
           &level, job.in + worker * stride + 4 * block.slot, sizeof(level));
       for (int code = 0; code < 8; ++code) {
         levels[static_cast<std::size_t>(worker)].of[code] =
-            level * sign_of(static_cast<std::uint8_t>(code & 3));
+            level * sign_of(static_cast<std::uint32_t>(code & 3));
       }
     }
     average(run, place, place + block.count);
@@ -199,25 +166,6 @@ ABT_INLINE void work(const kernels::AverageByteLevels& job, std::int64_t b) {
 
 }  // namespace
 
-void sizes_cpu(const kernels::Sizes& job) {
-  const LevelTensors& table = job.table;
-  for_blocks(
-      table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-  for (std::int64_t t = 0; t < table.tensor_count; ++t) {
-    const std::int64_t first = table.tensors[t];
-    const std::int64_t end = table.tensors[t + 1];
-    if (!job.largest) {
-      job.sizes[t] = add_parts(job.parts, 1, first, end);
-      continue;
-    }
-    float most = 0;
-    for (std::int64_t b = first; b < end; ++b) {
-      most = larger(most, job.parts[b]);
-    }
-    constexpr auto kLimits = std::numeric_limits<float>();
-    job.sizes[t] = most <= kLimits.max() ? most : kLimits.infinity();
-  }
-}
 void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd) {
   const LevelTensors& table = job.table;
   EncodeWindow* const encode = encode_window(simd);

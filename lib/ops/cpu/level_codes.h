@@ -6,7 +6,6 @@
 
 namespace abtrain::ops {
 
-void sizes_cpu(const kernels::Sizes& job);
 void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd);
 void encode_by_chance_cpu(const kernels::EncodeByChance& job);
 void subtract_levels_cpu(const kernels::SubtractLevels& job);

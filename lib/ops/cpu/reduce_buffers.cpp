@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "ops/cpu/convert.h"
 #include "ops/cpu/reduce_buffers.h"
 
@@ -150,7 +151,7 @@ void reduce_buffers_cpu(
       return run.operator()<std::uint8_t>();
     default:
       ABT_ASSERT(
-          false, "reduce_buffers: no form for ", in.front().scalar_type());
+          false, "reduce_buffers: no form for {}", in.front().scalar_type());
   }
 }
 

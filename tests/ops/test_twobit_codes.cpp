@@ -1,4 +1,4 @@
-#include "ops/threshold_codes.h"
+#include "ops/twobit_codes.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -25,7 +25,7 @@ at::Tensor room(const CodeBlocks& blocks, CodeForm form) {
 }
 
 // MXNet's published example, t = 4.
-TEST(ThresholdCodes, AreMxnets) {
+TEST(TwoBitCodes, AreMxnets) {
   CodeBlocks blocks({{0, 10}});
   const at::Tensor u =
       at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
@@ -38,30 +38,14 @@ TEST(ThresholdCodes, AreMxnets) {
       at::tensor({-5., -1., 2., 2., 4., 3., 0., -1., -6., -96.}, at::kFloat)));
 }
 
-TEST(ThresholdCodes, MomentsAreThoseOfFloat64) {
-  CodeBlocks blocks({{0, 1}, {1, 5001}, {6000, 4096}});
-  const at::Tensor u = randn(blocks.end(), 3);
-  const at::Tensor sums = at::empty({6});
-  moments(u, blocks, sums);
-  int k = 0;
-  for (const auto& [begin, numel] :
-       {std::pair(0, 1), std::pair(1, 5001), std::pair(6000, 4096)}) {
-    const at::Tensor part = u.narrow(0, begin, numel).to(at::kDouble);
-    const auto squares = part.square().sum().item<double>();
-    const auto sizes = part.abs().sum().item<double>();
-    EXPECT_NEAR(sums[k++].item<double>(), squares, 1e-6 * squares);
-    EXPECT_NEAR(sums[k++].item<double>(), sizes, 1e-6 * sizes);
-  }
-}
-
-TEST(ThresholdCodes, SumsHaveTheBitsThatTheyNeed) {
+TEST(TwoBitCodes, SumsHaveTheBitsThatTheyNeed) {
   for (const int n : {1, 2, 3, 4, 7, 8, 16, 100, 128, 1000}) {
     EXPECT_EQ(sum_bits(n), std::ceil(std::log2(2.0 * n + 1))) << n;
   }
 }
 
 // All ways from codes to a mean, against float64.
-TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
+TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
   CodeBlocks blocks({{0, 4099}, {4099, 40}});
   const at::Tensor thresholds = at::tensor({0.5, 1.5}, at::kFloat);
   const at::Tensor t =
@@ -89,7 +73,7 @@ TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
     const at::Tensor wanted = sum.div(static_cast<double>(n)).to(at::kFloat);
     const at::Tensor in = at::cat(codes);
     const at::Tensor mean = at::empty({4139});
-    average_codes(in, n, blocks, thresholds, mean);
+    average_codes(in, CodeWire::Codes, n, blocks, thresholds, mean);
     EXPECT_TRUE(mean.allclose(wanted, 1e-6, 0)) << n;
 
     // The two blocks of the first tensor and that of the second one apart.
@@ -107,16 +91,18 @@ TEST(ThresholdCodes, MeansAreThoseOfFloat64) {
       pack_sums(at::cat(shards), n, blocks, part, words.back());
     }
     const at::Tensor by_sums = at::empty({4139});
-    unpack_sums(at::cat(words), n, blocks, thresholds, by_sums);
+    average_codes(
+        at::cat(words), CodeWire::Planes, n, blocks, thresholds, by_sums);
     EXPECT_TRUE(by_sums.equal(mean)) << n;
 
     const at::Tensor by_bytes = at::empty({4139});
-    unpack_byte_sums(bytes.to(at::kByte), n, blocks, thresholds, by_bytes);
+    average_codes(
+        bytes.to(at::kByte), CodeWire::Bytes, n, blocks, thresholds, by_bytes);
     EXPECT_TRUE(by_bytes.equal(mean)) << n;
   }
 }
 
-TEST(ThresholdCodes, ShowWhatIsNotFinite) {
+TEST(TwoBitCodes, ShowWhatIsNotFinite) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor t = at::full({1}, 0.5f);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
@@ -130,7 +116,7 @@ TEST(ThresholdCodes, ShowWhatIsNotFinite) {
     for (const auto& all :
          {at::cat({codes, others}), at::cat({others, codes})}) {
       const at::Tensor mean = at::zeros({100});
-      average_codes(all, 2, blocks, t, mean);
+      average_codes(all, CodeWire::Codes, 2, blocks, t, mean);
       EXPECT_TRUE(mean[70].isnan().item<bool>());
       EXPECT_EQ(mean.isnan().sum().item<int>(), 1);
       EXPECT_EQ(mean[71].item<float>(), 0.5f);
@@ -138,7 +124,7 @@ TEST(ThresholdCodes, ShowWhatIsNotFinite) {
           at::empty({sum_words(blocks, blocks.all(), 2)}, at::kInt);
       pack_sums(all, 2, blocks, blocks.all(), words);
       const at::Tensor same = at::zeros({100});
-      unpack_sums(words, 2, blocks, t, same);
+      average_codes(words, CodeWire::Planes, 2, blocks, t, same);
       EXPECT_TRUE(same.allclose(mean, 0, 0, /*equal_nan=*/true));
     }
   }
@@ -148,11 +134,11 @@ TEST(ThresholdCodes, ShowWhatIsNotFinite) {
   const at::Tensor nan = at::full({1}, NAN);
   encode_threshold(u, blocks, nan, bytes, CodeForm::Bytes);
   const at::Tensor mean = at::zeros({100});
-  unpack_byte_sums(bytes, 1, blocks, nan, mean);
+  average_codes(bytes, CodeWire::Bytes, 1, blocks, nan, mean);
   EXPECT_TRUE(mean.isnan().all().item<bool>());
 }
 
-TEST(ThresholdCodes, RefuseWhatDoesNotFit) {
+TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor t = at::full({1}, 0.5f);
   EXPECT_THROW(
@@ -164,12 +150,17 @@ TEST(ThresholdCodes, RefuseWhatDoesNotFit) {
           CodeForm::TwoBits),
       std::logic_error);
   EXPECT_THROW(
-      unpack_byte_sums(
-          room(blocks, CodeForm::Bytes), 128, blocks, t, at::zeros({100})),
+      average_codes(
+          room(blocks, CodeForm::Bytes),
+          CodeWire::Bytes,
+          128,
+          blocks,
+          t,
+          at::zeros({100})),
       std::logic_error);
 }
 
-TEST(GpuThresholdCodes, EqualTheCpuToTheBit) {
+TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
   if (device::cuda_devices().empty()) {
     GTEST_SKIP() << "no CUDA device here";
   }
@@ -183,8 +174,6 @@ TEST(GpuThresholdCodes, EqualTheCpuToTheBit) {
     for (int i = 0; i < 2; ++i) {
       const at::Device device = i == 0 ? at::Device(at::kCPU) : gpu;
       const at::Tensor u = randn(blocks.end(), 1).to(device);
-      const at::Tensor sums = at::empty({2 * blocks.tensors()}, u.options());
-      moments(u, blocks, sums);
       const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
       const at::Tensor codes = room(blocks, CodeForm::TwoBits).to(device);
       encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
@@ -198,11 +187,11 @@ TEST(GpuThresholdCodes, EqualTheCpuToTheBit) {
       for (at::Tensor& mean : means) {
         mean = at::zeros({blocks.end()}, u.options());
       }
-      average_codes(in, 3, blocks, t, means[0]);
-      unpack_sums(words, 3, blocks, t, means[1]);
-      unpack_byte_sums(bytes, 1, blocks, t, means[2]);
+      average_codes(in, CodeWire::Codes, 3, blocks, t, means[0]);
+      average_codes(words, CodeWire::Planes, 3, blocks, t, means[1]);
+      average_codes(bytes, CodeWire::Bytes, 1, blocks, t, means[2]);
       for (const at::Tensor& each :
-           {u, sums, codes, bytes, words, means[0], means[1], means[2]}) {
+           {u, codes, bytes, words, means[0], means[1], means[2]}) {
         results[i].push_back(each.cpu());
       }
     }

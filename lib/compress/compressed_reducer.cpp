@@ -1,14 +1,29 @@
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
 
 namespace abtrain::compress {
+
+Conflicts check_needs_feedback(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t /*members*/) {
+  if (has_error_feedback(options)) {
+    return {};
+  }
+  return {
+      {{section + ".error_feedback", section + ".name"},
+       formatted(
+           "{} sends so little of each gradient that it only works with what "
+           "it left out before: expected true",
+           options.name)}};
+}
 
 void CompressedReducer::bind(std::vector<Bucket> buckets) {
   buckets_ = std::move(buckets);
@@ -67,7 +82,7 @@ Rounds CompressedReducer::reduce(Job job) {
   // The uncompressed rest is in flight while the scheme works.
   const std::vector<Range> rest = ranges_of(plain_slots(state, job.turn));
   const at::Tensor wire =
-      at::empty({numel_of(rest)}, options.dtype(plain_dtype()));
+      at::empty({numel_of(rest)}, options.dtype(plain_dtype_));
   const auto scale = static_cast<float>(1.0 / group.size());
   pack(job.gradients, rest, scale, wire);
   comm::Pending plain;
@@ -123,7 +138,7 @@ std::int64_t CompressedReducer::bytes(
   const State& state = states_[bucket];
   const std::int64_t plain = comm::all_reduce_bytes(
       numel_of(ranges_of(plain_slots(state, turn))),
-      static_cast<std::int64_t>(c10::elementSize(plain_dtype())),
+      static_cast<std::int64_t>(c10::elementSize(plain_dtype_)),
       members,
       rank);
   return plain + (turn == kDense || state.packed.numel == 0
@@ -139,7 +154,7 @@ std::int64_t CompressedReducer::payload_bits(
   const State& state = states_[bucket];
   const std::int64_t plain =
       numel_of(ranges_of(plain_slots(state, turn))) *
-      static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype()));
+      static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype_));
   return plain + (turn == kDense || state.packed.numel == 0
                       ? 0
                       : exchange_bits(state.packed, members) +
@@ -151,7 +166,7 @@ void CompressedReducer::archive(
     const std::string& prefix) {
   for (State& state : states_) {
     archive.tensor(
-        str(prefix, "residual.", state.packed.bucket),
+        formatted("{}residual.{}", prefix, state.packed.bucket),
         state.residual,
         state::Share::Own,
         state.packed.numel);

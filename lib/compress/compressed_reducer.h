@@ -8,12 +8,13 @@
 // in u what this member did not contribute to it, the residual of the next
 // step. The residual is never u less the common estimate: that error would be
 // counted n times, and its sum over steps would have no bound.
+//
+// Tested with every scheme, by tests/compress/invariants.h.
 #pragma once
 
 #include <optional>
 
-#include "compress/average.h"
-#include "compress/reducer.h"
+#include "compress/schemes.h"
 
 namespace abtrain::compress {
 
@@ -26,11 +27,19 @@ inline std::uint32_t rounding_stream(
          static_cast<std::uint32_t>(bucket);
 }
 
+// Scheme::check of schemes that do not work without error feedback.
+Conflicts check_needs_feedback(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members);
+
 class CompressedReducer : public Reducer {
  public:
   CompressedReducer(const ReducerOptions& options, std::uint64_t seed)
       : options_(options),
+        plain_dtype_(plain_dtype(options)),
         keeps_residual_(has_error_feedback(options)),
+        min_numel_(min_numel(options)),
         seed_(seed) {}
 
   void bind(std::vector<Bucket> buckets) override;
@@ -95,16 +104,13 @@ class CompressedReducer : public Reducer {
   }
   // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
-    return slot.numel() >= min_numel(options_);
+    return slot.numel() >= min_numel_;
   }
   // Called by bind(): drops what is kept per bucket.
   virtual void forget() {}
   // Archives what a scheme keeps per bucket besides the residual.
   virtual void
   archive_more(state::Archive&, const std::string& /*prefix*/, const Packed&) {}
-  at::ScalarType plain_dtype() const {
-    return compress::plain_dtype(options_);
-  }
 
   // Whether exchange(), without a residual, may be given the same tensor as u
   // and estimate. It must then read all of u before it writes.
@@ -113,7 +119,9 @@ class CompressedReducer : public Reducer {
   }
 
   const ReducerOptions options_;
+  const at::ScalarType plain_dtype_;
   const bool keeps_residual_;
+  const std::int64_t min_numel_;
   const std::uint64_t seed_;
 
  private:

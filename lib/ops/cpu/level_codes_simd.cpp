@@ -1,4 +1,6 @@
-#include "ops/cpu/level_windows.h"
+#include "ops/cpu/level_codes_simd.h"
+
+#include "kernels/ternary_codes.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -8,6 +10,8 @@
 namespace abtrain::ops {
 
 namespace {
+
+using kernels::shift_of;
 
 // x where the mask is set, else 0.
 ABT_INLINE float where(std::uint32_t mask, float x) {
@@ -45,7 +49,8 @@ void average_plain(
   for (std::int64_t i = first; i < end; ++i) {
     float sum = 0;
     for (int w = 0; w < run.workers; ++w) {
-      const int code = run.codes[w * run.stride + i / 4] >> 2 * (i % 4) & 3;
+      const int byte = run.codes[w * run.stride + i / 4];
+      const int code = byte >> shift_of(static_cast<int>(i % 4)) & 3;
       sum += run.levels[w].of[code];
     }
     run.estimate[i] = sum / workers;
@@ -74,24 +79,24 @@ keep_above(const float* x, __m256 cut, int shift, Bits& bits) {
   return _mm256_and_ps(magnitude, mask);
 }
 
-// Two bits per element: the low bit is set for +a, the high bit for -a. A table
-// spreads the bits of four elements. (PDEP does the same, but is slow on
-// Zen 2.)
+// Two bits per element: the high bit is set if it is sent, the low bit if it is
+// also positive. A table spreads the bits of four elements, the first one to
+// the high bits. (PDEP spreads bits too, but is slow on Zen 2.)
 ABT_AVX2 inline void store_codes(const Bits& bits, std::uint8_t* codes) {
   const __m128i table =
-      _mm_setr_epi8(0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85);
+      _mm_setr_epi8(0, 64, 16, 80, 4, 68, 20, 84, 1, 65, 17, 81, 5, 69, 21, 85);
   const __m128i four = _mm_set1_epi8(15);
   const __m128i both = _mm_set_epi32(
       0,
       0,
-      static_cast<int>(bits.sent & bits.negative),
+      static_cast<int>(bits.sent),
       static_cast<int>(bits.sent & ~bits.negative));
   const __m128i fours = _mm_unpacklo_epi8(
       _mm_and_si128(both, four), _mm_and_si128(_mm_srli_epi16(both, 4), four));
   const __m128i apart = _mm_shuffle_epi8(table, fours);
-  const __m128i minus = _mm_slli_epi64(_mm_srli_si128(apart, 8), 1);
+  const __m128i sent = _mm_slli_epi64(_mm_srli_si128(apart, 8), 1);
   _mm_storel_epi64(
-      reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, minus));
+      reinterpret_cast<__m128i*>(codes), _mm_or_si128(apart, sent));
 }
 
 // One half of a window. Its magnitudes are stored in the lanes, or added.
@@ -130,8 +135,9 @@ average_avx2(const AverageRun& run, std::int64_t first, std::int64_t end) {
   const std::int64_t begin = std::min(end, (first + kWord - 1) / kWord * kWord);
   const std::int64_t stop = std::max(begin, end / kWord * kWord);
   average_plain(run, first, begin);
-  const __m256i low = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
-  const __m256i high = _mm256_setr_epi32(16, 18, 20, 22, 24, 26, 28, 30);
+  // shift_of(k) for codes 0 .. 7 and 8 .. 15 of a word.
+  const __m256i low = _mm256_setr_epi32(6, 4, 2, 0, 14, 12, 10, 8);
+  const __m256i high = _mm256_setr_epi32(22, 20, 18, 16, 30, 28, 26, 24);
   const bool exact = is_power_of_two(run.workers);
   const __m256 workers = _mm256_set1_ps(static_cast<float>(run.workers));
   const __m256 factor = _mm256_set1_ps(1 / static_cast<float>(run.workers));

@@ -1,16 +1,15 @@
-#include "compress/reducer.h"
+#include "compress/plain.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "comm/meter.h"
 #include "comm/run_workers.h"
-#include "compress/average.h"
 #include "compress/gradient_exchange.h"
+#include "compress/schemes.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -33,13 +32,15 @@ at::Tensor mean_of(int n, std::int64_t numel) {
 
 ReducerOptions plain(const std::string& dtype) {
   ReducerOptions options;
-  options.dtype = dtype;
+  set_option(options, "dtype", dtype);
   return options;
 }
 
 // One exchange of a buffer that is one slot.
 void reduce(
-    const ReducerOptions& options, const at::Tensor& flat, Communicator& group) {
+    const ReducerOptions& options,
+    const at::Tensor& flat,
+    Communicator& group) {
   GradientExchange exchange(options, 1);
   exchange.bind({{"flat", 0, {flat.numel()}}}, flat, group);
   exchange.finish(0);
@@ -121,6 +122,21 @@ TEST_P(Plain, ServesBuffersOfAnyLengthInTurn) {
   });
 }
 
+TEST(PlainAverage, OfAFlatBufferHasTheBitsOfTheReducer) {
+  for (const auto& [dtype, wire] :
+       {std::pair("fp32", at::kFloat),
+        std::pair("fp16", at::kHalf),
+        std::pair("bf16", at::kBFloat16)}) {
+    comm::run_workers(3, 20, [&](Communicator& world) {
+      const at::Tensor wanted = gradient_of(world.rank(), 1001);
+      const at::Tensor flat = wanted.clone();
+      reduce(plain(dtype), wanted, world);
+      average(flat, world, Purpose::Sync, wire);
+      EXPECT_TRUE(flat.equal(wanted)) << dtype;
+    });
+  }
+}
+
 TEST(PlainFp16, DividesBeforeTheCast) {
   comm::run_workers(4, 20, [](Communicator& world) {
     // Above the largest fp16, 65504; a quarter of it is exact.
@@ -131,27 +147,6 @@ TEST(PlainFp16, DividesBeforeTheCast) {
     reduce(plain("fp16"), less, world);
     EXPECT_TRUE(less.equal(at::full({5}, 16384.0f)));
   });
-}
-
-TEST(PlainErrors, NameWhatWasWanted) {
-  const auto message = [](const ReducerOptions& options) -> std::string {
-    try {
-      make_reducer(options, 1);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::Config);
-      return error.what();
-    }
-    return {};
-  };
-  EXPECT_EQ(
-      message(plain("int8")),
-      "reducer.dtype: expected fp32, fp16 or bf16, got 'int8'");
-  ReducerOptions planar;
-  planar.name = "planar";
-  EXPECT_EQ(
-      message(planar),
-      "reducer.name: expected one of " + join(reducer_names(), ", ") +
-          "; got 'planar'");
 }
 
 }  // namespace

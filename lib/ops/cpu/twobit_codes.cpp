@@ -3,33 +3,25 @@
 #include <limits>
 
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/threshold_codes.h"
+#include "ops/cpu/twobit_codes.h"
 
 namespace abtrain::ops {
 
 namespace {
 
+using kernels::CodeWire;
 using kernels::kNotFinite;
 
-// Bit position of code k of 16 in a little-endian word.
+// Where the sixteen codes of a word begin: a table, so that the compiler
+// vectorizes the shifts.
 constexpr unsigned kSixteen = 16;
-constexpr std::array<unsigned, kSixteen> kShift = [] {
-  std::array<unsigned, kSixteen> shift{};
+constexpr std::array<int, kSixteen> kShift = [] {
+  std::array<int, kSixteen> shift{};
   for (unsigned k = 0; k < kSixteen; ++k) {
-    shift[k] = 8 * (k / 4) + 6 - 2 * (k % 4);
+    shift[k] = kernels::shift_of(static_cast<int>(k));
   }
   return shift;
 }();
-
-ABT_INLINE void work(const kernels::Moments& job, std::int64_t b) {
-  const CodeBlock& block = job.blocks[b];
-  float room[kBlock];
-  // A full block is used in place and only read, so the cast is safe.
-  const float* const x =
-      whole_block(const_cast<float*>(job.u) + block.begin, block.count, room);
-  job.parts[2 * b] = sum_of_squares(x);
-  job.parts[2 * b + 1] = sum_of_sizes(x);
-}
 
 ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
@@ -52,12 +44,10 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
     x[i] = value -
            std::bit_cast<float>((up & plus) | (down & (plus | 0x80000000)));
   }
-  if (job.bytes) {
+  if (job.form == kernels::CodeForm::Bytes) {
     std::uint8_t* const to = job.wire + kGroup * group;
     for (std::int64_t i = 0; i < numel; ++i) {
-      // Codes 3, 2, and 0 or 1 become 2, 0, and 1.
-      const std::uint32_t sent = codes[i] >> 1;
-      to[i] = static_cast<std::uint8_t>(1 - sent + 2 * (codes[i] & sent));
+      to[i] = kernels::byte_code(codes[i]);
     }
   } else {
     std::uint8_t* const to = job.wire + 8 * group;
@@ -75,14 +65,15 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   }
 }
 
-// Adds up a block's codes over the workers.
+// The sums of a block's codes over the workers, plus `workers`; above 2 workers
+// for an element that is not finite.
 ABT_INLINE void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,
     int workers,
     std::int64_t numel,
     std::int32_t* sums) {
-  std::fill(sums, sums + numel, 0);
+  std::fill(sums, sums + numel, workers);
   for (int w = 0; w < workers; ++w) {
     const std::uint8_t* const from = in + w * stride;
     for (std::int64_t i = 0; i < numel; i += kSixteen) {
@@ -90,10 +81,46 @@ ABT_INLINE void add_codes(
       std::memcpy(&word, from + i / 4, sizeof(word));
 #pragma GCC unroll 1
       for (unsigned k = 0; k < kSixteen; ++k) {
-        const auto code = static_cast<std::int32_t>(word >> kShift[k] & 3);
-        const std::int32_t high = code >> 1;
-        const std::int32_t low = code & 1;
-        sums[i + k] += 2 * (high & low) - high + (low & ~high & 1) * kNotFinite;
+        const std::uint32_t code = word >> kShift[k] & 3;
+        const auto not_finite =
+            static_cast<std::int32_t>(code & ~(code >> 1) & 1);
+        sums[i + k] += kernels::sign_of(code) + not_finite * kNotFinite;
+      }
+    }
+  }
+}
+
+ABT_INLINE void work(const kernels::PackSums& job, std::int64_t b) {
+  const CodeBlock& block = job.blocks[b];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t group = block.group - job.blocks[0].group;
+  std::int32_t sums[kBlock];
+  add_codes(job.in + 8 * group, job.stride, job.workers, groups * kGroup, sums);
+  for (std::int64_t i = 0; i < groups * kGroup; ++i) {
+    sums[i] = std::min(sums[i], 2 * job.workers + 1);
+  }
+  for (int p = 0; p < job.bits; ++p) {
+    pack_bits(
+        groups,
+        job.wire + job.bits * group + p * groups,
+        [&sums, p](std::int64_t i) {
+          return static_cast<std::uint32_t>(sums[i]) >> p & 1;
+        });
+  }
+}
+
+ABT_INLINE void unpack_planes(
+    const std::uint8_t* planes,
+    int bits,
+    std::int64_t groups,
+    std::int32_t* sums) {
+  std::fill(sums, sums + groups * kGroup, 0);
+  for (int p = 0; p < bits; ++p) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      std::uint32_t word;
+      std::memcpy(&word, planes + 4 * (p * groups + g), sizeof(word));
+      for (unsigned k = 0; k < kGroup; ++k) {
+        sums[g * kGroup + k] |= static_cast<std::int32_t>((word >> k & 1) << p);
       }
     }
   }
@@ -109,69 +136,19 @@ ABT_INLINE float mean_of(float factor, std::int32_t sum, bool finite) {
 
 ABT_INLINE void work(const kernels::AverageCodes& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
-  const float factor =
-      job.thresholds[block.slot] / static_cast<float>(job.workers);
-  std::int32_t sums[kBlock];
-  add_codes(
-      job.in + 8 * (block.group - job.blocks[0].group),
-      job.stride,
-      job.workers,
-      groups_of(block) * kGroup,
-      sums);
-  float* const estimate = job.estimate + block.begin;
-  for (std::int64_t i = 0; i < block.count; ++i) {
-    estimate[i] = mean_of(factor, sums[i], sums[i] <= kNotFinite / 2);
-  }
-}
-
-ABT_INLINE void work(const kernels::PackSums& job, std::int64_t b) {
-  const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
-  std::int32_t sums[kBlock];
-  add_codes(job.in + 8 * group, job.stride, job.workers, groups * kGroup, sums);
-  for (std::int64_t i = 0; i < groups * kGroup; ++i) {
-    sums[i] =
-        sums[i] > kNotFinite / 2 ? 2 * job.workers + 1 : sums[i] + job.workers;
-  }
-  for (int p = 0; p < job.bits; ++p) {
-    pack_bits(
-        groups,
-        job.wire + job.bits * group + p * groups,
-        [&sums, p](std::int64_t i) {
-          return static_cast<std::uint32_t>(sums[i]) >> p & 1;
-        });
-  }
-}
-
-ABT_INLINE void work(const kernels::UnpackSums& job, std::int64_t b) {
-  const CodeBlock& block = job.blocks[b];
-  const std::int64_t groups = groups_of(block);
-  const std::int64_t group = block.group - job.blocks[0].group;
+  const auto* const in = static_cast<const std::uint8_t*>(job.in);
   const float factor =
       job.thresholds[block.slot] / static_cast<float>(job.workers);
   float* const estimate = job.estimate + block.begin;
   std::int32_t sums[kBlock];
-  if (job.bits == 0) {
-    const std::uint8_t* const from =
-        static_cast<const std::uint8_t*>(job.wire) + kGroup * group;
-    for (std::int64_t i = 0; i < block.count; ++i) {
-      sums[i] = from[i];
-    }
+  if (job.wire == CodeWire::Codes) {
+    add_codes(in + 8 * group, job.stride, job.workers, groups * kGroup, sums);
+  } else if (job.wire == CodeWire::Planes) {
+    unpack_planes(in + 4 * job.bits * group, job.bits, groups, sums);
   } else {
-    std::fill(sums, sums + groups * kGroup, 0);
-    for (int p = 0; p < job.bits; ++p) {
-      const std::uint32_t* const plane =
-          static_cast<const std::uint32_t*>(job.wire) + job.bits * group +
-          p * groups;
-      for (std::int64_t g = 0; g < groups; ++g) {
-        const std::uint32_t word = plane[g];
-        for (unsigned k = 0; k < kGroup; ++k) {
-          sums[g * kGroup + k] |=
-              static_cast<std::int32_t>((word >> k & 1) << p);
-        }
-      }
-    }
+    std::copy_n(in + kGroup * group, block.count, sums);
   }
   for (std::int64_t i = 0; i < block.count; ++i) {
     estimate[i] =
@@ -181,15 +158,6 @@ ABT_INLINE void work(const kernels::UnpackSums& job, std::int64_t b) {
 
 }  // namespace
 
-void moments_cpu(const kernels::Moments& job) {
-  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-  for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
-    for (int which = 0; which < 2; ++which) {
-      job.sums[2 * tensor + which] = add_parts(
-          job.parts + which, 2, job.firsts[tensor], job.firsts[tensor + 1]);
-    }
-  }
-}
 void encode_threshold_cpu(const kernels::EncodeThreshold& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
@@ -197,9 +165,6 @@ void average_codes_cpu(const kernels::AverageCodes& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 void pack_sums_cpu(const kernels::PackSums& job) {
-  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
-}
-void unpack_sums_cpu(const kernels::UnpackSums& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 

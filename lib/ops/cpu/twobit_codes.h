@@ -1,14 +1,12 @@
-// The forms of threshold_codes.h on the CPU; arguments are checked.
+// The forms of twobit_codes.h on the CPU; arguments are checked.
 #pragma once
 
-#include "kernels/threshold_codes.h"
+#include "kernels/twobit_codes.h"
 
 namespace abtrain::ops {
 
-void moments_cpu(const kernels::Moments& job);
 void encode_threshold_cpu(const kernels::EncodeThreshold& job);
 void average_codes_cpu(const kernels::AverageCodes& job);
 void pack_sums_cpu(const kernels::PackSums& job);
-void unpack_sums_cpu(const kernels::UnpackSums& job);
 
 }  // namespace abtrain::ops

@@ -9,14 +9,20 @@
 
 #include <map>
 
-#include "compress/compressed.h"
+#include "compress/compressed_reducer.h"
 #include "ops/level_codes.h"
 
 namespace abtrain::compress {
 
-class LevelCodes : public CompressedReducer {
+class LevelReducer : public CompressedReducer {
  public:
-  LevelCodes(const ReducerOptions& options, std::uint64_t seed);
+  using CompressedReducer::CompressedReducer;
+
+  // Scheme::check, of the option `transport`.
+  static Conflicts check(
+      const ReducerOptions& options,
+      const std::string& section,
+      std::int64_t members);
 
  protected:
   Rounds exchange(Task task) override;
@@ -33,7 +39,7 @@ class LevelCodes : public CompressedReducer {
   struct Codes {
     const Task& task;
     ops::LevelTable& table;
-    ops::LevelForm form;
+    ops::CodeForm form;
     const at::Tensor& codes;
   };
   // The values (fp32) that levels are computed from: one member's, or all
@@ -45,7 +51,7 @@ class LevelCodes : public CompressedReducer {
   // One level per tensor.
   virtual at::Tensor level_of(const at::Tensor& numbers) const = 0;
   virtual comm::ReduceOp joined_by() const = 0;
-  virtual int numbers_a_tensor() const = 0;
+  virtual int numbers_per_tensor() const = 0;
 
  private:
   void encode(const Codes& out, const at::Tensor& levels);

@@ -5,10 +5,9 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "compress/code_schemes.h"
-#include "compress/reducer_check.h"
+#include "reducer_words.h"
 
 namespace abtrain::compress {
 namespace {
@@ -18,8 +17,8 @@ ReducerOptions levels(
     const std::string& transport = "auto",
     const std::string& feedback = "auto") {
   ReducerOptions options = scheme(name);
-  options.transport = transport;
-  options.error_feedback = feedback;
+  set_option(options, "transport", transport);
+  set_option(options, "error_feedback", feedback);
   return options;
 }
 
@@ -34,11 +33,11 @@ at::Tensor threshold_of(const at::Tensor& g, double c) {
   return g.sign() * level * survives;
 }
 
-TEST(LevelCodesReducer, ThresholdKeepsWhatItDoesNotSend) {
+TEST(LevelReducer, ThresholdKeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::string transport : {"gather", "int8"}) {
       for (const std::int64_t numel : {1, 33, 4097, 40001}) {
-        SCOPED_TRACE(abtrain::str(n, " workers, ", transport, " ", numel));
+        SCOPED_TRACE(formatted("{} workers, {} {}", n, transport, numel));
         check_conservation(
             levels("threshold", transport, "true"), one_slot({numel}), n);
       }
@@ -46,7 +45,7 @@ TEST(LevelCodesReducer, ThresholdKeepsWhatItDoesNotSend) {
   }
 }
 
-TEST(LevelCodesReducer, ThresholdIsItsDefinitionInFloat64) {
+TEST(LevelReducer, ThresholdIsItsDefinitionInFloat64) {
   ReducerOptions options = levels("threshold");
   options.c = 0.9;
   run_steps(
@@ -66,13 +65,18 @@ TEST(LevelCodesReducer, ThresholdIsItsDefinitionInFloat64) {
           mean.add_(at::cat(parts), 1.0 / 3);
         }
         EXPECT_LT(
-            step.estimates[0].to(at::kDouble).sub(mean).abs().max().item<double>(),
+            step.estimates[0]
+                .to(at::kDouble)
+                .sub(mean)
+                .abs()
+                .max()
+                .item<double>(),
             1e-6);
       });
 }
 
 // One level for all: the mean size of all workers' survivors.
-TEST(LevelCodesReducer, Int8SharesItsLevels) {
+TEST(LevelReducer, Int8SharesItsLevels) {
   run_steps(
       levels("threshold", "int8"),
       one_slot({4000}),
@@ -101,9 +105,9 @@ TEST(LevelCodesReducer, Int8SharesItsLevels) {
       });
 }
 
-// Of Gaussian numbers: E|q - g|^2 / E g^2 = P a^2 - 2 a E[|g|; |g| > D] + 1, with
-// the share P and the level a of the survivors.
-TEST(LevelCodesReducer, HaveTheErrorsOfTheirClosedForms) {
+// Of Gaussian numbers: E|q - g|^2 / E g^2 = P a^2 - 2 a E[|g|; |g| > D] + 1,
+// with the share P and the level a of the survivors.
+TEST(LevelReducer, HaveTheErrorsOfTheirClosedForms) {
   const std::int64_t numel = 1 << 16;
   const double cut = 1.5 * std::sqrt(2 / M_PI);
   const double above = std::erfc(cut / std::sqrt(2));
@@ -117,8 +121,7 @@ TEST(LevelCodesReducer, HaveTheErrorsOfTheirClosedForms) {
   // s E|g| - E g^2, with the largest number s of each worker.
   double ternary = 0;
   for (int i = 0; i < 2; ++i) {
-    const auto most =
-        normal_gradients(numel)(i, 0).abs().max().item<double>();
+    const auto most = normal_gradients(numel)(i, 0).abs().max().item<double>();
     ternary += (most * std::sqrt(2 / M_PI) - 1) / 2;
   }
   EXPECT_NEAR(
@@ -127,14 +130,14 @@ TEST(LevelCodesReducer, HaveTheErrorsOfTheirClosedForms) {
       0.05 * ternary);
 }
 
-TEST(LevelCodesReducer, SendTheBytesThatTheySay) {
+TEST(LevelReducer, SendTheBytesThatTheySay) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const std::string transport : {"auto", "gather", "int8"}) {
       for (const int n : {1, 2, 3, 4, 8, 9}) {
         for (const double mebibytes : {0.0, 0.01}) {
           ReducerOptions options = levels(name, transport);
           options.bucket_mb = mebibytes;
-          options.min_numel = mebibytes > 0 ? "100" : "auto";
+          set_option(options, "min_numel", mebibytes > 0 ? "100" : "auto");
           options.dense_steps = 1;
           run_steps(options, three_slots(), n, 3, normal_gradients(9714));
         }
@@ -144,7 +147,7 @@ TEST(LevelCodesReducer, SendTheBytesThatTheySay) {
 }
 
 // (P - 1) (ceil(d / 4) + 4 tensors); from nine workers on bytes are added up.
-TEST(LevelCodesReducer, BytesAreThoseOfTheFormula) {
+TEST(LevelReducer, BytesAreThoseOfTheFormula) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const int n : {2, 4, 8}) {
       EXPECT_EQ(
@@ -164,7 +167,7 @@ TEST(LevelCodesReducer, BytesAreThoseOfTheFormula) {
   }
 }
 
-TEST(LevelCodesReducer, RoundByChanceAnewInEveryStepAndWorker) {
+TEST(LevelReducer, RoundByChanceAnewInEveryStepAndWorker) {
   std::vector<at::Tensor> estimates;
   for (int again = 0; again < 2; ++again) {
     run_steps(
@@ -177,8 +180,7 @@ TEST(LevelCodesReducer, RoundByChanceAnewInEveryStepAndWorker) {
           estimates.push_back(step.estimates[0].clone());
           // Had both workers the same numbers, each estimate were 0 or s.
           const auto s = step.gradients[0].abs().max().item<float>();
-          EXPECT_TRUE(
-              step.estimates[0].abs().eq(s / 2).any().item<bool>());
+          EXPECT_TRUE(step.estimates[0].abs().eq(s / 2).any().item<bool>());
         });
   }
   EXPECT_TRUE(estimates[0].equal(estimates[2]));
@@ -186,7 +188,7 @@ TEST(LevelCodesReducer, RoundByChanceAnewInEveryStepAndWorker) {
   EXPECT_FALSE(estimates[0].equal(estimates[1]));
 }
 
-TEST(LevelCodesReducer, ThresholdsResidualsAreBounded) {
+TEST(LevelReducer, ThresholdsResidualsAreBounded) {
   for (const double shift : {0.0, 0.5}) {
     check_bounded(
         levels("threshold", "auto", "true"),
@@ -196,7 +198,7 @@ TEST(LevelCodesReducer, ThresholdsResidualsAreBounded) {
   }
 }
 
-TEST(LevelCodesReducer, ZerosGiveZero) {
+TEST(LevelReducer, ZerosGiveZero) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const std::string transport : {"gather", "int8"}) {
       for (const int n : {1, 2, 3, 8}) {
@@ -206,7 +208,7 @@ TEST(LevelCodesReducer, ZerosGiveZero) {
   }
 }
 
-TEST(LevelCodesReducer, ShowWhatIsNotFinite) {
+TEST(LevelReducer, ShowWhatIsNotFinite) {
   for (const std::string name : {"threshold", "ternary"}) {
     for (const std::string transport : {"gather", "int8"}) {
       check_not_finite(levels(name, transport), three_slots(), {0, 8192, 9713});
@@ -214,34 +216,10 @@ TEST(LevelCodesReducer, ShowWhatIsNotFinite) {
   }
 }
 
-TEST(LevelCodesReducer, GoOnFromACheckpoint) {
+TEST(LevelReducer, GoOnFromACheckpoint) {
   check_resume(levels("threshold", "auto", "true"), three_slots(), 3, 6);
   check_resume(levels("threshold"), three_slots(), 3, 6);
   check_resume(levels("ternary"), three_slots(), 3, 6);
-}
-
-TEST(LevelCodesReducer, RefuseWhatCannotWork) {
-  const auto conflicts = [](ReducerOptions options, int members) {
-    std::string all;
-    for (const ReducerConflict& conflict : check(options, members)) {
-      all += join(conflict.keys, " ") + ": " + conflict.message + "\n";
-    }
-    return all;
-  };
-  EXPECT_EQ(conflicts(levels("threshold"), 200), "");
-  EXPECT_NE(
-      conflicts(levels("threshold", "a2a"), 4).find("transport name"),
-      std::string::npos);
-  EXPECT_NE(
-      conflicts(levels("ternary", "int8"), 128).find("at most 127 workers"),
-      std::string::npos);
-  EXPECT_NE(
-      conflicts(levels("ternary", "auto", "true"), 4).find("error_feedback"),
-      std::string::npos);
-  ReducerOptions zero = levels("threshold");
-  zero.c = 0;
-  EXPECT_THROW(make_reducer(zero, 1), Error);
-  EXPECT_THROW(make_reducer(levels("ternary", "a2a"), 1), Error);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The hot loops of level codes on the CPU, one window at a time, in two forms
-// that give the same bits.
+// The inner loops of level codes on the CPU, one window at a time: in plain C++
+// and with AVX2, which give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,19 @@ namespace abtrain::ops {
 
 constexpr int kCodeBytes = kBlock / 4;  // bytes of codes per window
 
-// 1 for +a, 2 for -a, 0 where `sent` is 0.
+// The two-bit code of x where all bits of `sent` are set, 0 where none is.
 ABT_INLINE std::uint32_t code_of(float x, std::uint32_t sent) {
-  return (1 + (std::bit_cast<std::uint32_t>(x) >> 31)) & sent;
+  return (3 - (std::bit_cast<std::uint32_t>(x) >> 31)) & sent;
 }
 
-ABT_INLINE float sign_of(std::uint8_t code) {
-  return static_cast<float>((code & 1) - (code >> 1));
-}
-
-// Packs four one-byte codes into one byte, and unpacks them.
+// Packs four two-bit codes, one per byte, into one byte, and unpacks them.
 ABT_INLINE void
 pack_codes(const std::uint8_t* codes, std::int64_t bytes, std::uint8_t* to) {
   for (std::int64_t i = 0; i < bytes; ++i) {
     std::uint32_t four;
     std::memcpy(&four, codes + 4 * i, sizeof(four));
-    to[i] =
-        static_cast<std::uint8_t>(four | four >> 6 | four >> 12 | four >> 18);
+    to[i] = static_cast<std::uint8_t>(
+        four << 6 | four >> 4 | four >> 14 | four >> 24);
   }
 }
 ABT_INLINE void unpack_codes(
@@ -38,7 +34,7 @@ ABT_INLINE void unpack_codes(
   for (std::int64_t i = 0; i < bytes; ++i) {
     const std::uint32_t byte = from[i];
     const std::uint32_t four =
-        (byte | byte << 6 | byte << 12 | byte << 18) & 0x03030303u;
+        (byte >> 6 | byte << 4 | byte << 14 | byte << 24) & 0x03030303u;
     std::memcpy(codes + 4 * i, &four, sizeof(four));
   }
 }
@@ -53,7 +49,7 @@ struct Sent {
 using EncodeWindow = Sent(const float* x, float cut, std::uint8_t* codes);
 EncodeWindow* encode_window(Simd simd);
 
-// For codes 0 .. 3: the level times the code's sign, stored twice.
+// For two-bit codes 0 .. 3: the level times the code's sign, stored twice.
 struct Multiples {
   float of[8];
 };

@@ -1,49 +1,51 @@
-#include "compress/level_codes.h"
+#include "compress/level_reducer.h"
 
 #include <ATen/ops/empty.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "comm/traffic.h"
+#include "compress/code_sums.h"
 
 namespace abtrain::compress {
 
 namespace {
 
-// In this range of group sizes an all-reduce of bytes sends less than a gather
-// of two-bit codes; a byte holds the sum of no more.
+// From this group size on, an all-reduce of bytes sends less than a gather of
+// two-bit codes.
 constexpr int kFewestInt8 = 9;
-constexpr int kMostInt8 = 127;
 
 }  // namespace
 
-LevelCodes::LevelCodes(const ReducerOptions& options, std::uint64_t seed)
-    : CompressedReducer(options, seed) {
-  ABT_CHECK(
-      options.transport == "auto" || options.transport == "gather" ||
-          options.transport == "int8",
-      Config,
-      "reducer.transport: ",
-      options.name,
-      " takes auto, gather and int8, got '",
-      options.transport,
-      "'");
-}
-
-bool LevelCodes::gathers(int members) const {
-  if (options_.transport != "auto") {
-    ABT_CHECK(
-        options_.transport == "gather" || members <= kMostInt8,
-        Config,
-        "reducer.transport: int8 sums the codes of up to ",
-        kMostInt8,
-        " workers, got ",
-        members);
-    return options_.transport == "gather";
+Conflicts LevelReducer::check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  if (options.transport == CodeTransport::AllToAll) {
+    return {
+        {{section + ".transport", section + ".name"},
+         formatted("{} takes auto, gather and int8, got a2a", options.name)}};
   }
-  return members < kFewestInt8 || members > kMostInt8;
+  return options.transport == CodeTransport::Int8
+             ? check_int8(section, members, "auto or gather")
+             : Conflicts();
 }
 
-ops::LevelTable LevelCodes::table_of(const Packed& packed) {
+bool LevelReducer::gathers(int members) const {
+  if (options_.transport) {
+    const bool gather = *options_.transport == CodeTransport::Gather;
+    ABT_CHECK(
+        gather || members <= kernels::kMostByteWorkers,
+        Config,
+        "reducer.transport: int8 sums the codes of up to {} workers, got {}",
+        kernels::kMostByteWorkers,
+        members);
+    return gather;
+  }
+  return members < kFewestInt8 || members > kernels::kMostByteWorkers;
+}
+
+ops::LevelTable LevelReducer::table_of(const Packed& packed) {
   std::vector<std::int64_t> numels;
   for (const Slot& slot : packed.slots) {
     numels.push_back(slot.numel());
@@ -51,14 +53,14 @@ ops::LevelTable LevelCodes::table_of(const Packed& packed) {
   return ops::LevelTable(numels);
 }
 
-void LevelCodes::encode(const Codes& out, const at::Tensor& levels) {
+void LevelReducer::encode(const Codes& out, const at::Tensor& levels) {
   write_codes(out, levels);
   if (keeps_residual_) {
     ops::subtract_levels(out.task.u, out.table, levels, out.form, out.codes);
   }
 }
 
-Rounds LevelCodes::exchange(Task task) {
+Rounds LevelReducer::exchange(Task task) {
   ops::LevelTable& table = tables_[task.packed->bucket];
   if (table.tensors() == 0) {
     table = table_of(*task.packed);
@@ -73,7 +75,7 @@ Rounds LevelCodes::exchange(Task task) {
     const at::Tensor record = at::empty({size}, bytes);
     const at::Tensor levels = record.narrow(0, 0, head).view(at::kFloat);
     const at::Tensor rest = record.narrow(0, head, size - head);
-    const Codes codes{task, table, ops::LevelForm::TwoBits, rest};
+    const Codes codes{task, table, ops::CodeForm::TwoBits, rest};
     levels.copy_(level_of(numbers_of(codes)));
     encode(codes, levels);
     const at::Tensor all = at::empty({n * size}, bytes);
@@ -83,7 +85,7 @@ Rounds LevelCodes::exchange(Task task) {
   }
 
   const at::Tensor sums = at::empty({table.numel()}, bytes);
-  const Codes codes{task, table, ops::LevelForm::Bytes, sums};
+  const Codes codes{task, table, ops::CodeForm::Bytes, sums};
   const at::Tensor numbers = numbers_of(codes);
   co_yield group.all_reduce(numbers, joined_by(), task.purpose);
   const at::Tensor levels = level_of(numbers);
@@ -92,24 +94,26 @@ Rounds LevelCodes::exchange(Task task) {
   ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-std::int64_t
-LevelCodes::exchange_bytes(const Packed& packed, int members, int rank) const {
+std::int64_t LevelReducer::exchange_bytes(
+    const Packed& packed,
+    int members,
+    int rank) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   if (gathers(members)) {
     return comm::all_gather_bytes(
         ops::record_bytes(tensors, packed.numel), 1, members);
   }
   return comm::all_reduce_bytes(
-             numbers_a_tensor() * tensors, 4, members, rank) +
+             numbers_per_tensor() * tensors, 4, members, rank) +
          comm::all_reduce_bytes(packed.numel, 1, members, rank);
 }
 
-std::int64_t LevelCodes::exchange_bits(const Packed& packed, int members)
+std::int64_t LevelReducer::exchange_bits(const Packed& packed, int members)
     const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
   return gathers(members)
              ? 8 * ops::record_bytes(tensors, packed.numel)
-             : 32 * numbers_a_tensor() * tensors + 8 * packed.numel;
+             : 32 * numbers_per_tensor() * tensors + 8 * packed.numel;
 }
 
 }  // namespace abtrain::compress

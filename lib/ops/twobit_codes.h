@@ -1,10 +1,10 @@
 // Codes elements as -t, 0 or +t with one threshold t per tensor: MXNet's 2-bit
 // compression, and the codes of Hylo's linear layers. What is not sent stays
-// in u.
+// in u. ops/level_codes.h says why there are two such codecs.
 //
 //   u >= t: +t, u becomes u - t; u <= -t: -t, u becomes u + t; otherwise 0.
 //
-// Wires are flat; kernels/threshold_codes.h gives the layout of codes and sums.
+// Wires are flat; kernels/twobit_codes.h gives the layout of codes and sums.
 // An element that is not finite makes the mean NaN, except in the byte form,
 // where t itself must show it. CPU and GPU give the same bits, sums included.
 // On CUDA the kernels are queued on this thread's current stream. Thresholds
@@ -16,19 +16,19 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/twobit_codes.h"
 #include "ops/code_blocks.h"
 
 namespace abtrain::ops {
 
-// sums (fp32, 2 per tensor): the sum of u^2 and the sum of |u| of each tensor.
-void moments(const at::Tensor& u, CodeBlocks& blocks, const at::Tensor& sums);
-
-enum class CodeForm { TwoBits, Bytes };
+using kernels::CodeForm;
+using kernels::CodeWire;
 
 // Number of bytes in a part's codes.
 inline std::int64_t
 code_bytes(const CodeBlocks& blocks, CodeBlocks::Part part, CodeForm form) {
-  return (form == CodeForm::TwoBits ? 8 : 32) * blocks.groups(part);
+  const std::int64_t numel = kernels::kGroup * blocks.groups(part);
+  return form == CodeForm::Bytes ? numel : kernels::packed_bytes(numel);
 }
 // wire: uint8.
 void encode_threshold(
@@ -37,14 +37,6 @@ void encode_threshold(
     const at::Tensor& thresholds,
     const at::Tensor& wire,
     CodeForm form);
-
-// The mean (fp32) of n workers' two-bit codes (`in`, one worker after another).
-void average_codes(
-    const at::Tensor& in,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate);
 
 // Bits per sum of n codes: ceil(log2(2 n + 1)).
 inline int sum_bits(int workers) {
@@ -62,16 +54,12 @@ void pack_sums(
     CodeBlocks& blocks,
     CodeBlocks::Part part,
     const at::Tensor& wire);
-// Mean of all sums.
-void unpack_sums(
-    const at::Tensor& wire,
-    int workers,
-    CodeBlocks& blocks,
-    const at::Tensor& thresholds,
-    const at::Tensor& estimate);
-// Mean of all sums of bytes (uint8).
-void unpack_byte_sums(
-    const at::Tensor& wire,
+// The mean (fp32) over the workers: of their two-bit codes (`in`: uint8, one
+// worker after another), of all their sums (int32, from pack_sums), or of the
+// sums of their byte codes (uint8; at most 127 workers).
+void average_codes(
+    const at::Tensor& in,
+    CodeWire wire,
     int workers,
     CodeBlocks& blocks,
     const at::Tensor& thresholds,

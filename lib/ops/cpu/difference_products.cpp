@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "device/tensor_text.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/difference_codes.h"
 #include "ops/flat_check.h"
@@ -27,14 +28,14 @@ Rows rows_of(
       records.dim() == 2 && records.is_contiguous() && records.is_cpu() &&
           records.scalar_type() == at::kByte &&
           records.size(1) % kRecordBytes == 0,
-      "records: ",
+      "records: {}",
       records.sizes());
   Rows rows;
   rows.records = records.size(1) / kRecordBytes;
   check_flat(
       sum, at::kFloat, rows.records * kRecordNumbers, at::kCPU, "records: sum");
   for (const std::int64_t place : places) {
-    ABT_ASSERT(place >= 0 && place < records.size(0), "records: row ", place);
+    ABT_ASSERT(place >= 0 && place < records.size(0), "records: row {}", place);
     rows.begins.push_back(
         records.const_data_ptr<std::uint8_t>() + place * records.size(1));
   }
@@ -103,7 +104,7 @@ ABT_INLINE void multiply(
 
 }  // namespace
 
-void record_products(
+void difference_products(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& sum,
@@ -112,7 +113,11 @@ void record_products(
   const auto n = static_cast<std::int64_t>(places.size());
   const std::int64_t products = n * (n + 1) / 2;
   check_flat(
-      triangle, at::kFloat, products, at::kCPU, "record_products: triangle");
+      triangle,
+      at::kFloat,
+      products,
+      at::kCPU,
+      "difference_products: triangle");
   const std::int64_t count = (rows.records + kPart - 1) / kPart;
   const at::Tensor parts = at::zeros({count * products});
   auto* const all = parts.mutable_data_ptr<float>();
@@ -141,7 +146,7 @@ void record_products(
   }
 }
 
-void add_records(
+void add_differences(
     const at::Tensor& records,
     const std::vector<std::int64_t>& places,
     const at::Tensor& signs,
@@ -152,7 +157,7 @@ void add_records(
       at::kChar,
       static_cast<std::int64_t>(places.size()),
       at::kCPU,
-      "add_records: signs");
+      "add_differences: signs");
   const auto* const chosen = signs.const_data_ptr<std::int8_t>();
   auto* const s = sum.mutable_data_ptr<float>();
   for_blocks(rows.records, [&](std::int64_t b) ABT_INLINED {

@@ -1,0 +1,86 @@
+#include "compress/schemes.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace abtrain::compress {
+
+// Each is defined at the end of the scheme's source file.
+extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd,
+    kOneBit, kTwoBit, kHylo, kThreshold, kTernary;
+
+namespace {
+
+constexpr const Scheme* kSchemes[] = {
+    &kPlain,
+    &kTopk,
+    &kTopkChunked,
+    &kThc,
+    &kThcSaturated,
+    &kPowerSgd,
+    &kOneBit,
+    &kTwoBit,
+    &kHylo,
+    &kThreshold,
+    &kTernary,
+};
+
+}  // namespace
+
+std::span<const Scheme* const> schemes() {
+  return kSchemes;
+}
+
+std::vector<std::string> scheme_names() {
+  std::vector<std::string> names;
+  for (const Scheme* scheme : kSchemes) {
+    names.emplace_back(scheme->name);
+  }
+  return names;
+}
+
+const Scheme& scheme_of(const ReducerOptions& options) {
+  for (const Scheme* scheme : kSchemes) {
+    if (options.name == scheme->name) {
+      return *scheme;
+    }
+  }
+  throw Error(
+      ErrorKind::Config,
+      formatted(
+          "reducer.name: expected one of {}; got '{}'",
+          join(scheme_names(), ", "),
+          options.name));
+}
+
+std::unique_ptr<Reducer> make_reducer(
+    const ReducerOptions& options,
+    std::uint64_t seed) {
+  return scheme_of(options).make(options, seed);
+}
+
+Conflicts check(
+    const ReducerOptions& options,
+    const std::string& section,
+    std::int64_t members) {
+  const Scheme& scheme = scheme_of(options);
+  return scheme.check ? scheme.check(options, section, members) : Conflicts();
+}
+
+bool compresses(const ReducerOptions& options) {
+  return scheme_of(options).compresses;
+}
+
+at::ScalarType plain_dtype(const ReducerOptions& options) {
+  return options.dtype.value_or(scheme_of(options).dtype);
+}
+
+bool has_error_feedback(const ReducerOptions& options) {
+  return options.error_feedback.value_or(scheme_of(options).error_feedback);
+}
+
+std::int64_t min_numel(const ReducerOptions& options) {
+  return options.min_numel.value_or(scheme_of(options).min_numel);
+}
+
+}  // namespace abtrain::compress

@@ -1,0 +1,114 @@
+#include "ops/cpu/magnitudes.h"
+
+#include <limits>
+
+#include "ops/cpu/code_blocks.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+using kernels::Statistic;
+
+// The sum of |x| over a full block. The first four halvings of the lanes are
+// done in registers while the buffer's next block is fetched from memory.
+ABT_INLINE float sum_of_magnitudes(const float* x) {
+  constexpr int kWidth = 8;
+  constexpr int kRows = 16;
+  constexpr int kColumns = kBlock / kRows;
+  constexpr int kLine = 16;  // floats per cache line
+  float lanes[kColumns];
+  for (int i = 0; i < kColumns; i += kWidth) {
+    for (int k = 0; k < kRows * kWidth; k += kLine) {
+      __builtin_prefetch(x + kBlock + kRows * i + k);
+    }
+    float rows[kRows][kWidth];
+    for (int row = 0; row < kRows; ++row) {
+      for (int k = 0; k < kWidth; ++k) {
+        rows[row][k] = std::fabs(x[row * kColumns + i + k]);
+      }
+    }
+    for (int half = kRows / 2; half > 0; half /= 2) {
+      for (int row = 0; row < half; ++row) {
+        for (int k = 0; k < kWidth; ++k) {
+          rows[row][k] += rows[row + half][k];
+        }
+      }
+    }
+    for (int k = 0; k < kWidth; ++k) {
+      lanes[i + k] = rows[0][k];
+    }
+  }
+  return add_by_halves(lanes, kColumns);
+}
+
+// NaN if either is NaN.
+ABT_INLINE float larger(float a, float b) {
+  return b > a || b != b ? b : a;
+}
+
+ABT_INLINE float largest_of(const float* x, std::int64_t count) {
+  constexpr int kWidth = 64;
+  float lanes[kWidth] = {};
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    for (int k = 0; k < kWidth; ++k) {
+      lanes[k] = larger(lanes[k], std::fabs(x[i + k]));
+    }
+  }
+  float most = 0;
+  for (; i < count; ++i) {
+    most = larger(most, std::fabs(x[i]));
+  }
+  for (const float lane : lanes) {
+    most = larger(most, lane);
+  }
+  return most;
+}
+
+ABT_INLINE void work(const kernels::Magnitudes& job, std::int64_t b) {
+  const CodeBlock& block = job.blocks[b];
+  const float* const u = job.u + block.begin;
+  if (job.statistic == Statistic::Largest) {
+    job.parts[b] = largest_of(u, block.count);
+    return;
+  }
+  const int values = values_of(job.statistic);
+  float room[kBlock];
+  // A full block is used in place and only read, so the cast is safe.
+  const float* const x = whole_block(const_cast<float*>(u), block.count, room);
+  if (job.statistic == Statistic::Moments) {
+    job.parts[values * b] = sum_of_squares(x);
+  }
+  job.parts[values * b + values - 1] = sum_of_magnitudes(x);
+}
+
+float largest_part(const float* parts, std::int64_t begin, std::int64_t end) {
+  float most = 0;
+  for (std::int64_t b = begin; b < end; ++b) {
+    most = larger(most, parts[b]);
+  }
+  constexpr auto kLimits = std::numeric_limits<float>();
+  return most <= kLimits.max() ? most : kLimits.infinity();
+}
+
+}  // namespace
+
+void magnitudes_cpu(const kernels::Magnitudes& job) {
+  for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
+  const int values = values_of(job.statistic);
+  for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
+    const std::int64_t first = job.firsts[tensor];
+    const std::int64_t end = job.firsts[tensor + 1];
+    if (job.statistic == Statistic::Largest) {
+      job.results[tensor] = largest_part(job.parts, first, end);
+      continue;
+    }
+    for (int i = 0; i < values; ++i) {
+      job.results[values * tensor + i] =
+          add_parts(job.parts + i, values, first, end);
+    }
+  }
+}
+
+}  // namespace abtrain::ops

@@ -1,0 +1,24 @@
+// Statistics of the magnitudes of each tensor of a table of blocks, from which
+// levels and thresholds of codes are computed. CPU and GPU give the same bits.
+// On CUDA the kernels are queued on this thread's current stream, and nothing
+// is read back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/magnitudes.h"
+#include "ops/code_blocks.h"
+
+namespace abtrain::ops {
+
+using kernels::Statistic;
+
+// u: the table's flat fp32 buffer. results: fp32, kernels::values_of(statistic)
+// per tensor.
+void magnitudes(
+    const at::Tensor& u,
+    CodeBlocks& blocks,
+    Statistic statistic,
+    const at::Tensor& results);
+
+}  // namespace abtrain::ops

@@ -1,0 +1,135 @@
+#include "ops/twobit_codes.h"
+
+#include "ops/cpu/twobit_codes.h"
+#include "ops/flat_check.h"
+#include "ops/launch.h"
+
+namespace abtrain::ops {
+
+namespace {
+
+void check_workers(int workers) {
+  // A sum that marks a non-finite element is recognized by its magnitude.
+  ABT_ASSERT(
+      workers > 0 && workers <= 4096,
+      "twobit codes: expected 1 to 4096 workers, got {}",
+      workers);
+}
+
+}  // namespace
+
+void encode_threshold(
+    const at::Tensor& u,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& wire,
+    CodeForm form) {
+  const c10::Device device = u.device();
+  check_flat(u, at::kFloat, blocks.end(), device, "encode_threshold: u");
+  check_flat(
+      thresholds, at::kFloat, blocks.tensors(), device, "encode_threshold: t");
+  check_flat(
+      wire,
+      at::kByte,
+      code_bytes(blocks, blocks.all(), form),
+      device,
+      "encode_threshold: wire");
+  const kernels::EncodeThreshold job{
+      blocks.on(device),
+      blocks.size(),
+      u.mutable_data_ptr<float>(),
+      thresholds.const_data_ptr<float>(),
+      wire.mutable_data_ptr<std::uint8_t>(),
+      form};
+  dispatch(
+      "encode_threshold",
+      job,
+      device,
+      encode_threshold_cpu,
+      kernels::encode_threshold);
+}
+
+void pack_sums(
+    const at::Tensor& in,
+    int workers,
+    CodeBlocks& blocks,
+    CodeBlocks::Part part,
+    const at::Tensor& wire) {
+  const c10::Device device = in.device();
+  const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
+  check_workers(workers);
+  check_flat(in, at::kByte, workers * stride, device, "pack_sums: codes");
+  check_flat(
+      wire,
+      at::kInt,
+      sum_words(blocks, part, workers),
+      device,
+      "pack_sums: wire");
+  const kernels::PackSums job{
+      blocks.on(device) + part.begin,
+      part.end - part.begin,
+      in.const_data_ptr<std::uint8_t>(),
+      stride,
+      workers,
+      reinterpret_cast<std::uint32_t*>(wire.mutable_data_ptr<std::int32_t>()),
+      sum_bits(workers)};
+  dispatch("pack_sums", job, device, pack_sums_cpu, kernels::pack_sums);
+}
+
+void average_codes(
+    const at::Tensor& in,
+    CodeWire wire,
+    int workers,
+    CodeBlocks& blocks,
+    const at::Tensor& thresholds,
+    const at::Tensor& estimate) {
+  const c10::Device device = in.device();
+  check_workers(workers);
+  const CodeBlocks::Part all = blocks.all();
+  const std::int64_t stride = code_bytes(blocks, all, CodeForm::TwoBits);
+  switch (wire) {
+    case CodeWire::Codes:
+      check_flat(
+          in, at::kByte, workers * stride, device, "average_codes: codes");
+      break;
+    case CodeWire::Planes:
+      check_flat(
+          in,
+          at::kInt,
+          sum_words(blocks, all, workers),
+          device,
+          "average_codes: sums");
+      break;
+    case CodeWire::Bytes:
+      ABT_ASSERT(
+          workers <= kernels::kMostByteWorkers,
+          "average_codes: a byte holds the sum of at most {} workers, got {}",
+          kernels::kMostByteWorkers,
+          workers);
+      check_flat(
+          in,
+          at::kByte,
+          code_bytes(blocks, all, CodeForm::Bytes),
+          device,
+          "average_codes: bytes");
+      break;
+  }
+  check_flat(
+      thresholds, at::kFloat, blocks.tensors(), device, "average_codes: t");
+  check_flat(
+      estimate, at::kFloat, blocks.end(), device, "average_codes: estimate");
+  const kernels::AverageCodes job{
+      blocks.on(device),
+      blocks.size(),
+      in.const_data_ptr(),
+      wire,
+      stride,
+      sum_bits(workers),
+      workers,
+      thresholds.const_data_ptr<float>(),
+      estimate.mutable_data_ptr<float>()};
+  dispatch(
+      "average_codes", job, device, average_codes_cpu, kernels::average_codes);
+}
+
+}  // namespace abtrain::ops

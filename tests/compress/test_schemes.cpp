@@ -1,0 +1,210 @@
+#include "compress/schemes.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "base/text.h"
+#include "error_of.h"
+#include "reducer_words.h"
+
+namespace abtrain::compress {
+namespace {
+
+struct Words {
+  std::string key;
+  std::string word;
+};
+
+ReducerOptions options_of(
+    const std::string& name,
+    const std::vector<Words>& words = {}) {
+  ReducerOptions options;
+  options.name = name;
+  for (const Words& each : words) {
+    set_option(options, each.key, each.word);
+  }
+  return options;
+}
+
+struct Defaults {
+  const char* name;
+  const char* dtype;
+  bool error_feedback;
+  std::int64_t min_numel;
+};
+
+// In the order in which messages and documents list them.
+const std::vector<Defaults> kDefaults = {
+    {"plain", "fp32", true, 4096},
+    {"topk", "fp16", true, 4096},
+    {"topk-chunked", "fp16", true, 4096},
+    {"thc", "fp16", true, 4096},
+    {"thc-saturated", "fp16", true, 4096},
+    {"powersgd", "fp32", true, 4096},
+    {"onebit", "fp16", true, 4096},
+    {"twobit", "fp16", true, 4096},
+    {"hylo", "fp16", true, 16384},
+    {"threshold", "fp16", false, 1},
+    {"ternary", "fp16", false, 1}};
+
+TEST(Schemes, HaveTheseDefaults) {
+  std::vector<std::string> names;
+  for (const Defaults& each : kDefaults) {
+    SCOPED_TRACE(each.name);
+    names.emplace_back(each.name);
+    const ReducerOptions options = options_of(each.name);
+    EXPECT_STREQ(dtype_name(plain_dtype(options)), each.dtype);
+    EXPECT_EQ(has_error_feedback(options), each.error_feedback);
+    EXPECT_EQ(min_numel(options), each.min_numel);
+    EXPECT_EQ(compresses(options), std::string(each.name) != "plain");
+    EXPECT_TRUE(check(options, "reducer", 127).empty());
+    const std::string name = make_reducer(options, 1)->name();
+    EXPECT_EQ(
+        name,
+        compresses(options) ? each.name : std::string("plain ") + each.dtype);
+  }
+  EXPECT_EQ(scheme_names(), names);
+}
+
+TEST(Schemes, WhatIsSetIsTaken) {
+  for (const std::string& name : scheme_names()) {
+    SCOPED_TRACE(name);
+    for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+      EXPECT_STREQ(
+          dtype_name(plain_dtype(options_of(name, {{"dtype", dtype}}))), dtype);
+    }
+    EXPECT_TRUE(
+        has_error_feedback(options_of(name, {{"error_feedback", "true"}})));
+    EXPECT_FALSE(
+        has_error_feedback(options_of(name, {{"error_feedback", "false"}})));
+    EXPECT_EQ(min_numel(options_of(name, {{"min_numel", "7"}})), 7);
+  }
+}
+
+// auto: 64 elements per chunk, or 128 with less than one bit per element. Here
+// one chunk is sent, with the norms of all.
+TEST(Schemes, AutoChunksFollowTheBits) {
+  const auto payload = [](double bits, std::optional<std::int64_t> chunk) {
+    ReducerOptions options = options_of("topk-chunked", {{"min_numel", "1"}});
+    options.bits = bits;
+    options.chunk = chunk;
+    const auto reducer = make_reducer(options, 1);
+    reducer->bind({{{{"w", 0, {193}}}}});
+    return reducer->payload_bits(0, 4, 0);
+  };
+  for (const double bits : {0.3, 0.99, 1.0, 2.0}) {
+    EXPECT_EQ(payload(bits, 64), 16 * (4 + 64)) << bits;
+    EXPECT_EQ(payload(bits, 128), 16 * (2 + 128)) << bits;
+    EXPECT_EQ(payload(bits, {}), payload(bits, bits < 1 ? 128 : 64)) << bits;
+  }
+}
+
+TEST(Schemes, AnUnknownNameIsRefused) {
+  const std::pair<int, std::string> wanted = {
+      static_cast<int>(ErrorKind::Config),
+      "reducer.name: expected one of plain, topk, topk-chunked, thc, "
+      "thc-saturated, powersgd, onebit, twobit, hylo, threshold, ternary; got "
+      "'planar'"};
+  const ReducerOptions options = options_of("planar");
+  EXPECT_EQ(error_of([&] { make_reducer(options, 1); }), wanted);
+  EXPECT_EQ(error_of([&] { check(options, "reducer", 1); }), wanted);
+}
+
+struct ConflictCase {
+  std::string name;
+  std::vector<Words> words;
+  std::int64_t members;
+  std::string wanted;  // "KEYS: MESSAGE" of each, without the section
+};
+
+const std::vector<ConflictCase> kConflicts = {
+    {"plain", {{"error_feedback", "false"}, {"block", "1000"}}, 4, ""},
+    {"onebit",
+     {{"error_feedback", "false"}},
+     4,
+     "error_feedback name: onebit sends so little of each gradient that it "
+     "only works with what it left out before: expected true"},
+    {"twobit",
+     {{"error_feedback", "false"}},
+     4,
+     "error_feedback name: twobit sends so little of each gradient that it "
+     "only works with what it left out before: expected true"},
+    {"topk", {{"bits", "48"}}, 4, ""},
+    {"topk",
+     {{"bits", "48.5"}},
+     4,
+     "bits name: topk sends everything at 48 (a value of 16 and an index of 32 "
+     "bits), got 48.5"},
+    {"topk-chunked", {{"bits", "0.26"}, {"chunk", "64"}}, 4, ""},
+    {"topk-chunked",
+     {{"bits", "0.25"}, {"chunk", "64"}},
+     4,
+     "bits chunk name: the norms of chunks of 64 alone take 0.25 bits per "
+     "element; expected more, got 0.25"},
+    {"topk-chunked",
+     {{"bits", "0.125"}},
+     4,
+     "bits chunk name: the norms of chunks of 128 alone take 0.125 bits per "
+     "element; expected more, got 0.125"},
+    {"thc", {{"block", "512"}}, 4, ""},
+    {"thc",
+     {{"block", "1000"}},
+     4,
+     "block name: expected a power of two, got 1000"},
+    {"thc-saturated",
+     {{"block", "1000"}},
+     4,
+     "block name: expected a power of two, got 1000"},
+    {"hylo", {{"transport", "a2a"}}, 128, ""},
+    {"hylo", {{"transport", "gather"}}, 128, ""},
+    {"hylo",
+     {},
+     128,
+     "transport name: int8 holds the sum of at most 127 workers' codes, but a "
+     "group has 128; expected a2a or gather"},
+    {"hylo",
+     {{"transport", "int8"}},
+     200,
+     "transport name: int8 holds the sum of at most 127 workers' codes, but a "
+     "group has 200; expected a2a or gather"},
+    {"threshold", {{"error_feedback", "true"}}, 200, ""},
+    {"threshold", {{"transport", "gather"}}, 128, ""},
+    {"threshold",
+     {{"transport", "a2a"}},
+     4,
+     "transport name: threshold takes auto, gather and int8, got a2a"},
+    {"threshold",
+     {{"transport", "int8"}},
+     128,
+     "transport name: int8 holds the sum of at most 127 workers' codes, but a "
+     "group has 128; expected auto or gather"},
+    {"ternary", {{"error_feedback", "false"}}, 200, ""},
+    {"ternary",
+     {{"error_feedback", "true"}, {"transport", "a2a"}},
+     4,
+     "error_feedback name: ternary's random error is larger than the values it "
+     "encodes, so residuals would grow without bound; expected auto or false\n"
+     "transport name: ternary takes auto, gather and int8, got a2a"},
+};
+
+TEST(Schemes, FindTheirConflicts) {
+  for (const std::string section : {"reducer", "method.full_phase.reducer"}) {
+    for (const ConflictCase& c : kConflicts) {
+      std::vector<std::string> found;
+      for (const Conflict& conflict :
+           check(options_of(c.name, c.words), section, c.members)) {
+        std::vector<std::string> keys;
+        for (const std::string& key : conflict.keys) {
+          ASSERT_TRUE(key.starts_with(section + ".")) << key;
+          keys.push_back(key.substr(section.size() + 1));
+        }
+        found.push_back(join(keys, " ") + ": " + conflict.message);
+      }
+      EXPECT_EQ(join(found, "\n"), c.wanted) << c.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::compress

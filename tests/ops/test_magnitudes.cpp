@@ -1,0 +1,106 @@
+#include "ops/magnitudes.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "device/devices.h"
+
+namespace abtrain::ops {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
+  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+// Single elements, tensors of many blocks, and a gap.
+std::vector<CodeBlocks::Tensor> some_tensors() {
+  return {{0, 1}, {1, 5001}, {6000, 4096}, {10096, 1}, {10097, 90001}};
+}
+
+TEST(Magnitudes, AreThoseOfFloat64) {
+  const auto tensors = some_tensors();
+  for (const bool in_windows : {false, true}) {
+    CodeBlocks blocks(tensors, in_windows);
+    const at::Tensor u = randn(blocks.end(), 3);
+    const at::Tensor sums = at::empty({blocks.tensors()});
+    const at::Tensor largest = at::empty({blocks.tensors()});
+    const at::Tensor both = at::empty({2 * blocks.tensors()});
+    magnitudes(u, blocks, Statistic::Sum, sums);
+    magnitudes(u, blocks, Statistic::Largest, largest);
+    magnitudes(u, blocks, Statistic::Moments, both);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const auto t = static_cast<std::int64_t>(i);
+      const at::Tensor part =
+          u.narrow(0, tensors[i].begin, tensors[i].numel).abs().to(at::kDouble);
+      const auto squares = part.square().sum().item<double>();
+      const auto sum = part.sum().item<double>();
+      EXPECT_NEAR(sums[t].item<double>(), sum, 1e-6 * sum);
+      EXPECT_EQ(largest[t].item<double>(), part.max().item<double>());
+      EXPECT_NEAR(both[2 * t].item<double>(), squares, 1e-6 * squares);
+      EXPECT_EQ(both[2 * t + 1].item<float>(), sums[t].item<float>());
+    }
+  }
+}
+
+TEST(Magnitudes, OfZerosAreZero) {
+  CodeBlocks blocks({{0, 9}});
+  const at::Tensor u = at::zeros({9});
+  const at::Tensor results = at::empty({2});
+  magnitudes(u, blocks, Statistic::Largest, results);
+  EXPECT_EQ(results[0].item<float>(), 0);
+  magnitudes(u, blocks, Statistic::Moments, results);
+  EXPECT_FALSE(results.any().item<bool>());
+}
+
+TEST(Magnitudes, WhatIsNotFiniteShowsInItsTensor) {
+  CodeBlocks blocks({{0, 5}, {5, 7}});
+  for (const float bad : {std::nanf(""), kInfinity, -kInfinity}) {
+    const at::Tensor u = randn(12, 3);
+    u[6].fill_(bad);
+    const at::Tensor results = at::empty({2});
+    magnitudes(u, blocks, Statistic::Largest, results);
+    EXPECT_TRUE(std::isfinite(results[0].item<float>()));
+    EXPECT_EQ(results[1].item<float>(), kInfinity);
+    magnitudes(u, blocks, Statistic::Sum, results);
+    EXPECT_TRUE(std::isfinite(results[0].item<float>()));
+    EXPECT_FALSE(std::isfinite(results[1].item<float>()));
+  }
+}
+
+TEST(Magnitudes, RefuseWhatDoesNotFit) {
+  CodeBlocks blocks({{0, 5}, {5, 7}});
+  EXPECT_THROW(
+      magnitudes(at::zeros({11}), blocks, Statistic::Sum, at::empty({2})),
+      std::logic_error);
+  EXPECT_THROW(
+      magnitudes(at::zeros({12}), blocks, Statistic::Moments, at::empty({2})),
+      std::logic_error);
+}
+
+TEST(GpuMagnitudes, EqualTheCpuToTheBit) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  CodeBlocks here(some_tensors());
+  CodeBlocks there(some_tensors());
+  const at::Tensor u = randn(here.end(), 1);
+  const at::Tensor on_gpu = u.to(at::kCUDA);
+  for (const Statistic statistic :
+       {Statistic::Sum, Statistic::Largest, Statistic::Moments}) {
+    const at::Tensor wanted = at::zeros({2 * here.tensors()});
+    const at::Tensor got = wanted.to(at::kCUDA);
+    magnitudes(u, here, statistic, wanted);
+    magnitudes(on_gpu, there, statistic, got);
+    EXPECT_TRUE(wanted.equal(got.cpu()));
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::ops
