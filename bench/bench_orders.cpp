@@ -176,7 +176,7 @@ nlohmann::ordered_json measure(
       {"shuffle_ms", bench::median(plain)},
       {"step_ms", bench::median(ordered)},
       {"more", bench::median(ratios) - 1},
-      {"bytes_a_step",
+      {"bytes_per_step",
        static_cast<double>(bytes) /
            static_cast<double>((rounds + 1) * kSteps * workers)}};
 }
@@ -222,7 +222,7 @@ void print(int argc, char** argv) {
         row["shuffle_ms"].get<double>(),
         row["step_ms"].get<double>(),
         100 * row["more"].get<double>(),
-        human_bytes(row["bytes_a_step"].get<double>()).c_str());
+        human_bytes(row["bytes_per_step"].get<double>()).c_str());
   }
 }
 

@@ -61,7 +61,7 @@ void sign_rows(const Bench& bench, std::int64_t numel) {
   row("signs, encode", 8 * numel + 2 * bits, [&](const CodeBuffers& set) {
     ops::encode_signs(set.u, blocks, alive, set.wire, false);
   });
-  const ops::CodeBlocks::Part part = blocks.share(kWorkers, 0);
+  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
   const std::int64_t words = ops::sign_words(blocks, part, false);
   const at::Tensor in = at::zeros({kWorkers * words}, options);
   const at::Tensor out = at::empty({words}, options);
@@ -105,7 +105,7 @@ void threshold_rows(const Bench& bench, std::int64_t numel) {
         ops::average_codes(
             set.wire, ops::CodeWire::Codes, kWorkers, blocks, t, set.estimate);
       });
-  const ops::CodeBlocks::Part part = blocks.share(kWorkers, 0);
+  const ops::CodeBlocks::Range part = blocks.share(kWorkers, 0);
   const at::Tensor shard = at::empty(
       {ops::sum_words(blocks, part, kWorkers)}, options.dtype(at::kInt));
   row("codes, add 4", codes + 4 * shard.numel(), [&](const CodeBuffers& set) {

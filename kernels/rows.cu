@@ -85,13 +85,13 @@ __global__ void __launch_bounds__(kThreads)
 
 // Where the chosen row that a thread block processes begins in the buffer and
 // on the wire.
-struct Place {
+struct ChosenRow {
   std::int64_t from;
   std::int64_t wire;
   std::int64_t length;
 };
-__device__ Place
-place_of(const RowTensor* tensors, int count, const std::int32_t* chosen) {
+__device__ ChosenRow
+chosen_row(const RowTensor* tensors, int count, const std::int32_t* chosen) {
   const RowTensor& tensor =
       tensor_of<&RowTensor::first_chosen>(tensors, count, blockIdx.x);
   return {
@@ -104,16 +104,16 @@ using EightHalves = Packet<__half, kEight>;
 
 __global__ void __launch_bounds__(kCopyThreads)
     send_kernel(const SendRows job) {
-  const Place place = place_of(job.tensors, job.count, job.chosen);
-  float* const u = job.u + place.from;
-  __half* const wire = static_cast<__half*>(job.wire) + place.wire;
+  const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
+  float* const u = job.u + chosen.from;
+  __half* const wire = static_cast<__half*>(job.wire) + chosen.wire;
   const bool wide = is_wide(u);
   const bool wide_wire = is_wide(wire);
   const auto members = static_cast<float>(job.members);
   const float share = divide(1.0f, members);
-  for (std::int64_t i = kEight * threadIdx.x; i < place.length;
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
        i += kEight * blockDim.x) {
-    const std::int64_t left = place.length - i;
+    const std::int64_t left = chosen.length - i;
     float x[kEight];
     load_eight(u + i, left, wide, x);
     EightHalves sent;
@@ -134,14 +134,14 @@ __global__ void __launch_bounds__(kCopyThreads)
 }
 
 __global__ void __launch_bounds__(kCopyThreads) add_kernel(const AddRows job) {
-  const Place place = place_of(job.tensors, job.count, job.chosen);
-  float* const estimate = job.estimate + place.from;
-  const __half* const wire = static_cast<const __half*>(job.wire) + place.wire;
+  const ChosenRow chosen = chosen_row(job.tensors, job.count, job.chosen);
+  float* const estimate = job.estimate + chosen.from;
+  const __half* const wire = static_cast<const __half*>(job.wire) + chosen.wire;
   const bool wide = is_wide(estimate);
   const bool wide_wire = is_wide(wire);
-  for (std::int64_t i = kEight * threadIdx.x; i < place.length;
+  for (std::int64_t i = kEight * threadIdx.x; i < chosen.length;
        i += kEight * blockDim.x) {
-    const std::int64_t left = place.length - i;
+    const std::int64_t left = chosen.length - i;
     float x[kEight];
     load_eight(estimate + i, left, wide, x);
     EightHalves sent = {};

@@ -73,7 +73,7 @@ void read_rule(DecomposeArgs& args) {
   section.kind = Value::Kind::Section;
   for (const auto& [key, text] : args.rule) {
     if (!text.empty()) {
-      const Place place{"--" + key, 0, 0, ""};
+      const Location place{"--" + key, 0, 0, ""};
       Value value;
       value.kind = Value::Kind::Scalar;
       value.text = text;
@@ -81,7 +81,7 @@ void read_rule(DecomposeArgs& args) {
       section.entries.push_back({key, place, value});
     }
   }
-  Reading reading;
+  ReadResult reading;
   apply(linalg::fields_of(args.options.rule), section, reading);
   if (!reading.problems.empty()) {
     throw LocatedError(ErrorKind::Usage, to_text(reading.problems));
@@ -221,7 +221,9 @@ Command add_decompose(CLI::App& parser) {
       command,
       "--format",
       args->format,
-      {{"table", DecomposeFormat::Table}, {"csv", DecomposeFormat::Csv}, {"json", DecomposeFormat::Json}},
+      {{"table", DecomposeFormat::Table},
+       {"csv", DecomposeFormat::Csv},
+       {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   return {&command, [args] { return run_decompose(*args); }};

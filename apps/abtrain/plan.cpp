@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "choice_option.h"
 #include "configuration.h"
-#include "plan/against.h"
+#include "plan/comparison.h"
 
 namespace abtrain::app {
 
@@ -145,12 +145,12 @@ int run_plan(const PlanArgs& args) {
     config.config = args.against + "/config.yaml";
   }
   const config::RunOptions options = read_configuration(config);
-  const plan::PlanAgainst plan =
-      plan::plan_against(options, args.against, request_of(args, options));
+  const plan::PlanComparison plan =
+      plan::compare_with_run(options, args.against, request_of(args, options));
   const bool is_json = args.format == PlanFormat::Json;
   print(
-      is_json ? plan::against_json(plan).dump(2) + "\n"
-              : plan::against_text(plan),
+      is_json ? plan::comparison_json(plan).dump(2) + "\n"
+              : plan::comparison_text(plan),
       /*exact=*/is_json);
   return 0;
 }

@@ -15,7 +15,7 @@
 #include "base/signals.h"
 #include "config/config.h"
 #include "configuration.h"
-#include "sweep/child.h"
+#include "sweep/child_process.h"
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
@@ -199,7 +199,9 @@ int report(const std::vector<sweep::PointRun>& runs) {
       command.push_back(run.folder);
     }
   }
-  return command.size() == 2 ? 0 : sweep::Child::start(command, "", {})->wait();
+  return command.size() == 2
+             ? 0
+             : sweep::ChildProcess::start(command, "", {})->wait();
 }
 
 int train_all(const SweepCommand& args) {

@@ -22,7 +22,7 @@ std::string example(const Field& field) {
 
 class Applier {
  public:
-  Applier(const Fields& all, Reading& reading)
+  Applier(const Fields& all, ReadResult& reading)
       : all_(keys_of(all)), reading_(reading) {}
 
   void section(
@@ -34,7 +34,7 @@ class Applier {
       const std::string name = full_name(prefix, entry.key);
       const auto [earlier, is_new] = seen.try_emplace(entry.key, &entry);
       if (!is_new) {
-        const Place& place = earlier->second->place;
+        const Location& place = earlier->second->place;
         problem(
             entry.place,
             name,
@@ -58,7 +58,7 @@ class Applier {
     if (entry.value.kind == Kind::Invalid) {
       reading_.settings[name] = {entry.place, order(), true};
     } else if (!field.is_section()) {
-      Reading::Setting setting{entry.place, order(), false};
+      ReadResult::Setting setting{entry.place, order(), false};
       field.read(entry.value, [&](const Value& where, std::string message) {
         setting.bad = true;
         // A value that was left out has no place of its own.
@@ -132,7 +132,7 @@ class Applier {
   }
 
   void
-  problem(const Place& place, const std::string& key, std::string message) {
+  problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
   }
   int order() {
@@ -140,7 +140,7 @@ class Applier {
   }
 
   std::vector<std::string> all_;
-  Reading& reading_;
+  ReadResult& reading_;
 };
 
 void print(const std::vector<Field>& fields, int indent, std::string& out) {
@@ -157,7 +157,7 @@ void print(const std::vector<Field>& fields, int indent, std::string& out) {
 
 }  // namespace
 
-void apply(const Fields& fields, const Value& section, Reading& reading) {
+void apply(const Fields& fields, const Value& section, ReadResult& reading) {
   Applier(fields, reading).section(fields.list(), section, "");
 }
 

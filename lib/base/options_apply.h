@@ -12,9 +12,9 @@
 namespace abtrain {
 
 // The result of reading: the problems, and where each key was last set.
-struct Reading {
+struct ReadResult {
   struct Setting {
-    Place place;
+    Location place;
     int order = 0;  // later settings have larger numbers
     bool bad = false;
   };
@@ -25,7 +25,7 @@ struct Reading {
 
 // Sets the members named in `section`. Unknown and repeated keys are reported
 // as problems.
-void apply(const Fields& fields, const Value& section, Reading& reading);
+void apply(const Fields& fields, const Value& section, ReadResult& reading);
 // Every key, as YAML that reads back to equal values.
 std::string to_yaml(const Fields& fields);
 // Visits each key in the order of the table, with its full name, such as

@@ -12,7 +12,7 @@ bool begins_character(char c) {
 }
 
 // The part of the line around place.column, with a caret below that column.
-std::string line_and_caret(const Place& place) {
+std::string line_and_caret(const Location& place) {
   constexpr int kBefore = 60, kShown = 100;
   const int first = place.column > kShown ? place.column - kBefore : 1;
   std::string shown = first > 1 ? "..." : "";
@@ -43,7 +43,7 @@ std::string line_and_caret(const Place& place) {
 }  // namespace
 
 std::string to_text(const Problem& problem) {
-  const Place& place = problem.place;
+  const Location& place = problem.place;
   std::string out = place.source;
   if (place.line > 0) {
     out += formatted(":{}:{}", place.line, place.column);

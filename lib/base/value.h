@@ -9,7 +9,7 @@ namespace abtrain {
 
 // Where a value was written. Line 0 means that the source has no lines (it is a
 // command-line option).
-struct Place {
+struct Location {
   std::string source;  // "run.yaml" or "--set train.steps=3"
   int line = 0;        // from 1
   int column = 0;      // from 1, in characters
@@ -26,17 +26,17 @@ struct Value {
   bool quoted = false;         // "3" rather than 3
   std::vector<Value> items;    // of a list
   std::vector<Entry> entries;  // of a section, repeated keys included
-  Place place;
+  Location place;
 };
 
 struct Entry {
   std::string key;
-  Place place;  // of the key
+  Location place;  // of the key
   Value value;
 };
 
 struct Problem {
-  Place place;
+  Location place;
   std::string key;  // "train.steps"; empty if no key is at fault
   std::string message;
 };

@@ -4,7 +4,7 @@
 
 namespace abtrain::comm {
 
-Share share_over(Communicator& communicator) {
+ShareBytes share_over(Communicator& communicator) {
   return [&communicator](void* data, std::size_t bytes) {
     const at::Tensor buffer = at::from_blob(
         data, {static_cast<std::int64_t>(bytes)}, at::TensorOptions(at::kByte));

@@ -9,10 +9,10 @@
 
 namespace abtrain::comm {
 
-using Share = std::function<void(void* data, std::size_t bytes)>;
+using ShareBytes = std::function<void(void* data, std::size_t bytes)>;
 
 // Shares over a communicator that takes CPU tensors (threads, MPI), which must
-// outlive the Share. A call throws what broadcast throws.
-Share share_over(Communicator& communicator);
+// outlive the function. A call throws what broadcast throws.
+ShareBytes share_over(Communicator& communicator);
 
 }  // namespace abtrain::comm

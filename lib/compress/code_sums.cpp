@@ -144,7 +144,7 @@ std::int64_t code_sums_bytes(
     case CodeTransport::AllToAll:
       break;
   }
-  const ops::CodeBlocks::Part mine = blocks.share(members, rank);
+  const ops::CodeBlocks::Range mine = blocks.share(members, rank);
   return comm::all_to_all_bytes(
              bytes_of_all(blocks, CodeForm::TwoBits),
              code_bytes(blocks, mine, CodeForm::TwoBits),

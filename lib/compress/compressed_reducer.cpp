@@ -168,7 +168,7 @@ void CompressedReducer::archive(
     archive.tensor(
         formatted("{}residual.{}", prefix, state.packed.bucket),
         state.residual,
-        state::Share::Own,
+        state::Owner::Worker,
         state.packed.numel);
     archive_more(archive, prefix, state.packed);
   }

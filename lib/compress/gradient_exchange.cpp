@@ -140,19 +140,19 @@ void GradientExchange::start_bucket() {
 bool GradientExchange::advance(Open& open) {
   const c10::Device device = gradients_.device();
   if (open.last) {
-    count(Part::Encode, *std::exchange(open.last, {}));
+    count(Stage::Encode, *std::exchange(open.last, {}));
   }
   auto waiting = device::Span::begin(device);
   open.rounds.wait();
   waiting.end();
-  count(Part::Collective, std::move(waiting));
+  count(Stage::Collective, std::move(waiting));
   auto working = device::Span::begin(device);
   const bool more = open.rounds.resume();
   working.end();
   if (more) {
     open.last = std::move(working);
   } else {
-    count(Part::Decode, std::move(working));
+    count(Stage::Decode, std::move(working));
   }
   return more;
 }
@@ -221,8 +221,8 @@ Evaluation GradientExchange::evaluate(
   return result;
 }
 
-void GradientExchange::count(Part part, device::Span span) {
-  spans_.emplace_back(part, std::move(span));
+void GradientExchange::count(Stage stage, device::Span span) {
+  spans_.emplace_back(stage, std::move(span));
   settle(false);
 }
 
@@ -232,9 +232,9 @@ void GradientExchange::settle(bool wait) {
     if (!seconds) {
       return;
     }
-    double& sum = spans_.front().first == Part::Encode   ? costs_.encode
-                  : spans_.front().first == Part::Decode ? costs_.decode
-                                                         : costs_.collective;
+    double& sum = spans_.front().first == Stage::Encode   ? costs_.encode
+                  : spans_.front().first == Stage::Decode ? costs_.decode
+                                                          : costs_.collective;
     sum += *seconds;
     spans_.pop_front();
   }

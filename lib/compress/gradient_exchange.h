@@ -105,7 +105,7 @@ class GradientExchange {
   void archive(state::Archive& archive, const std::string& prefix);
 
  private:
-  enum class Part { Encode, Collective, Decode };
+  enum class Stage { Encode, Collective, Decode };
   struct Open {
     Rounds rounds;
     std::optional<device::Span> last;  // work since the last collective
@@ -117,7 +117,7 @@ class GradientExchange {
   void step_on(std::optional<Open>& open);
   // Advances an open bucket by a round; false when it is done.
   bool advance(Open& open);
-  void count(Part part, device::Span span);
+  void count(Stage stage, device::Span span);
   void settle(bool wait);
   bool is_evaluated(std::int64_t t) const;
   std::int64_t turn_of(std::int64_t t) const;
@@ -141,7 +141,7 @@ class GradientExchange {
   std::size_t started_ = 0;
   std::vector<std::optional<Open>> open_;
   Costs costs_;
-  std::deque<std::pair<Part, device::Span>> spans_;
+  std::deque<std::pair<Stage, device::Span>> spans_;
 };
 
 // Computes the bytes that member `rank` of `members` sends, for `plan`. It

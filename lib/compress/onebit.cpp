@@ -31,7 +31,7 @@ class OneBit : public CompressedReducer {
     const int n = group.size();
     State& state = state_of(*task.packed);
     ops::CodeBlocks& blocks = state.blocks;
-    const ops::CodeBlocks::Part mine = blocks.share(n, group.rank());
+    const ops::CodeBlocks::Range mine = blocks.share(n, group.rank());
     const bool fresh = is_fresh(task.turn);
     prepare(state, task.u.options(), blocks.span(mine));
     const at::TensorOptions words = task.u.options().dtype(at::kInt);
@@ -91,7 +91,7 @@ class OneBit : public CompressedReducer {
     archive.tensor(
         formatted("{}server.{}", prefix, packed.bucket),
         state.server,
-        state::Share::Own);
+        state::Owner::Worker);
     // A checkpoint holds fp32, so each byte becomes a number.
     at::Tensor bytes;
     if (!archive.is_loading() && state.alive.defined()) {
@@ -100,7 +100,7 @@ class OneBit : public CompressedReducer {
     archive.tensor(
         formatted("{}alive.{}", prefix, packed.bucket),
         bytes,
-        state::Share::Own,
+        state::Owner::Worker,
         4 * state.blocks.groups());
     if (archive.is_loading()) {
       // No bit may be set past the end of a block.

@@ -126,7 +126,7 @@ class PowerSgd : public CompressedReducer {
     archive.tensor(
         formatted("{}q.{}", prefix, packed.bucket),
         warm_[packed.bucket],
-        state::Share::Own,
+        state::Owner::Worker,
         matrices_of(packed).q_numel);
   }
 

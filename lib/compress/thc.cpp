@@ -73,23 +73,23 @@ class Thc : public CompressedReducer {
     coding.step = static_cast<std::uint32_t>(task.step);
     coding.signs = static_cast<std::uint32_t>(task.packed->bucket);
     coding.rounding = rounding_stream(group, task.packed->bucket);
-    each_piece(pieces, coding, ranges, codes, [&](const Part& part) {
+    each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
       ops::quantize_blocks(
-          task.u.narrow(0, part.begin, part.present),
-          part.ranges,
-          part.coding,
+          task.u.narrow(0, coded.begin, coded.present),
+          coded.ranges,
+          coded.coding,
           keeps_residual_,
-          part.codes);
+          coded.codes);
     });
     co_yield group.all_reduce(codes, comm::ReduceOp::Sum, task.purpose);
 
     const auto members = static_cast<float>(n);
-    each_piece(pieces, coding, ranges, codes, [&](const Part& part) {
+    each_piece(pieces, coding, ranges, codes, [&](const CodedPiece& coded) {
       ops::dequantize_blocks(
-          {part.codes, members * coding.offset, members},
-          part.ranges,
-          part.coding,
-          task.estimate.narrow(0, part.begin, part.present));
+          {coded.codes, members * coding.offset, members},
+          coded.ranges,
+          coded.coding,
+          task.estimate.narrow(0, coded.begin, coded.present));
     });
   }
 
@@ -110,7 +110,7 @@ class Thc : public CompressedReducer {
   }
 
  private:
-  struct Part {
+  struct CodedPiece {
     std::int64_t begin;
     std::int64_t present;
     at::Tensor ranges;
@@ -178,7 +178,7 @@ class Thc : public CompressedReducer {
       const std::int64_t blocks = piece.size / piece.block;
       coding.block = piece.block;
       coding.first = piece.begin;
-      f(Part{
+      f(CodedPiece{
           piece.begin,
           piece.present,
           ranges.narrow(0, at, blocks),

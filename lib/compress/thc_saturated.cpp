@@ -116,7 +116,7 @@ class ThcSaturated : public CompressedReducer {
     archive.tensor(
         formatted("{}scale.{}", prefix, packed.bucket),
         scales_[packed.bucket],
-        state::Share::Own,
+        state::Owner::Worker,
         1);
   }
 

@@ -48,7 +48,7 @@ void check_memory(
       device.is_cuda() ? (local_workers + gpus - 1) / gpus : local_workers;
   const auto images = static_cast<double>(image_bytes);
   const double all = one * static_cast<double>(sharing) + images;
-  const double room = static_cast<double>(memory) - images;
+  const double available = static_cast<double>(memory) - images;
   ABT_CHECK(
       memory <= 0 || all <= static_cast<double>(memory),
       Config,
@@ -60,8 +60,9 @@ void check_memory(
                       : "",
       device.is_cuda() ? "GPU has " : "memory is ",
       human_bytes(static_cast<double>(memory)),
-      one <= room
-          ? formatted("at most {} fit", static_cast<std::int64_t>(room / one))
+      one <= available
+          ? formatted(
+                "at most {} fit", static_cast<std::int64_t>(available / one))
           : "not one fits");
 }
 

@@ -143,7 +143,7 @@ class Reader {
 
  private:
   void
-  problem(const Place& place, const std::string& key, std::string message) {
+  problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
   }
 
@@ -173,7 +173,7 @@ class Reader {
 
   void extend_by(
       const Value& name,
-      const Place& key_place,
+      const Location& key_place,
       const std::string& path) {
     if (name.kind == Kind::Invalid) {
       return;
@@ -229,7 +229,7 @@ class Reader {
 
   // Points at the key of the conflict that was set last: that one caused it.
   void blame(const Conflict& conflict, const std::string& path) {
-    const Reading::Setting* last = nullptr;
+    const ReadResult::Setting* last = nullptr;
     for (const std::string& key : conflict.keys) {
       if (is_bad(key)) {
         return;  // already reported, and the default stands in its place
@@ -240,7 +240,7 @@ class Reader {
         last = &set->second;
       }
     }
-    const Place whole{path.empty() ? "defaults" : path, 0, 0, ""};
+    const Location whole{path.empty() ? "defaults" : path, 0, 0, ""};
     problem(
         last == nullptr ? whole : last->place,
         conflict.keys.front(),
@@ -250,7 +250,7 @@ class Reader {
   RunOptions& options_;
   Fields fields_;
   const ConfigContext& context_;
-  Reading reading_;
+  ReadResult reading_;
   bool unreadable_ = false;
   std::set<std::string> read_;
   std::vector<std::string> under_way_;

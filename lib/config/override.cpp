@@ -11,7 +11,7 @@ Override parse_override(
     const std::string& text,
     const std::string& option,
     std::vector<Problem>& problems) {
-  const Place place{option + " " + text, 0, 0, ""};
+  const Location place{option + " " + text, 0, 0, ""};
   const std::size_t equals = text.find('=');
   const std::string key(trim(text.substr(0, equals)));
   const std::vector<std::string> keys = split_text(key, '.');

@@ -11,7 +11,7 @@ namespace abtrain::config {
 
 struct Override {
   std::string key;  // "train.steps"
-  Place place;      // where messages about it point
+  Location place;   // where messages about it point
   Value value;
 };
 

@@ -41,7 +41,7 @@ class Source {
     }
   }
   // `line` and `column` (in bytes) count from 0; beyond the end is the end.
-  Place at(std::size_t line, std::size_t column) const {
+  Location at(std::size_t line, std::size_t column) const {
     if (!has_lines_) {
       return {name_, 0, 0, ""};
     }
@@ -63,7 +63,7 @@ class Source {
         static_cast<int>(characters) + 1,
         is_long ? std::string() : text};
   }
-  Place at(const YAML::Mark& mark) const {
+  Location at(const YAML::Mark& mark) const {
     return at(
         static_cast<std::size_t>(std::max(mark.line, 0)),
         static_cast<std::size_t>(std::max(mark.column, 0)));
@@ -143,7 +143,7 @@ bool check_text(
         (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F;
     if (length == 0 || control) {
       // The line itself would garble a terminal.
-      Place place = source.at(line, i - begin);
+      Location place = source.at(line, i - begin);
       place.text.clear();
       problems.push_back(
           {place,
@@ -261,7 +261,7 @@ class Builder : public YAML::EventHandler {
     problem(source_.at(mark), std::move(message));
     add(make(Kind::Invalid, mark));
   }
-  void problem(const Place& place, std::string message) {
+  void problem(const Location& place, std::string message) {
     problems_.push_back({place, "", std::move(message)});
   }
   void end() {

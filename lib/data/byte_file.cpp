@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t buffer_bytes = 1 << 16;
-constexpr std::size_t most_a_call = 1 << 30;  // zlib counts in 32 bits
+constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t most_deflate_ratio = 1032;
 constexpr int gzip_window = 15 + 16;
 
@@ -114,7 +114,7 @@ struct ByteFile::State {
             path,
             with_commas(static_cast<std::int64_t>(stored)));
       }
-      const std::size_t want = std::min(count - done, most_a_call);
+      const std::size_t want = std::min(count - done, kMostPerCall);
       stream.next_in = next;
       stream.avail_in = static_cast<uInt>(left());
       stream.next_out = out + done;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/ahead.h"
+#include "data/prefetcher.h"
 
 namespace abtrain::data {
 
@@ -36,8 +36,8 @@ struct DeviceLoader::State {
   }
 
   // The epoch's examples in host memory, page-locked for a GPU.
-  at::Tensor
-  examples_of(std::int64_t which, const std::stop_token& stop) const {
+  at::Tensor examples_of(std::int64_t which, const std::stop_token& stop)
+      const {
     const std::vector<std::int64_t> examples = order.wait_for(which, stop);
     for (const std::int64_t index : examples) {
       ABT_ASSERT(
@@ -62,8 +62,9 @@ struct DeviceLoader::State {
   const at::ScalarType type;
   std::int64_t epoch;
   std::int64_t step;
-  at::Tensor current;        // this epoch's examples, on the device
-  Ahead<at::Tensor> orders;  // next epochs'; last: its thread uses the rest
+  at::Tensor current;  // this epoch's examples, on the device
+  // Those of the next epochs. Last, since its thread uses the rest.
+  Prefetcher<at::Tensor> orders;
 };
 
 DeviceLoader::DeviceLoader(

@@ -45,7 +45,7 @@ void check_magic(ByteFile& file, std::uint32_t expected, const char* what) {
 }
 
 // Guards the allocation against a header that claims far too much.
-void check_room(const ByteFile& file, double bytes) {
+void check_memory(const ByteFile& file, double bytes) {
   ABT_CHECK(
       bytes <= static_cast<double>(file.most_bytes()),
       DamagedData,
@@ -97,7 +97,7 @@ at::Tensor read_idx_images(const std::string& path, const Extent& expected) {
       path,
       extent_text(expected),
       extent_text(found));
-  check_room(
+  check_memory(
       file,
       static_cast<double>(found.count) * static_cast<double>(found.height) *
           static_cast<double>(found.width));
@@ -168,13 +168,13 @@ Images read_cifar(
   auto* pixels = images.pixels.data_ptr<std::uint8_t>();
   auto* labels = images.labels.data_ptr<std::int64_t>();
   const std::int64_t record = label_bytes + cifar_pixels;
-  constexpr std::int64_t records_a_read = 64;
+  constexpr std::int64_t records_per_read = 64;
   std::vector<std::uint8_t> buffer(
-      static_cast<std::size_t>(records_a_read * record));
+      static_cast<std::size_t>(records_per_read * record));
   for (const std::string& path : paths) {
     ByteFile file(path);
-    for (std::int64_t begin = 0; begin < count; begin += records_a_read) {
-      const std::int64_t some = std::min(records_a_read, count - begin);
+    for (std::int64_t begin = 0; begin < count; begin += records_per_read) {
+      const std::int64_t some = std::min(records_per_read, count - begin);
       file.read(
           std::span(buffer).first(static_cast<std::size_t>(some * record)),
           formatted("records {} .. {} of {}", begin, begin + some - 1, count));

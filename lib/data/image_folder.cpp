@@ -25,7 +25,7 @@ std::string cache_folder() {
   return home ? *home + "/.cache/abtrain/index" : "";
 }
 
-// "train/CLASS/SUB" -> "CLASS"; "" for the part itself.
+// "train/CLASS/SUB" -> "CLASS"; "" for the split itself.
 std::string class_of(const std::string& path) {
   const std::size_t begin = path.find('/');
   return begin == std::string::npos
@@ -33,18 +33,18 @@ std::string class_of(const std::string& path) {
              : path.substr(begin + 1, path.find('/', begin + 1) - begin - 1);
 }
 
-struct Part {
+struct Split {
   std::string name;
   std::vector<ListedFolder> folders;  // those of classes
   std::vector<std::string> classes;   // those with at least one image
 };
 
-// Moves the folders of one part out of the listing.
-Part take_part(
+// Moves the folders of one split out of the listing.
+Split take_split(
     const std::string& root,
     const std::string& name,
     Listing& listing) {
-  Part part{name, {}, {}};
+  Split split{name, {}, {}};
   std::vector<std::string> classes;
   for (ListedFolder& folder : listing.folders) {
     if (folder.path == name) {
@@ -52,18 +52,18 @@ Part take_part(
     } else if (folder.path.starts_with(name + "/")) {
       const std::string found = class_of(folder.path);
       if (folder.image_count > 0 &&
-          (part.classes.empty() || part.classes.back() != found)) {
-        part.classes.push_back(found);
+          (split.classes.empty() || split.classes.back() != found)) {
+        split.classes.push_back(found);
       }
-      part.folders.push_back(std::move(folder));
+      split.folders.push_back(std::move(folder));
     }
   }
   std::vector<std::string> empty;
   std::set_difference(
       classes.begin(),
       classes.end(),
-      part.classes.begin(),
-      part.classes.end(),
+      split.classes.begin(),
+      split.classes.end(),
       std::back_inserter(empty));
   const auto shown =
       static_cast<std::ptrdiff_t>(std::min<std::size_t>(empty.size(), 10));
@@ -81,31 +81,31 @@ Part take_part(
       name,
       join({empty.begin(), empty.begin() + shown}, ", "),
       empty.size() > 10 ? ", ..." : "");
-  return part;
+  return split;
 }
 
 Images images_of(
-    Part part,
+    Split split,
     const std::vector<std::string>& classes,
     const std::string& what,
     const DataOptions& options,
     const std::string& root,
     Log* log) {
   std::int64_t count = 0;
-  for (const ListedFolder& folder : part.folders) {
+  for (const ListedFolder& folder : split.folders) {
     count += folder.image_count;
   }
   Images images;
   images.labels = at::empty({count}, at::kLong);
   images.places = at::arange(count, at::kLong);
   auto* label = images.labels.data_ptr<std::int64_t>();
-  for (const ListedFolder& folder : part.folders) {
+  for (const ListedFolder& folder : split.folders) {
     const auto place =
         std::lower_bound(classes.begin(), classes.end(), class_of(folder.path));
     label = std::fill_n(label, folder.image_count, place - classes.begin());
   }
   images.files = std::make_shared<ImageFiles>(
-      what, root, std::move(part.folders), options.max_damaged, log);
+      what, root, std::move(split.folders), options.max_damaged, log);
   return images;
 }
 
@@ -154,8 +154,8 @@ Dataset open_image_folder(
   if (log != nullptr) {
     tell(listing, root, watch.seconds(), *log);
   }
-  Part train = take_part(root, "train", listing);
-  Part val = take_part(root, "val", listing);
+  Split train = take_split(root, "train", listing);
+  Split val = take_split(root, "val", listing);
   const std::vector<std::string> classes = train.classes;
   for (const std::string& name : val.classes) {
     ABT_CHECK(

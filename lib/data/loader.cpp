@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "data/ahead.h"
+#include "data/prefetcher.h"
 
 namespace abtrain::data {
 
@@ -34,13 +34,15 @@ struct Loader::State {
         batch_size(size),
         steps(full_batches(which, size)),
         device(target),
-        batches(room(prefetch), [this, first](const auto& put, const auto& stop) {
-          produce(first, put, stop);
-        }) {
+        batches(
+            capacity(prefetch),
+            [this, first](const auto& put, const auto& stop) {
+              produce(first, put, stop);
+            }) {
     ABT_ASSERT(first >= 0, "first step {}", first);
   }
 
-  static std::size_t room(std::int64_t prefetch) {
+  static std::size_t capacity(std::int64_t prefetch) {
     ABT_CHECK(
         prefetch >= 1,
         Config,
@@ -51,7 +53,7 @@ struct Loader::State {
 
   void produce(
       std::int64_t first,
-      const Ahead<Batch>::Put& put,
+      const Prefetcher<Batch>::Put& put,
       const std::stop_token& stop) const {
     const auto size = static_cast<std::size_t>(batch_size);
     std::int64_t step = first % steps;
@@ -79,7 +81,7 @@ struct Loader::State {
   const std::int64_t batch_size;
   const std::int64_t steps;
   const c10::Device device;
-  Ahead<Batch> batches;  // last: its thread uses the rest
+  Prefetcher<Batch> batches;  // last: its thread uses the rest
 };
 
 Loader::Loader(

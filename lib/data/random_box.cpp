@@ -11,9 +11,9 @@ double between(Random& random, double low, double high) {
   return low + (high - low) * random.uniform();
 }
 
-// A random integer in 0 .. room.
-std::int64_t place(Random& random, std::int64_t room) {
-  return random.below(static_cast<std::uint32_t>(room + 1));
+// A random integer in 0 .. last.
+std::int64_t place(Random& random, std::int64_t last) {
+  return random.below(static_cast<std::uint32_t>(last + 1));
 }
 
 double area_of(std::int64_t height, std::int64_t width) {

@@ -21,13 +21,13 @@ class Places {
   explicit Places(const std::vector<Placed>& trained)
       : trained_(trained), found_(trained.size(), false) {}
 
-  std::optional<Place> find(const at::Tensor& tensor) {
+  std::optional<TensorLayout> find(const at::Tensor& tensor) {
     for (std::size_t i = 0; i < trained_.size(); ++i) {
       const Placed& placed = trained_[i];
       if (tensor.defined() && placed.tensor.is_same(tensor)) {
         ABT_ASSERT(!found_[i], "parameter {} is used twice in a pass", i);
         found_[i] = true;
-        return Place{
+        return TensorLayout{
             tensor.sizes().vec(), tensor.strides().vec(), placed.offset};
       }
     }
@@ -98,7 +98,8 @@ at::Tensor ExampleGradients::products(const at::Tensor& vector) const {
 }
 
 void ExampleGradients::add(
-    const at::Tensor& vector, const at::Tensor& coefficients) const {
+    const at::Tensor& vector,
+    const at::Tensor& coefficients) const {
   const at::NoGradGuard no_grad;
   expect_flat(vector);
   ABT_ASSERT(
@@ -132,9 +133,9 @@ bool has_example_gradients(const Model& model) {
     }
     biases.insert(w.layer + ".bias");
   }
-  return std::ranges::all_of(
-      model.parameters(),
-      [&](const NamedParameter& p) { return biases.contains(p.name); });
+  return std::ranges::all_of(model.parameters(), [&](const NamedParameter& p) {
+    return biases.contains(p.name);
+  });
 }
 
 bool mixes_examples(const Model& model) {

@@ -25,12 +25,14 @@ at::Tensor wide(const at::Tensor& tensor) {
 
 }  // namespace
 
-at::Tensor Place::in(const at::Tensor& vector) const {
+at::Tensor TensorLayout::in(const at::Tensor& vector) const {
   return vector.as_strided(sizes, strides, vector.storage_offset() + offset);
 }
 
-at::Tensor Place::in(
-    const at::Tensor& rows, std::int64_t first, std::int64_t count) const {
+at::Tensor TensorLayout::in(
+    const at::Tensor& rows,
+    std::int64_t first,
+    std::int64_t count) const {
   std::vector<std::int64_t> all_sizes = sizes;
   std::vector<std::int64_t> all_strides = strides;
   all_sizes.insert(all_sizes.begin(), count);
@@ -43,8 +45,8 @@ at::Tensor Place::in(
 
 ExampleMap::ExampleMap(
     const LinearMap& map,
-    std::optional<Place> weight,
-    std::optional<Place> bias,
+    std::optional<TensorLayout> weight,
+    std::optional<TensorLayout> bias,
     std::int64_t scratch,
     std::int64_t& budget)
     : weight_(std::move(weight)),
@@ -68,8 +70,8 @@ ExampleMap::ExampleMap(
   is_conv_ = gradient.dim() == 4;
   has_equal_pixels_ = !is_conv_ && weight_->sizes.size() == 4;
   input_ = is_conv_
-      ? input.contiguous(at::MemoryFormat::ChannelsLast)
-      : input.contiguous().view({map.examples, -1, input.size(-1)});
+               ? input.contiguous(at::MemoryFormat::ChannelsLast)
+               : input.contiguous().view({map.examples, -1, input.size(-1)});
   way_ = choose(budget);
   if (way_ == Way::Kept) {
     kept_ = built();
@@ -105,8 +107,7 @@ void ExampleMap::add_products(const at::Tensor& sums) const {
     return;
   }
   if (way_ == Way::Positions) {
-    sums.add_(
-        weight_products_by_positions(), has_equal_pixels_ ? pixels() : 1);
+    sums.add_(weight_products_by_positions(), has_equal_pixels_ ? pixels() : 1);
   } else if (way_ == Way::Kept) {
     const at::Tensor rows = kept_.flatten(1);
     sums.addmm_(rows, rows.t());
@@ -115,8 +116,8 @@ void ExampleMap::add_products(const at::Tensor& sums) const {
   }
 }
 
-void ExampleMap::add_products(
-    const at::Tensor& sums, const at::Tensor& vector) const {
+void ExampleMap::add_products(const at::Tensor& sums, const at::Tensor& vector)
+    const {
   if (bias_) {
     sums.addmv_(gradient_.sum(1), bias_->in(vector));
   }
@@ -131,8 +132,8 @@ void ExampleMap::add_products(
   }
 }
 
-void ExampleMap::add(
-    const at::Tensor& vector, const at::Tensor& coefficients) const {
+void ExampleMap::add(const at::Tensor& vector, const at::Tensor& coefficients)
+    const {
   if (bias_) {
     bias_->in(vector).addmv_(gradient_.sum(1).t(), coefficients);
   }
@@ -236,9 +237,7 @@ at::Tensor ExampleMap::built() const {
     const std::int64_t count = std::min(step, examples() - i);
     at::Tensor to = all.narrow(0, i, count);
     at::bmm_out(
-        to,
-        columns.narrow(0, i, count),
-        unfolded(input_.narrow(0, i, count)));
+        to, columns.narrow(0, i, count), unfolded(input_.narrow(0, i, count)));
   }
   return all;
 }
@@ -283,7 +282,8 @@ at::Tensor ExampleMap::outputs_of(const at::Tensor& weight) const {
 
 // Adds to `weight` its gradient for a batch with output gradients `scaled`.
 void ExampleMap::add_to_weight(
-    const at::Tensor& weight, const at::Tensor& scaled) const {
+    const at::Tensor& weight,
+    const at::Tensor& scaled) const {
   if (is_conv_) {
     weight.add_(std::get<1>(at::convolution_backward(
         scaled.view({examples(), output_sides_[0], output_sides_[1], -1})

@@ -18,14 +18,14 @@
 namespace abtrain::nn {
 
 // The location of a trained tensor in flat vectors.
-struct Place {
+struct TensorLayout {
   std::vector<std::int64_t> sizes, strides;
   std::int64_t offset = 0;
 
   at::Tensor in(const at::Tensor& vector) const;
   // The same in `count` rows, from row `first` on.
-  at::Tensor in(
-      const at::Tensor& rows, std::int64_t first, std::int64_t count) const;
+  at::Tensor in(const at::Tensor& rows, std::int64_t first, std::int64_t count)
+      const;
 };
 
 class ExampleMap {
@@ -34,8 +34,8 @@ class ExampleMap {
   // bytes of what it keeps.
   ExampleMap(
       const LinearMap& map,
-      std::optional<Place> weight,
-      std::optional<Place> bias,
+      std::optional<TensorLayout> weight,
+      std::optional<TensorLayout> bias,
       std::int64_t scratch,
       std::int64_t& budget);
 
@@ -63,7 +63,7 @@ class ExampleMap {
   std::int64_t outputs() const {
     return gradient_.size(2);
   }
-  std::int64_t pixels() const;  // in the kernel
+  std::int64_t pixels() const;       // in the kernel
   std::int64_t input_width() const;  // K
   std::int64_t bytes_to_keep() const;
   double element_size() const;
@@ -78,7 +78,7 @@ class ExampleMap {
   at::Tensor outputs_of(const at::Tensor& weight) const;
   void add_to_weight(const at::Tensor& weight, const at::Tensor& scaled) const;
 
-  std::optional<Place> weight_, bias_;
+  std::optional<TensorLayout> weight_, bias_;
   at::Tensor input_;     // B x T x K; for a convolution B x I x H x W
   at::Tensor gradient_;  // of the outputs, B x T x O
   bool is_conv_ = false;

@@ -27,9 +27,9 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
     std::int64_t begin = tensor.begin;
     const std::int64_t stop = begin + tensor.numel;
     while (begin < stop) {
-      const std::int64_t room =
+      const std::int64_t longest =
           kernels::kBlock - (in_windows ? begin % kernels::kBlock : 0);
-      const std::int64_t count = std::min(room, stop - begin);
+      const std::int64_t count = std::min(longest, stop - begin);
       blocks_.push_back({begin, groups_, count, slot});
       groups_ += (count + kernels::kGroup - 1) / kernels::kGroup;
       begin += count;
@@ -38,7 +38,7 @@ CodeBlocks::CodeBlocks(const std::vector<Tensor>& tensors, bool in_windows) {
   firsts_.push_back(size());
 }
 
-std::int64_t CodeBlocks::span(Part part) const {
+std::int64_t CodeBlocks::span(Range part) const {
   if (part.begin == part.end) {
     return 0;
   }

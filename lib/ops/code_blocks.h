@@ -20,7 +20,7 @@ class CodeBlocks {
     std::int64_t numel = 0;
   };
   // A run of blocks; empty if begin == end.
-  struct Part {
+  struct Range {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
@@ -43,25 +43,25 @@ class CodeBlocks {
   std::int64_t end() const {
     return blocks_.empty() ? 0 : blocks_.back().begin + blocks_.back().count;
   }
-  Part all() const {
+  Range all() const {
     return {0, size()};
   }
   // The part that worker `i` of n serves.
-  Part share(int n, int i) const {
+  Range share(int n, int i) const {
     return {size() * i / n, size() * (i + 1) / n};
   }
   // Number of groups of 32 elements before block b; b is 0 .. size().
   std::int64_t groups_before(std::int64_t b) const {
     return b < size() ? blocks_[static_cast<std::size_t>(b)].group : groups_;
   }
-  std::int64_t groups(Part part) const {
+  std::int64_t groups(Range part) const {
     return groups_before(part.end) - groups_before(part.begin);
   }
   std::int64_t groups() const {
     return groups_;
   }
   // Distance from the part's first element to one past its last.
-  std::int64_t span(Part part) const;
+  std::int64_t span(Range part) const;
 
   const kernels::CodeBlock* host() const {
     return blocks_.data();

@@ -23,21 +23,21 @@ bool flat_float(const at::Tensor& t) {
 
 template <class In, class Out>
 void scale_cast_tiles(const In* in, float scale, Out* out, std::int64_t count) {
-  float room[kTile];
+  float scratch[kTile];
   for (std::int64_t i = 0; i < count; i += kTile) {
     const std::int64_t n = std::min(kTile, count - i);
     if constexpr (std::is_same_v<In, float>) {
-      std::copy(in + i, in + i + n, room);
+      std::copy(in + i, in + i + n, scratch);
     } else {
-      to_float(in + i, room, n);
+      to_float(in + i, scratch, n);
     }
     for (std::int64_t k = 0; k < n; ++k) {
-      room[k] *= scale;
+      scratch[k] *= scale;
     }
     if constexpr (std::is_same_v<Out, float>) {
-      std::copy(room, room + n, out + i);
+      std::copy(scratch, scratch + n, out + i);
     } else {
-      from_float(room, out + i, n);
+      from_float(scratch, out + i, n);
     }
   }
 }

@@ -17,7 +17,7 @@ std::uint32_t* words(const at::Tensor& tensor, std::int64_t from = 0) {
 }  // namespace
 
 std::int64_t
-sign_words(const CodeBlocks& blocks, CodeBlocks::Part part, bool fresh) {
+sign_words(const CodeBlocks& blocks, CodeBlocks::Range part, bool fresh) {
   return part.end - part.begin + (fresh ? 2 : 1) * blocks.groups(part);
 }
 
@@ -51,7 +51,7 @@ void serve_signs(
     const at::Tensor& in,
     int workers,
     CodeBlocks& blocks,
-    CodeBlocks::Part part,
+    CodeBlocks::Range part,
     const at::Tensor& alive,
     const at::Tensor& residual,
     const at::Tensor& wire,

@@ -24,7 +24,7 @@ namespace abtrain::ops {
 
 // Number of words in a part's records.
 std::int64_t
-sign_words(const CodeBlocks& blocks, CodeBlocks::Part part, bool fresh);
+sign_words(const CodeBlocks& blocks, CodeBlocks::Range part, bool fresh);
 
 // Encodes u (fp32) and leaves in it what the records do not express. alive:
 // int32, groups().
@@ -43,7 +43,7 @@ void serve_signs(
     const at::Tensor& in,
     int workers,
     CodeBlocks& blocks,
-    CodeBlocks::Part part,
+    CodeBlocks::Range part,
     const at::Tensor& alive,
     const at::Tensor& residual,
     const at::Tensor& wire,

@@ -53,7 +53,7 @@ void pack_sums(
     const at::Tensor& in,
     int workers,
     CodeBlocks& blocks,
-    CodeBlocks::Part part,
+    CodeBlocks::Range part,
     const at::Tensor& wire) {
   const c10::Device device = in.device();
   const std::int64_t stride = code_bytes(blocks, part, CodeForm::TwoBits);
@@ -85,7 +85,7 @@ void average_codes(
     const at::Tensor& estimate) {
   const c10::Device device = in.device();
   check_workers(workers);
-  const CodeBlocks::Part all = blocks.all();
+  const CodeBlocks::Range all = blocks.all();
   const std::int64_t stride = code_bytes(blocks, all, CodeForm::TwoBits);
   switch (wire) {
     case CodeWire::Codes:

@@ -26,7 +26,7 @@ using kernels::CodeWire;
 
 // Number of bytes in a part's codes.
 inline std::int64_t
-code_bytes(const CodeBlocks& blocks, CodeBlocks::Part part, CodeForm form) {
+code_bytes(const CodeBlocks& blocks, CodeBlocks::Range part, CodeForm form) {
   const std::int64_t numel = kernels::kGroup * blocks.groups(part);
   return form == CodeForm::Bytes ? numel : kernels::packed_bytes(numel);
 }
@@ -44,7 +44,7 @@ inline int sum_bits(int workers) {
 }
 // Number of words in a part's sums.
 inline std::int64_t
-sum_words(const CodeBlocks& blocks, CodeBlocks::Part part, int workers) {
+sum_words(const CodeBlocks& blocks, CodeBlocks::Range part, int workers) {
   return sum_bits(workers) * blocks.groups(part);
 }
 // Sums n workers' two-bit codes of `part`. wire: int32.
@@ -52,7 +52,7 @@ void pack_sums(
     const at::Tensor& in,
     int workers,
     CodeBlocks& blocks,
-    CodeBlocks::Part part,
+    CodeBlocks::Range part,
     const at::Tensor& wire);
 // The mean (fp32) over the workers: of their two-bit codes (`in`: uint8, one
 // worker after another), of all their sums (int32, from pack_sums), or of the

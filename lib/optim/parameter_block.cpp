@@ -172,17 +172,17 @@ void ParameterBlock::lay_out(
 void ParameterBlock::archive(
     state::Archive& archive,
     const std::string& prefix,
-    state::Share share) {
+    state::Owner owner) {
   const at::NoGradGuard no_grad;
-  archive.tensor(prefix + "values", values_, share);
+  archive.tensor(prefix + "values", values_, owner);
   if (gradients_.defined()) {
-    archive.tensor(prefix + "moments", moments_, share);
+    archive.tensor(prefix + "moments", moments_, owner);
     at::Tensor steps = at::zeros(
         {static_cast<std::int64_t>(steps_.size())}, values_.options());
     for (std::size_t i = 0; i < steps_.size() && !archive.is_loading(); ++i) {
       steps[static_cast<std::int64_t>(i)].copy_(steps_[i]);
     }
-    archive.tensor(prefix + "steps", steps, share);
+    archive.tensor(prefix + "steps", steps, owner);
     for (std::size_t i = 0; i < steps_.size() && archive.is_loading(); ++i) {
       steps_[i].copy_(steps[static_cast<std::int64_t>(i)]);
     }

@@ -104,7 +104,7 @@ class ParameterBlock {
   void archive(
       state::Archive& archive,
       const std::string& prefix,
-      state::Share share);
+      state::Owner owner);
   // Sets the moments and the step count of the named parameter to zero.
   void forget(const std::string& name);
 

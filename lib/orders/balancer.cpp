@@ -256,7 +256,7 @@ void Balancer::archive(state::Archive& archive) {
   archive.value("order.broken", broken_);
   archive.value("order.units", units);
   archive.value("order.counted", counted_);
-  archive.tensor("order.sum", sum(), state::Share::Own);
+  archive.tensor("order.sum", sum(), state::Owner::Worker);
   if (place_ % 2 == 1 && decides_pairs()) {
     ABT_CHECK(
         coordination_.has_value(),
@@ -264,8 +264,8 @@ void Balancer::archive(state::Archive& archive) {
         "the checkpoint's place in the order of examples is inside a pair");
     coordination_->archive(archive, "order.");
   }
-  archive.tensor("order.mean", mean_, state::Share::Own);
-  archive.tensor("order.total", total_, state::Share::Own);
+  archive.tensor("order.mean", mean_, state::Owner::Worker);
+  archive.tensor("order.total", total_, state::Owner::Worker);
   if (!archive.is_loading()) {
     return;
   }

@@ -181,10 +181,10 @@ void Coordination::archive(state::Archive& archive, const std::string& prefix) {
   if (archive.is_loading()) {
     first_ = at::zeros({numel_}, sum_.options());
   }
-  archive.tensor(prefix + "first", first_, state::Share::Own);
+  archive.tensor(prefix + "first", first_, state::Owner::Worker);
   // The raw bytes viewed as fp32, because a checkpoint holds only fp32 numbers.
   at::Tensor bytes = kept_.defined() ? kept_.view(at::kFloat) : at::Tensor();
-  archive.tensor(prefix + "kept", bytes, state::Share::Own);
+  archive.tensor(prefix + "kept", bytes, state::Owner::Worker);
 }
 
 void Coordination::send_rows(const at::Tensor& differences) {
@@ -212,7 +212,7 @@ void Coordination::exchange() {
     const std::int64_t elements = wire_->format().elements;
     std::int64_t at = 0;
     for (int w = 0; w < workers_; ++w) {
-      const DifferenceWire::Share share = wire_->share(workers_, w);
+      const DifferenceWire::ItemRange share = wire_->share(workers_, w);
       const std::int64_t count = counts_[static_cast<std::size_t>(w)];
       outbox_.narrow(0, at, count)
           .view({pairs_, share.size() * elements})

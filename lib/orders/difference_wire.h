@@ -25,7 +25,7 @@ class DifferenceWire {
     std::int64_t elements = 1;  // per item
     std::int64_t numbers = 1;   // represented by one item
   };
-  struct Share {
+  struct ItemRange {
     std::int64_t begin = 0;  // first item
     std::int64_t end = 0;    // past the last item
     std::int64_t size() const {
@@ -43,7 +43,7 @@ class DifferenceWire {
   std::int64_t elements() const {
     return format_.items * format_.elements;
   }
-  Share share(int workers, int worker) const {
+  ItemRange share(int workers, int worker) const {
     return {
         format_.items * worker / workers,
         format_.items * (worker + 1) / workers};

@@ -85,14 +85,14 @@ ComputeTime compute_time(
     return *request.compute;
   }
   // A worker on a GPU has that GPU to itself.
-  const int on_a_node = device::pick_device(options.device).is_cuda()
-                            ? 1
-                            : workers / request.network.nodes;
+  const int per_node = device::pick_device(options.device).is_cuda()
+                           ? 1
+                           : workers / request.network.nodes;
   return measure_compute(
       options,
       shape,
       sizes,
-      request.workers_here > 0 ? request.workers_here : on_a_node);
+      request.workers_here > 0 ? request.workers_here : per_node);
 }
 
 std::string plan_text(

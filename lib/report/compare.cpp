@@ -158,17 +158,17 @@ void name_settings(std::vector<Setting>& settings) {
 }
 
 // A run, or the error that reading it threw.
-struct Reading {
+struct RunOrError {
   std::optional<RunRecord> run;
   std::optional<Error> error;
 };
 
 // Reads with several threads, since files on a network disk have high latency.
-std::vector<Reading> read_all(
+std::vector<RunOrError> read_all(
     const std::vector<std::string>& folders,
     Spectra spectra) {
   constexpr std::size_t kMostThreads = 8;
-  std::vector<Reading> readings(folders.size());
+  std::vector<RunOrError> readings(folders.size());
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;  // a bug, or out of memory
@@ -273,7 +273,7 @@ Comparison compare(
   std::vector<RunRecord> runs;
   std::vector<std::string> skipped = std::move(found.without);
   ErrorKind kind = ErrorKind::MissingInput;
-  for (Reading& reading : read_all(found.folders, spectra)) {
+  for (RunOrError& reading : read_all(found.folders, spectra)) {
     if (reading.run) {
       runs.push_back(std::move(*reading.run));
     } else {

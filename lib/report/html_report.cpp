@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "report/formats.h"
-#include "report/page_parts.h"
+#include "report/page_assets.h"
 
 namespace abtrain::report {
 

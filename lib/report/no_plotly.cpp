@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "report/page_parts.h"
+#include "report/page_assets.h"
 
 namespace abtrain::report {
 

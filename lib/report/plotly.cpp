@@ -1,5 +1,5 @@
 #include "report/embed.h"
-#include "report/page_parts.h"
+#include "report/page_assets.h"
 
 ABT_EMBED(abtrain_plotly, ABTRAIN_PLOTLY_FILE);
 

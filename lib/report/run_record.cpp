@@ -72,14 +72,14 @@ numbers(const JsonObject& event, const ordered_json& layer, const char* key) {
   return out;
 }
 
-std::optional<Spectrum> spectrum_of(
+std::optional<SpectrumSample> spectrum_of(
     const JsonObject& event,
     const ordered_json& layer) {
   const auto values = layer.find("singular_values");
   if (values == layer.end() || !values->is_object() || values->empty()) {
     return {};
   }
-  Spectrum spectrum{
+  SpectrumSample spectrum{
       numbers(event, layer, "index"), numbers(event, layer, "value")};
   if (spectrum.index.size() != spectrum.value.size()) {
     event.complain("/layers", "as many singular values as indices");

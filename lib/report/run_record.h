@@ -25,7 +25,7 @@ struct Evaluation {
 };
 
 // A sample of a layer's singular values, largest first. Indices count from 1.
-struct Spectrum {
+struct SpectrumSample {
   std::vector<double> index;
   std::vector<double> value;
 };
@@ -34,8 +34,8 @@ struct LayerCut {
   std::string name;
   double m = 0;
   double n = 0;
-  double rank = 0;                   // 0: dense
-  std::optional<Spectrum> spectrum;  // first and last decomposition only
+  double rank = 0;                         // 0: dense
+  std::optional<SpectrumSample> spectrum;  // first and last decomposition only
 };
 
 struct Decomposition {

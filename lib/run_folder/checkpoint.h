@@ -64,7 +64,7 @@ state::State load_state(const Checkpoint& checkpoint, int rank);
 
 class CheckpointWriter {
  public:
-  struct Place {
+  struct Options {
     std::string run_folder;
     std::string config;     // YAML
     std::int64_t keep = 2;  // how many of the newest to keep, besides the best
@@ -74,7 +74,11 @@ class CheckpointWriter {
   using Hook = std::function<
       void(int rank, const char* moment, const std::string& folder)>;
 
-  CheckpointWriter(Place place, comm::Communicator& world, Log* log, Hook hook);
+  CheckpointWriter(
+      Options options,
+      comm::Communicator& world,
+      Log* log,
+      Hook hook);
 
   // Collective. `about` has everything but folder and leads. Returns false,
   // with a warning in the log of worker 0, if some worker could not write; then
@@ -92,7 +96,7 @@ class CheckpointWriter {
   void prune() const;
   void tell(const char* moment, const std::string& folder) const;
 
-  Place place_;
+  Options options_;
   comm::Communicator& world_;
   Log* log_;
   Hook hook_;

@@ -72,11 +72,11 @@ std::string hash_text(std::uint64_t hash) {
 }
 
 CheckpointWriter::CheckpointWriter(
-    Place place,
+    Options options,
     comm::Communicator& world,
     Log* log,
     Hook hook)
-    : place_(std::move(place)),
+    : options_(std::move(options)),
       world_(world),
       log_(log),
       hook_(std::move(hook)) {}
@@ -125,7 +125,7 @@ std::string CheckpointWriter::write_own(
 
 bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
   const bool first = world_.rank() == 0;
-  const std::string all = place_.run_folder + "/" + config::kCheckpoints;
+  const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string folder =
       formatted("{}/{}{}", all, kUnfinished, step_folder(about.step));
   std::string problem;
@@ -202,7 +202,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
             {"xxh3", hash_text(static_cast<std::uint64_t>(mark[1]))}};
         about.leads.push_back(static_cast<int>(mark[2]));
       }
-      atomic_write(formatted("{}/{}", folder, config::kConfig), place_.config);
+      atomic_write(
+          formatted("{}/{}", folder, config::kConfig), options_.config);
       const FileMark config =
           mark_of(formatted("{}/{}", folder, config::kConfig));
       files[config::kConfig] = {
@@ -235,7 +236,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
 void CheckpointWriter::publish(
     const Checkpoint& about,
     const std::string& folder) const {
-  const std::string all = place_.run_folder + "/" + config::kCheckpoints;
+  const std::string all = options_.run_folder + "/" + config::kCheckpoints;
   const std::string place = formatted("{}/{}", all, step_folder(about.step));
   sync_path(folder);
   tell("publish", folder);
@@ -250,7 +251,7 @@ void CheckpointWriter::publish(
   }
   rename(folder, place);
   sync_path(all);
-  return_checkpoint(place_.run_folder);  // all workers have loaded it by now
+  return_checkpoint(options_.run_folder);  // all workers have loaded it by now
   try {
     remove_all(old);
     prune();
@@ -262,13 +263,13 @@ void CheckpointWriter::publish(
 }
 
 void CheckpointWriter::prune() const {
-  const std::vector<Checkpoint> found = list_checkpoints(place_.run_folder);
+  const std::vector<Checkpoint> found = list_checkpoints(options_.run_folder);
   const auto best =
       std::ranges::max_element(found, {}, [](const Checkpoint& checkpoint) {
         return checkpoint.validation_accuracy.value_or(-1);
       });
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool newest = static_cast<std::int64_t>(i) < place_.keep;
+    const bool newest = static_cast<std::int64_t>(i) < options_.keep;
     const bool is_best =
         best->validation_accuracy && found[i].step == best->step;
     if (newest || is_best) {

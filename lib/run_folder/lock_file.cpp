@@ -197,7 +197,7 @@ LockHolder with_new_id(LockHolder holder) {
   return holder;
 }
 
-bool lives(const LockHolder& holder) {
+bool is_alive(const LockHolder& holder) {
   if (::kill(holder.pid, 0) != 0 && errno == ESRCH) {
     return false;
   }

@@ -23,7 +23,7 @@ struct LockHolder {
 LockHolder this_process();
 LockHolder with_new_id(LockHolder holder);
 // Whether the process is alive. It must be one of this machine.
-bool lives(const LockHolder& holder);
+bool is_alive(const LockHolder& holder);
 // "process 123 on host"
 std::string name_of(const LockHolder& holder);
 

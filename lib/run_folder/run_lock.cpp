@@ -156,7 +156,7 @@ bool RunLock::is_dead(
     Log& log) {
   if (holder.pid > 0 && !holder.machine.empty() &&
       holder.machine == me_.machine) {
-    if (lives(holder)) {
+    if (is_alive(holder)) {
       refuse(folder_, holder);
     }
     return true;

@@ -18,9 +18,9 @@ State& State::operator=(State&&) noexcept = default;
 void Archive::tensor(
     const std::string& name,
     at::Tensor& tensor,
-    Share share,
+    Owner owner,
     std::optional<std::int64_t> numel) {
-  auto& tensors = share == Share::Own ? state_.own : state_.replicas;
+  auto& tensors = owner == Owner::Worker ? state_.own : state_.replicas;
   if (!loading_) {
     at::Tensor saved =
         tensor.defined() ? tensor.detach() : at::empty({0}, at::kFloat);

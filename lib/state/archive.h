@@ -3,7 +3,7 @@
 // loading:
 //   void archive(Archive& a) {
 //     a.value("step", step_);
-//     a.tensor("m", m_, Share::Own);
+//     a.tensor("m", m_, Owner::Worker);
 //   }
 #pragma once
 
@@ -20,9 +20,9 @@
 namespace abtrain::state {
 
 // Replicas: all members of the worker's replica group hold the same bits, so
-// one of them stores the tensor for all. Own: the tensor is this worker's
+// one of them stores the tensor for all. Worker: the tensor is this worker's
 // alone.
-enum class Share { Own, Replicas };
+enum class Owner { Worker, Replicas };
 
 // The state of one worker. Tensors are fp32.
 struct State {
@@ -58,7 +58,7 @@ class Archive {
   void tensor(
       const std::string& name,
       at::Tensor& tensor,
-      Share share,
+      Owner owner,
       std::optional<std::int64_t> numel = std::nullopt);
   void value(const std::string& name, std::int64_t& value);
   void value(const std::string& name, double& value);

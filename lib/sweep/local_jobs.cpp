@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "config/config.h"
-#include "sweep/child.h"
+#include "sweep/child_process.h"
 #include "sweep/point_state.h"
 
 namespace abtrain::sweep {
@@ -102,7 +102,7 @@ class Jobs {
  private:
   struct Job {
     const PointRun* run = nullptr;
-    std::unique_ptr<Child> child;  // null: a free slot
+    std::unique_ptr<ChildProcess> child;  // null: a free slot
     Stopwatch watch;
   };
 
@@ -120,7 +120,7 @@ class Jobs {
       if (state_of(run) == PointState::Missing) {
         atomic_write(config, config::to_yaml(run.options));
       }
-      auto child = Child::start(
+      auto child = ChildProcess::start(
           {program_, "train", "--config", config, "--resume", "auto"},
           log_of(run),
           cores_of_slot(slot, slots_.size()));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 
 namespace abtrain::sweep {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 
 namespace abtrain::sweep {
 

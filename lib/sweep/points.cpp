@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "sweep/leaves.h"
+#include "sweep/assignments.h"
 
 namespace abtrain::sweep {
 
@@ -20,8 +20,8 @@ std::set<std::string> keys_of(const Sweep& sweep) {
   std::set<std::string> keys;
   const auto add = [&](const std::vector<Choice>& choices) {
     for (const Choice& choice : choices) {
-      for (const Leaf& leaf : choice) {
-        keys.insert(leaf.override.key);
+      for (const Assignment& assignment : choice) {
+        keys.insert(assignment.override.key);
       }
     }
   };
@@ -72,8 +72,9 @@ std::string label_of(
     const std::map<std::string, std::string>& names) {
   constexpr std::size_t kLongest = 180;
   std::vector<std::string> parts;
-  for (const Leaf& leaf : values) {
-    parts.push_back(names.at(leaf.override.key) + "=" + in_name(leaf.text));
+  for (const Assignment& assignment : values) {
+    parts.push_back(
+        names.at(assignment.override.key) + "=" + in_name(assignment.text));
   }
   return join(parts, ",").substr(0, kLongest);
 }
@@ -110,14 +111,14 @@ void exclude(
   std::vector<bool> is_out(points.size());
   for (const Choice& item : sweep.exclude) {
     bool is_known = true;
-    for (const Leaf& leaf : item) {
-      const std::string& key = leaf.override.key;
+    for (const Assignment& assignment : item) {
+      const std::string& key = assignment.override.key;
       if (!keys.contains(key)) {
         is_known = false;
         const std::string meant =
             nearest(key, std::vector<std::string>(keys.begin(), keys.end()));
         problems.push_back(
-            {leaf.override.place,
+            {assignment.override.place,
              key,
              formatted(
                  "is not varied{}",

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 
 namespace abtrain::sweep {
 

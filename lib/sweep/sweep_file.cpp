@@ -12,7 +12,7 @@
 #include "base/scalars.h"
 #include "config/config.h"
 #include "config/yaml.h"
-#include "sweep/leaves.h"
+#include "sweep/assignments.h"
 
 namespace abtrain::sweep {
 
@@ -48,7 +48,7 @@ void add_name(
     Value& section,
     const char* key,
     const std::string& text,
-    const Place& place) {
+    const Location& place) {
   if (!text.empty()) {
     Value value;
     value.kind = Kind::Scalar;
@@ -84,7 +84,7 @@ class SweepReader {
       take(sections);
     } else if (root.kind != Kind::Invalid) {
       problem(
-          root.kind == Kind::Nothing ? Place{sweep_.file, 1, 1, ""}
+          root.kind == Kind::Nothing ? Location{sweep_.file, 1, 1, ""}
                                      : root.place,
           "",
           formatted(
@@ -138,10 +138,10 @@ class SweepReader {
           config::parse_override(text, "--set", problems());
       Choice choice;
       if (!one.key.empty()) {
-        leaves_.add(one.key, one.place, one.value, choice);
+        assignments_.add(one.key, one.place, one.value, choice);
       }
-      for (Leaf& leaf : choice) {
-        sweep_.sets.push_back(std::move(leaf.override));
+      for (Assignment& assignment : choice) {
+        sweep_.sets.push_back(std::move(assignment.override));
       }
     }
   }
@@ -182,7 +182,8 @@ class SweepReader {
   std::vector<Problem>& problems() {
     return reading_.problems;
   }
-  void problem(const Place& place, const std::string& key, std::string text) {
+  void
+  problem(const Location& place, const std::string& key, std::string text) {
     problems().push_back({place, key, std::move(text)});
   }
 
@@ -194,9 +195,9 @@ class SweepReader {
     find_base(sections.base);
     if (is_there(sections.set, "set", Kind::Section)) {
       Choice common;
-      leaves_.add_section("", sections.set, common);
-      for (Leaf& leaf : common) {
-        sweep_.common.push_back(std::move(leaf.override));
+      assignments_.add_section("", sections.set, common);
+      for (Assignment& assignment : common) {
+        sweep_.common.push_back(std::move(assignment.override));
       }
     }
     if (is_there(sections.grid, "grid", Kind::Section)) {
@@ -269,8 +270,10 @@ class SweepReader {
     }
   }
 
-  void
-  dimension(const std::string& key, const Place& place, const Value& values) {
+  void dimension(
+      const std::string& key,
+      const Location& place,
+      const Value& values) {
     if (values.kind == Kind::Invalid) {
       return;
     }
@@ -290,7 +293,7 @@ class SweepReader {
     std::set<std::string> known;
     for (const Value& item : values.items) {
       Choice choice;
-      leaves_.add(key, place, item, choice);
+      assignments_.add(key, place, item, choice);
       if (!choice.empty() && !known.insert(text_of(choice)).second) {
         problem(item.place, key, "given twice: " + text_of(choice));
       }
@@ -310,7 +313,7 @@ class SweepReader {
       }
       Choice choice;
       if (item.kind == Kind::Section && !item.entries.empty()) {
-        leaves_.add_section("", item, choice);
+        assignments_.add_section("", item, choice);
       } else {
         problem(
             item.kind == Kind::Nothing ? list.place : item.place,
@@ -359,8 +362,8 @@ class SweepReader {
 
   const std::vector<std::string>& folders_;
   Sweep sweep_;
-  Reading reading_;
-  LeafReader leaves_{reading_.problems};
+  ReadResult reading_;
+  AssignmentReader assignments_{reading_.problems};
 };
 
 }  // namespace

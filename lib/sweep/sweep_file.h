@@ -23,12 +23,12 @@ namespace abtrain::sweep {
 
 // A key with a value; `text` is the value in its printed form, which is the
 // same for every spelling.
-struct Leaf {
+struct Assignment {
   config::Override override;
   std::string text;
 };
 // The keys that one value of a grid's key, or one item of a list, sets.
-using Choice = std::vector<Leaf>;
+using Choice = std::vector<Assignment>;
 
 struct Sweep {
   std::string source;  // what messages name: the file, else the base

@@ -77,14 +77,14 @@ void archive_numbers(
   }
 }
 
-void add(WorkerFigures& figures, const Ledger::Parts& parts) {
-  figures.seconds.svd += parts.svd;
-  figures.seconds.data += parts.data;
-  figures.reducer.encode += parts.reducer.encode;
-  figures.reducer.collective += parts.reducer.collective;
-  figures.reducer.decode += parts.reducer.decode;
-  figures.reducer.vnmse_sum += parts.reducer.vnmse_sum;
-  figures.reducer.vnmse_count += parts.reducer.vnmse_count;
+void add(WorkerFigures& figures, const Ledger::Counts& counts) {
+  figures.seconds.svd += counts.svd;
+  figures.seconds.data += counts.data;
+  figures.reducer.encode += counts.reducer.encode;
+  figures.reducer.collective += counts.reducer.collective;
+  figures.reducer.decode += counts.reducer.decode;
+  figures.reducer.vnmse_sum += counts.reducer.vnmse_sum;
+  figures.reducer.vnmse_count += counts.reducer.vnmse_count;
 }
 
 }  // namespace
@@ -123,13 +123,13 @@ void Ledger::end_pause(const Pause& pause, double TimeSplit::*account) {
   paused_seconds_ += meter_.seconds() - pause.communicated;
 }
 
-void Ledger::close(const Parts& parts, double trained_parameters) {
+void Ledger::close(const Counts& counts, double trained_parameters) {
   meter_.settle(true);
   const auto bytes = [&](comm::Purpose purpose) {
     return static_cast<double>(meter_.of(purpose).bytes);
   };
   WorkerFigures f = own_;
-  add(f, parts);
+  add(f, counts);
   f.traffic.gradient = bytes(comm::Purpose::Gradient);
   f.traffic.sync = bytes(comm::Purpose::Sync);
   f.traffic.factors = bytes(comm::Purpose::Factors);
@@ -155,13 +155,13 @@ WorkerFigures Ledger::figures() const {
   return f;
 }
 
-void Ledger::archive(state::Archive& archive, const Parts& parts) {
+void Ledger::archive(state::Archive& archive, const Counts& counts) {
   double shown = seconds();
   // The restored meter lacks its barriers, so less has to be subtracted then.
   double paused = paused_seconds_ - meter_.other_seconds();
   ordered_json traffic = to_json(meter_.scopes());
   WorkerFigures all = own_;
-  add(all, parts);
+  add(all, counts);
   archive.value("seconds", shown);
   archive.value("evaluate_seconds", all.seconds.evaluate);
   archive.value("checkpoint_seconds", all.seconds.checkpoint);

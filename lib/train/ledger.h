@@ -60,7 +60,7 @@ class Ledger {
  public:
   // What the parts of the loop have counted themselves since this process
   // began.
-  struct Parts {
+  struct Counts {
     double svd = 0;   // seconds in decompositions
     double data = 0;  // seconds of waiting for batches
     ReducerSplit reducer = {};
@@ -104,11 +104,11 @@ class Ledger {
   void end_pause(const Pause& pause, double TimeSplit::*account);
 
   // Ends the training. Evaluations and checkpoints are still counted after it.
-  void close(const Parts& parts, double trained_parameters);
+  void close(const Counts& counts, double trained_parameters);
   WorkerFigures figures() const;  // after close()
 
   // Saves all up to now, or continues what was saved.
-  void archive(state::Archive& archive, const Parts& parts);
+  void archive(state::Archive& archive, const Counts& counts);
   // Takes over the mean traffic of the workers that saved these states.
   void average_traffic(std::vector<state::State>& states);
 

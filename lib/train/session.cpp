@@ -198,7 +198,7 @@ void Session::announce(int threads) {
 
 TrainResult Session::run_workers() {
   device::CaptureTurn turn;
-  const run_folder::CheckpointWriter::Place place{
+  const run_folder::CheckpointWriter::Options checkpoints{
       folder_, config::to_yaml(configured_), setup_.options.checkpoint.keep};
   TrainInputs inputs{
       setup_.options, setup_.dataset, setup_.validation, setup_.device};
@@ -206,7 +206,7 @@ TrainResult Session::run_workers() {
     setup_.initial->copy_into(model);
   };
   inputs.device_copies = setup_.device_copies.get();
-  inputs.checkpoints = &place;
+  inputs.checkpoints = &checkpoints;
   inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
   inputs.resume = resume_.from ? &*resume_.from : nullptr;
   inputs.hooks = session_.hooks;

@@ -69,7 +69,7 @@ struct TrainInputs {
   // Shared by all workers on one GPU; null: this worker has the GPU to itself.
   device::CaptureTurn* turn = nullptr;
   // Where checkpoints are written; null: none are written.
-  const run_folder::CheckpointWriter::Place* checkpoints = nullptr;
+  const run_folder::CheckpointWriter::Options* checkpoints = nullptr;
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;

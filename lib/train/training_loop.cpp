@@ -302,7 +302,7 @@ TrainResult Trainer::run() {
     method_->finish(length_.steps);
   });
   device::synchronize(in_.device);
-  ledger_.close(parts(), static_cast<double>(method_->block().numel()));
+  ledger_.close(counts(), static_cast<double>(method_->block().numel()));
 
   result.test = evaluate_now(length_.steps, true);
   result.train_loss = train_loss_;
@@ -313,7 +313,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-Ledger::Parts Trainer::parts() const {
+Ledger::Counts Trainer::counts() const {
   const compress::Costs costs = method_->costs();
   return {
       recorder_.svd(),

@@ -45,7 +45,7 @@ class Trainer {
 
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
-  Ledger::Parts parts() const;
+  Ledger::Counts counts() const;
 
   // In training_state.cpp.
   void archive(state::Archive& archive);

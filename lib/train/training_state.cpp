@@ -14,7 +14,7 @@
 namespace abtrain::train {
 
 void Trainer::archive_loop(state::Archive& archive) {
-  ledger_.archive(archive, parts());
+  ledger_.archive(archive, counts());
   archive.value("last_loss", last_loss_);
   archive.value("rate", rate_);
   archive.value("loss_sum", loss_sum_);
@@ -30,7 +30,7 @@ void Trainer::archive_loop(state::Archive& archive) {
 void Trainer::archive(state::Archive& archive) {
   archive_loop(archive);
   for (const nn::NamedBuffer& b : model_->buffers()) {
-    archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+    archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
   }
   method_->archive(archive);
   if (balancer_) {
@@ -107,7 +107,7 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
     for (state::State& state : all) {
       at::Tensor one = at::empty_like(*b.tensor);
       state::Archive::loading(state).tensor(
-          "buffer." + b.name, one, state::Share::Own);
+          "buffer." + b.name, one, state::Owner::Worker);
       mean.add_(one);
     }
     b.tensor->copy_(mean.div_(n));

@@ -86,7 +86,7 @@ Value section(const std::vector<std::pair<std::string, Value>>& entries) {
 std::string fault(const std::string& key, const Value& value) {
   Sample sample;
   const std::string before = to_yaml(fields_of(sample));
-  Reading reading;
+  ReadResult reading;
   apply(fields_of(sample), section({{key, value}}), reading);
   std::string out;
   for (const Problem& problem : reading.problems) {
@@ -100,7 +100,7 @@ std::string fault(const std::string& key, const Value& value) {
 
 TEST(Options, SetsEveryType) {
   Sample s;
-  Reading reading;
+  ReadResult reading;
   apply(
       fields_of(s),
       section(
@@ -159,7 +159,7 @@ TEST(Options, AWordStandsForNoText) {
   Fields f;
   f.text_or("root", "auto", root, "a folder");
   const auto read = [&](const std::string& text) {
-    Reading reading;
+    ReadResult reading;
     apply(f, section({{"root", scalar(text)}}), reading);
     return reading.problems.size();
   };
@@ -265,7 +265,7 @@ TEST(Options, UnknownKeysNameWhatWasMeant) {
 
 TEST(Options, RepeatedKeysAreRefusedAndTheFirstStays) {
   Sample s;
-  Reading reading;
+  ReadResult reading;
   apply(
       fields_of(s),
       section({{"count", scalar("2")}, {"count", scalar("3")}}),

@@ -26,13 +26,13 @@ const Secret kSecret("a secret of some length");
 // Worker 0's meeting, for the others.
 class Board {
  public:
-  Share writer() {
+  ShareBytes writer() {
     return [this](void* data, std::size_t bytes) {
       ASSERT_EQ(bytes, sizeof(Meeting));
       promise_.set_value(*static_cast<Meeting*>(data));
     };
   }
-  Share reader() const {
+  ShareBytes reader() const {
     return [this](void* data, std::size_t) {
       *static_cast<Meeting*>(data) = read();
     };

@@ -284,7 +284,7 @@ TEST(StoreFails, WithAnImpossiblePortOrRank) {
 
 TEST(Share, OverACommunicator) {
   run_workers(3, kTimeout, [](Communicator& comm) {
-    const Share share = share_over(comm);
+    const ShareBytes share = share_over(comm);
     for (const std::size_t bytes : {1, 128, 70001}) {
       Values values = values_of(comm.rank(), bytes);
       share(values.data(), values.size());

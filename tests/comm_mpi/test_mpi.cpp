@@ -75,8 +75,8 @@ TEST(Mpi, NestedSplits) {
   check_nested_splits(*comm);
 }
 
-// Many pieces a member, the ring of each used more than once, and members that
-// are far behind.
+// Many pieces per member, the ring of each used more than once, and members
+// that are far behind.
 TEST(Mpi, LargeBuffersThroughTheRing) {
   const auto comm = world->communicator();
   const std::int64_t numel = 3'000'017;

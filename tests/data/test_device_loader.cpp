@@ -27,7 +27,7 @@ class DeviceLoaderTest : public testing::Test {
   DeviceLoaderTest() {
     prepare(3, 6, 7);
   }
-  // 23 images for two workers: 11 examples an epoch.
+  // 23 images for two workers: 11 examples per epoch.
   void prepare(std::int64_t channels, std::int64_t height, std::int64_t width) {
     set_ = {};
     set_.name = "test-set";

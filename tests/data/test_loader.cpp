@@ -33,7 +33,7 @@ class LoaderTest : public testing::Test {
     set_.train = random_images(23, 3, 6, 6);
     augment_ = std::make_unique<Augment>(
         DataOptions{.augment = AugmentName::CropFlip, .erase = 0.5}, set_, 4);
-    order_ = make_shuffle({23, 0, 2, 4});  // 11 examples an epoch
+    order_ = make_shuffle({23, 0, 2, 4});  // 11 examples per epoch
   }
 
   Dataset set_;

@@ -3,7 +3,7 @@
 // goes on are made of them.
 #include "base/json.h"
 #include "config/config.h"
-#include "plan/against.h"
+#include "plan/comparison.h"
 #include "report/formats.h"
 #include "run_folder/tensorboard.h"
 #include "target.h"
@@ -78,9 +78,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::refusing({ErrorKind::DamagedData}, [&] {
     plan::TimeRequest request;
     request.compute = plan::ComputeTime{};
-    const plan::PlanAgainst plan = plan::plan_against(options, run, request);
-    plan::against_text(plan);
-    plan::against_json(plan);
+    const plan::PlanComparison plan =
+        plan::compare_with_run(options, run, request);
+    plan::comparison_text(plan);
+    plan::comparison_json(plan);
   });
   all += fuzz::outcome();
   Log log(LogLevel::Quiet);

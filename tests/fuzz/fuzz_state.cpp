@@ -95,7 +95,7 @@ const data::Dataset& dataset() {
 
 void train(
     const config::RunOptions& options,
-    const run_folder::CheckpointWriter::Place* place,
+    const run_folder::CheckpointWriter::Options* place,
     const run_folder::Checkpoint* from) {
   const data::Images none;
   train::TrainInputs inputs{options, dataset(), none, at::kCPU};
@@ -112,7 +112,7 @@ Kind& kind_named(const std::string& name) {
   Kind& kind = place->second;
   if (is_new) {
     kind.options = options_of(name);
-    const run_folder::CheckpointWriter::Place where{
+    const run_folder::CheckpointWriter::Options where{
         kind.folder.path(), config::to_yaml(kind.options), 1};
     train(kind.options, &where, nullptr);
     kind.checkpoint = kind.folder.file(

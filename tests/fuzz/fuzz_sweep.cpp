@@ -1,5 +1,5 @@
 // A sweep file, and the configurations of its points.
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 #include "target.h"
 #include "temp_folder.h"
 

@@ -330,7 +330,7 @@ class Hosts(Runs):
 
     def test_slow_another_number_of_workers_is_as_accurate(self):
         def words(name, workers, *extra):
-            # The same images a step, whoever takes them.
+            # The same images per step, whoever takes them.
             return [PROGRAM, "--config", "fashion_mnist_mlp", "--name", name,
                     "--output", str(self.folder / "runs"),
                     "--set", f"workers={workers}", "--set", "method.group_size=auto",

@@ -9,7 +9,7 @@
 namespace abtrain::kernels {
 namespace {
 
-// Sums `count` numbers a block, by halves; thread 0 writes the sum.
+// Sums `count` numbers per block, by halves; thread 0 writes the sum.
 void sum_kernel(const int* in, int* out, bool leave_early) {
   auto* shared = reinterpret_cast<int*>(shared_memory());
   const unsigned t = threadIdx.x;

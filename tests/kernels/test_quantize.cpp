@@ -73,8 +73,8 @@ TEST(NormsKernel, EqualsTheCpuFormToTheBit) {
       const at::Tensor wanted = at::empty({blocks});
       ops::block_norms(u, block, wanted);
       for (const bool aligned : {true, false}) {
-        const at::Tensor room = at::zeros({numel + 1});
-        const at::Tensor in = room.narrow(0, aligned ? 0 : 1, numel);
+        const at::Tensor padded_in = at::zeros({numel + 1});
+        const at::Tensor in = padded_in.narrow(0, aligned ? 0 : 1, numel);
         in.copy_(u);
         const at::Tensor got = at::zeros({blocks});
         ASSERT_EQ(
@@ -148,7 +148,7 @@ class QuantizeKernel : public testing::TestWithParam<Case> {
     }
     return norms;
   }
-  at::Tensor room_for_codes() const {
+  at::Tensor code_buffer() const {
     return at::zeros(
         {GetParam().lanes == Lanes::Byte ? padded() : padded() / 2},
         GetParam().lanes == Lanes::Pair ? at::kInt : at::kByte);
@@ -165,17 +165,17 @@ TEST_P(QuantizeKernel, EqualsTheCpuFormToTheBit) {
       continue;  // many threads are slow here
     }
     const at::Tensor wanted = numbers(numel);
-    const at::Tensor wanted_codes = room_for_codes();
+    const at::Tensor wanted_codes = code_buffer();
     ops::quantize_blocks(wanted, ranges(), coding(), residual, wanted_codes);
     // One number more on either side, which must stay.
     const at::Tensor around = at::full({numel + 8}, 5.0F);
     const at::Tensor u = around.narrow(0, aligned ? 4 : 3, numel);
     u.copy_(numbers(numel));
-    const at::Tensor codes = room_for_codes();
+    const at::Tensor codes = code_buffer();
     const at::Tensor held = ranges();
     Quantize job = ops::quantize_job(u, held, coding(), residual, codes);
-    const at::Tensor room = at::empty({padded()});
-    job.scratch = room.mutable_data_ptr<float>();
+    const at::Tensor scratch = at::empty({padded()});
+    job.scratch = scratch.mutable_data_ptr<float>();
     ASSERT_EQ(quantize_blocks(job, nullptr), 0);
     EXPECT_TRUE(same_bits(codes, wanted_codes));
     EXPECT_TRUE(same_bits(u.clone(), wanted));
@@ -191,7 +191,7 @@ TEST_P(QuantizeKernel, TheWayBackEqualsTheCpuFormToTheBit) {
                                    : std::vector<int>{1};
   for (const int shards : all) {
     const std::int64_t tails = shards > 1 ? shards * kTailBytes : 0;
-    const std::int64_t lanes = room_for_codes().numel() + tails;
+    const std::int64_t lanes = code_buffer().numel() + tails;
     const at::Tensor codes = GetParam().lanes == Lanes::Pair
                                  ? bytes(4 * lanes).view(at::kInt)
                                  : bytes(lanes);
@@ -205,8 +205,8 @@ TEST_P(QuantizeKernel, TheWayBackEqualsTheCpuFormToTheBit) {
       const at::Tensor around = at::full({numel + 8}, 5.0F);
       const at::Tensor out = around.narrow(0, aligned ? 4 : 3, numel);
       Dequantize job = ops::dequantize_job(sums, held, coding(), out);
-      const at::Tensor room = at::empty({padded()});
-      job.scratch = room.mutable_data_ptr<float>();
+      const at::Tensor scratch = at::empty({padded()});
+      job.scratch = scratch.mutable_data_ptr<float>();
       ASSERT_EQ(dequantize_blocks(job, nullptr), 0);
       EXPECT_TRUE(same_bits(out.clone(), wanted)) << shards;
       EXPECT_EQ(around.eq(5).sum().item<int>(), 8);

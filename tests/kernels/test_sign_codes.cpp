@@ -43,7 +43,7 @@ at::Tensor some_alive(const ops::CodeBlocks& blocks) {
 // Random signs and bits of what is alive, with scales of about 1.
 at::Tensor some_records(
     const ops::CodeBlocks& blocks,
-    ops::CodeBlocks::Part part,
+    ops::CodeBlocks::Range part,
     int workers,
     bool fresh) {
   const std::int64_t stride = ops::sign_words(blocks, part, fresh);
@@ -52,7 +52,7 @@ at::Tensor some_records(
       random_floats(workers * blocks.size(), 10).abs_().view(at::kInt);
   for (int w = 0; w < workers; ++w) {
     for (std::int64_t b = part.begin; b < part.end; ++b) {
-      const ops::CodeBlocks::Part before{part.begin, b};
+      const ops::CodeBlocks::Range before{part.begin, b};
       in[w * stride + ops::sign_words(blocks, before, fresh)].copy_(
           scales[w * blocks.size() + b]);
     }

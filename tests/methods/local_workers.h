@@ -148,7 +148,7 @@ class LocalWorker {
     state::State state;
     state::Archive archive = state::Archive::saving(state);
     for (const nn::NamedBuffer& b : model->buffers()) {
-      archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+      archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
     }
     method->archive(archive);
     for (auto* tensors : {&state.own, &state.replicas}) {
@@ -161,7 +161,7 @@ class LocalWorker {
   void load(state::State& state) {
     state::Archive archive = state::Archive::loading(state);
     for (const nn::NamedBuffer& b : model->buffers()) {
-      archive.tensor("buffer." + b.name, *b.tensor, state::Share::Own);
+      archive.tensor("buffer." + b.name, *b.tensor, state::Owner::Worker);
     }
     method->archive(archive);
   }

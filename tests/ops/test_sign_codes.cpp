@@ -21,7 +21,7 @@ at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
   return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-at::Tensor record_room(const CodeBlocks& blocks, bool fresh) {
+at::Tensor record_buffer(const CodeBlocks& blocks, bool fresh) {
   return at::empty({sign_words(blocks, blocks.all(), fresh)}, at::kInt);
 }
 
@@ -66,7 +66,7 @@ TEST(SignCodes, SayScaleAndSign) {
   const at::Tensor x = randn(blocks.end(), 1);
   for (const bool fresh : {false, true}) {
     const at::Tensor u = x.clone();
-    const at::Tensor wire = record_room(blocks, fresh);
+    const at::Tensor wire = record_buffer(blocks, fresh);
     // What a fresh record says of this is not used.
     const at::Tensor alive =
         at::full({blocks.groups()}, fresh ? 0 : -1, at::kInt);
@@ -96,7 +96,7 @@ TEST(SignCodes, SendNothingOfWhatIsDead) {
   x[11].fill_(-0.0f);
   const at::Tensor alive = at::zeros({blocks.groups()}, at::kInt);
   const at::Tensor u = x.clone();
-  const at::Tensor wire = record_room(blocks, true);
+  const at::Tensor wire = record_buffer(blocks, true);
   encode_signs(u, blocks, alive, wire, true);
   const at::Tensor estimate = at::full({70}, 9.0f);
   decode_signs(wire, blocks, alive, estimate, true);
@@ -107,7 +107,7 @@ TEST(SignCodes, SendNothingOfWhatIsDead) {
 
   // What wakes up waits for the next mask.
   const at::Tensor later = at::full({70}, 2.0f);
-  const at::Tensor next = record_room(blocks, false);
+  const at::Tensor next = record_buffer(blocks, false);
   encode_signs(later, blocks, alive, next, false);
   decode_signs(next, blocks, alive, estimate, false);
   EXPECT_TRUE(estimate.narrow(0, 10, 40).eq(0).all().item<bool>());
@@ -117,7 +117,7 @@ TEST(SignCodes, SendNothingOfWhatIsDead) {
 
 TEST(SignCodes, AServerAveragesAndKeepsTheRest) {
   CodeBlocks blocks = two_tensors();
-  const CodeBlocks::Part part{1, 3};
+  const CodeBlocks::Range part{1, 3};
   const std::int64_t from = blocks.host()[1].begin;
   const int n = 3;
   for (const bool fresh : {false, true}) {
@@ -130,7 +130,7 @@ TEST(SignCodes, AServerAveragesAndKeepsTheRest) {
       u[from + 3].fill_(w == 0 ? 0 : u[from + 3].item<float>());
       u.narrow(0, from + 4, 2).zero_();
       const at::Tensor before = u.clone();
-      const at::Tensor wire = record_room(blocks, fresh);
+      const at::Tensor wire = record_buffer(blocks, fresh);
       encode_signs(u, blocks, alive, wire, fresh);
       records.push_back(wire.narrow(
           0,
@@ -148,7 +148,7 @@ TEST(SignCodes, AServerAveragesAndKeepsTheRest) {
     serve_signs(
         at::cat(records), n, blocks, part, alive, residual, answer, fresh);
 
-    const at::Tensor wire = at::zeros_like(record_room(blocks, fresh));
+    const at::Tensor wire = at::zeros_like(record_buffer(blocks, fresh));
     wire.narrow(0, sign_words(blocks, {0, 1}, fresh), answer.numel())
         .copy_(answer);
     const at::Tensor estimate = at::empty({blocks.end()});
@@ -177,7 +177,7 @@ TEST(SignCodes, ShowWhatIsNotFinite) {
       const at::Tensor alive = at::zeros({blocks.groups()}, at::kInt);
       const at::Tensor u = randn(100, 1);
       u[50].fill_(bad);
-      const at::Tensor wire = record_room(blocks, fresh);
+      const at::Tensor wire = record_buffer(blocks, fresh);
       encode_signs(u, blocks, alive, wire, fresh);
       const at::Tensor residual = at::zeros({100});
       const at::Tensor answer = wire.clone();
@@ -193,7 +193,7 @@ TEST(SignCodes, ShowWhatIsNotFinite) {
 TEST(SignCodes, RefuseWhatDoesNotFit) {
   CodeBlocks blocks({{0, 100}});
   const at::Tensor alive = at::zeros({blocks.groups()}, at::kInt);
-  const at::Tensor wire = record_room(blocks, false);
+  const at::Tensor wire = record_buffer(blocks, false);
   EXPECT_THROW(
       encode_signs(at::zeros({99}), blocks, alive, wire, false),
       std::logic_error);
@@ -222,7 +222,7 @@ TEST(GpuSignCodes, EqualTheCpuToTheBit) {
         const at::Tensor u = randn(blocks.end(), 1).to(device);
         const at::Tensor alive =
             at::full({blocks.groups()}, 0x5A5A0FF0, at::kInt).to(device);
-        const at::Tensor wire = record_room(blocks, fresh).to(device);
+        const at::Tensor wire = record_buffer(blocks, fresh).to(device);
         encode_signs(u, blocks, alive, wire, fresh);
         const at::Tensor residual =
             randn(blocks.span(blocks.all()), 2).to(device);

@@ -248,9 +248,9 @@ TEST(Adagrad, GoesOnFromItsMoments) {
       Parameters other(o);
       state::State state;
       auto saving = state::Archive::saving(state);
-      half.block.archive(saving, "", state::Share::Own);
+      half.block.archive(saving, "", state::Owner::Worker);
       auto loading = state::Archive::loading(state);
-      other.block.archive(loading, "", state::Share::Own);
+      other.block.archive(loading, "", state::Owner::Worker);
       other.step(g, 0.1);
       half.step(g, 0.1);
       EXPECT_TRUE(at::equal(other.block.values(), half.block.values()));

@@ -320,10 +320,10 @@ TEST(Muon, GoesOnFromItsMoments) {
   }
   state::State state;
   auto saving = state::Archive::saving(state);
-  first.block.archive(saving, "", state::Share::Own);
+  first.block.archive(saving, "", state::Owner::Worker);
   Run second(o);
   auto loading = state::Archive::loading(state);
-  second.block.archive(loading, "", state::Share::Own);
+  second.block.archive(loading, "", state::Owner::Worker);
   for (std::uint64_t t = 3; t < 6; ++t) {
     whole.step(t);
     second.step(t);

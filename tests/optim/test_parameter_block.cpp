@@ -255,11 +255,11 @@ class Archived : public ::testing::Test {
   Archived() {
     mark(block_);
     auto archive = state::Archive::saving(state_);
-    block_.archive(archive, "b.", state::Share::Replicas);
+    block_.archive(archive, "b.", state::Owner::Replicas);
   }
   static void load(ParameterBlock& into, state::State& from) {
     auto archive = state::Archive::loading(from);
-    into.archive(archive, "b.", state::Share::Replicas);
+    into.archive(archive, "b.", state::Owner::Replicas);
   }
 
   Three saved_;

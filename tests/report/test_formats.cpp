@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/html_report.h"
-#include "report/page_parts.h"
+#include "report/page_assets.h"
 #include "run_folders.h"
 
 namespace abtrain::report {

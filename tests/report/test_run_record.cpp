@@ -71,7 +71,7 @@ TEST(RunRecord, DecompositionsHaveRanksAndTheirEndsSingularValues) {
     EXPECT_EQ(cut.layers[0].spectrum.has_value(), i != 1);
     EXPECT_FALSE(cut.layers[1].spectrum);
   }
-  const Spectrum& last = *run.decompositions[2].layers[0].spectrum;
+  const SpectrumSample& last = *run.decompositions[2].layers[0].spectrum;
   EXPECT_EQ(last.index, (std::vector<double>{1, 4}));
   EXPECT_EQ(last.value, (std::vector<double>{3, 0.5}));
   const RunRecord short_one = read_run(place, Spectra::Skip);

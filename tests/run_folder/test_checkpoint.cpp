@@ -49,7 +49,7 @@ std::vector<bool> save_all(
   config::RunOptions options;
   options.workers = workers;
   options.method.name = "ddp";
-  const CheckpointWriter::Place place{
+  const CheckpointWriter::Options place{
       folder.path(), config::to_yaml(options), setting.keep};
   std::vector<bool> all(saves.size(), true);
   std::mutex mutex;
@@ -65,8 +65,8 @@ std::vector<bool> save_all(
           at::full({3}, save.value + static_cast<float>(world.rank()));
       at::Tensor shared = at::full({2}, save.value + 10.0F * lead);
       std::int64_t rank = world.rank();
-      archive.tensor("own", own, state::Share::Own);
-      archive.tensor("shared", shared, state::Share::Replicas);
+      archive.tensor("own", own, state::Owner::Worker);
+      archive.tensor("shared", shared, state::Owner::Replicas);
       archive.value("rank", rank);
       Checkpoint about;
       about.step = save.step;

@@ -23,7 +23,7 @@ using testing::toy_options;
 void save_two(const TempFolder& folder) {
   config::RunOptions options = toy_options(2, {});
   options.method.name = "ddp";
-  const CheckpointWriter::Place place{
+  const CheckpointWriter::Options place{
       folder.path(), config::to_yaml(options), 5};
   comm::run_workers(2, 60, [&](comm::Communicator& world) {
     CheckpointWriter writer(place, world, nullptr, {});
@@ -31,7 +31,7 @@ void save_two(const TempFolder& folder) {
       state::State state;
       at::Tensor tensor = at::ones({3});
       auto archive = state::Archive::saving(state);
-      archive.tensor("t", tensor, state::Share::Replicas);
+      archive.tensor("t", tensor, state::Owner::Replicas);
       Checkpoint about;
       about.step = step;
       about.run_steps = 10;
@@ -224,7 +224,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   options.evaluate.every = Duration::steps(0);
   options.checkpoint.every = Duration::steps(7);
   const data::Dataset dataset = testing::toy_dataset(64);
-  const CheckpointWriter::Place place{
+  const CheckpointWriter::Options place{
       folder.path(), config::to_yaml(options), 5};
   const data::Images none;
   train::TrainInputs inputs{options, dataset, none, at::kCPU};

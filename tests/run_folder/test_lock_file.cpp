@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 TEST(LockHolder, LivesAsLongAsItsProcess) {
   const LockHolder me = this_process();
   EXPECT_EQ(me.pid, ::getpid());
-  EXPECT_TRUE(lives(me));
+  EXPECT_TRUE(is_alive(me));
   // Another process had this number before.
   LockHolder earlier = me;
   earlier.ticks = "1";
-  EXPECT_FALSE(lives(earlier));
+  EXPECT_FALSE(is_alive(earlier));
   // Without a start time the number must do.
   earlier.ticks = "";
-  EXPECT_TRUE(lives(earlier));
+  EXPECT_TRUE(is_alive(earlier));
   const pid_t child = ::fork();
   if (child == 0) {
     ::_exit(0);
@@ -34,7 +34,7 @@ TEST(LockHolder, LivesAsLongAsItsProcess) {
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   LockHolder dead = me;
   dead.pid = child;
-  EXPECT_FALSE(lives(dead));
+  EXPECT_FALSE(is_alive(dead));
 }
 
 TEST(LockHolder, HasAnIdThatIsNeverUsedTwice) {

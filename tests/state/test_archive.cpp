@@ -21,11 +21,11 @@ at::Tensor numbers(at::IntArrayRef sizes) {
 }
 
 void save(State& state, const std::string& name, at::Tensor tensor) {
-  Archive::saving(state).tensor(name, tensor, Share::Own);
+  Archive::saving(state).tensor(name, tensor, Owner::Worker);
 }
 
 void load(State& state, const std::string& name, at::Tensor& tensor) {
-  Archive::loading(state).tensor(name, tensor, Share::Own);
+  Archive::loading(state).tensor(name, tensor, Owner::Worker);
 }
 
 void expect_damaged(
@@ -160,19 +160,19 @@ TEST(ArchiveTensors, OwnAndReplicasAreKeptApart) {
   at::Tensor own = at::full({2}, 1.0f);
   at::Tensor shared = at::full({2}, 2.0f);
   Archive saving = Archive::saving(state);
-  saving.tensor("w", own, Share::Own);
-  saving.tensor("w", shared, Share::Replicas);
-  saving.tensor("v", shared, Share::Replicas);
+  saving.tensor("w", own, Owner::Worker);
+  saving.tensor("w", shared, Owner::Replicas);
+  saving.tensor("v", shared, Owner::Replicas);
   EXPECT_EQ(state.own.size(), 1u);
   EXPECT_EQ(state.replicas.size(), 2u);
   Archive loading = Archive::loading(state);
   at::Tensor tensor;
-  loading.tensor("w", tensor, Share::Own);
+  loading.tensor("w", tensor, Owner::Worker);
   EXPECT_TRUE(at::equal(tensor, own));
   tensor = at::Tensor();
-  loading.tensor("w", tensor, Share::Replicas);
+  loading.tensor("w", tensor, Owner::Replicas);
   EXPECT_TRUE(at::equal(tensor, shared));
-  expect_damaged("v", [&] { loading.tensor("v", tensor, Share::Own); });
+  expect_damaged("v", [&] { loading.tensor("v", tensor, Owner::Worker); });
 }
 
 TEST(ArchiveTensors, MissingOnesAndOtherSizesAreNamed) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 #include "temp_folder.h"
 
 namespace abtrain::sweep::testing {

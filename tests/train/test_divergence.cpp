@@ -171,7 +171,7 @@ TEST(Divergence, KeepsTheCheckpointBefore) {
   o.checkpoint.every = Duration::steps(1);
   o.optimizer.name = "sgd";
   const data::Dataset dataset = testing::toy_dataset(64);
-  const run_folder::CheckpointWriter::Place place{folder.path(), "x: 1\n", 2};
+  const run_folder::CheckpointWriter::Options place{folder.path(), "x: 1\n", 2};
   TrainInputs inputs{o, dataset, {}, at::kCPU};
   inputs.checkpoints = &place;
   inputs.hooks.before_step = [](int rank, std::int64_t t, nn::Model& model) {

@@ -13,7 +13,7 @@ namespace {
 using comm::Purpose;
 using nlohmann::ordered_json;
 
-const Ledger::Parts kParts{
+const Ledger::Counts kCounts{
     .svd = 1,
     .data = 2,
     .reducer = {
@@ -73,7 +73,7 @@ TEST(Ledger, SplitsBytesAndSeconds) {
   ledger.meter().count_seconds("world", Purpose::Metrics, 16);
   ledger.start();
   train_a_bit(ledger);
-  ledger.close(kParts, 77);
+  ledger.close(kCounts, 77);
   const WorkerFigures figures = ledger.figures();
   expect_figures_of_a_bit(figures);
   EXPECT_EQ(figures.trained_parameters, 77);
@@ -102,7 +102,7 @@ state::State saved() {
   train_a_bit(ledger);
   state::State state;
   auto archive = state::Archive::saving(state);
-  ledger.archive(archive, kParts);
+  ledger.archive(archive, kCounts);
   return state;
 }
 

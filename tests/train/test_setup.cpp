@@ -131,7 +131,7 @@ class Prepared : public ::testing::Test {
 TEST_F(Prepared, HasDataLengthAndTheSameWeightsForAll) {
   train::Setup setup;
   prepare(setup, options_, host_, nullptr, log_);
-  // 12 of 16 images, 2 workers with 3 images a step.
+  // 12 of 16 images, 2 workers with 3 images per step.
   EXPECT_EQ(setup.dataset.train.size(), 12);
   EXPECT_EQ(setup.validation.size(), 4);
   EXPECT_EQ(setup.dataset.test.size(), 8);

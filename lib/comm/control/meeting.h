@@ -30,7 +30,7 @@ struct MeetOptions {
   int rank = 0;
   int size = 1;
   // Gives worker 0's bytes to all. Collective.
-  Share share = {};
+  ShareBytes share = {};
   double timeout = 60;  // seconds, for everything but share()
   Secret secret = {};
   std::string address = {};  // where worker 0 listens; empty: on all addresses

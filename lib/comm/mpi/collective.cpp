@@ -127,7 +127,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
   const std::int64_t own_bytes = own_count_ * width_;
   const std::int64_t ring = std::min(own_bytes, kWindow * kPieceBytes);
   const std::int64_t ring_numel = ring / width_;
-  room_ = at::empty({(n - 1) * ring_numel}, in.options());
+  rings_ = at::empty({(n - 1) * ring_numel}, in.options());
   for (int k = 1; k < n; ++k) {
     const int peer = (rank + k) % n;
     const std::int64_t begin = chunk_begin(numel, n, peer);
@@ -140,7 +140,7 @@ void MpiCollective::exchange(const at::Tensor& in, bool in_place) {
         group_.comm,
         peer,
         tag(0),
-        bytes_at(room_, (k - 1) * ring_numel),
+        bytes_at(rings_, (k - 1) * ring_numel),
         own_bytes,
         ring);
     if (in_place) {
@@ -256,12 +256,12 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
   const bool in_place = call_.kind == Call::Kind::AllReduce;
   const at::Tensor& in = in_place ? call_.out : call_.in;
   const at::Tensor own = in.narrow(0, own_begin_ + first, count);
-  const std::int64_t ring = room_.numel() / (n - 1);
+  const std::int64_t ring = rings_.numel() / (n - 1);
   std::vector<at::Tensor> inputs;
   for (int member = 0; member < n; ++member) {
     const int k = (member - group_.rank + n) % n;
     inputs.push_back(
-        k == 0 ? own : room_.narrow(0, (k - 1) * ring + first % ring, count));
+        k == 0 ? own : rings_.narrow(0, (k - 1) * ring + first % ring, count));
   }
   const at::Tensor out = in_place ? own : call_.out.narrow(0, first, count);
   ops::reduce_buffers(inputs, 0, count, {out}, 0, call_.op);

@@ -68,8 +68,8 @@ class MpiCollective {
   // reduced, and one ring of pieces per other member.
   std::int64_t own_begin_ = 0;
   std::int64_t own_count_ = 0;
-  std::int64_t reduced_ = 0;                     // bytes
-  at::Tensor room_;                              // the rings
+  std::int64_t reduced_ = 0;  // bytes
+  at::Tensor rings_;
   std::vector<MpiStream> parts_in_, parts_out_;  // to be reduced
   std::vector<MpiStream> results_in_, results_out_;
   char token_ = 0;  // sent by a barrier

@@ -13,7 +13,7 @@ NcclVersions nccl_versions() {
   return {};
 }
 
-NcclWorld::NcclWorld(int, int, at::Device, double, const Share&, bool) {
+NcclWorld::NcclWorld(int, int, at::Device, double, const ShareBytes&, bool) {
   throw Error(
       ErrorKind::Config,
       "comm: nccl: this build has no NCCL; build with ABTRAIN_CUDA=ON and a "

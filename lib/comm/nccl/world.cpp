@@ -222,7 +222,7 @@ NcclWorld::NcclWorld(
     int size,
     at::Device device,
     double timeout_seconds,
-    const Share& share,
+    const ShareBytes& share,
     bool even_alone)
     : rank_(rank), size_(size), errors_(std::uncaught_exceptions()) {
   ABT_CHECK(

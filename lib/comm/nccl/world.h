@@ -57,7 +57,7 @@ class NcclWorld {
       int size,
       at::Device device,
       double timeout_seconds,
-      const Share& share,
+      const ShareBytes& share,
       bool even_alone = false);
   NcclWorld(const NcclWorld&) = delete;
   NcclWorld& operator=(const NcclWorld&) = delete;

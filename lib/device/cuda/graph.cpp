@@ -34,7 +34,7 @@ void quietly(const Body& body) noexcept {
 // Returns LibTorch's cached memory to the device if little is free. A capture
 // allocates from a pool of its own, and LibTorch cannot release cached memory
 // for it while it runs.
-void make_room() {
+void release_cached_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
   ABT_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -56,7 +56,7 @@ class Captured : public Graph::Form {
     // nothing that is still queued here may use that memory.
     ABT_CUDA_CHECK(cudaStreamSynchronize(stream()));
     const auto lock = turn_.take();
-    make_room();
+    release_cached_memory();
     if (const std::exception_ptr error = record(body, generators)) {
       recover(generators);
       try {

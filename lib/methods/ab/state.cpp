@@ -126,13 +126,13 @@ void AbTraining::archive(state::Archive& archive) {
     build_blocks();
   }
   // Between two averages of local steps every worker has a state of its own.
-  const state::Share share = phase_ == Phase::Full && local_steps()
-                                 ? state::Share::Own
-                                 : state::Share::Replicas;
-  trained_.archive(archive, "trained.", share);
-  frozen_.archive(archive, "frozen.", share);
-  archive.tensor("own_start", own_start_, share);
-  archive.tensor("dense_start", dense_start_, share);
+  const state::Owner owner = phase_ == Phase::Full && local_steps()
+                                 ? state::Owner::Worker
+                                 : state::Owner::Replicas;
+  trained_.archive(archive, "trained.", owner);
+  frozen_.archive(archive, "frozen.", owner);
+  archive.tensor("own_start", own_start_, owner);
+  archive.tensor("dense_start", dense_start_, owner);
   std::vector<std::string> large;
   for (const nn::NamedWeight& w : factorable_) {
     if (linalg::may_be_partial(context_.options.svd, w.weight->n())) {

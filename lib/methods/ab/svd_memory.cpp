@@ -19,7 +19,7 @@ void SvdMemory::archive(
   }
   for (const std::string& layer : layers) {
     at::Tensor& start = starts_[layer];
-    archive.tensor("svd_start." + layer, start, state::Share::Own);
+    archive.tensor("svd_start." + layer, start, state::Owner::Worker);
     if (start.defined() && start.numel() == 0) {
       start = at::Tensor();
     }

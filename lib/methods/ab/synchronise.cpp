@@ -24,15 +24,15 @@ Range part(Range whole, std::int64_t index, std::int64_t count) {
 }
 
 // A worker's place among the workers of its role.
-struct Place {
+struct PlaceInRole {
   comm::Role role;
   int groups;    // number of groups of this role
   int group;     // index of the worker's group among them
   int position;  // index of the worker in its group
 };
 
-Place place_of(const comm::Groups& groups, int rank) {
-  Place place{groups.role_of(rank), 0, 0, rank % groups.group_size};
+PlaceInRole place_in_role(const comm::Groups& groups, int rank) {
+  PlaceInRole place{groups.role_of(rank), 0, 0, rank % groups.group_size};
   for (int g = 0; g < groups.count; ++g) {
     if (groups.role_of(g * groups.group_size) == place.role) {
       if (g < groups.group_of(rank)) {
@@ -46,10 +46,16 @@ Place place_of(const comm::Groups& groups, int rank) {
 
 // slice_of(): the slice of its factor that a worker and its peers reduce.
 // shard_of(): the part of that slice that this worker ends up with.
-Range slice_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
+Range slice_of(
+    const comm::Groups& groups,
+    const PlaceInRole& place,
+    std::int64_t n) {
   return part({0, n}, place.position, groups.group_size);
 }
-Range shard_of(const comm::Groups& groups, const Place& place, std::int64_t n) {
+Range shard_of(
+    const comm::Groups& groups,
+    const PlaceInRole& place,
+    std::int64_t n) {
   return part(slice_of(groups, place, n), place.group, place.groups);
 }
 
@@ -64,7 +70,7 @@ FactorExchange::FactorExchange(
     comm::Communicator& world,
     const comm::Groups& groups)
     : world_(world), groups_(groups) {
-  const Place place = place_of(groups_, world.rank());
+  const PlaceInRole place = place_in_role(groups_, world.rank());
   const int role = place.role == comm::Role::A ? 0 : 1;
   peers_ =
       world.split(role * groups_.group_size + place.position, world.rank());
@@ -77,7 +83,7 @@ FlatFactors FactorExchange::mean_changes(
     at::ScalarType wire,
     comm::Purpose purpose) {
   const at::NoGradGuard no_grad;
-  const Place own = place_of(groups_, world_.rank());
+  const PlaceInRole own = place_in_role(groups_, world_.rank());
   const Range slice = slice_of(groups_, own, change.numel());
   const Range shard = shard_of(groups_, own, change.numel());
 
@@ -91,7 +97,8 @@ FlatFactors FactorExchange::mean_changes(
   std::int64_t total = 0;
   for (int r = 0; r < world_.size(); ++r) {
     const bool is_a = groups_.role_of(r) == comm::Role::A;
-    shards.push_back(shard_of(groups_, place_of(groups_, r), is_a ? a : b));
+    shards.push_back(
+        shard_of(groups_, place_in_role(groups_, r), is_a ? a : b));
     counts.push_back(shards.back().size());
     total += counts.back();
   }
@@ -121,7 +128,7 @@ std::int64_t FactorExchange::bytes_sent(
     std::int64_t a,
     std::int64_t b,
     std::int64_t element_size) {
-  const Place place = place_of(groups, rank);
+  const PlaceInRole place = place_in_role(groups, rank);
   const std::int64_t n = place.role == comm::Role::A ? a : b;
   const std::int64_t slice = slice_of(groups, place, n).size();
   const std::int64_t shard = shard_of(groups, place, n).size();

@@ -38,7 +38,7 @@ void DataParallel::archive(state::Archive& archive) {
   if (archive.is_loading()) {
     make_dense_block();
   }
-  trained_.archive(archive, "block.", state::Share::Replicas);
+  trained_.archive(archive, "block.", state::Owner::Replicas);
   if (archive.is_loading()) {
     reduction_.bind(trained_, context_.world);
     moved();
@@ -49,7 +49,7 @@ void DataParallel::archive(state::Archive& archive) {
 void DataParallel::regroup(std::vector<state::State>& old, std::int64_t) {
   make_dense_block();
   auto archive = state::Archive::loading(old.front());
-  trained_.archive(archive, "block.", state::Share::Replicas);
+  trained_.archive(archive, "block.", state::Owner::Replicas);
   reduction_.bind(trained_, context_.world);
   moved();
 }

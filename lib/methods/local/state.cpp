@@ -28,7 +28,9 @@ void LocalTraining::archive(state::Archive& archive) {
   // After the warm-up every worker's block is its own; x and what is derived
   // from it are the same everywhere.
   trained_.archive(
-      archive, "block.", local_ ? state::Share::Own : state::Share::Replicas);
+      archive,
+      "block.",
+      local_ ? state::Owner::Worker : state::Owner::Replicas);
   if (archive.is_loading()) {
     x_ = local_ ? at::empty_like(trained_.values()) : at::Tensor();
     velocity_ = local_ && sgd_.momentum > 0 ? at::empty_like(x_) : at::Tensor();
@@ -40,8 +42,8 @@ void LocalTraining::archive(state::Archive& archive) {
     reduction_.archive(archive, "reducer.");
     return;
   }
-  archive.tensor("x", x_, state::Share::Replicas);
-  archive.tensor("velocity", velocity_, state::Share::Replicas);
+  archive.tensor("x", x_, state::Owner::Replicas);
+  archive.tensor("velocity", velocity_, state::Owner::Replicas);
   for (std::size_t f = 0; f < exchanges_.size(); ++f) {
     exchanges_[f]->archive(archive, formatted("outer.{}.", f));
   }
@@ -77,10 +79,10 @@ void LocalTraining::archive(state::Archive& archive) {
       flight_->statistics = at::empty({statistics}, x_.options());
     }
   }
-  at::Tensor mean =
-      room_.narrow(0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
-  archive.tensor("mean", mean, state::Share::Replicas);
-  archive.tensor("statistics", flight_->statistics, state::Share::Replicas);
+  at::Tensor mean = scratch_.narrow(
+      0, 0, fragments_[static_cast<std::size_t>(fragment)].numel);
+  archive.tensor("mean", mean, state::Owner::Replicas);
+  archive.tensor("statistics", flight_->statistics, state::Owner::Replicas);
 }
 
 void LocalTraining::regroup(std::vector<state::State>& old, std::int64_t t) {

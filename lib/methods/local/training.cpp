@@ -72,15 +72,15 @@ void LocalTraining::bind() {
   for (const Fragment& fragment : fragments_) {
     largest = std::max(largest, fragment.numel);
   }
-  if (!room_.defined() || room_.numel() != largest) {
-    room_ = at::empty({largest}, x_.options());
+  if (!scratch_.defined() || scratch_.numel() != largest) {
+    scratch_ = at::empty({largest}, x_.options());
   }
   for (const Fragment& fragment : fragments_) {
     exchanges_.push_back(std::make_unique<compress::GradientExchange>(
         context_.reducer, context_.seed, plan_.interval));
     exchanges_.back()->bind(
         fragment.slots,
-        room_.narrow(0, 0, fragment.numel),
+        scratch_.narrow(0, 0, fragment.numel),
         context_.world,
         comm::Purpose::Sync);
   }
@@ -119,7 +119,7 @@ void LocalTraining::begin_fragment(std::int64_t fragment, std::int64_t t) {
   std::int64_t at = 0;
   const auto index = static_cast<std::size_t>(fragment);
   for (const compress::Range& range : fragments_[index].ranges) {
-    at::Tensor change = room_.narrow(0, at, range.size);
+    at::Tensor change = scratch_.narrow(0, at, range.size);
     at::sub_out(change, part(trained_.values(), range), part(x_, range));
     at += range.size;
   }
@@ -165,7 +165,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
     outer_step(
         sgd_,
         x,
-        room_.narrow(0, at, range.size),
+        scratch_.narrow(0, at, range.size),
         velocity_.defined() ? part(velocity_, range) : at::Tensor());
     at::Tensor values = part(trained_.values(), range);
     if (mixing_ == 1) {

@@ -62,7 +62,7 @@ class LocalTraining : public Method {
     std::int64_t fragment = 0;
     std::int64_t begun = 0;    // steps done when the exchange began
     std::int64_t applies = 0;  // steps done when the result is used
-    bool settled = false;      // the mean is in room_
+    bool settled = false;      // the mean is in scratch_
     at::Tensor statistics;     // running statistics, flat; undefined: none
     comm::Pending pending;     // the average of the statistics
     double seconds = 0;
@@ -92,7 +92,7 @@ class LocalTraining : public Method {
   std::vector<std::unique_ptr<compress::GradientExchange>> exchanges_;
   at::Tensor x_;         // of all parameters, laid out like the block
   at::Tensor velocity_;  // of the outer step, laid out the same way
-  at::Tensor room_;      // scratch: a fragment's change, then its mean
+  at::Tensor scratch_;   // a fragment's change, then its mean
   std::optional<Flight> flight_;
   std::int64_t agreed_at_ = -1;  // steps done when replicas were last equal
   bool moments_agreed_ = false;  // whether their moments were equal too

@@ -171,24 +171,25 @@ void take_chunks_cpu(
   const float scale = 1.0f / static_cast<float>(members);
   const auto subtract_run =
       best_simd() == Simd::Avx2 ? subtract_avx2 : subtract;
-  std::array<float, kTile> room, scaled;
+  std::array<float, kTile> scratch, scaled;
   Walk walk(indices, chunk, u.numel());
   for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {
     const std::int64_t size = std::min(kTile, wire.numel() - begin);
     Walk back = walk;
     walk.tile(size, [&](auto at, auto place, auto valid, auto padding) {
-      std::copy_n(numbers + place, valid, room.data() + at);
-      std::fill_n(room.data() + at + valid, padding, 0.0f);
+      std::copy_n(numbers + place, valid, scratch.data() + at);
+      std::fill_n(scratch.data() + at + valid, padding, 0.0f);
     });
     for (std::int64_t i = 0; i < size; ++i) {
       scaled[static_cast<std::size_t>(i)] =
-          room[static_cast<std::size_t>(i)] * scale;
+          scratch[static_cast<std::size_t>(i)] * scale;
     }
     from_float(scaled.data(), out + begin, size);
     to_float(out + begin, scaled.data(), size);
-    subtract_run(room.data(), scaled.data(), static_cast<float>(members), size);
+    subtract_run(
+        scratch.data(), scaled.data(), static_cast<float>(members), size);
     back.tile(size, [&](auto at, auto place, auto valid, auto) {
-      std::copy_n(room.data() + at, valid, numbers + place);
+      std::copy_n(scratch.data() + at, valid, numbers + place);
     });
   }
 }
@@ -201,18 +202,18 @@ void put_chunks_cpu(
     Put how) {
   const auto* in = wire.const_data_ptr<c10::Half>();
   auto* numbers = out.mutable_data_ptr<float>();
-  std::array<float, kTile> room;
+  std::array<float, kTile> scratch;
   Walk walk(indices, chunk, out.numel());
   for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {
     const std::int64_t size = std::min(kTile, wire.numel() - begin);
-    to_float(in + begin, room.data(), size);
+    to_float(in + begin, scratch.data(), size);
     walk.tile(size, [&](auto at, auto place, auto valid, auto) {
       if (how == Put::Set) {
-        std::copy_n(room.data() + at, valid, numbers + place);
+        std::copy_n(scratch.data() + at, valid, numbers + place);
         return;
       }
       for (std::int64_t i = 0; i < valid; ++i) {
-        numbers[place + i] += room[static_cast<std::size_t>(at + i)];
+        numbers[place + i] += scratch[static_cast<std::size_t>(at + i)];
       }
     });
   }

@@ -30,14 +30,14 @@ ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
 }
 
 // A block's elements, padded to kBlock. A full block is returned in place; a
-// shorter one is copied to `room` (kBlock) and filled with zeros.
-ABT_INLINE float* whole_block(float* from, std::int64_t count, float* room) {
+// shorter one is copied to `scratch` (kBlock) and filled with zeros.
+ABT_INLINE float* whole_block(float* from, std::int64_t count, float* scratch) {
   if (count == kBlock) {
     return from;
   }
-  std::copy(from, from + count, room);
-  std::fill(room + count, room + kBlock, 0.0f);
-  return room;
+  std::copy(from, from + count, scratch);
+  std::fill(scratch + count, scratch + kBlock, 0.0f);
+  return scratch;
 }
 
 template <class T>

@@ -25,12 +25,12 @@ ABT_INLINE void subtract(
     std::int64_t begin,
     std::int64_t count,
     float* difference) {
-  float room[kRecordNumbers];
-  const float* first = room;
+  float scratch[kRecordNumbers];
+  const float* first = scratch;
   if (job.first != nullptr) {
     first = job.first + begin;
   } else {
-    decode(job.kept + begin / kRecordNumbers * kRecordBytes, count, room);
+    decode(job.kept + begin / kRecordNumbers * kRecordBytes, count, scratch);
   }
   if (job.second == nullptr) {
     std::copy(first, first + count, difference);

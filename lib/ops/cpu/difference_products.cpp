@@ -81,18 +81,18 @@ ABT_INLINE void multiply(
     const Rows& rows,
     std::int64_t b,
     const float* sum,
-    std::int16_t* room,
+    std::int16_t* scratch,
     float* scales,
     float* products) {
   const std::size_t n = rows.begins.size();
   for (std::size_t j = 0; j < n; ++j) {
     const std::uint8_t* const record = rows.begins[j] + b * kRecordBytes;
-    std::int16_t* const codes = room + j * kRecordNumbers;
+    std::int16_t* const codes = scratch + j * kRecordNumbers;
     widen(record, codes);
     scales[j] = scale_of(record);
     for (std::size_t i = 0; i < j; ++i) {
-      const auto whole =
-          static_cast<float>(whole_product(codes, room + i * kRecordNumbers));
+      const auto whole = static_cast<float>(
+          whole_product(codes, scratch + i * kRecordNumbers));
       *products = ::fmaf(scales[j] * scales[i], whole, *products);
       ++products;
     }
@@ -126,13 +126,13 @@ void difference_products(
   for_blocks(
       count,
       [&](std::int64_t part) ABT_INLINED {
-        std::vector<std::int16_t> room(
+        std::vector<std::int16_t> scratch(
             static_cast<std::size_t>(n) * kRecordNumbers);
         std::vector<float> scales(static_cast<std::size_t>(n));
         const std::int64_t end = std::min(rows.records, (part + 1) * kPart);
         for (std::int64_t b = part * kPart; b < end; ++b) {
           multiply(
-              rows, b, s, room.data(), scales.data(), all + part * products);
+              rows, b, s, scratch.data(), scales.data(), all + part * products);
         }
       },
       /*grain=*/1);

@@ -48,10 +48,10 @@ work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
       sent = encode(job.u + block.begin, cut, codes);
     } else {
       // The zero padding is never above the cut.
-      alignas(64) float room[kBlock] = {};
+      alignas(64) float scratch[kBlock] = {};
       std::uint8_t own[kCodeBytes];
-      std::copy_n(job.u + block.begin, block.count, room + place);
-      sent = encode(room, cut, own);
+      std::copy_n(job.u + block.begin, block.count, scratch + place);
+      sent = encode(scratch, cut, own);
       for (int i = 0; i < kCodeBytes; ++i) {
         codes[i] |= own[i];
       }

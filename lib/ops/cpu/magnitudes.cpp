@@ -74,9 +74,10 @@ ABT_INLINE void work(const kernels::Magnitudes& job, std::int64_t b) {
     return;
   }
   const int values = values_of(job.statistic);
-  float room[kBlock];
+  float scratch[kBlock];
   // A full block is used in place and only read, so the cast is safe.
-  const float* const x = whole_block(const_cast<float*>(u), block.count, room);
+  const float* const x =
+      whole_block(const_cast<float*>(u), block.count, scratch);
   if (job.statistic == Statistic::Moments) {
     job.parts[values * b] = sum_of_squares(x);
   }

@@ -35,15 +35,15 @@ T plus(T a, T b) {
 
 // Converts the tile to its accumulator type; returns `in` itself if it has it.
 template <class T>
-const Wide<T>* widen(const T* in, Wide<T>* room, std::int64_t count) {
+const Wide<T>* widen(const T* in, Wide<T>* scratch, std::int64_t count) {
   if constexpr (std::is_same_v<T, Wide<T>>) {
     return in;
   } else if constexpr (kSixteenBit<T>) {
-    to_float(in, room, count);
-    return room;
+    to_float(in, scratch, count);
+    return scratch;
   } else {
-    std::copy(in, in + count, room);
-    return room;
+    std::copy(in, in + count, scratch);
+    return scratch;
   }
 }
 
@@ -66,11 +66,11 @@ void reduce_tile(
     std::int64_t out_begin,
     ReduceOp op) {
   Wide<T> sum[kTile];
-  Wide<T> room[kTile];
-  const Wide<T>* first = widen<T>(in[0] + begin, room, count);
+  Wide<T> scratch[kTile];
+  const Wide<T>* first = widen<T>(in[0] + begin, scratch, count);
   std::copy(first, first + count, sum);
   for (std::size_t b = 1; b < in.size(); ++b) {
-    const Wide<T>* next = widen<T>(in[b] + begin, room, count);
+    const Wide<T>* next = widen<T>(in[b] + begin, scratch, count);
     if (op == ReduceOp::Max) {
       for (std::int64_t i = 0; i < count; ++i) {
         // A NaN wins, so that it shows in the maximum.

@@ -35,29 +35,29 @@ constexpr std::int64_t kTile = 1024;
 
 ABT_INLINE void
 send_row(float* u, std::int64_t length, float members, c10::Half* wire) {
-  float room[kTile];
+  float scratch[kTile];
   const float share = 1.0f / members;
   for (std::int64_t i = 0; i < length; i += kTile) {
     const std::int64_t count = std::min(kTile, length - i);
     for (std::int64_t k = 0; k < count; ++k) {
-      room[k] = u[i + k] * share;
+      scratch[k] = u[i + k] * share;
     }
-    from_float(room, wire + i, count);
-    to_float(wire + i, room, count);
+    from_float(scratch, wire + i, count);
+    to_float(wire + i, scratch, count);
     for (std::int64_t k = 0; k < count; ++k) {
-      u[i + k] = std::fma(-members, room[k], u[i + k]);
+      u[i + k] = std::fma(-members, scratch[k], u[i + k]);
     }
   }
 }
 
 ABT_INLINE void
 add_row(const c10::Half* wire, std::int64_t length, float* estimate) {
-  float room[kTile];
+  float scratch[kTile];
   for (std::int64_t i = 0; i < length; i += kTile) {
     const std::int64_t count = std::min(kTile, length - i);
-    to_float(wire + i, room, count);
+    to_float(wire + i, scratch, count);
     for (std::int64_t k = 0; k < count; ++k) {
-      estimate[i + k] += room[k];
+      estimate[i + k] += scratch[k];
     }
   }
 }

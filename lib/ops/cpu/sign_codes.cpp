@@ -87,10 +87,10 @@ ABT_INLINE void write_record(
 ABT_INLINE void work(const kernels::EncodeSigns& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
-  float room[kBlock];
+  float scratch[kBlock];
   std::uint32_t nonzero[kWords];
   float* const u = job.u + block.begin;
-  float* const x = whole_block(u, block.count, room);
+  float* const x = whole_block(u, block.count, scratch);
   const std::uint32_t* alive = job.alive + (block.group - job.blocks[0].group);
   if (job.fresh) {
     pack_nonzero(x, groups, nonzero);
@@ -111,11 +111,11 @@ ABT_INLINE void work(const kernels::ServeSigns& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t place = record_of(job.blocks, b, job.fresh);
-  float room[kBlock];
+  float scratch[kBlock];
   float sum[kBlock] = {};
   std::uint32_t any[kWords];
   float* const residual = job.residual + (block.begin - job.blocks[0].begin);
-  float* const x = whole_block(residual, block.count, room);
+  float* const x = whole_block(residual, block.count, scratch);
   const std::uint32_t* alive = job.alive + (block.group - job.blocks[0].group);
   if (job.fresh) {
     pack_nonzero(x, groups, any);
@@ -154,9 +154,9 @@ ABT_INLINE void work(const kernels::DecodeSigns& job, std::int64_t b) {
   if (job.fresh) {
     std::copy(record + 1 + groups, record + 1 + 2 * groups, alive);
   }
-  float room[kBlock];
+  float scratch[kBlock];
   float* const estimate = job.estimate + block.begin;
-  float* const to = block.count == kBlock ? estimate : room;
+  float* const to = block.count == kBlock ? estimate : scratch;
   for_values(
       std::bit_cast<float>(record[0]),
       record + 1,

@@ -28,9 +28,9 @@ ABT_INLINE void work(const kernels::EncodeThreshold& job, std::int64_t b) {
   const std::int64_t group = block.group - job.blocks[0].group;
   const std::int64_t numel = groups_of(block) * kGroup;
   const float t = job.thresholds[block.slot];
-  float room[kBlock];
+  float scratch[kBlock];
   float* const u = job.u + block.begin;
-  float* const x = whole_block(u, block.count, room);
+  float* const x = whole_block(u, block.count, scratch);
   const auto plus = std::bit_cast<std::uint32_t>(t);
   std::uint32_t codes[kBlock];
   for (std::int64_t i = 0; i < kBlock; ++i) {

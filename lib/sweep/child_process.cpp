@@ -1,4 +1,4 @@
-#include "sweep/child.h"
+#include "sweep/child_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -48,7 +48,7 @@ become(char* const* arguments, int log, const cpu_set_t* cores, pid_t parent) {
 
 }  // namespace
 
-std::unique_ptr<Child> Child::start(
+std::unique_ptr<ChildProcess> ChildProcess::start(
     const std::vector<std::string>& command,
     const std::string& log,
     const std::vector<int>& cores) {
@@ -83,17 +83,17 @@ std::unique_ptr<Child> Child::start(
   ABT_CHECK(
       id > 0, Io, "cannot start '{}': {}", command.front(), strerror(error));
   ::setpgid(id, id);  // parent and child both set it: no race
-  return std::unique_ptr<Child>(new Child(id));
+  return std::unique_ptr<ChildProcess>(new ChildProcess(id));
 }
 
-Child::~Child() {
+ChildProcess::~ChildProcess() {
   if (!code_) {
     ::kill(-id_, SIGKILL);
     ::waitpid(id_, nullptr, 0);
   }
 }
 
-std::optional<int> Child::ended() {
+std::optional<int> ChildProcess::ended() {
   int status = 0;
   if (!code_ && ::waitpid(id_, &status, WNOHANG) == id_) {
     code_ = exit_code(status);
@@ -101,7 +101,7 @@ std::optional<int> Child::ended() {
   return code_;
 }
 
-int Child::wait() {
+int ChildProcess::wait() {
   int status = 0;
   if (!code_) {
     while (::waitpid(id_, &status, 0) != id_) {
@@ -111,7 +111,7 @@ int Child::wait() {
   return *code_;
 }
 
-void Child::send(int signal) const {
+void ChildProcess::send(int signal) const {
   if (!code_) {
     ::kill(-id_, signal);
   }

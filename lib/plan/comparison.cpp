@@ -1,4 +1,4 @@
-#include "plan/against.h"
+#include "plan/comparison.h"
 
 #include <filesystem>
 #include <map>
@@ -49,12 +49,12 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
 
 }  // namespace
 
-PlanAgainst plan_against(
+PlanComparison compare_with_run(
     const config::RunOptions& options,
     const std::string& folder,
     const TimeRequest& request) {
   const JsonObject summary = read_summary(folder);
-  PlanAgainst result;
+  PlanComparison result;
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, kMostSteps);
   const data::DatasetShape set = data::dataset_shape(o.data);
@@ -101,7 +101,7 @@ PlanAgainst plan_against(
   return result;
 }
 
-std::string against_text(const PlanAgainst& plan) {
+std::string comparison_text(const PlanComparison& plan) {
   std::string out = formatted(
       "{}\n{}\n\n{:<22}{:>18}{:>18}{:>9}\n",
       plan.run,
@@ -110,7 +110,7 @@ std::string against_text(const PlanAgainst& plan) {
       "planned",
       "measured",
       "ratio");
-  for (const PlanAgainst::Row& r : plan.rows) {
+  for (const PlanComparison::Row& r : plan.rows) {
     const auto shown = [&](double value) {
       return r.key == "bytes_per_worker"
                  ? with_commas(static_cast<std::int64_t>(value))
@@ -126,9 +126,9 @@ std::string against_text(const PlanAgainst& plan) {
   return out;
 }
 
-nlohmann::ordered_json against_json(const PlanAgainst& plan) {
+nlohmann::ordered_json comparison_json(const PlanComparison& plan) {
   nlohmann::ordered_json out = {{"run", plan.run}, {"network", plan.network}};
-  for (const PlanAgainst::Row& r : plan.rows) {
+  for (const PlanComparison::Row& r : plan.rows) {
     out[r.key] = {
         {"planned", r.planned},
         {"measured", r.measured},

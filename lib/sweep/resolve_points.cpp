@@ -1,4 +1,4 @@
-#include "sweep/point_runs.h"
+#include "sweep/resolve_points.h"
 
 #define XXH_INLINE_ALL
 #include <unistd.h>
@@ -141,8 +141,8 @@ PointRun resolve(
     const std::vector<std::string>& folders) {
   std::vector<config::Override> overrides = sweep.common;
   overrides.insert(overrides.end(), sweep.sets.begin(), sweep.sets.end());
-  for (const Leaf& leaf : point.values) {
-    overrides.push_back(leaf.override);
+  for (const Assignment& assignment : point.values) {
+    overrides.push_back(assignment.override);
   }
   PointRun run{point.index, point.label, {}, ""};
   run.options = config::read_config_with(overrides, sweep.base, {folders, 0});

@@ -1,7 +1,7 @@
 // A bounded queue of things that one thread makes ahead of another that takes
 // them:
 //
-//   Ahead<int> numbers(4, [](const auto& put, const auto& /*stop*/) {
+//   Prefetcher<int> numbers(4, [](const auto& put, const auto& /*stop*/) {
 //     for (int i = 0; put(i); ++i) {}
 //   });
 //   numbers.take();  // 0
@@ -21,9 +21,9 @@
 
 namespace abtrain::data {
 
-// At most `room` finished things wait; one more may be in the making.
+// At most `capacity` finished things wait; one more may be in the making.
 template <class T>
-class Ahead {
+class Prefetcher {
  public:
   // Hands a thing over, waiting while the queue is full. False: stop, nothing
   // more is wanted.
@@ -34,19 +34,18 @@ class Ahead {
   // that it throws comes out of take(), after the things made before it.
   using Produce =
       std::function<void(const Put& put, const std::stop_token& stop)>;
-  Ahead(std::size_t room, Produce produce)
-      : room_(room),
-        thread_(
-            [this, produce = std::move(produce)](const std::stop_token& stop) {
-              try {
-                produce(
-                    [&](T thing) { return put(stop, std::move(thing)); }, stop);
-              } catch (...) {
-                const std::lock_guard lock(mutex_);
-                error_ = std::current_exception();
-              }
-              filled_.notify_one();
-            }) {}
+  Prefetcher(std::size_t capacity, Produce produce)
+      : capacity_(capacity),
+        thread_([this,
+                 produce = std::move(produce)](const std::stop_token& stop) {
+          try {
+            produce([&](T thing) { return put(stop, std::move(thing)); }, stop);
+          } catch (...) {
+            const std::lock_guard lock(mutex_);
+            error_ = std::current_exception();
+          }
+          filled_.notify_one();
+        }) {}
 
   // Waits for the next thing.
   T take() {
@@ -73,7 +72,7 @@ class Ahead {
  private:
   bool put(const std::stop_token& stop, T thing) {
     std::unique_lock lock(mutex_);
-    if (!taken_.wait(lock, stop, [&] { return ready_.size() < room_; }) ||
+    if (!taken_.wait(lock, stop, [&] { return ready_.size() < capacity_; }) ||
         stop.stop_requested()) {
       return false;
     }
@@ -82,7 +81,7 @@ class Ahead {
     return true;
   }
 
-  const std::size_t room_;
+  const std::size_t capacity_;
   double waited_ = 0;
   std::mutex mutex_;
   std::condition_variable_any taken_;

@@ -10,7 +10,7 @@
 
 namespace abtrain::plan {
 
-struct PlanAgainst {
+struct PlanComparison {
   struct Row {
     std::string name;  // "bytes per worker", "ms per step", ...
     std::string key;   // bytes_per_worker, ms_per_step, ...
@@ -25,14 +25,14 @@ struct PlanAgainst {
 // `folder`: a run that finished successfully. If only the spectra can tell the
 // ranks, they are taken from that run. Throws MissingInput or DamagedData,
 // naming the file.
-PlanAgainst plan_against(
+PlanComparison compare_with_run(
     const config::RunOptions& options,
     const std::string& folder,
     const TimeRequest& request);
 
 // A table for people; {"run", "network", KEY: {"planned", "measured",
 // "ratio"}}.
-std::string against_text(const PlanAgainst& plan);
-nlohmann::ordered_json against_json(const PlanAgainst& plan);
+std::string comparison_text(const PlanComparison& plan);
+nlohmann::ordered_json comparison_json(const PlanComparison& plan);
 
 }  // namespace abtrain::plan

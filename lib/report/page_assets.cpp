@@ -1,4 +1,4 @@
-#include "report/page_parts.h"
+#include "report/page_assets.h"
 
 #include "report/embed.h"
 

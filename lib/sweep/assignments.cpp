@@ -1,4 +1,4 @@
-#include "sweep/leaves.h"
+#include "sweep/assignments.h"
 
 #include <algorithm>
 #include <set>
@@ -25,9 +25,9 @@ const Field& find_field(const Fields& all, const std::string& key) {
 
 }  // namespace
 
-void LeafReader::add(
+void AssignmentReader::add(
     const std::string& key,
-    const Place& place,
+    const Location& place,
     const Value& value,
     Choice& out) {
   if (value.kind == Kind::Invalid) {
@@ -47,8 +47,9 @@ void LeafReader::add(
                "output instead"});
     return;
   }
-  if (std::ranges::any_of(
-          out, [&](const Leaf& leaf) { return leaf.override.key == key; })) {
+  if (std::ranges::any_of(out, [&](const Assignment& assignment) {
+        return assignment.override.key == key;
+      })) {
     problems_.push_back({place, key, "given twice"});
     return;
   }
@@ -59,7 +60,7 @@ void LeafReader::add(
   }
 }
 
-void LeafReader::add_section(
+void AssignmentReader::add_section(
     const std::string& prefix,
     const Value& section,
     Choice& out) {
@@ -68,8 +69,8 @@ void LeafReader::add_section(
   }
 }
 
-std::string LeafReader::checked(const config::Override& override) {
-  Reading reading;
+std::string AssignmentReader::checked(const config::Override& override) {
+  ReadResult reading;
   apply(fields_, as_section(override), reading);
   if (reading.problems.empty()) {
     const Field& field = find_field(fields_, override.key);
@@ -88,10 +89,10 @@ std::string LeafReader::checked(const config::Override& override) {
 }
 
 bool contains(const Choice& whole, const Choice& part) {
-  return std::ranges::all_of(part, [&](const Leaf& wanted) {
-    return std::ranges::any_of(whole, [&](const Leaf& leaf) {
-      return leaf.override.key == wanted.override.key &&
-             leaf.text == wanted.text;
+  return std::ranges::all_of(part, [&](const Assignment& wanted) {
+    return std::ranges::any_of(whole, [&](const Assignment& assignment) {
+      return assignment.override.key == wanted.override.key &&
+             assignment.text == wanted.text;
     });
   });
 }
@@ -101,8 +102,8 @@ std::string text_of(const Choice& choice) {
     return choice.front().text;
   }
   std::set<std::string> parts;  // sorted: the written order is irrelevant
-  for (const Leaf& leaf : choice) {
-    parts.insert(leaf.override.key + ": " + leaf.text);
+  for (const Assignment& assignment : choice) {
+    parts.insert(assignment.override.key + ": " + assignment.text);
   }
   return join({parts.begin(), parts.end()}, ", ");
 }
@@ -112,10 +113,11 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   const auto vary = [&](const std::vector<Choice>& choices) {
     std::set<std::string> own;
     for (const Choice& choice : choices) {
-      for (const Leaf& leaf : choice) {
-        const std::string& key = leaf.override.key;
+      for (const Assignment& assignment : choice) {
+        const std::string& key = assignment.override.key;
         if (own.insert(key).second && !varied.insert(key).second) {
-          problems.push_back({leaf.override.place, key, "is already varied"});
+          problems.push_back(
+              {assignment.override.place, key, "is already varied"});
         }
       }
     }
@@ -132,10 +134,11 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
   check(sweep.common);
   // An item of the list may override `set`, but `--set` may not set its keys.
   for (const Choice& choice : sweep.list) {
-    for (const Leaf& leaf : choice) {
-      const std::string& key = leaf.override.key;
+    for (const Assignment& assignment : choice) {
+      const std::string& key = assignment.override.key;
       if (key == "seed" && !sweep.seeds.empty()) {
-        problems.push_back({leaf.override.place, key, "given in 'seeds' too"});
+        problems.push_back(
+            {assignment.override.place, key, "given in 'seeds' too"});
       }
       varied.insert(key);
     }

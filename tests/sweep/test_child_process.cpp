@@ -1,5 +1,5 @@
 // Child processes: how they end, where they write, on which cores.
-#include "sweep/child.h"
+#include "sweep/child_process.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,14 +17,14 @@
 namespace abtrain::sweep {
 namespace {
 
-std::unique_ptr<Child> shell(
+std::unique_ptr<ChildProcess> shell(
     const std::string& text,
     const std::string& log = "/dev/null",
     const std::vector<int>& cores = {}) {
-  return Child::start({"/bin/sh", "-c", text}, log, cores);
+  return ChildProcess::start({"/bin/sh", "-c", text}, log, cores);
 }
 
-TEST(Child, EndsWithACode) {
+TEST(ChildProcess, EndsWithACode) {
   EXPECT_EQ(shell("exit 0")->wait(), 0);
   EXPECT_EQ(shell("exit 70")->wait(), 70);
   EXPECT_EQ(shell("kill -KILL $$")->wait(), 128 + SIGKILL);
@@ -33,12 +33,12 @@ TEST(Child, EndsWithACode) {
   }
   EXPECT_EQ(child->ended(), 3);
   EXPECT_EQ(child->wait(), 3);
-  EXPECT_NE(Child::start({"/no/program"}, "/dev/null", {})->wait(), 0);
+  EXPECT_NE(ChildProcess::start({"/no/program"}, "/dev/null", {})->wait(), 0);
 }
 
-TEST(Child, GetsItsWordsAsTheyAre) {
+TEST(ChildProcess, GetsItsWordsAsTheyAre) {
   const TempFolder folder;
-  Child::start(
+  ChildProcess::start(
       {"/bin/sh", "-c", "echo \"$1|$2\"", "x", "a b", "$HOME"},
       folder / "log",
       {})
@@ -46,7 +46,7 @@ TEST(Child, GetsItsWordsAsTheyAre) {
   EXPECT_EQ(read_file(folder / "log"), "a b|$HOME\n");
 }
 
-TEST(Child, AppendsAllItSaysToItsLog) {
+TEST(ChildProcess, AppendsAllItSaysToItsLog) {
   const TempFolder folder;
   folder.add("log", "before\n");
   EXPECT_EQ(shell("echo out; echo err >&2; cat", folder / "log")->wait(), 0);
@@ -55,9 +55,10 @@ TEST(Child, AppendsAllItSaysToItsLog) {
       error_of([&] { shell("true", folder / "no/folder/log"); }).first, 74);
 }
 
-TEST(Child, HasItsLogForItself) {
+TEST(ChildProcess, HasItsLogForItself) {
   const TempFolder folder;
-  const auto first = Child::start({"/bin/sleep", "1000"}, folder / "log", {});
+  const auto first =
+      ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(shell("echo second", folder / "log"), nullptr);
   EXPECT_NE(shell("true", folder / "other"), nullptr);
@@ -67,10 +68,11 @@ TEST(Child, HasItsLogForItself) {
   EXPECT_EQ(read_file(folder / "log"), "third\n");
 }
 
-TEST(Child, IsKilledWithItsObject) {
+TEST(ChildProcess, IsKilledWithItsObject) {
   const TempFolder folder;
   {
-    const auto child = Child::start({"/bin/sleep", "1000"}, folder / "log", {});
+    const auto child =
+        ChildProcess::start({"/bin/sleep", "1000"}, folder / "log", {});
     EXPECT_FALSE(child->ended());
   }
   // The lock of its log is free again.

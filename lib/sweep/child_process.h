@@ -10,7 +10,7 @@
 
 namespace abtrain::sweep {
 
-class Child {
+class ChildProcess {
  public:
   // Starts `command` (a path and its arguments), restricted to `cores` (empty:
   // all cores of this process). The child has a process group of its own, so
@@ -19,14 +19,14 @@ class Child {
   // process's streams), which stays locked while it runs. Returns null where
   // another process holds that lock; throws Error(Io) where the child cannot be
   // started.
-  static std::unique_ptr<Child> start(
+  static std::unique_ptr<ChildProcess> start(
       const std::vector<std::string>& command,
       const std::string& log,
       const std::vector<int>& cores);
   // Kills the child if it still runs.
-  ~Child();
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
   // The exit code once the child has ended, 128 + N where signal N ended it;
   // empty while it runs. wait() waits for the end.
@@ -35,7 +35,7 @@ class Child {
   void send(int signal) const;
 
  private:
-  explicit Child(pid_t id) : id_(id) {}
+  explicit ChildProcess(pid_t id) : id_(id) {}
 
   pid_t id_;
   std::optional<int> code_;

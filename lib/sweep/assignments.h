@@ -11,18 +11,19 @@
 
 namespace abtrain::sweep {
 
-class LeafReader {
+class AssignmentReader {
  public:
   // Problems are appended to `problems`, which must outlive it.
-  explicit LeafReader(std::vector<Problem>& problems) : problems_(problems) {}
-  LeafReader(const LeafReader&) = delete;
-  LeafReader& operator=(const LeafReader&) = delete;
+  explicit AssignmentReader(std::vector<Problem>& problems)
+      : problems_(problems) {}
+  AssignmentReader(const AssignmentReader&) = delete;
+  AssignmentReader& operator=(const AssignmentReader&) = delete;
 
-  // Appends the leaves of `value` to `out`: {rule: energy, keep: 0.8} of
+  // Appends the assignments of `value` to `out`: {rule: energy, keep: 0.8} of
   // method.rank has two. `place`: where the key stands, for error messages.
   void add(
       const std::string& key,
-      const Place& place,
+      const Location& place,
       const Value& value,
       Choice& out);
   // Adds all keys of a section; `prefix` is "" or ends with a '.'.
