@@ -49,6 +49,16 @@ void check_optimizer(const RunOptions& o, Conflicts& out) {
              o.optimizer.name,
              o.method.name)});
   }
+  if (optim::fixes_norms(o.optimizer) &&
+      methods::kind_of(o.method).factors_weights) {
+    out.push_back(
+        {{"optimizer.scale", "method.name", "optimizer.name"},
+         formatted(
+             "normalized fixes the norm of each matrix that is trained, but {} "
+             "trains factors, whose product would change; expected match_rms "
+             "or spectral",
+             o.method.name)});
+  }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // AdamW (Loshchilov and Hutter 2019), with decoupled decay.
+#include "optim/adamw.h"
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -22,23 +24,7 @@ class AdamW : public Optimizer {
       const at::Tensor& divisor) override {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
-      at::_foreach_add_(slice.steps, 1);
-      at::_fused_adamw_(
-          slice.values,
-          slice.gradients,
-          slice.moments[0],
-          slice.moments[1],
-          {},
-          slice.steps,
-          rates.of(slice),
-          options_.beta1,
-          options_.beta2,
-          slice.decays ? options_.weight_decay : 0.0,
-          options_.eps,
-          /*amsgrad=*/false,
-          /*maximize=*/false,
-          divisor.defined() ? std::optional(divisor) : std::nullopt,
-          std::nullopt);
+      adamw_step(slice, rates.of(slice), options_, divisor);
     }
   }
 
@@ -47,6 +33,30 @@ class AdamW : public Optimizer {
 };
 
 }  // namespace
+
+void adamw_step(
+    const Slice& slice,
+    const at::Tensor& rate,
+    const OptimizerOptions& options,
+    const at::Tensor& divisor) {
+  at::_foreach_add_(slice.steps, 1);
+  at::_fused_adamw_(
+      slice.values,
+      slice.gradients,
+      slice.moments[0],
+      slice.moments[1],
+      {},
+      slice.steps,
+      rate,
+      options.beta1,
+      options.beta2,
+      slice.decays ? options.weight_decay : 0.0,
+      options.eps,
+      /*amsgrad=*/false,
+      /*maximize=*/false,
+      divisor.defined() ? std::optional(divisor) : std::nullopt,
+      std::nullopt);
+}
 
 const OptimizerKind kAdamw{
     .name = "adamw",

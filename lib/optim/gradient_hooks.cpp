@@ -41,12 +41,13 @@ struct GradientHooks::Impl {
 };
 
 GradientHooks::GradientHooks(
-    const ParameterBlock& block, std::function<void(std::size_t)> ready)
+    const ParameterBlock& block,
+    std::function<void(std::size_t)> ready)
     : impl_(std::make_unique<Impl>()) {
   const auto shared = std::make_shared<Ready>(std::move(ready));
   for (std::size_t i = 0; i < block.parameters().size(); ++i) {
-    auto node = torch::autograd::impl::grad_accumulator(
-        *block.parameters()[i].tensor);
+    auto node =
+        torch::autograd::impl::grad_accumulator(*block.parameters()[i].tensor);
     const auto key = node->add_post_hook(std::make_unique<Hook>(shared, i));
     impl_->added.push_back({std::move(node), key});
   }

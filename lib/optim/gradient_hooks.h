@@ -16,7 +16,8 @@ class GradientHooks {
   // throws, the backward pass throws the same. Valid as long as the block's
   // tensors stay the same; the hooks are removed with this object.
   GradientHooks(
-      const ParameterBlock& block, std::function<void(std::size_t)> ready);
+      const ParameterBlock& block,
+      std::function<void(std::size_t)> ready);
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
   ~GradientHooks();

@@ -28,7 +28,7 @@ Fields fields_of(OptimizerOptions& o) {
       "weight_decay",
       o.weight_decay,
       between(0, kLargest),
-      "sgd, adamw: weight decay");
+      "sgd, adamw, muon: weight decay");
   f.flag(
       "decay_all",
       o.decay_all,
@@ -37,16 +37,43 @@ Fields fields_of(OptimizerOptions& o) {
       "beta1",
       o.beta1,
       from_to_below(0, 1),
-      "adamw: decay rate of the first moment");
+      "adamw, muon: decay rate of the first moment");
   f.number(
       "beta2",
       o.beta2,
       from_to_below(0, 1),
-      "adamw: decay rate of the second moment");
+      "adamw, muon: decay rate of the second moment");
   f.number(
-      "eps", o.eps, above_to(0, kLargest), "adamw: added to the denominator");
-  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd: momentum");
-  f.flag("nesterov", o.nesterov, "sgd: use Nesterov momentum");
+      "eps",
+      o.eps,
+      above_to(0, kLargest),
+      "adamw, muon: added to the denominator");
+  f.number("momentum", o.momentum, from_to_below(0, 1), "sgd, muon: momentum");
+  f.auto_or_flag(
+      "nesterov",
+      o.nesterov,
+      "sgd, muon: use Nesterov momentum; auto: only muon does");
+  f.choice<MuonScale>(
+      "scale",
+      o.scale,
+      {{"match_rms", MuonScale::MatchRms},
+       {"spectral", MuonScale::Spectral},
+       {"normalized", MuonScale::Normalized}},
+      "muon: factor on the steps of a matrix, from its shape: "
+      "0.2 sqrt(max(rows, columns)); sqrt(max(1, rows / columns)); or 1, with "
+      "weights scaled to the norm sqrt(rows) before each step");
+  f.choice<FactorStep>(
+      "factor_step",
+      o.factor_step,
+      {{"plain", FactorStep::Plain}, {"spectron", FactorStep::Spectron}},
+      "muon: steps of the factors of ab; spectron: divided by the sum of both "
+      "factors' spectral norms and 1, in place of scale");
+  f.number(
+      "other_lr",
+      o.other_lr,
+      above_to(0, kLargest),
+      "muon: learning rate of biases, norms and embeddings, by AdamW; follows "
+      "the schedule as lr does");
   f.number(
       "l1",
       o.l1,

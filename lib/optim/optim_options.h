@@ -1,6 +1,7 @@
 // Options of the config's `optimizer:` and `schedule:` sections.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ class Fields;
 namespace abtrain::optim {
 
 enum class Center { Init, Zero };
+enum class MuonScale { MatchRms, Spectral, Normalized };
+enum class FactorStep { Plain, Spectron };
 
 struct OptimizerOptions {
   std::string name = "adamw";  // one of optimizer_names()
@@ -23,7 +26,11 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double momentum = 0.9;
-  bool nesterov = false;
+  std::optional<bool> nesterov;  // nullopt: true for muon, false for sgd
+  // muon: what a matrix's orthogonalized momentum is multiplied by
+  MuonScale scale = MuonScale::MatchRms;
+  FactorStep factor_step = FactorStep::Plain;
+  double other_lr = 1e-3;  // muon: the rate of all but matrices, as lr
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
   double delta = 1e-3;           // added to the root of the sum of squares

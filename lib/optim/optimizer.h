@@ -37,7 +37,8 @@ class Optimizer {
   virtual int moments() const = 0;
   // One step from block.gradients(). `divisor` (a defined scalar tensor, or
   // undefined for 1) divides the gradients in the same pass, so that clipping
-  // needs none of its own. The host does not wait.
+  // needs none of its own. What the gradients hold afterwards is unspecified.
+  // The host does not wait.
   virtual void step(
       ParameterBlock& block,
       const Rates& rates,

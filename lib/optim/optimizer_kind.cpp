@@ -10,11 +10,8 @@
 namespace abtrain::optim {
 namespace {
 
-constexpr const OptimizerKind* kKinds[] = {
-    &kSgd,
-    &kAdamw,
-    &kQcmdAdagrad,
-    &kQrdaAdagrad};
+constexpr const OptimizerKind* kKinds[] =
+    {&kSgd, &kAdamw, &kMuon, &kQcmdAdagrad, &kQrdaAdagrad};
 
 }  // namespace
 
@@ -44,8 +41,22 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   return kind_of(options).make(options);
 }
 
+bool fixes_norms(const OptimizerOptions& options) {
+  const OptimizerKind& kind = kind_of(options);
+  return kind.fixes_norms != nullptr && kind.fixes_norms(options);
+}
+
 bool makes_sparse(const OptimizerOptions& options) {
   return kind_of(options).penalty == Penalty::Magnitudes && options.l1 > 0;
+}
+
+Conflicts check_nesterov(const OptimizerOptions& options) {
+  if (!options.nesterov.value_or(false) || options.momentum > 0) {
+    return {};
+  }
+  return {
+      {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
+       "Nesterov's form needs a momentum above 0"}};
 }
 
 Conflicts check(

@@ -29,11 +29,13 @@ struct OptimizerKind {
   bool owns_weights = false;
   // The weights are the sum of all gradients times the current rate.
   bool dual_averaging = false;
+  // Whether it fixes the norm of each matrix; null: it does not.
+  bool (*fixes_norms)(const OptimizerOptions& options) = nullptr;
   // Conflicts among its own keys; null: there are none.
   Conflicts (*check)(const OptimizerOptions& options) = nullptr;
 };
 
-extern const OptimizerKind kSgd, kAdamw, kQcmdAdagrad, kQrdaAdagrad;
+extern const OptimizerKind kSgd, kAdamw, kMuon, kQcmdAdagrad, kQrdaAdagrad;
 
 std::vector<std::string> optimizer_names();
 
@@ -42,6 +44,11 @@ const OptimizerKind& kind_of(const OptimizerOptions& options);
 
 // Whether weights can become exactly 0.
 bool makes_sparse(const OptimizerOptions& options);
+// Whether the norms of the matrices are fixed.
+bool fixes_norms(const OptimizerOptions& options);
+
+// OptimizerKind::check of those with a momentum.
+Conflicts check_nesterov(const OptimizerOptions& options);
 
 // Conflicts of the sections `optimizer:` and `schedule:` in a run of this
 // length.

@@ -124,10 +124,11 @@ const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
       ++slice;
     }
     if (slice == slices_.end()) {
-      slices_.push_back({decays, p.is_factor, {}, {}, {}, {}});
+      slices_.push_back({decays, p.is_factor, {}, {}, {}, {}, {}});
       slice = slices_.end() - 1;
       slice->moments.resize(moment_views_.size());
     }
+    slice->indices.push_back(i);
     slice->values.push_back(value_views_[i]);
     slice->gradients.push_back(gradient_views_[i]);
     slice->steps.push_back(steps_[i]);

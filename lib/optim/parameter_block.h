@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,10 +16,11 @@ namespace abtrain::optim {
 
 struct ParameterRef {
   std::string name;
-  at::Tensor* tensor = nullptr;  // rebound to a view of the flat buffer
-  bool decays = true;            // weight decay applies
-  bool is_factor = false;        // method.factor_lr_scale applies
-  int position = 0;              // in the order of the forward pass
+  at::Tensor* tensor = nullptr;   // rebound to a view of the flat buffer
+  bool decays = true;             // weight decay applies
+  bool is_factor = false;         // method.factor_lr_scale applies
+  int position = 0;               // in the order of the forward pass
+  at::Tensor* partner = nullptr;  // of a factor: the weight's other factor
 };
 
 // Parameters of a block that share one decay and one learning rate, in the form
@@ -26,6 +28,7 @@ struct ParameterRef {
 struct Slice {
   bool decays = true;
   bool is_factor = false;
+  std::vector<std::size_t> indices;  // in the block
   std::vector<at::Tensor> values, gradients, steps;
   std::vector<std::vector<at::Tensor>> moments;
 };

@@ -32,7 +32,7 @@ class Sgd : public Optimizer {
           options_.momentum,
           rates.of(slice),
           /*dampening=*/0.0,
-          options_.nesterov,
+          options_.nesterov.value_or(false),
           /*maximize=*/false,
           /*is_first_step=*/false,
           divisor.defined() ? std::optional(divisor) : std::nullopt,
@@ -43,15 +43,6 @@ class Sgd : public Optimizer {
  private:
   OptimizerOptions options_;
 };
-
-Conflicts check_nesterov(const OptimizerOptions& options) {
-  if (!options.nesterov || options.momentum > 0) {
-    return {};
-  }
-  return {
-      {{"optimizer.nesterov", "optimizer.momentum", "optimizer.name"},
-       "Nesterov's form needs a momentum above 0"}};
-}
 
 }  // namespace
 

@@ -225,6 +225,10 @@ INSTANTIATE_TEST_SUITE_P(
             {"method.name=ddp", "optimizer.name=qcmd-adagrad"},
             {"optimizer."}},
         Base{
+            "muon",
+            {"method.name=ddp", "optimizer.name=muon"},
+            {"optimizer."}},
+        Base{
             "sgd",
             {"method.name=ddp", "optimizer.name=sgd", "schedule.name=step"},
             {"optimizer.", "schedule."}},

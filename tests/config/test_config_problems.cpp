@@ -158,7 +158,7 @@ const Case kValues[] = {
     {"wrong_choice",
      "optimizer: {name: adam}\n",
      {},
-     {"c.yaml:1:19: error: optimizer.name: expected one of sgd, adamw, "
+     {"c.yaml:1:19: error: optimizer.name: expected one of sgd, adamw, muon, "
       "qcmd-adagrad, qrda-adagrad, got 'adam' (did you mean 'adamw'?)"}},
     {"wrong_rank_rule",
      "method: {rank: {rule: fix}}\n",

@@ -67,6 +67,8 @@ class Hosts(Runs):
         for name, *sets in [
                 ("ddp", "method.name=ddp", "optimizer={name: sgd, momentum: 0.9}"),
                 ("groups", "workers=4", "method.group_size=2"),
+                ("muon", "workers=4", "method.group_size=2",
+                 "optimizer={name: muon, factor_step: spectron}"),
                 ("uncut", "method.cut_first=false", "train.accumulate=2"),
                 ("only_b", "method.sync=only-b", "method.full_rank_steps=0"),
                 ("alone", "method.full_phase.sync_every=3", "method.sync=full",

@@ -35,7 +35,7 @@ struct Reference {
     ++t;
     g += decay * x;
     m = t == 1 ? g : o.momentum * m + g;
-    x -= lr * (o.nesterov ? g + o.momentum * m : m);
+    x -= lr * (o.nesterov.value_or(false) ? g + o.momentum * m : m);
   }
 };
 

@@ -22,7 +22,7 @@ using Keys = std::vector<std::string>;
 TEST(OptimizerKinds, AreFoundAndMadeByName) {
   EXPECT_EQ(
       optimizer_names(),
-      (Keys{"sgd", "adamw", "qcmd-adagrad", "qrda-adagrad"}));
+      (Keys{"sgd", "adamw", "muon", "qcmd-adagrad", "qrda-adagrad"}));
   for (const std::string& name : optimizer_names()) {
     OptimizerOptions options;
     options.name = name;
@@ -35,7 +35,7 @@ TEST(OptimizerKinds, AreFoundAndMadeByName) {
   EXPECT_EQ(code, 78);
   EXPECT_EQ(
       what,
-      "optimizer.name: expected one of sgd, adamw, qcmd-adagrad, "
+      "optimizer.name: expected one of sgd, adamw, muon, qcmd-adagrad, "
       "qrda-adagrad; got 'adam'");
 }
 
@@ -68,6 +68,12 @@ TEST(OptimizerCheck, NamesTheKeysThatConflict) {
   options.name = "sgd";
   EXPECT_EQ(
       keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
+  options.name = "muon";
+  EXPECT_EQ(
+      keys_of(check(options, schedule, kLength)), Keys{"optimizer.nesterov"});
+  options.nesterov = std::nullopt;  // without momentum it does not matter
+  EXPECT_TRUE(check(options, schedule, kLength).empty());
+  options.nesterov = true;
   options.momentum = 0.5;
   EXPECT_TRUE(check(options, schedule, kLength).empty());
   options.name = "qrda-adagrad";

@@ -140,6 +140,7 @@ std::vector<Part> parts_of(ParameterBlock& block, bool decay_all) {
   for (const Slice& slice : block.slices(decay_all)) {
     EXPECT_EQ(slice.gradients.size(), slice.values.size());
     EXPECT_EQ(slice.steps.size(), slice.values.size());
+    EXPECT_EQ(slice.indices.size(), slice.values.size());
     EXPECT_EQ(
         slice.moments.size(), static_cast<std::size_t>(block.moment_count()));
     Part part{slice.decays, slice.is_factor, {}};
@@ -148,6 +149,7 @@ std::vector<Part> parts_of(ParameterBlock& block, bool decay_all) {
       // Each list speaks of the same place.
       const auto at = slice.values[i].storage_offset();
       EXPECT_EQ(slice.gradients[i].storage_offset(), at);
+      EXPECT_EQ(block.offset(slice.indices[i]), at);
       EXPECT_EQ(slice.moments[0][i].storage_offset(), at);
       EXPECT_EQ(slice.moments[1][i].storage_offset(), at + block.numel());
     }

@@ -14,6 +14,8 @@ import numpy
 import torch
 from torch.nn import functional as F
 
+import muon
+
 PLAN = [1, 1, 0, 2, 2, 0, 4, 4, 4, 0, 8, 8, 8, 0, 8, 8, 8, 0]  # 0: pooling
 
 
@@ -108,6 +110,8 @@ def groups_of(case, tensors):
 def optimizer_of(case, groups):
     if case["optimizer"] == "adamw":
         return torch.optim.AdamW(groups, eps=case["eps"])
+    if case["optimizer"] == "muon":
+        return muon.Muon(case, groups)
     if case["optimizer"] == "qcmd-adagrad":
         return torch.optim.Adagrad([{**g, "weight_decay": 0} for g in groups], eps=case["eps"])
     return torch.optim.SGD(groups, lr=case["lr"], momentum=case["momentum"],

@@ -33,6 +33,7 @@ struct Case {
   // One step through thirteen batch norms and ReLUs: after three, weights that
   // differed by 1e-5 have gone a third of their way apart, in float64 as well.
   int steps;
+  optim::MuonScale scale = optim::MuonScale::MatchRms;
 };
 
 constexpr std::int64_t kBatch = 32;
@@ -99,6 +100,8 @@ train(nn::Model& model, const Case& c, const Batches& batches) {
   options.nesterov = c.nesterov;
   options.eps = kEps;
   options.delta = kEps;
+  options.lr = kRate;
+  options.scale = c.scale;
   const auto optimizer = optim::make_optimizer(options);
   optim::ParameterBlock block(
       trained(model, c.trains), true, optimizer->moments());
@@ -155,6 +158,11 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
                       {"lr", kRate},
                       {"factor_scale", kFactorScale},
                       {"eps", kEps},
+                      {"other_lr", optim::OptimizerOptions().other_lr},
+                      {"adjust_lr_fn",
+                       c.scale == optim::MuonScale::MatchRms
+                           ? "match_rms_adamw"
+                           : "original"},
                       {"weight_decay", optim::OptimizerOptions().weight_decay},
                       {"momentum", optim::OptimizerOptions().momentum},
                       {"clip_norm", c.clip_norm},
@@ -235,7 +243,31 @@ INSTANTIATE_TEST_SUITE_P(
             0.1,
             "A",
             1},
-        Case{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1}),
+        Case{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1},
+        Case{
+            "mlp_muon",
+            "mlp",
+            1,
+            kFashion,
+            "muon",
+            true,
+            1,
+            0,
+            "dense",
+            50},
+        Case{"mlp_muon_A", "mlp", 1, kFashion, "muon", true, 0.5, 0, "A", 3},
+        Case{
+            "lenet5_muon",
+            "lenet5",
+            1,
+            kFashion,
+            "muon",
+            false,
+            1,
+            0.1,
+            "dense",
+            3,
+            optim::MuonScale::Spectral}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

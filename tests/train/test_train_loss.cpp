@@ -137,8 +137,10 @@ TEST(Penalty, ByOptimizer) {
   EXPECT_NEAR(penalty(*model, o), (weights + 14 * 4) / 4, 1e-12);
   o.weight_decay = 0;
   EXPECT_EQ(penalty(*model, o), 0);
-  o = {.name = "adamw", .weight_decay = 0.5};
-  EXPECT_EQ(penalty(*model, o), 0);
+  for (const char* decoupled : {"adamw", "muon"}) {
+    o = {.name = decoupled, .weight_decay = 0.5};
+    EXPECT_EQ(penalty(*model, o), 0);
+  }
   o = {.name = "qcmd-adagrad", .decay_all = true, .l1 = 0.25};
   double sizes = 14 * 2;
   for (const nn::NamedWeight& w : model->weights()) {

@@ -117,6 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ab", "ab", 2, 1, 1, "adamw", 0.3, kFp32},
         Case{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, kFp32},
         Case{"ab_free", "ab", 2, 1, 3, "sgd", 0, kFp32},
+        Case{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32},
         Case{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, kBf16}),
     [](const auto& test) { return test.param.name; });
 
@@ -276,7 +277,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
         Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
         Case{"ab_workers", "ab", 4, 2, 2, "adamw", 1, kFp32},
-        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, kBf16}),
+        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, kBf16},
+        Case{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

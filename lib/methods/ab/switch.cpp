@@ -171,7 +171,8 @@ void AbTraining::build_blocks() {
          &w.weight->factor(trained),
          true,
          true,
-         w.position});
+         w.position,
+         &w.weight->factor(frozen)});
     own_numel_ += w.weight->factor_numel(trained, w.weight->rank());
     other.push_back({w.name + ".frozen", &w.weight->factor(frozen)});
   }

@@ -1,0 +1,228 @@
+// Muon (Jordan et al. 2024): the momentum of each matrix is orthogonalized
+// before it becomes a step; all other parameters take AdamW's steps. The
+// formulas stand in docs/methods/muon.md.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_lerp.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "optim/adamw.h"
+#include "optim/newton_schulz.h"
+#include "optim/optimizer_kind.h"
+#include "optim/spectral_norm.h"
+
+namespace abtrain::optim {
+namespace {
+
+// A matrix, or a convolution as its matrix: outputs x (inputs x kernel).
+struct Shape {
+  std::int64_t rows, columns;
+  bool transposed;  // in memory columns are contiguous, not rows
+  auto operator<=>(const Shape&) const = default;
+};
+
+bool is_matrix(const at::Tensor& tensor) {
+  return (tensor.dim() == 2 || tensor.dim() == 4) && tensor.numel() > 0;
+}
+
+Shape shape_of(const ParameterRef& parameter) {
+  const at::Tensor& tensor = *parameter.tensor;
+  const std::int64_t rows = tensor.size(0);
+  const std::int64_t columns = tensor.numel() / rows;
+  const bool by_rows = rows == 1 || tensor.stride(0) == columns;
+  ABT_CHECK(
+      by_rows || tensor.stride(0) == 1,
+      DamagedData,
+      "{}: expected a matrix whose rows or columns are contiguous, got strides "
+      "{}",
+      parameter.name,
+      tensor.strides());
+  return {rows, columns, !by_rows};
+}
+
+// The matrix or its transpose, as it lies in memory: row-major. A channels-last
+// convolution has its columns in another order, which is the same in all rows;
+// neither this nor a transposition changes what is computed here.
+at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
+  return shape.transposed ? flat.view({shape.columns, shape.rows})
+                          : flat.view({shape.rows, shape.columns});
+}
+
+// Those parameters of a slice that are matrices, or all others.
+Slice part_of(
+    const Slice& slice,
+    const std::vector<ParameterRef>& parameters,
+    bool matrices) {
+  Slice part{slice.decays, slice.is_factor, {}, {}, {}, {}, {}};
+  part.moments.resize(slice.moments.size());
+  for (std::size_t i = 0; i < slice.values.size(); ++i) {
+    const std::size_t index = slice.indices[i];
+    if (is_matrix(*parameters[index].tensor) != matrices) {
+      continue;
+    }
+    part.indices.push_back(index);
+    part.values.push_back(slice.values[i]);
+    part.gradients.push_back(slice.gradients[i]);
+    part.steps.push_back(slice.steps[i]);
+    for (std::size_t k = 0; k < slice.moments.size(); ++k) {
+      part.moments[k].push_back(slice.moments[k][i]);
+    }
+  }
+  return part;
+}
+
+class Muon : public Optimizer {
+ public:
+  explicit Muon(const OptimizerOptions& options) : options_(options) {}
+
+  // The momentum and nothing, or AdamW's two; for `spectron` the second one of
+  // a factor holds the vectors of its two power iterations.
+  int moments() const override {
+    return 2;
+  }
+
+  void step(
+      ParameterBlock& block,
+      const Rates& rates,
+      const at::Tensor& divisor) override {
+    const at::NoGradGuard no_grad;
+    for (const Slice& slice : block.slices(options_.decay_all)) {
+      const at::Tensor& rate = rates.of(slice);
+      const Slice matrices = part_of(slice, block.parameters(), true);
+      if (!matrices.values.empty()) {
+        step_matrices(matrices, block.parameters(), rate, divisor);
+      }
+      const Slice others = part_of(slice, block.parameters(), false);
+      if (!others.values.empty()) {
+        adamw_step(
+            others,
+            rate * (options_.other_lr / options_.lr),
+            options_,
+            divisor);
+      }
+    }
+  }
+
+ private:
+  // Each gradient becomes the step of its matrix, then each value takes it.
+  void step_matrices(
+      const Slice& slice,
+      const std::vector<ParameterRef>& parameters,
+      const at::Tensor& rate,
+      const at::Tensor& divisor) {
+    at::_foreach_add_(slice.steps, 1);
+    if (divisor.defined()) {
+      at::_foreach_div_(slice.gradients, divisor);
+    }
+    at::_foreach_lerp_(
+        slice.moments[0], slice.gradients, 1 - options_.momentum);
+    if (options_.nesterov.value_or(true)) {
+      at::_foreach_lerp_(slice.gradients, slice.moments[0], options_.momentum);
+    } else {
+      at::_foreach_copy_(slice.gradients, slice.moments[0]);
+    }
+    orthogonalize(slice, parameters);
+    if (options_.scale == MuonScale::Normalized) {
+      normalize(slice, parameters);
+    } else if (slice.decays && options_.weight_decay > 0) {
+      at::_foreach_mul_(slice.values, rate.mul(-options_.weight_decay).add_(1));
+    }
+    at::_foreach_mul_(slice.gradients, rate.neg());
+    at::_foreach_add_(slice.values, slice.gradients);
+  }
+
+  void orthogonalize(
+      const Slice& slice,
+      const std::vector<ParameterRef>& parameters) {
+    const bool bounded =
+        slice.is_factor && options_.factor_step == FactorStep::Spectron;
+    std::map<Shape, std::vector<at::Tensor>> by_shape;
+    for (std::size_t i = 0; i < slice.gradients.size(); ++i) {
+      const Shape shape = shape_of(parameters[slice.indices[i]]);
+      by_shape[shape].push_back(stored(slice.gradients[i], shape));
+    }
+    for (const auto& [shape, gradients] : by_shape) {
+      newton_schulz_.apply(gradients, bounded ? 1 : scale_of(shape));
+    }
+    for (std::size_t i = 0; bounded && i < slice.gradients.size(); ++i) {
+      slice.gradients[i].div_(
+          spectron_divisor(slice, i, parameters[slice.indices[i]]));
+    }
+  }
+
+  double scale_of(const Shape& shape) const {
+    const auto rows = static_cast<double>(shape.rows);
+    const auto columns = static_cast<double>(shape.columns);
+    switch (options_.scale) {
+      case MuonScale::MatchRms:
+        return 0.2 * std::sqrt(std::max(rows, columns));
+      case MuonScale::Spectral:
+        return std::sqrt(std::max(1.0, rows / columns));
+      case MuonScale::Normalized:
+        break;
+    }
+    return 1;
+  }
+
+  // |A|_2 + |B|_2 + 1 of parameter i, which is A or B.
+  static at::Tensor
+  spectron_divisor(const Slice& slice, std::size_t i, const ParameterRef& own) {
+    ABT_ASSERT(own.partner != nullptr, "{} has no other factor", own.name);
+    const Shape shape = shape_of(own);
+    const Shape other = shape_of({own.name, own.partner});
+    // Both vectors have as many elements as the rank at most: they lie apart.
+    const at::Tensor& vectors = slice.moments[1][i];
+    const std::int64_t side = std::min(shape.rows, shape.columns);
+    const std::int64_t other_side = std::min(other.rows, other.columns);
+    return spectral_norm(
+               stored(slice.values[i], shape), vectors.narrow(0, 0, side)) +
+           spectral_norm(
+               stored(
+                   own.partner->as_strided({own.partner->numel()}, {1}), other),
+               vectors.narrow(0, vectors.numel() - other_side, other_side)) +
+           1;
+  }
+
+  // Gives each matrix the Frobenius norm sqrt(rows).
+  static void normalize(
+      const Slice& slice,
+      const std::vector<ParameterRef>& parameters) {
+    for (std::size_t i = 0; i < slice.values.size(); ++i) {
+      const auto rows =
+          static_cast<double>(parameters[slice.indices[i]].tensor->size(0));
+      slice.values[i].mul_(at::linalg_vector_norm(slice.values[i])
+                               .clamp_min_(kSmallestNorm)
+                               .reciprocal_()
+                               .mul_(std::sqrt(rows)));
+    }
+  }
+
+  static constexpr double kSmallestNorm = 1e-7;  // weights of 0 stay 0
+
+  OptimizerOptions options_;
+  NewtonSchulz newton_schulz_;
+};
+
+}  // namespace
+
+const OptimizerKind kMuon{
+    .name = "muon",
+    .make = [](const OptimizerOptions& o) -> std::unique_ptr<Optimizer> {
+      return std::make_unique<Muon>(o);
+    },
+    .fixes_norms =
+        [](const OptimizerOptions& o) {
+          return o.scale == MuonScale::Normalized;
+        },
+    .check = check_nesterov};
+
+}  // namespace abtrain::optim

@@ -1,0 +1,156 @@
+#include "optim/newton_schulz.h"
+
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace abtrain::optim {
+namespace {
+
+constexpr double kA = 3.4445;
+constexpr double kB = -4.7750;
+constexpr double kC = 2.0315;
+constexpr double kEps = 1e-7;
+constexpr int kSteps = 5;
+// Elements of a batch: enough to fill a GPU, few enough that scratch stays
+// small.
+constexpr std::int64_t kBatchNumel = std::int64_t{1} << 24;
+
+// out = beta base + alpha a b, of matrices or of batches. With beta = 0 nothing
+// is read from base.
+void add_product(
+    at::Tensor out,
+    const at::Tensor& base,
+    double beta,
+    const at::Tensor& a,
+    const at::Tensor& b,
+    double alpha) {
+  if (a.dim() == 2) {
+    at::addmm_out(out, base, a, b, beta, alpha);
+  } else {
+    at::baddbmm_out(out, base, a, b, beta, alpha);
+  }
+}
+
+// The Frobenius norms, at least kEps: ... x 1 x 1, in fp32. A sum of the rows'
+// norms keeps more digits than one long sum.
+at::Tensor norms_of(const at::Tensor& x) {
+  const at::Tensor rows =
+      at::linalg_vector_norm(x, 2, at::IntArrayRef{-1}, false, at::kFloat);
+  return at::linalg_vector_norm(rows, 2, at::IntArrayRef{-1}, true)
+      .clamp_min_(kEps)
+      .unsqueeze_(-1);
+}
+
+// All steps, from `x`, which is overwritten, to `result`. The Gram matrix is
+// that of the short side: X p(X^T X) = p(X X^T) X.
+void iterate(
+    at::Tensor x,
+    at::Tensor result,
+    const at::Tensor& gram,
+    const at::Tensor& polynomial,
+    double scale) {
+  static_assert(kSteps % 2 == 1, "the last step writes to `result`");
+  const bool wide = x.size(-2) <= x.size(-1);
+  for (int step = 1; step <= kSteps; ++step) {
+    const double factor = step == kSteps ? scale : 1;
+    const at::Tensor turned = x.transpose(-2, -1);
+    add_product(gram, gram, 0, wide ? x : turned, wide ? turned : x, 1);
+    add_product(polynomial, gram, kB, gram, gram, kC);
+    add_product(
+        result,
+        x,
+        factor * kA,
+        wide ? polynomial : x,
+        wide ? x : polynomial,
+        factor);
+    std::swap(x, result);
+  }
+}
+
+}  // namespace
+
+void NewtonSchulz::apply(
+    const std::vector<at::Tensor>& matrices,
+    double scale) {
+  if (matrices.empty() || matrices.front().numel() == 0) {
+    return;
+  }
+  if (matrices.front().is_cpu()) {
+    one_by_one(matrices, scale);
+  } else {
+    together(matrices, scale);
+  }
+}
+
+void NewtonSchulz::one_by_one(
+    const std::vector<at::Tensor>& matrices,
+    double scale) {
+  const at::Tensor& first = matrices.front();
+  const std::int64_t side = std::min(first.size(0), first.size(1));
+  auto views = scratch(
+      {first.sizes().vec(), {side, side}, {side, side}}, first.options());
+  for (const at::Tensor& matrix : matrices) {
+    at::div_out(views[0], matrix, norms_of(matrix));
+    iterate(views[0], matrix, views[1], views[2], scale);
+  }
+}
+
+void NewtonSchulz::together(
+    const std::vector<at::Tensor>& matrices,
+    double scale) {
+  const std::int64_t rows = matrices.front().size(0);
+  const std::int64_t columns = matrices.front().size(1);
+  const std::int64_t side = std::min(rows, columns);
+  const auto most = static_cast<std::size_t>(
+      std::max<std::int64_t>(1, kBatchNumel / (rows * columns)));
+  for (std::size_t begin = 0; begin < matrices.size(); begin += most) {
+    const std::size_t count = std::min(most, matrices.size() - begin);
+    const auto n = static_cast<std::int64_t>(count);
+    const at::TensorList batch(&matrices[begin], count);
+    const auto views = scratch(
+        {{n, rows, columns},
+         {n, rows, columns},
+         {n, side, side},
+         {n, side, side}},
+        matrices.front().options().dtype(at::kBFloat16));
+    at::_foreach_copy_(views[0].unbind(), batch);
+    views[0].div_(norms_of(views[0]));
+    iterate(views[0], views[1], views[2], views[3], scale);
+    at::_foreach_copy_(batch, views[1].unbind());
+  }
+}
+
+std::vector<at::Tensor> NewtonSchulz::scratch(
+    const std::vector<std::vector<std::int64_t>>& sizes,
+    const at::TensorOptions& options) {
+  constexpr std::int64_t kAligned = 128;  // elements, as products like them
+  std::vector<std::int64_t> offsets = {0};
+  std::vector<std::int64_t> numels;
+  for (const auto& size : sizes) {
+    numels.push_back(std::accumulate(
+        size.begin(), size.end(), std::int64_t{1}, std::multiplies<>()));
+    offsets.push_back(
+        offsets.back() + (numels.back() + kAligned - 1) / kAligned * kAligned);
+  }
+  if (!scratch_.defined() || scratch_.numel() < offsets.back() ||
+      scratch_.dtype() != options.dtype() ||
+      scratch_.device() != options.device()) {
+    scratch_ = at::empty({offsets.back()}, options.requires_grad(false));
+  }
+  std::vector<at::Tensor> views;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    views.push_back(scratch_.narrow(0, offsets[i], numels[i]).view(sizes[i]));
+  }
+  return views;
+}
+
+}  // namespace abtrain::optim

@@ -1,0 +1,37 @@
+// Newton-Schulz iteration: makes nearly U V^T of a matrix U S V^T.
+//
+// The matrix is divided by max(its Frobenius norm, 1e-7). Then five steps X <-
+// 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X take every singular value
+// that is not tiny to between about 0.68 and 1.13. The coefficients are those
+// of Jordan et al. 2024 (https://kellerjordan.github.io/posts/muon/).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace abtrain::optim {
+
+class NewtonSchulz {
+ public:
+  // Replaces each matrix by `scale` times its orthogonalization: together() on
+  // a GPU, one_by_one() on the CPU. All are fp32, row-major, of one shape and
+  // on one device. The host does not wait. Scratch is kept for the next call.
+  void apply(const std::vector<at::Tensor>& matrices, double scale);
+
+  // The two forms, on any device. together(): batched products in bf16.
+  void together(const std::vector<at::Tensor>& matrices, double scale);
+  // One matrix after the other, in fp32.
+  void one_by_one(const std::vector<at::Tensor>& matrices, double scale);
+
+ private:
+  // Views of scratch of these shapes, one after the other.
+  std::vector<at::Tensor> scratch(
+      const std::vector<std::vector<std::int64_t>>& sizes,
+      const at::TensorOptions& options);
+
+  at::Tensor scratch_;  // flat
+};
+
+}  // namespace abtrain::optim

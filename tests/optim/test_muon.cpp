@@ -1,0 +1,375 @@
+// Muon's steps against its formulas in float64, for every form that a matrix
+// takes in memory.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/diag.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/devices.h"
+#include "error_of.h"
+#include "optim/optimizer_kind.h"
+#include "optim/spectral_norm.h"
+#include "orthogonalized.h"
+
+namespace abtrain::optim {
+namespace {
+
+at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed) {
+  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+OptimizerOptions muon_options() {
+  OptimizerOptions o;
+  o.name = "muon";
+  o.weight_decay = 0.1;
+  o.momentum = 0.8;
+  o.lr = 0.02;
+  o.other_lr = 3e-3;
+  return o;
+}
+
+// Matrices of all kinds, and what is none.
+struct Zoo {
+  at::Tensor tall = drawn({7, 4}, 1);
+  at::Tensor wide = drawn({4, 7}, 2);
+  at::Tensor by_columns = drawn({7, 5}, 3).t();
+  at::Tensor conv = drawn({6, 2, 3, 3}, 4);
+  at::Tensor channels_last =
+      conv.clone().contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor one_row = drawn({1, 9}, 5);
+  at::Tensor bias = drawn({7}, 6);
+  at::Tensor embedding = drawn({1, 3, 4}, 7);
+  at::Tensor factor = drawn({5, 2}, 8);
+
+  std::vector<ParameterRef> list() {
+    return {
+        {"tall", &tall},
+        {"bias", &bias, false},
+        {"wide", &wide},
+        {"by_columns", &by_columns},
+        {"conv", &conv},
+        {"channels_last", &channels_last},
+        {"one_row", &one_row},
+        {"embedding", &embedding, false},
+        {"factor", &factor, true, true}};
+  }
+};
+
+// One parameter in float64.
+struct Formula {
+  OptimizerOptions o;
+  at::Tensor x;
+  at::Tensor m = at::zeros_like(x);
+  at::Tensor v = at::zeros_like(x);
+  int t = 0;
+
+  void matrix(const at::Tensor& g, double rate, double decay) {
+    m = o.momentum * m + (1 - o.momentum) * g;
+    const at::Tensor update =
+        o.nesterov.value_or(true) ? (1 - o.momentum) * g + o.momentum * m : m;
+    const double rows = static_cast<double>(x.size(0));
+    const double columns = static_cast<double>(x.numel()) / rows;
+    const at::Tensor step =
+        testing::orthogonalized(update.reshape({x.size(0), -1}))
+            .reshape(x.sizes());
+    double scale = 1;
+    if (o.scale == MuonScale::MatchRms) {
+      scale = 0.2 * std::sqrt(std::max(rows, columns));
+    } else if (o.scale == MuonScale::Spectral) {
+      scale = std::sqrt(std::max(1.0, rows / columns));
+    }
+    x = o.scale == MuonScale::Normalized ? x * std::sqrt(rows) / x.norm()
+                                         : x * (1 - rate * decay);
+    x = x - rate * scale * step;
+  }
+  void other(const at::Tensor& g, double rate, double decay) {
+    ++t;
+    x = x * (1 - rate * decay);
+    m = o.beta1 * m + (1 - o.beta1) * g;
+    v = o.beta2 * v + (1 - o.beta2) * g * g;
+    const at::Tensor mean = m / (1 - std::pow(o.beta1, t));
+    const at::Tensor square = v / (1 - std::pow(o.beta2, t));
+    x = x - rate * mean / (square.sqrt() + o.eps);
+  }
+};
+
+struct MuonCase {
+  const char* name;
+  MuonScale scale;
+  std::optional<bool> nesterov;
+  bool decay_all;
+  double divisor;  // 1: none
+};
+
+class MuonSteps : public ::testing::TestWithParam<MuonCase> {};
+
+TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
+  const MuonCase c = GetParam();
+  OptimizerOptions o = muon_options();
+  o.scale = c.scale;
+  o.nesterov = c.nesterov;
+  o.decay_all = c.decay_all;
+  const auto optimizer = make_optimizer(o);
+  Zoo zoo;
+  ParameterBlock block(zoo.list(), true, optimizer->moments());
+  EXPECT_EQ(zoo.by_columns.stride(0), 1);
+  EXPECT_EQ(zoo.channels_last.stride(1), 1);
+  std::vector<Formula> formulas;
+  for (const ParameterRef& p : block.parameters()) {
+    formulas.push_back({o, p.tensor->detach().to(at::kDouble)});
+  }
+  Rates rates(at::kCPU);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    // The schedule is at a half.
+    rates.set(o.lr / 2, 3);
+    block.gradients().copy_(drawn({block.numel()}, 50 + step));
+    for (std::size_t i = 0; i < formulas.size(); ++i) {
+      const ParameterRef& p = block.parameters()[i];
+      const at::Tensor g = p.tensor->grad().to(at::kDouble) / c.divisor;
+      const double decay = p.decays || c.decay_all ? o.weight_decay : 0;
+      const bool matrix = p.tensor->dim() == 2 || p.tensor->dim() == 4;
+      matrix ? formulas[i].matrix(g, o.lr / 2 * (p.is_factor ? 3 : 1), decay)
+             : formulas[i].other(g, o.other_lr / 2, decay);
+    }
+    optimizer->step(
+        block,
+        rates,
+        c.divisor == 1 ? at::Tensor() : at::full({}, c.divisor, at::kFloat));
+  }
+  for (std::size_t i = 0; i < formulas.size(); ++i) {
+    const ParameterRef& p = block.parameters()[i];
+    EXPECT_LT(
+        (p.tensor->detach() - formulas[i].x).abs().max().item<double>(), 5e-6)
+        << p.name;
+    EXPECT_EQ(block.steps()[i].item<float>(), 4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    MuonSteps,
+    ::testing::Values(
+        MuonCase{"auto", MuonScale::MatchRms, {}, false, 1},
+        MuonCase{"nesterov", MuonScale::Spectral, true, true, 2.5},
+        MuonCase{"heavy_ball", MuonScale::Spectral, false, false, 1},
+        MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Muon, KeepsZerosWhereTheyAreNormalized) {
+  OptimizerOptions o = muon_options();
+  o.scale = MuonScale::Normalized;
+  at::Tensor weight = at::zeros({3, 4});
+  ParameterBlock block({{"weight", &weight}}, true, 2);
+  Rates rates(at::kCPU);
+  rates.set(o.lr, 1);
+  make_optimizer(o)->step(block, rates, {});  // no gradient either
+  EXPECT_TRUE(at::equal(block.values(), at::zeros({12})));
+}
+
+TEST(Muon, RefusesAMatrixThatLiesInNoOrder) {
+  at::Tensor weight = drawn({3, 4, 2, 2}, 1).permute({1, 0, 2, 3});
+  ParameterBlock block({{"weight", &weight}}, true, 2);
+  const auto [code, what] = error_of([&] {
+    make_optimizer(muon_options())->step(block, Rates(at::kCPU), {});
+  });
+  EXPECT_EQ(code, 65);
+  EXPECT_TRUE(what.starts_with("weight: expected a matrix whose rows")) << what;
+}
+
+// A factor and its frozen partner, whose weight is O x I (x kh x kw).
+struct Pair {
+  at::Tensor own, frozen;
+  std::unique_ptr<Optimizer> optimizer;
+  ParameterBlock block, other;
+  Rates rates{at::kCPU};
+
+  Pair(const at::Tensor& a, const at::Tensor& b)
+      : own(a.clone()),
+        frozen(b.clone()),
+        optimizer([] {
+          OptimizerOptions o = muon_options();
+          o.factor_step = FactorStep::Spectron;
+          return make_optimizer(o);
+        }()),
+        block({{"w.A", &own, false, true, 0, &frozen}}, true, 2),
+        other({{"w.frozen", &frozen}}, false, 0) {
+    rates.set(0.01, 2);
+  }
+  // What a step takes away, of one where all was given.
+  at::Tensor step(const at::Tensor& gradient) {
+    const at::Tensor before = own.detach().clone();
+    own.mutable_grad().copy_(gradient);
+    optimizer->step(block, rates, {});
+    return (before - own.detach()).to(at::kDouble) / 0.02;
+  }
+};
+
+double norm_of_all(const at::Tensor& matrix) {
+  return at::linalg_svdvals(matrix.to(at::kDouble).flatten(1))
+      .max()
+      .item<double>();
+}
+
+void expect_step(
+    const at::Tensor& step,
+    const at::Tensor& gradient,
+    double divisor,
+    double tolerance) {
+  const at::Tensor wanted =
+      testing::orthogonalized(gradient.flatten(1)).reshape(step.sizes()) /
+      divisor;
+  EXPECT_LT(((step - wanted).norm() / wanted.norm()).item<double>(), tolerance);
+}
+
+TEST(Spectron, KnowsTheNormsOfFactorsThatWereJustDecomposed) {
+  const at::Tensor s =
+      at::diag(at::Tensor(at::full({3}, 1.5F)).cumprod(0).flip(0));
+  const at::Tensor a = at::zeros({6, 3});
+  a.narrow(0, 2, 3).copy_(s);
+  Pair pair(a, s);
+  const at::Tensor gradient = drawn({6, 3}, 9);
+  const double norm = 1.5 * 1.5 * 1.5;
+  expect_step(pair.step(gradient), gradient, 2 * norm + 1, 1e-3);
+}
+
+TEST(Spectron, FollowsTheNormsOfFactorsOfAnyForm) {
+  const at::Tensor a = drawn({9, 3}, 10);
+  const at::Tensor b = drawn({3, 2, 3, 3}, 11);
+  for (const auto& [own, frozen] :
+       {std::pair{a, b},
+        std::pair{b, a},
+        std::pair{b.contiguous(at::MemoryFormat::ChannelsLast), a},
+        std::pair{drawn({3, 9}, 12).t(), drawn({8, 3}, 13).t()},
+        std::pair{drawn({5, 1}, 14), drawn({1, 1}, 15)},
+        std::pair{drawn({1, 1}, 15), drawn({5, 1}, 14)}}) {
+    Pair pair(own, frozen);
+    const at::Tensor gradient = drawn(own.sizes(), 16);
+    at::Tensor last;
+    for (int t = 0; t < 200; ++t) {
+      pair.own.detach().copy_(own);  // as if it stood still
+      last = pair.step(gradient);
+    }
+    expect_step(
+        last, gradient, norm_of_all(own) + norm_of_all(frozen) + 1, 1e-3);
+  }
+}
+
+TEST(Spectron, IsForFactorsAlone) {
+  OptimizerOptions o = muon_options();
+  at::Tensor plain = drawn({4, 3}, 17);
+  at::Tensor same = plain.clone();
+  for (at::Tensor* weight : {&plain, &same}) {
+    const auto optimizer = make_optimizer(o);
+    ParameterBlock block({{"weight", weight}}, true, 2);
+    block.gradients().copy_(drawn({12}, 18));
+    Rates rates(at::kCPU);
+    rates.set(o.lr, 1);
+    optimizer->step(block, rates, {});
+    o.factor_step = FactorStep::Spectron;
+  }
+  EXPECT_TRUE(at::equal(plain, same));
+}
+
+TEST(SpectralNorm, IsThatOfAMatrixAfterSomeSteps) {
+  for (const auto& matrix :
+       {drawn({8, 3}, 20), drawn({3, 8}, 21), drawn({1, 6}, 22)}) {
+    const at::Tensor vector =
+        at::zeros({std::min(matrix.size(0), matrix.size(1))});
+    double before = 0, now = 0;
+    for (int t = 0; t < 200; ++t) {
+      now = spectral_norm(matrix, vector).item<double>();
+      EXPECT_GE(now, before * (1 - 1e-5));  // from below
+      before = now;
+    }
+    EXPECT_NEAR(now, norm_of_all(matrix), 1e-4 * now);
+  }
+  const at::Tensor vector = at::zeros({2});
+  EXPECT_EQ(spectral_norm(at::zeros({4, 2}), vector).item<double>(), 0);
+  EXPECT_GT(spectral_norm(drawn({4, 2}, 23), vector).item<double>(), 0);
+}
+
+// The moments are all of the state.
+TEST(Muon, GoesOnFromItsMoments) {
+  OptimizerOptions o = muon_options();
+  o.factor_step = FactorStep::Spectron;
+  struct Run {
+    Zoo zoo;
+    at::Tensor frozen = drawn({2, 6}, 30);
+    std::unique_ptr<Optimizer> optimizer;
+    ParameterBlock block;
+    Rates rates{at::kCPU};
+    explicit Run(const OptimizerOptions& options)
+        : optimizer(make_optimizer(options)) {
+      auto list = zoo.list();
+      list.back().partner = &frozen;
+      block = ParameterBlock(std::move(list), true, optimizer->moments());
+    }
+    void step(std::uint64_t t) {
+      block.gradients().copy_(drawn({block.numel()}, 40 + t));
+      rates.set(0.01, 2);
+      optimizer->step(block, rates, {});
+    }
+  };
+  Run whole(o);
+  Run first(o);
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    whole.step(t);
+    first.step(t);
+  }
+  state::State state;
+  auto saving = state::Archive::saving(state);
+  first.block.archive(saving, "", state::Owner::Worker);
+  Run second(o);
+  auto loading = state::Archive::loading(state);
+  second.block.archive(loading, "", state::Owner::Worker);
+  for (std::uint64_t t = 3; t < 6; ++t) {
+    whole.step(t);
+    second.step(t);
+  }
+  EXPECT_TRUE(at::equal(whole.block.values(), second.block.values()));
+  EXPECT_TRUE(at::equal(whole.block.moments(), second.block.moments()));
+}
+
+// In bf16, all matrices of a shape at a time.
+TEST(GpuMuon, StepsAreThoseOfTheCpu) {
+  if (device::cuda_devices().empty()) {
+    GTEST_SKIP() << "no CUDA device here";
+  }
+  const OptimizerOptions o = muon_options();
+  const at::Device gpu{at::kCUDA, 0};
+  Zoo here;
+  Zoo there;
+  at::Tensor twin = drawn({7, 4}, 31);
+  at::Tensor twin_there = twin.to(gpu);
+  auto list = here.list();
+  list.push_back({"twin", &twin});
+  auto list_there = there.list();
+  for (const ParameterRef& p : list_there) {
+    *p.tensor = p.tensor->to(gpu);
+  }
+  list_there.push_back({"twin", &twin_there});
+  ParameterBlock block(std::move(list), true, 2);
+  ParameterBlock block_there(std::move(list_there), true, 2);
+  const at::Tensor before = block.values().clone();
+  const auto cpu_optimizer = make_optimizer(o);
+  const auto gpu_optimizer = make_optimizer(o);
+  Rates rates(at::kCPU);
+  Rates rates_there(gpu);
+  const at::Tensor divisor = at::full({}, 1.5, at::kFloat);
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    rates.set(o.lr, 2);
+    rates_there.set(o.lr, 2);
+    block.gradients().copy_(drawn({block.numel()}, 60 + t));
+    block_there.gradients().copy_(drawn({block.numel()}, 60 + t));
+    cpu_optimizer->step(block, rates, divisor);
+    gpu_optimizer->step(block_there, rates_there, divisor.to(gpu));
+  }
+  const at::Tensor way = block.values() - before;
+  const at::Tensor apart = block_there.values().cpu() - block.values();
+  EXPECT_LT((apart.norm() / way.norm()).item<double>(), 0.1);
+}
+
+}  // namespace
+}  // namespace abtrain::optim
