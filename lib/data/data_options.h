@@ -16,7 +16,7 @@ enum class AugmentName { None, Flip, Crop, CropFlip };
 
 struct DataOptions {
   std::string name = "fashion-mnist";  // one of dataset_names()
-  std::optional<std::string> root;     // nullopt: search the usual places
+  std::optional<std::string> root = {};     // nullopt: search the usual places
   std::int64_t batch_size = 64;        // per worker and step
   AugmentName augment = AugmentName::None;
   std::int64_t pad = 4;           // border of the random crop, pixels
@@ -26,14 +26,14 @@ struct DataOptions {
   bool standardise = false;       // per pixel, replaces mean and std
   std::int64_t validation = 0;    // training images held out
   std::int64_t prefetch = 4;      // batches that the loader keeps ready
-  std::optional<bool> on_device;  // nullopt: by the memory it takes
+  std::optional<bool> on_device = {};  // nullopt: by the memory it takes
   // Per channel, of pixel / 255; empty: the data set's own.
   std::vector<double> mean = {}, std = {};
   // The rest is for image-folder.
   std::int64_t image_size = 224;               // side of the network's input
   std::int64_t resize = 256;                   // shorter side before the crop
   std::vector<double> crop_scale = {0.08, 1};  // share of the area
-  std::optional<std::int64_t> decode_threads;  // nullopt: cores / workers
+  std::optional<std::int64_t> decode_threads = {};  // nullopt: cores / workers
   double max_damaged = 0.001;  // share of a part's images that may be damaged
 };
 

@@ -15,6 +15,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "device/tensor_text.h"
 #include "optim/adamw.h"
 #include "optim/newton_schulz.h"
 #include "optim/optimizer_kind.h"
