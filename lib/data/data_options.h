@@ -15,17 +15,17 @@ namespace abtrain::data {
 enum class AugmentName { None, Flip, Crop, CropFlip };
 
 struct DataOptions {
-  std::string name = "fashion-mnist";  // one of dataset_names()
-  std::optional<std::string> root = {};     // nullopt: search the usual places
-  std::int64_t batch_size = 64;        // per worker and step
+  std::string name = "fashion-mnist";    // one of dataset_names()
+  std::optional<std::string> root = {};  // nullopt: search the usual places
+  std::int64_t batch_size = 64;          // per worker and step
   AugmentName augment = AugmentName::None;
-  std::int64_t pad = 4;           // border of the random crop, pixels
-  double erase = 0;               // probability of random erasing
-  std::int64_t subset = 0;        // first training images; 0: all
-  std::int64_t pool = 0;          // mean-pool to this side; 0: do not
-  bool standardise = false;       // per pixel, replaces mean and std
-  std::int64_t validation = 0;    // training images held out
-  std::int64_t prefetch = 4;      // batches that the loader keeps ready
+  std::int64_t pad = 4;                // border of the random crop, pixels
+  double erase = 0;                    // probability of random erasing
+  std::int64_t subset = 0;             // first training images; 0: all
+  std::int64_t pool = 0;               // mean-pool to this side; 0: do not
+  bool standardise = false;            // per pixel, replaces mean and std
+  std::int64_t validation = 0;         // training images held out
+  std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::optional<bool> on_device = {};  // nullopt: by the memory it takes
   // Per channel, of pixel / 255; empty: the data set's own.
   std::vector<double> mean = {}, std = {};

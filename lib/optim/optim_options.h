@@ -26,7 +26,7 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double momentum = 0.9;
-  std::optional<bool> nesterov;  // nullopt: true for muon, false for sgd
+  std::optional<bool> nesterov = {};  // nullopt: true for muon, false for sgd
   // muon: what a matrix's orthogonalized momentum is multiplied by
   MuonScale scale = MuonScale::MatchRms;
   FactorStep factor_step = FactorStep::Plain;
