@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
   }
   device::keep_freed_memory();
   try {
-    const c10::Device device = device_of(word(argc, argv, "--device", "auto"));
+    const c10::Device device =
+        bench::device_of(word(argc, argv, "--device", "auto"));
     device::tune(device);
     const config::RunOptions options = options_of(argc, argv, device);
     at::set_num_threads(static_cast<int>(options.train.threads));
