@@ -1,7 +1,6 @@
 #include "compress/schemes.h"
 
-#include "base/error.h"
-#include "base/text.h"
+#include "base/named.h"
 
 namespace abtrain::compress {
 
@@ -32,25 +31,11 @@ std::span<const Scheme* const> schemes() {
 }
 
 std::vector<std::string> scheme_names() {
-  std::vector<std::string> names;
-  for (const Scheme* scheme : kSchemes) {
-    names.emplace_back(scheme->name);
-  }
-  return names;
+  return names_in(kSchemes);
 }
 
 const Scheme& scheme_of(const ReducerOptions& options) {
-  for (const Scheme* scheme : kSchemes) {
-    if (options.name == scheme->name) {
-      return *scheme;
-    }
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "reducer.name: expected one of {}; got '{}'",
-          join(scheme_names(), ", "),
-          options.name));
+  return find_named(kSchemes, options.name, "reducer.name");
 }
 
 std::unique_ptr<Reducer> make_reducer(

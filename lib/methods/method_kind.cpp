@@ -1,7 +1,6 @@
 #include "methods/method_kind.h"
 
-#include "base/error.h"
-#include "base/text.h"
+#include "base/named.h"
 
 namespace abtrain::methods {
 namespace {
@@ -11,25 +10,11 @@ constexpr const MethodKind* kKinds[] = {&kAb, &kDdp, &kLocalSgd, &kDiloco};
 }  // namespace
 
 std::vector<std::string> method_names() {
-  std::vector<std::string> names;
-  for (const MethodKind* kind : kKinds) {
-    names.emplace_back(kind->name);
-  }
-  return names;
+  return names_in(kKinds);
 }
 
 const MethodKind& kind_of(const MethodOptions& options) {
-  for (const MethodKind* kind : kKinds) {
-    if (options.name == kind->name) {
-      return *kind;
-    }
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "method.name: expected one of {}; got '{}'",
-          join(method_names(), ", "),
-          options.name));
+  return find_named(kKinds, options.name, "method.name");
 }
 
 TrafficPlan plan_traffic(

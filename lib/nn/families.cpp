@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/named.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
 
@@ -198,25 +198,12 @@ std::string renamed(
 }
 
 std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const Family& family : kFamilies) {
-    names.emplace_back(family.name);
-  }
-  return names;
+  return names_in(kFamilies);
 }
 
 Architecture build(const ModelOptions& options, const InputShape& shape) {
-  for (const Family& family : kFamilies) {
-    if (options.name == family.name) {
-      return family.build(options, shape);
-    }
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "model.name: expected one of {}; got '{}'",
-          join(model_names(), ", "),
-          options.name));
+  return find_named(kFamilies, options.name, "model.name")
+      .build(options, shape);
 }
 
 }  // namespace abtrain::nn

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/error.h"
+#include "base/named.h"
 
 namespace abtrain::optim {
 namespace {
@@ -16,25 +16,11 @@ constexpr const OptimizerKind* kKinds[] =
 }  // namespace
 
 std::vector<std::string> optimizer_names() {
-  std::vector<std::string> names;
-  for (const OptimizerKind* kind : kKinds) {
-    names.emplace_back(kind->name);
-  }
-  return names;
+  return names_in(kKinds);
 }
 
 const OptimizerKind& kind_of(const OptimizerOptions& options) {
-  for (const OptimizerKind* kind : kKinds) {
-    if (options.name == kind->name) {
-      return *kind;
-    }
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "optimizer.name: expected one of {}; got '{}'",
-          join(optimizer_names(), ", "),
-          options.name));
+  return find_named(kKinds, options.name, "optimizer.name");
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {

@@ -1,6 +1,6 @@
 #include "orders/order_kind.h"
 
-#include "base/error.h"
+#include "base/named.h"
 #include "ops/pair_signs.h"
 
 namespace abtrain::orders {
@@ -17,25 +17,11 @@ constexpr OrderKind kKinds[] = {
 }  // namespace
 
 std::vector<std::string> order_names() {
-  std::vector<std::string> names;
-  for (const OrderKind& kind : kKinds) {
-    names.emplace_back(kind.name);
-  }
-  return names;
+  return names_in(kKinds);
 }
 
 const OrderKind& kind_of(const OrderOptions& options) {
-  for (const OrderKind& kind : kKinds) {
-    if (options.name == kind.name) {
-      return kind;
-    }
-  }
-  throw Error(
-      ErrorKind::Config,
-      formatted(
-          "order.name: expected one of {}; got '{}'",
-          join(order_names(), ", "),
-          options.name));
+  return find_named(kKinds, options.name, "order.name");
 }
 
 bool balances_examples(
