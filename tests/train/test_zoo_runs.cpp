@@ -1,9 +1,9 @@
 // The model zoo in the training loop: every family through all phases, and what
 // differs between workers.
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
+#include "one_dnn.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -14,9 +14,7 @@ using testing::toy_options;
 using testing::train_all;
 
 config::RunOptions zoo_options(const std::string& model) {
-  // On CPUs without AVX-512, LibTorch 2.11's oneDNN crashes in the gradient of
-  // a 1x1 convolution with as few channels as these models have.
-  setenv("ONEDNN_MAX_CPU_ISA", "AVX", /*replace=*/0);
+  testing::avoid_faulty_convolutions();
   config::RunOptions o = toy_options(2, 1);
   o.model.name = model;
   o.model.width = 0.0625;
