@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "nn/tape.h"
 
@@ -89,11 +90,21 @@ at::Tensor Conv2d::convolve(
            std::max(width, options_.kernel)});
     }
   }
+  std::int64_t stride = options_.stride;
+  if (options_.kernel == 1 && options_.padding == 0 && stride > 1) {
+    // Only these pixels are read. Without AVX-512, LibTorch 2.11's oneDNN writes
+    // out of bounds in the weight gradient of a strided 1x1 convolution
+    // (channels-last, few channels).
+    x = x.slice(2, 0, std::nullopt, stride)
+            .slice(3, 0, std::nullopt, stride)
+            .contiguous(x.suggest_memory_format());
+    stride = 1;
+  }
   const at::Tensor output = at::conv2d(
       x,
       weight,
       bias,
-      at::IntArrayRef({options_.stride, options_.stride}),
+      at::IntArrayRef({stride, stride}),
       at::IntArrayRef({options_.padding, options_.padding}),
       at::IntArrayRef({1, 1}),
       options_.groups);
@@ -102,7 +113,7 @@ at::Tensor Conv2d::convolve(
         {.weight = weight,
          .bias = bias,
          .input = x,
-         .stride = options_.stride,
+         .stride = stride,
          .padding = options_.padding},
         output);
   }

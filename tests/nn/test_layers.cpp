@@ -72,6 +72,33 @@ TEST(GrownInput, IsAdaptiveAveragePoolingAndAConvolution) {
   }
 }
 
+// The shortcut of a ResNet's stage.
+TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
+  Conv2d layer(4, 8, {.kernel = 1, .stride = 2, .padding = 0, .bias = false});
+  testing::Grab grab;
+  layer.visit("", grab);
+  const at::Tensor weight = at::randn({8, 4, 1, 1});
+  const at::Tensor images = at::randn({4, 4, 14, 13});
+  const auto gradients_in = [&](at::ScalarType dtype) {
+    const at::Tensor x = images.to(dtype)
+                             .contiguous(at::MemoryFormat::ChannelsLast)
+                             .requires_grad_();
+    grab.get().set_dense(weight.to(dtype)
+                             .contiguous(at::MemoryFormat::ChannelsLast)
+                             .requires_grad_());
+    const at::Tensor y = layer.forward(x, {});
+    EXPECT_EQ(y.sizes(), at::IntArrayRef({4, 8, 7, 7}));
+    (y * y).sum().backward();
+    return std::pair(
+        grab.get().dense.grad().to(at::kDouble), x.grad().to(at::kDouble));
+  };
+  const auto [weight64, input64] = gradients_in(at::kDouble);
+  const auto [weight32, input32] = gradients_in(at::kFloat);
+  EXPECT_LT(
+      distance(weight32, weight64), 1e-5 * weight64.norm().item<double>());
+  EXPECT_LT(distance(input32, input64), 1e-5 * input64.norm().item<double>());
+}
+
 TEST(GroupedConvolution, StaysDense) {
   Conv2d layer(6, 9, {.groups = 3});
   testing::Grab grab;

@@ -6,7 +6,6 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <gtest/gtest.h>
 
-#include "one_dnn.h"
 #include "python.h"
 #include "temp_folder.h"
 #include "weights/model_file.h"
@@ -125,7 +124,6 @@ class Zoo : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Zoo, AgreesWithItsOriginal) {
-  testing::avoid_faulty_convolutions();
   const testing::PythonResult made =
       testing::python("zoo.py", {"make", folder_.path(), name()});
   ASSERT_EQ(made.status, 0) << made.text;

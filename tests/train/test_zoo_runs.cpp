@@ -3,7 +3,6 @@
 #include <map>
 #include <mutex>
 
-#include "one_dnn.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
@@ -14,7 +13,6 @@ using testing::toy_options;
 using testing::train_all;
 
 config::RunOptions zoo_options(const std::string& model) {
-  testing::avoid_faulty_convolutions();
   config::RunOptions o = toy_options(2, 1);
   o.model.name = model;
   o.model.width = 0.0625;
