@@ -78,7 +78,7 @@ TEST(StridedPointwiseConvolution, HasTheGradientsOfFloat64) {
   testing::Grab grab;
   layer.visit("", grab);
   const at::Tensor weight = at::randn({8, 4, 1, 1});
-  const at::Tensor images = at::randn({4, 4, 14, 13});
+  const at::Tensor images = at::randn({4, 4, 14, 14});
   const auto gradients_in = [&](at::ScalarType dtype) {
     const at::Tensor x = images.to(dtype)
                              .contiguous(at::MemoryFormat::ChannelsLast)
