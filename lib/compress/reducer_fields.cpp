@@ -118,6 +118,17 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       above_to(0, kLargest),
       "threshold: an element is sent if its magnitude is above c times its "
       "tensor's mean magnitude");
+  f.number(
+      "error_decay",
+      o.error_decay,
+      between(0, 1),
+      "int8, int4, int2, sparseloco: what was not sent is multiplied by this "
+      "before it is added to the next gradient");
+  f.number(
+      "density",
+      o.density,
+      above_to(0, 1),
+      "sparseloco: share of the elements that are sent");
   f.choice<Selection>(
       "select",
       o.select,

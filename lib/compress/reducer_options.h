@@ -35,6 +35,8 @@ struct ReducerOptions {
   std::int64_t block = 1024;            // thc, thc-saturated: a power of two
   std::int64_t rank = 4;                // powersgd
   double threshold = 1e-3;              // twobit: in units of the mean gradient
+  double error_decay = 1;     // int8, int4, int2, sparseloco: of a residual
+  double density = 1.0 / 64;  // sparseloco: share of the elements that are sent
   Selection select = Selection::Consensus;  // hylo
   double c = 1.5;  // threshold: factor on the mean magnitude
   std::optional<CodeTransport> transport;  // hylo, threshold, ternary

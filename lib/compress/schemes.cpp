@@ -6,7 +6,8 @@ namespace abtrain::compress {
 
 // Each is defined at the end of the scheme's source file.
 extern const Scheme kPlain, kTopk, kTopkChunked, kThc, kThcSaturated, kPowerSgd,
-    kOneBit, kTwoBit, kHylo, kThreshold, kTernary;
+    kOneBit, kTwoBit, kHylo, kThreshold, kTernary, kInt8, kInt4, kInt2,
+    kSparseLoco;
 
 namespace {
 
@@ -22,6 +23,10 @@ constexpr const Scheme* kSchemes[] = {
     &kHylo,
     &kThreshold,
     &kTernary,
+    &kInt8,
+    &kInt4,
+    &kInt2,
+    &kSparseLoco,
 };
 
 }  // namespace

@@ -29,14 +29,15 @@ void average(
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : tensors) {
     at::Tensor target = tensor;
-    target.copy_(
-        buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+    target.copy_(buffer.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
     offset += tensor.numel();
   }
 }
 
 void average_buffers(
-    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
+    const nn::Model& model,
+    comm::Communicator& group,
+    comm::Purpose purpose) {
   std::vector<at::Tensor> buffers;
   for (const nn::NamedBuffer& b : model.buffers()) {
     buffers.push_back(*b.tensor);
@@ -45,7 +46,9 @@ void average_buffers(
 }
 
 std::vector<at::Tensor> averaged_buffers(
-    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose) {
+    const nn::Model& model,
+    comm::Communicator& group,
+    comm::Purpose purpose) {
   std::vector<at::Tensor> result;
   for (const nn::NamedBuffer& b : model.buffers()) {
     result.push_back(b.tensor->clone());
@@ -89,7 +92,9 @@ void share_dense(
 }
 
 void set_mean_dense(
-    const at::Tensor& own, comm::Communicator& world, nn::Model& target) {
+    const at::Tensor& own,
+    comm::Communicator& world,
+    nn::Model& target) {
   const at::Tensor mean = own.clone();
   average({mean}, world, comm::Purpose::Metrics);
   std::int64_t offset = 0;

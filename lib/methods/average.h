@@ -21,11 +21,15 @@ void average(
 
 // Averages the running statistics in place.
 void average_buffers(
-    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
+    const nn::Model& model,
+    comm::Communicator& group,
+    comm::Purpose purpose);
 
 // The averaged running statistics as new tensors, one per buffer of the model.
 std::vector<at::Tensor> averaged_buffers(
-    const nn::Model& model, comm::Communicator& group, comm::Purpose purpose);
+    const nn::Model& model,
+    comm::Communicator& group,
+    comm::Purpose purpose);
 
 // Everything that is dense in a model now (weights, biases, norms and the
 // like), as references for a ParameterBlock, in the order of the layers.
@@ -41,6 +45,8 @@ void share_dense(
 // Sets what is dense in `target` to the mean over `world` of `own`, which is
 // flat, in the order of dense_parameters().
 void set_mean_dense(
-    const at::Tensor& own, comm::Communicator& world, nn::Model& target);
+    const at::Tensor& own,
+    comm::Communicator& world,
+    nn::Model& target);
 
 }  // namespace abtrain::methods

@@ -15,7 +15,8 @@ GradientReduction::GradientReduction(
     : exchange_(options, seed), observer_(observer) {}
 
 void GradientReduction::bind(
-    optim::ParameterBlock& block, comm::Communicator& group) {
+    optim::ParameterBlock& block,
+    comm::Communicator& group) {
   hooks_.reset();
   exchange_.bind(slots_of(block), block.gradients(), group);
   // A worker alone has nothing to send early.

@@ -15,6 +15,35 @@ const Names<Averaged> kAveraged = {
     {"params", Averaged::Params},
     {"params+moments", Averaged::ParamsAndMoments}};
 
+Fields fields_of(OuterOptions& o) {
+  Fields f;
+  f.choice<std::optional<OuterRule>>(
+      "name",
+      o.name,
+      {{"auto", std::nullopt},
+       {"average", OuterRule::Average},
+       {"sgd", OuterRule::Sgd},
+       {"nesterov", OuterRule::Nesterov}},
+      "the outer optimizer; average: the mean itself; auto: nesterov for "
+      "diloco, else average");
+  f.number(
+      "lr",
+      o.lr,
+      above_to(0, kLargest),
+      "sgd, nesterov: learning rate of the outer step");
+  f.number(
+      "momentum",
+      o.momentum,
+      from_to_below(0, 1),
+      "sgd, nesterov: momentum of the outer step");
+  f.section(
+      "wire",
+      compress::fields_of(o.wire, "auto"),
+      "how the changes are sent; auto: by the run's reducer, or for ab "
+      "plainly");
+  return f;
+}
+
 Fields fields_of(FullPhaseOptions& o) {
   Fields f;
   f.section(
@@ -50,11 +79,6 @@ Fields fields_of(MethodOptions& o) {
       "ab: workers per group; auto: two groups of half the workers");
   f.choice<SyncMode>(
       "sync", o.sync, kSyncModes, "ab: what a synchronisation averages");
-  f.choice<at::ScalarType>(
-      "sync_dtype",
-      o.sync_dtype,
-      {{"fp32", at::kFloat}, {"bf16", at::kBFloat16}},
-      "ab: dtype in which a synchronisation sends its numbers");
   f.duration(
       "warmup_steps",
       o.warmup_steps,
@@ -122,17 +146,11 @@ Fields fields_of(MethodOptions& o) {
       o.average,
       kAveraged,
       "local-sgd: what is averaged besides running statistics");
-  f.number(
-      "outer_lr",
-      o.outer_lr,
-      above_to(0, kLargest),
-      "diloco: learning rate of the outer step; 1 without momentum gives the "
-      "plain average");
-  f.number(
-      "outer_momentum",
-      o.outer_momentum,
-      from_to_below(0, 1),
-      "diloco: Nesterov momentum of the outer step");
+  f.section(
+      "outer",
+      fields_of(o.outer),
+      "ab, local-sgd, diloco: what a synchronisation does with the mean change "
+      "of the workers' parameters, and how it is sent");
   f.integer(
       "fragments",
       o.fragments,

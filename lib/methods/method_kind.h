@@ -28,6 +28,8 @@ struct MethodKind {
   // What `plan` shows of that.
   std::vector<TrafficRow> (*traffic_rows)(const Timeline& timeline);
 
+  // What `auto` stands for in method.outer.name.
+  OuterRule outer = OuterRule::Average;
   // Weights are factored, by method.rank and method.keep_dense.
   bool factors_weights = false;
   // Weights are averaged or decomposed, so that not only the optimizer changes

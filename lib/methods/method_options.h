@@ -51,11 +51,24 @@ struct FullPhaseOptions {
   }
 };
 
+// What a synchronisation does with the mean change (methods/outer_step.h).
+enum class OuterRule { Average, Sgd, Nesterov };
+
+struct OuterOptions {
+  std::optional<OuterRule> name;  // none: auto, the method's own
+  double lr = 0.7;
+  double momentum = 0.9;
+  compress::ReducerOptions wire;  // see outer_wire() in methods/outer_step.h
+
+  OuterOptions() {
+    wire.name = "auto";
+  }
+};
+
 struct MethodOptions {
   std::string name = "ab";                 // ab | ddp | local-sgd | diloco
   std::optional<std::int64_t> group_size;  // none: auto
   SyncMode sync = SyncMode::OnlyLearned;
-  at::ScalarType sync_dtype = at::kFloat;  // or at::kBFloat16
   Duration warmup_steps;
   Duration sync_every = Duration::steps(110);
   Duration full_rank_steps = Duration::steps(10);
@@ -70,11 +83,10 @@ struct MethodOptions {
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   FullPhaseOptions full_phase;
   Averaged average = Averaged::Params;  // local-sgd
-  double outer_lr = 0.7;                // diloco
-  double outer_momentum = 0.9;
-  std::int64_t fragments = 1;
-  std::int64_t delay = 0;  // steps
-  double mixing = 1;       // share of the synchronised fragment
+  OuterOptions outer;
+  std::int64_t fragments = 1;  // diloco
+  std::int64_t delay = 0;      // steps
+  double mixing = 1;           // share of the synchronised fragment
 };
 
 // A run as its method sees it before it trains.

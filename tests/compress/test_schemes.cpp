@@ -46,7 +46,11 @@ const std::vector<Defaults> kDefaults = {
     {"twobit", "fp16", true, 4096},
     {"hylo", "fp16", true, 16384},
     {"threshold", "fp16", false, 1},
-    {"ternary", "fp16", false, 1}};
+    {"ternary", "fp16", false, 1},
+    {"int8", "bf16", true, 1},
+    {"int4", "bf16", true, 1},
+    {"int2", "bf16", true, 1},
+    {"sparseloco", "bf16", true, 1}};
 
 TEST(Schemes, HaveTheseDefaults) {
   std::vector<std::string> names;

@@ -22,7 +22,7 @@ class Hosts(Runs):
         for name, *sets in [
                 ("ab2", "workers=4", "method.group_size=2"),
                 ("bf16", "workers=4", "reducer.dtype=bf16",
-                 "method.sync_dtype=bf16", "method.full_rank_steps=0"),
+                 "method.outer.wire.dtype=bf16", "method.full_rank_steps=0"),
                 ("fp16", "workers=3", "method.name=ddp", "reducer.dtype=fp16"),
                 ("local_steps", "workers=4", "method.full_phase.sync_every=2",
                  "method.sync=full", "optimizer={name: sgd, momentum: 0.9}"),
@@ -30,6 +30,12 @@ class Hosts(Runs):
                  "method.fragments=2", "method.delay=3", "method.mixing=0.5"),
                 ("compressed", "workers=3", "method.name=diloco",
                  "method.sync_every=5", "reducer={name: hylo, min_numel: 64}"),
+                ("coded", "workers=4", "method.full_rank_steps=0",
+                 "method.group_size=2",
+                 "method.outer={name: nesterov, wire: {name: int4}}"),
+                ("sparse", "workers=3", "method.name=diloco",
+                 "method.sync_every=5",
+                 "method.outer.wire={name: sparseloco, density: 0.1}"),
                 ("ordered", "workers=4", "method.group_size=2",
                  "data.subset=416", "order={name: cd-grab, wire: int8}")]:
             workers = int(sets[0][-1])
@@ -85,6 +91,15 @@ class Hosts(Runs):
                 ("compressed", "method.name=diloco", "method.sync_every=10",
                  "method.fragments=2", "method.delay=4",
                  "reducer={name: thc, min_numel: 64, dense_steps: 12}"),
+                ("coded", "workers=4", "method.full_rank_steps=0",
+                 "method.outer={name: nesterov, wire: {name: int2, "
+                 "error_decay: 0.9}}", "optimizer.name=muon"),
+                ("only_b_coded", "method.sync=only-b",
+                 "method.full_rank_steps=0",
+                 "method.outer={name: sgd, wire: {name: sparseloco}}"),
+                ("coded_fragments", "method.name=diloco",
+                 "method.sync_every=10", "method.fragments=2", "workers=3",
+                 "method.delay=4", "method.outer.wire.name=int4"),
                 ("masked", "method.name=local-sgd", "workers=3",
                  "method.sync_every=3", "reducer={name: onebit, min_numel: 64}"),
                 ("mirror", "method.name=ddp", "reducer.name=threshold",
@@ -132,6 +147,7 @@ class Hosts(Runs):
                 ("powersgd",), ("onebit",), ("twobit",), ("hylo",),
                 ("threshold", "reducer.error_feedback=true"), ("ternary",),
                 ("threshold", "reducer.transport=int8"),
+                ("int8",), ("int4",), ("int2",), ("sparseloco",),
                 ("hylo", "reducer.transport=a2a", "reducer.select=local")]):
             name = f"{reducer}{number}"
             sets = [*common, f"reducer.name={reducer}", *sets]

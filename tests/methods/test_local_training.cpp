@@ -3,12 +3,10 @@
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -24,45 +22,6 @@ using testing::LocalRun;
 using testing::LocalWorker;
 using testing::with_dtype;
 using testing::with_workers;
-
-// torch.optim.SGD(nesterov=True), from PyTorch's Python.
-TEST(OuterStep, HasPyTorchsValues) {
-  const std::array<std::array<float, 4>, 3> gradients = {
-      {{0.1F, -0.2F, 0.3F, 0},
-       {0.05F, 0.4F, -0.3F, 0},
-       {-0.6F, 0.1F, 0.2F, 1}}};
-  struct Case {
-    OuterSgd sgd;
-    std::array<std::array<float, 4>, 3> wanted;
-  };
-  const std::vector<Case> cases = {
-      {{0.7, 0.9},
-       {{{0.866999984F, -1.733999968F, 0.101000011F, 0},
-         {0.743799984F, -2.152600050F, 0.329900026F, 0},
-         {1.462419987F, -2.410340071F, 0.080910020F, -1.329999924F}}}},
-      {{0.5, 0.25},
-       {{{0.9375F, -1.875F, 0.3125F, 0},
-         {0.903124988F, -2.118750095F, 0.490625024F, 0},
-         {1.275781274F, -2.192187548F, 0.372656286F, -0.625F}}}}};
-  for (const Case& c : cases) {
-    at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F, 0.0F});
-    at::Tensor velocity = at::zeros({4});
-    for (std::size_t k = 0; k < 3; ++k) {
-      const at::Tensor change =
-          at::tensor(at::ArrayRef<float>(gradients[k].data(), 4)).neg();
-      outer_step(c.sgd, x, change, velocity);
-      const at::Tensor wanted =
-          at::tensor(at::ArrayRef<float>(c.wanted[k].data(), 4));
-      EXPECT_TRUE(at::allclose(x, wanted, 0, 3e-7)) << x << wanted;
-    }
-  }
-}
-
-TEST(OuterStep, WithoutMomentumAndRateOneIsTheMean) {
-  at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F});
-  outer_step({1, 0}, x, at::tensor({0.25F, 1.0F, -4.0F}), at::Tensor());
-  EXPECT_TRUE(at::equal(x, at::tensor({1.25F, -1.0F, -3.5F})));
-}
 
 // All workers at once, in float64, a number at a time where it differs.
 class Reference {
@@ -131,8 +90,11 @@ class Reference {
   void apply(std::int64_t f) {
     const auto& m = run_.method;
     const bool diloco = m.name == "diloco";
-    const double lr = diloco ? m.outer_lr : 1;
-    const double momentum = diloco ? m.outer_momentum : 0;
+    const OuterRule rule = m.outer.name.value_or(
+        diloco ? OuterRule::Nesterov : OuterRule::Average);
+    const bool steps = rule != OuterRule::Average;
+    const double lr = steps ? m.outer.lr : 1;
+    const double momentum = steps ? m.outer.momentum : 0;
     const double alpha = diloco ? m.mixing : 1;
     for (const Place& p : place_) {
       if (fragment_of(p.layer) != f) {
@@ -143,7 +105,9 @@ class Reference {
       };
       const at::Tensor g = -part(sent_);
       part(v_).copy_(momentum * part(v_) + g);
-      part(x_).sub_(lr * (g + momentum * part(v_)));
+      part(x_).sub_(
+          lr * (rule == OuterRule::Sgd ? part(v_).clone()
+                                       : g + momentum * part(v_)));
       for (const at::Tensor& local : locals_) {
         part(local).copy_(alpha * part(x_) + (1 - alpha) * part(local));
       }
@@ -173,6 +137,11 @@ class Reference {
   std::vector<std::string> layers_;
   std::vector<Place> place_;
 };
+
+LocalRun with_rule(LocalRun run, OuterRule rule) {
+  run.method.outer.name = rule;
+  return run;
+}
 
 class LocalSteps : public ::testing::TestWithParam<LocalCase> {};
 
@@ -242,6 +211,15 @@ INSTANTIATE_TEST_SUITE_P(
         LocalCase{"diloco_after_a_warm_up", 3, diloco(4, 5)},
         LocalCase{"diloco_delayed", 2, diloco(2, 6, 1, 4)},
         LocalCase{"diloco_mixed", 2, diloco(0, 5, 1, 0, 0.25)},
+        LocalCase{"diloco_sgd", 2, with_rule(diloco(1, 5), OuterRule::Sgd)},
+        LocalCase{
+            "diloco_average",
+            2,
+            with_rule(diloco(1, 6, 2), OuterRule::Average)},
+        LocalCase{
+            "local_sgd_nesterov",
+            3,
+            with_rule(local_sgd(2, 4), OuterRule::Nesterov)},
         LocalCase{"two_fragments", 2, diloco(1, 7, 2)},
         LocalCase{"streaming", 3, diloco(2, 9, 3, 2, 0.5)},
         LocalCase{"a_fragment_a_layer", 4, diloco(0, 10, 4, 2)}),

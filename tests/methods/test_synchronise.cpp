@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <tuple>
+#include <vector>
 
 #include "comm/meter.h"
 #include "comm/run_workers.h"
@@ -187,6 +189,72 @@ TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {
         meter.of(comm::Purpose::Sync).bytes,
         FactorExchange::bytes_sent(groups, world.rank(), 101, 101, 2));
   });
+}
+
+// Each group's record is decoded by all, and what it leaves out stays with the
+// group.
+TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
+  for (const auto& [workers, group_size, only_b] :
+       {std::tuple{4, 2, false}, {4, 1, false}, {6, 3, false}, {4, 2, true}}) {
+    const Groups groups = comm::make_groups(workers, group_size, only_b);
+    const std::int64_t a = 1001;
+    const std::int64_t b = 301;
+    std::vector<at::Tensor> change;
+    for (int g = 0; g < groups.count; ++g) {
+      change.push_back(
+          at::randn({groups.role_of(g * group_size) == Role::A ? a : b}));
+    }
+    for (const ops::WireCode code :
+         {ops::WireCode::Int8,
+          ops::WireCode::Int4,
+          ops::WireCode::Int2,
+          ops::WireCode::Sparse}) {
+      const ops::WireFormat format{code, 1.0 / 16};
+      std::mutex mutex;
+      std::vector<at::Tensor> left(change.size());
+      FlatFactors mean;
+      comm::run_workers(workers, 20, [&](Communicator& world) {
+        comm::TrafficMeter meter;
+        const auto metered = comm::metered(world, "world", meter);
+        FactorExchange exchange(*metered, groups);
+        const auto group =
+            static_cast<std::size_t>(groups.group_of(world.rank()));
+        const at::Tensor own = change[group].clone();
+        const FlatFactors got =
+            exchange.mean_changes(own, a, b, format, comm::Purpose::Sync);
+        EXPECT_EQ(
+            meter.of(comm::Purpose::Sync).bytes,
+            FactorExchange::bytes_sent(groups, world.rank(), a, b, format));
+        const std::lock_guard lock(mutex);
+        if (mean.b.defined()) {
+          EXPECT_TRUE(at::equal(mean.b, got.b));
+          EXPECT_EQ(mean.a.defined(), got.a.defined());
+          EXPECT_TRUE(!got.a.defined() || at::equal(mean.a, got.a));
+        }
+        mean = got;
+        if (left[group].defined()) {
+          EXPECT_TRUE(at::equal(left[group], own));
+        }
+        left[group] = own;
+      });
+      at::Tensor sum_a = at::zeros({a}, at::kDouble);
+      at::Tensor sum_b = at::zeros({b}, at::kDouble);
+      int of_a = 0;
+      for (std::size_t g = 0; g < change.size(); ++g) {
+        const bool is_a =
+            groups.role_of(static_cast<int>(g) * group_size) == Role::A;
+        (is_a ? sum_a : sum_b) += change[g].to(at::kDouble) - left[g];
+        of_a += is_a ? 1 : 0;
+        EXPECT_LT(
+            left[g].norm().item<double>(), change[g].norm().item<double>());
+      }
+      EXPECT_LT(distance(mean.b, sum_b / (groups.count - of_a)), 1e-5);
+      EXPECT_EQ(mean.a.defined(), of_a > 0);
+      if (of_a > 0) {
+        EXPECT_LT(distance(mean.a, sum_a / of_a), 1e-5);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "plan/plan.h"
 #include "reducer_words.h"
 #include "toy_data.h"
@@ -63,7 +64,7 @@ TEST_P(Traffic, PlanEqualsMeter) {
   o.method.name = c.name;
   o.method.group_size = c.group_size;
   o.method.sync = c.sync;
-  o.method.sync_dtype =
+  o.method.outer.wire.dtype =
       std::string(c.dtype) == "bf16" ? at::kBFloat16 : at::kFloat;
   o.method.warmup_steps = Duration::steps(c.warmup);
   o.method.sync_every = Duration::steps(c.interval);
@@ -194,6 +195,43 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             18,
             linalg::SvdRoute::Randomized}));
+
+// Factors' changes in codes, with an outer step; the last one is sent plainly.
+TEST(WireTraffic, PlanEqualsMeter) {
+  for (const char* wire : {"int8", "int4", "int2", "sparseloco"}) {
+    for (const char* method : {"ab", "diloco", "local-sgd"}) {
+      for (const std::int64_t group_size : {1, 2}) {
+        for (const std::int64_t steps : {20, 21}) {
+          SCOPED_TRACE(formatted(
+              "{} {}, groups of {}, {} steps",
+              method,
+              wire,
+              group_size,
+              steps));
+          config::RunOptions o;
+          o.workers = 4;
+          o.data.batch_size = 4;
+          o.model.hidden = {24, 20, 18};
+          o.method.name = method;
+          o.method.group_size = group_size;
+          o.method.warmup_steps = Duration::steps(4);
+          o.method.sync_every = Duration::steps(4);
+          o.method.full_rank_steps = Duration::steps(0);
+          o.method.rank.rule = linalg::RankRuleName::Fixed;
+          o.method.rank.rank = 5;
+          o.method.fragments = 2;
+          o.method.outer.name = methods::OuterRule::Nesterov;
+          o.method.outer.wire.name = wire;
+          o.optimizer.lr = 1e-3;
+          o.train.steps = steps;
+          o.train.threads = 1;
+          o.evaluate.every = Duration::steps(0);
+          expect_plan_is_meter(o, testing::toy_dataset(256));
+        }
+      }
+    }
+  }
+}
 
 // Long runs are planned round by round: the difference of two lengths is that
 // of what lies between.

@@ -111,7 +111,7 @@ TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
 TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
   const data::Dataset dataset = testing::toy_dataset();
   config::RunOptions o = toy_options(4, 2);
-  o.method.sync_dtype = at::kBFloat16;
+  o.method.outer.wire.dtype = at::kBFloat16;
   o.reducer.dtype = at::kBFloat16;
   const auto results = train_all(o, dataset);
   for (const TrainResult& r : results) {

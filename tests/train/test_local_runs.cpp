@@ -57,8 +57,8 @@ TEST(LocalRuns, AveragingEachStepIsDataParallelForPlainSgd) {
 TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
   const data::Dataset dataset = testing::toy_dataset();
   config::RunOptions o = local(3, "diloco");
-  o.method.outer_lr = 1;
-  o.method.outer_momentum = 0;
+  o.method.outer.lr = 1;
+  o.method.outer.momentum = 0;
   o.train.steps = 30;
   config::RunOptions mean = o;
   mean.method.name = "local-sgd";

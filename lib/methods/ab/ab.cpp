@@ -23,6 +23,7 @@ AbTraining::AbTraining(const MethodContext& context)
           groups_.group_of(context.world.rank()),
           context.world.rank())),
       exchange_(context.world, groups_),
+      outer_(context.options),
       full_wire_(compress::plain_dtype(
           context.options.full_phase.reducer_of(context.reducer))),
       factorable_(
@@ -125,7 +126,7 @@ void AbTraining::finish(std::int64_t t) {
   if (switched_at_ == t) {
     return;  // the last step ended in a synchronisation or decomposition
   }
-  const Products products = synchronise(t);
+  const Products products = synchronise(t, /*last=*/true);
   if (context_.options.sync == SyncMode::Full || !left_dense().empty()) {
     decompose(t, products);
     return;
@@ -146,7 +147,7 @@ void AbTraining::merge_into(nn::Model& target) {
     return;
   }
   if (phase_ == Phase::Ab) {
-    const Products products = merged_products(comm::Purpose::Metrics);
+    const Products products = merged_products(comm::Purpose::Metrics, false);
     std::size_t next = 0;
     for (std::size_t i = 0; i < target.weights().size(); ++i) {
       if (context_.model.weights()[i].weight->is_factored()) {
@@ -192,22 +193,34 @@ std::vector<nn::NamedWeight> AbTraining::left_dense() const {
   return result;
 }
 
-AbTraining::Products AbTraining::merged_products(comm::Purpose purpose) {
+std::int64_t AbTraining::numel_of(nn::Factor which) const {
+  std::int64_t numel = 0;
+  for (const nn::NamedWeight& w : factored()) {
+    numel += w.weight->factor_numel(which, w.weight->rank());
+  }
+  return numel;
+}
+
+AbTraining::Products AbTraining::merged_products(
+    comm::Purpose purpose,
+    bool outer) {
   const at::NoGradGuard no_grad;
   const std::vector<nn::NamedWeight> weights = factored();
-  std::int64_t a = 0;
-  std::int64_t b = 0;
-  for (const nn::NamedWeight& w : weights) {
-    const std::int64_t rank = w.weight->rank();
-    a += w.weight->factor_numel(nn::Factor::A, rank);
-    b += w.weight->factor_numel(nn::Factor::B, rank);
+  std::int64_t a = numel_of(nn::Factor::A);
+  std::int64_t b = numel_of(nn::Factor::B);
+  const at::Tensor own =
+      trained_.values().narrow(0, 0, own_numel_) - own_start_;
+  FlatFactors change;
+  if (outer && outer_.format()) {
+    outer_.add_residual(own);
+    change = exchange_.mean_changes(own, a, b, *outer_.format(), purpose);
+    outer_.keep(own);
+  } else {
+    change = exchange_.mean_changes(own, a, b, outer_.dtype(), purpose);
   }
-  const FlatFactors change = exchange_.mean_changes(
-      trained_.values().narrow(0, 0, own_numel_) - own_start_,
-      a,
-      b,
-      context_.options.sync_dtype,
-      purpose);
+  if (outer) {
+    outer_.step(change);
+  }
   const bool own_a = role_ == comm::Role::A;
   const at::Tensor& start_a = own_a ? own_start_ : frozen_.values();
   const at::Tensor& start_b = own_a ? frozen_.values() : own_start_;

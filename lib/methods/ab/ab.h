@@ -9,6 +9,7 @@
 
 #include "comm/groups.h"
 #include "methods/ab/decompose.h"
+#include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
 #include "methods/gradient_reduction.h"
@@ -51,17 +52,19 @@ class AbTraining : public Method {
   // The weights that are factored now, and those that may be but are dense.
   std::vector<nn::NamedWeight> factored() const;
   std::vector<nn::NamedWeight> left_dense() const;
-  // The merged factors of the factored weights, one product per layer.
-  Products merged_products(comm::Purpose purpose);
+  // The merged factors of the factored weights, one product per layer: as they
+  // are now, or with the outer step and what it keeps.
+  Products merged_products(comm::Purpose purpose, bool outer);
   // Averages dense parameters, running statistics and moments over the world.
   void average_dense();
   // FULL phase with local steps: averages the parameters over the world and, at
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
 
-  // Synchronises an AB phase. Returns the merged products, one per factored
-  // weight, for enter_full() or decompose().
-  Products synchronise(std::int64_t t);
+  // Synchronises an AB phase, at the end of a run (`last`) without an outer
+  // step: no later one would make up for its momentum or for codes. Returns the
+  // merged products, one per factored weight, for enter_full() or decompose().
+  Products synchronise(std::int64_t t, bool last = false);
   void enter_full(const Products& products);
   // Ends either phase. `products`: one per weight that is factored now.
   void decompose(std::int64_t t, Products products = {});
@@ -72,6 +75,8 @@ class AbTraining : public Method {
       std::int64_t t,
       double seconds);
   void build_blocks();
+  // Element count of all factors of that kind.
+  std::int64_t numel_of(nn::Factor which) const;
   void bind_reductions();
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_mean(const std::vector<state::State*>& old);
@@ -85,6 +90,7 @@ class AbTraining : public Method {
   comm::Role role_;
   std::unique_ptr<comm::Communicator> group_;
   FactorExchange exchange_;
+  OuterState outer_;
   at::ScalarType full_wire_;  // dtype in which local steps' averages are sent
   std::vector<nn::NamedWeight> factorable_;
   Ramp ramp_;

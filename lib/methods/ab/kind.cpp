@@ -7,11 +7,13 @@
 #include "base/scalars.h"
 #include "base/text.h"
 #include "compress/schemes.h"
+#include "compress/wire.h"
 #include "methods/ab/ab.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
 #include "methods/ab/traffic.h"
 #include "methods/method_kind.h"
+#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -51,6 +53,66 @@ void check_full_phase(const MethodSetup& setup, Conflicts& out) {
   }
 }
 
+void check_outer(const MethodSetup& setup, Conflicts& out) {
+  const MethodOptions& o = setup.options;
+  const compress::ReducerOptions plain;
+  const compress::ReducerOptions& wire = outer_wire(o, plain);
+  const OuterStep step = outer_step_of(o);
+  const bool dense_steps = o.full_rank_steps.value > 0;
+  if (step.rule != OuterRule::Average && o.sync != SyncMode::OnlyLearned &&
+      o.sync != SyncMode::OnlyB) {
+    out.push_back(
+        {{"method.outer.name", "method.sync", "method.name"},
+         formatted(
+             "an outer step needs the change of each factor, but method.sync "
+             "{} halves the changes; expected average, or method.sync "
+             "only-learned or only-b",
+             name_of(o.sync))});
+  } else if (step.has_velocity() && dense_steps) {
+    out.push_back(
+        {{"method.outer.momentum",
+          "method.full_rank_steps",
+          "method.outer.name",
+          "method.name"},
+         formatted(
+             "the momentum of a factor's change has no meaning after the dense "
+             "steps that follow it; expected 0, or method.full_rank_steps 0, "
+             "got {} and {}",
+             step.momentum,
+             print_duration(o.full_rank_steps))});
+  }
+  if (&wire == &plain) {
+    return;
+  }
+  if (compress::compresses(wire) && !compress::wire_format(wire)) {
+    out.push_back(
+        {{"method.outer.wire.name", "method.name"},
+         formatted(
+             "ab sends changes of factors from one role to the other, which "
+             "{} cannot code; expected auto, plain, int8, int4, int2 or "
+             "sparseloco",
+             wire.name)});
+    return;
+  }
+  std::ranges::move(
+      compress::check(wire, "method.outer.wire", setup.workers),
+      std::back_inserter(out));
+  if (compress::wire_format(wire) && compress::has_error_feedback(wire) &&
+      dense_steps) {
+    out.push_back(
+        {{"method.outer.wire.name",
+          "method.full_rank_steps",
+          "method.outer.wire.error_feedback",
+          "method.name"},
+         formatted(
+             "what {} does not send of a factor's change has no meaning after "
+             "the dense steps that follow it; expected method.full_rank_steps "
+             "0, or method.outer.wire.error_feedback false, got {}",
+             wire.name,
+             print_duration(o.full_rank_steps))});
+  }
+}
+
 Conflicts check(const MethodSetup& setup, const StatedLength& length) {
   const MethodOptions& o = setup.options;
   Conflicts out;
@@ -73,6 +135,7 @@ Conflicts check(const MethodSetup& setup, const StatedLength& length) {
     out.push_back(std::move(*conflict));
   }
   check_full_phase(setup, out);
+  check_outer(setup, out);
   return out;
 }
 

@@ -133,6 +133,8 @@ void AbTraining::archive(state::Archive& archive) {
   frozen_.archive(archive, "frozen.", owner);
   archive.tensor("own_start", own_start_, owner);
   archive.tensor("dense_start", dense_start_, owner);
+  outer_.archive(
+      archive, own_numel_, numel_of(nn::Factor::A), numel_of(nn::Factor::B));
   std::vector<std::string> large;
   for (const nn::NamedWeight& w : factorable_) {
     if (linalg::may_be_partial(context_.options.svd, w.weight->n())) {
@@ -251,6 +253,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     enter_full(products);
   }
   role_ = own_role;
+  outer_.clear();
   svd_memory_.clear();  // layers may have changed owners
   bind_reductions();    // the residuals belonged to other workers
   enter_phase_of(t);

@@ -31,8 +31,7 @@ void AbTraining::average_dense() {
     parts.push_back(
         trained_.moments().narrow(0, k * trained_.numel() + own_numel_, dense));
   }
-  average(
-      parts, context_.world, comm::Purpose::Sync, context_.options.sync_dtype);
+  average(parts, context_.world, comm::Purpose::Sync, outer_.dtype());
   values.copy_(dense_start_ + parts[0]);
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }
@@ -66,9 +65,9 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       full_wire_ == at::kHalf ? at::kFloat : full_wire_);
 }
 
-AbTraining::Products AbTraining::synchronise(std::int64_t t) {
+AbTraining::Products AbTraining::synchronise(std::int64_t t, bool last) {
   Stopwatch watch;
-  Products products = merged_products(comm::Purpose::Sync);
+  Products products = merged_products(comm::Purpose::Sync, !last);
   average_dense();
   context_.observer.synchronised(
       t, name_of(context_.options.sync), watch.seconds());
@@ -99,6 +98,14 @@ DecomposeOptions AbTraining::decompose_options() const {
 }
 
 void AbTraining::decompose(std::int64_t t, Products products) {
+  std::vector<BasisChange> basis;
+  std::size_t next = 0;
+  for (const nn::NamedWeight& w : factorable_) {
+    basis.push_back({*w.weight, w.weight->rank()});
+    if (w.weight->is_factored()) {
+      basis.back().before = products[next++];
+    }
+  }
   if (phase_ == Phase::Ab && !left_dense().empty() &&
       linalg::is_global(context_.options.rank.rule)) {
     // One choice spans all spectra: all are those of dense weights.
@@ -112,7 +119,7 @@ void AbTraining::decompose(std::int64_t t, Products products) {
     average_buffers(context_.model, context_.world, comm::Purpose::Sync);
   }
   std::vector<Source> sources;
-  std::size_t next = 0;
+  next = 0;
   for (const nn::NamedWeight& w : factorable_) {
     sources.push_back({w, {}});
     if (w.weight->is_factored()) {
@@ -123,6 +130,13 @@ void AbTraining::decompose(std::int64_t t, Products products) {
       sources, decompose_options(), context_.world, svd_memory_, [&](double s) {
         context_.observer.add_svd_seconds(s);
       });
+  if (outer_.is_kept()) {
+    for (std::size_t i = 0; i < basis.size(); ++i) {
+      basis[i].new_rank = factors[i].rank;
+      basis[i].after = factors[i].pair;
+    }
+    outer_.change_basis(factor_of(role_), basis);
+  }
   enter_ab(sources, factors, t, watch.seconds());
 }
 

@@ -5,6 +5,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
+#include "comm/traffic.h"
+
 namespace abtrain::methods {
 
 namespace {
@@ -57,6 +59,11 @@ Range shard_of(
     const PlaceInRole& place,
     std::int64_t n) {
   return part(slice_of(groups, place, n), place.group, place.groups);
+}
+
+// The bytes of its group's record that a worker sends.
+Range record_part(const comm::Groups& groups, int rank, std::int64_t record) {
+  return part({0, record}, rank % groups.group_size, groups.group_size);
 }
 
 }  // namespace
@@ -120,6 +127,70 @@ FlatFactors FactorExchange::mean_changes(
     offset += range.size();
   }
   return result;
+}
+
+FlatFactors FactorExchange::mean_changes(
+    const at::Tensor& change,
+    std::int64_t a,
+    std::int64_t b,
+    const ops::WireFormat& format,
+    comm::Purpose purpose) {
+  const at::NoGradGuard no_grad;
+  const at::TensorOptions bytes = change.options().dtype(at::kByte);
+  const auto size_of = [&](int rank) {
+    return ops::wire_bytes(
+        format, groups_.role_of(rank) == comm::Role::A ? a : b);
+  };
+  const at::Tensor record = at::empty({size_of(world_.rank())}, bytes);
+  ops::encode_wire(change, format, record);
+
+  std::vector<std::int64_t> counts;
+  std::int64_t total = 0;
+  for (int r = 0; r < world_.size(); ++r) {
+    counts.push_back(record_part(groups_, r, size_of(r)).size());
+    total += counts.back();
+  }
+  const Range own = record_part(groups_, world_.rank(), record.numel());
+  const at::Tensor all = at::empty({total}, bytes);
+  world_
+      .all_gather(all, record.narrow(0, own.begin, own.size()), counts, purpose)
+      .wait();
+
+  // The workers of a group follow one another, so its record is whole again.
+  FlatFactors result;
+  std::int64_t offset = 0;
+  for (int g = 0; g < groups_.count; ++g) {
+    const int first = g * groups_.group_size;
+    const PlaceInRole place = place_in_role(groups_, first);
+    const bool is_a = place.role == comm::Role::A;
+    at::Tensor& mean = is_a ? result.a : result.b;
+    if (!mean.defined()) {
+      mean = at::empty({is_a ? a : b}, change.options());
+    }
+    const std::int64_t size = size_of(first);
+    ops::decode_wire(
+        all.narrow(0, offset, size),
+        format,
+        1.0f / static_cast<float>(place.groups),
+        /*add=*/place.group > 0,
+        mean);
+    offset += size;
+  }
+  return result;
+}
+
+std::int64_t FactorExchange::bytes_sent(
+    const comm::Groups& groups,
+    int rank,
+    std::int64_t a,
+    std::int64_t b,
+    const ops::WireFormat& format) {
+  const std::int64_t record =
+      ops::wire_bytes(format, groups.role_of(rank) == comm::Role::A ? a : b);
+  return comm::all_gather_bytes(
+      record_part(groups, rank, record).size(),
+      1,
+      groups.group_size * groups.count);
 }
 
 std::int64_t FactorExchange::bytes_sent(

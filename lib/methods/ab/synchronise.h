@@ -20,6 +20,7 @@
 #include "comm/groups.h"
 #include "linalg/svd.h"
 #include "methods/method_options.h"
+#include "ops/wire_codes.h"
 
 namespace abtrain::methods {
 
@@ -48,6 +49,16 @@ class FactorExchange {
       at::ScalarType wire,
       comm::Purpose purpose);
 
+  // The same with changes sent as codes: each worker sends its part of the
+  // record of its group's change, and everyone decodes all records. What the
+  // record does not hold stays in `change`, the same bits on the whole group.
+  FlatFactors mean_changes(
+      const at::Tensor& change,
+      std::int64_t a,
+      std::int64_t b,
+      const ops::WireFormat& format,
+      comm::Purpose purpose);
+
   // Bytes that worker `rank` sends in one exchange.
   static std::int64_t bytes_sent(
       const comm::Groups& groups,
@@ -55,6 +66,12 @@ class FactorExchange {
       std::int64_t a,
       std::int64_t b,
       std::int64_t element_size);
+  static std::int64_t bytes_sent(
+      const comm::Groups& groups,
+      int rank,
+      std::int64_t a,
+      std::int64_t b,
+      const ops::WireFormat& format);
 
  private:
   comm::Communicator& world_;

@@ -7,6 +7,7 @@
 #include "compress/gradient_exchange.h"
 #include "compress/schemes.h"
 #include "methods/ab/gather_layers.h"
+#include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
 #include "methods/ab/synchronise.h"
 
@@ -25,8 +26,7 @@ class Planner {
         reducer_(setup.reducer),
         full_reducer_(options_.full_phase.reducer_of(setup.reducer)),
         full_wire_(compress::plain_dtype(full_reducer_)),
-        sync_element_(
-            static_cast<std::int64_t>(c10::elementSize(options_.sync_dtype))) {
+        outer_(options_) {
     dense_ = sizes_.parameters;
     for (const ModelSizes::Layer& l : sizes_.layers) {
       if (l.rank > 0) {
@@ -55,9 +55,17 @@ class Planner {
     plan.full_step = full.usual_bytes(workers_, rank_);
     plan.ab_step = inside.usual_bytes(members, member);
     plan.ab_members = members;
+    const auto element =
+        static_cast<std::int64_t>(c10::elementSize(outer_.dtype()));
+    const std::int64_t plain =
+        FactorExchange::bytes_sent(groups, rank_, a_, b_, element);
+    const std::int64_t dense =
+        all_reduce(dense_ * (1 + sizes_.moments), element) + buffers();
     plan.sync =
-        FactorExchange::bytes_sent(groups, rank_, a_, b_, sync_element_) +
-        all_reduce(dense_ * (1 + sizes_.moments), sync_element_) + buffers();
+        dense + (outer_.format() ? FactorExchange::bytes_sent(
+                                       groups, rank_, a_, b_, *outer_.format())
+                                 : plain);
+    last_sync_ = dense + plain;
     plan.decompose = decompose_dense() + buffers();
 
     // Of the steps first .. end - 1 of a stretch.
@@ -126,7 +134,7 @@ class Planner {
     const bool decomposes =
         options_.sync == SyncMode::Full || some_stay_dense();
     return s.steps == 0 ? 0
-                        : plan.sync + (decomposes ? decompose_products() : 0);
+                        : last_sync_ + (decomposes ? decompose_products() : 0);
   }
   std::int64_t all_reduce(std::int64_t numel, std::int64_t size) const {
     return comm::all_reduce_bytes(numel, size, workers_, rank_);
@@ -179,7 +187,8 @@ class Planner {
   compress::ReducerOptions reducer_;
   compress::ReducerOptions full_reducer_;
   at::ScalarType full_wire_;
-  std::int64_t sync_element_;
+  OuterState outer_;
+  std::int64_t last_sync_ = 0;  // the run's last synchronisation
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
   std::int64_t dense_ = 0;  // parameters that are dense in the AB phase

@@ -5,11 +5,13 @@
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "base/text.h"
+#include "compress/schemes.h"
 #include "methods/gradient_reduction.h"
 #include "methods/local/plan.h"
 #include "methods/local/traffic.h"
 #include "methods/local/training.h"
 #include "methods/method_kind.h"
+#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -37,6 +39,13 @@ Conflicts check(const MethodSetup& setup, const StatedLength& length) {
           length,
           "local step")) {
     out.push_back(std::move(*conflict));
+  }
+  const compress::ReducerOptions& wire =
+      outer_wire(setup.options, setup.reducer);
+  if (&wire != &setup.reducer) {
+    std::ranges::move(
+        compress::check(wire, "method.outer.wire", setup.workers),
+        std::back_inserter(out));
   }
   return out;
 }
@@ -124,15 +133,12 @@ std::string plan_text(const MethodSetup& setup, const RunLength& run) {
   return row("phases", text);
 }
 
-// x, and the change since then.
-double copies_of_local_sgd(const MethodOptions&) {
-  return 2;
-}
-
 // x, the outer momentum, and the change of a fragment.
-double copies_of_diloco(const MethodOptions& options) {
-  const double change = 1.0 / static_cast<double>(options.fragments);
-  return 1 + (options.outer_momentum > 0 ? 1 : 0) + change;
+double copies(const MethodOptions& options) {
+  const double fragments = &kind_of(options) == &kDiloco
+                               ? static_cast<double>(options.fragments)
+                               : 1;
+  return 1 + (outer_step_of(options).has_velocity() ? 1 : 0) + 1 / fragments;
 }
 
 }  // namespace
@@ -143,7 +149,7 @@ const MethodKind kLocalSgd = {
     .timeline = timeline,
     .traffic = local_traffic,
     .traffic_rows = traffic_rows,
-    .copies = copies_of_local_sgd,
+    .copies = copies,
     .check = check,
     .check_run = check_run,
     .notes = notes,
@@ -155,7 +161,8 @@ const MethodKind kDiloco = {
     .timeline = timeline,
     .traffic = local_traffic,
     .traffic_rows = traffic_rows,
-    .copies = copies_of_diloco,
+    .outer = OuterRule::Nesterov,
+    .copies = copies,
     .check = check_fragments,
     .check_run = check_run,
     .notes = notes,

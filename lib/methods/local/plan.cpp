@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "methods/method_kind.h"
+#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -14,8 +15,8 @@ LocalPlan make_local_plan(const MethodOptions& options, const RunLength& run) {
   plan.warmup = options.warmup_steps.in_steps(run);
   plan.interval = std::max<std::int64_t>(1, options.sync_every.in_steps(run));
   plan.steps = run.steps;
-  plan.outer_step = &kind_of(options) == &kDiloco;
-  if (plan.outer_step) {
+  plan.outer_step = outer_step_of(options).rule != OuterRule::Average;
+  if (&kind_of(options) == &kDiloco) {
     plan.fragments = options.fragments;
     plan.delay = options.delay;
   } else {

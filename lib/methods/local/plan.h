@@ -22,7 +22,7 @@ struct LocalPlan {
   std::int64_t fragments = 1;  // F; 1 for local-sgd
   std::int64_t delay = 0;      // D; 0 for local-sgd
   std::int64_t steps = 0;      // of the whole run
-  bool outer_step = false;     // diloco
+  bool outer_step = false;     // other than the average
   bool with_moments = false;   // moments are averaged as well
 
   // Running statistics are averaged with the last fragment of a round.

@@ -5,6 +5,7 @@
 #include "compress/schemes.h"
 #include "methods/local/fragment.h"
 #include "methods/local/plan.h"
+#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -28,7 +29,8 @@ TrafficPlan local_traffic(
       gradients.bytes_between(workers, rank, 0, plan.warmup) +
       sum_of_steps(beside, 0, plan.warmup, sizes.parameters, workers, rank);
 
-  const at::ScalarType type = compress::plain_dtype(reducer);
+  const compress::ReducerOptions& sent = outer_wire(options, reducer);
+  const at::ScalarType type = compress::plain_dtype(sent);
   const auto wire = static_cast<std::int64_t>(c10::elementSize(type));
   const std::int64_t buffers = all_reduce(sizes.buffers, 4);
   // What is averaged with the last fragment of a round. Moments are not sent in
@@ -42,7 +44,7 @@ TrafficPlan local_traffic(
   std::vector<compress::ExchangePlan> exchanges;
   for (Fragment& fragment :
        cut_fragments(sizes.dense, sizes.weights, plan.fragments)) {
-    exchanges.emplace_back(reducer, std::move(fragment.slots));
+    exchanges.emplace_back(sent, std::move(fragment.slots));
     result.sync += exchanges.back().usual_bytes(workers, rank);
   }
   for (const Stretch& s : timeline.stretches) {

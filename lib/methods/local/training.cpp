@@ -13,16 +13,18 @@
 #include "base/error.h"
 #include "compress/schemes.h"
 #include "methods/average.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::methods {
 
 LocalTraining::LocalTraining(const MethodContext& context)
     : Method(context),
       plan_(make_local_plan(context.options, context.length)),
-      wire_(compress::plain_dtype(context.reducer)),
+      outer_step_(outer_step_of(context.options)),
+      outer_wire_(outer_wire(context.options, context.reducer)),
+      wire_(compress::plain_dtype(outer_wire_)),
       reduction_(context.reducer, context.seed, context.observer) {
-  if (plan_.outer_step) {
-    sgd_ = {context.options.outer_lr, context.options.outer_momentum};
+  if (&kind_of(context.options) == &kDiloco) {
     mixing_ = context.options.mixing;
   }
 }
@@ -51,7 +53,7 @@ void LocalTraining::begin_local(std::int64_t t) {
   const at::NoGradGuard no_grad;
   local_ = true;
   x_ = trained_.values().clone();
-  velocity_ = sgd_.momentum > 0 ? at::zeros_like(x_) : at::Tensor();
+  velocity_ = outer_step_.has_velocity() ? at::zeros_like(x_) : at::Tensor();
   bind();
   agree(t, true);
 }
@@ -77,7 +79,7 @@ void LocalTraining::bind() {
   }
   for (const Fragment& fragment : fragments_) {
     exchanges_.push_back(std::make_unique<compress::GradientExchange>(
-        context_.reducer, context_.seed, plan_.interval));
+        outer_wire_, context_.seed, plan_.interval));
     exchanges_.back()->bind(
         fragment.slots,
         scratch_.narrow(0, 0, fragment.numel),
@@ -162,8 +164,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   for (const compress::Range& range :
        fragments_[static_cast<std::size_t>(flight.fragment)].ranges) {
     const at::Tensor x = part(x_, range);
-    outer_step(
-        sgd_,
+    outer_step_(
         x,
         scratch_.narrow(0, at, range.size),
         velocity_.defined() ? part(velocity_, range) : at::Tensor());
@@ -189,10 +190,11 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (plan_.fragments == 1 && mixing_ == 1) {
     agree(t, plan_.with_moments || trained_.moment_count() == 0);
   }
-  const std::string mode =
-      !plan_.outer_step     ? name_of(context_.options.average)
-      : plan_.fragments > 1 ? formatted("outer, fragment {}", flight.fragment)
-                            : "outer";
+  std::string mode =
+      plan_.outer_step ? "outer" : name_of(context_.options.average);
+  if (plan_.fragments > 1) {
+    mode += formatted(", fragment {}", flight.fragment);
+  }
   context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
 }
 

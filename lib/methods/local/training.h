@@ -7,7 +7,8 @@
 //
 // Both keep x, the parameters that all workers had after the last
 // synchronisation. A fragment's change since then goes through an exchange of
-// its own: it is averaged by the run's reducer, with residuals of its own. A
+// its own: it is averaged by method.outer.wire, which is the run's reducer by
+// default, with residuals of its own. A
 // synchronisation after t steps counts as the reducer's step t. The end of the
 // run averages the workers' parameters plainly, without an outer step: no later
 // step would make up for its momentum.
@@ -21,9 +22,9 @@
 #include "compress/gradient_exchange.h"
 #include "methods/gradient_reduction.h"
 #include "methods/local/fragment.h"
-#include "methods/local/outer_step.h"
 #include "methods/local/plan.h"
 #include "methods/method.h"
+#include "methods/outer_step.h"
 
 namespace abtrain::methods {
 
@@ -82,7 +83,8 @@ class LocalTraining : public Method {
   }
 
   LocalPlan plan_;
-  OuterSgd sgd_;
+  OuterStep outer_step_;
+  compress::ReducerOptions outer_wire_;
   double mixing_ = 1;
   at::ScalarType wire_;  // dtype in which plain averages are sent
 

@@ -1,0 +1,220 @@
+// int8, int4, int2: one scale per 128 neighboring elements and a code of that
+// many bits per element. Each member receives the codes of its shard from all
+// members, averages them, and sends the mean back in the same form, with error
+// feedback on both sides. sparseloco: the largest elements of each chunk, as
+// indices and two-bit codes (Sarfi et al. 2025, arXiv 2508.15706); every member
+// gathers all records, because to code a mean of sparse records again would
+// lose most of it. See docs/methods/wire.md.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "comm/traffic.h"
+#include "compress/compressed_reducer.h"
+#include "compress/wire.h"
+
+namespace abtrain::compress {
+
+std::optional<ops::WireFormat> wire_format(const ReducerOptions& options) {
+  const auto format = [&](ops::WireCode code) {
+    return ops::WireFormat{code, options.density};
+  };
+  if (options.name == "int8") {
+    return format(ops::WireCode::Int8);
+  }
+  if (options.name == "int4") {
+    return format(ops::WireCode::Int4);
+  }
+  if (options.name == "int2") {
+    return format(ops::WireCode::Int2);
+  }
+  if (options.name == "sparseloco") {
+    return format(ops::WireCode::Sparse);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+class Wire : public CompressedReducer {
+ public:
+  Wire(const ReducerOptions& options, std::uint64_t seed)
+      : CompressedReducer(options, seed), format_(*wire_format(options)) {}
+
+ protected:
+  void accumulate(
+      const Packed& packed,
+      const at::Tensor& residual,
+      const at::Tensor& gradients) override {
+    if (keeps_residual_ && options_.error_decay != 1) {
+      residual.mul_(options_.error_decay);
+    }
+    CompressedReducer::accumulate(packed, residual, gradients);
+  }
+
+  Rounds exchange(Task task) override {
+    comm::Communicator& group = *task.group;
+    const int n = group.size();
+    const at::TensorOptions bytes = task.u.options().dtype(at::kByte);
+    const float share = 1.0f / static_cast<float>(n);
+    if (gathers()) {
+      const std::int64_t size = ops::wire_bytes(format_, task.u.numel());
+      const at::Tensor own = at::empty({size}, bytes);
+      ops::encode_wire(task.u, format_, own);
+      const at::Tensor all = at::empty({n * size}, bytes);
+      co_yield group.all_gather(all, own, task.purpose);
+      for (int i = 0; i < n; ++i) {
+        ops::decode_wire(
+            all.narrow(0, i * size, size),
+            format_,
+            share,
+            i > 0,
+            task.estimate);
+      }
+      co_return;
+    }
+
+    const std::vector<std::int64_t> counts = records(task.u.numel(), n);
+    const at::Tensor wire = at::empty({sum_of(counts)}, bytes);
+    std::int64_t at = 0;
+    for (int i = 0; i < n; ++i) {
+      const Range shard = shard_of(task.u.numel(), n, i);
+      const std::int64_t size = counts[static_cast<std::size_t>(i)];
+      ops::encode_wire(
+          task.u.narrow(0, shard.begin, shard.size),
+          format_,
+          wire.narrow(0, at, size));
+      at += size;
+    }
+    const std::int64_t own = counts[static_cast<std::size_t>(group.rank())];
+    const at::Tensor received = at::empty({n * own}, bytes);
+    co_yield group.all_to_all(received, wire, counts, task.purpose);
+
+    // The mean of this shard, plus what the last answer left out of it.
+    const Range mine = shard_of(task.u.numel(), n, group.rank());
+    at::Tensor& server = servers_[task.packed->bucket];
+    if (!keeps_residual_ || !server.defined() || server.numel() != mine.size) {
+      server = at::zeros({mine.size}, task.u.options());
+    }
+    server = server.to(task.u.device());  // from a checkpoint
+    if (options_.error_decay != 1) {
+      server.mul_(options_.error_decay);
+    }
+    for (int i = 0; i < n; ++i) {
+      ops::decode_wire(
+          received.narrow(0, i * own, own), format_, share, true, server);
+    }
+    const at::Tensor answer = at::empty({own}, bytes);
+    ops::encode_wire(server, format_, answer);
+    co_yield group.all_gather(wire, answer, counts, task.purpose);
+
+    at = 0;
+    for (int i = 0; i < n; ++i) {
+      const Range shard = shard_of(task.u.numel(), n, i);
+      const std::int64_t size = counts[static_cast<std::size_t>(i)];
+      ops::decode_wire(
+          wire.narrow(0, at, size),
+          format_,
+          1,
+          false,
+          task.estimate.narrow(0, shard.begin, shard.size));
+      at += size;
+    }
+  }
+
+  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+      const override {
+    if (gathers()) {
+      return comm::all_gather_bytes(
+          ops::wire_bytes(format_, packed.numel), 1, members);
+    }
+    const std::vector<std::int64_t> counts = records(packed.numel, members);
+    const std::int64_t own = counts[static_cast<std::size_t>(rank)];
+    return comm::all_to_all_bytes(sum_of(counts), own, 1) +
+           comm::all_gather_bytes(own, 1, members);
+  }
+  // As in an all-reduce, both ways count once.
+  std::int64_t exchange_bits(const Packed& packed, int members) const override {
+    return 8 * (gathers() ? ops::wire_bytes(format_, packed.numel)
+                          : sum_of(records(packed.numel, members)));
+  }
+
+  void forget() override {
+    servers_.clear();
+  }
+  void archive_more(
+      state::Archive& archive,
+      const std::string& prefix,
+      const Packed& packed) override {
+    if (!gathers()) {
+      archive.tensor(
+          formatted("{}server.{}", prefix, packed.bucket),
+          servers_[packed.bucket],
+          state::Owner::Worker);
+    }
+  }
+
+ private:
+  bool gathers() const {
+    return format_.code == ops::WireCode::Sparse;
+  }
+  // A member's shard of the run: whole chunks, so that no scale is sent twice.
+  static Range shard_of(std::int64_t numel, int members, int rank) {
+    const std::int64_t chunks = (numel + ops::kWireChunk - 1) / ops::kWireChunk;
+    const auto begin_of = [&](int i) {
+      return std::min(
+          numel, comm::chunk_begin(chunks, members, i) * ops::kWireChunk);
+    };
+    return {begin_of(rank), begin_of(rank + 1) - begin_of(rank)};
+  }
+  // The size of the record of each member's shard.
+  std::vector<std::int64_t> records(std::int64_t numel, int members) const {
+    std::vector<std::int64_t> sizes;
+    for (int i = 0; i < members; ++i) {
+      sizes.push_back(
+          ops::wire_bytes(format_, shard_of(numel, members, i).size));
+    }
+    return sizes;
+  }
+  static std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
+    std::int64_t sum = 0;
+    for (const std::int64_t count : counts) {
+      sum += count;
+    }
+    return sum;
+  }
+
+  const ops::WireFormat format_;
+  // By bucket: what the answers for this member's shard have left out.
+  std::map<std::size_t, at::Tensor> servers_;
+};
+
+}  // namespace
+
+// Neighboring tensors share chunks, so small tensors cost nothing extra.
+extern const Scheme kInt8 = {
+    .name = "int8",
+    .make = make<Wire>,
+    .dtype = at::kBFloat16,
+    .min_numel = 1};
+extern const Scheme kInt4 = {
+    .name = "int4",
+    .make = make<Wire>,
+    .dtype = at::kBFloat16,
+    .min_numel = 1};
+extern const Scheme kInt2 = {
+    .name = "int2",
+    .make = make<Wire>,
+    .dtype = at::kBFloat16,
+    .min_numel = 1};
+extern const Scheme kSparseLoco = {
+    .name = "sparseloco",
+    .make = make<Wire>,
+    .check = check_needs_feedback,
+    .dtype = at::kBFloat16,
+    .min_numel = 1};
+
+}  // namespace abtrain::compress

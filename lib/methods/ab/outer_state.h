@@ -1,0 +1,80 @@
+// What the synchronisations of AB-training keep from one to the next: the
+// velocity of the outer step on both factors, and, where changes are sent as
+// codes, what was not sent of the own factor's change.
+//
+// Both are changes of a factor, so they hold in one basis only. With factors A,
+// B before a decomposition and A', B' after it, a change dA alters the weight
+// by dA B; the same is (dA M) B' with M = B B'^+, and dB becomes A'^+ A dB. For
+// A' = U sqrt(S), B' = sqrt(S) V^T the pseudoinverses are transposes divided by
+// S. What a cut removes from the weight, it removes here.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "methods/ab/synchronise.h"
+#include "methods/outer_step.h"
+#include "nn/weight.h"
+#include "state/archive.h"
+
+namespace abtrain::methods {
+
+// A factorable layer's factors before and after a decomposition, as matrices;
+// rank 0: dense.
+struct BasisChange {
+  const nn::Weight& weight;
+  std::int64_t old_rank = 0;
+  std::int64_t new_rank = 0;
+  linalg::LowRankPair before;  // merged; rank 2 old_rank in SyncMode::Full
+  linalg::LowRankPair after;
+};
+
+class OuterState {
+ public:
+  explicit OuterState(const MethodOptions& options);
+
+  // dtype of what is sent without codes.
+  at::ScalarType dtype() const {
+    return dtype_;
+  }
+  // The form of factor changes on the wire; empty: they are sent in dtype().
+  const std::optional<ops::WireFormat>& format() const {
+    return format_;
+  }
+  // Whether change_basis() has anything to do.
+  bool is_kept() const {
+    return step_.has_velocity() || keeps_residual_;
+  }
+  // For a codec: adds what earlier synchronisations left out to `change`, which
+  // then becomes the residual by keep().
+  void add_residual(at::Tensor change) const;
+  void keep(at::Tensor residual);
+  // Replaces the mean changes by those of the outer step.
+  void step(FlatFactors& change);
+  // `own`: the factor that this worker trains. `layers`: all that may be
+  // factored, in the order of the flat buffers.
+  void change_basis(nn::Factor own, const std::vector<BasisChange>& layers);
+  void clear();
+
+  // own, a, b: element counts of the own factor and of all factors A and B.
+  void archive(
+      state::Archive& archive,
+      std::int64_t own,
+      std::int64_t a,
+      std::int64_t b);
+
+ private:
+  OuterStep step_;
+  at::ScalarType dtype_;
+  std::optional<ops::WireFormat> format_;
+  bool keeps_residual_ = false;
+  double decay_ = 1;
+  // All are undefined until the first synchronisation.
+  at::Tensor residual_;  // of the own factor; the same on all of its group
+  at::Tensor velocity_a_;
+  at::Tensor velocity_b_;
+};
+
+}  // namespace abtrain::methods

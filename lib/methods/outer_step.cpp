@@ -1,0 +1,40 @@
+#include "methods/outer_step.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "methods/method_kind.h"
+
+namespace abtrain::methods {
+
+void OuterStep::operator()(at::Tensor x, at::Tensor change, at::Tensor velocity)
+    const {
+  const at::NoGradGuard no_grad;
+  if (!has_velocity()) {
+    x.add_(change, lr);
+    return;
+  }
+  at::Tensor& gradient = change.neg_();
+  velocity.mul_(momentum).add_(gradient);
+  if (rule == OuterRule::Nesterov) {
+    x.sub_(gradient.add_(velocity, momentum), lr);
+  } else {
+    x.sub_(velocity, lr);
+  }
+}
+
+OuterStep outer_step_of(const MethodOptions& options) {
+  const OuterOptions& outer = options.outer;
+  const OuterRule rule = outer.name.value_or(kind_of(options).outer);
+  if (rule == OuterRule::Average) {
+    return {};
+  }
+  return {rule, outer.lr, outer.momentum};
+}
+
+const compress::ReducerOptions& outer_wire(
+    const MethodOptions& options,
+    const compress::ReducerOptions& otherwise) {
+  return options.outer.wire.name == "auto" ? otherwise : options.outer.wire;
+}
+
+}  // namespace abtrain::methods

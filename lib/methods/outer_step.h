@@ -1,0 +1,39 @@
+// The outer step: what a synchronisation does with the mean change of the
+// workers' parameters, all methods alike. With the outer gradient g = -change:
+//   average   x <- x - g, the mean itself
+//   sgd       v <- momentum v + g;  x <- x - lr v
+//   nesterov  v <- momentum v + g;  x <- x - lr (g + momentum v)
+// as in torch.optim.SGD. Source: Douillard et al. 2023, arXiv 2311.08105,
+// algorithm 1.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "methods/method_options.h"
+
+namespace abtrain::methods {
+
+struct OuterStep {
+  OuterRule rule = OuterRule::Average;
+  double lr = 1;
+  double momentum = 0;
+
+  bool has_velocity() const {
+    return rule != OuterRule::Average && momentum > 0;
+  }
+  // All tensors are flat fp32 of one length. `x`: the parameters that the
+  // workers started from; becomes those that they continue from. `change`: mean
+  // of (a worker's parameters - x); overwritten. `velocity`: zero before the
+  // first step; not used without momentum.
+  void operator()(at::Tensor x, at::Tensor change, at::Tensor velocity) const;
+};
+
+// The options of method.outer, with the method's own rule in place of `auto`.
+OuterStep outer_step_of(const MethodOptions& options);
+
+// The options of method.outer.wire; `otherwise` in place of `auto`.
+const compress::ReducerOptions& outer_wire(
+    const MethodOptions& options,
+    const compress::ReducerOptions& otherwise);
+
+}  // namespace abtrain::methods

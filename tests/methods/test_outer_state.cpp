@@ -1,0 +1,177 @@
+#include "methods/ab/outer_state.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+namespace abtrain::methods {
+namespace {
+
+using nn::Factor;
+
+MethodOptions options_of(SyncMode sync, const char* wire) {
+  MethodOptions options;
+  options.name = "ab";
+  options.sync = sync;
+  options.outer.name =
+      sync == SyncMode::Full ? OuterRule::Average : OuterRule::Nesterov;
+  options.outer.wire.name = wire;
+  return options;
+}
+
+// A = U sqrt(S), B = sqrt(S) V^T of a product, at most of rank r.
+linalg::LowRankPair balanced(const linalg::LowRankPair& pair, std::int64_t r) {
+  const auto [u, s, vt] =
+      at::linalg_svd(at::matmul(pair.a, pair.b).to(at::kDouble), false);
+  const at::Tensor root = s.narrow(0, 0, r).sqrt();
+  return {
+      (u.narrow(1, 0, r) * root).to(at::kFloat),
+      (root.unsqueeze(1) * vt.narrow(0, 0, r)).to(at::kFloat)};
+}
+
+at::Tensor flat(const nn::Weight& w, Factor which, const at::Tensor& matrix) {
+  const at::Tensor stored = w.to_stored(which, matrix);
+  at::Tensor result = at::empty({stored.numel()}, stored.options());
+  nn::view_at(result, 0, stored.sizes().vec()).copy_(stored);
+  return result;
+}
+
+at::Tensor matrix_of(
+    const nn::Weight& w,
+    Factor which,
+    const at::Tensor& values,
+    std::int64_t rank) {
+  return w.to_matrix(
+      which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
+}
+
+double distance(const at::Tensor& got, const at::Tensor& want) {
+  return (got - want).norm().item<double>() / want.norm().item<double>();
+}
+
+// A kept change alters the weight by the same after a decomposition as before.
+class KeptChange : public ::testing::TestWithParam<std::vector<std::int64_t>> {
+};
+
+TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
+  constexpr std::int64_t kRank = 5;
+  const nn::Weight w(GetParam());
+  for (const SyncMode sync : {SyncMode::OnlyLearned, SyncMode::Full}) {
+    const linalg::LowRankPair start = {
+        at::randn({w.m(), kRank}), at::randn({kRank, w.n()})};
+    const linalg::LowRankPair merged = merge_factors(
+        sync,
+        start,
+        at::randn({w.m(), kRank}) * 0.1,
+        at::randn({kRank, w.n()}) * 0.1);
+    // Nothing is cut.
+    const std::int64_t rank = merged.a.size(1);
+    const linalg::LowRankPair after = balanced(merged, rank);
+    const at::Tensor base_a = sync == SyncMode::Full ? start.a : merged.a;
+    const at::Tensor base_b = sync == SyncMode::Full ? start.b : merged.b;
+    for (const Factor own : {Factor::A, Factor::B}) {
+      OuterState state(options_of(sync, "int4"));
+      ASSERT_TRUE(state.is_kept());
+      const at::Tensor residual = own == Factor::A ? at::randn({w.m(), kRank})
+                                                   : at::randn({kRank, w.n()});
+      state.keep(flat(w, own, residual));
+      state.change_basis(own, {{w, kRank, rank, merged, after}});
+      at::Tensor got = at::zeros({w.factor_numel(own, rank)});
+      state.add_residual(got);
+      const at::Tensor moved = matrix_of(w, own, got, rank);
+      if (own == Factor::A) {
+        EXPECT_LT(
+            distance(at::matmul(moved, after.b), at::matmul(residual, base_b)),
+            1e-4);
+      } else {
+        EXPECT_LT(
+            distance(at::matmul(after.a, moved), at::matmul(base_a, residual)),
+            1e-4);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes,
+    KeptChange,
+    ::testing::Values(
+        std::vector<std::int64_t>{30, 20},
+        std::vector<std::int64_t>{20, 30},
+        std::vector<std::int64_t>{16, 8, 3, 3}));
+
+// What a cut removes from the weight is removed from the velocity.
+TEST(OuterState, AVelocityIsCutWithItsWeight) {
+  const nn::Weight w({12, 9});
+  const nn::Weight other({7, 7});
+  const linalg::LowRankPair merged = {at::randn({12, 4}), at::randn({4, 9})};
+  const linalg::LowRankPair after = balanced(merged, 2);
+  OuterState state(options_of(SyncMode::OnlyLearned, "auto"));
+  FlatFactors change = {at::randn({48}), at::randn({36})};
+  const FlatFactors first = {change.a.clone(), change.b.clone()};
+  state.step(change);  // velocity: -first
+  // Another layer becomes factored: it has no velocity yet.
+  state.change_basis(
+      Factor::A,
+      {{w, 4, 2, merged, after},
+       {other, 0, 3, {}, {at::randn({7, 3}), at::randn({3, 7})}}});
+  FlatFactors next = {at::zeros({12 * 2 + 7 * 3}), at::zeros({2 * 9 + 3 * 7})};
+  state.step(next);  // lr * momentum * momentum * velocity
+  const double scale = 0.7 * 0.9 * 0.9;
+  const at::Tensor a = matrix_of(w, Factor::A, next.a / scale, 2);
+  const at::Tensor b = matrix_of(w, Factor::B, next.b / scale, 2);
+  const auto project = [](const at::Tensor& v) { return at::matmul(v.t(), v); };
+  // after.b has orthogonal rows, so dA B projected on their span is wanted.
+  const at::Tensor unit_b = after.b / after.b.norm(2, 1, true);
+  const at::Tensor unit_a = after.a / after.a.norm(2, 0, true);
+  EXPECT_LT(
+      distance(
+          at::matmul(a, after.b),
+          at::matmul(
+              at::matmul(matrix_of(w, Factor::A, first.a, 4), merged.b),
+              project(unit_b))),
+      1e-4);
+  EXPECT_LT(
+      distance(
+          at::matmul(after.a, b),
+          at::matmul(
+              at::matmul(unit_a, unit_a.t()),
+              at::matmul(merged.a, matrix_of(w, Factor::B, first.b, 4)))),
+      1e-4);
+  EXPECT_EQ(next.a.narrow(0, 24, 21).abs().max().item<float>(), 0);
+  EXPECT_EQ(next.b.narrow(0, 18, 21).abs().max().item<float>(), 0);
+}
+
+TEST(OuterState, GoesThroughAnArchive) {
+  OuterState state(options_of(SyncMode::OnlyLearned, "int2"));
+  FlatFactors change = {at::randn({6}), at::randn({4})};
+  state.step(change);
+  state.keep(at::randn({6}));
+  state::State saved;
+  auto saving = state::Archive::saving(saved);
+  state.archive(saving, 6, 6, 4);
+  OuterState loaded(options_of(SyncMode::OnlyLearned, "int2"));
+  auto loading = state::Archive::loading(saved);
+  loaded.archive(loading, 6, 6, 4);
+  at::Tensor kept = at::zeros({6});
+  at::Tensor again = at::zeros({6});
+  state.add_residual(kept);
+  loaded.add_residual(again);
+  EXPECT_TRUE(at::equal(kept, again));
+  EXPECT_GT(kept.abs().max().item<float>(), 0);
+  FlatFactors one = {at::zeros({6}), at::zeros({4})};
+  FlatFactors two = {at::zeros({6}), at::zeros({4})};
+  state.step(one);
+  loaded.step(two);
+  EXPECT_TRUE(at::equal(one.a, two.a));
+  EXPECT_TRUE(at::equal(one.b, two.b));
+  EXPECT_GT(one.b.abs().max().item<float>(), 0);
+}
+
+}  // namespace
+}  // namespace abtrain::methods
