@@ -1,0 +1,36 @@
+// Compares the planned traffic of a run with what its workers send.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "config/planned_sizes.h"
+#include "config/run_length.h"
+#include "methods/method_kind.h"
+#include "train/trainer.h"
+
+namespace abtrain::testing {
+
+// Trains, and compares what each worker sent with what was planned.
+inline void expect_plan_is_meter(
+    const config::RunOptions& o,
+    const data::Dataset& dataset) {
+  const auto workers = static_cast<int>(o.workers);
+  const std::vector<train::WorkerFigures> figures =
+      train::train_threads({o, dataset, {}, at::kCPU})[0].workers;
+
+  const RunLength length = config::run_length(o, dataset.train.size());
+  const methods::ModelSizes sizes =
+      config::model_sizes(o, config::input_shape(dataset))->sizes;
+  for (int r = 0; r < workers; ++r) {
+    const methods::TrafficPlan plan =
+        methods::plan_traffic(config::method_setup(o), length, sizes, r);
+    const train::TrafficSplit& seen =
+        figures[static_cast<std::size_t>(r)].traffic;
+    EXPECT_EQ(static_cast<double>(plan.total), seen.total()) << "worker " << r;
+    EXPECT_EQ(seen.full_phase + seen.ab_phase + seen.switches, seen.total());
+  }
+}
+
+}  // namespace abtrain::testing
