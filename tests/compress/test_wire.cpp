@@ -54,8 +54,8 @@ TEST(Wire, BytesAreThoseOfTheFormula) {
     ReducerOptions options = scheme("sparseloco");
     options.density = 1.0 / 32;
     ExchangePlan plan(options, slots);
-    // A scale per chunk of 4096; 14 bits for each of 128 of them.
-    const double record = 64 * (2 + 128 * 14 / 8);
+    // Two levels per chunk of 4096; 14 bits for each of 128 of them.
+    const double record = 64 * (2 * 2 + 128 * 14 / 8);
     EXPECT_EQ(plan.bytes(n, 0, 0), (n - 1) * record);
   }
 }
