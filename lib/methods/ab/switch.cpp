@@ -101,7 +101,7 @@ void AbTraining::decompose(std::int64_t t, Products products) {
   std::vector<BasisChange> basis;
   std::size_t next = 0;
   for (const nn::NamedWeight& w : factorable_) {
-    basis.push_back({*w.weight, w.weight->rank()});
+    basis.push_back({*w.weight, w.weight->rank(), 0, {}, {}});
     if (w.weight->is_factored()) {
       basis.back().before = products[next++];
     }
