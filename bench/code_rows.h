@@ -1,6 +1,6 @@
 // Rows of bench_kernels: the work of onebit, twobit, hylo, threshold and
-// ternary between collectives, and a step of Adagrad. The bytes moved are those
-// of a pass that reads and writes each number once.
+// ternary between collectives, a step of Adagrad, and the codes of outer steps.
+// The bytes moved are those of a pass that reads and writes each number once.
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/adagrad.h"
@@ -18,6 +19,7 @@
 #include "ops/rows.h"
 #include "ops/sign_codes.h"
 #include "ops/twobit_codes.h"
+#include "ops/wire_codes.h"
 
 namespace abtrain {
 
@@ -207,12 +209,40 @@ void level_rows(const Bench& bench, std::int64_t numel) {
   });
 }
 
+// Encodes and adds the values back, so that u stays what it is.
+template <class Bench>
+void wire_rows(const Bench& bench, std::int64_t numel) {
+  const at::TensorOptions options(bench.device);
+  for (const auto& [name, code] :
+       {std::pair("int8", ops::WireCode::Int8),
+        std::pair("int4", ops::WireCode::Int4),
+        std::pair("int2", ops::WireCode::Int2),
+        std::pair("sparse", ops::WireCode::Sparse)}) {
+    const ops::WireFormat format{code};
+    const std::int64_t bytes = ops::wire_bytes(format, numel);
+    const auto sets = code_buffers(
+        bench, numel, at::zeros({bytes}, options.dtype(at::kByte)));
+    const std::int64_t passes = code == ops::WireCode::Sparse ? 1 : 4;
+    bench.row(
+        "wire, and back",
+        name,
+        std::to_string(numel),
+        4 * passes * numel + 2 * bytes,
+        [&](int i) {
+          const auto& set = sets[static_cast<std::size_t>(i) % sets.size()];
+          ops::encode_wire(set.u, format, set.wire);
+          ops::decode_wire(set.wire, format, 1, true, set.u);
+        });
+  }
+}
+
 template <class Bench>
 void code_rows(const Bench& bench, std::int64_t numel) {
   sign_rows(bench, numel);
   threshold_rows(bench, numel);
   kernel_rows(bench, numel);
   level_rows(bench, numel);
+  wire_rows(bench, numel);
 }
 
 }  // namespace abtrain

@@ -51,6 +51,11 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(0);
 }
 
+// Adds 1 to a counter in shared memory, whatever other threads add to it.
+__device__ inline void increment(std::uint32_t* counter) {
+  atomicAdd(counter, 1u);
+}
+
 // a / b, rounded to nearest.
 __device__ inline float divide(float a, float b) {
   return __fdiv_rn(a, b);

@@ -14,6 +14,7 @@
 #include "kernels/rows.h"
 #include "kernels/sign_codes.h"
 #include "kernels/twobit_codes.h"
+#include "kernels/wire_codes.h"
 
 namespace abtrain::kernels {
 
@@ -133,6 +134,12 @@ int send_rows(const SendRows&, void*) {
   return kNoDevice;
 }
 int add_rows(const AddRows&, void*) {
+  return kNoDevice;
+}
+int encode_wire(const EncodeWire&, void*) {
+  return kNoDevice;
+}
+int decode_wire(const DecodeWire&, void*) {
   return kNoDevice;
 }
 

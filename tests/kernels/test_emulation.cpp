@@ -54,6 +54,29 @@ TEST(Emulation, ThreadsOfABlockMeetAtBarriers) {
   }
 }
 
+// Counts the threads with an even and with an odd index.
+void count_kernel(std::uint32_t* out) {
+  auto* counters = reinterpret_cast<std::uint32_t*>(shared_memory());
+  if (threadIdx.x < 2) {
+    counters[threadIdx.x] = 0;
+  }
+  __syncthreads();
+  increment(counters + threadIdx.x % 2);
+  __syncthreads();
+  if (threadIdx.x < 2) {
+    out[threadIdx.x] = counters[threadIdx.x];
+  }
+}
+
+TEST(Emulation, NoIncrementIsLost) {
+  std::vector<std::uint32_t> out(2);
+  ASSERT_EQ(
+      launch(
+          count_kernel, 1, 65, 2 * sizeof(std::uint32_t), nullptr, out.data()),
+      0);
+  EXPECT_EQ(out, (std::vector<std::uint32_t>{33, 32}));
+}
+
 void index_kernel(unsigned* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] =
       gridDim.x * 100 + blockIdx.x * 10 + threadIdx.x;

@@ -4,9 +4,11 @@
 //
 // It is stricter than a GPU: shared memory is as large as was asked for and
 // full of 0xff in each block, and a copy to it appears at wait_for_copies(),
-// not before. It does not emulate warps, atomics or several blocks at a time.
+// not before. It does not emulate warps or several blocks at a time, and of
+// atomics only increment().
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -44,6 +46,10 @@ inline void copy_16_bytes(void* shared, const void* global) {
 
 inline void wait_for_copies() {
   member().copy_now();
+}
+
+inline void increment(std::uint32_t* counter) {
+  std::atomic_ref(*counter).fetch_add(1, std::memory_order_relaxed);
 }
 
 inline float divide(float a, float b) {

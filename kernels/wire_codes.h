@@ -1,0 +1,106 @@
+// A flat fp32 array u as a record of few bits per number, and back
+// (ops/wire_codes.h has the meaning). Pointers are device pointers; launches
+// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
+// int.
+//
+// A record holds scales (bf16), then codes, all little-endian. Zeros fill each
+// of the two parts up to a multiple of 4 bytes. A record must begin at such a
+// multiple, as records that follow one another do.
+//
+// Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk
+// numbers, and 16 b bytes of codes. Byte i of them has the codes of the numbers
+// i, i + 16 b, i + 32 b, ... of the chunk, the first one in the low bits. A
+// last chunk of n < 16 b numbers has only n bytes. A code stands for a multiple
+// of the scale: in Int8 and Int4 for itself, in two's complement; in Int2 for
+// 1, or for 3 where bit 0 is set, with a minus where bit 1 is set.
+//
+// Sparse: two scales per chunk of kSparseChunk numbers, the lower level and the
+// upper one, and 7 bytes of codes for each group of four numbers that are sent.
+// A group is an integer of 56 bits. Bits 12 j .. 12 j + 11 are the index of its
+// number j in the chunk, ascending from number to number; bit 48 + 2 j is set
+// for the upper level and bit 49 + 2 j for a minus. The bits of numbers that a
+// chunk's last group lacks are 0.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+enum class WireCode { Int8, Int4, Int2, Sparse };
+
+constexpr std::int64_t kWireChunk = 128;
+constexpr std::int64_t kSparseChunk = 4096;
+constexpr int kGroupNumbers = 4;
+constexpr int kGroupBytes = 7;
+
+struct WireLayout {
+  WireCode code;
+  std::int64_t numel;  // element count of u, at least 1
+  // Of Sparse: how many numbers of each chunk are sent, and of the last one.
+  // The former is a multiple of kGroupNumbers.
+  int sent;
+  int sent_of_last;
+};
+
+ABT_HOST_DEVICE constexpr std::int64_t fill_words(std::int64_t bytes) {
+  return (bytes + 3) / 4 * 4;
+}
+
+ABT_HOST_DEVICE constexpr std::int64_t wire_chunks(const WireLayout& layout) {
+  const std::int64_t chunk =
+      layout.code == WireCode::Sparse ? kSparseChunk : kWireChunk;
+  return (layout.numel + chunk - 1) / chunk;
+}
+
+// Where the codes begin.
+ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
+  const int scales = layout.code == WireCode::Sparse ? 2 : 1;
+  return fill_words(2 * scales * wire_chunks(layout));
+}
+
+// Bytes of a chunk's codes: of kWireChunk numbers with this many bits each ...
+ABT_HOST_DEVICE constexpr std::int64_t chunk_bytes(int bits) {
+  return kWireChunk / 8 * bits;
+}
+// ... and of this many numbers that Sparse sends.
+ABT_HOST_DEVICE constexpr std::int64_t sparse_bytes(int sent) {
+  return (sent + kGroupNumbers - 1) / kGroupNumbers * kGroupBytes;
+}
+
+constexpr std::int64_t wire_bytes(const WireLayout& layout) {
+  const std::int64_t before = wire_chunks(layout) - 1;  // whole chunks
+  if (layout.code == WireCode::Sparse) {
+    return codes_begin(layout) + fill_words(
+                                     before * sparse_bytes(layout.sent) +
+                                     sparse_bytes(layout.sent_of_last));
+  }
+  const std::int64_t width = chunk_bytes(
+      layout.code == WireCode::Int8   ? 8
+      : layout.code == WireCode::Int4 ? 4
+                                      : 2);
+  const std::int64_t last = layout.numel - before * kWireChunk;
+  return codes_begin(layout) + before * width +
+         fill_words(last < width ? last : width);
+}
+
+// u becomes u minus what the record stands for.
+struct EncodeWire {
+  WireLayout layout;
+  float* u;
+  std::uint8_t* record;
+};
+int encode_wire(const EncodeWire& job, void* stream);
+
+// out = (add ? out : 0) + factor * what the record stands for.
+struct DecodeWire {
+  WireLayout layout;
+  const std::uint8_t* record;
+  float factor;
+  bool add;
+  float* out;
+};
+int decode_wire(const DecodeWire& job, void* stream);
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,136 @@
+// The arithmetic of wire codes, shared by host and device: the same bits on
+// both.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+constexpr std::uint16_t kNanScale = 0x7FC0;
+
+// A smaller scale is sent as 0: the residual keeps the numbers. Products with
+// larger ones are exact, as they are normal and have at most 15 bits.
+constexpr float kSmallestScale = std::numeric_limits<float>::min();
+constexpr float kLargestScale = 0x1.FEp127f;
+
+// Processors return NaNs of different bits.
+ABT_HOST_DEVICE inline float with_one_nan(float x) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  return x == x ? x : +kNan;
+}
+
+ABT_HOST_DEVICE inline std::uint32_t float_bits(float x) {
+  std::uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+ABT_HOST_DEVICE inline float float_with(std::uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+// Magnitudes are ordered as these are; a NaN is larger than any number.
+ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
+  return float_bits(x) & 0x7FFFFFFFu;
+}
+
+// The bits of a scale (bf16), rounded up or to nearest even; NaN if it is not
+// finite.
+ABT_HOST_DEVICE inline std::uint16_t round_scale(float scale, bool up) {
+  // False for a NaN.
+  if (!(scale <= kLargestScale)) {
+    return kNanScale;
+  }
+  if (scale < kSmallestScale) {
+    return 0;
+  }
+  const std::uint32_t bits = float_bits(scale);
+  const std::uint32_t half = up ? 0xFFFFu : 0x7FFFu + (bits >> 16 & 1);
+  return static_cast<std::uint16_t>((bits + half) >> 16);
+}
+ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
+  return float_with(std::uint32_t{bits} << 16);
+}
+
+// Of a chunk of Int8 or Int4 with this largest magnitude. Rounded up, so that
+// no code exceeds 127 or 7.
+template <int kBits>
+ABT_HOST_DEVICE inline std::uint16_t integer_scale(std::uint32_t largest) {
+  constexpr float kMost = (1 << (kBits - 1)) - 1;
+  return round_scale(float_with(largest) / kMost, /*up=*/true);
+}
+// x / scale, rounded to nearest even, in the low bits. scale > 0.
+ABT_HOST_DEVICE inline std::uint32_t integer_code(float x, float scale) {
+  return float_bits(x / scale + 12582912.0f);  // 1.5 * 2^23
+}
+
+// Int2: the magnitude above which a number has the level 3, for a chunk of
+// `count` numbers with this sum of squares. Max, "Quantizing for minimum
+// distortion", 1960: the best four levels with equal steps for a Gaussian.
+ABT_HOST_DEVICE inline float level_cut(float squares, int count) {
+  return 0.9957f * ::sqrtf(squares / static_cast<float>(count));
+}
+ABT_HOST_DEVICE inline float level_of(bool above) {
+  return above ? 3.0f : 1.0f;
+}
+// The scale s that minimizes |x - s c|: <x, c> / <c, c>. products: the sum of
+// magnitudes times levels; threes: how many levels are 3.
+ABT_HOST_DEVICE inline std::uint16_t
+level_scale(float products, int count, int threes) {
+  return round_scale(
+      products / static_cast<float>(count + 8 * threes), /*up=*/false);
+}
+
+// Of Int2 and Sparse: the code of a number, and a level with the code's sign.
+ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
+  return (above ? 1u : 0u) | (float_bits(x) >> 30 & 2u);
+}
+ABT_HOST_DEVICE inline float with_sign(float level, std::uint32_t code) {
+  return (code & 2u) != 0 ? -level : level;
+}
+
+// The multiple of the scale that a code in the low bits stands for.
+template <int kBits>
+ABT_HOST_DEVICE inline float multiple_of(std::uint32_t code) {
+  if constexpr (kBits == 2) {
+    return with_sign(level_of((code & 1u) != 0), code);
+  } else {
+    constexpr int kUnused = 32 - kBits;
+    return static_cast<float>(
+        static_cast<std::int32_t>(code << kUnused) >> kUnused);
+  }
+}
+
+// Sparse: a level is the mean of the magnitudes that it stands for.
+ABT_HOST_DEVICE inline std::uint16_t mean_scale(float sum, int count) {
+  return count == 0
+             ? std::uint16_t{0}
+             : round_scale(sum / static_cast<float>(count), /*up=*/false);
+}
+// The bits that number j of a group adds to it.
+ABT_HOST_DEVICE inline std::uint64_t
+group_bits(std::uint32_t index, std::uint32_t code, int j) {
+  return std::uint64_t{index} << (12 * j) | std::uint64_t{code} << (48 + 2 * j);
+}
+ABT_HOST_DEVICE inline std::uint32_t index_in(std::uint64_t group, int j) {
+  return static_cast<std::uint32_t>(group >> (12 * j)) & 0xFFFu;
+}
+ABT_HOST_DEVICE inline std::uint32_t code_in(std::uint64_t group, int j) {
+  return static_cast<std::uint32_t>(group >> (48 + 2 * j)) & 3u;
+}
+
+// What remains of x after scale * multiple, which is exact, was sent.
+ABT_HOST_DEVICE inline float rest_of(float x, float scale, float multiple) {
+  return with_one_nan(::fmaf(-scale, multiple, x));
+}
+ABT_HOST_DEVICE inline float
+decoded(float out, float factor, float value, bool add) {
+  return with_one_nan(add ? ::fmaf(factor, value, out) : factor * value);
+}
+
+}  // namespace abtrain::kernels

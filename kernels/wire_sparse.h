@@ -1,0 +1,11 @@
+// The part of wire_codes.h for WireCode::Sparse.
+#pragma once
+
+#include "kernels/wire_codes.h"
+
+namespace abtrain::kernels {
+
+int encode_sparse(const EncodeWire& job, void* stream);
+int decode_sparse(const DecodeWire& job, void* stream);
+
+}  // namespace abtrain::kernels
