@@ -18,12 +18,6 @@ constexpr std::uint16_t kNanScale = 0x7FC0;
 constexpr float kSmallestScale = std::numeric_limits<float>::min();
 constexpr float kLargestScale = 0x1.FEp127f;
 
-// Processors return NaNs of different bits.
-ABT_HOST_DEVICE inline float with_one_nan(float x) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  return x == x ? x : +kNan;
-}
-
 ABT_HOST_DEVICE inline std::uint32_t float_bits(float x) {
   std::uint32_t bits;
   memcpy(&bits, &x, sizeof(bits));
@@ -34,6 +28,11 @@ ABT_HOST_DEVICE inline float float_with(std::uint32_t bits) {
   memcpy(&x, &bits, sizeof(x));
   return x;
 }
+// Processors return NaNs of different bits.
+ABT_HOST_DEVICE inline float with_one_nan(float x) {
+  return x == x ? x : float_with(0x7FC00000u);
+}
+
 // Magnitudes are ordered as these are; a NaN is larger than any number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
   return float_bits(x) & 0x7FFFFFFFu;

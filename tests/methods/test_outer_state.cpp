@@ -155,6 +155,9 @@ TEST(OuterState, GoesThroughAnArchive) {
   state::State saved;
   auto saving = state::Archive::saving(saved);
   state.archive(saving, 6, 6, 4);
+  for (auto& [name, tensor] : saved.replicas) {
+    tensor = tensor.clone();  // was stored by reference
+  }
   OuterState loaded(options_of(SyncMode::OnlyLearned, "int2"));
   auto loading = state::Archive::loading(saved);
   loaded.archive(loading, 6, 6, 4);

@@ -87,7 +87,7 @@ void keep_largest(
   const auto low_bits = [u](std::uint16_t place) {
     return static_cast<std::uint16_t>(kernels::float_bits(u[place]));
   };
-  std::uint16_t lows[kChunk];
+  std::uint16_t lows[kChunk] = {};
   int equal = 0;
   for (int i = 0; i < found; ++i) {
     if (keys[places[i]] == smallest) {
