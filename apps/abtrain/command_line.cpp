@@ -35,6 +35,8 @@ void read_type(const std::string& type, OptionInfo& option) {
       option.completes = Completes::Key;
     } else if (part == "FOLDER" || part == "RUN") {
       option.completes = Completes::Folder;
+    } else if (part == "CONFIG") {
+      option.completes = Completes::Config;
     } else if (
         part.find("FILE") != std::string::npos || part == "IN" ||
         part == "OUT" || part.ends_with(".yaml")) {

@@ -12,7 +12,8 @@ class App;
 namespace abtrain::app {
 
 // What completes the value of an option. Its type name tells: FILE, IN, OUT,
-// FOLDER and RUN stand for paths, a.b=... for configuration keys.
+// FOLDER and RUN stand for paths, CONFIG for a configuration, a.b=... for its
+// keys.
 enum class Completes { Nothing, File, Folder, Config, Key };
 
 struct OptionInfo {

@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,9 @@
 #include "base/units.h"
 #include "choice_option.h"
 #include "configuration.h"
+#include "methods/method_kind.h"
 #include "plan/comparison.h"
+#include "plan/same_size.h"
 
 namespace abtrain::app {
 
@@ -26,6 +29,7 @@ enum class PlanFormat { Table, Json };
 struct PlanArgs {
   ConfigArgs config;
   std::string against;
+  std::string same_size_as;
   PlanFormat format = PlanFormat::Table;
   std::optional<int> nodes;
   std::string bandwidth;
@@ -121,25 +125,17 @@ plan::TimeRequest request_of(
   return request;
 }
 
-int run_plan(const PlanArgs& args) {
-  const bool wants_time = args.nodes || !args.bandwidth.empty() ||
-                          !args.latency.empty() || args.workers_here ||
-                          !args.compute.empty();
-  if (args.against.empty()) {
-    ABT_CHECK(
-        !args.config.config.empty(),
-        Usage,
-        "plan: expected --config FILE, or --against RUN");
-    ABT_CHECK(
-        args.format != PlanFormat::Json,
-        Usage,
-        "--format json goes with --against RUN");
-    const config::RunOptions options = read_configuration(args.config);
-    print(
-        wants_time ? plan::plan_text(options, request_of(args, options))
-                   : plan::plan_text(options));
-    return 0;
-  }
+bool wants_time(const PlanArgs& args) {
+  return args.nodes || !args.bandwidth.empty() || !args.latency.empty() ||
+         args.workers_here || !args.compute.empty();
+}
+
+std::string plan_of(const PlanArgs& args, const config::RunOptions& options) {
+  return wants_time(args) ? plan::plan_text(options, request_of(args, options))
+                          : plan::plan_text(options);
+}
+
+void run_against(const PlanArgs& args) {
   ConfigArgs config = args.config;
   if (config.config.empty()) {
     config.config = args.against + "/config.yaml";
@@ -152,6 +148,83 @@ int run_plan(const PlanArgs& args) {
       is_json ? plan::comparison_json(plan).dump(2) + "\n"
               : plan::comparison_text(plan),
       /*exact=*/is_json);
+}
+
+config::RunOptions read_reference(const ConfigArgs& config) {
+  try {
+    return read_configuration(config);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::MissingInput) {
+      throw;
+    }
+    throw Error(
+        error.kind(),
+        formatted(
+            "--same-size-as: expected a run folder or a configuration; {}",
+            error.what()));
+  }
+}
+
+void run_same_size(const PlanArgs& args) {
+  const std::string& reference = args.same_size_as;
+  std::error_code error;
+  const bool is_run = std::filesystem::is_directory(reference, error);
+  ConfigArgs reference_config;
+  reference_config.config = reference;
+  ConfigArgs config = args.config;
+  if (config.config.empty()) {
+    config.config = is_run ? reference + "/config.yaml" : reference;
+    reference_config = config;  // they are one, so --set changes both
+  }
+  const plan::SizeTarget target =
+      is_run ? plan::size_of_run(reference)
+             : plan::planned_size(read_reference(reference_config), reference);
+
+  config::RunOptions options = read_configuration(config);
+  const bool is_factored = methods::kind_of(options.method).factors_weights;
+  constexpr const char* kDense = "method.name=ddp";
+  if (is_factored) {
+    config.sets.emplace_back(kDense);
+    options = read_configuration(config);
+  }
+  plan::SameSize found = plan::same_size(options, target.parameters);
+  if (is_factored) {
+    found.overrides.insert(found.overrides.begin(), kDense);
+  }
+  if (args.format == PlanFormat::Json) {
+    print(plan::same_size_json(found, target).dump(2) + "\n", /*exact=*/true);
+  } else {
+    print(plan_of(args, found.options) + plan::same_size_text(found, target));
+  }
+}
+
+int run_plan(const PlanArgs& args) {
+  const bool is_json = args.format == PlanFormat::Json;
+  if (!args.same_size_as.empty()) {
+    ABT_CHECK(
+        args.against.empty(),
+        Usage,
+        "--same-size-as does not go with --against");
+    ABT_CHECK(
+        !is_json || !wants_time(args),
+        Usage,
+        "--format json of --same-size-as says nothing about time; expected no "
+        "--nodes, --bandwidth, --latency, --workers-here or --compute");
+    run_same_size(args);
+  } else if (!args.against.empty()) {
+    run_against(args);
+  } else {
+    ABT_CHECK(
+        !args.config.config.empty(),
+        Usage,
+        "plan: expected --config FILE, --against RUN or --same-size-as "
+        "RUN|CONFIG");
+    ABT_CHECK(
+        !is_json,
+        Usage,
+        "--format json goes with --against RUN or --same-size-as RUN|CONFIG");
+    print(plan_of(args, read_configuration(args.config)));
+  }
   return 0;
 }
 
@@ -170,12 +243,21 @@ Command add_plan(CLI::App& parser) {
           "print the plan beside the measurements of this finished run (with "
           "its own configuration unless --config names another)")
       ->type_name("RUN");
+  command
+      .add_option(
+          "--same-size-as",
+          args->same_size_as,
+          "find the model.width or model.hidden at which a dense network has "
+          "as many parameters as the model of this finished run or "
+          "configuration, and print its plan (with that configuration, dense, "
+          "unless --config names another)")
+      ->type_name("RUN|CONFIG");
   add_choice<PlanFormat>(
       command,
       "--format",
       args->format,
       {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
-      "output format of --against")
+      "output format of --against and --same-size-as")
       ->type_name("table|json");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
   command

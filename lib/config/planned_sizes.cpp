@@ -67,6 +67,14 @@ std::vector<std::int64_t> ranks_by_name(
   return found;
 }
 
+std::int64_t stored_parameters(const methods::ModelSizes& sizes) {
+  std::int64_t stored = sizes.parameters;
+  for (const methods::ModelSizes::Layer& l : sizes.layers) {
+    stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
+  }
+  return stored;
+}
+
 }  // namespace
 
 std::optional<PlannedSizes> model_sizes(
@@ -81,7 +89,7 @@ std::optional<PlannedSizes> model_sizes(
   sizes.dense = methods::dense_slots(*model);
   sizes.weights = nn::weight_positions(*model);
   if (!methods::kind_of(options.method).factors_weights) {
-    return PlannedSizes{sizes, false};
+    return PlannedSizes{sizes, false, sizes.parameters};
   }
   const linalg::RankRule& rule = options.method.rank;
   const auto weights =
@@ -109,7 +117,13 @@ std::optional<PlannedSizes> model_sizes(
   }
   sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
   sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
-  return PlannedSizes{sizes, known == nullptr && linalg::is_global(rule.rule)};
+  const bool estimated = known == nullptr && linalg::is_global(rule.rule);
+  return PlannedSizes{
+      sizes,
+      estimated,
+      estimated ? static_cast<std::int64_t>(
+                      static_cast<double>(sizes.parameters) / rule.ratio)
+                : stored_parameters(sizes)};
 }
 
 }  // namespace abtrain::config

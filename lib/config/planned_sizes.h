@@ -18,6 +18,9 @@ namespace abtrain::config {
 struct PlannedSizes {
   methods::ModelSizes sizes;
   bool estimated = false;
+  // Parameters of the model as it is stored, factors where factored; of a
+  // budget, all that it allows.
+  std::int64_t stored = 0;
 };
 // Empty if only the spectra can tell (rules sigma and energy) and no `ranks`,
 // by layer name, are given. Throws Error(Config).

@@ -22,17 +22,17 @@ Fields fields_of(ModelOptions& o) {
   f.integers(
       "hidden",
       o.hidden,
-      between(1, 1e6),
+      between(1, kMostFeatures),
       "mlp, cnn: widths of the hidden linear layers");
   f.integers(
       "channels",
       o.channels,
-      between(1, 1e6),
+      between(1, kMostFeatures),
       "cnn: output channels of the convolutions");
   f.number(
       "width",
       o.width,
-      above_to(0, 1000),
+      above_to(0, kWidest),
       "conv nets: multiplier of the channel counts");
   f.choice(
       "stem",

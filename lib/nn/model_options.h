@@ -12,6 +12,10 @@ class Fields;
 
 namespace abtrain::nn {
 
+// The largest `width`, and the largest number in `hidden` and `channels`.
+inline constexpr double kWidest = 1000;
+inline constexpr double kMostFeatures = 1e6;
+
 enum class StemName { Auto, ImageNet, Cifar };
 enum class InitName { Kaiming, Orthogonal, Zeros };
 // Whose names the tensors of a file have.

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/rows.h"
 #include "config/check_run.h"
 #include "data/dataset.h"
@@ -20,16 +19,6 @@ using nlohmann::ordered_json;
 constexpr std::int64_t kMostRank = 1 << 20;
 // Plans loop over all steps, so their number is limited.
 constexpr std::int64_t kMostSteps = 100'000'000;
-
-JsonObject read_summary(const std::string& folder) {
-  const std::string path = folder + "/summary.json";
-  ABT_CHECK(
-      std::filesystem::exists(path),
-      MissingInput,
-      "{}: expected the summary of a run that finished successfully",
-      path);
-  return JsonObject::of_file(path);
-}
 
 std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   std::map<std::string, std::int64_t> ranks;
@@ -48,6 +37,16 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
 }
 
 }  // namespace
+
+JsonObject read_summary(const std::string& folder) {
+  const std::string path = folder + "/summary.json";
+  ABT_CHECK(
+      std::filesystem::exists(path),
+      MissingInput,
+      "{}: expected the summary of a run that finished successfully",
+      path);
+  return JsonObject::of_file(path);
+}
 
 PlanComparison compare_with_run(
     const config::RunOptions& options,

@@ -1,14 +1,17 @@
 // A plan compared with what a finished run measured.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "plan/plan.h"
 
 namespace abtrain::plan {
+
+// summary.json of a run folder. Throws MissingInput if the run has not finished
+// successfully, or DamagedData, naming the file.
+JsonObject read_summary(const std::string& folder);
 
 struct PlanComparison {
   struct Row {

@@ -133,16 +133,11 @@ std::string plan_text(
   }
   out += row("parameters", with_commas(dense));
   if (kind.factors_weights && planned) {
-    std::int64_t stored = dense;
-    for (const methods::ModelSizes::Layer& l : planned->sizes.layers) {
-      stored += l.rank > 0 ? l.rank * (l.m + l.n) - l.m * l.n : 0;
-    }
+    const auto ratio =
+        static_cast<double>(dense) / static_cast<double>(planned->stored);
     out +=
         row("stored",
-            formatted(
-                "{}, {:.2f}:1",
-                with_commas(stored),
-                static_cast<double>(dense) / static_cast<double>(stored)));
+            formatted("{}, {:.2f}:1", with_commas(planned->stored), ratio));
   }
   out +=
       row("memory per worker",

@@ -137,6 +137,8 @@ TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
   EXPECT_TRUE(all.contains("fashion_mnist_mlp"));  // beside the program
   EXPECT_FALSE(all.contains("notes.txt"));
   EXPECT_EQ(offers("plan -c deep/"), Set{"deep/other"});
+  const Set sizes = offers("plan --same-size-as ''");
+  EXPECT_TRUE(sizes.contains("mine") && sizes.contains("runs"));
   EXPECT_EQ(offers("--config = he"), Set{"here.yaml"});
   EXPECT_EQ(offers("--config = a = "), Set{"b.yaml"});
   EXPECT_EQ(offers("--config '\"he'"), Set{"here.yaml"});

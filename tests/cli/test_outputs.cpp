@@ -207,6 +207,14 @@ INSTANTIATE_TEST_SUITE_P(
             "plan -c fashion_mnist_mlp --format json",
             "--format json goes with --against RUN"},
         IgnoredOption{
+            "AgainstOfASameSize",
+            "plan --same-size-as fashion_mnist_mlp --against @",
+            "--same-size-as does not go with --against"},
+        IgnoredOption{
+            "TimeOfASameSizeInJson",
+            "plan --same-size-as fashion_mnist_mlp --format json --nodes 1",
+            "says nothing about time"},
+        IgnoredOption{
             "AgainstAlone",
             "plan --against @ --set workers=2",
             "for 2 workers on 2 nodes; got none (--nodes 1: all on one)"},

@@ -1,7 +1,9 @@
-// `abtrain plan` and what it says about time.
+// `abtrain plan`: what it says about time, and dense networks of the same size.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "program.h"
 #include "temp_folder.h"
@@ -81,6 +83,89 @@ TEST(PlanTime, SaysWhatIsWrong) {
   expect(kSmall + "--nodes 1 --compute 1s,2s,3s,4s", 2, "three times");
   expect(kSmall + "--nodes 1 --set method.rank.rule=sigma", 78, "--against");
   expect("--against /nowhere --bandwidth 1Gbit", 66, "/nowhere");
+}
+
+TEST(PlanSameSize, AsARunStores) {
+  const TempFolder folder;
+  ASSERT_EQ(
+      run("--name r --output " + folder.path() + " " + kSmall +
+              "--set train.steps=4 --set method.warmup_steps=2 --set "
+              "schedule.warmup_steps=0 --set 'method.rank={rule: energy, keep: "
+              "0.6}'",
+          Stream::Error)
+          .exit_code,
+      0);
+  const auto summary =
+      nlohmann::json::parse(std::ifstream(folder.file("r/summary.json")));
+  const std::string arguments = "plan --same-size-as " + folder.file("r");
+  const Outcome outcome = run(arguments + " --format json", Stream::Out);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
+  const auto json = nlohmann::json::parse(outcome.text);
+  EXPECT_EQ(json["target"], summary["parameters"]["stored"]);
+  EXPECT_EQ(json["set"][0], "method.name=ddp");
+  // One feature more or less is about 800 of so few parameters.
+  EXPECT_LE(json["difference"].get<double>(), 0.01);
+  EXPECT_GT(json["difference"].get<double>(), -0.2);
+
+  // The options that are printed give the network, and the plan is its plan.
+  std::string options;
+  for (const auto& set : json["set"]) {
+    options += " --set '" + set.get<std::string>() + "'";
+  }
+  const Outcome same = run(arguments, Stream::Out);
+  const Outcome plan =
+      run("plan -c " + folder.file("r/config.yaml") + options, Stream::Out);
+  EXPECT_EQ(plan.exit_code, 0);
+  EXPECT_TRUE(same.text.starts_with(plan.text)) << same.text << plan.text;
+  EXPECT_TRUE(contains(same.text, "\nsame size\n  target ")) << same.text;
+  EXPECT_TRUE(contains(
+      same.text, std::to_string(json["parameters"].get<int>() / 1000) + ","))
+      << same.text;
+}
+
+TEST(PlanSameSize, AsAConfigurationPlans) {
+  // A fifth of the parameters at half width: about half / sqrt(5).
+  const Outcome own =
+      run("plan --same-size-as vgg16_small_cifar10", Stream::Out);
+  ASSERT_EQ(own.exit_code, 0);
+  EXPECT_TRUE(contains(own.text, "planned for vgg16_small_cifar10"))
+      << own.text;
+  EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.2"))
+      << own.text;
+  // Without --config, --set changes both.
+  const Outcome wide =
+      run("plan --same-size-as vgg16_small_cifar10 --set model.width=1",
+          Stream::Out);
+  EXPECT_TRUE(contains(wide.text, "--set model.width=0.4")) << wide.text;
+  // With it, only the dense network, which may be another one.
+  const Outcome other =
+      run("plan -c resnet18_cifar10_ddp --same-size-as vgg16_small_cifar10",
+          Stream::Out);
+  ASSERT_EQ(other.exit_code, 0);
+  EXPECT_TRUE(contains(other.text, "name: resnet18\n")) << other.text;
+  EXPECT_TRUE(contains(other.text, "options             --set model.width="))
+      << other.text;
+}
+
+TEST(PlanSameSize, SaysWhatIsWrong) {
+  const TempFolder folder;
+  folder.add("unfinished/config.yaml", "name: unfinished\n");
+  const auto expect =
+      [](const std::string& arguments, int code, const std::string& message) {
+        const Outcome outcome =
+            run("plan --same-size-as " + arguments, Stream::Error);
+        EXPECT_EQ(outcome.exit_code, code) << arguments;
+        EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
+      };
+  expect(
+      "/nowhere", 66, "a run folder or a configuration; configuration '/now");
+  expect(folder.file("unfinished"), 66, "a run that finished successfully");
+  expect("fashion_mnist_mlp --set method.rank.rule=sigma", 78, "finished run");
+  expect("vit_tiny_cifar10", 78, "neither of them changes vit-tiny");
+  expect(
+      "fashion_mnist_mlp -c vgg16_cifar10 --set model.weights=w.safetensors",
+      78,
+      "model.weights: expected none");
 }
 
 }  // namespace

@@ -1,0 +1,259 @@
+#include "plan/same_size.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/rows.h"
+#include "base/scalars.h"
+#include "config/planned_sizes.h"
+#include "data/dataset.h"
+#include "nn/model.h"
+#include "plan/comparison.h"
+
+namespace abtrain::plan {
+
+namespace {
+
+constexpr double kMostAbove = 1.01;  // times the target
+// Keeps the models that are tried within memory.
+constexpr std::int64_t kMostParameters = 1'000'000'000'000;
+
+nn::InputShape input_of(const config::RunOptions& options) {
+  const data::DatasetShape set = data::dataset_shape(options.data);
+  return {set.channels, set.height, set.width, set.classes};
+}
+
+// A model of any size. One number scales it: `model.width`, with which the
+// hidden sizes keep their proportion.
+class SizedModel {
+ public:
+  SizedModel(const nn::ModelOptions& model, const nn::InputShape& shape)
+      : model_(model), shape_(shape) {
+    nn::ModelOptions once = model;
+    once.width = 1;
+    nn::ModelOptions twice = once;
+    twice.width = 2;
+    scales_width_ = count(once) != count(twice);
+    twice.width = 1;
+    for (std::int64_t& features : twice.hidden) {
+      features *= 2;
+    }
+    scales_hidden_ = count(once) != count(twice);
+    ABT_CHECK(
+        scales_width_ || scales_hidden_,
+        Config,
+        "model.name: expected a model whose size follows from model.width or "
+        "model.hidden (a convolutional network, or an mlp with hidden layers); "
+        "neither of them changes {}",
+        model.name);
+  }
+
+  // At 0, one channel or feature everywhere.
+  nn::ModelOptions at_width(double width) const {
+    nn::ModelOptions sized = model_;
+    if (scales_hidden_) {
+      for (std::int64_t& features : sized.hidden) {
+        features = std::max<std::int64_t>(
+            1,
+            std::llround(static_cast<double>(features) * width / model_.width));
+      }
+    }
+    if (scales_width_) {
+      sized.width = width;
+    }
+    return sized;
+  }
+  // Allocates no weights: a model has none before it is initialized.
+  std::int64_t parameters(double width) const {
+    return count(at_width(width));
+  }
+  // The largest width that the ranges of the keys allow.
+  double widest() const {
+    double widest =
+        scales_width_ ? nn::kWidest : std::numeric_limits<double>::infinity();
+    if (scales_hidden_) {
+      for (const std::int64_t features : model_.hidden) {
+        widest = std::min(
+            widest,
+            nn::kMostFeatures / static_cast<double>(features) * model_.width);
+      }
+    }
+    return widest;
+  }
+  std::vector<std::string> overrides(double width) const {
+    std::vector<std::string> overrides;
+    if (scales_width_) {
+      overrides.push_back("model.width=" + print_number(width));
+    }
+    if (scales_hidden_) {
+      std::vector<std::string> numbers;
+      for (const std::int64_t features : at_width(width).hidden) {
+        numbers.push_back(std::to_string(features));
+      }
+      overrides.push_back("model.hidden=[" + join(numbers, ",") + "]");
+    }
+    return overrides;
+  }
+
+ private:
+  std::int64_t count(const nn::ModelOptions& model) const {
+    return nn::make_model(model, shape_)->dense_parameters();
+  }
+
+  nn::ModelOptions model_;
+  nn::InputShape shape_;
+  bool scales_width_ = false;
+  bool scales_hidden_ = false;
+};
+
+// The last width with at most `target` parameters, and the first with more.
+struct Bounds {
+  double below = 0;
+  double above = 0;
+};
+
+Bounds bounds_of(
+    const SizedModel& model,
+    const std::string& name,
+    std::int64_t target) {
+  const std::int64_t smallest = model.parameters(0);
+  ABT_CHECK(
+      smallest <= target,
+      Config,
+      "model.name: even with one channel or feature per layer, {} has {} "
+      "parameters; expected a target of at least that, got {}",
+      name,
+      with_commas(smallest),
+      with_commas(target));
+  Bounds bounds{0, std::min(1.0, model.widest())};
+  while (model.parameters(bounds.above) <= target) {
+    ABT_CHECK(
+        bounds.above < model.widest(),
+        Config,
+        "model.name: at the largest model.width or model.hidden that is "
+        "allowed, {} has {} parameters; expected a target below that, got {}",
+        name,
+        with_commas(model.parameters(bounds.above)),
+        with_commas(target));
+    bounds = {bounds.above, std::min(2 * bounds.above, model.widest())};
+  }
+  for (;;) {
+    const double middle = std::midpoint(bounds.below, bounds.above);
+    if (middle <= bounds.below || middle >= bounds.above) {
+      return bounds;
+    }
+    (model.parameters(middle) <= target ? bounds.below : bounds.above) = middle;
+  }
+}
+
+// The width with the fewest decimals on this side of `exact` at which the model
+// is as large.
+double rounded(const SizedModel& model, double exact, bool up) {
+  constexpr double kFinest = 1e12;
+  const std::int64_t parameters = model.parameters(exact);
+  for (double scale = 1; scale <= kFinest; scale *= 10) {
+    const double units = exact * scale;
+    const double width = (up ? std::ceil(units) : std::floor(units)) / scale;
+    if (width > 0 && width <= model.widest() &&
+        model.parameters(width) == parameters) {
+      return width;
+    }
+  }
+  return exact;
+}
+
+double relative_difference(const SameSize& found, const SizeTarget& target) {
+  return static_cast<double>(found.parameters) /
+             static_cast<double>(target.parameters) -
+         1;
+}
+
+}  // namespace
+
+SizeTarget size_of_run(const std::string& folder) {
+  const JsonObject summary = read_summary(folder);
+  return {
+      summary.integer("/parameters/stored", 1, kMostParameters),
+      folder + "/summary.json"};
+}
+
+SizeTarget planned_size(
+    const config::RunOptions& options,
+    const std::string& name) {
+  const auto planned = config::model_sizes(options, input_of(options));
+  ABT_CHECK(
+      planned,
+      Config,
+      "method.rank.rule: the ranks of {} follow from the spectra of its "
+      "weights; expected fixed, fraction, ratio or budget, or the folder of a "
+      "finished run",
+      name);
+  return {
+      planned->stored,
+      (planned->estimated ? "the budget of " : "planned for ") + name};
+}
+
+SameSize same_size(const config::RunOptions& options, std::int64_t target) {
+  ABT_CHECK(
+      !options.model.weights,
+      Config,
+      "model.weights: expected none, because a network of another size cannot "
+      "start from a file; got '{}'",
+      *options.model.weights);
+  const SizedModel model(options.model, input_of(options));
+  const Bounds bounds = bounds_of(model, options.model.name, target);
+  const std::int64_t fewer = model.parameters(bounds.below);
+  const std::int64_t more = model.parameters(bounds.above);
+  const bool up =
+      more - target < target - fewer &&
+      static_cast<double>(more) <= kMostAbove * static_cast<double>(target);
+  const double width = rounded(model, up ? bounds.above : bounds.below, up);
+  SameSize found{options, up ? more : fewer, model.overrides(width)};
+  found.options.model = model.at_width(width);
+  return found;
+}
+
+std::string same_size_text(const SameSize& found, const SizeTarget& target) {
+  const double percent = 100 * relative_difference(found, target);
+  const std::string difference = percent == 0
+                                     ? "exactly as many"
+                                     : formatted(
+                                           "{:.2f} % {}",
+                                           std::abs(percent),
+                                           percent > 0 ? "more" : "fewer");
+  std::vector<std::string> sets;
+  for (const std::string& each : found.overrides) {
+    // Brackets mean something to a shell.
+    const char* quote = each.find('[') == std::string::npos ? "" : "'";
+    sets.push_back(formatted("--set {}{}{}", quote, each, quote));
+  }
+  return "\nsame size\n" +
+         row("target",
+             formatted(
+                 "{} parameters, {}",
+                 with_commas(target.parameters),
+                 target.source)) +
+         row("found",
+             formatted(
+                 "{} parameters, {}",
+                 with_commas(found.parameters),
+                 difference)) +
+         row("options", join(sets, " "));
+}
+
+nlohmann::ordered_json same_size_json(
+    const SameSize& found,
+    const SizeTarget& target) {
+  return {
+      {"target", target.parameters},
+      {"source", target.source},
+      {"parameters", found.parameters},
+      {"difference", relative_difference(found, target)},
+      {"set", found.overrides}};
+}
+
+}  // namespace abtrain::plan

@@ -1,0 +1,53 @@
+// A dense network with as many parameters as another model, such as a factored
+// one, whose rival it is.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/run_options.h"
+
+namespace abtrain::plan {
+
+// How many parameters the dense network should have.
+struct SizeTarget {
+  std::int64_t parameters = 0;
+  std::string source;  // "runs/my/summary.json", "the budget of my.yaml"
+};
+// Those that the final model of a finished run stores: both factors of each
+// factored weight and all that stays dense. Throws MissingInput or DamagedData,
+// naming the file.
+SizeTarget size_of_run(const std::string& folder);
+// Those that the model of this configuration will store; `name` is the
+// configuration's, for messages. Throws Error(Config) if only the spectra can
+// tell.
+SizeTarget planned_size(
+    const config::RunOptions& options,
+    const std::string& name);
+
+struct SameSize {
+  config::RunOptions options;  // those given, with the size found
+  std::int64_t parameters = 0;
+  std::vector<std::string> overrides;  // "model.width=0.0815"
+};
+// Finds the size at which the dense model of `options` has as nearly `target`
+// parameters as its layers' whole numbers of channels or features allow: never
+// more than 1 % above, and the smaller of two that are equally near. `width`
+// scales a convolutional network; `hidden` keeps the proportions of its
+// numbers; a family that has both scales both alike. Throws Error(Config) if
+// the family has neither, the target is out of its reach, or the network starts
+// from a file.
+SameSize same_size(const config::RunOptions& options, std::int64_t target);
+
+// What was found, for people and as {"target", "source", "parameters",
+// "difference", "set"}: parameters, the share of the target by which they
+// differ, and the overrides.
+std::string same_size_text(const SameSize& found, const SizeTarget& target);
+nlohmann::ordered_json same_size_json(
+    const SameSize& found,
+    const SizeTarget& target);
+
+}  // namespace abtrain::plan
