@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "kernels/host_device.h"
 
@@ -15,7 +14,7 @@ constexpr std::uint16_t kNanScale = 0x7FC0;
 
 // A smaller scale is sent as 0: the residual keeps the numbers. Products with
 // larger ones are exact, as they are normal and have at most 15 bits.
-constexpr float kSmallestScale = std::numeric_limits<float>::min();
+constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
 
 ABT_HOST_DEVICE inline std::uint32_t float_bits(float x) {
@@ -32,7 +31,10 @@ ABT_HOST_DEVICE inline float float_with(std::uint32_t bits) {
 ABT_HOST_DEVICE inline float with_one_nan(float x) {
   return x == x ? x : float_with(0x7FC00000u);
 }
+<<<<<<< HEAD
 
+=======
+>>>>>>> codes
 // Magnitudes are ordered as these are; a NaN is larger than any number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
   return float_bits(x) & 0x7FFFFFFFu;

@@ -4,8 +4,8 @@
 //
 //          bits per parameter  an element is sent as               residual
 //   Int8                8.125  127ths of its chunk's largest          4e-5
-//   Int4                4.125  7ths of its chunk's largest           0.012
-//   Int2                2.125  -3, -1, 1 or 3 scales                 0.118
+//   Int4                4.125  7ths of its chunk's largest           0.014
+//   Int2                2.125  -3, -1, 1 or 3 scales                 0.117
 //   Sparse       14 d + 0.008  0, or for the largest: +-2 levels      0.88
 //
 // The residual is the share of the sum of squares that remains of a Gaussian u;

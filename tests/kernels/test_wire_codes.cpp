@@ -75,12 +75,9 @@ class WireKernel : public testing::TestWithParam<WireCode> {};
 // An odd begin: nothing is aligned.
 TEST_P(WireKernel, CodesAsTheCpuToTheBit) {
   for (const std::int64_t numel : {1, 3, 31, 127, 128, 129, 388, 4095, 4225}) {
-    for (const std::int64_t begin : {0, 1}) {
-      for (const bool finite : {true, false}) {
-        SCOPED_TRACE(numel);
-        compare({GetParam(), numel, 0, 0}, begin, finite);
-      }
-    }
+    SCOPED_TRACE(numel);
+    compare({GetParam(), numel, 0, 0}, 0, /*finite=*/true);
+    compare({GetParam(), numel, 0, 0}, 1, /*finite=*/false);
   }
 }
 
@@ -99,12 +96,9 @@ TEST(WireKernels, SendTheLargestAsTheCpuToTheBit) {
         WireLayout{WireCode::Sparse, 4097, 4, 1},
         WireLayout{WireCode::Sparse, 9000, 1232, 244},
         WireLayout{WireCode::Sparse, 4207, 4096, 111}}) {
-    for (const std::int64_t begin : {0, 1}) {
-      for (const bool finite : {true, false}) {
-        SCOPED_TRACE(layout.numel);
-        compare(layout, begin, finite);
-      }
-    }
+    SCOPED_TRACE(layout.numel);
+    compare(layout, 0, /*finite=*/true);
+    compare(layout, 1, /*finite=*/false);
   }
 }
 

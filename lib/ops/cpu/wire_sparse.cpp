@@ -1,5 +1,5 @@
 #include <cstring>
-#include <functional>
+#include <limits>
 
 #include "kernels/chunk_norm.h"
 #include "kernels/wire_scales.h"
@@ -38,92 +38,78 @@ SparseChunk chunk_of(const kernels::WireLayout& layout, std::int64_t chunk) {
           chunk * kernels::sparse_bytes(layout.sent)};
 }
 
-// The largest key that at least `sent` keys reach, bit by bit: fifteen passes
-// over keys that lie in the first-level cache.
-ABT_INLINE std::int16_t smallest_key(const std::int16_t* keys, int sent) {
-  std::int16_t smallest = 0;
-  for (int bit = 14; bit >= 0; --bit) {
-    const auto tried = static_cast<std::int16_t>(smallest | 1 << bit);
-    std::int16_t reach = 0;
-    for (int i = 0; i < kChunk; ++i) {
-      reach = static_cast<std::int16_t>(reach + (keys[i] >= tried ? 1 : 0));
+// How many keys of a chunk are above `key`. Four counters keep a vector unit
+// busy.
+ABT_INLINE int count_above(const std::int16_t* keys, std::int16_t key) {
+  constexpr int kCounters = 4;
+  constexpr int kPart = kChunk / kCounters;
+  std::int16_t counts[kCounters] = {};
+  for (int i = 0; i < kPart; ++i) {
+    for (int k = 0; k < kCounters; ++k) {
+      counts[k] = static_cast<std::int16_t>(
+          counts[k] + (keys[i + k * kPart] > key ? 1 : 0));
     }
-    smallest = reach >= sent ? tried : smallest;
   }
-  return smallest;
+  return counts[0] + counts[1] + counts[2] + counts[3];
 }
 
-// Writes where keys reach `smallest`, ascending; returns how many do.
-ABT_INLINE int find_keys(
-    const std::int16_t* keys,
-    std::int16_t smallest,
-    std::uint16_t* places) {
-  alignas(64) std::uint8_t reached[kChunk];
-  for (int i = 0; i < kChunk; ++i) {
-    reached[i] = keys[i] >= smallest ? 1 : 0;
-  }
-  int found = 0;
-  for (int i = 0; i < kChunk; i += 8) {
-    std::uint64_t eight;
-    std::memcpy(&eight, reached + i, sizeof(eight));
-    for (; eight != 0; eight &= eight - 1) {
-      places[found++] =
-          static_cast<std::uint16_t>(i + std::countr_zero(eight) / 8);
+// A key that exactly k keys reach, or else the k-th largest one: bit by bit, in
+// at most sixteen passes over keys that lie in the first-level cache.
+ABT_INLINE std::int16_t find_key(const std::int16_t* keys, int k) {
+  int key = std::numeric_limits<std::int16_t>::min();
+  for (int bit = 15; bit >= 0; --bit) {
+    const int tried = key + (1 << bit);
+    const int reach = count_above(keys, static_cast<std::int16_t>(tried - 1));
+    key = reach >= k ? tried : key;
+    if (reach == k) {
+      break;
     }
   }
-  return found;
+  return static_cast<std::int16_t>(key);
 }
 
-// Of `found` candidates keeps the `sent` largest ones, the first ones among
-// equals. Only those whose key is the smallest one may be too many; the low 16
-// bits tell them apart.
-void keep_largest(
-    const float* u,
-    const std::int16_t* keys,
-    std::int16_t smallest,
-    int found,
-    int sent,
-    std::uint16_t* places) {
-  const auto low_bits = [u](std::uint16_t place) {
-    return static_cast<std::uint16_t>(kernels::float_bits(u[place]));
-  };
-  std::uint16_t lows[kChunk] = {};
-  int equal = 0;
-  for (int i = 0; i < found; ++i) {
-    if (keys[places[i]] == smallest) {
-      lows[equal++] = low_bits(places[i]);
-    }
-  }
-  const int wanted = sent - (found - equal);  // at least 1
-  std::uint16_t* const last = lows + wanted - 1;
-  std::nth_element(lows, last, lows + equal, std::greater<>());
-  const std::uint16_t cut = *last;
-  auto ties = wanted - std::count_if(lows, last, [cut](std::uint16_t low) {
-                return low > cut;
-              });
-  int kept = 0;
-  for (int i = 0; i < found; ++i) {
-    const std::uint16_t place = places[i];
-    const bool larger = keys[place] > smallest || low_bits(place) > cut;
-    if (larger || (low_bits(place) == cut && ties-- > 0)) {
-      places[kept++] = place;
-    }
-  }
-}
-
-// Writes the indices of the elements that are sent, ascending.
+// Writes the indices of the elements that are sent, ascending. The 31 bits of a
+// magnitude are taken as two keys.
 ABT_INLINE void
 choose(const float* u, int count, int sent, std::uint16_t* places) {
-  // The high bits of the magnitudes; -1 where there is no element.
-  alignas(64) std::int16_t keys[kChunk];
+  alignas(64) std::int16_t highs[kChunk];
+  alignas(64) std::int16_t lows[kChunk];
+  alignas(64) std::uint8_t marks[kChunk];
+  constexpr int kHalf = 1 << 15;
   for (int i = 0; i < count; ++i) {
-    keys[i] = static_cast<std::int16_t>(kernels::magnitude_bits(u[i]) >> 16);
+    highs[i] = static_cast<std::int16_t>(
+        static_cast<int>(kernels::magnitude_bits(u[i]) >> 15) - kHalf);
   }
-  std::fill(keys + count, keys + kChunk, std::int16_t{-1});
-  const std::int16_t smallest = smallest_key(keys, sent);
-  const int found = find_keys(keys, smallest, places);
-  if (found > sent) {
-    keep_largest(u, keys, smallest, found, sent, places);
+  // Beyond the end are zeros, which come after all that exist.
+  std::fill(highs + count, highs + kChunk, static_cast<std::int16_t>(-kHalf));
+  const std::int16_t high = find_key(highs, sent);
+  const int left = sent - count_above(highs, high);
+  int equal = 0;
+  for (int i = 0; i < count; ++i) {
+    const bool same = highs[i] == high;
+    equal += same ? 1 : 0;
+    lows[i] = static_cast<std::int16_t>(
+        same ? static_cast<int>(kernels::float_bits(u[i]) & (kHalf - 1)) : -1);
+  }
+  std::fill(lows + count, lows + kChunk, std::int16_t{-1});
+  // If all that have the high key are sent, so are all low keys.
+  const std::int16_t low =
+      equal > left ? find_key(lows, left) : std::int16_t{0};
+  int ties = equal > left ? left - count_above(lows, low) : left;
+  for (int i = 0; i < kChunk; ++i) {
+    const int above = highs[i] > high || lows[i] > low ? 1 : 0;
+    marks[i] = static_cast<std::uint8_t>(above + (lows[i] == low ? 2 : 0));
+  }
+  int found = 0;
+  for (int i = 0; found < sent; i += 8) {
+    std::uint64_t eight;
+    std::memcpy(&eight, marks + i, sizeof(eight));
+    for (; eight != 0 && found < sent; eight &= eight - 1) {
+      const int bit = std::countr_zero(eight);
+      if (bit % 8 == 0 || ties-- > 0) {
+        places[found++] = static_cast<std::uint16_t>(i + bit / 8);
+      }
+    }
   }
 }
 
