@@ -5,7 +5,8 @@
 namespace abtrain::compress {
 namespace {
 
-// Weights of three layers, then their biases, as a block of parameters has them.
+// Weights of three layers, then their biases, as a block of parameters has
+// them.
 std::vector<Slot> layers(std::int64_t numbers) {
   return {
       {"w1", 0, {numbers}, 0},

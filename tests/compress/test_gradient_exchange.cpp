@@ -130,8 +130,7 @@ TEST(GradientExchange, EvaluatesTheEstimate) {
       EXPECT_DOUBLE_EQ(
           evaluation->sent_bits,
           8.0 *
-              static_cast<double>(
-                  meter.of(Purpose::Gradient).bytes - before) /
+              static_cast<double>(meter.of(Purpose::Gradient).bytes - before) /
               (4 * kLayer));
       EXPECT_GT(evaluation->costs.encode, 0);
       EXPECT_GT(evaluation->costs.decode, 0);

@@ -108,8 +108,8 @@ TEST(Schemes, AnUnknownNameIsRefused) {
   const std::pair<int, std::string> wanted = {
       static_cast<int>(ErrorKind::Config),
       "reducer.name: expected one of plain, topk, topk-chunked, thc, "
-      "thc-saturated, powersgd, onebit, twobit, hylo, threshold, ternary; got "
-      "'planar'"};
+      "thc-saturated, powersgd, onebit, twobit, hylo, threshold, ternary, "
+      "int8, int4, int2, sparseloco; got 'planar'"};
   const ReducerOptions options = options_of("planar");
   EXPECT_EQ(error_of([&] { make_reducer(options, 1); }), wanted);
   EXPECT_EQ(error_of([&] { check(options, "reducer", 1); }), wanted);

@@ -67,13 +67,13 @@ TEST(Wire, ResidualsAreBounded) {
       check_bounded(
           scheme(name), one_slot({301}), 3, normal_gradients(301, shift), 1500);
     }
-    // Heavy tails.
+    // Heavy tails, with the same extremes in each quarter.
     check_bounded(
         scheme(name),
         one_slot({301}),
         2,
         [](int worker, std::int64_t step) {
-          return normal_gradients(301)(worker, step).pow_(5).mul_(0.01);
+          return normal_gradients(301)(worker, step % 125).pow_(5).mul_(0.01);
         },
         1500);
   }

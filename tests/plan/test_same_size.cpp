@@ -109,7 +109,7 @@ TEST(SameSize, OverridesGiveTheNetwork) {
     const config::RunOptions o = network(name, "cifar10");
     const SameSize found = same_size(o, count_of(o.model, "cifar10") / 7);
     std::vector<std::string> sets = {
-        "data.name=cifar10", std::string("model.name=") + name};
+        "workers=2", "data.name=cifar10", std::string("model.name=") + name};
     sets.insert(sets.end(), found.overrides.begin(), found.overrides.end());
     const nn::ModelOptions read = config::read_config("", sets).model;
     EXPECT_EQ(read.width, found.options.model.width) << name;
