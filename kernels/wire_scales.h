@@ -31,10 +31,6 @@ ABT_HOST_DEVICE inline float float_with(std::uint32_t bits) {
 ABT_HOST_DEVICE inline float with_one_nan(float x) {
   return x == x ? x : float_with(0x7FC00000u);
 }
-<<<<<<< HEAD
-
-=======
->>>>>>> codes
 // Magnitudes are ordered as these are; a NaN is larger than any number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
   return float_bits(x) & 0x7FFFFFFFu;
