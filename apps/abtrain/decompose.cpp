@@ -1,7 +1,6 @@
 // abtrain decompose: cuts the weights of any PyTorch model to low rank.
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
-#include <array>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "base/options_apply.h"
 #include "base/output.h"
 #include "base/scalars.h"
+#include "base/text.h"
 #include "choice_option.h"
 #include "configuration.h"
 #include "device/memory.h"
@@ -32,18 +32,6 @@ struct DecomposeArgs {
   bool dry_run = false;
 };
 
-struct RuleKey {
-  const char* rule;
-  const char* key;
-};
-constexpr std::array<RuleKey, 6> kKeys = {
-    {{"sigma", "cut"},
-     {"energy", "keep"},
-     {"fixed", "rank"},
-     {"fraction", "fraction"},
-     {"ratio", "ratio"},
-     {"budget", "ratio"}}};
-
 // --keep alone means --rule energy.
 void find_rule(DecomposeArgs& args) {
   std::string& rule = args.rule["rule"];
@@ -55,14 +43,14 @@ void find_rule(DecomposeArgs& args) {
         rule);
     rule = "budget";
   }
-  for (const RuleKey& k : kKeys) {
+  for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     if (rule.empty() && !args.rule[k.key].empty()) {
       ABT_CHECK(
           k.key != std::string("ratio"),
           Usage,
           "--ratio: for each matrix (--rule ratio) or for the whole file "
           "(--rule budget)?");
-      rule = k.rule;
+      rule = k.name;
     }
   }
 }
@@ -86,15 +74,15 @@ void read_rule(DecomposeArgs& args) {
   if (!reading.problems.empty()) {
     throw LocatedError(ErrorKind::Usage, to_text(reading.problems));
   }
-  for (const RuleKey& k : kKeys) {
+  for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
     for (const auto& [key, text] : args.rule) {
       ABT_CHECK(
-          args.rule["rule"] != k.rule || text.empty() || key == "rule" ||
+          args.rule["rule"] != k.name || text.empty() || key == "rule" ||
               key == k.key,
           Usage,
           "--{} does not belong to --rule {}, which takes --{}",
           key,
-          k.rule,
+          k.name,
           k.key);
     }
   }
@@ -151,8 +139,7 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
             args.rule[field.key],
             formatted("{} (default {})", field.help, field.print()))
         ->type_name(
-            field.key == "rule" ? "sigma|energy|fixed|fraction|ratio|budget"
-                                : "NUMBER");
+            field.choices.empty() ? "NUMBER" : join(field.choices, "|"));
   }
   command
       .add_option(

@@ -13,8 +13,7 @@ namespace abtrain::config {
 namespace {
 
 bool needs_spectra(const linalg::RankRule& rule) {
-  return rule.rule == linalg::RankRuleName::Sigma ||
-         rule.rule == linalg::RankRuleName::Energy;
+  return linalg::kind_of(rule).needs == linalg::RankNeeds::Values;
 }
 
 std::int64_t buffer_numel(const nn::Model& model) {
@@ -49,8 +48,8 @@ std::vector<std::int64_t> planned_ranks(
   std::vector<std::int64_t> ranks;
   for (std::size_t i = 0; i < flat.size(); ++i) {
     ranks.push_back(
-        linalg::is_global(rule.rule) ? linalg::choose_rank(even, flat[i]).rank
-                                     : choices[i].rank);
+        linalg::is_global(rule) ? linalg::choose_rank(even, flat[i]).rank
+                                : choices[i].rank);
   }
   return ranks;
 }
@@ -117,7 +116,7 @@ std::optional<PlannedSizes> model_sizes(
   }
   sizes.a = methods::factor_slots(*model, ranks, nn::Factor::A);
   sizes.b = methods::factor_slots(*model, ranks, nn::Factor::B);
-  const bool estimated = known == nullptr && linalg::is_global(rule.rule);
+  const bool estimated = known == nullptr && linalg::is_global(rule);
   return PlannedSizes{
       sizes,
       estimated,

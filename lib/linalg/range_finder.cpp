@@ -24,7 +24,7 @@ constexpr double kSpace = 1.6;  // space over the rank that it resolves
 
 // True for the rules whose rank depends on the singular values.
 bool by_values(const RankRule& rule) {
-  return rule.rule == RankRuleName::Sigma || rule.rule == RankRuleName::Energy;
+  return kind_of(rule).needs == RankNeeds::Values;
 }
 
 std::vector<double> to_host(const at::Tensor& values) {
@@ -286,7 +286,9 @@ bool RangeFinder::is_hopeless(
   if (kSpace * static_cast<double>(least) > static_cast<double>(limit_)) {
     return true;
   }
-  if (!cold_ || size_ < 3 * block_) {
+  const bool cut_rule = rule.rule == RankRuleName::Sigma;
+  if (!cold_ || size_ < 3 * block_ ||
+      (!cut_rule && rule.rule != RankRuleName::Energy)) {
     return false;
   }
   const auto shares =
@@ -298,8 +300,7 @@ bool RangeFinder::is_hopeless(
   double expected = 0;
   double energy = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (rule.rule == RankRuleName::Sigma ? ritz.values[i] <= cut
-                                         : energy >= rule.keep * trace_) {
+    if (cut_rule ? ritz.values[i] <= cut : energy >= rule.keep * trace_) {
       break;
     }
     expected += shares[i];
@@ -309,7 +310,7 @@ bool RangeFinder::is_hopeless(
 }
 
 bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
-  ABT_ASSERT(!is_global(rule.rule), "a budget spans all layers");
+  ABT_ASSERT(!is_global(rule), "a budget spans all layers");
   auto target = std::max(size_, 4 * block_);
   if (!by_values(rule)) {
     const auto fixed =

@@ -5,16 +5,11 @@ namespace abtrain::linalg {
 
 Fields fields_of(RankRule& r) {
   Fields f;
-  f.choice<RankRuleName>(
-      "rule",
-      r.rule,
-      {{"sigma", RankRuleName::Sigma},
-       {"energy", RankRuleName::Energy},
-       {"fixed", RankRuleName::Fixed},
-       {"fraction", RankRuleName::Fraction},
-       {"ratio", RankRuleName::Ratio},
-       {"budget", RankRuleName::Budget}},
-      "how the rank of a layer is chosen");
+  Names<RankRuleName> names;
+  for (const RankRuleKind& kind : rank_rules()) {
+    names.emplace_back(kind.name, kind.rule);
+  }
+  f.choice("rule", r.rule, names, "how the rank of a layer is chosen");
   f.number(
       "cut",
       r.cut,

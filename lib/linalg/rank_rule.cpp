@@ -1,9 +1,11 @@
 #include "linalg/rank_rule.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
+#include "linalg/rank_budget.h"
 
 namespace abtrain::linalg {
 namespace {
@@ -13,57 +15,6 @@ constexpr double kHair = 1e-9;
 
 double square(double x) {
   return x * x;
-}
-
-// The largest rank that still saves something: r * (m + n) < m * n. May be 0.
-std::int64_t largest_saving_rank(const Spectrum& s) {
-  return std::min(s.n, (s.m * s.n - 1) / (s.m + s.n));
-}
-
-// Squared singular values summed from the small end: tails()[r] is the share
-// lost at rank r. Beyond the list it is the least that can be lost: as if the
-// other values were as large as their bound allows.
-std::vector<double> tails(const Spectrum& s) {
-  std::vector<double> lost(static_cast<std::size_t>(s.n) + 1, 0.0);
-  const auto known = s.known();
-  // Relative to the largest, so that no square over- or underflows.
-  const double largest = s.singular_values.front();
-  if (largest <= 0) {
-    return lost;
-  }
-  if (!s.is_whole()) {
-    const double step =
-        square(std::min(s.rest_bound, s.singular_values.back()) / largest);
-    lost[known] = s.rest_energy / largest / largest;
-    for (auto r = known; r < s.n; ++r) {
-      lost[r + 1] = std::max(0.0, lost[r] - step);
-    }
-  }
-  for (std::int64_t r = known; r-- > 0;) {
-    const double value = s.singular_values[r] / largest;
-    lost[r] = lost[r + 1] + value * value;
-  }
-  const double whole = lost[0];
-  for (double& value : lost) {
-    value /= whole;
-  }
-  return lost;
-}
-
-void check(const Spectrum& s) {
-  ABT_CHECK(
-      s.m >= s.n && s.n >= 1,
-      Config,
-      "layer '{}': expected a matrix with m >= n >= 1, got {} x {}",
-      s.name,
-      s.m,
-      s.n);
-  ABT_CHECK(
-      !s.singular_values.empty() && std::isfinite(s.singular_values.front()),
-      Diverged,
-      "layer '{}': expected finite singular values, got {}",
-      s.name,
-      s.singular_values.empty() ? "none" : "a non-finite one");
 }
 
 // How many of the unlisted values must be above `cut` (a share of the largest):
@@ -81,40 +32,86 @@ std::int64_t least_above(const Spectrum& s, double cut) {
       static_cast<std::int64_t>(std::ceil(least - 1e-6)), 0, s.n - s.known());
 }
 
-// A local rule's rank; for a partial spectrum, the least that it can be.
-std::int64_t local_rank(const RankRule& rule, const Spectrum& s) {
-  const auto n = static_cast<double>(s.n);
+std::int64_t sigma_rank(const RankRule& rule, const Spectrum& s) {
   const auto& values = s.singular_values;
-  switch (rule.rule) {
-    case RankRuleName::Sigma:
-      return least_above(s, rule.cut) +
-             std::count_if(values.begin(), values.end(), [&](double value) {
-               return value > rule.cut * values.front();
-             });
-    case RankRuleName::Energy: {
-      // A relative hair: keep = 1 still asks for all that is not exactly zero.
-      const auto lost = tails(s);
-      const double allowed = (1 - rule.keep) * (1 + kHair);
-      const auto enough = std::find_if(
-          lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
-      return enough == lost.end() ? s.n : enough - lost.begin();
-    }
-    case RankRuleName::Fixed:
-      return std::min(rule.rank, s.n);
-    case RankRuleName::Fraction:
-      return static_cast<std::int64_t>(std::ceil(rule.fraction * n - kHair));
-    case RankRuleName::Ratio: {
-      const auto m = static_cast<double>(s.m);
-      return static_cast<std::int64_t>(
-          std::floor(m * n / (m + n) / rule.ratio + kHair));
-    }
-    case RankRuleName::Budget:
-      break;
-  }
-  ABT_ASSERT(false, "the budget rule needs all layers together");
+  return least_above(s, rule.cut) +
+         std::count_if(values.begin(), values.end(), [&](double value) {
+           return value > rule.cut * values.front();
+         });
 }
 
-// True if `rank` (from local_rank()) is that of the whole spectrum.
+std::int64_t energy_rank(const RankRule& rule, const Spectrum& s) {
+  // A relative hair: keep = 1 still asks for all that is not exactly zero.
+  const auto lost = lost_energy(s);
+  const double allowed = (1 - rule.keep) * (1 + kHair);
+  const auto enough = std::find_if(
+      lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
+  return enough == lost.end() ? s.n : enough - lost.begin();
+}
+
+std::int64_t fixed_rank(const RankRule& rule, const Spectrum& s) {
+  return std::min(rule.rank, s.n);
+}
+
+std::int64_t fraction_rank(const RankRule& rule, const Spectrum& s) {
+  const auto n = static_cast<double>(s.n);
+  return static_cast<std::int64_t>(std::ceil(rule.fraction * n - kHair));
+}
+
+std::int64_t ratio_rank(const RankRule& rule, const Spectrum& s) {
+  const auto m = static_cast<double>(s.m);
+  const auto n = static_cast<double>(s.n);
+  return static_cast<std::int64_t>(
+      std::floor(m * n / (m + n) / rule.ratio + kHair));
+}
+
+constexpr std::array kRankRules = {
+    // r = #{ s_i > cut * s_1 }, strict
+    RankRuleKind{
+        RankRuleName::Sigma,
+        "sigma",
+        "cut",
+        RankNeeds::Values,
+        sigma_rank},
+    // smallest r with sum_{i<=r} s_i^2 >= keep * sum s_i^2
+    RankRuleKind{
+        RankRuleName::Energy,
+        "energy",
+        "keep",
+        RankNeeds::Values,
+        energy_rank},
+    // r = min(rank, n)
+    RankRuleKind{
+        RankRuleName::Fixed,
+        "fixed",
+        "rank",
+        RankNeeds::Shape,
+        fixed_rank},
+    // r = ceil(fraction * n)
+    RankRuleKind{
+        RankRuleName::Fraction,
+        "fraction",
+        "fraction",
+        RankNeeds::Shape,
+        fraction_rank},
+    // r = max(1, floor(m*n/(m+n)/ratio))
+    RankRuleKind{
+        RankRuleName::Ratio,
+        "ratio",
+        "ratio",
+        RankNeeds::Shape,
+        ratio_rank},
+    // ranks that minimise the sum over layers of the relative squared error
+    // under a parameter budget of the whole model (rank_budget.h)
+    RankRuleKind{
+        RankRuleName::Budget,
+        "budget",
+        "ratio",
+        RankNeeds::All,
+        nullptr},
+};
+
+// True if `rank` (by its rule) is that of the whole spectrum.
 bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
   if (s.is_whole()) {
     return true;
@@ -125,271 +122,45 @@ bool is_decided(const RankRule& rule, const Spectrum& s, std::int64_t rank) {
   return rank <= s.known();
 }
 
-// One layer under the budget rule. A state is a rank 1 .. top, or top + 1 for
-// dense: the cost grows and the error falls with the state.
-class Ladder {
- public:
-  explicit Ladder(const Spectrum& s)
-      : step_(static_cast<double>(s.m + s.n)),
-        dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
-        top_(largest_saving_rank(s)),
-        known_(s.is_whole() ? s.n : s.known()),
-        lost_(tails(s)) {
-    find_hull();
-  }
-
-  std::int64_t dense_state() const {
-    return top_ + 1;
-  }
-  double cost(std::int64_t state) const {
-    return state > top_ ? dense_ : static_cast<double>(state) * step_;
-  }
-  double error(std::int64_t state) const {
-    return state > top_ ? 0 : lost_[state];
-  }
-  RankChoice choice(std::int64_t state) const {
-    return state > top_ ? RankChoice{0, 1}
-                        : RankChoice{state, 1 - error(state)};
-  }
-  // True if the error of a state is known, not just bounded from below.
-  bool knows(std::int64_t state) const {
-    return state <= known_ || state > top_;
-  }
-  // Error removed per parameter between two states.
-  double slope(std::int64_t from, std::int64_t to) const {
-    return (error(from) - error(to)) / (cost(to) - cost(from));
-  }
-  // The next state on the lower convex hull of (cost, error). Ranks are convex
-  // already; only the jump to dense may cut a corner, from hull_end_ on.
-  std::int64_t next(std::int64_t state) const {
-    return state < hull_end_ ? state + 1 : dense_state();
-  }
-
- private:
-  void find_hull() {
-    hull_end_ = std::max<std::int64_t>(top_, 1);
-    while (hull_end_ > 1 &&
-           slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
-      --hull_end_;
-    }
-  }
-
-  double step_;
-  double dense_;
-  std::int64_t top_;
-  std::int64_t known_;
-  std::int64_t hull_end_ = 1;
-  std::vector<double> lost_;
-};
-
-class Budget {
- public:
-  Budget(const std::vector<Spectrum>& spectra, double budget) : left_(budget) {
-    for (const auto& s : spectra) {
-      check(s);
-      ladders_.emplace_back(s);
-      state_.push_back(1);
-      needed_.push_back(0);
-      left_ -= ladders_.back().cost(1);
-    }
-  }
-
-  double left() const {
-    return left_;
-  }
-
-  // The greedy climb, repeated with each layer made dense beforehand (a jump
-  // that the climb may miss when too little is left), then improvements by
-  // exchanges.
-  std::vector<RankChoice> solve() {
-    const Budget start = *this;
-    climb();
-    for (std::size_t l = 0; l < ladders_.size(); ++l) {
-      Budget other = start;
-      other.move(l, ladders_[l].dense_state());
-      if (other.left_ < 0) {
-        continue;
-      }
-      other.climb();
-      for (std::size_t i = 0; i < needed_.size(); ++i) {
-        needed_[i] = std::max(needed_[i], other.needed_[i]);
-      }
-      if (other.error() < error()) {
-        state_ = other.state_;
-        left_ = other.left_;
-      }
-    }
-    while (fill() || exchange()) {
-    }
-    std::vector<RankChoice> choices;
-    for (std::size_t l = 0; l < ladders_.size(); ++l) {
-      choices.push_back(ladders_[l].choice(state_[l]));
-      if (needed_[l] > 0) {
-        choices.back() = {needed_[l], choices.back().energy, false};
-      }
-    }
-    return choices;
-  }
-
- private:
-  void move(std::size_t l, std::int64_t state) {
-    left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
-    state_[l] = state;
-    // With a bound for its error a move looks as good as it can, so the true
-    // error is needed. Moves that are rejected even so would be rejected
-    // anyway.
-    if (!ladders_[l].knows(state)) {
-      needed_[l] = std::max(needed_[l], state);
-    }
-  }
-
-  double error() const {
-    double sum = 0;
-    for (std::size_t l = 0; l < ladders_.size(); ++l) {
-      sum += ladders_[l].error(state_[l]);
-    }
-    return sum;
-  }
-
-  // The classic greedy: along the hulls, the best gain per parameter first.
-  void climb() {
-    for (;;) {
-      std::size_t best = ladders_.size();
-      double best_slope = 0;
-      for (std::size_t l = 0; l < ladders_.size(); ++l) {
-        const auto& ladder = ladders_[l];
-        const auto from = state_[l];
-        if (from >= ladder.dense_state()) {
-          continue;
-        }
-        const auto to = ladder.next(from);
-        if (ladder.cost(to) - ladder.cost(from) <= left_ &&
-            ladder.slope(from, to) > best_slope) {
-          best_slope = ladder.slope(from, to);
-          best = l;
-        }
-      }
-      if (best == ladders_.size()) {
-        return;
-      }
-      move(best, ladders_[best].next(state_[best]));
-    }
-  }
-
-  // Off the hull: the one state that removes the most error with `left`
-  // parameters, in any layer but `except`.
-  struct Move {
-    std::size_t layer = 0;
-    std::int64_t state = 0;
-    double gain = 0;
-  };
-  Move best_move(double left, std::size_t except) const {
-    Move best;
-    for (std::size_t l = 0; l < ladders_.size(); ++l) {
-      if (l == except) {
-        continue;
-      }
-      const auto& ladder = ladders_[l];
-      const double limit = left + ladder.cost(state_[l]);
-      auto to = ladder.dense_state();
-      if (ladder.cost(to) > limit) {
-        to =
-            std::min(to - 1, static_cast<std::int64_t>(limit / ladder.cost(1)));
-      }
-      if (to <= state_[l]) {
-        continue;
-      }
-      const double gain = ladder.error(state_[l]) - ladder.error(to);
-      if (gain > best.gain) {
-        best = {l, to, gain};
-      }
-    }
-    return best;
-  }
-
-  bool fill() {
-    const Move best = best_move(left_, ladders_.size());
-    if (best.gain > 0) {
-      move(best.layer, best.state);
-    }
-    return best.gain > 0;
-  }
-
-  // Lowers one layer so that another can rise: the pair with the best net gain.
-  bool exchange() {
-    // Only a clear win counts, so that rounding cannot make this loop forever.
-    double best_gain = 1e-12;
-    std::size_t down = 0;
-    std::int64_t down_to = 0;
-    Move up;
-    for (std::size_t l = 0; l < ladders_.size(); ++l) {
-      const auto& ladder = ladders_[l];
-      for (std::int64_t to = 1; to < state_[l]; ++to) {
-        const double freed = ladder.cost(state_[l]) - ladder.cost(to);
-        const double lost = ladder.error(to) - ladder.error(state_[l]);
-        const Move other = best_move(left_ + freed, l);
-        if (other.gain - lost > best_gain) {
-          best_gain = other.gain - lost;
-          down = l;
-          down_to = to;
-          up = other;
-        }
-      }
-    }
-    if (up.gain > 0) {
-      move(down, down_to);
-      move(up.layer, up.state);
-    }
-    return up.gain > 0;
-  }
-
-  std::vector<Ladder> ladders_;
-  std::vector<std::int64_t> state_;
-  std::vector<std::int64_t> needed_;  // values that must be known; 0: no more
-  double left_;
-};
-
 }  // namespace
 
-bool is_global(RankRuleName rule) {
-  return rule == RankRuleName::Budget;
+std::span<const RankRuleKind> rank_rules() {
+  return kRankRules;
+}
+
+const RankRuleKind& kind_of(RankRuleName rule) {
+  const auto found = std::find_if(
+      kRankRules.begin(), kRankRules.end(), [&](const RankRuleKind& kind) {
+        return kind.rule == rule;
+      });
+  ABT_ASSERT(found != kRankRules.end(), "every rank rule has a row");
+  return *found;
 }
 
 RankChoice choose_rank(const RankRule& rule, const Spectrum& spectrum) {
   check(spectrum);
-  const auto rank = std::max<std::int64_t>(1, local_rank(rule, spectrum));
+  const RankRuleKind& kind = kind_of(rule);
+  ABT_ASSERT(kind.rank != nullptr, "{} needs all layers together", kind.name);
+  const auto rank = std::max<std::int64_t>(1, kind.rank(rule, spectrum));
   if (rank > largest_saving_rank(spectrum)) {
     return {0, 1};
   }
-  return {rank, 1 - tails(spectrum)[rank], is_decided(rule, spectrum, rank)};
+  return {
+      rank, 1 - lost_energy(spectrum)[rank], is_decided(rule, spectrum, rank)};
 }
 
 std::vector<RankChoice> choose_ranks(
     const RankRule& rule,
     const std::vector<Spectrum>& spectra,
     std::int64_t other_parameters) {
-  if (!is_global(rule.rule)) {
+  if (!is_global(rule)) {
     std::vector<RankChoice> choices;
     for (const auto& spectrum : spectra) {
       choices.push_back(choose_rank(rule, spectrum));
     }
     return choices;
   }
-  const auto other = static_cast<double>(other_parameters);
-  double dense = other;
-  for (const auto& s : spectra) {
-    dense += static_cast<double>(s.m) * static_cast<double>(s.n);
-  }
-  const double wanted = dense / rule.ratio;
-  Budget budget(spectra, wanted - other);
-  ABT_CHECK(
-      budget.left() >= 0,
-      Config,
-      "method.rank.ratio: expected at most {:.2f}, which rank 1 in every "
-      "factored layer reaches; got {}",
-      dense / (wanted - budget.left()),
-      rule.ratio);
-  return budget.solve();
+  return budget_ranks(rule.ratio, spectra, other_parameters);
 }
 
 }  // namespace abtrain::linalg

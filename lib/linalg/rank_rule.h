@@ -1,10 +1,11 @@
 // Rules that choose the rank of each factored layer from its singular values.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <vector>
+
+#include "linalg/spectrum.h"
 
 namespace abtrain {
 class Fields;
@@ -12,13 +13,6 @@ class Fields;
 
 namespace abtrain::linalg {
 
-// sigma:    r = #{ s_i > cut * s_1 }, strict
-// energy:   smallest r with sum_{i<=r} s_i^2 >= keep * sum s_i^2
-// fixed:    r = min(rank, n)
-// fraction: r = ceil(fraction * n)
-// ratio:    r = max(1, floor(m*n/(m+n)/ratio))
-// budget:   ranks that minimise the sum over layers of the relative squared
-//           error under a parameter budget of the whole model
 enum class RankRuleName { Sigma, Energy, Fixed, Fraction, Ratio, Budget };
 
 struct RankRule {
@@ -30,25 +24,31 @@ struct RankRule {
   double ratio = 10;
 };
 
-// The singular values of one m x n matrix, m >= n: descending, at least one of
-// them (zeros allowed). A partial spectrum lists only the first few and what is
-// known about the others; without that (products of low rank) the others are
-// zero.
-struct Spectrum {
-  std::string name;  // the layer's, for messages
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::vector<double> singular_values;
-  double rest_energy = 0;  // sum of squares of the values that are not listed
-  double rest_bound = 0;   // none of them is above this
-
-  std::int64_t known() const {
-    return std::min(n, static_cast<std::int64_t>(singular_values.size()));
-  }
-  bool is_whole() const {
-    return known() == n || rest_bound == 0;
-  }
+// What a rule must know before it can choose the rank of a layer.
+enum class RankNeeds {
+  Shape,   // m and n: the rank is known before training
+  Values,  // the layer's singular values, from the largest on
+  All,     // the singular values of all layers together
 };
+
+struct RankRuleKind {
+  RankRuleName rule;
+  const char* name;  // in configurations
+  const char* key;   // the one parameter of RankRule that it reads
+  RankNeeds needs;
+  // The rank of one layer; for a partial spectrum, the least that it can be.
+  // Null where the rule needs all layers.
+  std::int64_t (*rank)(const RankRule& rule, const Spectrum& spectrum);
+};
+
+// All rules; rank_rule.cpp holds the table with their formulas. A new rule is
+// an enumerator, a row and a function there, and its parameter in RankRule and
+// fields_of().
+std::span<const RankRuleKind> rank_rules();
+const RankRuleKind& kind_of(RankRuleName rule);
+inline const RankRuleKind& kind_of(const RankRule& rule) {
+  return kind_of(rule.rule);
+}
 
 // Rank 0 means that the layer stays dense (factors would save nothing: r >=
 // m*n/(m+n)).
@@ -60,8 +60,10 @@ struct RankChoice {
   bool decided = true;
 };
 
-// True if the rule needs the spectra of all layers together (budget).
-bool is_global(RankRuleName rule);
+// True if the rule needs the spectra of all layers together.
+inline bool is_global(const RankRule& rule) {
+  return kind_of(rule).needs == RankNeeds::All;
+}
 
 // Chooses for one layer by a local rule. A decided choice equals that of the
 // whole spectrum.

@@ -23,7 +23,7 @@ class FileDecomposer {
       : options_(options), log_(log), plan_(options) {}
 
   DecomposeReport run() {
-    const bool global = linalg::is_global(options_.rule.rule);
+    const bool global = linalg::is_global(options_.rule);
     if (!options_.output.empty()) {
       check_output(options_.output, plan_.input().paths(), options_.force);
       stream_.emplace(options_.output);
@@ -80,7 +80,7 @@ class FileDecomposer {
     row.dtype = job.item.tensor->dtype;
     row.bytes_after = row.bytes_before;
     if (choice.rank == 0) {
-      row.reason = linalg::is_global(options_.rule.rule)
+      row.reason = linalg::is_global(options_.rule)
                        ? "it fits the budget as it is"
                        : "factors of that rank save nothing";
       row.energy = 1;
@@ -166,7 +166,7 @@ class FileDecomposer {
   // By a local rule each matrix is handled once: decomposed, cut, written and
   // forgotten.
   void work() {
-    const bool global = linalg::is_global(options_.rule.rule);
+    const bool global = linalg::is_global(options_.rule);
     if (stream_) {
       for (const Job& job : plan_.jobs()) {
         const DecomposedTensor* row = plan_.row_of(job);

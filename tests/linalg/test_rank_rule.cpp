@@ -115,8 +115,8 @@ TEST(RankRule, WrongSpectraAreRefused) {
 }
 
 TEST(RankRule, OnlyBudgetNeedsAllLayers) {
-  EXPECT_TRUE(is_global(RankRuleName::Budget));
-  EXPECT_FALSE(is_global(RankRuleName::Sigma));
+  EXPECT_EQ(kind_of(RankRuleName::Budget).needs, RankNeeds::All);
+  EXPECT_EQ(kind_of(RankRuleName::Sigma).needs, RankNeeds::Values);
   const std::vector<Spectrum> layers{
       spectrum(100, 2, {1, 0}), spectrum(100, 4, {1, 1, 1, 0})};
   const auto choices = choose_ranks({.rule = RankRuleName::Sigma}, layers, 0);

@@ -39,7 +39,7 @@ std::optional<linalg::RankRule> first_rule(
     return std::nullopt;
   }
   linalg::RankRule rule = options.rule;
-  if (linalg::is_global(rule.rule)) {
+  if (linalg::is_global(rule)) {
     constexpr double kMore = 1.25;
     double factored = 0;
     for (const Source& s : sources) {

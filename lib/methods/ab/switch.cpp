@@ -107,7 +107,7 @@ void AbTraining::decompose(std::int64_t t, Products products) {
     }
   }
   if (phase_ == Phase::Ab && !left_dense().empty() &&
-      linalg::is_global(context_.options.rank.rule)) {
+      linalg::is_global(context_.options.rank)) {
     // One choice spans all spectra: all are those of dense weights.
     enter_full(std::exchange(products, {}));
   }

@@ -1,0 +1,257 @@
+#include "linalg/rank_budget.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace abtrain::linalg {
+namespace {
+
+// One layer under the budget rule. A state is a rank 1 .. top, or top + 1 for
+// dense: the cost grows and the error falls with the state.
+class Ladder {
+ public:
+  explicit Ladder(const Spectrum& s)
+      : step_(static_cast<double>(s.m + s.n)),
+        dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
+        top_(largest_saving_rank(s)),
+        known_(s.is_whole() ? s.n : s.known()),
+        lost_(lost_energy(s)) {
+    find_hull();
+  }
+
+  std::int64_t dense_state() const {
+    return top_ + 1;
+  }
+  double cost(std::int64_t state) const {
+    return state > top_ ? dense_ : static_cast<double>(state) * step_;
+  }
+  double error(std::int64_t state) const {
+    return state > top_ ? 0 : lost_[state];
+  }
+  RankChoice choice(std::int64_t state) const {
+    return state > top_ ? RankChoice{0, 1}
+                        : RankChoice{state, 1 - error(state)};
+  }
+  // True if the error of a state is known, not just bounded from below.
+  bool knows(std::int64_t state) const {
+    return state <= known_ || state > top_;
+  }
+  // Error removed per parameter between two states.
+  double slope(std::int64_t from, std::int64_t to) const {
+    return (error(from) - error(to)) / (cost(to) - cost(from));
+  }
+  // The next state on the lower convex hull of (cost, error). Ranks are convex
+  // already; only the jump to dense may cut a corner, from hull_end_ on.
+  std::int64_t next(std::int64_t state) const {
+    return state < hull_end_ ? state + 1 : dense_state();
+  }
+
+ private:
+  void find_hull() {
+    hull_end_ = std::max<std::int64_t>(top_, 1);
+    while (hull_end_ > 1 &&
+           slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
+      --hull_end_;
+    }
+  }
+
+  double step_;
+  double dense_;
+  std::int64_t top_;
+  std::int64_t known_;
+  std::int64_t hull_end_ = 1;
+  std::vector<double> lost_;
+};
+
+class Budget {
+ public:
+  Budget(const std::vector<Spectrum>& spectra, double budget) : left_(budget) {
+    for (const auto& s : spectra) {
+      check(s);
+      ladders_.emplace_back(s);
+      state_.push_back(1);
+      needed_.push_back(0);
+      left_ -= ladders_.back().cost(1);
+    }
+  }
+
+  double left() const {
+    return left_;
+  }
+
+  // The greedy climb, repeated with each layer made dense beforehand (a jump
+  // that the climb may miss when too little is left), then improvements by
+  // exchanges.
+  std::vector<RankChoice> solve() {
+    const Budget start = *this;
+    climb();
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      Budget other = start;
+      other.move(l, ladders_[l].dense_state());
+      if (other.left_ < 0) {
+        continue;
+      }
+      other.climb();
+      for (std::size_t i = 0; i < needed_.size(); ++i) {
+        needed_[i] = std::max(needed_[i], other.needed_[i]);
+      }
+      if (other.error() < error()) {
+        state_ = other.state_;
+        left_ = other.left_;
+      }
+    }
+    while (fill() || exchange()) {
+    }
+    std::vector<RankChoice> choices;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      choices.push_back(ladders_[l].choice(state_[l]));
+      if (needed_[l] > 0) {
+        choices.back() = {needed_[l], choices.back().energy, false};
+      }
+    }
+    return choices;
+  }
+
+ private:
+  void move(std::size_t l, std::int64_t state) {
+    left_ -= ladders_[l].cost(state) - ladders_[l].cost(state_[l]);
+    state_[l] = state;
+    // With a bound for its error a move looks as good as it can, so the true
+    // error is needed. Moves that are rejected even so would be rejected
+    // anyway.
+    if (!ladders_[l].knows(state)) {
+      needed_[l] = std::max(needed_[l], state);
+    }
+  }
+
+  double error() const {
+    double sum = 0;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      sum += ladders_[l].error(state_[l]);
+    }
+    return sum;
+  }
+
+  // The classic greedy: along the hulls, the best gain per parameter first.
+  void climb() {
+    for (;;) {
+      std::size_t best = ladders_.size();
+      double best_slope = 0;
+      for (std::size_t l = 0; l < ladders_.size(); ++l) {
+        const auto& ladder = ladders_[l];
+        const auto from = state_[l];
+        if (from >= ladder.dense_state()) {
+          continue;
+        }
+        const auto to = ladder.next(from);
+        if (ladder.cost(to) - ladder.cost(from) <= left_ &&
+            ladder.slope(from, to) > best_slope) {
+          best_slope = ladder.slope(from, to);
+          best = l;
+        }
+      }
+      if (best == ladders_.size()) {
+        return;
+      }
+      move(best, ladders_[best].next(state_[best]));
+    }
+  }
+
+  // Off the hull: the one state that removes the most error with `left`
+  // parameters, in any layer but `except`.
+  struct Move {
+    std::size_t layer = 0;
+    std::int64_t state = 0;
+    double gain = 0;
+  };
+  Move best_move(double left, std::size_t except) const {
+    Move best;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      if (l == except) {
+        continue;
+      }
+      const auto& ladder = ladders_[l];
+      const double limit = left + ladder.cost(state_[l]);
+      auto to = ladder.dense_state();
+      if (ladder.cost(to) > limit) {
+        to =
+            std::min(to - 1, static_cast<std::int64_t>(limit / ladder.cost(1)));
+      }
+      if (to <= state_[l]) {
+        continue;
+      }
+      const double gain = ladder.error(state_[l]) - ladder.error(to);
+      if (gain > best.gain) {
+        best = {l, to, gain};
+      }
+    }
+    return best;
+  }
+
+  bool fill() {
+    const Move best = best_move(left_, ladders_.size());
+    if (best.gain > 0) {
+      move(best.layer, best.state);
+    }
+    return best.gain > 0;
+  }
+
+  // Lowers one layer so that another can rise: the pair with the best net gain.
+  bool exchange() {
+    // Only a clear win counts, so that rounding cannot make this loop forever.
+    double best_gain = 1e-12;
+    std::size_t down = 0;
+    std::int64_t down_to = 0;
+    Move up;
+    for (std::size_t l = 0; l < ladders_.size(); ++l) {
+      const auto& ladder = ladders_[l];
+      for (std::int64_t to = 1; to < state_[l]; ++to) {
+        const double freed = ladder.cost(state_[l]) - ladder.cost(to);
+        const double lost = ladder.error(to) - ladder.error(state_[l]);
+        const Move other = best_move(left_ + freed, l);
+        if (other.gain - lost > best_gain) {
+          best_gain = other.gain - lost;
+          down = l;
+          down_to = to;
+          up = other;
+        }
+      }
+    }
+    if (up.gain > 0) {
+      move(down, down_to);
+      move(up.layer, up.state);
+    }
+    return up.gain > 0;
+  }
+
+  std::vector<Ladder> ladders_;
+  std::vector<std::int64_t> state_;
+  std::vector<std::int64_t> needed_;  // values that must be known; 0: no more
+  double left_;
+};
+
+}  // namespace
+
+std::vector<RankChoice> budget_ranks(
+    double ratio,
+    const std::vector<Spectrum>& spectra,
+    std::int64_t other_parameters) {
+  const auto other = static_cast<double>(other_parameters);
+  double dense = other;
+  for (const auto& s : spectra) {
+    dense += static_cast<double>(s.m) * static_cast<double>(s.n);
+  }
+  const double wanted = dense / ratio;
+  Budget budget(spectra, wanted - other);
+  ABT_CHECK(
+      budget.left() >= 0,
+      Config,
+      "method.rank.ratio: expected at most {:.2f}, which rank 1 in every "
+      "factored layer reaches; got {}",
+      dense / (wanted - budget.left()),
+      ratio);
+  return budget.solve();
+}
+
+}  // namespace abtrain::linalg

@@ -1,0 +1,20 @@
+// Ranks for all layers under one parameter budget.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "linalg/rank_rule.h"
+
+namespace abtrain::linalg {
+
+// The ranks that minimise the sum over layers of the relative squared error,
+// subject to (sum of m*n + other) / (stored parameters + other) >= ratio, where
+// `other_parameters` counts those that are never factored. Throws Error(Config)
+// when even rank 1 everywhere does not reach the ratio.
+std::vector<RankChoice> budget_ranks(
+    double ratio,
+    const std::vector<Spectrum>& spectra,
+    std::int64_t other_parameters);
+
+}  // namespace abtrain::linalg
