@@ -4,7 +4,7 @@
 //   bench_step MODEL dense|only-b|ab [--workers N] [--threads N]
 //              [--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N]
 //              [--device auto|cpu|cuda] [--graphs auto|on|off]
-//              [--precision fp32|bf16]
+//              [--precision fp32|bf16] [--optimizer NAME]
 // On a GPU, with fewer than 14 --steps the run does not capture a graph. The
 // host is at most one step ahead of the GPU, so its clock shows the GPU's pace.
 #include <ATen/Parallel.h>
@@ -97,6 +97,7 @@ options_of(int argc, char** argv, const c10::Device& device) {
   o.method.full_rank_steps = Duration::steps(0);
   o.method.rank.rule = linalg::RankRuleName::Ratio;
   o.method.rank.ratio = number("--ratio", 20);
+  o.optimizer.name = word(argc, argv, "--optimizer", o.optimizer.name);
   o.train.clip_norm = number("--clip", 0);  // 0: no clipping
   return o;
 }
@@ -127,7 +128,7 @@ int main(int argc, char** argv) {
         "usage: bench_step MODEL dense|only-b|ab [--workers N] [--threads N] "
         "[--side PIXELS] [--batch N] [--width X] [--ratio X] [--steps N] "
         "[--device auto|cpu|cuda] [--graphs auto|on|off] "
-        "[--precision fp32|bf16]\n");
+        "[--precision fp32|bf16] [--optimizer NAME]\n");
     return 2;
   }
   device::keep_freed_memory();
