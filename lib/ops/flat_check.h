@@ -9,9 +9,9 @@
 #include "device/tensor_text.h"
 
 namespace abtrain::ops {
+
 // Requires a 1-D contiguous tensor of at least `numel` elements with this dtype
 // and device. `what` names it in the error.
-// At least `numel` numbers, 1-D, contiguous, of this type and device.
 inline void check_flat(
     const at::Tensor& tensor,
     at::ScalarType type,

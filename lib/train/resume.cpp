@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // Keys that may differ: they decide where and how fast a run trains, not what
 // it learns.
-constexpr std::array<std::string_view, 20> kFree{
+constexpr auto kFree = std::to_array<std::string_view>({
     "name",
     "output",
     "workers",
@@ -41,13 +41,13 @@ constexpr std::array<std::string_view, 20> kFree{
     "checkpoint.keep",
     "evaluate.every",
     "evaluate.batch_size",
-    "evaluate.train"};
+    "evaluate.train"});
 
 // If the number of workers changes, groups and batches may change as well.
-constexpr std::array<std::string_view, 3> kFreeWithWorkers{
+constexpr auto kFreeWithWorkers = std::to_array<std::string_view>({
     "method.group_size",
     "data.batch_size",
-    "train.accumulate"};
+    "train.accumulate"});
 
 std::map<std::string, std::string> flatten(config::RunOptions options) {
   std::map<std::string, std::string> all;

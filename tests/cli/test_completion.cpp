@@ -145,7 +145,7 @@ TEST_F(BashCompletion, ConfigurationsByNameAndPath) {
 }
 
 TEST_F(BashCompletion, KeysAndTheirValues) {
-  EXPECT_EQ(offers("train --set train.log"), Set{"train.log_every="});
+  EXPECT_EQ(offers("train --set train.log_e"), Set{"train.log_every="});
   EXPECT_EQ(
       offers("--set method.name = ''"),
       (Set{"ab", "ddp", "local-sgd", "diloco"}));

@@ -42,8 +42,8 @@ inline std::int64_t numel_of(const std::vector<Slot>& slots) {
 
 // What the workers hand in and get back in one step, and keep.
 struct Step {
-  std::vector<at::Tensor> gradients;  // one a worker
-  std::vector<at::Tensor> before;     // residuals, one a worker
+  std::vector<at::Tensor> gradients;  // one per worker
+  std::vector<at::Tensor> before;     // residuals, one per worker
   std::vector<at::Tensor> estimates;
   std::vector<at::Tensor> residuals;
   at::Tensor server;  // residuals of servers, of all shards together; or none
@@ -59,7 +59,7 @@ struct Step {
 using GradientOf =
     std::function<at::Tensor(int worker, std::int64_t step)>;
 
-// Normal numbers of another mean a worker.
+// Normal random numbers; each worker has a mean of its own.
 inline GradientOf normal_gradients(std::int64_t numel, double shift = 0) {
   return [=](int worker, std::int64_t step) {
     return at::randn(

@@ -107,9 +107,8 @@ TEST(Schemes, AutoChunksFollowTheBits) {
 TEST(Schemes, AnUnknownNameIsRefused) {
   const std::pair<int, std::string> wanted = {
       static_cast<int>(ErrorKind::Config),
-      "reducer.name: expected one of plain, topk, topk-chunked, thc, "
-      "thc-saturated, powersgd, onebit, twobit, hylo, threshold, ternary, "
-      "int8, int4, int2, sparseloco; got 'planar'"};
+      "reducer.name: expected one of " + join(scheme_names(), ", ") +
+          "; got 'planar'"};
   const ReducerOptions options = options_of("planar");
   EXPECT_EQ(error_of([&] { make_reducer(options, 1); }), wanted);
   EXPECT_EQ(error_of([&] { check(options, "reducer", 1); }), wanted);
