@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 // Keys that may differ: they decide where and how fast a run trains, not what
 // it learns.
-constexpr std::array<std::string_view, 20> kFree{
+constexpr std::array<std::string_view, 21> kFree{
     "name",
     "output",
     "workers",
@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 20> kFree{
     "checkpoint.keep",
     "evaluate.every",
     "evaluate.batch_size",
-    "evaluate.train"};
+    "evaluate.train",
+    "evaluate.norm_batches"};
 
 // If the number of workers changes, groups and batches may change as well.
 constexpr std::array<std::string_view, 3> kFreeWithWorkers{
