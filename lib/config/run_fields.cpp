@@ -92,6 +92,14 @@ Fields fields_of(EvaluateOptions& o) {
       o.train,
       "also compute train_loss: the objective over all training images, "
       "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)");
+  f.integer(
+      "norm_batches",
+      o.norm_batches,
+      between(0, 1e6),
+      "batches of training images per worker from which the running statistics "
+      "of batch norms are taken anew, with every method, before each "
+      "evaluation of the merged model and for the final model; 0: the "
+      "workers' own are averaged (docs/methods.md)");
   return f;
 }
 

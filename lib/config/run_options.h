@@ -47,6 +47,8 @@ struct EvaluateOptions {
   Duration every = Duration::epochs(1);  // 0: only at the end
   std::int64_t batch_size = 500;
   bool train = false;  // also the objective over the training images
+  // Batches per worker for running statistics of the merged model; 0: averaged.
+  std::int64_t norm_batches = 0;
 };
 
 struct RunOptions {
@@ -72,7 +74,11 @@ struct RunOptions {
 bool balances_examples(const RunOptions& options);
 
 inline methods::MethodSetup method_setup(const RunOptions& o) {
-  return {o.method, o.reducer, static_cast<int>(o.workers)};
+  return {
+      o.method,
+      o.reducer,
+      static_cast<int>(o.workers),
+      o.evaluate.norm_batches > 0};
 }
 
 // The table of the keys with their ranges and help texts (base/options.h).

@@ -1,6 +1,7 @@
 #include "methods/method_kind.h"
 
 #include "base/named.h"
+#include "comm/traffic.h"
 
 namespace abtrain::methods {
 namespace {
@@ -23,7 +24,12 @@ TrafficPlan plan_traffic(
     const ModelSizes& sizes,
     int rank,
     const StepTraffic& beside) {
-  return kind_of(setup.options).traffic(setup, run, sizes, rank, beside);
+  TrafficPlan plan =
+      kind_of(setup.options).traffic(setup, run, sizes, rank, beside);
+  if (setup.renews_statistics) {
+    plan.total += comm::all_reduce_bytes(sizes.buffers, 4, setup.workers, rank);
+  }
+  return plan;
 }
 
 std::int64_t sum_of_steps(

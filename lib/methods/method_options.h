@@ -94,6 +94,8 @@ struct MethodSetup {
   const MethodOptions& options;
   const compress::ReducerOptions& reducer;  // the run's
   int workers;
+  // Running statistics of the final model are taken anew, and averaged.
+  bool renews_statistics = false;
 };
 
 // The words that stand for these in a configuration.

@@ -1,5 +1,6 @@
 #include "nn/model.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <cmath>
@@ -162,6 +163,19 @@ void Model::copy_from(const Model& other) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     *buffers_[i].tensor = copied(*other.buffers_[i].tensor);
   }
+}
+
+void Model::collect_statistics(const at::Tensor& images, std::int64_t k) {
+  const at::NoGradGuard no_grad;
+  if (k == 0) {
+    // What is not finite would outlast a share of 0.
+    for (const NamedBuffer& b : buffers_) {
+      b.tensor->zero_();
+    }
+  }
+  Pass pass;
+  pass.statistics_share = 1.0 / static_cast<double>(k + 1);
+  layers_->forward(images, pass);
 }
 
 void Model::seed_dropout(std::uint64_t seed) {

@@ -48,6 +48,11 @@ class Model {
   forward(const at::Tensor& images, bool training, Tape* tape = nullptr) {
     return layers_->forward(images, {training, generator_, tape});
   }
+  // Takes the running statistics anew from the batches k = 0, 1, ..., one per
+  // call: batch norms normalize by the batch, all else is as in an evaluation.
+  // Then the statistics are means over the batches 0 .. k of a batch's mean and
+  // of its unbiased variance, written in place. Records no gradients.
+  void collect_statistics(const at::Tensor& images, std::int64_t k);
   // Seeds dropout, on the device that holds the model: all later masks follow
   // from this number.
   void seed_dropout(std::uint64_t seed);

@@ -5,8 +5,8 @@
 
 namespace abtrain::nn {
 
-// Normalizes over the worker's own batch (momentum 0.1, eps 1e-5). A ReLU that
-// follows is applied in place.
+// Normalizes over the worker's own batch (momentum 0.1, or the share that the
+// pass asks for; eps 1e-5). A ReLU that follows is applied in place.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(std::int64_t channels);

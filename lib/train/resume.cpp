@@ -41,7 +41,8 @@ constexpr auto kFree = std::to_array<std::string_view>({
     "checkpoint.keep",
     "evaluate.every",
     "evaluate.batch_size",
-    "evaluate.train"});
+    "evaluate.train",
+    "evaluate.norm_batches"});
 
 // If the number of workers changes, groups and batches may change as well.
 constexpr auto kFreeWithWorkers = std::to_array<std::string_view>({

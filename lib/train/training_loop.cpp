@@ -8,6 +8,7 @@
 #include "methods/method_kind.h"
 #include "train/autocast.h"
 #include "train/batches.h"
+#include "train/norm_statistics.h"
 
 namespace abtrain::train {
 
@@ -182,12 +183,47 @@ bool Trainer::evaluates_after(std::int64_t t) const {
   return evaluate_every_ > 0 && t % evaluate_every_ == 0 && t < length_.steps;
 }
 
+// The batches follow from seed, step and worker alone, and training keeps its
+// own loader, so that it goes on to the same bits.
+void Trainer::renew_statistics(
+    nn::Model& model,
+    std::int64_t t,
+    comm::Purpose purpose) {
+  if (options_.evaluate.norm_batches == 0 || model.buffers().empty()) {
+    return;
+  }
+  // A shuffled epoch of number t, whatever the order of the run.
+  const auto order = data::make_shuffle(
+      {in_.dataset.train.size(),
+       world_->rank(),
+       world_->size(),
+       options_.seed});
+  const auto batches = make_batches(
+      images_.train,
+      options_.data,
+      augment_,
+      *order,
+      t * data::full_batches(*order, options_.data.batch_size),
+      in_.device);
+  collect_statistics(
+      model,
+      *batches,
+      options_.evaluate.norm_batches,
+      options_.train.precision,
+      in_.device,
+      *world_,
+      purpose);
+}
+
 Score Trainer::evaluate_now(std::int64_t t, bool last) {
   // Pending training work on the device is not part of the evaluation's time.
   device::synchronize(in_.device);
   const Ledger::Pause pause = ledger_.begin_pause();
   const double trained = ledger_.train_seconds();
   method_->merge_into(*merged_);
+  if (!last) {  // the final model has its own statistics already
+    renew_statistics(*merged_, t, comm::Purpose::Metrics);
+  }
   const auto score = [&](nn::Model& model,
                          const ImageSource& images,
                          int group_size,
@@ -300,6 +336,7 @@ TrainResult Trainer::run() {
   ledger_.count(&TrafficSplit::switches, [&] {
     settle_order();
     method_->finish(length_.steps);
+    renew_statistics(*model_, length_.steps, comm::Purpose::Sync);
   });
   device::synchronize(in_.device);
   ledger_.close(counts(), static_cast<double>(method_->block().numel()));

@@ -45,6 +45,9 @@ class Trainer {
 
   bool evaluates_after(std::int64_t t) const;
   Score evaluate_now(std::int64_t t, bool last);
+  // By evaluate.norm_batches, after t steps.
+  void
+  renew_statistics(nn::Model& model, std::int64_t t, comm::Purpose purpose);
   Ledger::Counts counts() const;
 
   // In training_state.cpp.

@@ -211,6 +211,34 @@ TEST(WireTraffic, PlanEqualsMeter) {
   }
 }
 
+// Running statistics of the final model, taken anew; of the others, metrics.
+TEST(NormTraffic, PlanEqualsMeter) {
+  for (const char* method : {"ab", "ddp", "diloco", "local-sgd"}) {
+    for (const char* model : {"vgg11-small", "mlp"}) {
+      SCOPED_TRACE(formatted("{} {}", method, model));
+      config::RunOptions o;
+      o.workers = 4;
+      o.data.batch_size = 4;
+      o.model.name = model;
+      o.model.hidden = {24, 20, 18};
+      o.model.width = 0.1;
+      o.method.name = method;
+      o.method.group_size = 1;
+      o.method.warmup_steps = Duration::steps(1);
+      o.method.sync_every = Duration::steps(3);
+      o.method.full_rank_steps = Duration::steps(1);
+      o.method.rank.rule = linalg::RankRuleName::Fixed;
+      o.method.rank.rank = 2;
+      o.optimizer.lr = 1e-3;
+      o.train.steps = 6;
+      o.train.threads = 1;
+      o.evaluate.every = Duration::steps(4);
+      o.evaluate.norm_batches = 2;
+      expect_plan_is_meter(o, testing::toy_dataset(48, 3, 32));
+    }
+  }
+}
+
 // Long runs are planned round by round: the difference of two lengths is that
 // of what lies between.
 TEST(LongTraffic, LongRunsArePlannedAtOnce) {

@@ -15,7 +15,9 @@ TrafficPlan local_traffic(
     const ModelSizes& sizes,
     int rank,
     const StepTraffic& beside) {
-  const auto& [options, reducer, workers] = setup;
+  const MethodOptions& options = setup.options;
+  const compress::ReducerOptions& reducer = setup.reducer;
+  const int workers = setup.workers;
   const LocalPlan plan = make_local_plan(options, run);
   const Timeline timeline = local_timeline(plan);
   const auto all_reduce = [&](std::int64_t numel, std::int64_t size) {

@@ -1,0 +1,38 @@
+// The running statistics of a merged model's batch norms, taken anew: the
+// averaged statistics of the models that were merged are not those of the
+// merged model.
+//
+// Every worker passes batches through the model. A running mean becomes the
+// mean over the batches of all workers of the batch's mean, a running variance
+// the mean of the batch's unbiased variance (not the variance of all images
+// taken together): what torch.optim.swa_utils.update_bn computes on one worker
+// that sees all these batches.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "comm/communicator.h"
+#include "data/batch_source.h"
+#include "nn/model.h"
+
+namespace abtrain::train {
+
+// Overwrites the model's buffers, and nothing else, by `count` (at least 1)
+// batches of each worker; every worker passes the same `count` and ends with
+// the same bits. No dropout, no gradients; the layers compute in `precision`.
+// Collective: one fp32 all-reduce of the buffers. A model without buffers makes
+// no pass and sends nothing. Throws Error(Config) if a batch norm gets a single
+// value per channel.
+void collect_statistics(
+    nn::Model& model,
+    data::BatchSource& batches,
+    std::int64_t count,
+    c10::ScalarType precision,
+    const c10::Device& device,
+    comm::Communicator& world,
+    comm::Purpose purpose);
+
+}  // namespace abtrain::train
