@@ -26,6 +26,7 @@ namespace abtrain::methods {
 struct Source {
   nn::NamedWeight weight;
   linalg::LowRankPair product;  // undefined: the weight is dense
+  std::int64_t least_rank = 0;  // RankRule::least of this layer
 
   bool is_product() const {
     return product.a.defined();
