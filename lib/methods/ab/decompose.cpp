@@ -258,9 +258,12 @@ SourceShape Source::shape() const {
       is_product() ? product.a.size(1) : 0};
 }
 
-void check_factorable(
-    const std::vector<nn::NamedWeight>& weights,
-    const linalg::RankRule& rule) {
+std::vector<nn::NamedWeight> factorable_weights(
+    const nn::Model& model,
+    const MethodOptions& options) {
+  std::vector<nn::NamedWeight> weights =
+      nn::factorable_weights(model, options.keep_dense, options.dense_share);
+  const linalg::RankRule& rule = options.rank;
   ABT_CHECK(
       !weights.empty(),
       Config,
@@ -277,6 +280,7 @@ void check_factorable(
       "layers to factor; got {}",
       largest,
       rule.rank);
+  return weights;
 }
 
 std::vector<LayerFactors> decompose_layers(
