@@ -91,9 +91,7 @@ std::optional<PlannedSizes> model_sizes(
     return PlannedSizes{sizes, false, sizes.parameters};
   }
   const linalg::RankRule& rule = options.method.rank;
-  const auto weights =
-      nn::factorable_weights(*model, options.method.keep_dense);
-  methods::check_factorable(weights, rule);
+  const auto weights = methods::factorable_weights(*model, options.method);
   if (known == nullptr && needs_spectra(rule)) {
     return std::nullopt;
   }

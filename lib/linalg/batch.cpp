@@ -46,6 +46,11 @@ Eigenpairs on_host(const NamedMatrix& m, double scale) {
       found.vectors.flip(1).to(m.matrix.device())};
 }
 
+Decomposition partial_of(const NamedMatrix& m, RankRule rule) {
+  rule.least = m.least_rank;
+  return Decomposition::partial(m.matrix, m.layer, rule, m.warm);
+}
+
 void on_gpu(
     const std::vector<NamedMatrix>& matrices,
     const std::vector<bool>& partial,
@@ -57,8 +62,7 @@ void on_gpu(
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const NamedMatrix& m = matrices[i];
     if (partial[i]) {
-      results[i] =
-          Decomposition::partial(m.matrix, m.layer, *options.rule, m.warm);
+      results[i] = partial_of(m, *options.rule);
     } else {
       of_side[m.matrix.size(1)].push_back(i);
     }
@@ -122,9 +126,7 @@ std::vector<Decomposition> decompose_all(
     // one thread each.
     for (std::size_t i = 0; i < matrices.size(); ++i) {
       if (partial[i]) {
-        const NamedMatrix& m = matrices[i];
-        results[i] =
-            Decomposition::partial(m.matrix, m.layer, *options.rule, m.warm);
+        results[i] = partial_of(matrices[i], *options.rule);
       }
     }
     for_each_matrix(costs, options.threads, [&](std::size_t j) {

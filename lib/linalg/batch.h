@@ -21,6 +21,7 @@ struct NamedMatrix {
   at::Tensor matrix;  // m x n, m >= n >= 1
   std::string layer;
   at::Tensor warm;  // next_start() of its last decomposition, or undefined
+  std::int64_t least_rank = 0;  // RankRule::least of this layer
 };
 
 // method.svd: auto chooses by the layer's short side (kLargeSide), exact and

@@ -20,9 +20,9 @@ Fields fields_of(RankRule& r) {
       "keep",
       r.keep,
       above_to(0, 1),
-      "energy: share of the energy that each decomposition keeps of what the "
-      "one before it left: n of them may keep as little as keep^n "
-      "(docs/methods.md)");
+      "energy: share of a layer's energy that its first cut keeps; later cuts "
+      "keep this share of what there is then, and at least the rank of the "
+      "first");
   f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
   f.number(
       "fraction",

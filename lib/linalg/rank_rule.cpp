@@ -46,7 +46,8 @@ std::int64_t energy_rank(const RankRule& rule, const Spectrum& s) {
   const double allowed = (1 - rule.keep) * (1 + kHair);
   const auto enough = std::find_if(
       lost.begin(), lost.end(), [&](double l) { return l <= allowed; });
-  return enough == lost.end() ? s.n : enough - lost.begin();
+  const std::int64_t rank = enough == lost.end() ? s.n : enough - lost.begin();
+  return std::max(rank, rule.least);
 }
 
 std::int64_t fixed_rank(const RankRule& rule, const Spectrum& s) {
@@ -73,7 +74,7 @@ constexpr std::array kRankRules = {
         "cut",
         RankNeeds::Values,
         sigma_rank},
-    // smallest r with sum_{i<=r} s_i^2 >= keep * sum s_i^2
+    // smallest r >= least with sum_{i<=r} s_i^2 >= keep * sum s_i^2
     RankRuleKind{
         RankRuleName::Energy,
         "energy",

@@ -33,6 +33,7 @@ struct LayerRank {
   double first_energy = 1;  // share kept by the first cut
   // What the last cut was chosen from; empty in a run that was just resumed.
   linalg::ValueSample values = {};
+  std::int64_t first_rank = 0;  // left by the first cut; 0: never cut so far
 };
 
 // Is told what a method does; called on every worker.

@@ -130,6 +130,12 @@ Fields fields_of(MethodOptions& o) {
       o.keep_dense,
       "ab: layers that are never factored, names or globs; default: the "
       "model's own choice");
+  f.number(
+      "dense_share",
+      o.dense_share,
+      from_to_below(0, 1),
+      "ab: the smallest of all other layers, which together have at most this "
+      "share of their parameters, are not factored either");
   f.section("rank", linalg::fields_of(o.rank), "ab: rank of each layer");
   f.choice<linalg::SvdRoute>(
       "svd",

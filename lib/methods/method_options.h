@@ -79,6 +79,7 @@ struct MethodOptions {
   double ramp_start = 1e-5;
   std::optional<Duration> rebound_steps;              // none: auto
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
+  double dense_share = 0;  // of the parameters of the other layers
   linalg::RankRule rank;
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   FullPhaseOptions full_phase;

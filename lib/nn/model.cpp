@@ -3,8 +3,10 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -72,6 +74,43 @@ void fill(at::Tensor& tensor, const Init& init, const Random& random) {
 
 at::Tensor copied(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().clone() : tensor;
+}
+
+// What is left of the weights without the smallest, which together have at most
+// this share of the parameters.
+std::vector<NamedWeight> without_smallest(
+    const std::vector<NamedWeight>& weights,
+    double share) {
+  std::vector<std::size_t> by_size(weights.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  const auto numel = [&](std::size_t i) { return weights[i].weight->numel(); };
+  std::ranges::stable_sort(by_size, {}, numel);
+  std::int64_t total = 0;
+  for (const std::size_t i : by_size) {
+    total += numel(i);
+  }
+  // A share such as 0.29 of 100 lands slightly below the number that is meant.
+  constexpr double kHair = 1e-9;
+  const double allowed = share * static_cast<double>(total) * (1 + kHair);
+  std::vector<bool> stays_dense(weights.size(), false);
+  std::int64_t taken = 0;
+  for (const std::size_t i : by_size) {
+    taken += numel(i);
+    stays_dense[i] = static_cast<double>(taken) <= allowed;
+  }
+  std::vector<NamedWeight> rest;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!stays_dense[i]) {
+      rest.push_back(weights[i]);
+    }
+  }
+  ABT_CHECK(
+      !rest.empty() || weights.empty(),
+      Config,
+      "method.dense_share: expected a number from 0 to below 1, got {}, which "
+      "leaves no layer to factor",
+      share);
+  return rest;
 }
 
 }  // namespace
@@ -221,7 +260,8 @@ std::vector<int> weight_positions(const Model& model) {
 
 std::vector<NamedWeight> factorable_weights(
     const Model& model,
-    const std::vector<std::string>& keep_dense) {
+    const std::vector<std::string>& keep_dense,
+    double dense_share) {
   std::vector<std::string> patterns;
   for (const std::string& pattern : keep_dense) {
     if (pattern == "default") {
@@ -256,7 +296,7 @@ std::vector<NamedWeight> factorable_weights(
         patterns[i],
         join(names, ", "));
   }
-  return result;
+  return without_smallest(result, dense_share);
 }
 
 }  // namespace abtrain::nn

@@ -117,11 +117,15 @@ std::unique_ptr<Model> make_model(
 // The weights' positions among all parameters, ascending.
 std::vector<int> weight_positions(const Model& model);
 
-// The weights to factor: all but fixed ones and those that match a name or glob
-// of `keep_dense` ("default" stands for the model's own list). Throws
-// Error(Config) for a pattern that matches no layer.
+// The weights to factor, in order: all but fixed ones, those that match a name
+// or glob of `keep_dense` ("default" stands for the model's own list) and, of
+// the others, the smallest ones that together have at most the share
+// `dense_share` of their parameters (of equal ones the first). Throws
+// Error(Config) for a pattern that matches no layer, and for a share that takes
+// every layer.
 std::vector<NamedWeight> factorable_weights(
     const Model& model,
-    const std::vector<std::string>& keep_dense);
+    const std::vector<std::string>& keep_dense,
+    double dense_share = 0);
 
 }  // namespace abtrain::nn

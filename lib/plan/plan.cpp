@@ -10,6 +10,7 @@
 #include "config/run_notes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
+#include "methods/ab/decompose.h"
 #include "methods/method_kind.h"
 #include "plan/traffic.h"
 #include "train/trainer.h"
@@ -24,7 +25,7 @@ std::string layers_text(
     const std::optional<config::PlannedSizes>& planned) {
   std::vector<nn::NamedWeight> factorable;
   if (methods::kind_of(options.method).factors_weights) {
-    factorable = nn::factorable_weights(model, options.method.keep_dense);
+    factorable = methods::factorable_weights(model, options.method);
   }
   std::string out = formatted(
       "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n",

@@ -196,6 +196,7 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   o.model.hidden = {1, 2, 3};
   o.method.group_size = 3;
   o.method.keep_dense = {"fc*", "*", "conv?.weight"};
+  o.method.dense_share = 1.0 / 30;
   o.method.rank.rule = linalg::RankRuleName::Budget;
   o.method.rank.ratio = 1.0 / 0.3;
   o.method.warmup_steps = Duration::epochs(0.25);
@@ -211,6 +212,7 @@ TEST(ConfigYaml, ReadsBackToTheSameOptions) {
   EXPECT_EQ(read.name, o.name);
   EXPECT_EQ(read.output, o.output);
   EXPECT_EQ(read.method.keep_dense, o.method.keep_dense);
+  EXPECT_EQ(read.method.dense_share, o.method.dense_share);
   EXPECT_EQ(read.method.rank.ratio, o.method.rank.ratio);
   EXPECT_EQ(read.method.rank.rule, o.method.rank.rule);
   EXPECT_EQ(read.method.warmup_steps.value, 0.25);

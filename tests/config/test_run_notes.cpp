@@ -1,4 +1,4 @@
-// What a run says of settings that never take effect, and of cuts that add up.
+// What a run says of settings that never take effect.
 #include "config/run_notes.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "methods/ab/phase.h"
 #include "toy_run.h"
 
 namespace abtrain::config {
@@ -14,8 +13,8 @@ namespace {
 
 constexpr RunLength kLength{100, 60};
 
-std::string notes_of(const RunOptions& o, const RunLength& length = kLength) {
-  return join(run_notes(o, length), "\n");
+std::string notes_of(const RunOptions& o) {
+  return join(run_notes(o, kLength), "\n");
 }
 
 RunOptions ab(const linalg::RankRuleName rule) {
@@ -26,67 +25,8 @@ RunOptions ab(const linalg::RankRuleName rule) {
 
 TEST(RunNotes, AnOrdinaryRunHasNone) {
   EXPECT_EQ(notes_of(ab(linalg::RankRuleName::Sigma)), "");
+  EXPECT_EQ(notes_of(ab(linalg::RankRuleName::Energy)), "");
   EXPECT_EQ(notes_of(ab(linalg::RankRuleName::Budget)), "");
-}
-
-// Counted step by step, as AbTraining takes them.
-TEST(RunNotes, EnergyCompoundsOverTheCutsOfTheRun) {
-  for (const std::int64_t full_rank : {0, 2}) {
-    for (const std::int64_t steps : {4, 10, 13, 60, 61}) {
-      for (const auto sync :
-           {methods::SyncMode::OnlyLearned, methods::SyncMode::Full}) {
-        for (const bool cut_first : {true, false}) {
-          RunOptions o = ab(linalg::RankRuleName::Energy);
-          o.method.rank.keep = 0.5;
-          o.method.full_rank_steps = Duration::steps(full_rank);
-          o.method.sync = sync;
-          o.method.cut_first = cut_first;
-          o.method.warmup_steps = Duration::steps(3);
-          const methods::Timeline timeline = methods::ab_timeline(
-              methods::make_phase_plan(o.method, {8, steps}), steps);
-          methods::Phase phase = methods::Phase::Full;
-          std::int64_t cuts = cut_first ? 0 : -1;
-          bool switched = false;  // after the last step
-          for (std::int64_t t = 0; t <= steps; ++t) {
-            const methods::Stretch* ended = timeline.ending_after(t);
-            switched = ended != nullptr;
-            if (switched && ended->after == methods::Event::Synchronise) {
-              phase = methods::Phase::Full;
-            } else if (switched) {
-              phase = methods::Phase::Ab;
-              ++cuts;
-            }
-          }
-          if (phase == methods::Phase::Full ||
-              (sync == methods::SyncMode::Full && !switched)) {
-            ++cuts;  // at the end
-          }
-          EXPECT_EQ(methods::count_cuts(o.method, timeline), cuts);
-          const std::string said = formatted("keep: 0.5 over {} decomp", cuts);
-          EXPECT_EQ(
-              notes_of(o, {8, steps}).find(said) != std::string::npos, cuts > 1)
-              << said;
-        }
-      }
-    }
-  }
-}
-
-TEST(RunNotes, SaysWhatIsLeft) {
-  RunOptions o = ab(linalg::RankRuleName::Energy);
-  o.method.rank.keep = 0.9;
-  o.method.warmup_steps = Duration::steps(10);
-  o.method.sync_every = Duration::steps(100);
-  // After 10, 120, 220, ..., 1620 steps, and at the end: 18 in all.
-  o.method.full_rank_steps = Duration::steps(10);
-  const std::string notes = notes_of(o, {100, 1715});
-  EXPECT_NE(
-      notes.find("keep: 0.9 over 18 decompositions keeps as little as 0.9^18 = "
-                 "15 % of a weight's energy"),
-      std::string::npos)
-      << notes;
-  o.method.rank.keep = 1;
-  EXPECT_EQ(notes_of(o, {100, 1715}), "");
 }
 
 TEST(RunNotes, NameWhatNeverHappens) {

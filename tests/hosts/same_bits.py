@@ -44,6 +44,8 @@ class SameBits(Runs):
                 ("alone", "method.full_phase.sync_every=3", "method.sync=full",
                  "method.warmup_steps=14"),
                 ("budget", "method.rank={rule: budget, ratio: 4}"),
+                ("energy", "method.rank={rule: energy, keep: 0.6}",
+                 "method.dense_share=0.3"),
                 ("local_sgd", "method.name=local-sgd", "workers=3",
                  "method.average=params+moments", "reducer.dtype=bf16"),
                 # Each save finds a fragment under way.

@@ -62,6 +62,9 @@ std::vector<RankRule> rules() {
   for (const double keep : {0.5, 0.9, 0.999}) {
     all.push_back({RankRuleName::Energy, 0.15, keep});
   }
+  for (const std::int64_t least : {17, 60}) {
+    all.push_back({RankRuleName::Energy, 0.15, 0.5, 48, 0.1, 10, least});
+  }
   for (const std::int64_t rank : {1, 17, 40}) {
     all.push_back({RankRuleName::Fixed, 0.15, 0.9, rank});
   }
@@ -109,7 +112,8 @@ TEST_P(PartialSvd, RankValuesAndFactorsAreThoseOfTheWholeSpectrum) {
       SCOPED_TRACE(
           shape.name + " rule " + std::to_string(static_cast<int>(rule.rule)) +
           " cut " + std::to_string(rule.cut) + " keep " +
-          std::to_string(rule.keep) + " rank " + std::to_string(rule.rank));
+          std::to_string(rule.keep) + " rank " + std::to_string(rule.rank) +
+          " least " + std::to_string(rule.least));
       const auto wanted = choose_rank(rule, {"w", m, n, resolved});
       const auto d = Decomposition::partial(w, "w", rule, {});
       const auto got = choose_rank(rule, d.spectrum(m));

@@ -56,6 +56,80 @@ TEST(RankRule, EnergyOfEqualValuesIsNotOffByOne) {
   EXPECT_EQ(rank_by({.rule = RankRuleName::Energy, .keep = 0.3}, s), 3);
 }
 
+// However little energy is asked for, a later cut keeps the rank of the first.
+TEST(RankRule, EnergyGoesNoLowerThanTheFirstCut) {
+  // Squares 9, 4, 2, 1.
+  const auto s = spectrum(1000, 5, {3, 2, std::sqrt(2.0), 1, 0});
+  const auto choose = [&](double keep, std::int64_t least) {
+    return choose_rank(
+        {.rule = RankRuleName::Energy, .keep = keep, .least = least}, s);
+  };
+  EXPECT_EQ(choose(0.57, 0).rank, 2);
+  EXPECT_EQ(choose(0.57, 1).rank, 2);
+  EXPECT_EQ(choose(0.57, 3).rank, 3);
+  EXPECT_NEAR(choose(0.57, 3).energy, 15.0 / 16, 1e-15);
+  EXPECT_EQ(choose(1, 3).rank, 4);
+  // It may rise until it saves nothing: 60 * 30 / 90 = 20.
+  const auto flat = spectrum(60, 30, std::vector<double>(30, 1));
+  EXPECT_EQ(
+      rank_by({.rule = RankRuleName::Energy, .keep = 0.5, .least = 5}, flat),
+      15);
+  EXPECT_EQ(
+      rank_by({.rule = RankRuleName::Energy, .keep = 0.9, .least = 5}, flat),
+      0);
+  // Also of zeros, whose energy any rank keeps.
+  EXPECT_EQ(
+      rank_by(
+          {.rule = RankRuleName::Energy, .least = 5},
+          spectrum(60, 30, std::vector<double>(30, 0))),
+      5);
+  // No other rule knows it.
+  EXPECT_EQ(
+      rank_by({.rule = RankRuleName::Sigma, .cut = 0.9, .least = 3}, s), 1);
+  EXPECT_EQ(
+      rank_by({.rule = RankRuleName::Fixed, .rank = 2, .least = 3}, s), 2);
+}
+
+// With every number of values known, and the exact rest: the rank of the whole
+// spectrum, or a demand for more values that this rank does need.
+TEST(RankRule, EnergyOfPartialSpectraIsThatOfTheWhole) {
+  constexpr std::int64_t kM = 1000;
+  constexpr std::int64_t kN = 12;
+  int undecided = 0;
+  for (const double speed : {0.03, 0.17, 0.41, 1.3}) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < kN; ++i) {
+      values.push_back(std::exp(-speed * static_cast<double>(i)));
+    }
+    for (const double keep : {0.31, 0.72, 0.93, 0.9991}) {
+      for (std::int64_t least = 0; least < kN; ++least) {
+        const RankRule rule{
+            .rule = RankRuleName::Energy, .keep = keep, .least = least};
+        const std::int64_t wanted = rank_by(rule, spectrum(kM, kN, values));
+        EXPECT_TRUE(wanted == 0 || wanted >= least);
+        for (std::int64_t known = 1; known < kN; ++known) {
+          Spectrum part =
+              spectrum(kM, kN, {values.begin(), values.begin() + known});
+          part.rest_bound = values[known];
+          for (std::int64_t i = known; i < kN; ++i) {
+            part.rest_energy += values[i] * values[i];
+          }
+          const RankChoice got = choose_rank(rule, part);
+          if (got.decided) {
+            EXPECT_EQ(got.rank, wanted);
+          } else {
+            ++undecided;
+            EXPECT_GT(got.rank, known);
+            EXPECT_GE(got.rank, least);
+            EXPECT_TRUE(wanted == 0 || got.rank <= wanted);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(undecided, 100);
+}
+
 TEST(RankRule, FixedIsCutAtN) {
   const auto s = spectrum(1000, 6, {6, 5, 4, 3, 2, 1});
   EXPECT_EQ(rank_by({.rule = RankRuleName::Fixed, .rank = 4}, s), 4);

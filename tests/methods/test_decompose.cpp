@@ -167,6 +167,75 @@ TEST(Decompose, DenseWeightsAndProductsTogetherAsApart) {
   }
 }
 
+// Each cut begins with what the one before it left, as a product or as a dense
+// weight: the ranks stay those of the first, however the spectra are found.
+TEST(Decompose, EnergyIsMeasuredOnce) {
+  // The smallest r with sum_{i<r} exp(-2 speed i / n) >= 0.9 of the sum to n.
+  const std::vector<std::int64_t> first = {7, 17, 17, 12};
+  DecomposeOptions options;
+  options.rule.rule = linalg::RankRuleName::Energy;
+  options.rule.keep = 0.9;
+  for (const auto route :
+       {linalg::SvdRoute::Exact, linalg::SvdRoute::Randomized}) {
+    options.route = route;
+    for (const bool remembered : {true, false}) {
+      for (const int workers : {1, 3}) {
+        comm::run_workers(workers, 60, [&](comm::Communicator& world) {
+          if (workers > 1) {
+            at::set_num_threads(1);
+          }
+          Layers layers;
+          SvdMemory memory;
+          std::vector<Source> sources = layers.dense;
+          for (int cut = 0; cut < 6; ++cut) {
+            const auto factors = decompose_layers(
+                sources, options, world, memory, [](double) {});
+            for (std::size_t i = 0; i < factors.size(); ++i) {
+              if (cut == 0 || remembered) {
+                EXPECT_EQ(factors[i].rank, first[i]) << cut << ", layer " << i;
+              } else {
+                EXPECT_LT(factors[i].rank, first[i]) << cut << ", layer " << i;
+              }
+              ASSERT_GT(factors[i].rank, 0);
+              const linalg::LowRankPair& pair = factors[i].pair;
+              sources[i].least_rank = remembered ? first[i] : 0;
+              if (cut % 2 == 0) {
+                sources[i].product = pair;
+              } else {
+                sources[i].product = {};
+                layers.weights[i].set_dense(at::mm(pair.a, pair.b));
+              }
+            }
+          }
+        });
+      }
+    }
+  }
+}
+
+// What dense steps brought elsewhere is kept beyond the first rank, until
+// factors save nothing.
+TEST(Decompose, EnergyMayRiseAboveTheFirstRank) {
+  DecomposeOptions options;
+  options.rule.rule = linalg::RankRuleName::Energy;
+  options.rule.keep = 0.9;
+  options.route = linalg::SvdRoute::Randomized;
+  const auto least_of_three = [](const Layers& layers) {
+    std::vector<Source> sources = layers.dense;
+    for (Source& source : sources) {
+      source.least_rank = 3;
+    }
+    return sources;
+  };
+  const auto got = decompose(3, options, 1, least_of_three);
+  const std::vector<std::int64_t> wanted = {7, 17, 17, 12};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(got[i].rank, wanted[i]);
+  }
+  options.rule.keep = 0.99999999;
+  EXPECT_EQ(decompose(3, options, 1, least_of_three)[3].rank, 0);
+}
+
 TEST(Decompose, AProductsFactorsGiveItAgain) {
   DecomposeOptions options;
   options.rule.rule = linalg::RankRuleName::Fixed;

@@ -190,6 +190,62 @@ TEST(KeepDense, EachFamilyHasItsDefault) {
   EXPECT_EQ(factored("vit-tiny").size(), 48U);
 }
 
+// fc1 has 802,816 parameters, fc2 and fc3 have 1,048,576 each: 27.7, 36.2 and
+// 36.2 % of their sum.
+TEST(DenseShare, TakesTheSmallestAndOfEqualOnesTheFirst) {
+  using Names = std::vector<std::string>;
+  const auto mlp = make_model(named("mlp"), kFashion);
+  const auto factored = [&](double share, const Names& keep = {"default"}) {
+    return layers_of(factorable_weights(*mlp, keep, share));
+  };
+  EXPECT_EQ(factored(0), (Names{"fc1", "fc2", "fc3"}));
+  EXPECT_EQ(factored(0.27), (Names{"fc1", "fc2", "fc3"}));
+  EXPECT_EQ(factored(0.28), (Names{"fc2", "fc3"}));
+  EXPECT_EQ(factored(0.63), (Names{"fc2", "fc3"}));
+  EXPECT_EQ(factored(0.64), (Names{"fc3"}));
+  EXPECT_EQ(factored(0.999), (Names{"fc3"}));
+  // Of what is not kept dense by name: fc1 has 43.4 % of fc1 and fc3.
+  EXPECT_EQ(factored(0.43, {"default", "fc2"}), (Names{"fc1", "fc3"}));
+  EXPECT_EQ(factored(0.44, {"default", "fc2"}), (Names{"fc3"}));
+  // The head counts as soon as it may be factored.
+  EXPECT_EQ(factored(0.01, {}), (Names{"fc1", "fc2", "fc3"}));
+}
+
+TEST(DenseShare, EarlyConvolutionsAreSmall) {
+  const auto vgg = make_model(named("vgg16-small"), kCifar);
+  const auto all = factorable_weights(*vgg, {"default"});
+  ASSERT_EQ(all.size(), 12U);
+  // Channels 64, 128, 128, 256, 256, 256, 512, ... in 3x3 convolutions.
+  const double three = 9 * (64 * 64 + 64 * 128 + 128 * 128);
+  const double total =
+      three + 9 * (128 * 256 + 2 * 256 * 256 + 256 * 512) + 9 * 5 * 512 * 512;
+  for (const double share : {0.02, three / total}) {
+    const auto rest = factorable_weights(*vgg, {"default"}, share);
+    ASSERT_EQ(rest.size(), 9U) << share;
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      EXPECT_EQ(rest[i].name, all[i + 3].name);
+    }
+  }
+  const double less = three / total - 1e-6;
+  EXPECT_EQ(factorable_weights(*vgg, {"default"}, less).size(), 10U);
+}
+
+TEST(DenseShare, ThatLeavesNothingIsAnError) {
+  const auto mlp = make_model(named("mlp"), kFashion);
+  try {
+    factorable_weights(*mlp, {"default"}, 1);
+    FAIL() << "no layer is left";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        e.what(),
+        "method.dense_share: expected a number from 0 to below 1, got 1, which "
+        "leaves no layer to factor");
+  }
+  // Where nothing may be factored at all, that is said by the caller.
+  EXPECT_TRUE(factorable_weights(*mlp, {"*"}, 0.5).empty());
+}
+
 TEST(KeepDense, APatternThatMatchesNothingIsAnError) {
   const auto mlp = make_model(named("mlp"), kFashion);
   try {

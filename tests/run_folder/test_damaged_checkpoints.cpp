@@ -265,6 +265,13 @@ INSTANTIATE_TEST_SUITE_P(
         WrongValue{"NegativeRanks", "ab", "shuffle", "ab.ranks", {-1, 5, 5}},
         WrongValue{"FewRanks", "ab", "shuffle", "ab.ranks", {5}},
         WrongValue{"Layers", "ab", "shuffle", "ab.layers", {{"a", 1}}},
+        WrongValue{
+            "FirstRank",
+            "ab",
+            "shuffle",
+            "ab.layers",
+            {{"fc1", 64, 24, 5, 1.0, 1.0, 99},
+             {"fc2", 24, 20, 5, 1.0, 1.0, 5}}},
         WrongValue{"OtherRank", "ab", "shuffle", "ab.ranks", {4, 5, 5}},
         WrongValue{
             "Strides",

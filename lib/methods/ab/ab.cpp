@@ -26,8 +26,7 @@ AbTraining::AbTraining(const MethodContext& context)
       outer_(context.options),
       full_wire_(compress::plain_dtype(
           context.options.full_phase.reducer_of(context.reducer))),
-      factorable_(
-          nn::factorable_weights(context.model, context.options.keep_dense)),
+      factorable_(factorable_weights(context.model, context.options)),
       ramp_(make_ramp(
           context.options,
           make_phase_plan(context.options, context.length),
@@ -36,9 +35,7 @@ AbTraining::AbTraining(const MethodContext& context)
       full_reduction_(
           context.options.full_phase.reducer_of(context.reducer),
           context.seed,
-          context.observer) {
-  check_factorable(factorable_, context.options.rank);
-}
+          context.observer) {}
 
 Stage AbTraining::now() {
   Stage stage;

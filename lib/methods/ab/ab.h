@@ -81,6 +81,10 @@ class AbTraining : public Method {
   void shape_weights(const std::vector<std::int64_t>& ranks);
   void load_mean(const std::vector<state::State*>& old);
   void enter_phase_of(std::int64_t t);
+  // Whether a decomposition now cuts ranks.
+  bool cuts() const {
+    return context_.options.cut_first || decomposed_before_;
+  }
   DecomposeOptions decompose_options() const;
   bool local_steps() const {
     return context_.options.full_phase.sync_every > 1;

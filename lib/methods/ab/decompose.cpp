@@ -16,15 +16,22 @@ namespace abtrain::methods {
 namespace {
 
 std::vector<linalg::RankChoice> choose(
+    const std::vector<Source>& sources,
     const DecomposeOptions& options,
     const std::vector<linalg::Spectrum>& spectra) {
-  if (options.cut) {
+  if (options.cut && linalg::is_global(options.rule)) {
     return linalg::choose_ranks(
         options.rule, spectra, options.other_parameters);
   }
   std::vector<linalg::RankChoice> choices;
-  for (const linalg::Spectrum& s : spectra) {
-    choices.push_back({std::min(s.m, s.n), 1.0});
+  for (std::size_t i = 0; i < spectra.size(); ++i) {
+    if (options.cut) {
+      linalg::RankRule rule = options.rule;
+      rule.least = sources[i].least_rank;
+      choices.push_back(linalg::choose_rank(rule, spectra[i]));
+    } else {
+      choices.push_back({std::min(spectra[i].m, spectra[i].n), 1.0});
+    }
   }
   return choices;
 }
@@ -81,7 +88,8 @@ class OwnLayers {
         matrices_.push_back(
             {source.weight.weight->matrix().detach(),
              layer,
-             memory.start_of(layer)});
+             memory.start_of(layer),
+             source.least_rank});
       }
     }
     linalg::ExactDrivers* const drivers = memory.drivers(device);
@@ -203,7 +211,7 @@ Choices choose_together(
             unpack_spectrum(numbers, partial[i], spectra[i]);
           }
         });
-    auto choices = choose(options, spectra);
+    auto choices = choose(sources, options, spectra);
     bool decided = true;
     for (std::size_t i = 0; i < sources.size(); ++i) {
       wanted[i] = !choices[i].decided;
@@ -250,9 +258,12 @@ SourceShape Source::shape() const {
       is_product() ? product.a.size(1) : 0};
 }
 
-void check_factorable(
-    const std::vector<nn::NamedWeight>& weights,
-    const linalg::RankRule& rule) {
+std::vector<nn::NamedWeight> factorable_weights(
+    const nn::Model& model,
+    const MethodOptions& options) {
+  std::vector<nn::NamedWeight> weights =
+      nn::factorable_weights(model, options.keep_dense, options.dense_share);
+  const linalg::RankRule& rule = options.rank;
   ABT_CHECK(
       !weights.empty(),
       Config,
@@ -269,6 +280,7 @@ void check_factorable(
       "layers to factor; got {}",
       largest,
       rule.rank);
+  return weights;
 }
 
 std::vector<LayerFactors> decompose_layers(

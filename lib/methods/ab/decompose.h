@@ -26,6 +26,7 @@ namespace abtrain::methods {
 struct Source {
   nn::NamedWeight weight;
   linalg::LowRankPair product;  // undefined: the weight is dense
+  std::int64_t least_rank = 0;  // RankRule::least of this layer
 
   bool is_product() const {
     return product.a.defined();
@@ -48,11 +49,12 @@ struct DecomposeOptions {
   linalg::SvdRoute route = linalg::SvdRoute::Auto;
 };
 
-// Throws Error(Config) if there is no layer to factor, or if the requested rank
-// is above min(m, n) of every layer.
-void check_factorable(
-    const std::vector<nn::NamedWeight>& weights,
-    const linalg::RankRule& rule);
+// The weights that AB-training factors, all but those that `keep_dense` and
+// `dense_share` leave dense. Throws Error(Config) if there are none, or if the
+// requested rank is above min(m, n) of each.
+std::vector<nn::NamedWeight> factorable_weights(
+    const nn::Model& model,
+    const MethodOptions& options);
 
 // Decomposes all sources, at least one (W = U S V^T; A = U sqrt(S), B = sqrt(S)
 // V^T), and returns one result per source, in order. Products are not formed:

@@ -1,6 +1,5 @@
 // What a run has to know of AB-training before it trains.
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/rows.h"
@@ -173,20 +172,6 @@ std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
         "dense phase has more than {}: parameters are averaged only at its end",
         plan.average_every,
         longest));
-  }
-  const std::int64_t cuts = count_cuts(o, timeline);
-  if (o.rank.rule == linalg::RankRuleName::Energy && o.rank.keep < 1 &&
-      cuts > 1) {
-    const double left = 100 * std::pow(o.rank.keep, static_cast<double>(cuts));
-    out.push_back(formatted(
-        "method.rank.keep: each decomposition cuts what the last one left, so "
-        "keep: {} over {} decompositions keeps as little as {}^{} = {} % of a "
-        "weight's energy",
-        o.rank.keep,
-        cuts,
-        o.rank.keep,
-        cuts,
-        left < 1 ? "less than 1" : formatted("{:.0f}", left)));
   }
   return out;
 }

@@ -35,19 +35,6 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   return timeline;
 }
 
-std::int64_t count_cuts(
-    const MethodOptions& options,
-    const Timeline& timeline) {
-  std::int64_t cuts = timeline.count(Event::Decompose) +
-                      timeline.count(Event::SynchroniseAndDecompose);
-  cuts -= cuts > 0 && !options.cut_first ? 1 : 0;
-  // As in AbTraining::finish(), except for layers that stay dense to the end.
-  const Stretch& last = timeline.stretches.back();
-  const bool ends_with_one = last.phase == Phase::Full ||
-                             (options.sync == SyncMode::Full && last.steps > 0);
-  return cuts + (ends_with_one ? 1 : 0);
-}
-
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   PhasePlan plan;
   plan.warmup = options.warmup_steps.in_steps(run);

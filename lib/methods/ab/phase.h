@@ -26,9 +26,6 @@ struct PhasePlan {
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 
-// Decompositions of the whole run that cut ranks, including the one at its end.
-std::int64_t count_cuts(const MethodOptions& options, const Timeline& timeline);
-
 // The plan in whole steps. An S or D that is given as a share of the run has at
 // least one step; such a D has at most S - 1. Throws Error(Config)
 // unless 1 <= S, 0 <= D < S and 0 <= W.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "linalg/spectrum.h"
 #include "methods/ab/ab.h"
 
 namespace abtrain::methods {
@@ -19,7 +20,8 @@ namespace {
 nlohmann::ordered_json to_json(const std::vector<LayerRank>& layers) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const LayerRank& l : layers) {
-    list.push_back({l.name, l.m, l.n, l.rank, l.energy, l.first_energy});
+    list.push_back(
+        {l.name, l.m, l.n, l.rank, l.energy, l.first_energy, l.first_rank});
   }
   return list;
 }
@@ -30,16 +32,18 @@ std::vector<LayerRank> from_json(const nlohmann::ordered_json& list) {
   for (std::size_t i = 0; ok && i < list.size(); ++i) {
     const nlohmann::ordered_json& l = list[i];
     LayerRank& layer = layers.emplace_back();
-    ok = l.is_array() && l.size() == 6 && read_json(l[0], layer.name) &&
-         read_json(l[1], layer.m) && read_json(l[2], layer.n) &&
-         read_json(l[3], layer.rank) && read_json(l[4], layer.energy) &&
-         read_json(l[5], layer.first_energy);
+    ok = l.is_array() && (l.size() == 6 || l.size() == 7) &&
+         read_json(l[0], layer.name) && read_json(l[1], layer.m) &&
+         read_json(l[2], layer.n) && read_json(l[3], layer.rank) &&
+         read_json(l[4], layer.energy) && read_json(l[5], layer.first_energy);
+    // Older checkpoints have no first rank: go no lower than the present one.
+    ok = ok && read_json(l.size() == 7 ? l[6] : l[3], layer.first_rank);
   }
   ABT_CHECK(
       ok,
       DamagedData,
-      "the checkpoint's value 'ab.layers': expected the name, m, n, rank and "
-      "two energies of each layer, got {}",
+      "the checkpoint's value 'ab.layers': expected the name, m, n, rank, two "
+      "energies and the first rank of each layer, got {}",
       shown(list));
   return layers;
 }
@@ -117,6 +121,20 @@ void AbTraining::archive(state::Archive& archive) {
         "the checkpoint's last cut covers {} layers, but this model has {}",
         layers_.size(),
         factorable_.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const nn::Weight& w = *factorable_[i].weight;
+      std::int64_t& first = layers_[i].first_rank;
+      ABT_CHECK(
+          first >= 0 && first <= w.n(),
+          DamagedData,
+          "the checkpoint's first rank of layer '{}': expected 0 to {}, got {}",
+          factorable_[i].layer,
+          w.n(),
+          first);
+      if (first > linalg::largest_saving_rank({"", w.m(), w.n(), {}})) {
+        first = 0;  // of an older checkpoint: the full rank of an uncut phase
+      }
+    }
     ABT_CHECK(
         phase_ == Phase::Ab ||
             std::ranges::count(ranks, 0) == std::ssize(ranks),

@@ -90,11 +90,7 @@ DecomposeOptions AbTraining::decompose_options() const {
   for (const nn::NamedWeight& w : factorable_) {
     other -= w.weight->numel();
   }
-  return {
-      context_.options.rank,
-      context_.options.cut_first || decomposed_before_,
-      other,
-      context_.options.svd};
+  return {context_.options.rank, cuts(), other, context_.options.svd};
 }
 
 void AbTraining::decompose(std::int64_t t, Products products) {
@@ -120,9 +116,10 @@ void AbTraining::decompose(std::int64_t t, Products products) {
   }
   std::vector<Source> sources;
   next = 0;
-  for (const nn::NamedWeight& w : factorable_) {
-    sources.push_back({w, {}});
-    if (w.weight->is_factored()) {
+  for (std::size_t i = 0; i < factorable_.size(); ++i) {
+    sources.push_back(
+        {factorable_[i], {}, layers_.empty() ? 0 : layers_[i].first_rank});
+    if (factorable_[i].weight->is_factored()) {
       sources.back().product = products[next++];
     }
   }
@@ -156,6 +153,11 @@ void AbTraining::enter_ab(
       const linalg::LowRankPair& product = sources[i].product;
       w.set_dense(w.from_matrix(at::matmul(product.a, product.b)));
     }
+    // The first cut of a layer is the first that leaves it factored.
+    std::int64_t first_rank = before.empty() ? 0 : before[i].first_rank;
+    if (first_rank == 0 && cuts()) {
+      first_rank = f.rank;
+    }
     layers_.push_back(
         {factorable_[i].layer,
          w.m(),
@@ -163,7 +165,8 @@ void AbTraining::enter_ab(
          f.rank,
          f.energy,
          before.empty() ? f.energy : before[i].first_energy,
-         f.values});
+         f.values,
+         first_rank});
   }
   phase_ = Phase::Ab;
   decomposed_before_ = true;

@@ -1,0 +1,112 @@
+// `method.dense_share` in plans: which layers are dense, and what is sent.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+
+#include "base/text.h"
+#include "config/planned_sizes.h"
+#include "error_of.h"
+#include "plan/plan.h"
+#include "plan/traffic_meter.h"
+#include "toy_data.h"
+
+namespace abtrain::plan {
+namespace {
+
+// Layers of 64 x 24, 24 x 20 and 20 x 18 that may be factored: 1536, 480 and
+// 360 of 2376 parameters.
+config::RunOptions dense_share_run(double share) {
+  config::RunOptions o;
+  o.workers = 4;
+  o.data.batch_size = 4;
+  o.model.hidden = {24, 20, 18};
+  o.method.group_size = 2;
+  o.method.warmup_steps = Duration::steps(3);
+  o.method.sync_every = Duration::steps(6);
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 5;
+  o.method.dense_share = share;
+  o.optimizer.lr = 1e-3;
+  o.train.steps = 20;
+  o.train.threads = 1;
+  o.evaluate.every = Duration::steps(0);
+  return o;
+}
+
+TEST(DenseShare, PlanEqualsMeter) {
+  const data::Dataset dataset = testing::toy_dataset(256);
+  struct Expected {
+    double share;
+    std::size_t factored;
+  };
+  for (const Expected& e :
+       {Expected{0.15, 3}, Expected{0.16, 2}, Expected{0.36, 1}}) {
+    for (const int full_rank : {0, 2}) {
+      for (const int local_steps : {1, 3}) {
+        SCOPED_TRACE(formatted("{} {} {}", e.share, full_rank, local_steps));
+        config::RunOptions o = dense_share_run(e.share);
+        o.method.full_rank_steps = Duration::steps(full_rank);
+        o.method.full_phase.sync_every = local_steps;
+        const auto planned =
+            config::model_sizes(o, config::input_shape(dataset));
+        ASSERT_TRUE(planned);
+        EXPECT_EQ(planned->sizes.layers.size(), e.factored);
+        testing::expect_plan_is_meter(o, dataset);
+      }
+    }
+  }
+}
+
+TEST(DenseShare, ABudgetIsMetByTheOtherLayers) {
+  const data::Dataset dataset = testing::toy_dataset(256);
+  config::RunOptions o = dense_share_run(0.2);
+  o.method.rank.rule = linalg::RankRuleName::Budget;
+  o.method.rank.ratio = 1.8;
+  const auto results = train::train_threads({o, dataset, {}, at::kCPU});
+  const nn::Model& model = *results[0].model;
+  EXPECT_LE(
+      1.8 * static_cast<double>(model.stored_parameters()),
+      static_cast<double>(model.dense_parameters()));
+  ASSERT_EQ(results[0].layers.size(), 2U);
+  EXPECT_EQ(results[0].layers[0].name, "fc1");
+  EXPECT_EQ(results[0].layers[1].name, "fc2");
+  EXPECT_FALSE(model.weights()[2].weight->is_factored());
+}
+
+// fc1 has 27.7 % of the parameters of fc1, fc2 and fc3.
+TEST(DenseShare, PlanShowsTheLayersAsDense) {
+  config::RunOptions o;
+  o.workers = 2;
+  o.method.warmup_steps = Duration::steps(4);
+  o.method.rank.rule = linalg::RankRuleName::Fixed;
+  o.method.rank.rank = 32;
+  const auto is_shown = [&](const std::string& row) {
+    return std::regex_search(plan_text(o), std::regex(row));
+  };
+  EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +32 "));
+  const auto stored = [&] {
+    return config::model_sizes(o, {1, 28, 28, 10})->stored;
+  };
+  const std::int64_t before = stored();
+  o.method.dense_share = 0.3;
+  EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense +802,816 +802,816\n"));
+  EXPECT_TRUE(is_shown("\n  fc2 +1024 +1024 +32 "));
+  EXPECT_EQ(stored() - before, 1024 * 784 - 32 * (1024 + 784));
+  // Where only the spectra tell the ranks, that layer is dense all the same.
+  o.method.rank.rule = linalg::RankRuleName::Energy;
+  EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense "));
+  EXPECT_TRUE(is_shown("\n  fc2 +1024 +1024 +spectrum "));
+  // What stays dense bounds a budget: 2,913,290 / 820,234 = 3.55.
+  o.method.rank.rule = linalg::RankRuleName::Budget;
+  o.method.rank.ratio = 3;
+  EXPECT_TRUE(is_shown("\n  fc1 +1024 +784 +dense "));
+  o.method.rank.ratio = 4;
+  const auto [code, what] = error_of([&] { plan_text(o); });
+  EXPECT_EQ(code, 78);
+  EXPECT_NE(what.find("method.rank.ratio: expected at most"), std::string::npos)
+      << what;
+}
+
+}  // namespace
+}  // namespace abtrain::plan

@@ -1,0 +1,221 @@
+// The rank rule `energy` over the cuts of a run: no layer falls below the rank
+// of its first cut, nor does a run that goes on from a checkpoint.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "config/config.h"
+#include "run_folder/checkpoint.h"
+#include "run_folder/checkpoint_files.h"
+#include "run_folder/damaged_checkpoint.h"
+#include "temp_folder.h"
+#include "toy_run.h"
+#include "train/trainer.h"
+
+namespace abtrain::train {
+namespace {
+
+using methods::LayerRank;
+using methods::SyncMode;
+using testing::expect_same_bits;
+using testing::toy_dataset;
+using testing::toy_options;
+using testing::train_all;
+
+// Cuts after 4, 13, 20, ... steps.
+config::RunOptions energy_run(int workers) {
+  config::RunOptions o = toy_options(workers, 1);
+  o.method.rank.rule = linalg::RankRuleName::Energy;
+  o.method.rank.keep = 0.6;
+  return o;
+}
+
+// The ranks of the layers that may be factored, while they are.
+struct SeenRanks {
+  std::vector<std::int64_t> first;  // 0: not factored so far
+  std::vector<std::int64_t> least;
+  std::vector<std::int64_t> largest;
+
+  void see(const nn::Model& model) {
+    const auto weights = nn::factorable_weights(model, {"default"});
+    first.resize(weights.size());
+    least.resize(weights.size());
+    largest.resize(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::int64_t rank = weights[i].weight->rank();
+      if (rank > 0) {
+        first[i] = first[i] > 0 ? first[i] : rank;
+        least[i] = least[i] > 0 ? std::min(least[i], rank) : rank;
+        largest[i] = std::max(largest[i], rank);
+      }
+    }
+  }
+};
+
+std::vector<TrainResult> watched(const config::RunOptions& o, SeenRanks& seen) {
+  return train_all(
+      o, toy_dataset(), [&](int rank, std::int64_t, nn::Model& model) {
+        if (rank == 0) {
+          seen.see(model);
+        }
+      });
+}
+
+TEST(FirstRanks, NoLaterCutGoesBelowThem) {
+  for (const auto sync : {SyncMode::OnlyLearned, SyncMode::Full}) {
+    for (const int full_rank : {0, 2}) {
+      SCOPED_TRACE(formatted("{}, D {}", methods::name_of(sync), full_rank));
+      config::RunOptions o = energy_run(2);
+      o.method.sync = sync;
+      o.method.full_rank_steps = Duration::steps(full_rank);
+      SeenRanks seen;
+      const auto results = watched(o, seen);
+      ASSERT_EQ(results[0].layers.size(), 2U);
+      for (std::size_t i = 0; i < 2; ++i) {
+        const LayerRank& layer = results[0].layers[i];
+        EXPECT_GT(seen.first[i], 0) << layer.name;
+        EXPECT_EQ(seen.least[i], seen.first[i]) << layer.name;
+        EXPECT_EQ(layer.first_rank, seen.first[i]) << layer.name;
+        EXPECT_GE(layer.rank, layer.first_rank) << layer.name;
+        if (full_rank == 0 && sync == SyncMode::OnlyLearned) {
+          // A product has nothing beyond its rank.
+          EXPECT_EQ(seen.largest[i], seen.first[i]) << layer.name;
+        }
+      }
+      EXPECT_GT(results[0].test.accuracy, 0.5);  // chance is 0.25
+    }
+  }
+}
+
+// An uncut phase is no cut: the first one comes after it.
+TEST(FirstRanks, AreThoseOfTheFirstDecompositionThatCuts) {
+  config::RunOptions o = energy_run(2);
+  o.method.cut_first = false;
+  SeenRanks seen;
+  const auto results = watched(o, seen);
+  const std::vector<std::int64_t> full = {24, 20};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const LayerRank& layer = results[0].layers[i];
+    EXPECT_EQ(seen.first[i], full[i]);
+    EXPECT_GT(layer.first_rank, 0) << layer.name;
+    EXPECT_LT(layer.first_rank, full[i]) << layer.name;
+    EXPECT_EQ(layer.first_rank, seen.least[i]) << layer.name;
+  }
+}
+
+// Its energy is whole until then, so that is its first cut.
+TEST(FirstRanks, OfALayerLeftDenseComeWithALaterCut) {
+  config::RunOptions o = energy_run(2);
+  o.method.rank.keep = 0.9;
+  o.method.warmup_steps = Duration::steps(0);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.optimizer.weight_decay = 5;  // decays what is not learned
+  o.train.steps = 200;
+  bool dense_at_first = false;
+  SeenRanks seen;
+  const auto results = train_all(
+      o, toy_dataset(), [&](int rank, std::int64_t step, nn::Model& model) {
+        if (rank == 0) {
+          seen.see(model);
+          dense_at_first |= step == 0 && std::ranges::count(seen.first, 0) > 0;
+        }
+      });
+  EXPECT_TRUE(dense_at_first);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const LayerRank& layer = results[0].layers[i];
+    EXPECT_GT(layer.first_rank, 0) << layer.name;
+    EXPECT_EQ(layer.first_rank, seen.first[i]) << layer.name;
+    EXPECT_EQ(layer.first_rank, seen.least[i]) << layer.name;
+  }
+}
+
+// A run that saves after 9, 18, ... steps: in the AB phase, in a dense one, ...
+class SavedRanks {
+ public:
+  explicit SavedRanks(config::RunOptions options)
+      : options_(std::move(options)), dataset_(toy_dataset()) {
+    options_.train.steps = 40;
+    options_.checkpoint.every = Duration::steps(9);
+    const run_folder::CheckpointWriter::Options place{
+        folder_.path(), config::to_yaml(options_), 99};
+    TrainInputs inputs{options_, dataset_, none_, at::kCPU};
+    inputs.checkpoints = &place;
+    whole_ = train_threads(inputs);
+  }
+  std::string saved_at(std::int64_t step) const {
+    return folder_.file(formatted(
+        "{}/{}", config::kCheckpoints, run_folder::step_folder(step)));
+  }
+  std::vector<TrainResult> go_on(std::int64_t step, int workers) const {
+    config::RunOptions options = options_;
+    options.workers = workers;
+    const run_folder::Checkpoint from =
+        run_folder::read_checkpoint(saved_at(step));
+    run_folder::verify(from);
+    TrainInputs inputs{options, dataset_, none_, at::kCPU};
+    inputs.resume = &from;
+    return train_threads(inputs);
+  }
+  void expect_whole(const std::vector<TrainResult>& results) const {
+    expect_same_bits(*results[0].model, *whole_[0].model);
+    for (std::size_t i = 0; i < whole_[0].layers.size(); ++i) {
+      EXPECT_EQ(results[0].layers[i].first_rank, first_rank(i)) << i;
+    }
+  }
+  std::int64_t first_rank(std::size_t layer) const {
+    return whole_[0].layers[layer].first_rank;
+  }
+
+ private:
+  config::RunOptions options_;
+  data::Dataset dataset_;
+  data::Images none_;
+  TempFolder folder_;
+  std::vector<TrainResult> whole_;
+};
+
+TEST(FirstRanks, AResumedRunHasThemToTheSameBits) {
+  const SavedRanks run(energy_run(2));
+  for (const std::int64_t step : {9, 18, 27, 36}) {
+    SCOPED_TRACE(step);
+    run.expect_whole(run.go_on(step, 2));
+  }
+}
+
+TEST(FirstRanks, OtherNumbersOfWorkersKeepThem) {
+  const SavedRanks run(energy_run(2));
+  for (const std::int64_t step : {9, 18}) {
+    const auto results = run.go_on(step, 4);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const LayerRank& layer = results[0].layers[i];
+      EXPECT_EQ(layer.first_rank, run.first_rank(i)) << layer.name;
+      EXPECT_GE(layer.rank, layer.first_rank) << layer.name;
+    }
+  }
+}
+
+// Checkpoints from before there were first ranks. After 9 steps there was one
+// decomposition, so the present ranks are the first, or uncut.
+TEST(FirstRanks, AnOlderCheckpointHasItsPresentOnes) {
+  for (const bool cut_first : {true, false}) {
+    config::RunOptions o = energy_run(1);
+    o.method.sync = SyncMode::OnlyB;  // one worker is one group
+    o.method.cut_first = cut_first;
+    const SavedRanks run(o);
+    run_folder::change_values(
+        run.saved_at(9), [](nlohmann::ordered_json& values) {
+          for (auto& layer : values.at("ab.layers")) {
+            ASSERT_EQ(layer.size(), 7U);
+            layer.erase(layer.begin() + 6);
+          }
+        });
+    run.expect_whole(run.go_on(9, 1));
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::train
