@@ -105,8 +105,12 @@ function(abtrain_floor name level)
   if(arg_COLD)
     target_compile_options(${target} PRIVATE ${ABTRAIN_COLD})
   endif()
-  if(sources AND NOT arg_HOT)
+  if(sources)
     abtrain_unite(${target})
+  endif()
+  if(arg_HOT)  # each file of loops on its own: how much is inlined depends on the rest
+    file(GLOB loops CONFIGURE_DEPENDS */*.cpp)
+    set_source_files_properties(${loops} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   target_link_libraries(${target} ${scope} Threads::Threads ${arg_LINKS})
   # #include lines must respect the same order as the link lines.

@@ -12,7 +12,7 @@ namespace abtrain::ops {
 
 namespace {
 
-bool is_flat(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
+bool is_dense(const at::Tensor& t, at::ScalarType type, const at::Tensor& like) {
   return t.defined() && t.scalar_type() == type && t.is_contiguous() &&
          t.device() == like.device();
 }
@@ -36,8 +36,8 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
   const at::Tensor& images = batch.images;
   const at::Tensor& image_labels = batch.image_labels;
   ABT_ASSERT(
-      pixels.dim() == 4 && is_flat(pixels, at::kByte, pixels) &&
-          is_flat(labels, at::kLong, pixels) && labels.dim() == 1 &&
+      pixels.dim() == 4 && is_dense(pixels, at::kByte, pixels) &&
+          is_dense(labels, at::kLong, pixels) && labels.dim() == 1 &&
           labels.size(0) == pixels.size(0),
       "augment_images: expected N x C x H x W bytes and N labels, got {} {} "
       "and {}",
@@ -45,15 +45,15 @@ void augment_images(const AugmentBatch& batch, const Augmentation& how) {
       pixels.sizes(),
       labels.sizes());
   ABT_ASSERT(
-      is_flat(table, at::kFloat, pixels) && table.dim() == 2 &&
+      is_dense(table, at::kFloat, pixels) && table.dim() == 2 &&
           table.size(0) == pixels.size(1) && table.size(1) == 256,
       "augment_images: expected a table of {} x 256, got {}",
       pixels.size(1),
       table.sizes());
   ABT_ASSERT(
-      is_flat(indices, at::kLong, pixels) && indices.dim() == 1 &&
+      is_dense(indices, at::kLong, pixels) && indices.dim() == 1 &&
           is_batch(images, pixels) &&
-          is_flat(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
+          is_dense(image_labels, at::kLong, pixels) && image_labels.dim() == 1 &&
           images.size(0) == indices.size(0) &&
           image_labels.size(0) == indices.size(0),
       "augment_images: expected B images and labels for B indices, got {} "
