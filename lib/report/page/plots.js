@@ -114,7 +114,7 @@ function drawFront() {
     const left = (k % across) / across;
     const top = 1 - Math.floor(k / across) / down;
     extra["xaxis" + n] = { ...axis, type: "log", title: { text: title }, anchor: "y" + n,
-      domain: [left, left + wide], ticksuffix: unit, tickformat: unit === "s" ? "" : "~s", nticks: 6 };
+      domain: [left, left + wide], tickformat: unit === "s" ? "~g" : "~s", nticks: 6 };
     extra["yaxis" + n] = { ...axis, title: { text: k % across === 0 ? "accuracy, %" : "" },
       anchor: "x" + n, domain: [Math.max(0, top - tall), top], ...(k > 0 ? { matches: "y" } : {}) };
     lines.forEach((line, i) => {
