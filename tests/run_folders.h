@@ -20,6 +20,8 @@ struct RunFolder {
   double accuracy = 0.9;
   bool finished = true;
   double encode_seconds = -1;  // none: no such key
+  int config_steps = 0;        // train.steps; 0: as by default
+  double stored = 200;         // parameters of the final model
 };
 
 // Returns the run's folder.
@@ -30,7 +32,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
       "name: '" + std::filesystem::path(run.name).filename().string() +
           "'\nseed: " + std::to_string(run.seed) +
           "\nworkers: 4\nmethod: {name: ddp}\nreducer: {name: " + run.reducer +
-          "}\n");
+          "}\ntrain: {steps: " + std::to_string(run.config_steps) + "}\n");
   std::string lines;
   double step = 0;
   for (const double accuracy : run.accuracies) {
@@ -51,7 +53,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
         {"accuracy", run.accuracy},
         {"steps", step},
         {"compression_ratio", 2.5},
-        {"parameters", {{"dense", 500}}},
+        {"parameters", {{"dense", 500}, {"stored", run.stored}}},
         {"traffic", {{"bytes_per_worker", 1000 * step}, {"vs_fp32", 0.5}}},
         {"seconds", {{"train", 0.1 * step}, {"communication", 0.02 * step}}}};
     if (run.encode_seconds >= 0) {

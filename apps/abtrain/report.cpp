@@ -14,6 +14,7 @@
 #include "choice_option.h"
 #include "configuration.h"
 #include "report/formats.h"
+#include "report/front.h"
 #include "report/html_report.h"
 #include "train/build_info.h"
 
@@ -29,6 +30,7 @@ struct ReportArgs {
   std::optional<ReportFormat> format;   // nullopt: by the file's ending, else table
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
+  bool front = false;
   bool force = false;
   bool to_file() const {
     return !file.empty() && file != "-";
@@ -78,11 +80,13 @@ std::string written(
     ReportFormat format,
     const ReportArgs& args) {
   const bool for_machines = format == ReportFormat::Csv || format == ReportFormat::Json;
-  const auto columns = report::choose_columns(
-      !args.columns.empty() ? args.columns
-      : for_machines        ? "all"
-                            : "default",
-      args.target);
+  const auto columns =
+      args.front ? report::front_columns(args.target)
+                 : report::choose_columns(
+                       !args.columns.empty() ? args.columns
+                       : for_machines        ? "all"
+                                             : "default",
+                       args.target);
   switch (format) {
     case ReportFormat::Csv:
       return report::as_csv(comparison, columns);
@@ -107,6 +111,15 @@ int run_report(const ReportArgs& args) {
       "{}",
       *args.target);
   const ReportFormat format = format_of(args);
+  ABT_CHECK(
+      !args.front || args.columns.empty(),
+      Usage,
+      "--front has columns of its own: leave out --columns");
+  ABT_CHECK(
+      !args.front || format != ReportFormat::Csv,
+      Usage,
+      "--front marks what is on the front, and csv has no marks; expected "
+      "another --format");
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
   if (args.to_file()) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
@@ -170,6 +183,11 @@ Command add_report(CLI::App& parser) {
           "all, default, or keys such as accuracy,bytes (default for csv and "
           "json: all)")
       ->type_name("LIST");
+  command.add_flag(
+      "--front",
+      args->front,
+      "show accuracy, seconds, bytes and parameters, and mark the runs that no "
+      "other one beats in accuracy and that cost (the page always draws it)");
   command
       .add_option(
           "-o,--output",

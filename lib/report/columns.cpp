@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/front.h"
 
 namespace abtrain::report {
 
@@ -123,6 +124,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
            .decimals = 2,
            .best = Highest,
            .of_run = of_summary(&Summary::compression_ratio)}),
+      {.key = "parameters",
+       .title = "M parameters",
+       .help = "parameters of the final model, both factors and all that stays "
+               "dense, in millions",
+       .unit = 1e6,
+       .decimals = 3,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::parameters)},
       in_default(
           {.key = "bytes",
            .title = "MB sent",
@@ -270,6 +279,13 @@ std::vector<Figure> figures(
   if (column.best == Best::None || values.empty()) {
     return all;
   }
+  if (column.best == Best::Front) {
+    const std::vector<bool> there = on_front(front_points(column, settings));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].is_best = there[i];
+    }
+    return all;
+  }
   const auto [low, high] = std::ranges::minmax(values);
   // Values that are shown as the same text count as equal.
   const auto shown = [&](double value) {
@@ -293,6 +309,14 @@ std::vector<Column> shown_columns(
     });
   });
   return columns;
+}
+
+std::string mark_text(const std::vector<Column>& columns) {
+  const bool is_front =
+      std::ranges::count(columns, Best::Front, &Column::best) > 0;
+  return is_front ? "highest accuracy, or on the front: no other run is as "
+                    "accurate for as little"
+                  : "best of the column";
 }
 
 std::string to_text(const Column& column, const Figure& figure) {

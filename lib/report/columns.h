@@ -10,7 +10,9 @@
 
 namespace abtrain::report {
 
-enum class Best { None, Highest, Lowest };
+// Which cells of a column are marked. Front: those of the settings on the front
+// of the accuracy and this column (front.h).
+enum class Best { None, Highest, Lowest, Front };
 
 // One cell of the table. The value is infinite where the target was not
 // reached.
@@ -54,6 +56,9 @@ std::vector<Figure> figures(
 std::vector<Column> shown_columns(
     std::vector<Column> columns,
     const std::vector<Setting>& settings);
+
+// What the mark of a cell means in these columns: "best of the column".
+std::string mark_text(const std::vector<Column>& columns);
 
 // The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);

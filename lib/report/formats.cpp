@@ -134,7 +134,7 @@ std::string as_table(
   }
   std::vector<std::string> notes;
   if (any_best) {
-    notes.emplace_back("* best of the column");
+    notes.push_back("* " + mark_text(columns));
   }
   if (any_spread) {
     notes.emplace_back("± standard deviation over the seeds");

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/text.h"
 #include "report/formats.h"
+#include "report/front.h"
 #include "report/page_assets.h"
 
 namespace abtrain::report {
@@ -153,6 +155,67 @@ ordered_json column_json(
       {"cells", cells}};
 }
 
+// Mean, lowest and highest accuracy of the finished runs; null without any.
+ordered_json accuracy_json(const Setting& setting) {
+  std::vector<double> values;
+  for (const RunRecord& run : setting.runs) {
+    if (run.summary) {
+      values.push_back(run.summary->accuracy);
+    }
+  }
+  if (values.empty()) {
+    return nullptr;
+  }
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  const auto [low, high] = std::ranges::minmax(values);
+  return {
+      {"mean", rounded(sum / static_cast<double>(values.size()))},
+      {"low", rounded(low)},
+      {"high", rounded(high)}};
+}
+
+// Of each setting the accuracy, each cost, and whether it is on the front of
+// all settings and on that of its own line.
+ordered_json front_json(const std::vector<Setting>& settings) {
+  ordered_json accuracy = ordered_json::array();
+  for (const Setting& setting : settings) {
+    accuracy.push_back(accuracy_json(setting));
+  }
+  const std::vector<FrontLine> lines = front_lines(settings);
+  ordered_json lines_json = ordered_json::array();
+  for (const FrontLine& line : lines) {
+    lines_json.push_back({{"name", line.name}, {"settings", line.settings}});
+  }
+  ordered_json costs = ordered_json::array();
+  for (const Column& column : choose_columns(kFrontCosts, {})) {
+    const auto points = front_points(column, settings);
+    const std::vector<bool> in_all = on_front(points);
+    std::vector<bool> in_line(settings.size());
+    for (const FrontLine& line : lines) {
+      std::vector<std::optional<FrontPoint>> members;
+      for (const std::size_t i : line.settings) {
+        members.push_back(points[i]);
+      }
+      const std::vector<bool> there = on_front(members);
+      for (std::size_t k = 0; k < there.size(); ++k) {
+        in_line[line.settings[k]] = there[k];
+      }
+    }
+    ordered_json list = ordered_json::array();
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      list.push_back(
+          points[i]
+              ? ordered_json{{"value", rounded(points[i]->cost)}, {"in_all", bool(in_all[i])}, {"in_line", bool(in_line[i])}}
+              : ordered_json(nullptr));
+    }
+    costs.push_back({{"key", column.key}, {"points", list}});
+  }
+  return {{"accuracy", accuracy}, {"lines", lines_json}, {"costs", costs}};
+}
+
 ordered_json data_of(
     const Comparison& comparison,
     const std::vector<Column>& columns,
@@ -164,6 +227,8 @@ ordered_json data_of(
        comparison.target ? ordered_json(*comparison.target)
                          : ordered_json(nullptr)},
       {"varying", comparison.varying},
+      {"mark", mark_text(columns)},
+      {"front", front_json(settings)},
       {"settings", ordered_json::array()},
       {"columns", ordered_json::array()},
       {"runs", ordered_json::array()},

@@ -178,6 +178,7 @@ void read_summary(RunRecord& run) {
   summary.accuracy = file.number("/accuracy");
   summary.loss = file.maybe("/loss");
   summary.compression_ratio = file.maybe("/compression_ratio");
+  summary.parameters = file.maybe("/parameters/stored");
   summary.bytes = file.number("/traffic/bytes_per_worker");
   summary.vs_fp32 = file.maybe("/traffic/vs_fp32");
   summary.train_seconds = train;

@@ -48,6 +48,7 @@ struct Summary {
   double accuracy = 0;
   std::optional<double> loss;
   std::optional<double> compression_ratio;
+  std::optional<double> parameters;  // of the final model, as stored
   double bytes = 0;
   std::optional<double> vs_fp32;  // bytes relative to fp32 data parallel
   double train_seconds = 0;

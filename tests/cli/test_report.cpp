@@ -31,6 +31,23 @@ TEST(CliReport, PrintsATableOrJson) {
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
 }
 
+TEST(CliReport, TheFrontIsMarked) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
+  add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
+  add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
+  const Outcome table =
+      run("report --front '" + folder.path() + "'", Stream::Out);
+  EXPECT_EQ(
+      table.text,
+      "run  seeds  accuracy, %  s trained  MB sent  M parameters\n"
+      "a        1       90.00*       2.0*     0.0*        0.000*\n"
+      "b        1       80.00        1.0*     0.0*        0.000\n"
+      "c        1       70.00        3.0      0.0         0.000\n"
+      "\n* highest accuracy, or on the front: no other run is as accurate for "
+      "as little\n");
+}
+
 TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a"});
@@ -111,6 +128,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
         BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
         BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
+        BadReport{
+            "FrontColumns",
+            "'@' --front --columns loss",
+            "",
+            2,
+            "--front"},
+        BadReport{"FrontCsv", "'@' --front --format csv", "", 2, "no marks"},
         BadReport{"Percent", "'@' --target 86", "", 2, "--target"},
         BadReport{"Damage", "'@'", "{}\n{\n", 65, "a/metrics.jsonl:1: error"},
         BadReport{

@@ -142,6 +142,20 @@ TEST_F(Formats, HtmlHasItsPartsAndItsData) {
   EXPECT_EQ(data["runs"][0]["curve"]["seconds"], std::vector<double>{1});
   EXPECT_EQ(data["columns"].size(), 3U);  // none has a vNMSE
   EXPECT_EQ(data["columns"][0]["cells"][1]["text"], "85.00 ± 7.07");
+  EXPECT_EQ(data["mark"], "best of the column");
+  const auto& front = data["front"];
+  EXPECT_EQ(front["lines"].size(), 3U);
+  EXPECT_EQ(front["accuracy"][1]["low"], 0.8);
+  EXPECT_EQ(front["accuracy"][1]["mean"], 0.85);
+  EXPECT_EQ(front["accuracy"][1]["high"], 0.9);
+  EXPECT_TRUE(front["accuracy"][2].is_null());
+  ASSERT_EQ(front["costs"].size(), 3U);
+  const auto& seconds = front["costs"][0];
+  EXPECT_EQ(seconds["key"], "train_seconds");
+  EXPECT_EQ(seconds["points"][0]["value"], 1.0);
+  EXPECT_EQ(seconds["points"][0]["in_all"], true);
+  EXPECT_EQ(seconds["points"][1]["in_line"], true);
+  EXPECT_TRUE(seconds["points"][2].is_null());
 }
 
 TEST(Html, LongCurvesAreThinnedAndNamesCannotEndTheScript) {

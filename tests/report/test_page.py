@@ -114,7 +114,7 @@ class Page(unittest.TestCase):
 
     def test_everything_is_drawn(self):
         self.open("--target", "0.3")
-        for plot in ("bytes", "seconds", "map", "ranks", "spectra"):
+        for plot in ("front", "bytes", "seconds", "map", "ranks", "spectra"):
             with self.subTest(plot):
                 self.assertGreater(
                     self.js(f"document.querySelectorAll('#{plot} svg.main-svg').length"), 0)
@@ -127,6 +127,11 @@ class Page(unittest.TestCase):
             self.assertIn("target 30 %", texts)
             # The name as it is, not what it means as markup.
             self.assertIn(ODD_NAME, texts)
+        # Each setting that has ended, in three panels; none has another length.
+        traces = self.js("document.getElementById('front').data.map(t => [t.mode, t.x.length])")
+        self.assertEqual(traces, [["markers", 1]] * 5 * 3)
+        for title in ("seconds of training", "bytes sent per worker", "parameters stored"):
+            self.assertIn(title, self.texts_in("front"))
         self.assertIn("group_size x rank", self.text("#map-title"))
         for cell in ("method.group_size", "method.rank.rank"):
             self.assertIn(cell, self.texts_in("map"))

@@ -38,6 +38,7 @@ TEST(RunRecord, AFolderIsReadWithItsCurveAndItsFigures) {
   EXPECT_DOUBLE_EQ(run.summary->communication_share, 0.2);
   EXPECT_DOUBLE_EQ(run.summary->sent_bits, 8 * 1000 / 500.0);
   EXPECT_DOUBLE_EQ(*run.summary->compression_ratio, 2.5);
+  EXPECT_DOUBLE_EQ(*run.summary->parameters, 200);
   EXPECT_DOUBLE_EQ(*run.summary->vs_fp32, 0.5);
   EXPECT_FALSE(run.summary->encode_ms);
   EXPECT_FALSE(run.vnmse);

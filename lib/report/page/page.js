@@ -120,7 +120,7 @@ function drawHead() {
     count(data.settings.length, "setting") + target + keys + ".";
   const parts = [];
   if (data.columns.some(c => c.cells.some(cell => cell.best))) {
-    parts.push("The best cell of each column is marked; click a heading to sort by it.");
+    parts.push(`Marked: ${data.mark}. Click a heading to sort by it.`);
   }
   if (data.columns.some(c => c.cells.some(cell => cell.text.includes("±")))) {
     parts.push("± is the standard deviation over the seeds.");

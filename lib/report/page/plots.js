@@ -82,6 +82,70 @@ function wantsLog(what) {
   return Math.max(...last) > 12 * Math.min(...last);
 }
 
+// ---- The front: accuracy against each cost, one line per configuration
+
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star"];
+const COSTS = {
+  train_seconds: { title: "seconds of training", unit: "s" },
+  bytes: { title: "bytes sent per worker", unit: "B" },
+  parameters: { title: "parameters stored", unit: "" },
+};
+
+function drawFront() {
+  const { accuracy, lines, costs } = data.front;
+  if (accuracy.every(a => a === null)) {
+    return leaveOut("front", "No run has finished.");
+  }
+  $("front-note").textContent = "Filled: no other setting is as accurate for as little. A line joins what no other " +
+    "length of the same configuration (train.steps, train.epochs) beats. Bars go from the lowest to the highest seed.";
+  const across = $("front").clientWidth < 900 ? 1 : costs.length;
+  const down = Math.ceil(costs.length / across);
+  const axis = { gridcolor: style("--line"), linecolor: style("--faint"), automargin: true };
+  const has_legend = lines.length <= 12;
+  const rows = has_legend ? Math.ceil(lines.length / 6) : 0;
+  const height = 330 * down + 20 * rows;
+  const extra = { height, showlegend: has_legend, margin: { l: 60, r: 20, t: 20 + 20 * rows, b: 50 },
+    legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0 } };
+  const [wide, tall] = [1 / across - 0.04, 1 / down - (down > 1 ? 0.09 : 0)];
+  const traces = [];
+  costs.forEach((cost, k) => {
+    const n = k === 0 ? "" : k + 1;
+    const { title, unit } = COSTS[cost.key];
+    const left = (k % across) / across;
+    const top = 1 - Math.floor(k / across) / down;
+    extra["xaxis" + n] = { ...axis, type: "log", title: { text: title }, anchor: "y" + n,
+      domain: [left, left + wide], tickformat: unit === "s" ? "~g" : "~s", nticks: 6 };
+    extra["yaxis" + n] = { ...axis, title: { text: k % across === 0 ? "accuracy, %" : "" },
+      anchor: "x" + n, domain: [Math.max(0, top - tall), top], ...(k > 0 ? { matches: "y" } : {}) };
+    lines.forEach((line, i) => {
+      const known = line.settings.filter(s => cost.points[s] !== null && cost.points[s].value > 0)
+        .sort((a, b) => cost.points[a].value - cost.points[b].value);
+      if (known.length === 0) {
+        return;
+      }
+      const of = settings => ({
+        x: settings.map(s => cost.points[s].value),
+        y: settings.map(s => percent(accuracy[s].mean)),
+        xaxis: "x" + n, yaxis: "y" + n, name: plain(line.name), legendgroup: String(i) });
+      const between = (a, b) => known.map(s => percent(accuracy[s][a] - accuracy[s][b]));
+      const joined = known.filter(s => cost.points[s].in_line);
+      if (joined.length > 1) {
+        traces.push({ ...of(joined), mode: "lines", showlegend: false, hoverinfo: "skip",
+          line: { color: colour(i), dash: DASHES[dash(i)], width: 1.8 } });
+      }
+      traces.push({
+        ...of(known), mode: "markers", showlegend: k === 0,
+        customdata: known.map(s => `${plain(data.settings[s].name)}, seeds ${data.settings[s].seeds}`),
+        error_y: { type: "data", symmetric: false, array: between("high", "mean"),
+          arrayminus: between("mean", "low"), thickness: 1, width: 3 },
+        marker: { color: colour(i), size: 9, line: { width: 1.5 },
+          symbol: known.map(s => SYMBOLS[i % SYMBOLS.length] + (cost.points[s].in_all ? "" : "-open")) },
+        hovertemplate: `%{customdata}<br>%{y:.2f} % for %{x:.4s}${unit}<extra></extra>` });
+    });
+  });
+  return plot("front", traces, extra);
+}
+
 // ---- Heat map of a figure over two keys
 
 // The sorted distinct values of a key in these settings.
@@ -245,7 +309,7 @@ function drawAll() {
     ? "All runs share one configuration apart from their seeds: there are no keys to compare over."
     : `A heat map needs two keys with several values each; here ${
         mapKeys.length === 1 ? "only " + mapKeys[0] + " has them" : "no key has them"}.`);
-  return Promise.all([...curves, map, drawRun()]);
+  return Promise.all([drawFront(), ...curves, map, drawRun()]);
 }
 
 function start() {
