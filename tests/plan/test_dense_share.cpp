@@ -24,6 +24,7 @@ config::RunOptions dense_share_run(double share) {
   o.method.group_size = 2;
   o.method.warmup_steps = Duration::steps(3);
   o.method.sync_every = Duration::steps(6);
+  o.method.full_rank_steps = Duration::steps(2);
   o.method.rank.rule = linalg::RankRuleName::Fixed;
   o.method.rank.rank = 5;
   o.method.dense_share = share;
