@@ -355,8 +355,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
         2 * kAccuracy * root(now.values[rank - 1]) * std::sqrt(first),
         kRounding * first);
     const double error = now.error(rank - 1, rank);
-    // The cut is relative to the first value, which must then be exact.
-    const bool exact = rule.rule != RankRuleName::Sigma ||
+    const bool exact = !kind_of(rule).by_largest ||
                        now.error(0, rank) <= 10 * kRounding * first;
     if (error <= allowed && exact) {
       if (publish(rule, m, now, rank)) {

@@ -73,7 +73,8 @@ constexpr std::array kRankRules = {
         "sigma",
         "cut",
         RankNeeds::Values,
-        sigma_rank},
+        sigma_rank,
+        /*by_largest=*/true},
     // smallest r >= least with sum_{i<=r} s_i^2 >= keep * sum s_i^2
     RankRuleKind{
         RankRuleName::Energy,

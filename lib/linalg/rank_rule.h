@@ -42,6 +42,8 @@ struct RankRuleKind {
   // The rank of one layer; for a partial spectrum, the least that it can be.
   // Null where the rule needs all layers.
   std::int64_t (*rank)(const RankRule& rule, const Spectrum& spectrum);
+  // The rank is relative to the largest value, which must then be exact.
+  bool by_largest = false;
 };
 
 // All rules; rank_rule.cpp holds the table with their formulas. A new rule is
