@@ -70,7 +70,7 @@ class Topk : public CompressedReducer {
   }
 };
 
-Conflicts check_bits(
+Conflicts check_topk_bits(
     const ReducerOptions& options,
     const std::string& section,
     std::int64_t /*members*/) {
@@ -90,7 +90,7 @@ Conflicts check_bits(
 extern const Scheme kTopk = {
     .name = "topk",
     .make = make<Topk>,
-    .check = check_bits,
+    .check = check_topk_bits,
 };
 
 }  // namespace abtrain::compress

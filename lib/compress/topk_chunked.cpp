@@ -115,7 +115,7 @@ class TopkChunked : public CompressedReducer {
   at::Tensor norms_;  // from accumulate() to exchange()
 };
 
-Conflicts check_bits(
+Conflicts check_chunked_bits(
     const ReducerOptions& options,
     const std::string& section,
     std::int64_t /*members*/) {
@@ -138,7 +138,7 @@ Conflicts check_bits(
 extern const Scheme kTopkChunked = {
     .name = "topk-chunked",
     .make = make<TopkChunked>,
-    .check = check_bits,
+    .check = check_chunked_bits,
 };
 
 }  // namespace abtrain::compress

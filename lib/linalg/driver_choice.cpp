@@ -14,7 +14,7 @@ namespace {
 constexpr double kSameValues = 1e-6;  // of the largest singular value
 constexpr double kOrthonormal = 1e-8;
 
-double root(double value) {
+double sqrt_of(double value) {
   return std::sqrt(std::max(value, 0.0));
 }
 
@@ -33,8 +33,8 @@ std::string fault_of(
     }
     for (std::size_t j = 0; j < left.size(); ++j) {
       // Written so that a NaN is a fault as well.
-      if (!(std::abs(root(left[j]) - root(right[j])) <=
-            kSameValues * root(right.front()))) {
+      if (!(std::abs(sqrt_of(left[j]) - sqrt_of(right[j])) <=
+            kSameValues * sqrt_of(right.front()))) {
         return "different singular values";
       }
     }

@@ -18,11 +18,11 @@ namespace abtrain::methods {
 
 namespace {
 
-Timeline timeline(const MethodOptions& options, const RunLength& run) {
+Timeline ab_events(const MethodOptions& options, const RunLength& run) {
   return ab_timeline(make_phase_plan(options, run), run.steps);
 }
 
-std::vector<TrafficRow> traffic_rows(const Timeline&) {
+std::vector<TrafficRow> ab_rows(const Timeline&) {
   return {
       {"dense step", &TrafficPlan::full_step},
       {"AB step", &TrafficPlan::ab_step},
@@ -112,7 +112,7 @@ void check_outer(const MethodSetup& setup, Conflicts& out) {
   }
 }
 
-Conflicts check(const MethodSetup& setup, const StatedLength& length) {
+Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
   const MethodOptions& o = setup.options;
   Conflicts out;
   try {
@@ -138,7 +138,7 @@ Conflicts check(const MethodSetup& setup, const StatedLength& length) {
   return out;
 }
 
-void check_run(
+void check_ab_run(
     const MethodOptions& options,
     const RunLength& run,
     const nn::Model&) {
@@ -152,7 +152,9 @@ void check_run(
       run.steps);
 }
 
-std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
+std::vector<std::string> ab_notes(
+    const MethodSetup& setup,
+    const RunLength& run) {
   const MethodOptions& o = setup.options;
   const PhasePlan plan = make_phase_plan(o, run);
   const Timeline timeline = ab_timeline(plan, run.steps);
@@ -199,7 +201,7 @@ std::string groups_text(const comm::Groups& groups) {
       join(parts, ", "));
 }
 
-std::string plan_text(const MethodSetup& setup, const RunLength& run) {
+std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
   const PhasePlan plan = make_phase_plan(setup.options, run);
   return row("groups", groups_text(make_groups(setup.options, setup.workers))) +
          row("phases",
@@ -220,13 +222,13 @@ std::string plan_text(const MethodSetup& setup, const RunLength& run) {
 const MethodKind kAb = {
     .name = "ab",
     .make = make<AbTraining>,
-    .timeline = timeline,
+    .timeline = ab_events,
     .traffic = ab_traffic,
-    .traffic_rows = traffic_rows,
+    .traffic_rows = ab_rows,
     .factors_weights = true,
-    .check = check,
-    .check_run = check_run,
-    .notes = notes,
-    .plan_text = plan_text};
+    .check = check_ab,
+    .check_run = check_ab_run,
+    .notes = ab_notes,
+    .plan_text = ab_plan_text};
 
 }  // namespace abtrain::methods

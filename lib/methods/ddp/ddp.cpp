@@ -60,7 +60,7 @@ std::vector<at::Tensor> DataParallel::replicated_state() {
 
 namespace {
 
-Timeline timeline(const MethodOptions&, const RunLength& run) {
+Timeline ddp_events(const MethodOptions&, const RunLength& run) {
   return {{{Phase::Full, Over::World, run.steps}}};
 }
 
@@ -81,7 +81,7 @@ TrafficPlan traffic(
   return plan;
 }
 
-std::vector<TrafficRow> traffic_rows(const Timeline&) {
+std::vector<TrafficRow> ddp_rows(const Timeline&) {
   return {{"dense step", &TrafficPlan::full_step}};
 }
 
@@ -90,9 +90,9 @@ std::vector<TrafficRow> traffic_rows(const Timeline&) {
 const MethodKind kDdp = {
     .name = "ddp",
     .make = make<DataParallel>,
-    .timeline = timeline,
+    .timeline = ddp_events,
     .traffic = traffic,
-    .traffic_rows = traffic_rows,
+    .traffic_rows = ddp_rows,
     .changes_weights = false};
 
 }  // namespace abtrain::methods

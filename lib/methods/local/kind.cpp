@@ -17,11 +17,11 @@ namespace abtrain::methods {
 
 namespace {
 
-Timeline timeline(const MethodOptions& options, const RunLength& run) {
+Timeline local_events(const MethodOptions& options, const RunLength& run) {
   return local_timeline(make_local_plan(options, run));
 }
 
-std::vector<TrafficRow> traffic_rows(const Timeline& timeline) {
+std::vector<TrafficRow> local_rows(const Timeline& timeline) {
   std::vector<TrafficRow> rows;
   if (timeline.steps(Over::World) > 0) {
     rows.push_back({"warm-up step", &TrafficPlan::full_step});
@@ -31,7 +31,7 @@ std::vector<TrafficRow> traffic_rows(const Timeline& timeline) {
   return rows;
 }
 
-Conflicts check(const MethodSetup& setup, const StatedLength& length) {
+Conflicts check_local(const MethodSetup& setup, const StatedLength& length) {
   Conflicts out;
   if (auto conflict = warmup_conflict(
           "method.warmup_steps",
@@ -54,7 +54,7 @@ Conflicts check_fragments(
     const MethodSetup& setup,
     const StatedLength& length) {
   const MethodOptions& o = setup.options;
-  Conflicts out = check(setup, length);
+  Conflicts out = check_local(setup, length);
   if (o.sync_every.unit != Duration::Unit::Steps) {
     return out;
   }
@@ -82,7 +82,7 @@ Conflicts check_fragments(
   return out;
 }
 
-void check_run(
+void check_local_run(
     const MethodOptions& options,
     const RunLength& run,
     const nn::Model& model) {
@@ -92,7 +92,9 @@ void check_run(
       make_local_plan(options, run).fragments);
 }
 
-std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
+std::vector<std::string> local_notes(
+    const MethodSetup& setup,
+    const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
   const Timeline timeline = local_timeline(plan);
   const auto synchronised = std::ranges::count(
@@ -117,7 +119,7 @@ std::vector<std::string> notes(const MethodSetup& setup, const RunLength& run) {
   return {};
 }
 
-std::string plan_text(const MethodSetup& setup, const RunLength& run) {
+std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
   std::string text = formatted(
       "{} data-parallel steps, then each worker trains alone; every {} steps "
@@ -146,26 +148,26 @@ double copies(const MethodOptions& options) {
 const MethodKind kLocalSgd = {
     .name = "local-sgd",
     .make = make<LocalTraining>,
-    .timeline = timeline,
+    .timeline = local_events,
     .traffic = local_traffic,
-    .traffic_rows = traffic_rows,
+    .traffic_rows = local_rows,
     .copies = copies,
-    .check = check,
-    .check_run = check_run,
-    .notes = notes,
-    .plan_text = plan_text};
+    .check = check_local,
+    .check_run = check_local_run,
+    .notes = local_notes,
+    .plan_text = local_plan_text};
 
 const MethodKind kDiloco = {
     .name = "diloco",
     .make = make<LocalTraining>,
-    .timeline = timeline,
+    .timeline = local_events,
     .traffic = local_traffic,
-    .traffic_rows = traffic_rows,
+    .traffic_rows = local_rows,
     .outer = OuterRule::Nesterov,
     .copies = copies,
     .check = check_fragments,
-    .check_run = check_run,
-    .notes = notes,
-    .plan_text = plan_text};
+    .check_run = check_local_run,
+    .notes = local_notes,
+    .plan_text = local_plan_text};
 
 }  // namespace abtrain::methods
