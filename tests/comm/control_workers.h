@@ -17,6 +17,7 @@
 #include "comm/failure.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"
+#include "outcome.h"
 
 namespace abtrain::comm {
 
@@ -103,12 +104,11 @@ inline Heard error_of(const std::function<void()>& call) {
   return {};
 }
 
-inline void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
 constexpr int code_of(ErrorKind kind) {
   return static_cast<int>(kind);
 }
+
+constexpr int kLost = code_of(ErrorKind::PeerLost);
+constexpr int kConfig = code_of(ErrorKind::Config);
 
 }  // namespace abtrain::comm

@@ -18,8 +18,6 @@ namespace abtrain::comm::wire {
 
 constexpr double kSoon = 0.3;   // for what nobody answers
 constexpr double kAtOnce = 20;  // far less than kTimeout
-constexpr int kLost = code_of(ErrorKind::PeerLost);
-constexpr int kConfig = code_of(ErrorKind::Config);
 const std::string kHost = "127.0.0.1";
 const Secret kSecret("a secret of some length");
 

@@ -7,8 +7,6 @@
 namespace abtrain::comm {
 namespace {
 
-constexpr int kLost = code_of(ErrorKind::PeerLost);
-
 std::exception_ptr error(ErrorKind kind, const std::string& message) {
   return std::make_exception_ptr(Error(kind, message));
 }

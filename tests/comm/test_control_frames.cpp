@@ -13,8 +13,6 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-constexpr int kLost = code_of(ErrorKind::PeerLost);
-
 std::string frame(
     std::uint32_t type,
     std::int32_t rank,

@@ -13,6 +13,7 @@
 #include "comm/failure.h"
 #include "comm/local/world.h"
 #include "comm/run_workers.h"
+#include "outcome.h"
 
 namespace abtrain::comm {
 namespace {
@@ -20,27 +21,12 @@ namespace {
 // So long that a test which had to wait for it would be stopped first.
 constexpr double kForever = 1e6;
 
-struct Outcome {
-  ErrorKind kind;
-  std::string message;
-};
-
-// Runs the body, which must end in an Error on the calling thread.
-Outcome outcome_of(
+// Runs workers, which must end in an Error on the calling thread.
+Outcome outcome_of_workers(
     int workers,
     double timeout,
     const std::function<void(Communicator&)>& body) {
-  try {
-    run_workers(workers, timeout, body);
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
-  ADD_FAILURE() << "no error came";
-  return {ErrorKind::Usage, ""};
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
+  return outcome_of([&] { run_workers(workers, timeout, body); });
 }
 
 at::Tensor large() {
@@ -69,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, Abort, ::testing::Values(2, 4, 64));
 TEST_P(Abort, TheRootCauseIsThrownAndNobodyHangs) {
   std::atomic<int> told = 0;
   const auto outcome =
-      outcome_of(GetParam(), kForever, [&](Communicator& comm) {
+      outcome_of_workers(GetParam(), kForever, [&](Communicator& comm) {
         const at::Tensor buffer = large();
         for (int step = 0;; ++step) {
           if (step == 3 && comm.rank() == 1) {
@@ -91,7 +77,7 @@ TEST_P(Abort, TheRootCauseIsThrownAndNobodyHangs) {
 
 TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
   std::atomic<int> told = 0;
-  const auto outcome = outcome_of(8, kForever, [&](Communicator& comm) {
+  const auto outcome = outcome_of_workers(8, kForever, [&](Communicator& comm) {
     auto half = comm.split(comm.rank() / 4, 0);
     auto pair = half->split(half->rank() / 2, 0);
     comm.barrier();
@@ -119,7 +105,7 @@ TEST(AbortElsewhere, ReachesOtherGroupsAndNestedOnes) {
 }
 
 TEST(AbortElsewhere, CheckPeersTellsWithoutACollective) {
-  const auto outcome = outcome_of(2, kForever, [&](Communicator& comm) {
+  const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
     auto alone = comm.split(comm.rank(), 0);
     alone->check_peers();
     if (comm.rank() == 0) {
@@ -138,7 +124,7 @@ TEST(AbortElsewhere, CheckPeersTellsWithoutACollective) {
 TEST(AbortElsewhere, AnErrorDoesNotWaitForWhatIsUnderWay) {
   // Rank 0 leaves with a call under way that rank 1, waiting for rank 0 in
   // another communicator, never makes.
-  const auto outcome = outcome_of(2, kForever, [&](Communicator& comm) {
+  const auto outcome = outcome_of_workers(2, kForever, [&](Communicator& comm) {
     auto other = comm.split(0, comm.rank());
     const at::Tensor buffer = large();
     if (comm.rank() == 0) {
@@ -218,7 +204,7 @@ TEST(AbortElsewhere, OtherWorldsGoOn) {
 
 TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
   std::atomic<bool> over = false;
-  const auto outcome = outcome_of(4, 0.1, [&](Communicator& comm) {
+  const auto outcome = outcome_of_workers(4, 0.1, [&](Communicator& comm) {
     auto half = comm.split(comm.rank() / 2, 0);
     if (comm.rank() == 3) {
       while (!over) {
@@ -241,21 +227,24 @@ TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
   EXPECT_EQ(outcome.message.find("worker 2"), std::string::npos);
 }
 
-using Call = std::function<void(Communicator&)>;
+using CollectiveCall = std::function<void(Communicator&)>;
 
-Call reduce_of(std::int64_t numel, at::ScalarType type, ReduceOp op) {
+CollectiveCall reduce_of(std::int64_t numel, at::ScalarType type, ReduceOp op) {
   return [=](Communicator& comm) {
     comm.all_reduce(at::zeros({numel}, type), op, Purpose::Gradient).wait();
   };
 }
 
-class Mismatch : public ::testing::TestWithParam<
-                     std::tuple<const char*, Call, Call, const char*>> {};
+class Mismatch
+    : public ::testing::TestWithParam<
+          std::
+              tuple<const char*, CollectiveCall, CollectiveCall, const char*>> {
+};
 
 TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
   const auto& [name, usual, other, part] = GetParam();
   std::atomic<int> told = 0;
-  const auto outcome = outcome_of(3, kForever, [&](Communicator& comm) {
+  const auto outcome = outcome_of_workers(3, kForever, [&](Communicator& comm) {
     try {
       (comm.rank() == 2 ? other : usual)(comm);
     } catch (const Error& error) {
@@ -270,7 +259,7 @@ TEST_P(Mismatch, IsAnErrorOnEveryMemberNamingBoth) {
   EXPECT_EQ(told, 3);
 }
 
-const Call kUsual = reduce_of(5, at::kFloat, ReduceOp::Sum);
+const CollectiveCall kUsual = reduce_of(5, at::kFloat, ReduceOp::Sum);
 INSTANTIATE_TEST_SUITE_P(
     Calls,
     Mismatch,
@@ -293,19 +282,19 @@ INSTANTIATE_TEST_SUITE_P(
         std::tuple{
             "Kind",
             kUsual,
-            Call([](Communicator& comm) {
+            CollectiveCall([](Communicator& comm) {
               comm.broadcast(at::zeros({5}), 0, Purpose::Sync).wait();
             }),
             "broadcast of 5 Float on cpu, root 0"},
         std::tuple{
             "Barrier",
             kUsual,
-            Call([](Communicator& comm) { comm.barrier(); }),
+            CollectiveCall([](Communicator& comm) { comm.barrier(); }),
             "barrier"},
         std::tuple{
             "Split",
             kUsual,
-            Call([](Communicator& comm) { comm.split(0, 0); }),
+            CollectiveCall([](Communicator& comm) { comm.split(0, 0); }),
             "split"}),
     [](const auto& test) { return std::string(std::get<0>(test.param)); });
 

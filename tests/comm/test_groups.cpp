@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/conflict.h"
+#include "outcome.h"
 
 namespace abtrain::comm {
 namespace {
@@ -20,10 +21,6 @@ refusal(int workers, std::optional<std::int64_t> size, bool only_b) {
   }
   ADD_FAILURE() << size.value_or(0) << " was accepted for " << workers;
   return {};
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(Groups, ContiguousRanksFirstHalfTrainsA) {

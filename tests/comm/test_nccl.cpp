@@ -12,7 +12,7 @@
 namespace abtrain::comm {
 namespace {
 
-at::Tensor input_of(int rank, std::int64_t numel, at::ScalarType type) {
+at::Tensor whole_input_of(int rank, std::int64_t numel, at::ScalarType type) {
   at::Generator generator = at::detail::createCPUGenerator(100 + rank);
   // Small whole numbers: a sum is exact in any order and dtype.
   return at::randint(0, 9, {numel}, generator, at::kLong).to(type);
@@ -44,7 +44,8 @@ TEST_P(GpuNccl, ReducesAsTheLocalBackEndDoes) {
             }
             // Below, at and above equal chunks.
             for (const std::int64_t numel : {0, 1, 4 * n, 4 * n + 3, 70001}) {
-              const at::Tensor wanted = input_of(comm.rank(), numel, type);
+              const at::Tensor wanted =
+                  whole_input_of(comm.rank(), numel, type);
               const at::Tensor whole = wanted.to(gpu);
               const at::Tensor on_cpu = wanted.clone();
               local.all_reduce(wanted, op, Purpose::Gradient).wait();
@@ -86,7 +87,7 @@ TEST_P(GpuNccl, GathersAndBroadcasts) {
           std::vector<at::Tensor> inputs;
           for (int i = 0; i < n; ++i) {
             counts.push_back(base + uneven * (i % 3));
-            inputs.push_back(input_of(i, counts.back(), at::kDouble));
+            inputs.push_back(whole_input_of(i, counts.back(), at::kDouble));
           }
           const at::Tensor wanted = at::cat(inputs);
           const at::Tensor out =

@@ -12,8 +12,6 @@
 namespace abtrain::comm {
 namespace {
 
-constexpr int kConfig = code_of(ErrorKind::Config);
-
 class SecretFromEnv : public ::testing::Test {
  protected:
   ~SecretFromEnv() override {

@@ -19,13 +19,14 @@
 #include "base/socket.h"
 #include "comm/run_workers.h"
 #include "comm/share.h"
+#include "outcome.h"
 
 namespace abtrain::comm {
 namespace {
 
-constexpr double kTimeout = 60;
-constexpr double kSoon = 0.2;  // for what nobody answers
-const std::string kHost = "127.0.0.1";
+constexpr double kStoreTimeout = 60;
+constexpr double kUnanswered = 0.2;  // for what nobody answers
+const std::string kLoopback = "127.0.0.1";
 const Elastic kNoAgent;
 
 using Values = std::vector<std::uint8_t>;
@@ -43,36 +44,17 @@ void share_and_check(Store& store, int rank, std::size_t bytes) {
   EXPECT_EQ(values, values_of(0, bytes));
 }
 
-struct Outcome {
-  ErrorKind kind = ErrorKind::Usage;
-  std::string message;
-};
-
-Outcome outcome_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return {error.kind(), error.what()};
-  }
-  ADD_FAILURE() << "no error came";
-  return {};
-}
-
-void expect_has(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
 std::string address_of(int port) {
-  return formatted("{}:{}", kHost, port);
+  return formatted("{}:{}", kLoopback, port);
 }
 
 // Runs ranks 1 to size-1 beside rank 0, each with a store of its own.
 void run_ranks(int size, const std::function<void(Store&, int rank)>& body) {
-  Store first(kHost, 0, 0, size, kTimeout, kNoAgent);
+  Store first(kLoopback, 0, 0, size, kStoreTimeout, kNoAgent);
   std::vector<std::future<void>> others;
   for (int rank = 1; rank < size; ++rank) {
     others.push_back(std::async(std::launch::async, [&, rank] {
-      Store store(kHost, first.port(), rank, size, kTimeout, kNoAgent);
+      Store store(kLoopback, first.port(), rank, size, kStoreTimeout, kNoAgent);
       body(store, rank);
     }));
   }
@@ -102,16 +84,16 @@ c10d::TCPStoreOptions served() {
 }
 
 TEST(StoreKeys, ASecondRunOnTheSameServerStartsAfresh) {
-  c10d::TCPStore agent(kHost, served());
+  c10d::TCPStore agent(kLoopback, served());
   const Elastic elastic{.agent_serves = true};
   auto other = std::async(std::launch::async, [&] {
     for (std::size_t bytes = 1; bytes <= 3; ++bytes) {
-      Store store(kHost, agent.getPort(), 1, 2, kTimeout, elastic);
+      Store store(kLoopback, agent.getPort(), 1, 2, kStoreTimeout, elastic);
       share_and_check(store, 1, bytes);
     }
   });
   for (std::size_t bytes = 1; bytes <= 3; ++bytes) {
-    Store store(kHost, agent.getPort(), 0, 2, kTimeout, elastic);
+    Store store(kLoopback, agent.getPort(), 0, 2, kStoreTimeout, elastic);
     share_and_check(store, 0, bytes);
   }
   other.get();
@@ -119,9 +101,10 @@ TEST(StoreKeys, ASecondRunOnTheSameServerStartsAfresh) {
 
 // Rank 1 comes where this is written in its place.
 void come_after(const std::string& holder) {
-  c10d::TCPStore agent(kHost, served());
+  c10d::TCPStore agent(kLoopback, served());
   agent.set("abtrain/0/rank_1/1", Values(holder.begin(), holder.end()));
-  Store(kHost, agent.getPort(), 1, 2, kTimeout, {.agent_serves = true});
+  Store(
+      kLoopback, agent.getPort(), 1, 2, kStoreTimeout, {.agent_serves = true});
 }
 
 TEST(StoreKeys, ARankBelongsToOneProcessUntilThatHasEnded) {
@@ -167,23 +150,23 @@ std::vector<std::string> listening_at(int port) {
 
 TEST(StoreAddress, IsOnlyTheOneByWhichItIsReached) {
   for (const char* host : {"127.0.0.1", "localhost"}) {
-    const Store store(host, 0, 0, 1, kTimeout, kNoAgent);
+    const Store store(host, 0, 0, 1, kStoreTimeout, kNoAgent);
     EXPECT_EQ(listening_at(store.port()), std::vector<std::string>{"0100007F"});
   }
 }
 
 TEST(StoreAgent, AllRanksAreClientsAndAttemptsDoNotMix) {
-  c10d::TCPStore agent(kHost, served());
+  c10d::TCPStore agent(kLoopback, served());
   // In the first attempt rank 1 had opened its store and rank 0 had not.
   for (const std::int64_t attempt : {0, 1}) {
     const Elastic elastic{.agent_serves = true, .attempt = attempt};
-    Store second(kHost, agent.getPort(), 1, 2, kTimeout, elastic);
+    Store second(kLoopback, agent.getPort(), 1, 2, kStoreTimeout, elastic);
     if (attempt == 0) {
       continue;
     }
     auto other = std::async(
         std::launch::async, [&] { share_and_check(second, 1, 128); });
-    Store first(kHost, agent.getPort(), 0, 2, kTimeout, elastic);
+    Store first(kLoopback, agent.getPort(), 0, 2, kStoreTimeout, elastic);
     share_and_check(first, 0, 128);
     other.get();
   }
@@ -208,11 +191,11 @@ TEST(StoreFails, WhereNobodyServes) {
   int port = 0;
   {
     // A port that was free a moment ago.
-    const Store gone(kHost, 0, 0, 1, kTimeout, kNoAgent);
+    const Store gone(kLoopback, 0, 0, 1, kStoreTimeout, kNoAgent);
     port = gone.port();
   }
   const auto outcome =
-      outcome_of([&] { Store(kHost, port, 1, 2, kSoon, kNoAgent); });
+      outcome_of([&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); });
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
   expect_has(outcome.message, address_of(port));
   expect_has(outcome.message, "rank 1 waited at most 0.2 s for the server");
@@ -232,15 +215,15 @@ TEST(StoreFails, WhereThePortIsTaken) {
   }
   const int port = ntohs(address.sin6_port);
   const auto outcome =
-      outcome_of([&] { Store(kHost, port, 0, 2, kSoon, kNoAgent); });
+      outcome_of([&] { Store(kLoopback, port, 0, 2, kUnanswered, kNoAgent); });
   close(taken);
   EXPECT_EQ(outcome.kind, ErrorKind::Config);
   expect_has(outcome.message, "cannot serve on " + address_of(port));
 }
 
 TEST(StoreFails, WhereRankZeroGivesNothing) {
-  const Store first(kHost, 0, 0, 2, kTimeout, kNoAgent);
-  Store second(kHost, first.port(), 1, 2, kSoon, kNoAgent);
+  const Store first(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
+  Store second(kLoopback, first.port(), 1, 2, kUnanswered, kNoAgent);
   int value = 0;
   const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
@@ -249,8 +232,9 @@ TEST(StoreFails, WhereRankZeroGivesNothing) {
 }
 
 TEST(StoreFails, WhereRankZerosServerIsGone) {
-  auto first = std::make_unique<Store>(kHost, 0, 0, 2, kTimeout, kNoAgent);
-  Store second(kHost, first->port(), 1, 2, kTimeout, kNoAgent);
+  auto first =
+      std::make_unique<Store>(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
+  Store second(kLoopback, first->port(), 1, 2, kStoreTimeout, kNoAgent);
   first.reset();
   int value = 0;
   const auto outcome = outcome_of([&] { second.share(&value, sizeof value); });
@@ -258,9 +242,9 @@ TEST(StoreFails, WhereRankZerosServerIsGone) {
 }
 
 TEST(StoreFails, WhereMembersShareDifferentSizes) {
-  Store first(kHost, 0, 0, 2, kTimeout, kNoAgent);
+  Store first(kLoopback, 0, 0, 2, kStoreTimeout, kNoAgent);
   auto other = std::async(std::launch::async, [&] {
-    Store second(kHost, first.port(), 1, 2, kTimeout, kNoAgent);
+    Store second(kLoopback, first.port(), 1, 2, kStoreTimeout, kNoAgent);
     std::int64_t value = 0;
     return outcome_of([&] { second.share(&value, sizeof value); });
   });
@@ -273,7 +257,9 @@ TEST(StoreFails, WhereMembersShareDifferentSizes) {
 
 TEST(StoreFails, WithAnImpossiblePortOrRank) {
   const auto kind = [](int port, int rank, int size) {
-    return outcome_of([&] { Store(kHost, port, rank, size, kSoon, kNoAgent); })
+    return outcome_of([&] {
+             Store(kLoopback, port, rank, size, kUnanswered, kNoAgent);
+           })
         .kind;
   };
   EXPECT_EQ(kind(0, 1, 2), ErrorKind::Config);
@@ -283,7 +269,7 @@ TEST(StoreFails, WithAnImpossiblePortOrRank) {
 }
 
 TEST(Share, OverACommunicator) {
-  run_workers(3, kTimeout, [](Communicator& comm) {
+  run_workers(3, kStoreTimeout, [](Communicator& comm) {
     const ShareBytes share = share_over(comm);
     for (const std::size_t bytes : {1, 128, 70001}) {
       Values values = values_of(comm.rank(), bytes);

@@ -32,6 +32,11 @@ inline std::vector<Slot> one_slot(std::vector<std::int64_t> sizes) {
   return {{"w", 0, std::move(sizes)}};
 }
 
+// One that fills blocks and chunks, one that does not, a small one.
+inline std::vector<Slot> three_slots() {
+  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
+}
+
 inline std::int64_t numel_of(const std::vector<Slot>& slots) {
   std::int64_t total = 0;
   for (const Slot& slot : slots) {

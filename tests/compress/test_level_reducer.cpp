@@ -22,10 +22,6 @@ ReducerOptions levels(
   return options;
 }
 
-std::vector<Slot> three_slots() {
-  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
-}
-
 at::Tensor threshold_of(const at::Tensor& g, double c) {
   const at::Tensor size = g.abs();
   const at::Tensor survives = size.gt(size.mean() * c);

@@ -12,11 +12,6 @@ namespace {
 
 const ReducerOptions kOptions = scheme("onebit");
 
-// A tensor that fills blocks, one that does not, a small one.
-std::vector<Slot> three_slots() {
-  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
-}
-
 TEST(OneBit, KeepsWhatItDoesNotSend) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 33, 4097, 40001}) {

@@ -20,10 +20,6 @@ ReducerOptions thc(const std::string& rotation = "block") {
   return options;
 }
 
-std::vector<Slot> slots(std::int64_t numel) {
-  return one_slot({numel});
-}
-
 class ThcRotations : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(
     Rotations,
@@ -34,28 +30,28 @@ TEST_P(ThcRotations, NothingIsLostBetweenEstimateAndResiduals) {
   for (const int n : {1, 2, 3, 4, 8}) {
     for (const std::int64_t numel : {1, 1023, 1025}) {
       SCOPED_TRACE(formatted("{} x {}", n, numel));
-      check_conservation(thc(GetParam()), slots(numel), n);
+      check_conservation(thc(GetParam()), one_slot({numel}), n);
     }
   }
-  check_conservation(thc(GetParam()), slots(70001), 3);
+  check_conservation(thc(GetParam()), one_slot({70001}), 3);
 }
 
 TEST_P(ThcRotations, ZeroGivesZero) {
   for (const int n : {2, 8}) {
-    check_zero(thc(GetParam()), slots(1500), n);
+    check_zero(thc(GetParam()), one_slot({1500}), n);
   }
 }
 
 TEST_P(ThcRotations, ResidualsStayBounded) {
   ReducerOptions options = thc(GetParam());
   options.block = 128;
-  check_bounded(options, slots(300), 2, normal_gradients(300, 0.5));
+  check_bounded(options, one_slot({300}), 2, normal_gradients(300, 0.5));
 }
 
 TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   for (const int n : {17, 18}) {
-    check_conservation(thc(), slots(1300), n);
-    ExchangePlan plan(thc(), slots(1300));
+    check_conservation(thc(), one_slot({1300}), n);
+    ExchangePlan plan(thc(), one_slot({1300}));
     // Two blocks of 1,024: a byte a number, or two numbers in 32 bits.
     std::int64_t all = 0;
     for (int rank = 0; rank < n; ++rank) {
@@ -66,7 +62,7 @@ TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   // All of them at the upper end of the range: a sum of 15 n.
   run_steps(
       thc("none"),
-      slots(1024),
+      one_slot({1024}),
       18,
       1,
       [](int, std::int64_t) {
@@ -109,7 +105,7 @@ TEST(Thc, HasTheErrorOfItsClosedForm) {
       const std::int64_t block = rotation == "full" ? numel : 1024;
       run_steps(
           thc(rotation),
-          slots(numel),
+          one_slot({numel}),
           n,
           1,
           normal_gradients(numel),
@@ -155,9 +151,10 @@ TEST(Thc, MembersRoundIndependentlyOfEachOther) {
   // errors average out.
   const std::int64_t numel = 1 << 15;
   for (const int n : {2, 8}) {
-    const double error = vnmse(thc(), slots(numel), n, [&](int, std::int64_t) {
-      return normal_gradients(numel)(0, 7);
-    });
+    const double error =
+        vnmse(thc(), one_slot({numel}), n, [&](int, std::int64_t) {
+          return normal_gradients(numel)(0, 7);
+        });
     EXPECT_NEAR(error * n / expected_error(kT), 1, 0.06) << n;
   }
 }
@@ -175,7 +172,7 @@ TEST(Thc, SignsAndRoundingsChangeWithTheStepAndTheSeed) {
   constexpr int kSteps = 64;
   run_steps(
       options,
-      slots(numel),
+      one_slot({numel}),
       2,
       kSteps,
       same,
@@ -201,7 +198,7 @@ TEST(Thc, TheSameRunHasTheSameBits) {
   for (at::Tensor& result : results) {
     run_steps(
         thc(),
-        slots(3000),
+        one_slot({3000}),
         3,
         3,
         normal_gradients(3000),
@@ -237,7 +234,7 @@ GradientOf network_gradients() {
 TEST(Thc, BlocksAreAsGoodAsAFullRotationAndNoneIsMuchWorse) {
   const std::int64_t numel = 128 * 256;
   const auto of = [&](const std::string& rotation) {
-    return vnmse(thc(rotation), slots(numel), 4, network_gradients());
+    return vnmse(thc(rotation), one_slot({numel}), 4, network_gradients());
   };
   const double block = of("block");
   const double full = of("full");
@@ -256,7 +253,7 @@ TEST(Thc, EachBlockHasItsOwnRange) {
   const std::int64_t numel = 16384;
   run_steps(
       thc(),
-      slots(numel),
+      one_slot({numel}),
       2,
       1,
       [&](int worker, std::int64_t step) {
@@ -289,7 +286,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
       comm::run_workers(3, 60, [&](comm::Communicator& world) {
         const at::Tensor flat = at::zeros({3000});
         GradientExchange exchange(options, 5);
-        exchange.bind(slots(3000), flat, world);
+        exchange.bind(one_slot({3000}), flat, world);
         for (std::int64_t t = 0; t < 2; ++t) {
           flat.copy_(normal_gradients(3000)(world.rank(), t));
           if (world.rank() == 1 && t == 0) {
@@ -318,7 +315,7 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
 TEST(Thc, BytesFollowTheFormula) {
   for (const std::string rotation : {"block", "none", "full"}) {
     for (const std::int64_t numel : {1, 1024, 70001}) {
-      ExchangePlan plan(thc(rotation), slots(numel));
+      ExchangePlan plan(thc(rotation), one_slot({numel}));
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
       const std::int64_t ranges = rotation != "full" ? padded / 1024
@@ -333,7 +330,7 @@ TEST(Thc, BytesFollowTheFormula) {
       }
       EXPECT_EQ(plan.bytes(1, 0, 0), 0);
       const auto reducer = make_reducer(thc(rotation), 1);
-      reducer->bind({{slots(numel)}});
+      reducer->bind({{one_slot({numel})}});
       EXPECT_EQ(reducer->payload_bits(0, 4, 0), 32 * ranges + 8 * padded);
     }
   }
@@ -344,7 +341,7 @@ TEST(Thc, ServesEveryBlockSize) {
     ReducerOptions options = thc();
     options.block = block;
     SCOPED_TRACE(block);
-    check_conservation(options, slots(5000), 2);
+    check_conservation(options, one_slot({5000}), 2);
   }
 }
 

@@ -8,10 +8,6 @@
 namespace abtrain::compress {
 namespace {
 
-std::vector<Slot> slots(std::int64_t numel) {
-  return one_slot({numel});
-}
-
 struct Result {
   std::vector<at::Tensor> estimates, residuals;
   std::vector<float> scales;  // of each worker, after the last step
@@ -39,7 +35,7 @@ Result run(
     ReducerOptions options = scheme("thc-saturated");
     options.error_feedback = feedback;
     GradientExchange exchange(options, 5);
-    exchange.bind(slots(numel), flat, world);
+    exchange.bind(one_slot({numel}), flat, world);
     if (scale > 0) {
       state::State state;
       state.own["residual.0"] = at::zeros({numel});
@@ -97,14 +93,14 @@ TEST(ThcSaturated, NothingIsLostWhereNoSumIsClamped) {
 
 TEST(ThcSaturated, ZeroGivesZero) {
   for (const int n : {1, 2, 8}) {
-    check_zero(scheme("thc-saturated"), slots(1500), n);
+    check_zero(scheme("thc-saturated"), one_slot({1500}), n);
   }
 }
 
 TEST(ThcSaturated, ResidualsStayBounded) {
   ReducerOptions options = scheme("thc-saturated");
   options.block = 128;
-  check_bounded(options, slots(300), 2, normal_gradients(300, 0.5));
+  check_bounded(options, one_slot({300}), 2, normal_gradients(300, 0.5));
 }
 
 TEST(ThcSaturated, BytesFollowTheMeter) {
@@ -112,7 +108,7 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
     for (const std::int64_t numel : {1, 1025, 70001}) {
       run_steps(
           scheme("thc-saturated"),
-          slots(numel),
+          one_slot({numel}),
           n,
           2,
           normal_gradients(numel),
@@ -120,10 +116,10 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
     }
   }
   // 8 blocks over 4 workers: two each, of 512 bytes, and a tail of 16.
-  ExchangePlan plan(scheme("thc-saturated"), slots(8192));
+  ExchangePlan plan(scheme("thc-saturated"), one_slot({8192}));
   EXPECT_EQ(plan.bytes(4, 1, 0), 2 * 3 * 2 * 4 + 3 * 1024 + 3 * (1024 + 16));
   const auto reducer = make_reducer(scheme("thc-saturated"), 1);
-  reducer->bind({{slots(8192)}});
+  reducer->bind({{one_slot({8192})}});
   EXPECT_EQ(reducer->payload_bits(0, 4, 0), 8 * 32 + 4 * 8192);
 }
 
@@ -193,7 +189,7 @@ TEST(ThcSaturated, GoesOnFromACheckpointToTheBit) {
     state::State state;
     const at::Tensor flat = at::zeros({numel});
     GradientExchange exchange(scheme("thc-saturated"), 5);
-    exchange.bind(slots(numel), flat, world);
+    exchange.bind(one_slot({numel}), flat, world);
     for (std::int64_t t = 0; t < 8; ++t) {
       if (t == 4) {
         auto archive = state::Archive::saving(state);
@@ -207,7 +203,7 @@ TEST(ThcSaturated, GoesOnFromACheckpointToTheBit) {
     }
     whole[rank] = flat.clone();
     GradientExchange second(scheme("thc-saturated"), 5);
-    second.bind(slots(numel), flat, world);
+    second.bind(one_slot({numel}), flat, world);
     auto archive = state::Archive::loading(state);
     second.archive(archive, "");
     for (std::int64_t t = 4; t < 8; ++t) {

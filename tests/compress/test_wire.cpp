@@ -10,11 +10,6 @@ namespace {
 
 const std::vector<std::string> kNames = {"int8", "int4", "int2", "sparseloco"};
 
-// A tensor of whole chunks, one that is not, a small one.
-std::vector<Slot> three_slots() {
-  return {{"a", 0, {64, 128}}, {"b", 8192, {37, 41}, 1}, {"c", 9709, {5}, 2}};
-}
-
 TEST(Wire, KeepsWhatItDoesNotSend) {
   for (const std::string& name : kNames) {
     for (const int n : {1, 2, 3, 4, 8}) {
