@@ -10,17 +10,20 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/batch_source.h"
 #include "data/dataset.h"
 #include "temp_folder.h"
 
 namespace abtrain::data {
 
 using Bytes = std::vector<std::uint8_t>;
+using Indices = std::vector<std::int64_t>;
 
 inline void write_file(const std::string& path, const Bytes& bytes) {
   std::ofstream out(path, std::ios::binary);
@@ -110,6 +113,19 @@ inline void expect_error(
     return;
   }
   ADD_FAILURE() << "nothing was thrown";
+}
+
+// 0, 1, ..., count - 1.
+inline Indices first(std::int64_t count) {
+  Indices indices(static_cast<std::size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+inline Batch next_of(BatchSource& source) {
+  Batch batch;
+  source.next(batch);
+  return batch;
 }
 
 }  // namespace abtrain::data

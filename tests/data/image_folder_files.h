@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -122,8 +121,6 @@ inline void make_all_old(const std::string& root) {
   }
 }
 
-using Indices = std::vector<std::int64_t>;
-
 inline DataOptions options_of(
     const TempFolder& root,
     AugmentName augment = AugmentName::None) {
@@ -134,12 +131,6 @@ inline DataOptions options_of(
   options.image_size = 24;
   options.resize = 28;
   return options;
-}
-
-inline Indices first(std::int64_t count) {
-  Indices indices(static_cast<std::size_t>(count));
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
 }
 
 inline Indices labels_of(const at::Tensor& labels) {

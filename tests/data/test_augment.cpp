@@ -16,15 +16,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
 
 #include "data/data_files.h"
 
 namespace abtrain::data {
 namespace {
-
-using Indices = std::vector<std::int64_t>;
 
 Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
   Dataset set;
@@ -42,12 +39,6 @@ Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
   return set;
 }
 
-Indices first(std::int64_t count) {
-  Indices indices(static_cast<std::size_t>(count));
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
-
 // (pixel / 255 - mean) / std by whole-tensor operations.
 at::Tensor normalised(const Dataset& set, const at::Tensor& pixels) {
   const auto channel = [](const std::vector<float>& values) {
@@ -56,7 +47,7 @@ at::Tensor normalised(const Dataset& set, const at::Tensor& pixels) {
   return (pixels.to(at::kFloat) / 255 - channel(set.mean)) / channel(set.std);
 }
 
-class AugmentOf : public testing::TestWithParam<int> {};
+class AugmentOf : public ::testing::TestWithParam<int> {};
 
 TEST_P(AugmentOf, EvaluationNormalises) {
   const Dataset set = make_set(7, GetParam(), 5);
@@ -159,7 +150,7 @@ TEST_P(AugmentOf, ErasesOneBoxToZero) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Channels, AugmentOf, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Channels, AugmentOf, ::testing::Values(1, 2, 3));
 
 // What the pixels of a set of ones say about the boxes that were drawn.
 struct Boxes {

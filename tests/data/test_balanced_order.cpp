@@ -7,21 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
+#include "data/data_files.h"
 #include "data/order.h"
 
 namespace abtrain::data {
 namespace {
-
-using Order = std::vector<std::int64_t>;
-
-Order ascending(std::int64_t count) {
-  Order order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
 
 // An epoch of all workers, whose gradients (workers x units x numel) stay the
 // same; the sum goes on from worker to worker.
@@ -55,14 +47,14 @@ TEST(BalancedOrder, GivesTheOrdersOfTheWorkedExample) {
                                    at::kFloat)
                                    .view({2, 6, 2});
   struct Epoch {
-    Order first, second;
+    Indices first, second;
     std::vector<float> sum;
   };
   const Epoch epochs[] = {
       {{0, 3, 4, 5, 2, 1}, {0, 3, 5, 4, 2, 1}, {-2, 6}},
       {{0, 5, 1, 2, 4, 3}, {0, 4, 2, 1, 5, 3}, {-8, -2}},
       {{0, 2, 4, 3, 1, 5}, {0, 2, 3, 5, 1, 4}, {2, 0}}};
-  std::vector<BalancedOrder> orders(2, BalancedOrder(ascending(6)));
+  std::vector<BalancedOrder> orders(2, BalancedOrder(first(6)));
   const at::Tensor sum = at::zeros({2});
   for (const Epoch& epoch : epochs) {
     balance_epoch(gradients, orders, sum);
@@ -77,23 +69,23 @@ TEST(BalancedOrder, AnOddLastUnitTakesTheMiddle) {
   order.decide_pair(1);
   order.decide_pair(-1);
   order.end_epoch();
-  EXPECT_EQ(order.order(), (Order{4, 1, 0, 2, 3}));
+  EXPECT_EQ(order.order(), (Indices{4, 1, 0, 2, 3}));
   BalancedOrder one({0});
   one.end_epoch();
-  EXPECT_EQ(one.order(), Order{0});
+  EXPECT_EQ(one.order(), Indices{0});
 }
 
 TEST(BalancedOrder, StaysAPermutation) {
   for (const std::int64_t count : {2, 3, 10, 11}) {
-    BalancedOrder order(ascending(count));
+    BalancedOrder order(first(count));
     for (int epoch = 0; epoch < 20; ++epoch) {
       for (std::int64_t l = 0; l < count / 2; ++l) {
         order.decide_pair((l * 7 + epoch) % 3 == 0 ? -1 : 1);
       }
       order.end_epoch();
-      Order sorted = order.order();
+      Indices sorted = order.order();
       std::ranges::sort(sorted);
-      EXPECT_EQ(sorted, ascending(count));
+      EXPECT_EQ(sorted, first(count));
     }
   }
 }
@@ -106,18 +98,18 @@ TEST(BalancedOrder, TakesUnitsOneByOne) {
   order.decide_unit(-1);
   order.decide_unit(-1);
   order.end_epoch();
-  EXPECT_EQ(order.order(), (Order{3, 2, 0, 1}));
+  EXPECT_EQ(order.order(), (Indices{3, 2, 0, 1}));
 }
 
 TEST(BalancedOrder, GoesOnFromWhatWasSaved) {
-  BalancedOrder order(ascending(7));
+  BalancedOrder order(first(7));
   order.decide_pair(1);
   order.decide_pair(-1);
   order.decide_pair(1);
   order.end_epoch();
   order.decide_pair(-1);
   order.decide_pair(-1);
-  BalancedOrder other(ascending(7));
+  BalancedOrder other(first(7));
   ASSERT_TRUE(other.restore(order.save()));
   for (BalancedOrder* each : {&order, &other}) {
     EXPECT_EQ(each->decided(), 4);
@@ -128,21 +120,21 @@ TEST(BalancedOrder, GoesOnFromWhatWasSaved) {
 }
 
 TEST(BalancedOrder, RefusesWhatIsNoOrder) {
-  BalancedOrder order(ascending(4));
+  BalancedOrder order(first(4));
   order.decide_pair(1);
-  const Order good = order.save();
+  const Indices good = order.save();
   for (std::size_t i = 0; i < good.size(); ++i) {
-    Order bad = good;
+    Indices bad = good;
     bad[i] = 9;
-    EXPECT_FALSE(BalancedOrder(ascending(4)).restore(bad)) << i;
+    EXPECT_FALSE(BalancedOrder(first(4)).restore(bad)) << i;
     bad.resize(i);
-    EXPECT_FALSE(BalancedOrder(ascending(4)).restore(bad)) << i;
+    EXPECT_FALSE(BalancedOrder(first(4)).restore(bad)) << i;
   }
-  EXPECT_FALSE(BalancedOrder(ascending(5)).restore(good));
+  EXPECT_FALSE(BalancedOrder(first(5)).restore(good));
 }
 
 TEST(BalancedOrder, RefusesWhatDoesNotFit) {
-  BalancedOrder order(ascending(4));
+  BalancedOrder order(first(4));
   EXPECT_THROW(order.decide_pair(0), std::logic_error);
   order.decide_pair(1);
   EXPECT_THROW(order.end_epoch(), std::logic_error);

@@ -18,7 +18,7 @@ void cut(const std::string& path) {
   fs::resize_file(path, fs::file_size(path) * 9 / 10);
 }
 
-class Damaged : public testing::Test {
+class Damaged : public ::testing::Test {
  protected:
   Damaged() {
     add_image_folder(root_, 3, 4, 4);

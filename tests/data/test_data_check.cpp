@@ -9,7 +9,7 @@
 namespace abtrain::data {
 namespace {
 
-struct Case {
+struct ConflictCase {
   std::string set;
   std::function<void(DataOptions&)> change;
   std::vector<std::string> keys;  // the first one of each conflict
@@ -18,7 +18,7 @@ struct Case {
 TEST(DataCheck, NamesTheKeysThatConflict) {
   const std::string bytes = "cifar10";
   const std::string files = "image-folder";
-  const std::vector<Case> cases = {
+  const std::vector<ConflictCase> cases = {
       {bytes, [](auto&) {}, {}},
       {files, [](auto&) {}, {}},
       {bytes, [](auto& o) { o.mean = {0.5}; }, {"data.mean"}},
@@ -53,7 +53,7 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
          o.crop_scale = {1, 0.5};
        },
        {"data.crop_scale"}}};
-  for (const Case& c : cases) {
+  for (const ConflictCase& c : cases) {
     DataOptions options;
     options.name = c.set;
     c.change(options);

@@ -16,13 +16,7 @@
 namespace abtrain::data {
 namespace {
 
-Batch next_of(BatchSource& source) {
-  Batch batch;
-  source.next(batch);
-  return batch;
-}
-
-class DeviceLoaderTest : public testing::Test {
+class DeviceLoaderTest : public ::testing::Test {
  protected:
   DeviceLoaderTest() {
     prepare(3, 6, 7);
@@ -111,9 +105,9 @@ TEST_F(DeviceLoaderTest, WritesIntoTheTensorsOfTheBatch) {
 }
 
 // Every example is 1; fails in one epoch; counts calls.
-class Failing : public ExampleOrder {
+class FailingOneExample : public ExampleOrder {
  public:
-  Failing(std::int64_t fails_in, std::int64_t example)
+  FailingOneExample(std::int64_t fails_in, std::int64_t example)
       : fails_in_(fails_in), example_(example) {}
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     ++calls;
@@ -133,7 +127,7 @@ class Failing : public ExampleOrder {
 };
 
 TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
-  const Failing order(2, 1);
+  const FailingOneExample order(2, 1);
   DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(next_of(loader).labels.size(0), 2);
@@ -149,7 +143,7 @@ TEST_F(DeviceLoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
 // A GPU would read whatever lies there.
 TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
   for (const std::int64_t example : {-1, 23}) {
-    const Failing order(-1, example);
+    const FailingOneExample order(-1, example);
     DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
     try {
       next_of(loader);
@@ -164,7 +158,7 @@ TEST_F(DeviceLoaderTest, AnExampleOutOfRangeIsABug) {
 }
 
 TEST_F(DeviceLoaderTest, MakesOneOrderAhead) {
-  const Failing order(-1, 1);
+  const FailingOneExample order(-1, 1);
   DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 6);
   for (int taken = 0; taken < 4; ++taken) {
     // Besides the one that waits, one is in the thread's hands.
@@ -176,7 +170,7 @@ TEST_F(DeviceLoaderTest, MakesOneOrderAhead) {
 
 TEST_F(DeviceLoaderTest, EndsWhileItsThreadWaitsAndAfterItFailed) {
   for (int i = 0; i < 200; ++i) {
-    const Failing order(i % 3 == 0 ? 0 : -1, 1);
+    const FailingOneExample order(i % 3 == 0 ? 0 : -1, 1);
     DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, order, 2);
     if (i % 3 == 1) {
       EXPECT_EQ(next_of(loader).labels.size(0), 2);

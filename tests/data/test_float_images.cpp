@@ -10,21 +10,12 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "data/augment.h"
 #include "data/data_files.h"
 
 namespace abtrain::data {
 namespace {
-
-using Indices = std::vector<std::int64_t>;
-
-Indices first(std::int64_t count) {
-  Indices indices(static_cast<std::size_t>(count));
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
 
 Dataset make_set(std::int64_t count, std::int64_t channels) {
   Dataset set;

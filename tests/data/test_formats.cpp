@@ -21,7 +21,7 @@ Idx make_idx(std::uint32_t count, std::uint32_t height, std::uint32_t width) {
       joined(idx_header(0x801, {count}), labels)};
 }
 
-class IdxFiles : public testing::Test {
+class IdxFiles : public ::testing::Test {
  protected:
   Images read(const Idx& idx, const Extent& expected = {}) {
     write_file(images_, idx.images);
@@ -172,7 +172,7 @@ TEST_F(IdxFiles, MissingFolderOrUnreadable) {
   expect_error(read_here, ErrorKind::Io, {images_, "reading failed"});
 }
 
-class CifarFiles : public testing::Test {
+class CifarFiles : public ::testing::Test {
  protected:
   static constexpr std::size_t record = 3073;
 

@@ -107,7 +107,7 @@ TEST(ImageFolder, MeanAndDeviationCanBeGiven) {
       {"data.std: expected 3 values", "got 2"});
 }
 
-class Batches : public testing::TestWithParam<AugmentName> {};
+class Batches : public ::testing::TestWithParam<AugmentName> {};
 
 // Every batch has the same bits whatever the threads, the company of an example
 // and its place; another epoch or seed has others.
@@ -146,7 +146,7 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
 INSTANTIATE_TEST_SUITE_P(
     Changes,
     Batches,
-    testing::Values(
+    ::testing::Values(
         AugmentName::None,
         AugmentName::Flip,
         AugmentName::Crop,

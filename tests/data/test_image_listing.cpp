@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-class ListingOf : public testing::Test {
+class ListingOf : public ::testing::Test {
  protected:
   ListingOf() {
     for (const char* file :

@@ -17,13 +17,7 @@
 namespace abtrain::data {
 namespace {
 
-Batch next_of(BatchSource& source) {
-  Batch batch;
-  source.next(batch);
-  return batch;
-}
-
-class LoaderTest : public testing::Test {
+class LoaderTest : public ::testing::Test {
  protected:
   LoaderTest() {
     set_.name = "test-set";
@@ -42,9 +36,9 @@ class LoaderTest : public testing::Test {
 };
 
 // Fails in one epoch.
-class Failing : public ExampleOrder {
+class FailingOrder : public ExampleOrder {
  public:
-  Failing(std::int64_t examples, std::int64_t fails_in)
+  FailingOrder(std::int64_t examples, std::int64_t fails_in)
       : examples_(examples), fails_in_(fails_in) {}
   std::vector<std::int64_t> epoch(std::int64_t epoch) const override {
     if (epoch == fails_in_) {
@@ -171,7 +165,7 @@ TEST_F(LoaderTest, PreparesAsMuchAsAskedForAndNoMore) {
 }
 
 TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
-  const Failing order(6, 2);
+  const FailingOrder order(6, 2);
   Loader loader(set_.train, *augment_, order, 2, 100);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(next_of(loader).labels.size(0), 2);
@@ -186,7 +180,7 @@ TEST_F(LoaderTest, ThrowsWhatItsThreadThrewAfterTheGoodBatches) {
 
 TEST_F(LoaderTest, EndsWithAFullQueueAnEmptyOneAndAFailedThread) {
   for (int i = 0; i < 200; ++i) {
-    const Failing order(2, i % 3 == 0 ? 0 : -1);
+    const FailingOrder order(2, i % 3 == 0 ? 0 : -1);
     Loader loader(set_.train, *augment_, order, 2, 1 + i % 4);
     if (i % 3 == 1) {
       EXPECT_EQ(next_of(loader).labels.size(0), 2);

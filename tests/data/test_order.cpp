@@ -9,11 +9,9 @@
 namespace abtrain::data {
 namespace {
 
-using Indices = std::vector<std::int64_t>;
-
 using MakeOrder = std::unique_ptr<ExampleOrder> (*)(const OrderSetting&);
 
-class Order : public testing::TestWithParam<MakeOrder> {
+class Order : public ::testing::TestWithParam<MakeOrder> {
  protected:
   std::unique_ptr<ExampleOrder>
   make(std::int64_t examples, int worker, int workers, std::uint64_t seed = 1) {
@@ -60,7 +58,7 @@ TEST_P(Order, SameCallSameAnswer) {
 INSTANTIATE_TEST_SUITE_P(
     All,
     Order,
-    testing::Values(&make_shuffle, &make_sequential));
+    ::testing::Values(&make_shuffle, &make_sequential));
 
 TEST(Shuffle, WorkersTakeTurnsInOnePermutation) {
   const Indices all = make_shuffle({24, 0, 1, 9})->epoch(2);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "data/augment.h"
+#include "data/data_files.h"
 #include "data/device_images.h"
 #include "data/device_loader.h"
 #include "data/loader.h"
@@ -13,8 +14,6 @@
 
 namespace abtrain::data {
 namespace {
-
-using Indices = std::vector<std::int64_t>;
 
 TEST(PublishedOrder, GivesTheExamplesOfItsUnits) {
   PublishedOrder order({10, 11, 20, 21, 30, 31}, 2);

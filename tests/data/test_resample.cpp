@@ -10,8 +10,8 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr float one[3] = {1, 1, 1};
-constexpr float zero[3] = {0, 0, 0};
+constexpr float kOne[3] = {1, 1, 1};
+constexpr float kZero[3] = {0, 0, 0};
 
 Axis whole(std::int64_t pixels, std::int64_t size) {
   return {0, static_cast<double>(pixels), size, 0, size};
@@ -23,7 +23,7 @@ Floats resampled(
     const Axis& y,
     bool mirrored = false) {
   Floats out(static_cast<std::size_t>(3 * x.count * y.count));
-  Resampler().run(image.picture(), x, y, mirrored, one, zero, out.data());
+  Resampler().run(image.picture(), x, y, mirrored, kOne, kZero, out.data());
   return out;
 }
 
@@ -71,12 +71,12 @@ double reference(
   return sum;
 }
 
-struct Case {
+struct ResampleCase {
   std::int64_t width, height;
   Axis x, y;
 };
 
-class ResampleTo : public testing::TestWithParam<Case> {};
+class ResampleTo : public ::testing::TestWithParam<ResampleCase> {};
 
 TEST_P(ResampleTo, IsTheTriangleFilter) {
   const auto& [width, height, x, y] = GetParam();
@@ -102,18 +102,22 @@ TEST_P(ResampleTo, IsTheTriangleFilter) {
 INSTANTIATE_TEST_SUITE_P(
     Sizes,
     ResampleTo,
-    testing::Values(
-        Case{32, 32, whole(32, 56), whole(32, 56)},
-        Case{40, 31, whole(40, 24), whole(31, 24)},
-        Case{70, 9, whole(70, 8), whole(9, 21)},
-        Case{200, 150, whole(200, 8), whole(150, 8)},
-        Case{1, 1, whole(1, 5), whole(1, 3)},
-        Case{5, 3, whole(5, 1), whole(3, 1)},
+    ::testing::Values(
+        ResampleCase{32, 32, whole(32, 56), whole(32, 56)},
+        ResampleCase{40, 31, whole(40, 24), whole(31, 24)},
+        ResampleCase{70, 9, whole(70, 8), whole(9, 21)},
+        ResampleCase{200, 150, whole(200, 8), whole(150, 8)},
+        ResampleCase{1, 1, whole(1, 5), whole(1, 3)},
+        ResampleCase{5, 3, whole(5, 1), whole(3, 1)},
         // A window of the output, and a part of the source.
-        Case{40, 31, {0, 40, 50, 7, 20}, {0, 31, 37, 9, 11}},
-        Case{40, 31, {11, 32, 16, 0, 16}, {4, 29, 16, 0, 16}},
+        ResampleCase{40, 31, {0, 40, 50, 7, 20}, {0, 31, 37, 9, 11}},
+        ResampleCase{40, 31, {11, 32, 16, 0, 16}, {4, 29, 16, 0, 16}},
         // Edges between pixels, as after decoding at half the size.
-        Case{40, 31, {10.5, 32.25, 16, 0, 16}, {4.5, 29.5, 12, 0, 12}}));
+        ResampleCase{
+            40,
+            31,
+            {10.5, 32.25, 16, 0, 16},
+            {4.5, 29.5, 12, 0, 12}}));
 
 TEST(Resample, TheSameSizeIsTheSameImage) {
   const Rgb image = noise(21, 17, 1);

@@ -12,8 +12,8 @@
 namespace abtrain::data {
 namespace {
 
-constexpr std::int64_t side = 64, resize = 72;
-constexpr std::int64_t numel = 3 * side * side;
+constexpr std::int64_t kSide = 64, kResize = 72;
+constexpr std::int64_t kNumel = 3 * kSide * kSide;
 
 struct Gap {
   int worst = 0;
@@ -76,8 +76,8 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
       ABTRAIN_PYTHON,
       ABTRAIN_SOURCE_DIR,
       folder.path(),
-      resize,
-      side,
+      kResize,
+      kSide,
       folder / "reason");
   const int status = std::system(command.c_str());
   const std::string said = read_file(folder / "reason");
@@ -90,9 +90,9 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
   std::istringstream boxes(read_file(folder / "boxes"));
   const std::string crops = read_file(folder / "crops");
   const std::string centres = read_file(folder / "centres");
-  ASSERT_EQ(crops.size(), examples.size() * numel);
-  ASSERT_EQ(centres.size(), examples.size() * numel);
-  ImageReader reader({side, resize, {1, 1, 1}, {0, 0, 0}});
+  ASSERT_EQ(crops.size(), examples.size() * kNumel);
+  ASSERT_EQ(centres.size(), examples.size() * kNumel);
+  ImageReader reader({kSide, kResize, {1, 1, 1}, {0, 0, 0}});
   std::int64_t other = 0;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     const Example& e = examples[i];
@@ -108,19 +108,19 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
 
     reader.bytes() = e.jpeg;
     reader.open();
-    std::vector<float> out(numel);
+    std::vector<float> out(kNumel);
     reader.write_centre(false, out.data());
-    Gap found = gap(out, std::string_view(centres).substr(i * numel, numel));
+    Gap found = gap(out, std::string_view(centres).substr(i * kNumel, kNumel));
     EXPECT_LE(found.worst, 1);
     other += found.other;
     reader.write_box(box, false, out.data());
-    found = gap(out, std::string_view(crops).substr(i * numel, numel));
+    found = gap(out, std::string_view(crops).substr(i * kNumel, kNumel));
     EXPECT_LE(found.worst, 1);
     // Pillow 13 rounds in another order where one side grows, one shrinks.
-    other += box.width < side && box.height > side ? 0 : found.other;
+    other += box.width < kSide && box.height > kSide ? 0 : found.other;
   }
   // Otherwise it is the same arithmetic; another libjpeg may differ a little.
-  EXPECT_LE(other, static_cast<std::int64_t>(examples.size()) * numel / 1000);
+  EXPECT_LE(other, static_cast<std::int64_t>(examples.size()) * kNumel / 1000);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "code_buffers.h"
 #include "kernels/hadamard.h"
 #include "ops/hadamard.h"
 #include "ops/quantize.h"
@@ -27,12 +28,6 @@ at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
 at::Tensor bytes(std::int64_t numel) {
   at::Generator generator = at::detail::createCPUGenerator(9);
   return at::randint(0, 256, {numel}, generator, at::kLong).to(at::kByte);
-}
-
-// NaNs among them.
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
 TEST(HadamardKernel, EqualsTheCpuFormToTheBit) {

@@ -6,10 +6,10 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "code_buffers.h"
 #include "ops/reduce_buffers.h"
 
 namespace abtrain::kernels {
@@ -54,12 +54,6 @@ class ReduceKernel : public testing::TestWithParam<at::ScalarType> {
                                      : Element::BF16;
   }
 };
-
-// NaNs among them.
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
 
 TEST_P(ReduceKernel, EqualsTheCpuFormToTheBit) {
   const std::pair<Combine, ops::ReduceOp> all[] = {

@@ -8,11 +8,15 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 
 namespace abtrain::linalg {
+
+// Rows and columns.
+using Shape = std::pair<std::int64_t, std::int64_t>;
 
 inline at::Tensor vector_of(const std::vector<double>& values) {
   auto result = at::empty({std::ssize(values)}, at::kDouble);

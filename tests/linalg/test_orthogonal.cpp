@@ -17,7 +17,6 @@ at::Tensor oracle(const at::Tensor& w) {
 }
 
 TEST(Orthogonal, IsThePolarFactor) {
-  using Shape = std::pair<std::int64_t, std::int64_t>;
   for (const auto& [m, n] :
        {Shape{1, 1},
         Shape{7, 1},

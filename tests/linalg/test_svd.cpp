@@ -29,7 +29,6 @@ std::vector<double> power_law(std::int64_t n, double exponent) {
   return values;
 }
 
-using Shape = std::pair<std::int64_t, std::int64_t>;
 class SvdShapes : public testing::TestWithParam<Shape> {
  protected:
   std::int64_t m() const {

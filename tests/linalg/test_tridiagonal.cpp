@@ -110,13 +110,12 @@ TEST_P(Widths, ClosedForm) {
 }
 
 TEST_P(Widths, GramMatrix) {
-  using MatrixSize = std::pair<std::int64_t, std::int64_t>;
   for (const auto& [m, n] :
-       {MatrixSize{1, 1},
-        MatrixSize{9, 3},
-        MatrixSize{256, 40},
-        MatrixSize{257, 33},
-        MatrixSize{700, 129}}) {
+       {Shape{1, 1},
+        Shape{9, 3},
+        Shape{256, 40},
+        Shape{257, 33},
+        Shape{700, 129}}) {
     const auto w = noise(m, n);
     const auto exact = at::mm(w.t(), w).tril();
     for (const auto& form : {w, w.t().contiguous().t(), w.to(at::kFloat)}) {

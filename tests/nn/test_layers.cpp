@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "device/generator.h"
+#include "distance.h"
 #include "grab.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
@@ -20,10 +21,6 @@
 
 namespace abtrain::nn {
 namespace {
-
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return (a - b).abs().max().item<double>();
-}
 
 Pass training(std::uint64_t seed) {
   Pass pass{true, device::make_generator(at::kCPU)};

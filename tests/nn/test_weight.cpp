@@ -8,15 +8,12 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include "distance.h"
 #include "grab.h"
 #include "nn/linear.h"
 
 namespace abtrain::nn {
 namespace {
-
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return (a - b).abs().max().item<double>();
-}
 
 const std::vector<std::vector<std::int64_t>> kShapes = {
     {7, 5},

@@ -2,7 +2,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -16,29 +15,11 @@
 #include "ops/cpu/quantize.h"
 #include "ops/cpu/random_words.h"
 #include "ops/quantize.h"
+#include "quantize_cases.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor numbers(std::int64_t numel) {
-  return at::randn({numel}, at::detail::createCPUGenerator(3), at::kFloat);
-}
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
-
-std::int64_t padded(std::int64_t numel, std::int64_t block) {
-  const std::int64_t unit = unit_of(block);
-  return (numel + unit - 1) / unit * unit;
-}
-
-at::Tensor norms_of(const at::Tensor& u, std::int64_t block) {
-  const at::Tensor norms = at::empty({padded(u.numel(), block) / block});
-  block_norms(u, block, norms);
-  return norms;
-}
 
 TEST(RandomWords, AreThoseOfTheStream) {
   for (const Simd simd : {Simd::Plain, best_simd()}) {

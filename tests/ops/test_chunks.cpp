@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
@@ -11,13 +10,10 @@
 #include <vector>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor normal(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 // About half of the chunks, the first and the last among them.
 at::Tensor some_chunks(std::int64_t count) {
@@ -48,8 +44,8 @@ TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
     for (const bool add : {true, false}) {
       // An odd begin: nothing is aligned.
       for (const std::int64_t begin : {0, 1}) {
-        const at::Tensor u = normal(numel + begin, 1).narrow(0, begin, numel);
-        const at::Tensor g = normal(numel + begin, 2).narrow(0, begin, numel);
+        const at::Tensor u = randn(numel + begin, 1).narrow(0, begin, numel);
+        const at::Tensor g = randn(numel + begin, 2).narrow(0, begin, numel);
         const at::Tensor sum = add ? u.add(g) : g.clone();
         const at::Tensor norms = at::empty({chunk_count(numel, chunk)});
         add_with_norms(u, g, add, chunk, norms);
@@ -72,7 +68,7 @@ TEST(Chunks, NormsAreSumsOfSquaresOfTheSum) {
 TEST(Chunks, WhatIsTakenIsHalfAndTheRestStays) {
   for (const auto& [numel, chunk] : kSizes) {
     for (const int members : {1, 2, 3, 8}) {
-      const at::Tensor u = normal(numel, 3).mul_(100);
+      const at::Tensor u = randn(numel, 3).mul_(100);
       const at::Tensor before = u.clone();
       const at::Tensor indices = some_chunks(chunk_count(numel, chunk));
       const at::Tensor wire = at::full({indices.numel() * chunk}, 9, at::kHalf);
@@ -103,8 +99,8 @@ TEST(Chunks, WhatIsTakenIsHalfAndTheRestStays) {
 TEST(Chunks, PutsWhatWasTaken) {
   for (const auto& [numel, chunk] : kSizes) {
     const at::Tensor indices = some_chunks(chunk_count(numel, chunk));
-    const at::Tensor wire = normal(indices.numel() * chunk, 4).to(at::kHalf);
-    const at::Tensor before = normal(numel, 5);
+    const at::Tensor wire = randn(indices.numel() * chunk, 4).to(at::kHalf);
+    const at::Tensor before = randn(numel, 5);
     at::Tensor added = before.clone();
     at::Tensor set = before.clone();
     for (std::int64_t j = 0; j < indices.numel(); ++j) {
@@ -124,9 +120,9 @@ TEST(Chunks, PutsWhatWasTaken) {
 }
 
 TEST(ChunksErrors, RefuseWhatDoesNotFit) {
-  const at::Tensor u = normal(100, 1);
+  const at::Tensor u = randn(100, 1);
   EXPECT_THROW(
-      add_with_norms(u, normal(99, 1), true, 10, at::empty({10})),
+      add_with_norms(u, randn(99, 1), true, 10, at::empty({10})),
       std::logic_error);
   EXPECT_THROW(
       add_with_norms(u, u, false, 10, at::empty({9})), std::logic_error);
@@ -149,10 +145,10 @@ TEST(GpuChunks, EqualTheCpuToTheBit) {
   const at::Device gpu(at::kCUDA, 0);
   for (const auto& [numel, chunk] : kSizes) {
     for (const std::int64_t begin : {0, 1}) {
-      const at::Tensor base = normal(numel + begin, 1);
+      const at::Tensor base = randn(numel + begin, 1);
       const at::Tensor u = base.narrow(0, begin, numel);
       const at::Tensor u_gpu = base.to(gpu).narrow(0, begin, numel);
-      const at::Tensor g = normal(numel, 2);
+      const at::Tensor g = randn(numel, 2);
       const at::Tensor norms = at::empty({chunk_count(numel, chunk)});
       const at::Tensor norms_gpu = norms.to(gpu);
       add_with_norms(u, g, true, chunk, norms);

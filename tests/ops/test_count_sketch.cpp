@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -12,13 +11,10 @@
 #include <stdexcept>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 at::Tensor sketch_of(
     const at::Tensor& x, std::int64_t buckets, std::uint32_t seed = 5) {

@@ -4,21 +4,16 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor normal(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-  return at::randn(
-      {rows, columns}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 at::Tensor orthonormal(const at::Tensor& rows) {
   const at::Tensor flat = rows.contiguous().clone().reshape({-1});
@@ -43,7 +38,7 @@ TEST(GramSchmidt, SpansWhatTheRowsDid) {
         {3, 127},
         {4, 128},
         {7, 1001}}) {
-    const at::Tensor in = normal(rows, length, 1);
+    const at::Tensor in = randn(rows, length, 1);
     const at::Tensor out = orthonormal(in);
     check_orthonormal(out);
     // Row k lies in the span of the first k + 1, on the side of row k.
@@ -60,38 +55,38 @@ TEST(GramSchmidt, SpansWhatTheRowsDid) {
 }
 
 TEST(GramSchmidt, HoldsWhereRowsAreNearlyDependent) {
-  at::Tensor in = normal(1, 500, 1).expand({4, 500}).contiguous();
-  in.add_(normal(4, 500, 2), 1e-3);
+  at::Tensor in = randn(1, 500, 1).expand({4, 500}).contiguous();
+  in.add_(randn(4, 500, 2), 1e-3);
   check_orthonormal(orthonormal(in));
-  in = normal(1, 500, 1).expand({4, 500}).contiguous();
-  in.add_(normal(4, 500, 2), 1e-5);
+  in = randn(1, 500, 1).expand({4, 500}).contiguous();
+  in.add_(randn(4, 500, 2), 1e-5);
   check_orthonormal(orthonormal(in));
 }
 
 TEST(GramSchmidt, FindsADirectionForRowsThatDepend) {
   check_orthonormal(orthonormal(at::zeros({3, 40})));
   EXPECT_TRUE(orthonormal(at::zeros({3, 3})).equal(at::eye(3)));
-  const at::Tensor row = normal(1, 40, 3);
+  const at::Tensor row = randn(1, 40, 3);
   check_orthonormal(orthonormal(at::cat({row, row, row.mul(-2)})));
   check_orthonormal(orthonormal(at::full({8, 8}, 1.0f)));
   // A row among zeros stays the direction that it is.
   const at::Tensor mixed = orthonormal(at::cat({at::zeros({1, 40}), row}));
   check_orthonormal(mixed);
-  at::Tensor odd = normal(3, 40, 4);
+  at::Tensor odd = randn(3, 40, 4);
   odd[1][7] = std::numeric_limits<float>::quiet_NaN();
   odd[2][0] = std::numeric_limits<float>::infinity();
   check_orthonormal(orthonormal(odd));
 }
 
 TEST(GramSchmidt, DoesNotDependOnTheSizeOfTheNumbers) {
-  const at::Tensor in = normal(4, 200, 5);
+  const at::Tensor in = randn(4, 200, 5);
   // A power of two: the very bits.
   EXPECT_TRUE(orthonormal(in.mul(0x1p-60f)).equal(orthonormal(in)));
   EXPECT_TRUE(orthonormal(in.mul(0x1p60f)).equal(orthonormal(in)));
 }
 
 TEST(GramSchmidt, TouchesOnlyItsMatrices) {
-  const at::Tensor flat = normal(1, 1000, 6).reshape({-1});
+  const at::Tensor flat = randn(1, 1000, 6).reshape({-1});
   const at::Tensor before = flat.clone();
   gram_schmidt(flat, {{10, 2, 100}, {500, 3, 50}, {700, 0, 50}});
   check_orthonormal(flat.narrow(0, 10, 200).view({2, 100}));
@@ -119,7 +114,7 @@ TEST(GpuGramSchmidt, EqualsTheCpuToTheBit) {
   for (std::int64_t i = 0; i < 200; ++i) {
     sets.push_back({i * 800, 1 + i % 4, 4 + i});
   }
-  const at::Tensor flat = normal(1, 160000, 7).reshape({-1});
+  const at::Tensor flat = randn(1, 160000, 7).reshape({-1});
   flat.narrow(0, 8000, 2000).zero_();
   const at::Tensor gpu = flat.to(at::Device(at::kCUDA, 0));
   gram_schmidt(flat, sets);

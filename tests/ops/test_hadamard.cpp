@@ -3,22 +3,18 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstring>
 
 #include "device/devices.h"
 #include "ops/cpu/hadamard.h"
+#include "quantize_cases.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor numbers(std::int64_t numel, std::uint64_t seed = 3) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 // H(i, j) = (-1)^(number of ones that i and j have in common).
 at::Tensor matrix(std::int64_t size) {
@@ -31,11 +27,6 @@ at::Tensor matrix(std::int64_t size) {
     }
   }
   return h;
-}
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
 TEST(Hadamard, EqualsTheMatrixOfEachBlock) {

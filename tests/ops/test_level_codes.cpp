@@ -6,25 +6,18 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "device/devices.h"
 #include "ops/magnitudes.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 // Tensors that begin anywhere, several in one byte, one over many windows.
 std::vector<std::int64_t> odd_sizes() {

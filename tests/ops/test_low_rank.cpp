@@ -3,20 +3,15 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor normal(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
-  return at::randn(
-      {rows, columns}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return a.to(at::kDouble).sub(b).abs().max().item<double>();
@@ -26,7 +21,7 @@ void check_on(at::Device device, double tolerance) {
   for (const std::int64_t rank : {1, 2, 3, 4, 5, 8, 11}) {
     for (const auto& [n, m] :
          {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 13}, {64, 200}}) {
-      const at::Tensor p = normal(rank, n, 1), q = normal(rank, m, 2);
+      const at::Tensor p = randn(rank, n, 1), q = randn(rank, m, 2);
       const at::Tensor exact =
           at::matmul(p.to(at::kDouble).t(), q.to(at::kDouble));
       // What was there does not matter.
@@ -36,7 +31,7 @@ void check_on(at::Device device, double tolerance) {
           at::TensorOptions(device));
       low_rank_product(p.to(device), q.to(device), out);
       EXPECT_LT(distance(out.cpu(), exact), tolerance * rank) << n << " " << m;
-      const at::Tensor from = normal(n, m, 3);
+      const at::Tensor from = randn(n, m, 3);
       out.copy_(from);
       subtract_low_rank_product(p.to(device), q.to(device), out);
       EXPECT_LT(
@@ -53,7 +48,7 @@ TEST(LowRank, IsTheProduct) {
 
 // A number's place in its row, and so in a vector, changes no bit of it.
 TEST(LowRank, HasTheSameBitsAtEveryPlace) {
-  const at::Tensor p = normal(6, 10, 1), q = normal(6, 41, 2);
+  const at::Tensor p = randn(6, 10, 1), q = randn(6, 41, 2);
   const at::Tensor whole = at::empty({10, 41});
   low_rank_product(p, q, whole);
   for (std::int64_t j = 0; j < 41; ++j) {
@@ -66,13 +61,12 @@ TEST(LowRank, HasTheSameBitsAtEveryPlace) {
 TEST(LowRankErrors, RefuseWhatDoesNotFit) {
   const at::Tensor out = at::empty({3, 4});
   EXPECT_THROW(
-      low_rank_product(normal(2, 3, 1), normal(2, 5, 1), out),
+      low_rank_product(randn(2, 3, 1), randn(2, 5, 1), out), std::logic_error);
+  EXPECT_THROW(
+      subtract_low_rank_product(randn(2, 3, 1), randn(1, 4, 1), out),
       std::logic_error);
   EXPECT_THROW(
-      subtract_low_rank_product(normal(2, 3, 1), normal(1, 4, 1), out),
-      std::logic_error);
-  EXPECT_THROW(
-      low_rank_product(normal(3, 2, 1).t(), normal(2, 4, 1), out),
+      low_rank_product(randn(3, 2, 1).t(), randn(2, 4, 1), out),
       std::logic_error);
 }
 

@@ -1,23 +1,16 @@
 #include "ops/magnitudes.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 // Single elements, tensors of many blocks, and a gap.
 std::vector<CodeBlocks::Tensor> some_tensors() {

@@ -18,7 +18,7 @@
 namespace abtrain::ops {
 namespace {
 
-at::Tensor randn(at::IntArrayRef sizes, std::uint64_t seed) {
+at::Tensor random_doubles(at::IntArrayRef sizes, std::uint64_t seed) {
   return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kDouble);
 }
 
@@ -38,7 +38,7 @@ TEST(PairSigns, AreThoseOfTheRuleRowByRow) {
   for (const int rows : {1, 2, 5, 64, 257}) {
     at::Tensor sum = at::zeros({300}, at::kDouble);
     for (std::uint64_t round = 0; round < 4; ++round) {
-      const at::Tensor all = randn({rows, 300}, 10 * round + 1);
+      const at::Tensor all = random_doubles({rows, 300}, 10 * round + 1);
       const at::Tensor signs = at::empty({rows}, at::kChar);
       pair_signs(triangle_of(sum, all), signs);
       for (int j = 0; j < rows; ++j) {
@@ -77,7 +77,7 @@ class GpuPairSigns : public ::testing::Test {
 TEST_F(GpuPairSigns, EqualTheCpu) {
   for (const int rows : {1, 33, 1024}) {
     const at::Tensor triangle =
-        randn({rows * (rows + 1) / 2}, 3).to(at::kFloat);
+        random_doubles({rows * (rows + 1) / 2}, 3).to(at::kFloat);
     const at::Tensor here = at::empty({rows}, at::kChar);
     const at::Tensor there =
         at::empty({rows}, at::TensorOptions(at::kCUDA).dtype(at::kChar));

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -18,14 +17,10 @@
 #include "ops/cpu/quantize.h"
 #include "ops/quantize_job.h"
 #include "quantize_cases.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
 
 // Codes one by one, however they lie.
 std::vector<int> unpacked(const at::Tensor& codes, Lanes lanes) {

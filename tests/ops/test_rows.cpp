@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -10,20 +9,17 @@
 #include <cmath>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
 
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
-
-std::vector<RowTable::Tensor> two_tensors() {
+std::vector<RowTable::Tensor> two_matrices() {
   return {{0, 5, 300, 2}, {1600, 6, 7, 3}};
 }
 
 TEST(Rows, NormsAreThoseOfFloat64) {
-  RowTable table(two_tensors());
+  RowTable table(two_matrices());
   const at::Tensor u = randn(table.end(), 1);
   const at::Tensor norms = at::empty({table.rows()});
   row_norms(u, table, norms);
@@ -36,7 +32,7 @@ TEST(Rows, NormsAreThoseOfFloat64) {
 }
 
 TEST(Rows, TheLargestAreChosenTheLowerOfTwoEqualOnes) {
-  RowTable table(two_tensors());
+  RowTable table(two_matrices());
   const at::Tensor chosen = at::empty({5}, at::kInt);
   choose_rows(
       at::tensor({1., 7., 3., 7., 7., 0., 0., 2., 0., 0., 0.}, at::kFloat),
@@ -64,7 +60,7 @@ TEST(Rows, TheLargestAreChosenTheLowerOfTwoEqualOnes) {
 }
 
 TEST(Rows, WhatIsSentIsTakenAway) {
-  RowTable table(two_tensors());
+  RowTable table(two_matrices());
   const at::Tensor chosen = at::tensor({4, 0, 5, 1, 2}, at::kInt);
   const at::Tensor x = randn(table.end(), 2);
   const at::Tensor u = x.clone();
@@ -97,7 +93,7 @@ TEST(Rows, RefuseWhatDoesNotFit) {
   EXPECT_THROW(RowTable({{0, 5, 3, 6}}), std::logic_error);
   EXPECT_THROW(RowTable({{0, 5, 3, 0}}), std::logic_error);
   EXPECT_THROW(RowTable({{0, 5, 3, 1}, {14, 1, 1, 1}}), std::logic_error);
-  RowTable table(two_tensors());
+  RowTable table(two_matrices());
   EXPECT_THROW(
       row_norms(at::zeros({1641}), table, at::zeros({11})), std::logic_error);
   EXPECT_THROW(
@@ -110,7 +106,7 @@ TEST(GpuRows, EqualTheCpuToTheBit) {
   }
   const at::Device gpu(at::kCUDA, 0);
   for (const auto& tensors :
-       {two_tensors(),
+       {two_matrices(),
         std::vector<RowTable::Tensor>{
             {0, 512, 4608, 26}, {2359299, 64, 64, 64}},
         std::vector<RowTable::Tensor>{{1, 9, 33, 2}}}) {

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -13,13 +12,10 @@
 #include <cmath>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
-
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
 
 at::Tensor record_buffer(const CodeBlocks& blocks, bool fresh) {
   return at::empty({sign_words(blocks, blocks.all(), fresh)}, at::kInt);

@@ -4,7 +4,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -12,15 +11,12 @@
 #include <cmath>
 
 #include "device/devices.h"
+#include "tensors.h"
 
 namespace abtrain::ops {
 namespace {
 
-at::Tensor randn(std::int64_t numel, std::uint64_t seed) {
-  return at::randn({numel}, at::detail::createCPUGenerator(seed), at::kFloat);
-}
-
-at::Tensor code_buffer(const CodeBlocks& blocks, CodeForm form) {
+at::Tensor twobit_buffer(const CodeBlocks& blocks, CodeForm form) {
   return at::empty({code_bytes(blocks, blocks.all(), form)}, at::kByte);
 }
 
@@ -29,7 +25,7 @@ TEST(TwoBitCodes, AreMxnets) {
   CodeBlocks blocks({{0, 10}});
   const at::Tensor u =
       at::tensor({-9., -1., 2., 6., 8., 7., 0., -5., -10., -100.}, at::kFloat);
-  const at::Tensor wire = code_buffer(blocks, CodeForm::TwoBits);
+  const at::Tensor wire = twobit_buffer(blocks, CodeForm::TwoBits);
   ASSERT_EQ(wire.numel(), 8);
   encode_threshold(u, blocks, at::full({1}, 4.0f), wire, CodeForm::TwoBits);
   EXPECT_TRUE(
@@ -61,11 +57,11 @@ TEST(TwoBitCodes, MeansAreThoseOfFloat64) {
           x.ge(t).to(at::kFloat).sub(x.le(t.neg()).to(at::kFloat)).mul(t);
       sum.add_(sent.to(at::kDouble));
       at::Tensor u = x.clone();
-      codes.push_back(code_buffer(blocks, CodeForm::TwoBits));
+      codes.push_back(twobit_buffer(blocks, CodeForm::TwoBits));
       encode_threshold(u, blocks, thresholds, codes.back(), CodeForm::TwoBits);
       EXPECT_TRUE(u.equal(x.sub(sent)));
       u = x.clone();
-      const at::Tensor byte = code_buffer(blocks, CodeForm::Bytes);
+      const at::Tensor byte = twobit_buffer(blocks, CodeForm::Bytes);
       encode_threshold(u, blocks, thresholds, byte, CodeForm::Bytes);
       EXPECT_TRUE(u.equal(x.sub(sent)));
       bytes.add_(byte);
@@ -109,8 +105,8 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
     const at::Tensor u = at::full({100}, 1.0f);
     u[70].fill_(bad);
     const at::Tensor good = at::full({100}, 1.0f);
-    const at::Tensor codes = code_buffer(blocks, CodeForm::TwoBits);
-    const at::Tensor others = code_buffer(blocks, CodeForm::TwoBits);
+    const at::Tensor codes = twobit_buffer(blocks, CodeForm::TwoBits);
+    const at::Tensor others = twobit_buffer(blocks, CodeForm::TwoBits);
     encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
     encode_threshold(good, blocks, t, others, CodeForm::TwoBits);
     for (const auto& all :
@@ -129,7 +125,7 @@ TEST(TwoBitCodes, ShowWhatIsNotFinite) {
     }
   }
   // With bytes the threshold shows it.
-  const at::Tensor bytes = code_buffer(blocks, CodeForm::Bytes);
+  const at::Tensor bytes = twobit_buffer(blocks, CodeForm::Bytes);
   const at::Tensor u = at::zeros({100});
   const at::Tensor nan = at::full({1}, NAN);
   encode_threshold(u, blocks, nan, bytes, CodeForm::Bytes);
@@ -151,7 +147,7 @@ TEST(TwoBitCodes, RefuseWhatDoesNotFit) {
       std::logic_error);
   EXPECT_THROW(
       average_codes(
-          code_buffer(blocks, CodeForm::Bytes),
+          twobit_buffer(blocks, CodeForm::Bytes),
           CodeWire::Bytes,
           128,
           blocks,
@@ -176,9 +172,10 @@ TEST(GpuTwoBitCodes, EqualTheCpuToTheBit) {
       const at::Tensor u = randn(blocks.end(), 1).to(device);
       const at::Tensor t = at::full({blocks.tensors()}, 0.8f).to(device);
       const at::Tensor codes =
-          code_buffer(blocks, CodeForm::TwoBits).to(device);
+          twobit_buffer(blocks, CodeForm::TwoBits).to(device);
       encode_threshold(u, blocks, t, codes, CodeForm::TwoBits);
-      const at::Tensor bytes = code_buffer(blocks, CodeForm::Bytes).to(device);
+      const at::Tensor bytes =
+          twobit_buffer(blocks, CodeForm::Bytes).to(device);
       encode_threshold(u, blocks, t, bytes, CodeForm::Bytes);
       const at::Tensor in = at::cat({codes, codes, codes});
       const at::Tensor words = at::empty(
