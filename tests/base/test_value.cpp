@@ -13,7 +13,7 @@ Problem problem_at(int line, int column, const std::string& text) {
   return {{"run.yaml", line, column, text}, "train.steps", "expected more"};
 }
 
-TEST(Problems, PointAtTheirPlace) {
+TEST(Problems, PointAtTheirLineAndColumn) {
   EXPECT_EQ(
       to_text(problem_at(12, 10, "  steps: 0")),
       "run.yaml:12:10: error: train.steps: expected more\n"

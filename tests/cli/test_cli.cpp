@@ -37,7 +37,7 @@ struct WrongUse {
   const char* says;
 };
 
-class CliWrongUse : public testing::TestWithParam<WrongUse> {};
+class CliWrongUse : public ::testing::TestWithParam<WrongUse> {};
 
 TEST_P(CliWrongUse, ExitsTwoAndSaysWhy) {
   const Outcome outcome = run(GetParam().arguments, Stream::Error);
@@ -49,7 +49,7 @@ TEST_P(CliWrongUse, ExitsTwoAndSaysWhy) {
 INSTANTIATE_TEST_SUITE_P(
     All,
     CliWrongUse,
-    testing::Values(
+    ::testing::Values(
         WrongUse{"Misspelt", "trian --config x.yaml", "did you mean 'train'?"},
         WrongUse{
             "BareFile",

@@ -42,7 +42,7 @@ std::string shell_word(const std::string& text) {
 }
 
 // What bash offers for a line, a word each; `words` are cut as bash cuts them.
-class BashCompletion : public testing::Test {
+class BashCompletion : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     script() = run("completion bash", Stream::Out).text;

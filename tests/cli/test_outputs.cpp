@@ -4,24 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "program.h"
 #include "run_folders.h"
+#include "small_run.h"
 #include "weights_file.h"
 
 namespace abtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string content(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 class CliOutput : public ::testing::Test {
  protected:

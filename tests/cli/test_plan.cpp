@@ -52,14 +52,14 @@ TEST(PlanTime, StandsBesideARun) {
                 " --bandwidth 1Gbit --format json",
             Stream::Out);
     ASSERT_EQ(plan.exit_code, 0) << plan.text;
-    const auto json = nlohmann::json::parse(plan.text);
+    const auto found = nlohmann::json::parse(plan.text);
     if (rule.find("fixed") != std::string::npos) {
-      EXPECT_EQ(json["bytes_per_worker"]["ratio"], 1.0) << plan.text;
+      EXPECT_EQ(found["bytes_per_worker"]["ratio"], 1.0) << plan.text;
     } else {
-      EXPECT_NEAR(json["bytes_per_worker"]["ratio"].get<double>(), 1, 0.2);
+      EXPECT_NEAR(found["bytes_per_worker"]["ratio"].get<double>(), 1, 0.2);
     }
-    EXPECT_GT(json["ms_per_step"]["planned"].get<double>(), 0);
-    EXPECT_GT(json["ms_per_step"]["measured"].get<double>(), 0);
+    EXPECT_GT(found["ms_per_step"]["planned"].get<double>(), 0);
+    EXPECT_GT(found["ms_per_step"]["measured"].get<double>(), 0);
   }
   const Outcome table =
       run("plan --against " + folder.file("r") + " --nodes 1 --compute 5ms,2ms",
@@ -100,16 +100,16 @@ TEST(PlanSameSize, AsARunStores) {
   const std::string arguments = "plan --same-size-as " + folder.file("r");
   const Outcome outcome = run(arguments + " --format json", Stream::Out);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  const auto json = nlohmann::json::parse(outcome.text);
-  EXPECT_EQ(json["target"], summary["parameters"]["stored"]);
-  EXPECT_EQ(json["set"][0], "method.name=ddp");
+  const auto found = nlohmann::json::parse(outcome.text);
+  EXPECT_EQ(found["target"], summary["parameters"]["stored"]);
+  EXPECT_EQ(found["set"][0], "method.name=ddp");
   // One feature more or less is about 800 of so few parameters.
-  EXPECT_LE(json["difference"].get<double>(), 0.01);
-  EXPECT_GT(json["difference"].get<double>(), -0.2);
+  EXPECT_LE(found["difference"].get<double>(), 0.01);
+  EXPECT_GT(found["difference"].get<double>(), -0.2);
 
   // The options that are printed give the network, and the plan is its plan.
   std::string options;
-  for (const auto& set : json["set"]) {
+  for (const auto& set : found["set"]) {
     options += " --set '" + set.get<std::string>() + "'";
   }
   const Outcome same = run(arguments, Stream::Out);
@@ -119,7 +119,7 @@ TEST(PlanSameSize, AsARunStores) {
   EXPECT_TRUE(same.text.starts_with(plan.text)) << same.text << plan.text;
   EXPECT_TRUE(contains(same.text, "\nsame size\n  target ")) << same.text;
   EXPECT_TRUE(contains(
-      same.text, std::to_string(json["parameters"].get<int>() / 1000) + ","))
+      same.text, std::to_string(found["parameters"].get<int>() / 1000) + ","))
       << same.text;
 }
 

@@ -23,10 +23,10 @@ TEST(CliReport, PrintsATableOrJson) {
   EXPECT_LT(table.text.find("fast"), table.text.find("slow")) << table.text;
   EXPECT_TRUE(contains(table.text, "s to 50 %")) << table.text;
   EXPECT_FALSE(contains(table.text, "\033")) << table.text;
-  const Outcome json = run(
+  const Outcome listed = run(
       "report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
-  ASSERT_EQ(json.exit_code, 0);
-  const auto parsed = nlohmann::json::parse(json.text);
+  ASSERT_EQ(listed.exit_code, 0);
+  const auto parsed = nlohmann::json::parse(listed.text);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
 }

@@ -125,7 +125,7 @@ TEST(CliRun, CutDataIsNamed) {
 }
 
 // A finished run, changed by each case.
-class CliEvaluate : public testing::Test {
+class CliEvaluate : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);

@@ -18,7 +18,7 @@ namespace {
 using namespace abtrain;
 namespace fs = std::filesystem;
 
-constexpr const char* kBase =
+constexpr const char* kToyRun =
     "name: toy\n"
     "data: {name: fashion-mnist, subset: 256, pool: 7, batch_size: 16}\n"
     "model: {name: mlp, hidden: [16, 16]}\n"
@@ -33,7 +33,7 @@ class CliRunFolder : public ::testing::Test {
  protected:
   void SetUp() override {
     unsetenv("SLURM_JOB_ID");
-    folder_.add("base.yaml", kBase);
+    folder_.add("base.yaml", kToyRun);
   }
   Outcome train(const std::string& more = "") const {
     return run(

@@ -123,7 +123,7 @@ struct BadRun {
   std::vector<const char*> says;
 };
 
-class CliBadRun : public testing::TestWithParam<BadRun> {};
+class CliBadRun : public ::testing::TestWithParam<BadRun> {};
 
 TEST_P(CliBadRun, EndsWithItsCodeAndSaysWhy) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -146,7 +146,7 @@ TEST_P(CliBadRun, EndsWithItsCodeAndSaysWhy) {
 INSTANTIATE_TEST_SUITE_P(
     All,
     CliBadRun,
-    testing::Values(
+    ::testing::Values(
         BadRun{"GroupsDoNotFit",
                "--set method.group_size=3",
                78,

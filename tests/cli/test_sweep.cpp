@@ -30,8 +30,8 @@ TEST_F(CliSweep, ListsWhatItWillDo) {
   EXPECT_EQ(rows[1][2].rfind(folder_.file("runs/toy/rank=2,seed=3-"), 0), 0U)
       << rows[1][2];
   EXPECT_EQ(rows[1][3], "missing");
-  const Outcome json = run(arguments("--list --json"), Stream::Out);
-  const auto parsed = nlohmann::json::parse(json.text);
+  const Outcome listed = run(arguments("--list --json"), Stream::Out);
+  const auto parsed = nlohmann::json::parse(listed.text);
   ASSERT_EQ(parsed.size(), 2U);
   EXPECT_EQ(parsed[1]["index"], 1);
   EXPECT_EQ(parsed[1]["point"], rows[1][1]);

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Kind and message of the error that reading throws.
-std::pair<int, std::string> error_of(
+std::pair<int, std::string> reading_error(
     const std::string& path,
     const std::vector<std::string>& sets = {},
     const ConfigContext& context = {}) {
@@ -78,10 +78,11 @@ TEST(Config, ByteOrderMarkAndOtherHarmlessThings) {
 TEST(Config, KeysOfAnUnusedMethodAreCheckedButFree) {
   // Three workers fit no groups of two, but ddp has no groups.
   EXPECT_EQ(
-      error_of("", {"workers=3", "method.name=ddp", "method.group_size=2"})
+      reading_error("", {"workers=3", "method.name=ddp", "method.group_size=2"})
           .second,
       "");
-  EXPECT_EQ(error_of("", {"method.name=ddp", "method.group_size=x"}).first, 78);
+  EXPECT_EQ(
+      reading_error("", {"method.name=ddp", "method.group_size=x"}).first, 78);
 }
 
 TEST(Extends, LaterFilesWin) {
@@ -114,7 +115,8 @@ TEST(Extends, WrongOnesPointAtThemselves) {
   folder.add("base.yaml", "sede: 1\n");
   folder.add("a.yaml", "extends: b.yaml\n");
   folder.add("b.yaml", "extends: [a.yaml]\n");
-  const auto missing = error_of(folder.add("c.yaml", "extends: bsae.yaml\n"));
+  const auto missing =
+      reading_error(folder.add("c.yaml", "extends: bsae.yaml\n"));
   EXPECT_EQ(missing.first, 78);
   EXPECT_NE(
       missing.second.find(
@@ -123,19 +125,19 @@ TEST(Extends, WrongOnesPointAtThemselves) {
           folder.file("bsae.yaml") + "; did you mean 'base.yaml'?"),
       std::string::npos)
       << missing.second;
-  const auto circle = error_of(folder.file("a.yaml"));
+  const auto circle = reading_error(folder.file("a.yaml"));
   EXPECT_NE(
       circle.second.find(
           "b.yaml:1:11: error: extends: the files extend each other in a "
           "circle: a.yaml -> b.yaml -> a.yaml"),
       std::string::npos)
       << circle.second;
-  const auto inner = error_of(
+  const auto inner = reading_error(
       folder.add("d.yaml", "workers: 2\nextends: base.yaml\nnmae: d\n"));
   EXPECT_NE(inner.second.find("base.yaml:1:1: error: sede"), std::string::npos);
   EXPECT_NE(inner.second.find("d.yaml:3:1: error: nmae"), std::string::npos);
   for (const char* wrong : {"", "{a: 1}", "[[a]]", "[]", "\"\""}) {
-    const auto error = error_of(folder.add(
+    const auto error = reading_error(folder.add(
         "e.yaml", std::string("workers: 2\nextends: ") + wrong + "\n"));
     EXPECT_NE(
         error.second.find("error: extends: expected a file"), std::string::npos)
@@ -147,15 +149,15 @@ TEST(ConfigFile, MissingOnesSayWhereTheyWereLookedFor) {
   const TempFolder here, there;
   there.add("mlp.yaml", "workers: 2\n");
   const ConfigContext context{{there.path()}, 0};
-  EXPECT_EQ(error_of("mlp", {}, context).second, "");
-  EXPECT_EQ(error_of("mlp.yaml", {}, context).second, "");
-  const auto missing = error_of("mpl.yaml", {}, context);
+  EXPECT_EQ(reading_error("mlp", {}, context).second, "");
+  EXPECT_EQ(reading_error("mlp.yaml", {}, context).second, "");
+  const auto missing = reading_error("mpl.yaml", {}, context);
   EXPECT_EQ(missing.first, 66);
   EXPECT_EQ(
       missing.second,
       "configuration 'mpl.yaml' was not found; looked for mpl.yaml, " +
           there.file("mpl.yaml") + "; did you mean 'mlp.yaml'?");
-  const auto is_folder = error_of(here.path());
+  const auto is_folder = reading_error(here.path());
   EXPECT_EQ(is_folder.first, 66);
   EXPECT_NE(is_folder.second.find("is a folder"), std::string::npos);
 }
@@ -182,7 +184,7 @@ TEST(Launcher, ItsProcessesAreTheWorkers) {
   EXPECT_EQ(read_config("", {}, {{}, 4}).workers, 4);
   EXPECT_EQ(read_config("", {"workers=4"}, {{}, 4}).workers, 4);
   EXPECT_EQ(
-      error_of("", {"workers=2"}, {{}, 4}).second,
+      reading_error("", {"workers=2"}, {{}, 4}).second,
       "--set workers=2: error: workers: the launcher has started 4 processes, "
       "got 2 (under a launcher, leave the key out)");
 }

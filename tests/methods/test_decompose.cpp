@@ -93,7 +93,7 @@ std::vector<LayerFactors> decompose(
 }
 
 // However a spectrum is found, and by however many, the ranks are the same.
-class Routes : public testing::TestWithParam<linalg::RankRule> {};
+class Routes : public ::testing::TestWithParam<linalg::RankRule> {};
 
 TEST_P(Routes, GiveTheSameRanksAndProducts) {
   DecomposeOptions options;
@@ -122,7 +122,7 @@ TEST_P(Routes, GiveTheSameRanksAndProducts) {
 INSTANTIATE_TEST_SUITE_P(
     All,
     Routes,
-    testing::Values(
+    ::testing::Values(
         linalg::RankRule{linalg::RankRuleName::Sigma, 0.15},
         linalg::RankRule{linalg::RankRuleName::Energy, 0, 0.95},
         linalg::RankRule{linalg::RankRuleName::Fixed, 0, 0, 12},

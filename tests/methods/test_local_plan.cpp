@@ -128,7 +128,8 @@ TEST(LocalPlan, RefusesWhatDoesNotFit) {
 
 // Layers of these sizes, each a weight and (but the first) a bias of 3; the
 // first parameter stands before all weights. Weights come first in the buffer.
-std::vector<compress::Slot> slots_of(const std::vector<std::int64_t>& sizes) {
+std::vector<compress::Slot> slots_of_sizes(
+    const std::vector<std::int64_t>& sizes) {
   std::vector<compress::Slot> slots;
   std::int64_t offset = 0;
   const auto add = [&](std::string name, std::int64_t numel, int position) {
@@ -177,7 +178,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
       {100, 3, 3, 3, 3, 3, 3, 80, 2, 2},
       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
   for (const auto& sizes : models) {
-    const auto slots = slots_of(sizes);
+    const auto slots = slots_of_sizes(sizes);
     const auto layers = static_cast<std::int64_t>(sizes.size());
     for (std::int64_t count = 1; count <= layers; ++count) {
       const auto fragments =
@@ -226,7 +227,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
 
 TEST(Fragments, MoreThanLayersAreRefused) {
   try {
-    cut_fragments(slots_of({4, 4, 4}), weights_of(3), 4);
+    cut_fragments(slots_of_sizes({4, 4, 4}), weights_of(3), 4);
     FAIL() << "it was cut";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Config);

@@ -50,7 +50,7 @@ at::Tensor matrix_of(
       which, nn::view_at(values, 0, w.stored_sizes(which, rank)));
 }
 
-double distance(const at::Tensor& got, const at::Tensor& want) {
+double relative_distance(const at::Tensor& got, const at::Tensor& want) {
   return (got - want).norm().item<double>() / want.norm().item<double>();
 }
 
@@ -86,11 +86,13 @@ TEST_P(KeptChange, MeansTheSameInTheNewBasis) {
       const at::Tensor moved = matrix_of(w, own, got, rank);
       if (own == Factor::A) {
         EXPECT_LT(
-            distance(at::matmul(moved, after.b), at::matmul(residual, base_b)),
+            relative_distance(
+                at::matmul(moved, after.b), at::matmul(residual, base_b)),
             1e-4);
       } else {
         EXPECT_LT(
-            distance(at::matmul(after.a, moved), at::matmul(base_a, residual)),
+            relative_distance(
+                at::matmul(after.a, moved), at::matmul(base_a, residual)),
             1e-4);
       }
     }
@@ -130,14 +132,14 @@ TEST(OuterState, AVelocityIsCutWithItsWeight) {
   const at::Tensor unit_b = after.b / after.b.norm(2, 1, true);
   const at::Tensor unit_a = after.a / after.a.norm(2, 0, true);
   EXPECT_LT(
-      distance(
+      relative_distance(
           at::matmul(a, after.b),
           at::matmul(
               at::matmul(matrix_of(w, Factor::A, first.a, 4), merged.b),
               project(unit_b))),
       1e-4);
   EXPECT_LT(
-      distance(
+      relative_distance(
           at::matmul(after.a, b),
           at::matmul(
               at::matmul(unit_a, unit_a.t()),

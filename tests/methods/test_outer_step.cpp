@@ -19,11 +19,11 @@ TEST(OuterStep, HasPyTorchsValues) {
       {{0.1F, -0.2F, 0.3F, 0},
        {0.05F, 0.4F, -0.3F, 0},
        {-0.6F, 0.1F, 0.2F, 1}}};
-  struct Case {
+  struct StepCase {
     OuterStep step;
     std::array<std::array<float, 4>, 3> wanted;
   };
-  const std::vector<Case> cases = {
+  const std::vector<StepCase> cases = {
       {{OuterRule::Nesterov, 0.7, 0.9},
        {{{0.866999984F, -1.733999968F, 0.101000011F, 0},
          {0.743799984F, -2.152600050F, 0.329900026F, 0},
@@ -36,7 +36,7 @@ TEST(OuterStep, HasPyTorchsValues) {
        {{{0.930000007F, -1.860000014F, 0.289999992F, 0},
          {0.832000017F, -2.013999939F, 0.310999990F, 0},
          {1.163800001F, -2.222599983F, 0.189899981F, -0.699999988F}}}}};
-  for (const Case& c : cases) {
+  for (const StepCase& c : cases) {
     at::Tensor x = at::tensor({1.0F, -2.0F, 0.5F, 0.0F});
     at::Tensor velocity = at::zeros({4});
     for (std::size_t k = 0; k < 3; ++k) {

@@ -22,14 +22,14 @@ using comm::Communicator;
 using comm::Groups;
 using comm::Role;
 
-struct Case {
+struct SyncCase {
   int workers;
   int group_size;
   SyncMode mode;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<SyncCase> cases() {
+  std::vector<SyncCase> all;
   for (const int workers : {2, 4, 6, 8}) {
     for (int g = 1; g <= workers / 2; ++g) {
       if (workers % g == 0 && workers / g % 2 == 0) {
@@ -50,11 +50,11 @@ std::vector<Case> cases() {
   return all;
 }
 
-double distance(const at::Tensor& a, const at::Tensor& b) {
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-class SyncModes : public ::testing::TestWithParam<Case> {};
+class SyncModes : public ::testing::TestWithParam<SyncCase> {};
 
 // What each mode means, said with every worker's own A_i and B_i in float64,
 // against what comes out of the exchange and the merge.
@@ -118,7 +118,8 @@ TEST_P(SyncModes, EqualsItsDefinition) {
         {a0.to(at::kFloat), b0.to(at::kFloat)},
         mean.a.defined() ? mean.a.view({kM, kR}) : at::Tensor(),
         mean.b.view({kR, kN}));
-    EXPECT_LT(distance(at::matmul(merged.a, merged.b), expected), 1e-5);
+    EXPECT_LT(
+        largest_difference(at::matmul(merged.a, merged.b), expected), 1e-5);
     EXPECT_EQ(merged.a.size(1), mode == SyncMode::Full ? 2 * kR : kR);
     EXPECT_EQ(
         meter.of(comm::Purpose::Sync).bytes,
@@ -161,17 +162,20 @@ TEST(MergeFactors, Formulas) {
   };
   const at::Tensor w0 = mm(a0, b0);
   EXPECT_LT(
-      distance(product(SyncMode::OnlyLearned, da), mm(a0 + da, b0 + db)), 1e-6);
+      largest_difference(
+          product(SyncMode::OnlyLearned, da), mm(a0 + da, b0 + db)),
+      1e-6);
   EXPECT_LT(
-      distance(
+      largest_difference(
           product(SyncMode::WithStale, da),
           w0 + mm(da, b0) / 2 + mm(a0, db) / 2 + mm(da, db) / 4),
       1e-6);
   EXPECT_LT(
-      distance(
+      largest_difference(
           product(SyncMode::Full, da), w0 + mm(da, b0) / 2 + mm(a0, db) / 2),
       1e-6);
-  EXPECT_LT(distance(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
+  EXPECT_LT(
+      largest_difference(product(SyncMode::OnlyB, {}), mm(a0, b0 + db)), 1e-6);
 }
 
 TEST(FactorExchange, Bf16SendsHalfAndRoundsOnlyTheChange) {
@@ -248,10 +252,11 @@ TEST(FactorExchange, CodesHoldTheMeanUpToTheResiduals) {
         EXPECT_LT(
             left[g].norm().item<double>(), change[g].norm().item<double>());
       }
-      EXPECT_LT(distance(mean.b, sum_b / (groups.count - of_a)), 1e-5);
+      EXPECT_LT(
+          largest_difference(mean.b, sum_b / (groups.count - of_a)), 1e-5);
       EXPECT_EQ(mean.a.defined(), of_a > 0);
       if (of_a > 0) {
-        EXPECT_LT(distance(mean.a, sum_a / of_a), 1e-5);
+        EXPECT_LT(largest_difference(mean.a, sum_a / of_a), 1e-5);
       }
     }
   }

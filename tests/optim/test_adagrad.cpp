@@ -108,7 +108,7 @@ struct Parameters {
   }
 };
 
-struct Case {
+struct AdagradCase {
   const char* name;
   const char* optimizer;
   double l1;
@@ -116,10 +116,10 @@ struct Case {
   double divisor;
 };
 
-class AdagradSteps : public ::testing::TestWithParam<Case> {};
+class AdagradSteps : public ::testing::TestWithParam<AdagradCase> {};
 
 TEST_P(AdagradSteps, FollowTheFormulasInFloat64) {
-  const Case c = GetParam();
+  const AdagradCase c = GetParam();
   const bool dual = std::string(c.optimizer) == "qrda-adagrad";
   OptimizerOptions o = options_of(c.optimizer, c.l1, c.center);
   o.delta = 0.02;
@@ -159,13 +159,13 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     AdagradSteps,
     ::testing::Values(
-        Case{"qcmd", "qcmd-adagrad", 0.3, Center::Init, 1},
-        Case{"qcmd_clipped", "qcmd-adagrad", 0.3, Center::Init, 2.5},
-        Case{"qcmd_dense", "qcmd-adagrad", 0, Center::Init, 1},
-        Case{"qrda", "qrda-adagrad", 0.1, Center::Init, 1},
-        Case{"qrda_zero", "qrda-adagrad", 0.1, Center::Zero, 1},
-        Case{"qrda_clipped", "qrda-adagrad", 0.1, Center::Zero, 2.5},
-        Case{"qrda_dense", "qrda-adagrad", 0, Center::Init, 1}),
+        AdagradCase{"qcmd", "qcmd-adagrad", 0.3, Center::Init, 1},
+        AdagradCase{"qcmd_clipped", "qcmd-adagrad", 0.3, Center::Init, 2.5},
+        AdagradCase{"qcmd_dense", "qcmd-adagrad", 0, Center::Init, 1},
+        AdagradCase{"qrda", "qrda-adagrad", 0.1, Center::Init, 1},
+        AdagradCase{"qrda_zero", "qrda-adagrad", 0.1, Center::Zero, 1},
+        AdagradCase{"qrda_clipped", "qrda-adagrad", 0.1, Center::Zero, 2.5},
+        AdagradCase{"qrda_dense", "qrda-adagrad", 0, Center::Init, 1}),
     [](const auto& test) { return test.param.name; });
 
 // delta is added to the root, as PyTorch's eps is.

@@ -39,18 +39,18 @@ struct Reference {
   }
 };
 
-struct Case {
+struct OptimizerCase {
   const char* name;
   double momentum;
   bool nesterov;
   bool decay_all;
 };
 
-class Steps : public ::testing::TestWithParam<Case> {};
+class Steps : public ::testing::TestWithParam<OptimizerCase> {};
 
 // Three parameters: one decays, one does not, one is a factor.
 TEST_P(Steps, EqualTheFormula) {
-  const Case c = GetParam();
+  const OptimizerCase c = GetParam();
   OptimizerOptions o;
   o.name = c.name;
   o.momentum = c.momentum;
@@ -107,11 +107,11 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Steps,
     ::testing::Values(
-        Case{"adamw", 0, false, false},
-        Case{"adamw", 0, false, true},
-        Case{"sgd", 0, false, false},
-        Case{"sgd", 0.9, false, false},
-        Case{"sgd", 0.9, true, true}));
+        OptimizerCase{"adamw", 0, false, false},
+        OptimizerCase{"adamw", 0, false, true},
+        OptimizerCase{"sgd", 0, false, false},
+        OptimizerCase{"sgd", 0.9, false, false},
+        OptimizerCase{"sgd", 0.9, true, true}));
 
 // The rate in a tensor changes no bit against the rate as an argument.
 TEST(Rates, OfTheCpuAreTheDoublesThemselves) {

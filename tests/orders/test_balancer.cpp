@@ -242,13 +242,13 @@ TEST(Balancer, DecidesOnBatchesAsOnSingleUnits) {
   }
 }
 
-constexpr std::int64_t kWorkers = 64;
-constexpr std::int64_t kUnits = 250;
-constexpr std::int64_t kNumel = 16;
+constexpr std::int64_t kHerdingWorkers = 64;
+constexpr std::int64_t kHerdingUnits = 250;
+constexpr std::int64_t kHerdingNumel = 16;
 
 at::Tensor unit_vectors() {
   const at::Tensor vectors = at::randn(
-      {kWorkers, kUnits, kNumel},
+      {kHerdingWorkers, kHerdingUnits, kHerdingNumel},
       at::detail::createCPUGenerator(1),
       at::kFloat);
   return vectors / vectors.norm(2, {2}, true);
@@ -257,8 +257,8 @@ at::Tensor unit_vectors() {
 // The largest component of a prefix sum over the workers' steps, of vectors
 // less their mean.
 double herding(const at::Tensor& vectors, const std::vector<Order>& orders) {
-  at::Tensor steps = at::zeros({kUnits, kNumel}, at::kDouble);
-  for (std::int64_t j = 0; j < kWorkers; ++j) {
+  at::Tensor steps = at::zeros({kHerdingUnits, kHerdingNumel}, at::kDouble);
+  for (std::int64_t j = 0; j < kHerdingWorkers; ++j) {
     steps.add_(
         vectors[j]
             .index_select(
@@ -274,8 +274,8 @@ double herding(const at::Tensor& vectors, const std::vector<Order>& orders) {
 // a buffer that the next step writes to.
 double herding_of(const OrderOptions& options, int rounds, bool stale = false) {
   const at::Tensor vectors = unit_vectors();
-  std::vector<Order> orders(kWorkers);
-  comm::run_workers(kWorkers, 300, [&](comm::Communicator& world) {
+  std::vector<Order> orders(kHerdingWorkers);
+  comm::run_workers(kHerdingWorkers, 300, [&](comm::Communicator& world) {
     const at::Tensor own = vectors[world.rank()];
     Worker worker(options, own, &world);
     for (int round = 0; round < rounds; ++round) {
@@ -284,8 +284,8 @@ double herding_of(const OrderOptions& options, int rounds, bool stale = false) {
         continue;
       }
       const Order now = worker.published.epoch(round);
-      for (std::int64_t k = 0; k < kUnits; ++k) {
-        const std::int64_t last = std::min(k | 1, kUnits - 1);
+      for (std::int64_t k = 0; k < kHerdingUnits; ++k) {
+        const std::int64_t last = std::min(k | 1, kHerdingUnits - 1);
         worker.balancer.step(own[now[static_cast<std::size_t>(last)]]);
       }
     }

@@ -8,8 +8,8 @@
 namespace abtrain::orders {
 namespace {
 
-constexpr std::int64_t kNumel = 1000;
-constexpr int kWorkers = 4;
+constexpr std::int64_t kTrafficNumel = 1000;
+constexpr int kTrafficWorkers = 4;
 const RunLength kLength{5, 20};
 
 OrderOptions named(const std::string& name) {
@@ -27,17 +27,18 @@ TEST(OrderTraffic, IsNothingWhereEachWorkerDecidesAlone) {
 TEST(OrderTraffic, OfMicrobatchesComesWithEachSecondStepOfAnEpoch) {
   const OrderOptions options = named("cd-grab");
   const OrderTraffic bytes = order_traffic(options, 8, 2, kLength);
-  for (int member = 0; member < kWorkers; ++member) {
+  for (int member = 0; member < kTrafficWorkers; ++member) {
     const std::int64_t pair =
-        difference_bytes(options, kNumel, 1, kWorkers, member);
+        difference_bytes(options, kTrafficNumel, 1, kTrafficWorkers, member);
     for (std::int64_t t = 0; t < 12; ++t) {
       EXPECT_EQ(
-          bytes(t, 0, kNumel, kWorkers, member), t % 5 % 2 == 1 ? pair : 0)
+          bytes(t, 0, kTrafficNumel, kTrafficWorkers, member),
+          t % 5 % 2 == 1 ? pair : 0)
           << t;
     }
     // A pair needs both of its steps with the same parameters.
-    EXPECT_EQ(bytes(3, 3, kNumel, kWorkers, member), 0);
-    EXPECT_EQ(bytes(3, 2, kNumel, kWorkers, member), pair);
+    EXPECT_EQ(bytes(3, 3, kTrafficNumel, kTrafficWorkers, member), 0);
+    EXPECT_EQ(bytes(3, 2, kTrafficNumel, kTrafficWorkers, member), pair);
   }
 }
 
@@ -48,8 +49,8 @@ TEST(OrderTraffic, OfExamplesComesWithEachBatch) {
   const OrderTraffic bytes = order_traffic(options, 8, 3, kLength);
   for (std::int64_t t = 0; t < 7; ++t) {
     EXPECT_EQ(
-        bytes(t, 0, kNumel, kWorkers, 1),
-        3 * difference_bytes(options, kNumel, 4, kWorkers, 1));
+        bytes(t, 0, kTrafficNumel, kTrafficWorkers, 1),
+        3 * difference_bytes(options, kTrafficNumel, 4, kTrafficWorkers, 1));
   }
 }
 

@@ -19,7 +19,7 @@
 namespace abtrain {
 namespace {
 
-struct Case {
+struct ParityCase {
   std::string name;
   std::string model;
   double width;
@@ -36,7 +36,7 @@ struct Case {
   optim::MuonScale scale = optim::MuonScale::MatchRms;
 };
 
-constexpr std::int64_t kBatch = 32;
+constexpr std::int64_t kParityBatch = 32;
 constexpr double kRate = 3e-3;
 constexpr double kFactorScale = 2;
 // Large enough that the rounding of a tiny gradient does not decide its step.
@@ -70,14 +70,15 @@ std::vector<optim::ParameterRef> trained(
 }
 
 struct Batches {
-  at::Tensor images;  // steps x kBatch x C x H x W
+  at::Tensor images;  // steps x kParityBatch x C x H x W
   at::Tensor labels;
 };
 
 Batches make_batches(const nn::InputShape& shape, int steps) {
   Batches b{
-      at::empty({steps, kBatch, shape.channels, shape.height, shape.width}),
-      at::empty({steps, kBatch}, at::kLong)};
+      at::empty(
+          {steps, kParityBatch, shape.channels, shape.height, shape.width}),
+      at::empty({steps, kParityBatch}, at::kLong)};
   Random random(5, RandomPurpose::Test);
   for (std::int64_t i = 0; i < b.images.numel(); ++i) {
     b.images.data_ptr<float>()[i] = 4 * random.uniform() - 2;
@@ -94,7 +95,7 @@ std::string bytes_of(const at::Tensor& tensor) {
 }
 
 std::vector<double>
-train(nn::Model& model, const Case& c, const Batches& batches) {
+train(nn::Model& model, const ParityCase& c, const Batches& batches) {
   optim::OptimizerOptions options;
   options.name = c.optimizer;
   options.nesterov = c.nesterov;
@@ -125,10 +126,10 @@ train(nn::Model& model, const Case& c, const Batches& batches) {
   return losses;
 }
 
-class Parity : public ::testing::TestWithParam<Case> {};
+class Parity : public ::testing::TestWithParam<ParityCase> {};
 
 TEST_P(Parity, StepsAreThoseOfPyTorch) {
-  const Case& c = GetParam();
+  const ParityCase& c = GetParam();
   const TempFolder folder;
   nn::ModelOptions options;
   options.name = c.model;
@@ -185,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Parity,
     ::testing::Values(
-        Case{
+        ParityCase{
             "mlp_adamw",
             "mlp",
             1,
@@ -196,8 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
             0.1,
             "dense",
             3},
-        Case{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
-        Case{
+        ParityCase{"mlp_A", "mlp", 1, kFashion, "adamw", false, 0.5, 0, "A", 3},
+        ParityCase{
             "mlp_adagrad",
             "mlp",
             1,
@@ -208,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             "dense",
             3},
-        Case{
+        ParityCase{
             "lenet5_sgd",
             "lenet5",
             1,
@@ -219,9 +220,9 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             "dense",
             3},
-        Case{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
-        Case{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},
-        Case{
+        ParityCase{"cnn_sgd", "cnn", 1, kCifar, "sgd", false, 0, 0, "dense", 3},
+        ParityCase{"cnn_B", "cnn", 1, kFashion, "adamw", false, 1, 0.1, "B", 3},
+        ParityCase{
             "vgg_adamw",
             "vgg16-small",
             0.25,
@@ -232,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(
             0.1,
             "dense",
             1},
-        Case{
+        ParityCase{
             "vgg_A",
             "vgg16-small",
             0.25,
@@ -243,8 +244,18 @@ INSTANTIATE_TEST_SUITE_P(
             0.1,
             "A",
             1},
-        Case{"vgg_B", "vgg16-small", 0.25, kCifar, "sgd", true, 1, 0, "B", 1},
-        Case{
+        ParityCase{
+            "vgg_B",
+            "vgg16-small",
+            0.25,
+            kCifar,
+            "sgd",
+            true,
+            1,
+            0,
+            "B",
+            1},
+        ParityCase{
             "mlp_muon",
             "mlp",
             1,
@@ -255,8 +266,18 @@ INSTANTIATE_TEST_SUITE_P(
             0,
             "dense",
             50},
-        Case{"mlp_muon_A", "mlp", 1, kFashion, "muon", true, 0.5, 0, "A", 3},
-        Case{
+        ParityCase{
+            "mlp_muon_A",
+            "mlp",
+            1,
+            kFashion,
+            "muon",
+            true,
+            0.5,
+            0,
+            "A",
+            3},
+        ParityCase{
             "lenet5_muon",
             "lenet5",
             1,

@@ -14,7 +14,7 @@
 namespace abtrain {
 namespace {
 
-struct Case {
+struct ZooCase {
   nn::TensorNames library;
   const char* model;
   std::int64_t side;
@@ -22,7 +22,7 @@ struct Case {
   bool qkv_bias = true;
 };
 
-constexpr std::int64_t kBatch = 2;
+constexpr std::int64_t kZooBatch = 2;
 
 double largest(const at::Tensor& tensor) {
   return tensor.abs().max().item<double>();
@@ -40,10 +40,10 @@ void to_dtype(nn::Model& model, at::ScalarType dtype) {
   }
 }
 
-class Zoo : public ::testing::TestWithParam<Case> {
+class Zoo : public ::testing::TestWithParam<ZooCase> {
  protected:
   std::unique_ptr<nn::Model> fresh() const {
-    const Case& c = GetParam();
+    const ZooCase& c = GetParam();
     nn::ModelOptions options;
     options.name = c.model;
     options.qkv_bias = c.qkv_bias;
@@ -58,8 +58,8 @@ class Zoo : public ::testing::TestWithParam<Case> {
         .read(which, sizes);
   }
   at::Tensor images() const {
-    const Case& c = GetParam();
-    return batch("images", {kBatch, 3, c.side, c.side})
+    const ZooCase& c = GetParam();
+    return batch("images", {kZooBatch, 3, c.side, c.side})
         .contiguous(at::MemoryFormat::ChannelsLast);
   }
   // Logits of a training step; the gradients stay on the parameters.
@@ -72,12 +72,12 @@ class Zoo : public ::testing::TestWithParam<Case> {
     }
     const at::Tensor logits = model.forward(images, true);
     at::cross_entropy_loss(
-        logits, at::arange(kBatch).remainder(GetParam().classes))
+        logits, at::arange(kZooBatch).remainder(GetParam().classes))
         .backward();
     return logits;
   }
   void expect_logits(const at::Tensor& logits, const char* which) const {
-    const at::Tensor want = batch(which, {kBatch, GetParam().classes});
+    const at::Tensor want = batch(which, {kZooBatch, GetParam().classes});
     EXPECT_LT(largest(logits - want), 1e-4 * std::max(1.0, largest(want)))
         << which;
   }
@@ -155,14 +155,14 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Zoo,
     ::testing::Values(
-        Case{nn::TensorNames::Timm, "vgg16", 32, 10},
-        Case{nn::TensorNames::Timm, "resnet18", 64, 1000},
-        Case{nn::TensorNames::Timm, "resnet34", 64, 1000},
-        Case{nn::TensorNames::Timm, "vit-tiny", 32, 10},
-        Case{nn::TensorNames::Timm, "vit-base", 224, 1000, false},
-        Case{nn::TensorNames::Torchvision, "vgg13", 32, 10},
-        Case{nn::TensorNames::Torchvision, "resnet50", 96, 1000},
-        Case{nn::TensorNames::Torchvision, "vit-tiny", 32, 10}),
+        ZooCase{nn::TensorNames::Timm, "vgg16", 32, 10},
+        ZooCase{nn::TensorNames::Timm, "resnet18", 64, 1000},
+        ZooCase{nn::TensorNames::Timm, "resnet34", 64, 1000},
+        ZooCase{nn::TensorNames::Timm, "vit-tiny", 32, 10},
+        ZooCase{nn::TensorNames::Timm, "vit-base", 224, 1000, false},
+        ZooCase{nn::TensorNames::Torchvision, "vgg13", 32, 10},
+        ZooCase{nn::TensorNames::Torchvision, "resnet50", 96, 1000},
+        ZooCase{nn::TensorNames::Torchvision, "vit-tiny", 32, 10}),
     [](const auto& test) {
       std::string name =
           nn::name_of(test.param.library) + "_" + test.param.model;

@@ -16,17 +16,17 @@ using testing::expect_same_bits;
 using testing::toy_options;
 using testing::train_all;
 
-struct Case {
+struct AbCase {
   int workers;
   std::optional<std::int64_t> group_size;
   SyncMode sync;
   int full_rank_steps;
 };
 
-class AbRuns : public ::testing::TestWithParam<Case> {};
+class AbRuns : public ::testing::TestWithParam<AbCase> {};
 
 TEST_P(AbRuns, EndWithOneGoodFactoredModelAndTheSameBitsTwice) {
-  const Case c = GetParam();
+  const AbCase c = GetParam();
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.sync = c.sync;
   o.method.full_rank_steps = Duration::steps(c.full_rank_steps);
@@ -53,22 +53,22 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     AbRuns,
     ::testing::Values(
-        Case{1, 1, SyncMode::OnlyB, 2},
-        Case{1, {}, SyncMode::OnlyB, 0},
-        Case{2, 1, SyncMode::OnlyLearned, 2},
-        Case{2, 1, SyncMode::WithStale, 0},
-        Case{2, 1, SyncMode::Full, 2},
-        Case{2, 2, SyncMode::OnlyB, 2},
-        Case{4, 1, SyncMode::OnlyLearned, 0},
-        Case{4, 2, SyncMode::OnlyLearned, 2},
-        Case{4, 2, SyncMode::WithStale, 2},
-        Case{4, 1, SyncMode::Full, 0},
-        Case{4, 4, SyncMode::OnlyB, 2},
-        Case{4, 2, SyncMode::OnlyB, 0},
-        Case{8, 1, SyncMode::OnlyLearned, 2},
-        Case{8, 2, SyncMode::WithStale, 2},
-        Case{8, 4, SyncMode::Full, 2},
-        Case{8, 8, SyncMode::OnlyB, 0}),
+        AbCase{1, 1, SyncMode::OnlyB, 2},
+        AbCase{1, {}, SyncMode::OnlyB, 0},
+        AbCase{2, 1, SyncMode::OnlyLearned, 2},
+        AbCase{2, 1, SyncMode::WithStale, 0},
+        AbCase{2, 1, SyncMode::Full, 2},
+        AbCase{2, 2, SyncMode::OnlyB, 2},
+        AbCase{4, 1, SyncMode::OnlyLearned, 0},
+        AbCase{4, 2, SyncMode::OnlyLearned, 2},
+        AbCase{4, 2, SyncMode::WithStale, 2},
+        AbCase{4, 1, SyncMode::Full, 0},
+        AbCase{4, 4, SyncMode::OnlyB, 2},
+        AbCase{4, 2, SyncMode::OnlyB, 0},
+        AbCase{8, 1, SyncMode::OnlyLearned, 2},
+        AbCase{8, 2, SyncMode::WithStale, 2},
+        AbCase{8, 4, SyncMode::Full, 2},
+        AbCase{8, 8, SyncMode::OnlyB, 0}),
     [](const auto& each) {
       const auto& size = each.param.group_size;
       std::string name = formatted(

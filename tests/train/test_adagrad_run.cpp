@@ -130,7 +130,7 @@ TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
   }
   const TempFolder folder;
   for (const std::string center : {"zero", "init"}) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     Log log(LogLevel::Info);
     config::RunOptions options = configured(
         "fashion_mnist_mlp_qcmd",
@@ -145,7 +145,7 @@ TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
          "optimizer.center=" + center,
          "schedule.name=constant"});
     const json s = json::parse(train(options, {}, log).summary);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_EQ(
         said.find("optimizer.center: zero pulls") != std::string::npos,
         center == "zero")

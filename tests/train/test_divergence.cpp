@@ -18,7 +18,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-config::RunOptions options_of(
+config::RunOptions diverging_options(
     const std::string& method,
     const std::string& reducer) {
   config::RunOptions o = testing::toy_options(2, 1);
@@ -59,7 +59,7 @@ TEST(Divergence, BeforeAProductIsDecomposed) {
         methods::SyncMode::WithStale,
         methods::SyncMode::Full}) {
     for (const std::int64_t steps : {20, 6}) {  // 6: that is the last step
-      config::RunOptions o = options_of("ab", "plain");
+      config::RunOptions o = diverging_options("ab", "plain");
       o.method.sync = sync;
       o.method.rank.rule = linalg::RankRuleName::Ratio;
       o.method.rank.ratio = 1;
@@ -80,18 +80,18 @@ TEST(Divergence, BeforeAProductIsDecomposed) {
   }
 }
 
-struct Case {
+struct DivergenceCase {
   const char* method;
   const char* reducer;
 };
 
-class Poisoned : public ::testing::TestWithParam<Case> {};
+class Poisoned : public ::testing::TestWithParam<DivergenceCase> {};
 
 // A gradient that is not finite on one worker, of a loss that is.
 TEST_P(Poisoned, EndsAllWorkers) {
   for (const float bad : {kNan, kInfinity, -kInfinity}) {
     const config::RunOptions o =
-        options_of(GetParam().method, GetParam().reducer);
+        diverging_options(GetParam().method, GetParam().reducer);
     divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
       if (rank != 1 || t != 5) {
         return;
@@ -117,25 +117,25 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Poisoned,
     ::testing::Values(
-        Case{"ddp", "plain"},
-        Case{"ddp", "topk"},
-        Case{"ddp", "topk-chunked"},
-        Case{"ddp", "thc"},
-        Case{"ddp", "thc-saturated"},
-        Case{"ddp", "powersgd"},
-        Case{"ddp", "onebit"},
-        Case{"ddp", "twobit"},
-        Case{"ddp", "hylo"},
-        Case{"ddp", "threshold"},
-        Case{"ddp", "ternary"},
-        Case{"ab", "plain"},
-        Case{"ab", "powersgd"},
-        Case{"local-sgd", "plain"},
-        Case{"local-sgd", "topk"},
-        Case{"local-sgd", "onebit"},
-        Case{"diloco", "plain"},
-        Case{"diloco", "thc"},
-        Case{"diloco", "powersgd"}),
+        DivergenceCase{"ddp", "plain"},
+        DivergenceCase{"ddp", "topk"},
+        DivergenceCase{"ddp", "topk-chunked"},
+        DivergenceCase{"ddp", "thc"},
+        DivergenceCase{"ddp", "thc-saturated"},
+        DivergenceCase{"ddp", "powersgd"},
+        DivergenceCase{"ddp", "onebit"},
+        DivergenceCase{"ddp", "twobit"},
+        DivergenceCase{"ddp", "hylo"},
+        DivergenceCase{"ddp", "threshold"},
+        DivergenceCase{"ddp", "ternary"},
+        DivergenceCase{"ab", "plain"},
+        DivergenceCase{"ab", "powersgd"},
+        DivergenceCase{"local-sgd", "plain"},
+        DivergenceCase{"local-sgd", "topk"},
+        DivergenceCase{"local-sgd", "onebit"},
+        DivergenceCase{"diloco", "plain"},
+        DivergenceCase{"diloco", "thc"},
+        DivergenceCase{"diloco", "powersgd"}),
     [](const auto& test) {
       std::string name =
           std::string(test.param.method) + "_" + test.param.reducer;
@@ -149,7 +149,7 @@ TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
         orders::OrderWire::Int8,
         orders::OrderWire::Sketch}) {
     for (const float bad : {kNan, kInfinity}) {
-      config::RunOptions o = options_of("ddp", "plain");
+      config::RunOptions o = diverging_options("ddp", "plain");
       o.order.name = "cd-grab";
       o.order.wire = wire;
       divergence_of(o, [&](int rank, std::int64_t t, nn::Model& model) {
@@ -167,7 +167,7 @@ TEST(Divergence, OrdersByGradientsThatAreNotFinite) {
 // Saved every step: the last checkpoint is one of finite numbers.
 TEST(Divergence, KeepsTheCheckpointBefore) {
   const TempFolder folder;
-  config::RunOptions o = options_of("ddp", "plain");
+  config::RunOptions o = diverging_options("ddp", "plain");
   o.checkpoint.every = Duration::steps(1);
   o.optimizer.name = "sgd";
   const data::Dataset dataset = testing::toy_dataset(64);

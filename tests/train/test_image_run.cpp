@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-class ImageRun : public testing::Test {
+class ImageRun : public ::testing::Test {
  protected:
   ImageRun() {
     for (int c = 0; c < 2; ++c) {

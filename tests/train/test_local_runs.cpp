@@ -68,7 +68,7 @@ TEST(LocalRuns, AnOuterStepOfOneWithoutMomentumIsTheAverage) {
       1e-6F);
 }
 
-struct Case {
+struct LocalRunCase {
   const char* name;
   const char* method;
   int workers;
@@ -79,12 +79,12 @@ struct Case {
   methods::Averaged average = methods::Averaged::Params;
 };
 
-class LocalVariants : public ::testing::TestWithParam<Case> {};
+class LocalVariants : public ::testing::TestWithParam<LocalRunCase> {};
 
 // Looking at the model on the way changes nothing. The bytes of the warm-up are
 // those of a dense phase, all else belongs to the meetings.
 TEST_P(LocalVariants, EndWithOneGoodModelAndTheSameBitsTwice) {
-  const Case& c = GetParam();
+  const LocalRunCase& c = GetParam();
   config::RunOptions o = local(c.workers, c.method);
   o.method.fragments = c.fragments;
   o.method.delay = c.delay;
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     LocalVariants,
     ::testing::Values(
-        Case{"local_sgd", "local-sgd", 4},
-        Case{
+        LocalRunCase{"local_sgd", "local-sgd", 4},
+        LocalRunCase{
             "local_sgd_bf16_moments",
             "local-sgd",
             3,
@@ -126,9 +126,9 @@ INSTANTIATE_TEST_SUITE_P(
             1,
             "bf16",
             methods::Averaged::ParamsAndMoments},
-        Case{"diloco", "diloco", 4},
-        Case{"diloco_fp16_delayed", "diloco", 2, 1, 5, 1, "fp16"},
-        Case{"streaming", "diloco", 4, 3, 2, 0.5, "bf16"}),
+        LocalRunCase{"diloco", "diloco", 4},
+        LocalRunCase{"diloco_fp16_delayed", "diloco", 2, 1, 5, 1, "fp16"},
+        LocalRunCase{"streaming", "diloco", 4, 3, 2, 0.5, "bf16"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(LocalRuns, ConvolutionsAndRunningStatistics) {

@@ -17,7 +17,7 @@ constexpr auto kMicrobatch = orders::OrderUnit::Microbatch;
 constexpr auto kExample = orders::OrderUnit::Example;
 constexpr auto kInt8 = orders::OrderWire::Int8;
 
-struct Case {
+struct OrderCase {
   const char* name;
   const char* method;
   int workers;
@@ -29,9 +29,9 @@ struct Case {
   std::int64_t batch = 8;
 };
 
-class OrderRun : public ::testing::TestWithParam<Case> {};
+class OrderRun : public ::testing::TestWithParam<OrderCase> {};
 
-config::RunOptions options_of(const Case& c) {
+config::RunOptions order_options(const OrderCase& c) {
   config::RunOptions o =
       testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
@@ -48,8 +48,8 @@ config::RunOptions options_of(const Case& c) {
 
 // check_replicas: 1 compares parameters and moments after each step.
 TEST_P(OrderRun, LearnsAndSendsWhatThePlanSays) {
-  const Case c = GetParam();
-  const config::RunOptions o = options_of(c);
+  const OrderCase c = GetParam();
+  const config::RunOptions o = order_options(c);
   const data::Dataset dataset = testing::toy_dataset(264);
   const auto results = testing::train_all(o, dataset);
   EXPECT_GT(results[0].test.accuracy, 0.9);
@@ -77,11 +77,11 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     OrderRun,
     ::testing::Values(
-        Case{"grab", "ddp", 3, "grab"},
-        Case{"id_grab", "ddp", 3, "id-grab"},
-        Case{"fp32", "ddp", 3, "cd-grab"},
-        Case{"int8", "ddp", 3, "cd-grab", kMicrobatch, kInt8},
-        Case{
+        OrderCase{"grab", "ddp", 3, "grab"},
+        OrderCase{"id_grab", "ddp", 3, "id-grab"},
+        OrderCase{"fp32", "ddp", 3, "cd-grab"},
+        OrderCase{"int8", "ddp", 3, "cd-grab", kMicrobatch, kInt8},
+        OrderCase{
             "sketch",
             "ddp",
             3,
@@ -89,12 +89,12 @@ INSTANTIATE_TEST_SUITE_P(
             kMicrobatch,
             orders::OrderWire::Sketch,
             2},
-        Case{"groups", "ab", 4, "cd-grab", kMicrobatch, kInt8},
-        Case{"local", "local-sgd", 3, "cd-grab"},
-        Case{"examples", "ddp", 3, "cd-grab", kExample, kInt8, 2},
-        Case{"examples_ab", "ab", 4, "cd-grab", kExample},
-        Case{"examples_grab", "ddp", 2, "grab", kExample},
-        Case{
+        OrderCase{"groups", "ab", 4, "cd-grab", kMicrobatch, kInt8},
+        OrderCase{"local", "local-sgd", 3, "cd-grab"},
+        OrderCase{"examples", "ddp", 3, "cd-grab", kExample, kInt8, 2},
+        OrderCase{"examples_ab", "ab", 4, "cd-grab", kExample},
+        OrderCase{"examples_grab", "ddp", 2, "grab", kExample},
+        OrderCase{
             "single_images",
             "ddp",
             2,
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
 // but roundings.
 TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
   for (const std::string model : {"mlp", "lenet5", "vit-tiny"}) {
-    config::RunOptions o = options_of({"", "ddp", 2, "id-grab", kExample});
+    config::RunOptions o = order_options({"", "ddp", 2, "id-grab", kExample});
     o.model.name = model;
     o.model.patch_size = 8;
     o.train.steps = 3;
@@ -129,7 +129,7 @@ TEST(OrderRuns, AnExamplesOwnGradientsAddUpToTheBatchs) {
   }
 }
 
-std::string error_of(const config::RunOptions& o) {
+std::string refusal_of(const config::RunOptions& o) {
   try {
     config::check_run(o, {1, 28, 28, 10}, 60'000);
   } catch (const Error& error) {
@@ -139,30 +139,30 @@ std::string error_of(const config::RunOptions& o) {
 }
 
 TEST(OrderRuns, RefuseExamplesThatBatchNormMixes) {
-  config::RunOptions o = options_of({"", "ddp", 2, "cd-grab", kExample});
+  config::RunOptions o = order_options({"", "ddp", 2, "cd-grab", kExample});
   o.model.name = "resnet18";
   EXPECT_EQ(
-      error_of(o),
+      refusal_of(o),
       "order.unit: example needs the gradient of each example, but resnet18 "
       "has "
       "batch norm, which mixes the examples of a batch; expected microbatch");
   o.order.unit = kMicrobatch;
-  EXPECT_EQ(error_of(o), "");
+  EXPECT_EQ(refusal_of(o), "");
   o.model.name = "cnn";
   o.order.unit = kExample;
-  EXPECT_EQ(error_of(o), "");
+  EXPECT_EQ(refusal_of(o), "");
 }
 
 TEST(OrderRuns, RefuseZerosForHiddenLayers) {
-  config::RunOptions o = options_of({"", "ddp", 2, "shuffle"});
+  config::RunOptions o = order_options({"", "ddp", 2, "shuffle"});
   o.model.init = nn::InitName::Zeros;
   EXPECT_EQ(
-      error_of(o),
+      refusal_of(o),
       "model.init: zeros, but mlp has hidden layers, which get no gradient "
       "from "
       "zeros; expected kaiming or orthogonal");
   o.model.name = "softmax";
-  EXPECT_EQ(error_of(o), "");
+  EXPECT_EQ(refusal_of(o), "");
 }
 
 // The specification's gate on the program itself: f - f* of softmax regression

@@ -136,13 +136,14 @@ TEST(Processes, StopAtTheSameStepAfterASignal) {
 TEST(RecordFailure, SaysWhatEndedTheRun) {
   const TempFolder folder;
   record_failure(folder.path(), 65, "torn \"file\"", 3);
-  const auto json = nlohmann::json::parse(read_file(folder / "failure.json"));
-  EXPECT_EQ(json.size(), 5U);
-  EXPECT_EQ(json.at("exit_code"), 65);
-  EXPECT_EQ(json.at("message"), "torn \"file\"");
-  EXPECT_EQ(json.at("worker"), 3);
-  EXPECT_EQ(json.at("host"), host_name());
-  const std::string time = json.at("time");
+  const auto failure =
+      nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(failure.size(), 5U);
+  EXPECT_EQ(failure.at("exit_code"), 65);
+  EXPECT_EQ(failure.at("message"), "torn \"file\"");
+  EXPECT_EQ(failure.at("worker"), 3);
+  EXPECT_EQ(failure.at("host"), host_name());
+  const std::string time = failure.at("time");
   EXPECT_EQ(time.size(), std::string("2026-01-31T23:59:59Z").size()) << time;
   EXPECT_TRUE(time.starts_with("20") && time.ends_with("Z")) << time;
   // Nowhere to write it, which is no error.
@@ -155,12 +156,12 @@ TEST(RecordFailure, SaysWhatEndedTheRun) {
 }
 
 // How a process of one ended, and what it said on standard error.
-struct End {
+struct ProcessEnd {
   int code = -1;
   std::string said;
 };
 
-End end_of(
+ProcessEnd end_of(
     const TempFolder& folder,
     const std::function<void(Processes&)>& body) {
   const int port = free_port();
@@ -179,7 +180,7 @@ End end_of(
 }
 
 template <class Thrown>
-End end_after(const TempFolder& folder, const Thrown& thrown) {
+ProcessEnd end_after(const TempFolder& folder, const Thrown& thrown) {
   folder.add("config.yaml", "");
   return end_of(folder, [&](Processes& processes) {
     processes.join_folder(folder.path());
@@ -189,7 +190,7 @@ End end_after(const TempFolder& folder, const Thrown& thrown) {
 
 TEST(EndOfAProcess, IsTheCodeOfItsBody) {
   const TempFolder folder;
-  const End end = end_of(
+  const ProcessEnd end = end_of(
       folder, [](Processes& processes) { processes.run([] { return 7; }); });
   EXPECT_EQ(end.code, 7);
   EXPECT_EQ(end.said, "");
@@ -197,19 +198,20 @@ TEST(EndOfAProcess, IsTheCodeOfItsBody) {
 
 TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
   const TempFolder folder;
-  const End end =
+  const ProcessEnd end =
       end_after(folder, Error(ErrorKind::DamagedData, "a file is torn\x1b[2J"));
   EXPECT_EQ(end.code, 65);
   EXPECT_TRUE(end.said.starts_with("abtrain: a file is torn")) << end.said;
   EXPECT_EQ(end.said.find('\x1b'), std::string::npos) << end.said;
-  const auto json = nlohmann::json::parse(read_file(folder / "failure.json"));
-  EXPECT_EQ(json.at("exit_code"), 65);
-  EXPECT_EQ(json.at("worker"), 0);
+  const auto failure =
+      nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(failure.at("exit_code"), 65);
+  EXPECT_EQ(failure.at("worker"), 0);
 }
 
 TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {
   const TempFolder folder;
-  const End end =
+  const ProcessEnd end =
       end_after(folder, LocatedError(ErrorKind::Config, "x.yaml:1:2: error"));
   EXPECT_EQ(end.code, 78);
   EXPECT_EQ(end.said, "x.yaml:1:2: error\n");
@@ -217,7 +219,7 @@ TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {
 
 TEST(EndOfAProcess, AnyOtherExceptionIsABug) {
   const TempFolder folder;
-  const End end = end_after(folder, std::runtime_error("odd"));
+  const ProcessEnd end = end_after(folder, std::runtime_error("odd"));
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(end.said, "abtrain: odd\n");
   EXPECT_TRUE(fs::exists(folder / "failure.json"));
@@ -225,7 +227,7 @@ TEST(EndOfAProcess, AnyOtherExceptionIsABug) {
 
 TEST(EndOfAProcess, AFolderThatItDoesNotSee) {
   const TempFolder folder;
-  const End end = end_of(folder, [&](Processes& processes) {
+  const ProcessEnd end = end_of(folder, [&](Processes& processes) {
     processes.run([&] {
       processes.join_folder(folder / "elsewhere");
       return 0;
@@ -237,7 +239,8 @@ TEST(EndOfAProcess, AFolderThatItDoesNotSee) {
 
 TEST(EndOfAProcess, AStopIsNoFailure) {
   const TempFolder folder;
-  const End end = end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
+  const ProcessEnd end =
+      end_after(folder, Error(ErrorKind::Stopped, "saved, stops"));
   EXPECT_EQ(end.code, 75);
   EXPECT_EQ(end.said, "abtrain: saved, stops\n");
   EXPECT_FALSE(fs::exists(folder / "failure.json"));
@@ -246,7 +249,7 @@ TEST(EndOfAProcess, AStopIsNoFailure) {
 TEST(EndOfAProcess, AStopBeforeTheFirstStepIsSaidOnce) {
   const TempFolder folder;
   folder.add("config.yaml", "");
-  const End end = end_of(folder, [&](Processes& processes) {
+  const ProcessEnd end = end_of(folder, [&](Processes& processes) {
     processes.join_folder(folder.path());
     processes.stop_before_start("stopped by SIGTERM");
   });

@@ -10,20 +10,20 @@ namespace abtrain::compress {
 namespace {
 
 // Fashion-MNIST's black borders leave few large numbers in many chunks.
-struct Case {
+struct GradientCase {
   std::string data;
   double low_bits;   // at most this times the error of topk at 0.5 bits
   double high_bits;  // and at 2 bits
   double permuted;   // at least this times worse at 0.5 bits; 1.5 at 2 bits
 };
 
-class RealGradients : public ::testing::TestWithParam<Case> {};
+class RealGradients : public ::testing::TestWithParam<GradientCase> {};
 INSTANTIATE_TEST_SUITE_P(
     Data,
     RealGradients,
     ::testing::Values(
-        Case{"fashion-mnist", 1.4, 1.0, 1.5},
-        Case{"cifar10", 1.15, 1.0, 1.4}),
+        GradientCase{"fashion-mnist", 1.4, 1.0, 1.5},
+        GradientCase{"cifar10", 1.15, 1.0, 1.4}),
     [](const auto& test) { return test.param.data.substr(0, 5); });
 
 double error_of(

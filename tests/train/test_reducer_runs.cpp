@@ -10,7 +10,7 @@
 namespace abtrain::train {
 namespace {
 
-struct Case {
+struct ReducerCase {
   const char* method;
   const char* reducer;
   int workers;
@@ -19,9 +19,9 @@ struct Case {
   const char* select = "consensus";
 };
 
-class ReducerRun : public ::testing::TestWithParam<Case> {};
+class ReducerRun : public ::testing::TestWithParam<ReducerCase> {};
 
-config::RunOptions options_of(const Case& c) {
+config::RunOptions reducer_options(const ReducerCase& c) {
   config::RunOptions o =
       testing::toy_options(c.workers, c.workers == 4 ? 2 : 1);
   o.method.name = c.method;
@@ -46,8 +46,8 @@ config::RunOptions options_of(const Case& c) {
 }
 
 TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
-  const Case c = GetParam();
-  const config::RunOptions o = options_of(c);
+  const ReducerCase c = GetParam();
+  const config::RunOptions o = reducer_options(c);
   const data::Dataset dataset = testing::toy_dataset(256);
   // check_replicas: 1 compares parameters and moments after each step.
   const auto results = testing::train_all(o, dataset);
@@ -70,9 +70,9 @@ TEST_P(ReducerRun, LearnsAndSendsWhatThePlanSays) {
 }
 
 TEST_P(ReducerRun, AloneItIsPlainTraining) {
-  Case c = GetParam();
+  ReducerCase c = GetParam();
   c.workers = 1;
-  config::RunOptions o = options_of(c);
+  config::RunOptions o = reducer_options(c);
   o.method.sync = methods::SyncMode::OnlyB;
   const data::Dataset dataset = testing::toy_dataset(64);
   o.train.steps = 12;
@@ -86,26 +86,26 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     ReducerRun,
     ::testing::Values(
-        Case{"ddp", "topk", 3},
-        Case{"ddp", "topk-chunked", 3},
-        Case{"ddp", "thc", 3},
-        Case{"ddp", "thc-saturated", 3},
-        Case{"ddp", "powersgd", 3},
-        Case{"ddp", "onebit", 3, 10},
-        Case{"ddp", "twobit", 3},
-        Case{"ddp", "hylo", 3},
-        Case{"ddp", "hylo", 4, 5, "a2a", "local"},
-        Case{"ddp", "hylo", 2, 0, "gather"},
-        Case{"ab", "topk", 4},
-        Case{"ab", "topk-chunked", 4},
-        Case{"ab", "thc", 4},
-        Case{"ab", "thc-saturated", 4},
-        Case{"ab", "powersgd", 4},
-        Case{"ab", "onebit", 4, 4},
-        Case{"ab", "twobit", 4},
-        Case{"ab", "hylo", 4}),
+        ReducerCase{"ddp", "topk", 3},
+        ReducerCase{"ddp", "topk-chunked", 3},
+        ReducerCase{"ddp", "thc", 3},
+        ReducerCase{"ddp", "thc-saturated", 3},
+        ReducerCase{"ddp", "powersgd", 3},
+        ReducerCase{"ddp", "onebit", 3, 10},
+        ReducerCase{"ddp", "twobit", 3},
+        ReducerCase{"ddp", "hylo", 3},
+        ReducerCase{"ddp", "hylo", 4, 5, "a2a", "local"},
+        ReducerCase{"ddp", "hylo", 2, 0, "gather"},
+        ReducerCase{"ab", "topk", 4},
+        ReducerCase{"ab", "topk-chunked", 4},
+        ReducerCase{"ab", "thc", 4},
+        ReducerCase{"ab", "thc-saturated", 4},
+        ReducerCase{"ab", "powersgd", 4},
+        ReducerCase{"ab", "onebit", 4, 4},
+        ReducerCase{"ab", "twobit", 4},
+        ReducerCase{"ab", "hylo", 4}),
     [](const auto& test) {
-      const Case& c = test.param;
+      const ReducerCase& c = test.param;
       std::string name = std::string(c.method) + "_" + c.reducer + "_" +
                          std::to_string(c.workers) + "_" + c.transport;
       std::ranges::replace(name, '-', '_');

@@ -46,12 +46,12 @@ TEST(SetupWatch, LeavesSignalsAloneOnceItHasEnded) {
 }
 
 // How a process ended that waited in `body`, and what it said.
-struct End {
+struct WatchEnd {
   int code = -1;
   std::string said;
 };
 
-End end_of(const std::function<void()>& body) {
+WatchEnd end_of(const std::function<void()>& body) {
   const TempFolder folder;
   const std::string said = folder.add("said", "");
   const pid_t child = ::fork();
@@ -70,7 +70,7 @@ void wait_to_be_ended() {
 }
 
 TEST(SetupWatch, EndsTheProcessByItself) {
-  const End end = end_of([] {
+  const WatchEnd end = end_of([] {
     const StopSignals signals;
     Log log(LogLevel::Quiet);
     const SetupWatch watch(log, "reading cifar10");
@@ -85,7 +85,7 @@ TEST(SetupWatch, EndsTheProcessByItself) {
 }
 
 TEST(MeetingWatch, EndsAProcessThatWaitsForOthers) {
-  const End end = end_of([] {
+  const WatchEnd end = end_of([] {
     const StopSignals signals;
     const MeetingWatch watch("waiting for the others");
     ::raise(SIGTERM);
@@ -96,7 +96,7 @@ TEST(MeetingWatch, EndsAProcessThatWaitsForOthers) {
 }
 
 TEST(MeetingWatch, EndsInSilenceWhenTheOthersHaveCome) {
-  const End end = end_of([] {
+  const WatchEnd end = end_of([] {
     { const MeetingWatch watch("waiting for the others"); }
     ::_exit(3);
   });

@@ -64,17 +64,17 @@ at::Tensor toy_inputs(const data::Dataset& set) {
       .flatten(1);
 }
 
-struct Case {
+struct LossCase {
   const char* method;
   int workers;
   double smoothing;
   bool decay_all;
 };
 
-class Objective : public ::testing::TestWithParam<Case> {};
+class Objective : public ::testing::TestWithParam<LossCase> {};
 
 TEST_P(Objective, IsWhatTrainLossSays) {
-  const Case& c = GetParam();
+  const LossCase& c = GetParam();
   const data::Dataset dataset = testing::toy_dataset(250);
   config::RunOptions o = toy_options(c.workers, 1);
   o.method.name = c.method;
@@ -110,10 +110,10 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     Objective,
     ::testing::Values(
-        Case{"ddp", 1, 0, false},
-        Case{"ddp", 2, 0.1, true},
-        Case{"local-sgd", 2, 0, true},
-        Case{"ab", 2, 0.1, false}),
+        LossCase{"ddp", 1, 0, false},
+        LossCase{"ddp", 2, 0.1, true},
+        LossCase{"local-sgd", 2, 0, true},
+        LossCase{"ab", 2, 0.1, false}),
     [](const auto& each) {
       std::string name =
           formatted("{}{}", each.param.method, each.param.workers);

@@ -48,7 +48,7 @@ class Captures {
 constexpr auto kFp32 = at::kFloat;
 constexpr auto kBf16 = at::kBFloat16;
 
-struct Case {
+struct StepCase {
   std::string name;
   std::string method;
   int workers;
@@ -60,7 +60,7 @@ struct Case {
 };
 
 // Steps 0-29 dense, 30-89 AB, 90-117 dense, 118-149 AB, 150-177 dense, AB.
-config::RunOptions phases(const Case& c) {
+config::RunOptions phases(const StepCase& c) {
   config::RunOptions o = toy_options(c.workers, c.group_size);
   o.method.name = c.method;
   o.method.sync = c.workers == 1 ? methods::SyncMode::OnlyB
@@ -84,10 +84,10 @@ config::RunOptions phases(const Case& c) {
   return o;
 }
 
-class CapturedForm : public ::testing::TestWithParam<Case> {};
+class CapturedForm : public ::testing::TestWithParam<StepCase> {};
 
 TEST_P(CapturedForm, HasTheSameBits) {
-  const Case& c = GetParam();
+  const StepCase& c = GetParam();
   const config::RunOptions o = phases(c);
   const data::Dataset dataset = testing::toy_dataset();
   const auto eager = train_all(o, dataset);
@@ -109,16 +109,16 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CapturedForm,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
-        Case{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, kFp32},
-        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
-        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
-        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
-        Case{"ab", "ab", 2, 1, 1, "adamw", 0.3, kFp32},
-        Case{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, kFp32},
-        Case{"ab_free", "ab", 2, 1, 3, "sgd", 0, kFp32},
-        Case{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32},
-        Case{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, kBf16}),
+        StepCase{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
+        StepCase{"ddp_sgd", "ddp", 2, {}, 3, "sgd", 0.5, kFp32},
+        StepCase{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
+        StepCase{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
+        StepCase{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
+        StepCase{"ab", "ab", 2, 1, 1, "adamw", 0.3, kFp32},
+        StepCase{"ab_sgd", "ab", 4, 2, 3, "sgd", 1, kFp32},
+        StepCase{"ab_free", "ab", 2, 1, 3, "sgd", 0, kFp32},
+        StepCase{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32},
+        StepCase{"ab_bf16", "ab", 4, 1, 1, "adamw", 1, kBf16}),
     [](const auto& test) { return test.param.name; });
 
 TEST(TrainingStep, ShortPhasesAreNotCaptured) {
@@ -215,7 +215,7 @@ TEST(TrainingStep, NobodyWorksWhileAnotherCaptures) {
   EXPECT_TRUE(apart);
 }
 
-class GpuTrainingStep : public ::testing::TestWithParam<Case> {
+class GpuTrainingStep : public ::testing::TestWithParam<StepCase> {
  protected:
   void SetUp() override {
     if (device::cuda_devices().empty()) {
@@ -271,14 +271,14 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     GpuTrainingStep,
     ::testing::Values(
-        Case{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
-        Case{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, kBf16},
-        Case{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
-        Case{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
-        Case{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
-        Case{"ab_workers", "ab", 4, 2, 2, "adamw", 1, kFp32},
-        Case{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, kBf16},
-        Case{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32}),
+        StepCase{"ddp", "ddp", 1, {}, 1, "adamw", 1, kFp32},
+        StepCase{"ddp_bf16", "ddp", 2, {}, 3, "sgd", 1, kBf16},
+        StepCase{"local_sgd", "local-sgd", 2, {}, 1, "adamw", 1, kFp32},
+        StepCase{"diloco", "diloco", 4, {}, 3, "sgd", 1, kFp32},
+        StepCase{"ab_one", "ab", 1, 1, 1, "adamw", 1, kFp32},
+        StepCase{"ab_workers", "ab", 4, 2, 2, "adamw", 1, kFp32},
+        StepCase{"ab_bf16", "ab", 2, 1, 1, "sgd", 0, kBf16},
+        StepCase{"ab_muon", "ab", 2, 1, 1, "muon", 1, kFp32}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -325,12 +325,12 @@ TEST_F(DecomposeFile, TheResultIsAModelFile) {
 TEST_F(DecomposeFile, ReportsAgree) {
   input({{"odd,\"name\"", normal({30, 20})}, {"bias", normal({3})}});
   const DecomposeReport report = run(fixed_rank(3));
-  const auto json = decompose_json(report);
-  EXPECT_EQ(json["tensors"][0]["rank"], 3);
-  EXPECT_EQ(json["totals"]["numbers_after"], 153);
-  EXPECT_EQ(json["totals"]["factored"], 1);
+  const auto written = decompose_json(report);
+  EXPECT_EQ(written["tensors"][0]["rank"], 3);
+  EXPECT_EQ(written["totals"]["numbers_after"], 153);
+  EXPECT_EQ(written["totals"]["factored"], 1);
   EXPECT_DOUBLE_EQ(
-      json["totals"]["error"].get<double>(), *report.tensors[0].error);
+      written["totals"]["error"].get<double>(), *report.tensors[0].error);
   const std::string csv = decompose_csv(report);
   EXPECT_NE(
       csv.find("\n\"odd,\"\"name\"\"\",30x20,30,20,3,F32,"), std::string::npos)
