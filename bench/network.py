@@ -42,7 +42,7 @@ import sys
 
 import netns
 from network_runs import RIVALS, folder_name, predict, train, train_torch
-from network_table import plan_table, table
+from network_table import draw, plan_table, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TORCH = pathlib.Path.home() / ".cache/abtrain/torch-2.11.0/bin/python"
@@ -157,6 +157,8 @@ def parse(words=None):
     add("--repeats", type=int, default=3, help="runs with the seeds 1, 2, ...")
     add("--seeds", type=int, nargs="+", help="use these seeds instead of --repeats")
     add("--target", type=float, help="accuracy, 0 to 1")
+    add("--plot", type=pathlib.Path, metavar="FILE",
+        help="draw accuracy against seconds and against MB sent, at the first rate")
     add("--stop-at-target", action="store_true")
     add("--give-up", type=float, metavar="SECONDS",
         help="training time after which a run is stopped without the target")
@@ -214,6 +216,9 @@ def main():
     if arguments.plan:
         print(f"\n{plan_table(rows)}")
     report(rows, arguments)
+    if arguments.plot:
+        draw([r for r in rows if r["rate"] == arguments.rate[0]], arguments.plot,
+             arguments.target)
     return 1 if any(r["status"] == "failed" for r in rows) else 0
 
 

@@ -126,6 +126,7 @@ def train(network, arguments, run, seed, rate):
            "exit_code": code, "wall_seconds": time.monotonic() - start,
            "load_before": load,
            "curve": [[e["train_seconds"], e["accuracy"]] for e in tests],
+           "bytes_curve": [e["bytes_per_worker"] for e in tests],
            "steps_curve": [e["step"] for e in tests]}
     if hit := reached(tests, arguments.target):
         row.update(target=arguments.target,

@@ -1,5 +1,8 @@
-"""The tables that bench/network.py prints."""
+"""The tables that bench/network.py prints, and the picture that it draws."""
 import statistics
+import sys
+
+from front_table import NOTEBOOKS
 
 COLUMNS = [  # title, key, unit (the divisor), digits
     ("steps", "steps", 1, 0), ("ms per step", "ms_per_step", 1, 0),
@@ -54,3 +57,41 @@ def plan_table(rows):
                      f"{value['ratio']:.3f}"]
         lines.append(line)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def draw(rows, path, target=None):
+    """Accuracy against training seconds and against MB sent: of each run the mean over its
+    seeds at each evaluation, where the clock and the bytes stood on average."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        sys.path.insert(0, str(NOTEBOOKS))
+        import plots
+    except ImportError as error:
+        sys.exit(f"network.py: --plot needs matplotlib and numpy: {error}")
+    runs = {}
+    for row in rows:
+        if row["status"] == "done" and row.get("bytes_curve"):
+            runs.setdefault(row["name"], []).append(row)
+    style = plots.styles(runs)
+    figure, panels = plots.grid_of_axes(2, width=4.6, height=3.6, sharey=True)
+    for axes, label in zip(panels, ("training, s", "sent per worker, MB")):
+        axes.set_xlabel(label)
+        if target:
+            axes.axhline(100 * target, color="black", linestyle=":", linewidth=1)
+    for name, seeds in runs.items():
+        def mean(values):
+            return [statistics.mean(at) for at in zip(*values)]
+        accuracy = mean([100 * point[1] for point in row["curve"]] for row in seeds)
+        seconds = mean([point[0] for point in row["curve"]] for row in seeds)
+        sent = mean([count / 1e6 for count in row["bytes_curve"]] for row in seeds)
+        panels[0].plot(seconds, accuracy, label=name, **style[name])
+        panels[1].plot(sent, accuracy, **style[name])
+    plots.log_scale(panels[1].xaxis)
+    # What is reached early lies far below what is compared.
+    highest = max((100 * point[1] for row in rows for point in row.get("curve") or []),
+                  default=100)
+    panels[0].set_ylim(highest - 15, highest + 0.5)
+    panels[0].set_ylabel("test accuracy, %")
+    plots.legend_of_all(figure, panels)
+    figure.savefig(path, dpi=110)

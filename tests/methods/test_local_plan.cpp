@@ -66,7 +66,8 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
   }
 }
 
-MethodOptions diloco(double interval, std::int64_t fragments, int delay) {
+MethodOptions
+diloco_options(double interval, std::int64_t fragments, int delay) {
   MethodOptions o;
   o.name = "diloco";
   o.warmup_steps = Duration::percent(10);
@@ -87,13 +88,13 @@ std::string error_of(const MethodOptions& options) {
 }
 
 TEST(LocalPlan, ReadsTheOptions) {
-  const LocalPlan plan = make_local_plan(diloco(12, 3, 3), {100, 200});
+  const LocalPlan plan = make_local_plan(diloco_options(12, 3, 3), {100, 200});
   EXPECT_EQ(plan.warmup, 20);
   EXPECT_EQ(plan.interval, 12);
   EXPECT_EQ(plan.fragments, 3);
   EXPECT_EQ(plan.delay, 3);
   EXPECT_EQ(plan.steps, 200);
-  MethodOptions local = diloco(12, 3, 3);
+  MethodOptions local = diloco_options(12, 3, 3);
   local.name = "local-sgd";  // whose models are never cut
   EXPECT_EQ(make_local_plan(local, {100, 200}).fragments, 1);
   EXPECT_EQ(make_local_plan(local, {100, 200}).delay, 0);
@@ -101,24 +102,25 @@ TEST(LocalPlan, ReadsTheOptions) {
 
 TEST(LocalPlan, RefusesWhatDoesNotFit) {
   EXPECT_EQ(
-      error_of(diloco(4, 5, 0)),
+      error_of(diloco_options(4, 5, 0)),
       "method.fragments: expected at most method.sync_every (4 steps), got 5");
-  EXPECT_EQ(error_of(diloco(10, 3, 3)), "");
+  EXPECT_EQ(error_of(diloco_options(10, 3, 3)), "");
   EXPECT_EQ(
-      error_of(diloco(10, 3, 4)),
+      error_of(diloco_options(10, 3, 4)),
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 3 steps), got 4");
   EXPECT_EQ(
-      error_of(diloco(10, 1, 10)),
+      error_of(diloco_options(10, 1, 10)),
       "method.delay: expected less than method.sync_every / method.fragments "
       "(10 / 1 steps), got 10");
   // Products that 64 bits do not hold.
-  EXPECT_NE(error_of(diloco(10, 4, std::numeric_limits<int>::max())), "");
-  MethodOptions huge = diloco(12, 4, 0);
+  EXPECT_NE(
+      error_of(diloco_options(10, 4, std::numeric_limits<int>::max())), "");
+  MethodOptions huge = diloco_options(12, 4, 0);
   huge.sync_every = Duration::epochs(1e8);
   huge.delay = std::int64_t{1} << 62;
   EXPECT_NE(error_of(huge), "");
-  MethodOptions late = diloco(10, 1, 0);
+  MethodOptions late = diloco_options(10, 1, 0);
   late.warmup_steps = Duration::epochs(2);
   EXPECT_EQ(
       error_of(late),
