@@ -114,16 +114,23 @@ def equal_table(points, reference, unit):
         head, [[name, *time, *sent] for name, time, sent in zip(names, *columns)])
 
 
-def draw(points, path, target=None):
-    """Three panels: a mark per point, from the lowest to the highest seed, and a line along
-    each method's own front. Filled: on the front of all."""
+def load_plots(script):
+    """The drawing helpers of the notebooks, for a script without a window; ends the script
+    if what they need is missing."""
     try:
         import matplotlib
         matplotlib.use("Agg")
         sys.path.insert(0, str(NOTEBOOKS))
         import plots
     except ImportError as error:
-        sys.exit(f"front.py: --plot needs matplotlib and numpy: {error}")
+        sys.exit(f"{script}: --plot needs matplotlib and numpy: {error}")
+    return plots
+
+
+def draw(points, path, target=None):
+    """Three panels: a mark per point, from the lowest to the highest seed, and a line along
+    each method's own front. Filled: on the front of all."""
+    plots = load_plots("front.py")
     points = [p for p in points if p["seeds"]]
     style = plots.styles(dict.fromkeys(p["name"] for p in points))
     figure, panels = plots.grid_of_axes(len(COSTS), sharey=True)

@@ -1,8 +1,7 @@
 """The tables that bench/network.py prints, and the picture that it draws."""
 import statistics
-import sys
 
-from front_table import NOTEBOOKS
+from front_table import load_plots
 
 COLUMNS = [  # title, key, unit (the divisor), digits
     ("steps", "steps", 1, 0), ("ms per step", "ms_per_step", 1, 0),
@@ -62,13 +61,7 @@ def plan_table(rows):
 def draw(rows, path, target=None):
     """Accuracy against training seconds and against MB sent: of each run the mean over its
     seeds at each evaluation, where the clock and the bytes stood on average."""
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        sys.path.insert(0, str(NOTEBOOKS))
-        import plots
-    except ImportError as error:
-        sys.exit(f"network.py: --plot needs matplotlib and numpy: {error}")
+    plots = load_plots("network.py")
     runs = {}
     for row in rows:
         if row["status"] == "done" and row.get("bytes_curve"):
