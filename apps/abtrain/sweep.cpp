@@ -19,7 +19,7 @@
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
-#include "train/setup_watch.h"
+#include "train/workers/setup_watch.h"
 #include "training.h"
 
 namespace abtrain::app {

@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "hooks.h"
-#include "train/processes.h"
 #include "train/session.h"
-#include "train/setup_watch.h"
+#include "train/workers/processes.h"
+#include "train/workers/setup_watch.h"
 
 namespace abtrain::app {
 

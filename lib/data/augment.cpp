@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "data/file_batches.h"
-#include "data/float_images.h"
+#include "data/images/float_images.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::data {

@@ -19,7 +19,7 @@
 #include "data/data_options.h"
 #include "data/dataset.h"
 #include "data/device_images.h"
-#include "data/random_box.h"
+#include "data/images/random_box.h"
 #include "ops/augment_images.h"
 
 namespace abtrain::data {

@@ -5,8 +5,8 @@
 
 #include "base/conflict.h"
 #include "base/error.h"
-#include "data/float_images.h"
-#include "data/image_folder.h"
+#include "data/images/float_images.h"
+#include "data/images/image_folder.h"
 #include "data/known_sets.h"
 
 namespace abtrain::data {

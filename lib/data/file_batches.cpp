@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/image_files.h"
+#include "data/images/image_files.h"
 
 namespace abtrain::data {
 namespace {

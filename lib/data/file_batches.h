@@ -12,7 +12,7 @@
 
 #include "data/batch.h"
 #include "data/dataset.h"
-#include "data/image_reader.h"
+#include "data/images/image_reader.h"
 
 namespace abtrain::data {
 

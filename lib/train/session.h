@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "config/run_options.h"
-#include "train/setup_watch.h"
 #include "train/trainer.h"
-#include "train/worker_host.h"
+#include "train/workers/setup_watch.h"
+#include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 

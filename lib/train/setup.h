@@ -15,8 +15,8 @@
 #include "train/back_end.h"
 #include "train/initial_model.h"
 #include "train/resume.h"
-#include "train/setup_watch.h"
-#include "train/worker_host.h"
+#include "train/workers/setup_watch.h"
+#include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/data_files.h"
-#include "data/jpeg.h"
+#include "data/images/jpeg.h"
 
 namespace abtrain::data {
 

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "data/augment.h"
-#include "data/image_files.h"
 #include "data/image_folder_files.h"
+#include "data/images/image_files.h"
 
 namespace abtrain::data {
 namespace {

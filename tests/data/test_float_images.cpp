@@ -1,4 +1,4 @@
-#include "data/float_images.h"
+#include "data/images/float_images.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "data/augment.h"
-#include "data/image_files.h"
 #include "data/image_folder_files.h"
-#include "data/image_reader.h"
+#include "data/images/image_files.h"
+#include "data/images/image_reader.h"
 
 namespace abtrain::data {
 namespace {

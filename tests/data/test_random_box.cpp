@@ -1,4 +1,4 @@
-#include "data/random_box.h"
+#include "data/images/random_box.h"
 
 #include <gtest/gtest.h>
 

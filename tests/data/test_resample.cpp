@@ -1,4 +1,4 @@
-#include "data/resample.h"
+#include "data/images/resample.h"
 
 #include <algorithm>
 #include <cmath>

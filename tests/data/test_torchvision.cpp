@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "data/image_folder_files.h"
-#include "data/image_reader.h"
+#include "data/images/image_reader.h"
 
 namespace abtrain::data {
 namespace {

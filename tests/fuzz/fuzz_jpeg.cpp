@@ -1,5 +1,5 @@
 // A JPEG in memory, decoded in full and smaller.
-#include "data/jpeg.h"
+#include "data/images/jpeg.h"
 #include "target.h"
 
 namespace abtrain::fuzz {

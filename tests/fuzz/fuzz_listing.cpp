@@ -10,7 +10,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-#include "data/image_listing.h"
+#include "data/images/image_listing.h"
 #include "target.h"
 #include "temp_folder.h"
 

@@ -1,6 +1,6 @@
 // The processes of a run: what they tell each other, as threads with a port
 // each, and how one ends, as children of this process.
-#include "train/processes.h"
+#include "train/workers/processes.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

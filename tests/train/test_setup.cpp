@@ -18,7 +18,7 @@
 #include "run_folder/checkpoint_files.h"
 #include "temp_folder.h"
 #include "toy_run.h"
-#include "train/local_workers.h"
+#include "train/workers/local_workers.h"
 
 namespace abtrain::train {
 namespace {

@@ -1,5 +1,5 @@
 // What ends a process that is asked to stop before its first step.
-#include "train/setup_watch.h"
+#include "train/workers/setup_watch.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "temp_folder.h"
-#include "train/meeting_watch.h"
+#include "train/workers/meeting_watch.h"
 
 namespace abtrain::train {
 namespace {

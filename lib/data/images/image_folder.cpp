@@ -1,4 +1,4 @@
-#include "data/image_folder.h"
+#include "data/images/image_folder.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -11,8 +11,8 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "data/image_files.h"
-#include "data/image_listing.h"
+#include "data/images/image_files.h"
+#include "data/images/image_listing.h"
 
 namespace abtrain::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/float_images.h"
+#include "data/images/float_images.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "data/random_box.h"
+#include "data/images/random_box.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::data {

@@ -1,4 +1,4 @@
-#include "data/image_reader.h"
+#include "data/images/image_reader.h"
 
 #include <algorithm>
 #include <cmath>

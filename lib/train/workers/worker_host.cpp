@@ -1,4 +1,4 @@
-#include "train/worker_host.h"
+#include "train/workers/worker_host.h"
 
 #include <ctime>
 #include <filesystem>

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "data/jpeg.h"
-#include "data/random_box.h"
-#include "data/resample.h"
+#include "data/images/jpeg.h"
+#include "data/images/random_box.h"
+#include "data/images/resample.h"
 
 namespace abtrain::data {
 

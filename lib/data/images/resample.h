@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "data/jpeg.h"
+#include "data/images/jpeg.h"
 
 namespace abtrain::data {
 

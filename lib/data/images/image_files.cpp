@@ -1,4 +1,4 @@
-#include "data/image_files.h"
+#include "data/images/image_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "comm/launch.h"
-#include "train/worker_host.h"
+#include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 

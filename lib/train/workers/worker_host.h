@@ -1,7 +1,7 @@
 // Where the workers of a run are: threads of this process
-// (train/local_workers.h), or the processes that a launcher started
-// (train/processes.h). A host knows how the workers meet and agree, and how
-// failures and requests to stop reach them; a session is the same on both.
+// (train/workers/local_workers.h), or the processes that a launcher started
+// (train/workers/processes.h). A host knows how the workers meet and agree, and
+// how failures and requests to stop reach them; a session is the same on both.
 // "Collective" means: called by all processes, in the same order.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "train/leave.h"
+#include "train/workers/leave.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "train/setup_watch.h"
+#include "train/workers/setup_watch.h"
 
 #include <chrono>
 #include <iostream>
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
-#include "train/leave.h"
+#include "train/workers/leave.h"
 
 namespace abtrain::train {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "data/image_listing.h"
+#include "data/images/image_listing.h"
 
 namespace abtrain::data {
 

@@ -1,4 +1,4 @@
-#include "train/local_workers.h"
+#include "train/workers/local_workers.h"
 
 #include <algorithm>
 #include <exception>

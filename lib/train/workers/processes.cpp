@@ -1,4 +1,4 @@
-#include "train/processes.h"
+#include "train/workers/processes.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,8 +23,8 @@
 #include "comm/share.h"
 #include "comm/store.h"
 #include "device/devices.h"
-#include "train/leave.h"
-#include "train/meeting_watch.h"
+#include "train/workers/leave.h"
+#include "train/workers/meeting_watch.h"
 
 namespace abtrain::train {
 

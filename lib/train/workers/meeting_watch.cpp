@@ -1,4 +1,4 @@
-#include "train/meeting_watch.h"
+#include "train/workers/meeting_watch.h"
 
 #include <chrono>
 #include <iostream>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/signals.h"
-#include "train/leave.h"
+#include "train/workers/leave.h"
 
 namespace abtrain::train {
 

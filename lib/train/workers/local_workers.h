@@ -2,7 +2,7 @@
 // memory, all on one device, or over NCCL, each on a GPU of its own.
 #pragma once
 
-#include "train/worker_host.h"
+#include "train/workers/worker_host.h"
 
 namespace abtrain::train {
 

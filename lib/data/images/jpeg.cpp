@@ -1,4 +1,4 @@
-#include "data/jpeg.h"
+#include "data/images/jpeg.h"
 
 #include <turbojpeg.h>
 

@@ -1,4 +1,4 @@
-#include "data/image_listing.h"
+#include "data/images/image_listing.h"
 
 #include <sys/stat.h>
 
