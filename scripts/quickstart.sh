@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model: installs what is missing, builds the
-# program and trains configs/fashion_mnist_mlp.yaml. Arguments go to abtrain:
+# program and trains configs/fashion_mnist_mlp_frugal.yaml. Arguments go to abtrain:
 #   scripts/quickstart.sh --set workers=2
 # A second call continues a run that was stopped, and shows the result of one that is
 # finished; --overwrite trains it again, --name NAME trains another one beside it.
@@ -15,7 +15,7 @@ case ${1-} in
       *' --resume'* | *' --overwrite '*) ;;
       *) set -- --resume auto "$@" ;;
     esac
-    set -- --config configs/fashion_mnist_mlp.yaml "$@"
+    set -- --config configs/fashion_mnist_mlp_frugal.yaml "$@"
     ;;
 esac
 say "build/release/abtrain $*"

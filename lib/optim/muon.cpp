@@ -58,7 +58,8 @@ at::Tensor stored(const at::Tensor& flat, const Shape& shape) {
                           : flat.view({shape.rows, shape.columns});
 }
 
-// Those parameters of a slice that are matrices, or all others.
+// Those parameters of a slice that are matrices if `matrices` is set, otherwise
+// those that are not.
 Slice part_of(
     const Slice& slice,
     const std::vector<ParameterRef>& parameters,
@@ -98,28 +99,40 @@ class Muon : public Optimizer {
     const at::NoGradGuard no_grad;
     for (const Slice& slice : block.slices(options_.decay_all)) {
       const at::Tensor& rate = rates.of(slice);
-      const Slice matrices = part_of(slice, block.parameters(), true);
-      if (!matrices.values.empty()) {
-        step_matrices(matrices, block.parameters(), rate, divisor);
-      }
-      const Slice others = part_of(slice, block.parameters(), false);
-      if (!others.values.empty()) {
-        adamw_step(
-            others,
-            rate * (options_.other_lr / options_.lr),
-            options_,
+      if (slice.is_factor || options_.matrices == MuonMatrices::All) {
+        step_matrices(
+            part_of(slice, block.parameters(), true),
+            block.parameters(),
+            rate,
             divisor);
+        step_by_adamw(
+            part_of(slice, block.parameters(), false), rate, divisor);
+      } else {
+        step_by_adamw(slice, rate, divisor);
       }
     }
   }
 
  private:
+  void step_by_adamw(
+      const Slice& slice,
+      const at::Tensor& rate,
+      const at::Tensor& divisor) const {
+    if (!slice.values.empty()) {
+      adamw_step(
+          slice, rate * (options_.other_lr / options_.lr), options_, divisor);
+    }
+  }
+
   // Each gradient becomes the step of its matrix, then each value takes it.
   void step_matrices(
       const Slice& slice,
       const std::vector<ParameterRef>& parameters,
       const at::Tensor& rate,
       const at::Tensor& divisor) {
+    if (slice.values.empty()) {
+      return;
+    }
     at::_foreach_add_(slice.steps, 1);
     if (divisor.defined()) {
       at::_foreach_div_(slice.gradients, divisor);
@@ -222,7 +235,8 @@ const OptimizerKind kMuon{
     },
     .fixes_norms =
         [](const OptimizerOptions& o) {
-          return o.scale == MuonScale::Normalized;
+          return o.scale == MuonScale::Normalized &&
+              o.matrices == MuonMatrices::All;
         },
     .check = check_nesterov};
 

@@ -68,12 +68,18 @@ Fields fields_of(OptimizerOptions& o) {
       {{"plain", FactorStep::Plain}, {"spectron", FactorStep::Spectron}},
       "muon: steps of the factors of ab; spectron: divided by the sum of both "
       "factors' spectral norms and 1, in place of scale");
+  f.choice<MuonMatrices>(
+      "matrices",
+      o.matrices,
+      {{"all", MuonMatrices::All}, {"factors", MuonMatrices::Factors}},
+      "muon: which matrices are orthogonalized; factors: only those of ab, so "
+      "that dense phases and dense layers train by AdamW");
   f.number(
       "other_lr",
       o.other_lr,
       above_to(0, kLargest),
-      "muon: learning rate of biases, norms and embeddings, by AdamW; follows "
-      "the schedule as lr does");
+      "muon: learning rate of all that AdamW trains: biases, norms, embeddings "
+      "and what matrices leaves out; follows the schedule as lr does");
   f.number(
       "l1",
       o.l1,

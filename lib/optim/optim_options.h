@@ -16,6 +16,7 @@ namespace abtrain::optim {
 enum class Center { Init, Zero };
 enum class MuonScale { MatchRms, Spectral, Normalized };
 enum class FactorStep { Plain, Spectron };
+enum class MuonMatrices { All, Factors };
 
 struct OptimizerOptions {
   std::string name = "adamw";  // one of optimizer_names()
@@ -30,7 +31,9 @@ struct OptimizerOptions {
   // muon: what a matrix's orthogonalized momentum is multiplied by
   MuonScale scale = MuonScale::MatchRms;
   FactorStep factor_step = FactorStep::Plain;
-  double other_lr = 1e-3;  // muon: the rate of all but matrices, as lr
+  // muon: which matrices it trains; the others take AdamW's steps
+  MuonMatrices matrices = MuonMatrices::All;
+  double other_lr = 1e-3;  // muon: the rate of AdamW's steps, as lr
   // adagrad: weight of the term l1 |x|, which makes weights x sparse
   double l1 = 0;
   double delta = 1e-3;           // added to the root of the sum of squares

@@ -85,9 +85,10 @@ std::string traffic_text(
       row("whole run",
           baseline > 0
               ? formatted(
-                    "{}, {:.1f} % of fp32 data parallel",
+                    "{}, {} of fp32 data parallel",
                     mean(sum.total),
-                    100 * static_cast<double>(sum.total) / workers / baseline)
+                    train::percent_of_data_parallel(
+                        static_cast<double>(sum.total) / workers / baseline))
               : "none: one worker");
   return out;
 }

@@ -41,6 +41,10 @@ std::string percent(const ordered_json& value, int decimals) {
 
 }  // namespace
 
+std::string percent_of_data_parallel(double share) {
+  return formatted("{:.{}f} %", 100 * share, share < 1e-3 ? 3 : 1);
+}
+
 double data_parallel_bytes(
     std::int64_t parameters,
     std::int64_t steps,
@@ -187,8 +191,8 @@ std::string table_of(
         formatted(
             "{} sent per worker: {} of fp32 data parallel, {} of bf16",
             bytes(traffic.at("bytes_per_worker")),
-            percent(traffic.at("vs_fp32"), 1),
-            percent(traffic.at("vs_bf16"), 1)));
+            percent_of_data_parallel(traffic.at("vs_fp32").get<double>()),
+            percent_of_data_parallel(traffic.at("vs_bf16").get<double>())));
     row("  by purpose",
         formatted(
             "gradients {}, sync {}, factors {}{}; metrics, not included: {}",

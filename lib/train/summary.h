@@ -31,4 +31,8 @@ double data_parallel_bytes(
     std::int64_t workers,
     std::int64_t element_size);
 
+// A share of that as text: "16.9 %", and with more digits where it is small:
+// "0.037 %".
+std::string percent_of_data_parallel(double share);
+
 }  // namespace abtrain::train

@@ -101,6 +101,7 @@ struct MuonCase {
   std::optional<bool> nesterov;
   bool decay_all;
   double divisor;  // 1: none
+  MuonMatrices matrices = MuonMatrices::All;
 };
 
 class MuonSteps : public ::testing::TestWithParam<MuonCase> {};
@@ -111,6 +112,7 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
   o.scale = c.scale;
   o.nesterov = c.nesterov;
   o.decay_all = c.decay_all;
+  o.matrices = c.matrices;
   const auto optimizer = make_optimizer(o);
   Zoo zoo;
   ParameterBlock block(zoo.list(), true, optimizer->moments());
@@ -129,7 +131,9 @@ TEST_P(MuonSteps, FollowTheFormulasInFloat64) {
       const ParameterRef& p = block.parameters()[i];
       const at::Tensor g = p.tensor->grad().to(at::kDouble) / c.divisor;
       const double decay = p.decays || c.decay_all ? o.weight_decay : 0;
-      const bool matrix = p.tensor->dim() == 2 || p.tensor->dim() == 4;
+      const bool matrix = c.matrices == MuonMatrices::Factors
+          ? p.is_factor
+          : p.tensor->dim() == 2 || p.tensor->dim() == 4;
       matrix ? formulas[i].matrix(g, o.lr / 2 * (p.is_factor ? 3 : 1), decay)
              : formulas[i].other(g, o.other_lr / 2, decay);
     }
@@ -154,7 +158,14 @@ INSTANTIATE_TEST_SUITE_P(
         MuonCase{"auto", MuonScale::MatchRms, {}, false, 1},
         MuonCase{"nesterov", MuonScale::Spectral, true, true, 2.5},
         MuonCase{"heavy_ball", MuonScale::Spectral, false, false, 1},
-        MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5}),
+        MuonCase{"normalized", MuonScale::Normalized, {}, false, 2.5},
+        MuonCase{
+            "factors",
+            MuonScale::Spectral,
+            {},
+            false,
+            2.5,
+            MuonMatrices::Factors}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Muon, KeepsZerosWhereTheyAreNormalized) {

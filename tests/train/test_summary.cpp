@@ -54,6 +54,13 @@ TEST(ReportTable, SaysWhatARunReached) {
   EXPECT_TRUE(table.ends_with("runs/small\n")) << table;
 }
 
+TEST(ReportTable, ShowsSmallSharesOfTraffic) {
+  EXPECT_EQ(percent_of_data_parallel(1), "100.0 %");
+  EXPECT_EQ(percent_of_data_parallel(0.169), "16.9 %");
+  EXPECT_EQ(percent_of_data_parallel(0.001), "0.1 %");
+  EXPECT_EQ(percent_of_data_parallel(0.00037), "0.037 %");
+}
+
 TEST(ReportTable, OfWhatIsNoSummaryIsDamagedData) {
   ordered_json summary = summary_of_one_worker();
   summary.erase("seconds");
