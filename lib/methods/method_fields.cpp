@@ -125,6 +125,12 @@ Fields fields_of(MethodOptions& o) {
       between(0, kMostSteps),
       "ab: length of a ramp; auto: full_rank_steps (or 20), at most the "
       "length of the factored phase");
+  f.choice<FactorMoments>(
+      "moments",
+      o.moments,
+      {{"zero", FactorMoments::Zero}, {"carry", FactorMoments::Carry}},
+      "ab: the optimizer's moments of a factor after a decomposition: zero, or "
+      "those of before, in the new basis");
   f.texts(
       "keep_dense",
       o.keep_dense,

@@ -29,6 +29,9 @@ enum class Anchor { Warmup, Reference };
 // How the learning rate recovers after a switch (methods/ab/phase.h).
 enum class RampKind { None, Linear, Reference };
 
+// What becomes of a factor's moments in a decomposition.
+enum class FactorMoments { Zero, Carry };
+
 // What local-sgd averages.
 enum class Averaged { Params, ParamsAndMoments };
 
@@ -78,6 +81,7 @@ struct MethodOptions {
   RampKind ramp = RampKind::Linear;
   double ramp_start = 1e-5;
   std::optional<Duration> rebound_steps;              // none: auto
+  FactorMoments moments = FactorMoments::Zero;
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
   double dense_share = 0;  // of the parameters of the other layers
   linalg::RankRule rank;

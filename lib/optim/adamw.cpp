@@ -18,6 +18,9 @@ class AdamW : public Optimizer {
   int moments() const override {
     return 2;
   }
+  MomentKind moment_kind(int k) const override {
+    return k == 0 ? MomentKind::Gradients : MomentKind::SquaredGradients;
+  }
   void step(
       ParameterBlock& block,
       const Rates& rates,

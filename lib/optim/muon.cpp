@@ -91,6 +91,9 @@ class Muon : public Optimizer {
   int moments() const override {
     return 2;
   }
+  MomentKind moment_kind(int k) const override {
+    return k == 0 ? MomentKind::Gradients : MomentKind::Other;
+  }
 
   void step(
       ParameterBlock& block,

@@ -30,11 +30,22 @@ class Rates {
   at::Tensor dense_, factors_;
 };
 
+// What a flat state buffer holds.
+enum class MomentKind {
+  Gradients,         // a weighted sum of gradients
+  SquaredGradients,  // the same of their squares
+  Other,
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Number of flat state buffers per block.
   virtual int moments() const = 0;
+  // What buffer k holds of a factor.
+  virtual MomentKind moment_kind(int /*k*/) const {
+    return MomentKind::Other;
+  }
   // One step from block.gradients(). `divisor` (a defined scalar tensor, or
   // undefined for 1) divides the gradients in the same pass, so that clipping
   // needs none of its own. What the gradients hold afterwards is unspecified.

@@ -202,15 +202,18 @@ void ParameterBlock::archive(
   }
 }
 
+std::size_t ParameterBlock::index_of(const std::string& name) const {
+  const auto found = std::ranges::find(parameters_, name, &ParameterRef::name);
+  ABT_ASSERT(found != parameters_.end(), "{} is not in this block", name);
+  return static_cast<std::size_t>(found - parameters_.begin());
+}
+
 void ParameterBlock::forget(const std::string& name) {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (parameters_[i].name == name) {
-      steps_[i].zero_();
-      for (const auto& views : moment_views_) {
-        views[i].zero_();
-      }
-    }
+  const std::size_t i = index_of(name);
+  steps_[i].zero_();
+  for (const auto& views : moment_views_) {
+    views[i].zero_();
   }
 }
 

@@ -47,6 +47,8 @@ class ParameterBlock {
   const std::vector<ParameterRef>& parameters() const {
     return parameters_;
   }
+  // The place of the parameter of this name, which must be there.
+  std::size_t index_of(const std::string& name) const;
   // First element of a parameter in the flat buffers; index == count gives the
   // end.
   std::int64_t offset(std::size_t index) const {

@@ -16,6 +16,9 @@ class Sgd : public Optimizer {
   int moments() const override {
     return options_.momentum > 0 ? 1 : 0;
   }
+  MomentKind moment_kind(int) const override {
+    return MomentKind::Gradients;
+  }
   void step(
       ParameterBlock& block,
       const Rates& rates,

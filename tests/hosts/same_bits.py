@@ -60,6 +60,8 @@ class SameBits(Runs):
                 ("coded", "workers=4", "method.full_rank_steps=0",
                  "method.outer={name: nesterov, wire: {name: int2, "
                  "error_decay: 0.9}}", "optimizer.name=muon"),
+                ("carried", "workers=4", "method.group_size=2",
+                 "method.full_rank_steps=0", "method.moments=carry"),
                 ("only_b_coded", "method.sync=only-b",
                  "method.full_rank_steps=0",
                  "method.outer={name: sgd, wire: {name: sparseloco}}"),

@@ -108,6 +108,28 @@ TEST(Ab, LocalFullPhaseKeepsReplicasTogetherAfterIt) {
   EXPECT_GT(results[0].test.accuracy, 0.9);
 }
 
+// With dense steps between two AB phases, and without.
+TEST(Ab, MomentsAreCarriedThroughDecompositions) {
+  const data::Dataset dataset = testing::toy_dataset();
+  for (const std::int64_t full_rank_steps : {0, 2}) {
+    config::RunOptions zero = toy_options(4, 2);
+    zero.method.full_rank_steps = Duration::steps(full_rank_steps);
+    config::RunOptions carry = zero;
+    carry.method.moments = methods::FactorMoments::Carry;
+    const auto results = train_all(carry, dataset);
+    for (const TrainResult& r : results) {
+      expect_same_bits(*results[0].model, *r.model);
+    }
+    EXPECT_GT(results[0].test.accuracy, 0.9);
+    EXPECT_NE(results[0].test.loss, train_all(zero, dataset)[0].test.loss);
+    // Even the first step after the warm-up of four differs.
+    zero.train.steps = carry.train.steps = 5;
+    EXPECT_NE(
+        train_all(carry, dataset)[0].test.loss,
+        train_all(zero, dataset)[0].test.loss);
+  }
+}
+
 TEST(Ab, Bf16OnTheWireStillKeepsReplicasEqual) {
   const data::Dataset dataset = testing::toy_dataset();
   config::RunOptions o = toy_options(4, 2);

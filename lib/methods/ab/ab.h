@@ -68,6 +68,18 @@ class AbTraining : public Method {
   void enter_full(const Products& products);
   // Ends either phase. `products`: one per weight that is factored now.
   void decompose(std::int64_t t, Products products = {});
+  // What the optimizer keeps of a factorable layer: of the trained factor, or of
+  // the dense weight, as matrices, one per buffer.
+  struct LayerMoments {
+    at::Tensor steps;
+    std::vector<at::Tensor> values;
+  };
+  // One per factorable layer, in views of the present block.
+  std::vector<LayerMoments> layer_moments();
+  // Gives the trained factors what `old` holds, in their basis.
+  void carry_moments(
+      const std::vector<LayerMoments>& old,
+      const std::vector<BasisChange>& basis);
   // `sources` and `factors`: one per factorable weight.
   void enter_ab(
       const std::vector<Source>& sources,
@@ -75,6 +87,8 @@ class AbTraining : public Method {
       std::int64_t t,
       double seconds);
   void build_blocks();
+  // Its name in the trained block: of the own factor, or of the dense weight.
+  std::string trained_name(const nn::NamedWeight& w) const;
   // Element count of all factors of that kind.
   std::int64_t numel_of(nn::Factor which) const;
   void bind_reductions();

@@ -2,11 +2,8 @@
 // velocity of the outer step on both factors, and, where changes are sent as
 // codes, what was not sent of the own factor's change.
 //
-// Both are changes of a factor, so they hold in one basis only. With factors A,
-// B before a decomposition and A', B' after it, a change dA alters the weight
-// by dA B; the same is (dA M) B' with M = B B'^+, and dB becomes A'^+ A dB. For
-// A' = U sqrt(S), B' = sqrt(S) V^T the pseudoinverses are transposes divided by
-// S. What a cut removes from the weight, it removes here.
+// Both are changes of a factor, so they hold in one basis only and follow each
+// decomposition (methods/ab/basis_change.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +11,12 @@
 #include <optional>
 #include <vector>
 
+#include "methods/ab/basis_change.h"
 #include "methods/ab/synchronise.h"
 #include "methods/outer_step.h"
-#include "nn/weight.h"
 #include "state/archive.h"
 
 namespace abtrain::methods {
-
-// A factorable layer's factors before and after a decomposition, as matrices;
-// rank 0: dense.
-struct BasisChange {
-  const nn::Weight& weight;
-  std::int64_t old_rank = 0;
-  std::int64_t new_rank = 0;
-  linalg::LowRankPair before;  // merged; rank 2 old_rank in SyncMode::Full
-  linalg::LowRankPair after;
-};
 
 class OuterState {
  public:

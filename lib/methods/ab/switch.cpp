@@ -94,6 +94,9 @@ DecomposeOptions AbTraining::decompose_options() const {
 }
 
 void AbTraining::decompose(std::int64_t t, Products products) {
+  const bool carries = context_.options.moments == FactorMoments::Carry;
+  const std::vector<LayerMoments> moments =
+      carries ? layer_moments() : std::vector<LayerMoments>();
   std::vector<BasisChange> basis;
   std::size_t next = 0;
   for (const nn::NamedWeight& w : factorable_) {
@@ -127,14 +130,71 @@ void AbTraining::decompose(std::int64_t t, Products products) {
       sources, decompose_options(), context_.world, svd_memory_, [&](double s) {
         context_.observer.add_svd_seconds(s);
       });
+  for (std::size_t i = 0; i < basis.size(); ++i) {
+    basis[i].new_rank = factors[i].rank;
+    basis[i].after = factors[i].pair;
+  }
   if (outer_.is_kept()) {
-    for (std::size_t i = 0; i < basis.size(); ++i) {
-      basis[i].new_rank = factors[i].rank;
-      basis[i].after = factors[i].pair;
-    }
     outer_.change_basis(factor_of(role_), basis);
   }
   enter_ab(sources, factors, t, watch.seconds());
+  if (carries) {
+    carry_moments(moments, basis);
+  }
+}
+
+std::vector<AbTraining::LayerMoments> AbTraining::layer_moments() {
+  std::vector<LayerMoments> result;
+  for (const nn::NamedWeight& w : factorable_) {
+    const std::size_t index = trained_.index_of(trained_name(w));
+    const at::Tensor& tensor = *trained_.parameters()[index].tensor;
+    LayerMoments& layer = result.emplace_back();
+    layer.steps = trained_.steps()[index];
+    for (int k = 0; k < trained_.moment_count(); ++k) {
+      layer.values.push_back(w.weight->to_matrix(
+          factor_of(role_),
+          trained_.moment_views(k)[index].as_strided(
+              tensor.sizes(), tensor.strides())));
+    }
+  }
+  return result;
+}
+
+void AbTraining::carry_moments(
+    const std::vector<LayerMoments>& old,
+    const std::vector<BasisChange>& basis) {
+  const at::NoGradGuard no_grad;
+  const nn::Factor own = factor_of(role_);
+  for (std::size_t i = 0; i < basis.size(); ++i) {
+    // Between two averages of local steps, dense moments differ within a group.
+    if (basis[i].new_rank == 0 || (basis[i].old_rank == 0 && local_steps())) {
+      continue;
+    }
+    const std::size_t index = trained_.index_of(trained_name(factorable_[i]));
+    const at::Tensor& tensor = *trained_.parameters()[index].tensor;
+    trained_.steps()[index].copy_(old[i].steps);
+    for (int k = 0; k < trained_.moment_count(); ++k) {
+      const optim::MomentKind kind = context_.optimizer.moment_kind(k);
+      if (kind == optim::MomentKind::Other) {
+        continue;
+      }
+      const at::Tensor carried = carry_gradient(
+          old[i].values[static_cast<std::size_t>(k)],
+          own,
+          basis[i],
+          kind == optim::MomentKind::SquaredGradients);
+      trained_.moment_views(k)[index]
+          .as_strided(tensor.sizes(), tensor.strides())
+          .copy_(factorable_[i].weight->to_stored(own, carried));
+    }
+  }
+}
+
+std::string AbTraining::trained_name(const nn::NamedWeight& w) const {
+  if (!w.weight->is_factored()) {
+    return w.name;
+  }
+  return w.name + (role_ == comm::Role::A ? ".A" : ".B");
 }
 
 void AbTraining::enter_ab(
@@ -184,7 +244,7 @@ void AbTraining::build_blocks() {
   own_numel_ = 0;
   for (const nn::NamedWeight& w : factored()) {
     own.push_back(
-        {w.name + (trained == nn::Factor::A ? ".A" : ".B"),
+        {trained_name(w),
          &w.weight->factor(trained),
          true,
          true,
