@@ -7,19 +7,27 @@
 namespace abtrain::linalg {
 namespace {
 
-// One layer under the budget rule. A state is a rank 1 .. top, or top + 1 for
-// dense: the cost grows and the error falls with the state.
+// One layer under the budget rule. A state is a rank least .. top, or top + 1
+// for dense: the cost grows and the error falls with the state.
 class Ladder {
  public:
-  explicit Ladder(const Spectrum& s)
+  // `share`: of its parameters that the least rank may keep.
+  Ladder(const Spectrum& s, double share)
       : step_(static_cast<double>(s.m + s.n)),
         dense_(static_cast<double>(s.m) * static_cast<double>(s.n)),
         top_(largest_saving_rank(s)),
+        least_(std::clamp<std::int64_t>(
+            static_cast<std::int64_t>(share * dense_ / step_),
+            1,
+            std::max<std::int64_t>(1, top_))),
         known_(s.is_whole() ? s.n : s.known()),
         lost_(lost_energy(s)) {
     find_hull();
   }
 
+  std::int64_t least() const {
+    return least_;
+  }
   std::int64_t dense_state() const {
     return top_ + 1;
   }
@@ -49,8 +57,8 @@ class Ladder {
 
  private:
   void find_hull() {
-    hull_end_ = std::max<std::int64_t>(top_, 1);
-    while (hull_end_ > 1 &&
+    hull_end_ = std::max(top_, least_);
+    while (hull_end_ > least_ &&
            slope(hull_end_ - 1, hull_end_) < slope(hull_end_, dense_state())) {
       --hull_end_;
     }
@@ -59,20 +67,31 @@ class Ladder {
   double step_;
   double dense_;
   std::int64_t top_;
+  std::int64_t least_;
   std::int64_t known_;
   std::int64_t hull_end_ = 1;
   std::vector<double> lost_;
 };
 
+double dense_numel(const std::vector<Spectrum>& spectra) {
+  double numel = 0;
+  for (const Spectrum& s : spectra) {
+    numel += static_cast<double>(s.m) * static_cast<double>(s.n);
+  }
+  return numel;
+}
+
 class Budget {
  public:
-  Budget(const std::vector<Spectrum>& spectra, double budget) : left_(budget) {
+  Budget(const std::vector<Spectrum>& spectra, double budget, double floor)
+      : left_(budget) {
+    const double share = floor * budget / dense_numel(spectra);
     for (const auto& s : spectra) {
       check(s);
-      ladders_.emplace_back(s);
-      state_.push_back(1);
-      needed_.push_back(0);
-      left_ -= ladders_.back().cost(1);
+      const Ladder& ladder = ladders_.emplace_back(s, share);
+      state_.push_back(ladder.least());
+      needed_.push_back(ladder.knows(ladder.least()) ? 0 : ladder.least());
+      left_ -= ladder.cost(ladder.least());
     }
   }
 
@@ -206,7 +225,7 @@ class Budget {
     Move up;
     for (std::size_t l = 0; l < ladders_.size(); ++l) {
       const auto& ladder = ladders_[l];
-      for (std::int64_t to = 1; to < state_[l]; ++to) {
+      for (std::int64_t to = ladder.least(); to < state_[l]; ++to) {
         const double freed = ladder.cost(state_[l]) - ladder.cost(to);
         const double lost = ladder.error(to) - ladder.error(state_[l]);
         const Move other = best_move(left_ + freed, l);
@@ -235,19 +254,17 @@ class Budget {
 
 std::vector<RankChoice> budget_ranks(
     double ratio,
+    double floor,
     const std::vector<Spectrum>& spectra,
     std::int64_t other_parameters) {
   const auto other = static_cast<double>(other_parameters);
-  double dense = other;
-  for (const auto& s : spectra) {
-    dense += static_cast<double>(s.m) * static_cast<double>(s.n);
-  }
+  const double dense = dense_numel(spectra) + other;
   const double wanted = dense / ratio;
-  Budget budget(spectra, wanted - other);
+  Budget budget(spectra, wanted - other, floor);
   ABT_CHECK(
       budget.left() >= 0,
       Config,
-      "method.rank.ratio: expected at most {:.2f}, which rank 1 in every "
+      "method.rank.ratio: expected at most {:.2f}, which the least rank of every "
       "factored layer reaches; got {}",
       dense / (wanted - budget.left()),
       ratio);

@@ -34,6 +34,12 @@ Fields fields_of(RankRule& r) {
       r.ratio,
       between(1, 1e6),
       "ratio: compression of each layer; budget: of the whole model");
+  f.number(
+      "floor",
+      r.floor,
+      between(0, 1),
+      "budget: no layer's rank is below this share of the rank that the same "
+      "compression of all layers would give it");
   return f;
 }
 

@@ -162,7 +162,7 @@ std::vector<RankChoice> choose_ranks(
     }
     return choices;
   }
-  return budget_ranks(rule.ratio, spectra, other_parameters);
+  return budget_ranks(rule.ratio, rule.floor, spectra, other_parameters);
 }
 
 }  // namespace abtrain::linalg

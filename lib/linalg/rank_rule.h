@@ -22,6 +22,7 @@ struct RankRule {
   std::int64_t rank = 48;
   double fraction = 0.1;
   double ratio = 10;
+  double floor = 0;
   // Of energy, not a key: the rank of the layer's first cut, below which no
   // later one goes; 0: there was none.
   std::int64_t least = 0;

@@ -63,7 +63,8 @@ std::vector<RankRule> rules() {
     all.push_back({RankRuleName::Energy, 0.15, keep});
   }
   for (const std::int64_t least : {17, 60}) {
-    all.push_back({RankRuleName::Energy, 0.15, 0.5, 48, 0.1, 10, least});
+    all.push_back({
+        .rule = RankRuleName::Energy, .keep = 0.5, .least = least});
   }
   for (const std::int64_t rank : {1, 17, 40}) {
     all.push_back({RankRuleName::Fixed, 0.15, 0.9, rank});

@@ -218,10 +218,20 @@ struct Outcome {
   double lost = 0;
 };
 
-// The best over all combinations of ranks (0 is dense).
+// The rank that a share of a layer's parameters pays for.
+std::int64_t rank_for(const Spectrum& s, double share) {
+  const auto m = static_cast<double>(s.m);
+  const auto n = static_cast<double>(s.n);
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(share * m * n / (m + n)));
+}
+
+// The best over all combinations of ranks (0 is dense) that are at least
+// rank_for() that share.
 double brute_force(
     const std::vector<Spectrum>& layers,
     double budget,
+    double share,
     std::size_t layer = 0) {
   if (layer == layers.size()) {
     return 0;
@@ -229,17 +239,20 @@ double brute_force(
   double best = std::numeric_limits<double>::infinity();
   const auto& s = layers[layer];
   for (std::int64_t rank = 0; rank <= s.n; ++rank) {
-    if (rank * (s.m + s.n) >= s.m * s.n || stored(s, rank) > budget) {
+    if (rank * (s.m + s.n) >= s.m * s.n || stored(s, rank) > budget ||
+        (rank > 0 && rank < rank_for(s, share))) {
       continue;
     }
     best = std::min(
         best,
         lost(s, rank) +
-            brute_force(layers, budget - stored(s, rank), layer + 1));
+            brute_force(layers, budget - stored(s, rank), share, layer + 1));
   }
   if (stored(s, 0) <= budget) {
     best =
-        std::min(best, brute_force(layers, budget - stored(s, 0), layer + 1));
+        std::min(
+            best,
+            brute_force(layers, budget - stored(s, 0), share, layer + 1));
   }
   return best;
 }
@@ -279,8 +292,9 @@ std::vector<Spectrum> random_layers(unsigned seed) {
 TEST(Budget, IsAsGoodAsBruteForce) {
   int cases = 0;
   int exact = 0;
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
     const auto layers = random_layers(seed);
+    const double floor = seed % 2 * 0.7;
     const std::int64_t other = seed % 3 * 10;
     double dense = static_cast<double>(other);
     double least = static_cast<double>(other);
@@ -292,12 +306,26 @@ TEST(Budget, IsAsGoodAsBruteForce) {
       if (dense / ratio < least) {
         continue;
       }
-      const auto got = outcome_of(
+      const double budget = dense / ratio - static_cast<double>(other);
+      const double share = floor * budget / (dense - static_cast<double>(other));
+      double least_ranks = 0;
+      for (const auto& s : layers) {
+        least_ranks += std::min(stored(s, 0), stored(s, rank_for(s, share)));
+      }
+      if (least_ranks > budget) {
+        continue;
+      }
+      const auto choice = choose_ranks(
+          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor},
           layers,
-          choose_ranks(
-              {.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
-      const double best =
-          brute_force(layers, dense / ratio - static_cast<double>(other));
+          other);
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        if (choice[l].rank > 0) {
+          EXPECT_GE(choice[l].rank, rank_for(layers[l], share));
+        }
+      }
+      const auto got = outcome_of(layers, choice);
+      const double best = brute_force(layers, budget, share);
       EXPECT_GE(dense / (got.stored + static_cast<double>(other)), ratio);
       EXPECT_LE(got.lost, best * 1.25 + 1e-12)
           << "seed " << seed << " ratio " << ratio;
