@@ -143,6 +143,18 @@ Fields fields_of(MethodOptions& o) {
       "ab: the smallest of all other layers, which together have at most this "
       "share of their parameters, are not factored either");
   f.section("rank", linalg::fields_of(o.rank), "ab: rank of each layer");
+  f.duration(
+      "anneal_steps",
+      o.anneal_steps,
+      between(0, kMostSteps),
+      "ab: from the end of the warm-up on, decompositions cut to a growing "
+      "ratio for so long, and then to rank.ratio; for the rules ratio and "
+      "budget");
+  f.number(
+      "anneal_from",
+      o.anneal_from,
+      between(1, 1e6),
+      "ab: the ratio of the first decomposition with anneal_steps");
   f.choice<linalg::SvdRoute>(
       "svd",
       o.svd,

@@ -85,6 +85,8 @@ struct MethodOptions {
   std::vector<std::string> keep_dense = {"default"};  // globs, or default
   double dense_share = 0;  // of the parameters of the other layers
   linalg::RankRule rank;
+  Duration anneal_steps;   // after the warm-up; 0: every cut is at rank.ratio
+  double anneal_from = 2;  // the ratio of the first cut
   linalg::SvdRoute svd = linalg::SvdRoute::Auto;
   FullPhaseOptions full_phase;
   Averaged average = Averaged::Params;  // local-sgd

@@ -239,6 +239,11 @@ const Case kConflicts[] = {
      "workers: 2\nmethod: {sync: full, outer: {name: sgd}}\n",
      {},
      {"c.yaml:2:30: error: method.outer.name: an outer step needs ..."}},
+    {"nothing_to_anneal",
+     "workers: 2\nmethod: {anneal_steps: 5 %, rank: {rule: sigma}}\n",
+     {},
+     {"c.yaml:2:10: error: method.anneal_steps: expected 0 where ... sigma, "
+      "which has no ratio to anneal, got 5 %"}},
     {"momentum_over_dense_steps",
      "workers: 2\nmethod: {outer: {name: sgd, momentum: 0.5}}\n",
      {},

@@ -61,7 +61,9 @@ class SameBits(Runs):
                  "method.outer={name: nesterov, wire: {name: int2, "
                  "error_decay: 0.9}}", "optimizer.name=muon"),
                 ("carried", "workers=4", "method.group_size=2",
-                 "method.full_rank_steps=0", "method.moments=carry"),
+                 "method.full_rank_steps=0", "method.moments=carry",
+                 "method.rank={rule: budget, ratio: 4, floor: 0.7}",
+                 "method.anneal_steps=20"),
                 ("only_b_coded", "method.sync=only-b",
                  "method.full_rank_steps=0",
                  "method.outer={name: sgd, wire: {name: sparseloco}}"),

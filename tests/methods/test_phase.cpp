@@ -137,6 +137,33 @@ TEST(Phase, PlanReadsEpochsAndRefusesWhatCannotBe) {
   }
 }
 
+// From 2:1 to 32:1 in 80 steps: twice the ratio every 20.
+TEST(Phase, RatiosAreAnnealedGeometrically) {
+  MethodOptions options;
+  options.warmup_steps = Duration::steps(20);
+  options.anneal_steps = Duration::percent(40);
+  options.rank.rule = linalg::RankRuleName::Ratio;
+  options.rank.ratio = 32;
+  PhasePlan plan = make_phase_plan(options, {10, 200});
+  EXPECT_EQ(plan.anneal, 80);
+  const auto ratio = [&](std::int64_t t) {
+    return rule_after(options, plan, t).ratio;
+  };
+  EXPECT_DOUBLE_EQ(ratio(20), 2);
+  EXPECT_DOUBLE_EQ(ratio(40), 4);
+  EXPECT_DOUBLE_EQ(ratio(80), 16);
+  EXPECT_EQ(ratio(100), 32);
+  EXPECT_EQ(ratio(200), 32);
+  // A model that is dense again before the end of the warm-up (another number of
+  // workers) has the first ratio.
+  EXPECT_DOUBLE_EQ(ratio(0), 2);
+  options.anneal_from = 50;
+  EXPECT_DOUBLE_EQ(ratio(20), 32);
+  options.anneal_steps = {};
+  plan = make_phase_plan(options, {10, 200});
+  EXPECT_EQ(ratio(20), 32);
+}
+
 TEST(Phase, SharesOfARunFitEveryLength) {
   MethodOptions options;
   options.warmup_steps = Duration::percent(28.8667);

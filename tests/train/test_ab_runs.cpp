@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include "base/error.h"
+#include "config/check_run.h"
 #include "reducer_words.h"
 #include "toy_run.h"
 #include "train/trainer.h"
@@ -127,6 +129,43 @@ TEST(Ab, MomentsAreCarriedThroughDecompositions) {
     EXPECT_NE(
         train_all(carry, dataset)[0].test.loss,
         train_all(zero, dataset)[0].test.loss);
+  }
+}
+
+// The decompositions after 4, 11, 18, ... steps cut to 1.5:1, ... 4:1.
+TEST(Ab, AnnealedRanksFallToTheFinalRatio) {
+  const data::Dataset dataset = testing::toy_dataset();
+  config::RunOptions o = toy_options(4, 2);
+  o.method.full_rank_steps = Duration::steps(0);
+  o.method.rank.rule = linalg::RankRuleName::Ratio;
+  o.method.rank.ratio = 4;
+  const auto at_once = train_all(o, dataset);
+  o.method.anneal_steps = Duration::steps(20);
+  o.method.anneal_from = 1.5;
+  const auto annealed = train_all(o, dataset);
+  ASSERT_EQ(annealed[0].layers.size(), at_once[0].layers.size());
+  for (std::size_t i = 0; i < at_once[0].layers.size(); ++i) {
+    EXPECT_EQ(annealed[0].layers[i].rank, at_once[0].layers[i].rank);
+    // So it lost less at first.
+    EXPECT_GT(
+        annealed[0].layers[i].first_energy,
+        at_once[0].layers[i].first_energy);
+  }
+  for (const TrainResult& r : annealed) {
+    expect_same_bits(*annealed[0].model, *r.model);
+  }
+  // The last decomposition is 56 steps after the warm-up.
+  config::RunOptions late = o;
+  late.method.anneal_steps = Duration::steps(60);
+  try {
+    config::check_run(late, {1, 8, 8, 4}, 512);
+    FAIL() << "ends before the ranks are what was asked for";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Config);
+    EXPECT_STREQ(
+        e.what(),
+        "method.anneal_steps: expected at most 56, so that the last "
+        "decomposition, after step 60, cuts to method.rank.ratio; got 60");
   }
 }
 

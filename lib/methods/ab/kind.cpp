@@ -1,5 +1,6 @@
 // What a run has to know of AB-training before it trains.
 #include <algorithm>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/rows.h"
@@ -133,9 +134,34 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
           "method.warmup_steps", o.warmup_steps, length, "factored phase")) {
     out.push_back(std::move(*conflict));
   }
+  if (o.anneal_steps.value > 0 &&
+      std::string_view(linalg::kind_of(o.rank).key) != "ratio") {
+    out.push_back(
+        {{"method.anneal_steps", "method.rank.rule", "method.name"},
+         formatted(
+             "expected 0 where method.rank.rule is {}, which has no ratio to "
+             "anneal, got {}",
+             linalg::kind_of(o.rank).name,
+             print_duration(o.anneal_steps))});
+  }
   check_full_phase(setup, out);
   check_outer(setup, out);
   return out;
+}
+
+// How many steps are done at the last decomposition of a run.
+std::int64_t last_decomposition(const PhasePlan& plan, std::int64_t steps) {
+  std::int64_t last = 0;
+  for (const Stretch& s : ab_timeline(plan, steps).stretches) {
+    const bool decomposes =
+        s.after == Event::Decompose ||
+        s.after == Event::SynchroniseAndDecompose ||
+        (s.after == Event::None && s.phase == Phase::Full);
+    if (decomposes) {
+      last = std::max(last, s.first + (s.times - 1) * s.every + s.steps);
+    }
+  }
+  return last;
 }
 
 void check_ab_run(
@@ -150,6 +176,15 @@ void check_ab_run(
       "a run of {}",
       plan.warmup,
       run.steps);
+  const std::int64_t last = last_decomposition(plan, run.steps);
+  ABT_CHECK(
+      plan.anneal == 0 || plan.warmup + plan.anneal <= last,
+      Config,
+      "method.anneal_steps: expected at most {}, so that the last "
+      "decomposition, after step {}, cuts to method.rank.ratio; got {}",
+      std::max<std::int64_t>(0, last - plan.warmup),
+      last,
+      plan.anneal);
 }
 
 std::vector<std::string> ab_notes(
@@ -214,7 +249,15 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
                  setup.options.cut_first
                      ? ""
                      : "; the first AB phase is uncut and sends more per step "
-                       "than shown below"));
+                       "than shown below")) +
+         (plan.anneal > 0
+              ? row("ranks",
+                    formatted(
+                        "from {:g}:1 down to those below in the {} steps after "
+                        "the warm-up, which send more than shown",
+                        setup.options.anneal_from,
+                        plan.anneal))
+              : "");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "methods/ab/phase.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,7 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
   if (options.full_phase.sync_every > 1) {
     plan.average_every = options.full_phase.sync_every;
   }
+  plan.anneal = options.anneal_steps.in_steps(run);
   ABT_CHECK(
       plan.warmup >= 0,
       Config,
@@ -71,6 +73,21 @@ PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run) {
       plan.interval - 1,
       plan.full_rank);
   return plan;
+}
+
+linalg::RankRule rule_after(
+    const MethodOptions& options,
+    const PhasePlan& plan,
+    std::int64_t t) {
+  linalg::RankRule rule = options.rank;
+  const std::int64_t done = t - plan.warmup;
+  if (done < plan.anneal) {
+    const double x = static_cast<double>(std::max<std::int64_t>(done, 0)) /
+        static_cast<double>(plan.anneal);
+    const double from = std::min(options.anneal_from, rule.ratio);
+    rule.ratio = from * std::pow(rule.ratio / from, x);
+  }
+  return rule;
 }
 
 Ramp make_ramp(

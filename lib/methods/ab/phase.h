@@ -22,6 +22,7 @@ struct PhasePlan {
   bool reference_anchor = false;
   // Dense steps between averages of the parameters; 0: gradients are averaged.
   std::int64_t average_every = 0;
+  std::int64_t anneal = 0;  // steps after the warm-up
 };
 
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
@@ -30,6 +31,15 @@ Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps);
 // least one step; such a D has at most S - 1. Throws Error(Config)
 // unless 1 <= S, 0 <= D < S and 0 <= W.
 PhasePlan make_phase_plan(const MethodOptions& options, const RunLength& run);
+
+// The rank rule of a decomposition after t steps. With a share x = (t - W) /
+// anneal of the annealing done, its ratio is from^(1 - x) ratio^x, from = the
+// smaller of anneal_from and ratio: equal steps lose equal shares of the
+// parameters.
+linalg::RankRule rule_after(
+    const MethodOptions& options,
+    const PhasePlan& plan,
+    std::int64_t t);
 
 // After a switch the learning rate climbs back over R steps.
 struct Ramp {

@@ -85,12 +85,19 @@ void AbTraining::enter_full(const Products& products) {
   build_blocks();
 }
 
-DecomposeOptions AbTraining::decompose_options() const {
+DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
   std::int64_t other = context_.model.dense_parameters();
   for (const nn::NamedWeight& w : factorable_) {
     other -= w.weight->numel();
   }
-  return {context_.options.rank, cuts(), other, context_.options.svd};
+  return {
+      rule_after(
+          context_.options,
+          make_phase_plan(context_.options, context_.length),
+          t),
+      cuts(),
+      other,
+      context_.options.svd};
 }
 
 void AbTraining::decompose(std::int64_t t, Products products) {
@@ -127,9 +134,11 @@ void AbTraining::decompose(std::int64_t t, Products products) {
     }
   }
   const std::vector<LayerFactors> factors = decompose_layers(
-      sources, decompose_options(), context_.world, svd_memory_, [&](double s) {
-        context_.observer.add_svd_seconds(s);
-      });
+      sources,
+      decompose_options(t),
+      context_.world,
+      svd_memory_,
+      [&](double s) { context_.observer.add_svd_seconds(s); });
   for (std::size_t i = 0; i < basis.size(); ++i) {
     basis[i].new_rank = factors[i].rank;
     basis[i].after = factors[i].pair;
