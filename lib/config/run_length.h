@@ -15,5 +15,6 @@ namespace abtrain::config {
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 nn::InputShape input_shape(const data::Dataset& dataset);
+nn::InputShape input_shape(const data::DatasetShape& set);
 
 }  // namespace abtrain::config

@@ -1,4 +1,5 @@
 // Turns images into network input: crops, flips, normalizes, erases at random.
+// Windows of a text are taken as they are.
 //
 // Random numbers are counter-based, keyed by (seed, epoch, example index): in
 // an epoch an example gets the same treatment whichever worker, thread or
@@ -81,6 +82,7 @@ class Augment {
   bool crop_ = false;
   bool flip_ = false;
   std::int64_t channels_ = 0;
+  std::int64_t context_ = 0;                  // of a text
   at::Tensor table_;                          // from normalised_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files
