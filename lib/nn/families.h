@@ -38,6 +38,20 @@ struct PartOf {
   int parts = 1;
 };
 
+// How another library's files hold a model of the family, beside the names.
+struct FileForm {
+  std::string library = {};     // "": timm and torchvision
+  std::string prefix = {};      // that the names may begin with
+  std::string transposed = {};  // a glob of the weights that are I x O there
+  std::vector<std::string> ignored = {};  // globs of what a model does not need
+  // Null: no tensor is a part.
+  PartOf (*part_of)(const std::string& name) = nullptr;
+
+  PartOf part(const std::string& name) const {
+    return part_of == nullptr ? PartOf{name} : part_of(name);
+  }
+};
+
 // What a family's function returns.
 struct Architecture {
   std::unique_ptr<Layer> layers;
@@ -46,10 +60,7 @@ struct Architecture {
   // Maps timm's name, which the layers use, to torchvision's. Null: the names
   // are the same.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
-  // Of the weights that files hold as I x O: a glob; "": of none.
-  std::string transposed = {};
-  // What a tensor is a part of in files. Null: no tensor is.
-  PartOf (*part_of)(const std::string& name) = nullptr;
+  FileForm file = {};
 };
 
 std::vector<std::string> model_names();

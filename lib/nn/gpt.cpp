@@ -313,8 +313,16 @@ Architecture gpt(
   if (!options.tied) {
     architecture.keep_dense = {"lm_head"};
   }
-  architecture.transposed = "h.*";
-  architecture.part_of = gpt_part_of;
+  architecture.file = {
+      .library = "Hugging Face",
+      .prefix = "transformer.",
+      .transposed = "h.*",
+      // Older files hold the mask of causal attention as well.
+      .ignored = {"h.*.attn.bias", "h.*.attn.masked_bias"},
+      .part_of = gpt_part_of};
+  if (options.tied) {
+    architecture.file.ignored.emplace_back("lm_head.weight*");
+  }
   return architecture;
 }
 

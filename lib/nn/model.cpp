@@ -119,8 +119,7 @@ Model::Model(Architecture architecture)
     : layers_(std::move(architecture.layers)),
       keep_dense_(std::move(architecture.keep_dense)),
       torchvision_name_(architecture.torchvision_name),
-      transposed_(std::move(architecture.transposed)),
-      part_of_(architecture.part_of) {
+      file_form_(std::move(architecture.file)) {
   Collector collector;
   layers_->visit("", collector);
   weights_ = std::move(collector.weights);
@@ -207,10 +206,6 @@ void Model::copy_from(const Model& other) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     *buffers_[i].tensor = copied(*other.buffers_[i].tensor);
   }
-}
-
-bool Model::is_transposed_in_files(const std::string& name) const {
-  return !transposed_.empty() && glob_match(transposed_, name);
 }
 
 void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {

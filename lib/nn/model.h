@@ -86,11 +86,8 @@ class Model {
     return torchvision_name_ == nullptr ? TorchvisionName{name}
                                         : torchvision_name_(name);
   }
-  // Whether files hold this weight as I x O.
-  bool is_transposed_in_files(const std::string& name) const;
-  // What files may hold this tensor as a part of; parts == 1: of nothing.
-  PartOf part_of(const std::string& name) const {
-    return part_of_ == nullptr ? PartOf{name} : part_of_(name);
+  const FileForm& file_form() const {
+    return file_form_;
   }
 
   // Fills every weight with numbers drawn from (seed, its place in the model).
@@ -108,8 +105,7 @@ class Model {
   std::unique_ptr<Layer> layers_;
   std::vector<std::string> keep_dense_;
   TorchvisionName (*torchvision_name_)(const std::string&);
-  std::string transposed_;
-  PartOf (*part_of_)(const std::string&);
+  FileForm file_form_;
   at::Device device_ = at::kCPU;
   at::Generator generator_;
   std::vector<NamedWeight> weights_;

@@ -70,7 +70,8 @@ std::string export_run(
       path,
       options.output,
       form.merged ? "merged" : "factored",
-      nn::name_of(form.names),
+      model->file_form().library.empty() ? nn::name_of(form.names)
+                                         : model->file_form().library,
       options.dtype,
       with_commas(stored),
       with_commas(dense),
