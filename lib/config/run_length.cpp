@@ -56,6 +56,10 @@ nn::InputShape input_shape(const data::Dataset& dataset) {
       dataset.context};
 }
 
+nn::InputShape text_shape(const data::DataOptions& options) {
+  return {0, 0, 0, data::vocabulary_of(options), options.context};
+}
+
 nn::InputShape input_shape(const data::DatasetShape& set) {
   return {set.channels, set.height, set.width, set.classes, set.context};
 }

@@ -36,6 +36,10 @@ class Augment {
       const Dataset& dataset,
       std::uint64_t seed);
 
+  // Tokens per window of a text; 0: images.
+  std::int64_t context() const {
+    return context_;
+  }
   // Returns a training batch of the examples `indices`. A damaged file is
   // replaced by the next example that is not damaged. Throws Error(DamagedData)
   // if too many are. `page_locked`: allocate in page-locked memory, from which

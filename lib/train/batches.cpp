@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "data/device_loader.h"
 #include "data/loader.h"
-#include "data/text/tokens.h"
 #include "device/devices.h"
 #include "train/trainer.h"
 
@@ -21,11 +20,9 @@ std::int64_t image_count(const ImageSource& source) {
   return std::visit([](const auto& s) { return s.images.size(); }, source);
 }
 
-double bytes_per_token(const ImageSource& source) {
+const data::Tokens* text_of(const ImageSource& source) {
   const auto* here = std::get_if<OnHost>(&source);
-  return here != nullptr && here->images.text
-             ? here->images.text->bytes_per_token()
-             : 0;
+  return here != nullptr ? here->images.text.get() : nullptr;
 }
 
 RunImages images_of(const TrainInputs& inputs) {

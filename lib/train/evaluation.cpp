@@ -12,6 +12,7 @@
 #include <functional>
 #include <future>
 
+#include "data/text/tokens.h"
 #include "optim/optimizer_kind.h"
 
 namespace abtrain::train {
@@ -96,6 +97,13 @@ Scores evaluate(
     comm::Communicator& world,
     double label_smoothing) {
   const at::NoGradGuard no_grad;
+  const data::Tokens* text = text_of(images);
+  if (text != nullptr) {
+    // Each token has as many logits as there are tokens.
+    constexpr std::int64_t kMostLogits = std::int64_t{1} << 25;
+    batch_size = std::clamp<std::int64_t>(
+        kMostLogits / (augment.context() * text->vocabulary()), 1, batch_size);
+  }
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t count = image_count(images);
   const std::int64_t begin = count * member / group_size;
@@ -141,7 +149,7 @@ Scores evaluate(
     total.add(tally);
     groups[static_cast<std::size_t>(r / group_size)].add(tally);
   }
-  const double bytes = bytes_per_token(images);
+  const double bytes = text != nullptr ? text->bytes_per_token() : 0;
   Scores scores{total.score(bytes), {}};
   for (const Tally& tally : groups) {
     scores.groups.push_back(tally.score(bytes));

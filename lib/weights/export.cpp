@@ -32,7 +32,7 @@ nn::InputShape shape_of_run(
     const config::RunOptions& options,
     const std::string& path) {
   if (data::is_text(options.data)) {
-    return {0, 0, 0, data::vocabulary_of(options.data), options.data.context};
+    return config::text_shape(options.data);
   }
   if (!data::has_files(options.data)) {
     return config::input_shape(data::dataset_shape(options.data));
