@@ -138,7 +138,8 @@ def compare_steps(arguments):
             for name, value in zip(("dense", "AB"), our_steps(arguments, features, heads)):
                 times[name].append(value)
         ms = {name: statistics.median(values) for name, values in times.items()}
-        print(f"{features} features, {arguments.threads} threads, ratio {arguments.ratio:g}:1")
+        print(f"{features} features, {arguments.threads} threads, ratio {arguments.ratio:g}:1",
+              flush=True)
         for name, values in times.items():
             print(f"  {name:8} {ms[name]:8.2f} ms  ({min(values):.2f} to {max(values):.2f})")
         print(f"  dense / torch {ms['dense'] / ms['torch']:.3f}")

@@ -52,7 +52,7 @@ std::unique_ptr<Linear> gpt_linear(
 }
 
 // Turns the pairs (i, i + d/2) of a head's d features by the angle position *
-// 10000^(-2i/d) (Su et al. 2021).
+// 10000^(-2i/d) (Su et al. 2021). In fp32 where `x` has fewer bits.
 class Rotary {
  public:
   // `x`: B x heads x tokens x d.
@@ -62,7 +62,8 @@ class Rotary {
     const at::Tensor first = x.narrow(3, 0, half);
     const at::Tensor second = x.narrow(3, half, half);
     return at::cat(
-        {first * cos_ - second * sin_, second * cos_ + first * sin_}, 3);
+               {first * cos_ - second * sin_, second * cos_ + first * sin_}, 3)
+        .to(x.scalar_type());
   }
 
  private:
@@ -70,8 +71,9 @@ class Rotary {
       std::int64_t tokens,
       std::int64_t half,
       const at::TensorOptions& like) {
+    const auto type = like.dtype() == at::kDouble ? at::kDouble : at::kFloat;
     if (cos_.defined() && cos_.size(0) == tokens &&
-        cos_.device() == like.device() && cos_.dtype() == like.dtype()) {
+        cos_.device() == like.device() && cos_.scalar_type() == type) {
       return;
     }
     constexpr double kBase = 10000;
@@ -79,8 +81,8 @@ class Rotary {
     const at::Tensor speed =
         at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
     const at::Tensor angle = at::outer(at::arange(tokens, exact), speed);
-    cos_ = angle.cos().to(like.dtype());
-    sin_ = angle.sin().to(like.dtype());
+    cos_ = angle.cos().to(type);
+    sin_ = angle.sin().to(type);
   }
   at::Tensor cos_, sin_;  // tokens x d/2
 };

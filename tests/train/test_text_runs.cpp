@@ -81,6 +81,13 @@ INSTANTIATE_TEST_SUITE_P(
               o.train.accumulate = 2;
             }},
         TextCase{
+            "ab_bf16_rotary",
+            2,
+            [](auto& o) {
+              o.model.positions = nn::Positions::Rotary;
+              o.train.precision = at::kBFloat16;
+            }},
+        TextCase{
             "ddp_powersgd",
             3,
             [](auto& o) {

@@ -1,9 +1,6 @@
 #include "data/text/text_files.h"
 
-// The hash is compiled into this file, so that the library is not needed.
-#define XXH_INLINE_ALL
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +13,10 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "data/byte_file.h"
+
+// Only the one-shot hash, inlined, so that there is nothing to link.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace abtrain::data {
 namespace {
