@@ -186,7 +186,7 @@ void augment_rows(const Bench& bench, std::int64_t most) {
                      labels,
                      indices[k],
                      table,
-                     batches[k].images,
+                     batches[k].inputs,
                      batches[k].labels},
                     {.crop = true,
                      .pad = 4,

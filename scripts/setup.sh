@@ -17,7 +17,7 @@ plotly_version=7.1.0
 test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.0)
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
-  pyyaml==6.0.3)
+  pyyaml==6.0.3 transformers==5.23.0)
 with_tests=false
 case ${1-} in
   '') ;;
@@ -30,7 +30,7 @@ packages=(
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libturbojpeg0-dev libsodium-dev
   libopenmpi-dev openmpi-bin
-  libgtest-dev libbenchmark-dev dataset-fashion-mnist
+  libgtest-dev libbenchmark-dev dataset-fashion-mnist dict-gcide
 )
 # Tests start a Slurm of one node, a browser for the HTML report, and zsh; where one
 # is missing, its tests are skipped.

@@ -22,11 +22,13 @@ struct RunFolder {
   double encode_seconds = -1;  // none: no such key
   int config_steps = 0;        // train.steps; 0: as by default
   double stored = 200;         // parameters of the final model
+  bool text = false;           // the accuracies are bits per byte
 };
 
 // Returns the run's folder.
 inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
   const std::string place = run.name + "/";
+  const char* score = run.text ? "bits_per_byte" : "accuracy";
   folder.add(
       place + "config.yaml",
       "name: '" + std::filesystem::path(run.name).filename().string() +
@@ -40,7 +42,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
     lines += nlohmann::json({{"event", "evaluate"},
                              {"step", step},
                              {"seconds", 99},
-                             {"accuracy", accuracy},
+                             {score, accuracy},
                              {"loss", 1},
                              {"bytes_per_worker", 1000 * step},
                              {"train_seconds", 0.1 * step}})
@@ -50,7 +52,7 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
   folder.add(place + "metrics.jsonl", lines);
   if (run.finished) {
     nlohmann::json summary = {
-        {"accuracy", run.accuracy},
+        {score, run.accuracy},
         {"steps", step},
         {"compression_ratio", 2.5},
         {"parameters", {{"dense", 500}, {"stored", run.stored}}},

@@ -28,6 +28,7 @@ constexpr const char* kExamples =
     "ddp\n"
     "  abtrain plan --config my.yaml      what would be trained and sent\n"
     "  abtrain evaluate runs/my           accuracy of a finished run\n"
+    "  abtrain generate runs/my --prompt TEXT\n"
     "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
     "  abtrain report runs/*              a comparison of finished runs\n"
     "  abtrain export runs/my -o my.safetensors --form merged\n"
@@ -135,6 +136,7 @@ int run(int argc, char** argv) {
       app::add_train(parser),
       app::add_plan(parser),
       app::add_evaluate(parser),
+      app::add_generate(parser),
       app::add_sweep(parser),
       app::add_report(parser),
       app::add_export(parser),

@@ -26,7 +26,7 @@ enum class ReportFormat { Table, Csv, Json, Markdown, Html };
 
 struct ReportArgs {
   std::vector<std::string> runs;  // run folders, or folders that hold some
-  std::optional<double> target;   // an accuracy from 0 to 1
+  std::optional<double> target;   // an accuracy from 0 to 1, or bits per byte
   std::optional<ReportFormat> format;   // nullopt: by the file's ending, else table
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
@@ -105,10 +105,10 @@ std::string written(
 
 int run_report(const ReportArgs& args) {
   ABT_CHECK(
-      !args.target || (*args.target > 0 && *args.target <= 1),
+      !args.target || (*args.target > 0 && *args.target <= 64),
       Usage,
-      "--target: expected an accuracy above 0 and at most 1, such as 0.86; got "
-      "{}",
+      "--target: expected an accuracy above 0 and at most 1, such as 0.86, or "
+      "bits per byte, such as 1.9; got {}",
       *args.target);
   const ReportFormat format = format_of(args);
   ABT_CHECK(
@@ -163,7 +163,10 @@ Command add_report(CLI::App& parser) {
       ->type_name("RUN");
   command
       .add_option(
-          "--target", args->target, "show the time to this accuracy, 0 to 1")
+          "--target",
+          args->target,
+          "show the time to this accuracy, 0 to 1, or of a text to these bits "
+          "per byte")
       ->type_name("ACC");
   add_choice<ReportFormat>(
       command,

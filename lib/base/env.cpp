@@ -32,6 +32,14 @@ std::optional<std::int64_t> env_integer(const char* name) {
   return value;
 }
 
+std::string cache_folder() {
+  if (const auto cache = env("XDG_CACHE_HOME")) {
+    return *cache + "/abtrain";
+  }
+  const auto home = env("HOME");
+  return home ? *home + "/.cache/abtrain" : "";
+}
+
 std::string program_path() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);

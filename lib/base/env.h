@@ -11,6 +11,10 @@ namespace abtrain {
 std::optional<std::string> env(const char* name);
 // Throws Error(Usage) if the variable is set but is not an integer.
 std::optional<std::int64_t> env_integer(const char* name);
+
+// Where files are kept that can be made again: abtrain in $XDG_CACHE_HOME or
+// ~/.cache; "" if neither is known.
+std::string cache_folder();
 // The path of the running executable, or "" if the system does not provide it.
 std::string program_path();
 

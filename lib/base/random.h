@@ -21,6 +21,7 @@ enum class RandomPurpose : std::uint32_t {
   Signs = 8,
   Rounding = 9,
   Orders = 10,
+  Generate = 11,
 };
 
 // One block: four independent 32-bit words.

@@ -86,7 +86,13 @@ Fields fields_of(EvaluateOptions& o) {
       o.every,
       between(0, kMostSteps),
       "interval; 0: only when the run ends");
-  f.integer("batch_size", o.batch_size, between(1, 1e6), "images at a time");
+  f.integer(
+      "batch_size",
+      o.batch_size,
+      between(1, 1e6),
+      "images, or windows of a text, at a time; of a text fewer if their "
+      "logits "
+      "would take more than 256 MB");
   f.flag(
       "train",
       o.train,

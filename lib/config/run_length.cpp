@@ -16,10 +16,11 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
   ABT_CHECK(
       length.steps_per_epoch > 0,
       Config,
-      "data.batch_size: a step takes {} workers x {} images{} = {}, but the "
+      "data.batch_size: a step takes {} workers x {} {}{} = {}, but the "
       "training set has only {}",
       options.workers,
       options.data.batch_size,
+      data::examples_of(options.data),
       options.train.accumulate > 1
           ? formatted(" x {} micro-batches", options.train.accumulate)
           : "",
@@ -47,7 +48,20 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
 }
 
 nn::InputShape input_shape(const data::Dataset& dataset) {
-  return {dataset.channels, dataset.height, dataset.width, dataset.classes};
+  return {
+      dataset.channels,
+      dataset.height,
+      dataset.width,
+      dataset.classes,
+      dataset.context};
+}
+
+nn::InputShape text_shape(const data::DataOptions& options) {
+  return {0, 0, 0, data::vocabulary_of(options), options.context};
+}
+
+nn::InputShape input_shape(const data::DatasetShape& set) {
+  return {set.channels, set.height, set.width, set.classes, set.context};
 }
 
 }  // namespace abtrain::config

@@ -15,5 +15,8 @@ namespace abtrain::config {
 RunLength run_length(const RunOptions& options, std::int64_t train_images);
 
 nn::InputShape input_shape(const data::Dataset& dataset);
+nn::InputShape input_shape(const data::DatasetShape& set);
+// Of a text, whose files need not be there.
+nn::InputShape text_shape(const data::DataOptions& options);
 
 }  // namespace abtrain::config

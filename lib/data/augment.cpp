@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/file_batches.h"
 #include "data/images/float_images.h"
+#include "data/text/text_set.h"
 #include "device/tensor_text.h"
 
 namespace abtrain::data {
@@ -80,7 +81,11 @@ Augment::Augment(
           options.augment == AugmentName::Flip ||
           options.augment == AugmentName::CropFlip),
       channels_(static_cast<std::int64_t>(dataset.mean.size())),
+      context_(dataset.context),
       norm_(dataset.norm) {
+  if (context_ > 0) {
+    return;  // nothing is done to a text
+  }
   ABT_CHECK(
       !flip_ || dataset.flips,
       Config,
@@ -169,6 +174,9 @@ Batch Augment::training(
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     bool page_locked) const {
+  if (images.text) {
+    return text_batch(images, indices, context_, page_locked);
+  }
   check_images(images, channels_);
   if (images.files) {
     for (const std::int64_t index : indices) {
@@ -180,7 +188,7 @@ Batch Augment::training(
     }
     Batch batch = training_of_files(images, indices, epoch);
     return page_locked
-               ? Batch{batch.images.pin_memory(), batch.labels.pin_memory()}
+               ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()}
                : batch;
   }
   if (images.values.defined()) {
@@ -193,7 +201,7 @@ Batch Augment::training(
       all.size(0),
       at::TensorOptions(at::kFloat).pinned_memory(page_locked));
   ops::augment_images(
-      {images.pixels, images.labels, all, table_, batch.images, batch.labels},
+      {images.pixels, images.labels, all, table_, batch.inputs, batch.labels},
       augmentation(epoch));
   return batch;
 }
@@ -202,11 +210,14 @@ Batch Augment::evaluation(
     const Images& images,
     std::int64_t begin,
     std::int64_t end) const {
-  check_images(images, channels_);
   check_range(begin, end, images.size());
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
+  std::iota(indices.begin(), indices.end(), begin);
+  if (images.text) {
+    return text_batch(images, indices, context_, /*page_locked=*/false);
+  }
+  check_images(images, channels_);
   if (images.values.defined()) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
-    std::iota(indices.begin(), indices.end(), begin);
     return augment_values(images, norm_, indices, {}, /*page_locked=*/false);
   }
   return images.files ? files_->evaluation(images, begin, end)
@@ -223,23 +234,23 @@ void Augment::training(
     std::int64_t epoch,
     at::ScalarType type,
     Batch& batch) const {
-  if (!batch.images.defined() || !batch.labels.defined()) {
+  if (!batch.inputs.defined() || !batch.labels.defined()) {
     const Batch made = empty_like(
         images.pixels, indices.size(0), images.pixels.options().dtype(type));
-    batch.images = batch.images.defined() ? batch.images : made.images;
+    batch.inputs = batch.inputs.defined() ? batch.inputs : made.inputs;
     batch.labels = batch.labels.defined() ? batch.labels : made.labels;
   }
   ABT_ASSERT(
-      batch.images.scalar_type() == type,
+      batch.inputs.scalar_type() == type,
       "a batch of {}, expected {}",
-      batch.images.scalar_type(),
+      batch.inputs.scalar_type(),
       type);
   ops::augment_images(
       {images.pixels,
        images.labels,
        indices,
        images.table,
-       batch.images,
+       batch.inputs,
        batch.labels},
       augmentation(epoch));
 }
@@ -257,7 +268,7 @@ Batch Augment::evaluation(
        images.labels,
        at::arange(begin, end, pixels.options().dtype(at::kLong)),
        images.table,
-       batch.images,
+       batch.inputs,
        batch.labels},
       {});
   return batch;

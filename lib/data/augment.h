@@ -1,4 +1,5 @@
 // Turns images into network input: crops, flips, normalizes, erases at random.
+// Windows of a text are taken as they are.
 //
 // Random numbers are counter-based, keyed by (seed, epoch, example index): in
 // an epoch an example gets the same treatment whichever worker, thread or
@@ -35,6 +36,10 @@ class Augment {
       const Dataset& dataset,
       std::uint64_t seed);
 
+  // Tokens per window of a text; 0: images.
+  std::int64_t context() const {
+    return context_;
+  }
   // Returns a training batch of the examples `indices`. A damaged file is
   // replaced by the next example that is not damaged. Throws Error(DamagedData)
   // if too many are. `page_locked`: allocate in page-locked memory, from which
@@ -81,6 +86,7 @@ class Augment {
   bool crop_ = false;
   bool flip_ = false;
   std::int64_t channels_ = 0;
+  std::int64_t context_ = 0;                  // of a text
   at::Tensor table_;                          // from normalised_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files

@@ -55,10 +55,10 @@ Batch BatchMemory::take(
     }
   }
   if (!piece.defined()) {
-    piece = empty_batch(count, channels, height, width).images;
+    piece = empty_batch(count, channels, height, width).inputs;
   }
   // A second tensor on the same memory; its destruction returns the memory.
-  batch.images = at::from_blob(
+  batch.inputs = at::from_blob(
       piece.data_ptr<float>(),
       piece.sizes(),
       piece.strides(),

@@ -10,13 +10,14 @@
 namespace abtrain::data {
 
 struct Batch {
-  // B x C x H x W; float32, or bfloat16 on a GPU; channels-last if C > 1.
-  at::Tensor images;
-  at::Tensor labels;  // B, int64
+  // Images: B x C x H x W; float32, or bfloat16 on a GPU; channels-last if C >
+  // 1. Text: B x tokens, int64.
+  at::Tensor inputs;
+  at::Tensor labels;  // B, or B x tokens; int64
 };
 
-// Returns an uninitialized batch. `options`: dtype of the images, device,
-// page-locked or not.
+// Returns an uninitialized batch of images. `options`: dtype of the images,
+// device, page-locked or not.
 Batch empty_batch(
     std::int64_t count,
     std::int64_t channels,

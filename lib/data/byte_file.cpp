@@ -169,6 +169,10 @@ void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {
       with_commas(static_cast<std::int64_t>(got)));
 }
 
+std::size_t ByteFile::read_some(std::span<std::uint8_t> out) {
+  return state_->read(out.data(), out.size());
+}
+
 std::uint32_t ByteFile::read_big_endian(std::string_view what) {
   std::array<std::uint8_t, 4> bytes;
   read(bytes, what);

@@ -21,6 +21,8 @@ class ByteFile {
 
   // Fills `out`. `what` names the part in the error for a file that ends early.
   void read(std::span<std::uint8_t> out, std::string_view what);
+  // Fills as much of `out` as is left in the file; returns how many bytes.
+  std::size_t read_some(std::span<std::uint8_t> out);
   std::uint32_t read_big_endian(std::string_view what);
   // Checks that nothing is left, and verifies the checksum of a gzip stream.
   void finish();

@@ -43,6 +43,36 @@ void check_images(const DataOptions& o, Conflicts& out) {
   }
 }
 
+// Options that only images have, and what a text needs.
+void check_text(const DataOptions& o, Conflicts& out) {
+  const auto refuse = [&](bool given, const char* key, const char* message) {
+    if (given) {
+      out.push_back({{key, "data.name"}, message});
+    }
+  };
+  constexpr const char* kImages =
+      "a text has no pixels; expected the default, which does nothing";
+  refuse(o.augment != AugmentName::None, "data.augment", kImages);
+  refuse(o.erase > 0, "data.erase", kImages);
+  refuse(o.subset > 0, "data.subset", "a text is taken whole; expected 0");
+  refuse(o.pool > 0, "data.pool", kImages);
+  refuse(o.standardise, "data.standardise", kImages);
+  refuse(!o.mean.empty(), "data.mean", kImages);
+  refuse(!o.std.empty(), "data.std", kImages);
+  refuse(
+      o.on_device == true,
+      "data.on_device",
+      "the host cuts the windows out of a text; expected auto or false");
+  refuse(
+      !o.root && find_set(o.name).train_files.empty(),
+      "data.root",
+      "expected the file or folder that holds the text, got auto");
+  refuse(
+      o.tokens == TokenType::Bytes && vocabulary_of(o) < 256,
+      "data.vocabulary",
+      "bytes are 256 tokens; expected at least as many");
+}
+
 // Options that do not go with image files.
 void check_image_folder(const DataOptions& o, Conflicts& out) {
   const auto refuse = [&](bool given, const char* key, const char* message) {
@@ -77,6 +107,10 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
 Conflicts check(const DataOptions& o) {
   const KnownSet set = find_set(o.name);
   Conflicts out;
+  if (set.is_text) {
+    check_text(o, out);
+    return out;
+  }
   const auto channels = static_cast<std::size_t>(set.shape.channels);
   const auto check_channels = [&](const char* key,
                                   const std::vector<double>& values) {

@@ -11,12 +11,13 @@ Fields fields_of(DataOptions& o) {
       "root",
       "auto",
       o.root,
-      "folder that holds its files; auto: search the usual places");
+      "folder that holds its files; auto: search the usual places; for text a "
+      "file or a folder of files, plain or gzipped");
   f.integer(
       "batch_size",
       o.batch_size,
       between(1, 1e6),
-      "images per worker and step");
+      "images, or windows of a text, per worker and step");
   f.choice(
       "augment",
       o.augment,
@@ -57,7 +58,8 @@ Fields fields_of(DataOptions& o) {
       "validation",
       o.validation,
       between(0, 1e8),
-      "number of training images held out and scored at each evaluation");
+      "number of training images, or windows of a text, held out and scored "
+      "at each evaluation");
   f.integer(
       "prefetch",
       o.prefetch,
@@ -113,6 +115,43 @@ Fields fields_of(DataOptions& o) {
       "image-folder: share of train's or val's images that may be damaged "
       "before the run fails; if above 0, one damaged image is always "
       "tolerated");
+  f.integer(
+      "context",
+      o.context,
+      between(1, 1e6),
+      "text: tokens per window; each predicts the next one");
+  f.choice(
+      "tokens",
+      o.tokens,
+      {{"bytes", TokenType::Bytes},
+       {"uint16", TokenType::Uint16},
+       {"uint32", TokenType::Uint32}},
+      "text: what a token is in its files; bytes: each byte; uint16 and "
+      "uint32: numbers that another program made, as nanoGPT and llm.c write "
+      "them into .bin files");
+  f.auto_or_integer(
+      "vocabulary",
+      o.vocabulary,
+      between(2, 1e8),
+      "text: how many tokens there are; auto: 256 for bytes, else the 50,257 "
+      "of GPT-2");
+  f.number(
+      "bytes_per_token",
+      o.bytes_per_token,
+      above_to(0, 1000),
+      "text: bytes that a token stands for on average, from which bits per "
+      "byte are computed");
+  f.text_or(
+      "test",
+      "none",
+      o.test,
+      "text: file or folder of the test text; none: the tail of the training "
+      "text");
+  f.number(
+      "test_share",
+      o.test_share,
+      above_to(0, 0.5),
+      "text: share of its tokens that its tail has");
   return f;
 }
 

@@ -13,6 +13,7 @@ class Fields;
 namespace abtrain::data {
 
 enum class AugmentName { None, Flip, Crop, CropFlip };
+enum class TokenType { Bytes, Uint16, Uint32 };
 
 struct DataOptions {
   std::string name = "fashion-mnist";    // one of dataset_names()
@@ -35,6 +36,13 @@ struct DataOptions {
   std::vector<double> crop_scale = {0.08, 1};  // share of the area
   std::optional<std::int64_t> decode_threads = {};  // nullopt: cores / workers
   double max_damaged = 0.001;  // share of a part's images that may be damaged
+  // Text.
+  std::int64_t context = 256;  // tokens per window
+  TokenType tokens = TokenType::Bytes;
+  std::optional<std::int64_t> vocabulary = {};  // nullopt: by `tokens`
+  double bytes_per_token = 1;                   // for bits per byte
+  std::optional<std::string> test = {};         // nullopt: the text's tail
+  double test_share = 0.01;                     // which is this share of it
 };
 
 // The table of the options' keys, ranges and help texts (base/options.h).

@@ -8,6 +8,7 @@
 #include "data/images/float_images.h"
 #include "data/images/image_folder.h"
 #include "data/known_sets.h"
+#include "data/text/text_set.h"
 
 namespace abtrain::data {
 namespace {
@@ -19,6 +20,13 @@ using Files = std::vector<std::string>;
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
+}
+
+fs::path at_home(const std::string& path) {
+  const std::string home = environment("HOME");
+  return path.starts_with("~/") && !home.empty()
+             ? fs::path(home) / path.substr(2)
+             : fs::path(path);
 }
 
 // Folders that may hold the data set, best first.
@@ -35,10 +43,8 @@ std::vector<fs::path> places(
     if (!home.empty()) {
       roots.push_back(fs::path(home) / ".cache/abtrain/data");
     }
-  } else if (root->starts_with("~/") && !home.empty()) {
-    roots.push_back(fs::path(home) / root->substr(2));
   } else {
-    roots.emplace_back(*root);
+    roots.push_back(at_home(*root));
   }
   std::vector<fs::path> found;
   for (const fs::path& each : roots) {
@@ -54,10 +60,11 @@ std::vector<fs::path> places(
   return found;
 }
 
-// The path of the file, plain or gzipped; "" if it does not exist.
+// The path of the file, plain or gzipped (.dz: by dictzip); "" if it does not
+// exist.
 std::string file_in(const fs::path& folder, const std::string& name) {
   std::error_code ignored;
-  for (const char* ending : {"", ".gz"}) {
+  for (const char* ending : {"", ".gz", ".dz"}) {
     const fs::path path = folder / (name + ending);
     if (fs::exists(path, ignored)) {
       return path.string();
@@ -118,6 +125,18 @@ std::string folder_of(
           looked_in,
           set.how_to_get,
           join(split_text(set.layout, '\n'), "\n  ")));
+}
+
+std::string text_path(const KnownSet& set, const DataOptions& options) {
+  if (!set.train_files.empty()) {
+    return file_in(folder_of(set, options.root), set.train_files.front());
+  }
+  ABT_CHECK(
+      options.root,
+      Config,
+      "data.root: {} needs the file or folder that holds it",
+      set.name);
+  return at_home(*options.root).string();
 }
 
 // The data set's shape as cut and pooled by the options (not image-folder).
@@ -185,18 +204,21 @@ std::vector<float> a_channel(
 
 DatasetShape dataset_shape(const DataOptions& options) {
   const KnownSet set = find_set(options.name);
-  if (!set.has_files()) {
+  if (set.read != nullptr) {
     return shape_of(set, options);
   }
   const Dataset found =
-      open_image_folder(options, folder_of(set, options.root), nullptr);
+      set.is_text
+          ? open_text(options, text_path(set, options), nullptr)
+          : open_image_folder(options, folder_of(set, options.root), nullptr);
   return {
       found.channels,
       found.height,
       found.width,
       found.classes,
       found.train.size(),
-      found.test.size()};
+      found.test.size(),
+      found.context};
 }
 
 DatasetPlace find_dataset(
@@ -207,7 +229,7 @@ DatasetPlace find_dataset(
       continue;
     }
     for (const fs::path& folder : places(set, root)) {
-      if (what_lacks(set, folder).empty()) {
+      if (!set.train_files.empty() && what_lacks(set, folder).empty()) {
         return {name, folder.string(), set.how_to_get, set.layout};
       }
     }
@@ -218,6 +240,9 @@ DatasetPlace find_dataset(
 
 Dataset load_dataset(const DataOptions& options, Log* log) {
   const KnownSet set = find_set(options.name);
+  if (set.is_text) {
+    return open_text(options, text_path(set, options), log);
+  }
   std::vector<float> mean = a_channel("data.mean", set.mean, options.mean);
   std::vector<float> std = a_channel("data.std", set.std, options.std);
   const DatasetShape shape =

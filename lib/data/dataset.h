@@ -1,5 +1,6 @@
-// An image classification data set: in memory as bytes (or floats, if pooled or
-// standardized), or as JPEG files that are decoded on demand.
+// A data set: images with their classes, in memory as bytes (or floats, if
+// pooled or standardized) or as JPEG files that are decoded on demand; or a
+// text (data/text/text_set.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,16 +20,20 @@ class Log;
 namespace abtrain::data {
 
 class ImageFiles;
+class Tokens;
 
-// Labeled images, given by `pixels`, by `values`, or by `files` and `places`.
+// Labeled images, given by `pixels`, by `values`, or by `files` and `places`;
+// or windows of a text, given by `text` and `places`.
 struct Images {
   at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
   at::Tensor labels = {};  // N, int64, CPU
   std::shared_ptr<ImageFiles> files = {};
-  at::Tensor places = {};  // N, int64: index into files
+  at::Tensor places = {};  // N, int64: index into files; first token
   at::Tensor values = {};  // like pixels, but fp32: pixel / 255
+  std::shared_ptr<const Tokens> text = {};
   std::int64_t size() const {
-    return labels.defined() ? labels.size(0) : 0;
+    const at::Tensor& each = text ? places : labels;
+    return each.defined() ? each.size(0) : 0;
   }
 };
 
@@ -43,7 +48,8 @@ struct Dataset {
   std::string found_in;  // folder of its files
   // Shape of an image in the form that the network takes.
   std::int64_t channels = 0, height = 0, width = 0;
-  std::int64_t classes = 0;
+  std::int64_t classes = 0;  // of a text: the vocabulary
+  std::int64_t context = 0;  // tokens per window of a text; 0: images
   std::vector<float> mean;  // per channel, of pixel / 255
   std::vector<float> std;
   Norm norm = {};      // replaces mean and std if images are values
@@ -53,14 +59,21 @@ struct Dataset {
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for
-// `plan`); the files of image-folder are listed. Throws as load_dataset() does.
+// `plan`); the files of image-folder are listed, those of a text are mapped.
+// Throws as load_dataset() does.
 struct DatasetShape {
   std::int64_t channels, height, width, classes, train, test;
+  std::int64_t context = 0;
 };
 DatasetShape dataset_shape(const DataOptions& options);
 std::vector<std::string> dataset_names();
 // Whether the images are files that are decoded for each batch (image-folder).
 bool has_files(const DataOptions& options);
+bool is_text(const DataOptions& options);
+// How many tokens a text has.
+std::int64_t vocabulary_of(const DataOptions& options);
+// What the examples are: "images", or "windows" of a text.
+const char* examples_of(const DataOptions& options);
 
 // Reads a data set. options.root: a folder, or nullopt for the usual places
 // (the environment's ABTRAIN_DATA, ./data, ~/.cache/abtrain/data, and for

@@ -128,7 +128,7 @@ Batch FileBatches::training(
     const Write& write) const {
   const auto count = static_cast<std::int64_t>(indices.size());
   Batch batch = empty_batch(count);
-  auto* pixels = batch.images.data_ptr<float>();
+  auto* pixels = batch.inputs.data_ptr<float>();
   auto* labels = batch.labels.data_ptr<std::int64_t>();
   const std::int64_t numel = 3 * form_.side * form_.side;
   const auto* places = images.places.const_data_ptr<std::int64_t>();
@@ -162,7 +162,7 @@ Batch FileBatches::evaluation(
     std::int64_t begin,
     std::int64_t end) const {
   Batch batch = empty_batch(end - begin);
-  auto* pixels = batch.images.data_ptr<float>();
+  auto* pixels = batch.inputs.data_ptr<float>();
   auto* labels = batch.labels.data_ptr<std::int64_t>();
   const std::int64_t numel = 3 * form_.side * form_.side;
   const auto* places = images.places.const_data_ptr<std::int64_t>();
@@ -186,7 +186,7 @@ Batch FileBatches::evaluation(
     }
     ++kept;
   }
-  return {batch.images.narrow(0, 0, kept), batch.labels.narrow(0, 0, kept)};
+  return {batch.inputs.narrow(0, 0, kept), batch.labels.narrow(0, 0, kept)};
 }
 
 }  // namespace abtrain::data

@@ -35,7 +35,8 @@ Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
         select(train.labels),
         train.files,
         select(train.places),
-        select(train.values)};
+        select(train.values),
+        train.text};
   };
   Images held = take(cut, order.end());
   if (count > 0) {

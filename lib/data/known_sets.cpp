@@ -103,6 +103,33 @@ std::vector<KnownSet> known_sets() {
        .layout = "ROOT/train/CLASS/NAME.jpg   (or .jpeg, in any case)\n"
                  "ROOT/val/CLASS/NAME.jpg     (only classes that train has)",
        .read = nullptr},
+      {.name = "gcide",
+       .shape = {},
+       .mean = {},
+       .std = {},
+       .flips = false,
+       .train_files = {"gcide.dict"},
+       .test_files = {},
+       .folders = {"dictd"},
+       .system_places = {"/usr/share/dictd"},
+       .how_to_get = "apt install dict-gcide (40 MB of English: the GNU "
+                     "Collaborative International Dictionary)",
+       .layout = "ROOT/gcide.dict   (may end in .dz or .gz)",
+       .read = nullptr,
+       .is_text = true},
+      {.name = "text",
+       .shape = {},
+       .mean = {},
+       .std = {},
+       .flips = false,
+       .train_files = {},
+       .test_files = {},
+       .folders = {},
+       .system_places = {},
+       .how_to_get = "any files of your own; data.root names them",
+       .layout = "ROOT, a file or a folder of files, each plain or gzipped",
+       .read = nullptr,
+       .is_text = true},
   };
 }
 
@@ -133,6 +160,21 @@ KnownSet find_set(const std::string& name) {
 
 bool has_files(const DataOptions& options) {
   return find_set(options.name).has_files();
+}
+
+bool is_text(const DataOptions& options) {
+  return find_set(options.name).is_text;
+}
+
+std::int64_t vocabulary_of(const DataOptions& options) {
+  constexpr std::int64_t kBytes = 256;
+  constexpr std::int64_t kGpt2 = 50257;
+  return options.vocabulary.value_or(
+      options.tokens == TokenType::Bytes ? kBytes : kGpt2);
+}
+
+const char* examples_of(const DataOptions& options) {
+  return is_text(options) ? "windows" : "images";
 }
 
 }  // namespace abtrain::data

@@ -23,14 +23,16 @@ struct KnownSet {
   std::string layout;  // how the files are laid out, one line each
   // Reads `count` images in all from the paths of train_files or test_files.
   // Null: the data set is a tree of JPEG files, and train_files and test_files
-  // are its parts.
+  // are its parts, or it is a text, whose file is train_files.front().
   Images (*read)(
       const KnownSet& set,
       const std::vector<std::string>& paths,
       std::int64_t count);
 
+  bool is_text = false;
+
   bool has_files() const {
-    return read == nullptr;
+    return read == nullptr && !is_text;
   }
 };
 

@@ -104,7 +104,7 @@ Loader::~Loader() = default;
 
 void Loader::next(Batch& batch) {
   const Batch made = state_->batches.take();
-  hand_over(made.images, state_->device, batch.images);
+  hand_over(made.inputs, state_->device, batch.inputs);
   hand_over(made.labels, state_->device, batch.labels);
 }
 

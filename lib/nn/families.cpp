@@ -143,9 +143,15 @@ Architecture vit_of(const ModelOptions& options, const InputShape& shape) {
   return vit(kFeatures, options, shape);
 }
 
+template <std::int64_t kLayers, std::int64_t kHeads, std::int64_t kFeatures>
+Architecture gpt_of(const ModelOptions& options, const InputShape& shape) {
+  return gpt({kLayers, kHeads, kFeatures}, options, shape);
+}
+
 struct Family {
   const char* name;
   Architecture (*build)(const ModelOptions&, const InputShape&);
+  bool takes_text = false;
 };
 
 constexpr Family kFamilies[] = {
@@ -167,6 +173,9 @@ constexpr Family kFamilies[] = {
     {"vit-tiny", vit_of<192>},
     {"vit-small", vit_of<384>},
     {"vit-base", vit_of<768>},
+    {"gpt-nano", gpt_of<4, 4, 128>, true},
+    {"gpt-mini", gpt_of<6, 6, 384>, true},
+    {"gpt-small", gpt_of<12, 12, 768>, true},
 };
 
 }  // namespace
@@ -201,9 +210,20 @@ std::vector<std::string> model_names() {
   return names_in(kFamilies);
 }
 
+bool takes_text(const ModelOptions& options) {
+  return find_named(kFamilies, options.name, "model.name").takes_text;
+}
+
 Architecture build(const ModelOptions& options, const InputShape& shape) {
-  return find_named(kFamilies, options.name, "model.name")
-      .build(options, shape);
+  const Family& family = find_named(kFamilies, options.name, "model.name");
+  ABT_CHECK(
+      family.takes_text == (shape.context > 0),
+      Config,
+      "model.name: {} takes {}, but the data set has {}",
+      options.name,
+      family.takes_text ? "text" : "images",
+      family.takes_text ? "images" : "text");
+  return family.build(options, shape);
 }
 
 }  // namespace abtrain::nn

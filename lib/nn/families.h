@@ -14,18 +14,42 @@
 
 namespace abtrain::nn {
 
-// The input is B x channels x height x width.
+// The input is B x channels x height x width, or of text B x context: tokens,
+// of which there are `classes`.
 struct InputShape {
   std::int64_t channels = 1;
   std::int64_t height = 28;
   std::int64_t width = 28;
   std::int64_t classes = 10;
+  std::int64_t context = 0;  // 0: images
 };
 
 // A tensor's name in torchvision.
 struct TorchvisionName {
   std::string name;
   bool flat = false;  // there its weight is a matrix, O x (I*kh*kw)
+};
+
+// A tensor that files may hold as one of several equal parts of another one,
+// which lie one after the other along its outputs.
+struct PartOf {
+  std::string whole;
+  int part = 0;
+  int parts = 1;
+};
+
+// How another library's files hold a model of the family, beside the names.
+struct FileForm {
+  std::string library = {};     // "": timm and torchvision
+  std::string prefix = {};      // that the names may begin with
+  std::string transposed = {};  // a glob of the weights that are I x O there
+  std::vector<std::string> ignored = {};  // globs of what a model does not need
+  // Null: no tensor is a part.
+  PartOf (*part_of)(const std::string& name) = nullptr;
+
+  PartOf part(const std::string& name) const {
+    return part_of == nullptr ? PartOf{name} : part_of(name);
+  }
 };
 
 // What a family's function returns.
@@ -36,9 +60,12 @@ struct Architecture {
   // Maps timm's name, which the layers use, to torchvision's. Null: the names
   // are the same.
   TorchvisionName (*torchvision_name)(const std::string& name) = nullptr;
+  FileForm file = {};
 };
 
 std::vector<std::string> model_names();
+// Throws Error(Config) for an unknown name.
+bool takes_text(const ModelOptions& options);
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
 Architecture build(const ModelOptions& options, const InputShape& shape);
@@ -80,6 +107,17 @@ Architecture resnet(
 // 64.
 Architecture vit(
     std::int64_t features,
+    const ModelOptions& options,
+    const InputShape& shape);
+// The sizes of gpt-nano, gpt-mini and gpt-small, each of which a key replaces.
+struct GptSizes {
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t features = 0;
+};
+// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout.
+Architecture gpt(
+    const GptSizes& sizes,
     const ModelOptions& options,
     const InputShape& shape);
 

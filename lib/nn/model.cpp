@@ -118,7 +118,8 @@ std::vector<NamedWeight> without_smallest(
 Model::Model(Architecture architecture)
     : layers_(std::move(architecture.layers)),
       keep_dense_(std::move(architecture.keep_dense)),
-      torchvision_name_(architecture.torchvision_name) {
+      torchvision_name_(architecture.torchvision_name),
+      file_form_(std::move(architecture.file)) {
   Collector collector;
   layers_->visit("", collector);
   weights_ = std::move(collector.weights);
@@ -180,10 +181,13 @@ void Model::initialise(InitName init, std::uint64_t seed) {
     w.dense = w.from_matrix(w.transposed() ? rows.t() : rows);
     parameters(named.layer);
   }
-  // Parameters of no layer, such as embeddings.
+  // Parameters of no such layer, such as embeddings.
   for (const NamedParameter& p : parameters_) {
-    if (p.name.find('.') == std::string::npos) {
-      parameters(p.name);
+    const std::string layer = p.name.substr(0, p.name.rfind('.'));
+    if (p.init.kind != Init::Kind::Kept &&
+        std::ranges::find(weights_, layer, &NamedWeight::layer) ==
+            weights_.end()) {
+      fresh(*p.tensor, p.init);
     }
   }
 }
@@ -204,7 +208,7 @@ void Model::copy_from(const Model& other) {
   }
 }
 
-void Model::collect_statistics(const at::Tensor& images, std::int64_t k) {
+void Model::collect_statistics(const at::Tensor& inputs, std::int64_t k) {
   const at::NoGradGuard no_grad;
   if (k == 0) {
     // What is not finite would outlast a share of 0.
@@ -214,7 +218,7 @@ void Model::collect_statistics(const at::Tensor& images, std::int64_t k) {
   }
   Pass pass;
   pass.statistics_share = 1.0 / static_cast<double>(k + 1);
-  layers_->forward(images, pass);
+  layers_->forward(inputs, pass);
 }
 
 void Model::seed_dropout(std::uint64_t seed) {

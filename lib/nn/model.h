@@ -42,17 +42,18 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Returns logits, B x classes. A model with dropout needs a call of
-  // seed_dropout() before it trains. A tape records the pass (nn/tape.h).
+  // Returns logits, B x classes, or of text B x tokens x classes. A model with
+  // dropout needs a call of seed_dropout() before it trains. A tape records the
+  // pass (nn/tape.h).
   at::Tensor
-  forward(const at::Tensor& images, bool training, Tape* tape = nullptr) {
-    return layers_->forward(images, {training, generator_, tape});
+  forward(const at::Tensor& inputs, bool training, Tape* tape = nullptr) {
+    return layers_->forward(inputs, {training, generator_, tape});
   }
   // Takes the running statistics anew from the batches k = 0, 1, ..., one per
   // call: batch norms normalize by the batch, all else is as in an evaluation.
   // Then the statistics are means over the batches 0 .. k of a batch's mean and
   // of its unbiased variance, written in place. Records no gradients.
-  void collect_statistics(const at::Tensor& images, std::int64_t k);
+  void collect_statistics(const at::Tensor& inputs, std::int64_t k);
   // Seeds dropout, on the device that holds the model: all later masks follow
   // from this number.
   void seed_dropout(std::uint64_t seed);
@@ -85,6 +86,9 @@ class Model {
     return torchvision_name_ == nullptr ? TorchvisionName{name}
                                         : torchvision_name_(name);
   }
+  const FileForm& file_form() const {
+    return file_form_;
+  }
 
   // Fills every weight with numbers drawn from (seed, its place in the model).
   // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
@@ -101,6 +105,7 @@ class Model {
   std::unique_ptr<Layer> layers_;
   std::vector<std::string> keep_dense_;
   TorchvisionName (*torchvision_name_)(const std::string&);
+  FileForm file_form_;
   at::Device device_ = at::kCPU;
   at::Generator generator_;
   std::vector<NamedWeight> weights_;

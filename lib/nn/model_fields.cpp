@@ -33,7 +33,7 @@ Fields fields_of(ModelOptions& o) {
       "width",
       o.width,
       above_to(0, kWidest),
-      "conv nets: multiplier of the channel counts");
+      "conv nets: multiplier of the channel counts; gpt: of the features");
   f.choice(
       "stem",
       o.stem,
@@ -54,12 +54,56 @@ Fields fields_of(ModelOptions& o) {
       o.drop_rate,
       from_to_below(0, 1),
       "dropout rate before the classifier; for vgg with timm's head, also in "
-      "the head");
+      "the head; gpt: after the embeddings and at the end of each branch");
   f.number(
       "drop_path",
       o.drop_path,
       from_to_below(0, 1),
       "vit: stochastic-depth rate; rises from 0 to this in the last block");
+  f.auto_or_integer(
+      "layers",
+      o.layers,
+      between(1, 1000),
+      "gpt: number of blocks; auto: as the name says");
+  f.auto_or_integer(
+      "heads",
+      o.heads,
+      between(1, 1000),
+      "gpt: attention heads, among which the features are divided; auto: as "
+      "the name says");
+  f.auto_or_integer(
+      "features",
+      o.features,
+      between(1, kMostFeatures),
+      "gpt: features per token; auto: as the name says");
+  f.auto_or_integer(
+      "context",
+      o.context,
+      between(1, kMostFeatures),
+      "gpt: learned positions, at least data.context; auto: data.context");
+  f.choice(
+      "positions",
+      o.positions,
+      {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
+      "gpt: how a token's position is told; learned: an embedding, as in "
+      "GPT-2; rotary: queries and keys are turned by it");
+  f.choice(
+      "activation",
+      o.activation,
+      {{"gelu", Activation::Gelu}, {"swiglu", Activation::SwiGlu}},
+      "gpt: gelu in GPT-2's tanh form, with four times the features inside; "
+      "swiglu: silu(gate) * up, with 8/3 times the features, rounded up to a "
+      "multiple of 8");
+  f.flag(
+      "tied",
+      o.tied,
+      "gpt: the head is the token embedding, as in GPT-2; false: the head is "
+      "a matrix of its own");
+  f.flag(
+      "split_qkv",
+      o.split_qkv,
+      "gpt: queries, keys and values have a matrix each; false: one for all "
+      "three");
   f.choice(
       "init",
       o.init,
@@ -73,7 +117,7 @@ Fields fields_of(ModelOptions& o) {
       "none",
       o.weights,
       "safetensors file to start from, with timm's or torchvision's tensor "
-      "names, or none");
+      "names, for gpt with those of Hugging Face's GPT-2, or none");
   f.texts(
       "fresh",
       o.fresh,
@@ -82,7 +126,8 @@ Fields fields_of(ModelOptions& o) {
       "names",
       o.names,
       tensor_names(),
-      "naming scheme of the tensors in model.safetensors");
+      "naming scheme of the tensors in model.safetensors; gpt always has "
+      "Hugging Face's names");
   return f;
 }
 

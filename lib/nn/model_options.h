@@ -18,6 +18,8 @@ inline constexpr double kMostFeatures = 1e6;
 
 enum class StemName { Auto, ImageNet, Cifar };
 enum class InitName { Kaiming, Orthogonal, Zeros };
+enum class Positions { Learned, Rotary };
+enum class Activation { Gelu, SwiGlu };
 // Whose names the tensors of a file have.
 enum class TensorNames { Timm, Torchvision };
 
@@ -25,13 +27,19 @@ struct ModelOptions {
   std::string name = "mlp";  // a family in nn/families.h
   std::vector<std::int64_t> hidden = {1024, 1024, 1024};  // mlp, cnn
   std::vector<std::int64_t> channels = {32, 64};          // cnn
-  double width = 1.0;              // channel multiplier of the conv nets
+  double width = 1.0;              // multiplier of channels and features
   StemName stem = StemName::Auto;  // resnet
   // vit, in pixels; nullopt: by the size of the images.
   std::optional<std::int64_t> patch_size;
   bool qkv_bias = true;  // vit
-  double drop_rate = 0;  // dropout before the classifier
+  double drop_rate = 0;  // dropout before the classifier; gpt: everywhere
   double drop_path = 0;  // vit: stochastic depth, last block
+  // gpt. nullopt: as the family's name says; context: that of the data.
+  std::optional<std::int64_t> layers, heads, features, context;
+  Positions positions = Positions::Learned;
+  Activation activation = Activation::Gelu;
+  bool tied = true;        // the head is the embedding
+  bool split_qkv = false;  // three matrices for queries, keys and values
   InitName init = InitName::Kaiming;
   std::optional<std::string> weights;     // safetensors file to start from
   std::vector<std::string> fresh;         // layers not loaded from `weights`

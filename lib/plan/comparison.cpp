@@ -57,7 +57,7 @@ PlanComparison compare_with_run(
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, kMostSteps);
   const data::DatasetShape set = data::dataset_shape(o.data);
-  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
+  const nn::InputShape shape = config::input_shape(set);
   const RunLength length =
       config::check_run(o, shape, set.train - o.data.validation);
   const std::map<std::string, std::int64_t> ranks = ranks_of(summary);

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/random.h"
+#include "data/text/text_set.h"
+#include "data/text/tokens.h"
 #include "device/devices.h"
 #include "device/memory.h"
 #include "device/tune.h"
@@ -24,7 +27,7 @@ constexpr std::int64_t kWarmUp = 3;
 constexpr std::int64_t kWarmUpGpu = 10;
 constexpr double kTimeout = 600;
 
-data::Dataset random_images(
+data::Dataset random_examples(
     const config::RunOptions& options,
     const data::DatasetShape& shape) {
   const std::int64_t step =
@@ -33,6 +36,23 @@ data::Dataset random_images(
   const auto channels = static_cast<std::size_t>(shape.channels);
   data::Dataset set;
   set.name = "random";
+  if (shape.context > 0) {
+    std::vector<std::uint8_t> bytes(
+        static_cast<std::size_t>(count * shape.context + 1));
+    Random random(1, RandomPurpose::Test);
+    const auto tokens =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(256, shape.classes));
+    std::ranges::generate(
+        bytes, [&] { return static_cast<std::uint8_t>(random.below(tokens)); });
+    const std::int64_t end = std::ssize(bytes);
+    const auto text = std::make_shared<const data::Tokens>(std::move(bytes));
+    set.classes = shape.classes;
+    set.context = shape.context;
+    set.train = data::windows_of(text, 0, end, shape.context);
+    set.test = data::windows_of(
+        text, 0, std::min(end, 2 * shape.context + 1), shape.context);
+    return set;
+  }
   set.channels = shape.channels;
   set.height = shape.height;
   set.width = shape.width;
@@ -157,7 +177,7 @@ ComputeTime measure_compute(
   device::tune(device);
   const int threads = train::threads_per_worker(options, workers);
   at::set_num_threads(threads);
-  const data::Dataset images = random_images(options, shape);
+  const data::Dataset images = random_examples(options, shape);
 
   ComputeTime result;
   result.workers = workers;

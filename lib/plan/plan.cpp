@@ -100,7 +100,7 @@ std::string plan_text(
     const config::RunOptions& options,
     const std::optional<TimeRequest>& request) {
   const data::DatasetShape set = data::dataset_shape(options.data);
-  const nn::InputShape shape{set.channels, set.height, set.width, set.classes};
+  const nn::InputShape shape = config::input_shape(set);
   const auto model = nn::make_model(options.model, shape);
   const RunLength length =
       config::check_run(options, shape, set.train - options.data.validation);
@@ -109,24 +109,25 @@ std::string plan_text(
 
   std::string out = config::to_yaml(options);
   out += "\nplan\n";
-  out +=
-      row("data",
-          formatted(
-              "{}, {} training and {} test images of {}x{}x{}",
-              options.data.name,
-              with_commas(set.train - options.data.validation),
-              with_commas(set.test),
-              set.channels,
-              set.height,
-              set.width));
-  out +=
-      row("steps",
-          formatted(
-              "{}, {} per epoch, {} images each",
-              with_commas(length.steps),
-              with_commas(length.steps_per_epoch),
-              options.workers * options.data.batch_size *
-                  options.train.accumulate));
+  out += row(
+      "data",
+      formatted(
+          "{}, {} training and {} test {} of {}",
+          options.data.name,
+          with_commas(set.train - options.data.validation),
+          with_commas(set.test),
+          data::examples_of(options.data),
+          set.context > 0
+              ? formatted("{} tokens", set.context)
+              : formatted("{}x{}x{}", set.channels, set.height, set.width)));
+  out += row(
+      "steps",
+      formatted(
+          "{}, {} per epoch, {} {} each",
+          with_commas(length.steps),
+          with_commas(length.steps_per_epoch),
+          options.workers * options.data.batch_size * options.train.accumulate,
+          data::examples_of(options.data)));
   out += row("workers", std::to_string(options.workers));
   const methods::MethodKind& kind = methods::kind_of(options.method);
   if (kind.plan_text != nullptr) {

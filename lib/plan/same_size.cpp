@@ -10,6 +10,7 @@
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "config/planned_sizes.h"
+#include "config/run_length.h"
 #include "data/dataset.h"
 #include "nn/model.h"
 #include "plan/comparison.h"
@@ -23,8 +24,7 @@ constexpr double kMostAbove = 1.01;  // times the target
 constexpr std::int64_t kMostParameters = 1'000'000'000'000;
 
 nn::InputShape input_of(const config::RunOptions& options) {
-  const data::DatasetShape set = data::dataset_shape(options.data);
-  return {set.channels, set.height, set.width, set.classes};
+  return config::input_shape(data::dataset_shape(options.data));
 }
 
 // A model of any size. One number scales it: `model.width`, with which the

@@ -45,8 +45,8 @@ std::string number_text(double value, int decimals) {
 }
 
 // A figure of the summary; none for a run that has not finished.
-template <class T>
-auto of_summary(T Summary::*which) {
+template <class T, class Part>
+auto of_summary(T Part::*which) {
   return [which](const RunRecord& run) -> std::optional<double> {
     if (!run.summary) {
       return {};
@@ -111,6 +111,19 @@ std::vector<Column> all_columns(std::optional<double> target) {
            .decimals = 2,
            .best = Highest,
            .of_run = of_summary(&Summary::accuracy)}),
+      in_default(
+          {.key = "bits_per_byte",
+           .title = "bits per byte",
+           .help = "cross-entropy of the final, merged model on the test text",
+           .decimals = 4,
+           .best = Lowest,
+           .of_run = of_summary(&Summary::bits_per_byte)}),
+      {.key = "perplexity",
+       .title = "perplexity",
+       .help = "e to the mean cross-entropy per token on the test text",
+       .decimals = -4,
+       .best = Lowest,
+       .of_run = of_summary(&Summary::perplexity)},
       {.key = "loss",
        .title = "loss",
        .help = "mean cross-entropy on the test set",
@@ -149,10 +162,12 @@ std::vector<Column> all_columns(std::optional<double> target) {
            .best = Lowest,
            .of_run = of_summary(&Summary::vs_fp32)})};
   if (target) {
-    const std::string place = formatted(" to {} %", 100 * *target);
+    const std::string place = *target > 1
+                                  ? formatted(" to {} bits per byte", *target)
+                                  : formatted(" to {} %", 100 * *target);
     const auto add = [&](Column column, double Evaluation::*what) {
       column.title += place;
-      column.help += " up to the first evaluation at or above the target";
+      column.help += " up to the first evaluation that reaches the target";
       column.best = Lowest;
       column.is_median = true;
       column.of_run = at_arrival(what, *target);
@@ -314,8 +329,8 @@ std::vector<Column> shown_columns(
 std::string mark_text(const std::vector<Column>& columns) {
   const bool is_front =
       std::ranges::count(columns, Best::Front, &Column::best) > 0;
-  return is_front ? "highest accuracy, or on the front: no other run is as "
-                    "accurate for as little"
+  return is_front ? "best score, or on the front: no other run is as good for "
+                    "as little"
                   : "best of the column";
 }
 

@@ -11,7 +11,7 @@
 namespace abtrain::report {
 
 // Which cells of a column are marked. Front: those of the settings on the front
-// of the accuracy and this column (front.h).
+// of the quality and this column (front.h).
 enum class Best { None, Highest, Lowest, Front };
 
 // One cell of the table. The value is infinite where the target was not

@@ -65,16 +65,6 @@ bool repeats_a_seed(const std::vector<RunRecord>& runs) {
       runs, [&](const RunRecord& r) { return seeds.insert(r.seed).second; });
 }
 
-// Mean over the finished runs; -1, below all others, where there are none.
-double accuracy(const Setting& setting) {
-  double sum = 0;
-  for (const RunRecord& run : setting.runs) {
-    sum += run.summary ? run.summary->accuracy : 0;
-  }
-  const std::size_t count = setting.finished();
-  return count == 0 ? -1 : sum / static_cast<double>(count);
-}
-
 double seconds_to(const Setting& setting, std::optional<double> target) {
   std::vector<double> seconds;
   for (const RunRecord& run : setting.runs) {
@@ -219,6 +209,16 @@ std::size_t Setting::finished() const {
       runs, [](const RunRecord& run) { return run.summary.has_value(); }));
 }
 
+double quality_of(const Setting& setting) {
+  double sum = 0;
+  for (const RunRecord& run : setting.runs) {
+    sum += run.summary ? run.summary->quality() : 0;
+  }
+  const std::size_t count = setting.finished();
+  return count == 0 ? -std::numeric_limits<double>::infinity()
+                    : sum / static_cast<double>(count);
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
@@ -229,7 +229,7 @@ double median(std::vector<double> values) {
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {
   const auto there = std::ranges::find_if(
       run.evaluations,
-      [&](const Evaluation& e) { return target && e.accuracy >= *target; });
+      [&](const Evaluation& e) { return target && e.reaches(*target); });
   return there == run.evaluations.end() ? nullptr : &*there;
 }
 
@@ -260,7 +260,7 @@ Comparison group_runs(
       varying_keys(settings, [](const Setting&) { return true; });
   name_settings(settings);
   std::ranges::sort(settings, {}, [&](const Setting& s) {
-    return std::tuple(seconds_to(s, target), -accuracy(s), s.name);
+    return std::tuple(seconds_to(s, target), -quality_of(s), s.name);
   });
   return comparison;
 }

@@ -1,5 +1,5 @@
-// Compares runs (`abtrain report`): first the time to a given accuracy, then
-// the figures that explain it.
+// Compares runs (`abtrain report`): first the time to a given accuracy, or of a
+// text to given bits per byte, then the figures that explain it.
 //
 // Runs that differ in nothing but seed, name and output are repeats of one
 // setting and share one row. A setting's time to the target is the median over
@@ -28,9 +28,9 @@ struct Setting {
 };
 
 struct Comparison {
-  std::optional<double> target;  // an accuracy from 0 to 1
-  // Sorted by time to the target, then by accuracy, highest first; a setting
-  // without a finished run counts as the lowest.
+  std::optional<double> target;  // an accuracy from 0 to 1, or bits per byte
+  // Sorted by time to the target, then by quality (Score), highest first; a
+  // setting without a finished run counts as the lowest.
   std::vector<Setting> settings;
   std::vector<std::string> varying;  // configuration keys whose values differ
   // What could not be read, each as one line: file, line, why.
@@ -45,7 +45,7 @@ Comparison compare(
     std::optional<double> target,
     Spectra spectra = Spectra::Read);
 
-// The first evaluation at or above the target; null where there is none.
+// The first evaluation that reaches the target; null where there is none.
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 
 // Groups the runs into settings, names and sorts these, and lists the keys that
@@ -53,6 +53,9 @@ const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 Comparison group_runs(
     std::vector<RunRecord> runs,
     std::optional<double> target);
+
+// Mean quality of the finished runs; -infinity where there are none.
+double quality_of(const Setting& setting);
 
 // `values` must not be empty; the median may be infinite.
 double median(std::vector<double> values);

@@ -18,8 +18,8 @@ KeyValues without_length(KeyValues keys) {
 }
 
 bool beats(const FrontPoint& a, const FrontPoint& b) {
-  return a.accuracy >= b.accuracy && a.cost <= b.cost &&
-         (a.accuracy > b.accuracy || a.cost < b.cost);
+  return a.quality >= b.quality && a.cost <= b.cost &&
+         (a.quality > b.quality || a.cost < b.cost);
 }
 
 // What both begin with: "ab_1200" and "ab_1400" with "ab", "r4_200" and "r4"
@@ -66,10 +66,10 @@ void name_lines(
 
 std::vector<Column> front_columns(std::optional<double> target) {
   std::vector<Column> columns = choose_columns(
-      std::string("accuracy,") + kFrontCosts +
+      std::string("accuracy,bits_per_byte,") + kFrontCosts +
           (target ? ",seconds_to_target" : ""),
       target);
-  for (auto column = columns.begin() + 1; column != columns.end(); ++column) {
+  for (auto column = columns.begin() + 2; column != columns.end(); ++column) {
     column->best = column->is_median ? Best::None : Best::Front;
   }
   return columns;
@@ -78,14 +78,13 @@ std::vector<Column> front_columns(std::optional<double> target) {
 std::vector<std::optional<FrontPoint>> front_points(
     const Column& cost,
     const std::vector<Setting>& settings) {
-  const Column accuracy = choose_columns("accuracy", {}).front();
   std::vector<std::optional<FrontPoint>> points;
   for (const Setting& setting : settings) {
-    const auto reached = accuracy.figure(setting).value;
     const auto spent = cost.figure(setting).value;
     points.push_back(
-        reached && spent ? std::optional(FrontPoint{*reached, *spent})
-                         : std::nullopt);
+        setting.finished() > 0 && spent
+            ? std::optional(FrontPoint{quality_of(setting), *spent})
+            : std::nullopt);
   }
   return points;
 }

@@ -1,6 +1,6 @@
 // The front of a comparison: the settings that no other one beats. One setting
-// beats another if it is at least as accurate, costs no more, and is better in
-// one of the two. A cost is a column of which less is better.
+// beats another if its quality (Score) is as high, its cost no higher, and one
+// of the two is better. A cost is a column of which less is better.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace abtrain::report {
 
-// The costs that an accuracy is weighed against, as keys of columns.
+// The costs that the quality is weighed against, as keys of columns.
 inline constexpr const char* kFrontCosts = "train_seconds,bytes,parameters";
 
-// What `--front` shows: the accuracy, of which the highest is marked, then its
-// costs, in each of which the settings on the front are marked; with a target
-// the time to it, unmarked.
+// What `--front` shows: the accuracy or the bits per byte, of which the best is
+// marked, then the costs, in each of which the settings on the front are
+// marked; with a target the time to it, unmarked.
 std::vector<Column> front_columns(std::optional<double> target);
 
 struct FrontPoint {
-  double accuracy = 0;
+  double quality = 0;
   double cost = 0;
 };
 

@@ -49,18 +49,40 @@ ordered_json rounded(const std::vector<double>& values) {
   return list;
 }
 
-ordered_json curve(const std::vector<Evaluation>& evaluations) {
+// What the plots show, of accuracy and bits per byte.
+using WhichScore = std::optional<double> Score::*;
+
+WhichScore score_of(const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings) {
+    for (const RunRecord& run : setting.runs) {
+      if (!run.evaluations.empty()) {
+        return run.evaluations.front().accuracy ? &Score::accuracy
+                                                : &Score::bits_per_byte;
+      }
+    }
+  }
+  return &Score::accuracy;
+}
+
+ordered_json score_json(const Score& score, WhichScore which) {
+  return score.*which ? ordered_json(rounded(*(score.*which)))
+                      : ordered_json(nullptr);
+}
+
+ordered_json curve(
+    const std::vector<Evaluation>& evaluations,
+    WhichScore which) {
   ordered_json curve = {
       {"step", ordered_json::array()},
       {"seconds", ordered_json::array()},
       {"bytes", ordered_json::array()},
-      {"accuracy", ordered_json::array()}};
+      {"score", ordered_json::array()}};
   for (const std::size_t i : thinned(evaluations.size())) {
     const Evaluation& e = evaluations[i];
     curve["step"].push_back(e.step);
     curve["seconds"].push_back(rounded(e.seconds));
     curve["bytes"].push_back(e.bytes);
-    curve["accuracy"].push_back(rounded(e.accuracy));
+    curve["score"].push_back(score_json(e, which));
   }
   return curve;
 }
@@ -116,13 +138,14 @@ ordered_json spectra(const std::vector<Decomposition>& cuts) {
                               {"layers", layers}};
 }
 
-ordered_json run_json(const RunRecord& run, std::size_t setting) {
+ordered_json
+run_json(const RunRecord& run, std::size_t setting, WhichScore which) {
   ordered_json json = {
       {"name", run.name},
       {"folder", run.folder},
       {"seed", run.seed},
       {"setting", setting},
-      {"curve", curve(run.evaluations)},
+      {"curve", curve(run.evaluations, which)},
       {"ranks", nullptr},
       {"spectra", nullptr}};
   if (!run.decompositions.empty()) {
@@ -155,12 +178,12 @@ ordered_json column_json(
       {"cells", cells}};
 }
 
-// Mean, lowest and highest accuracy of the finished runs; null without any.
-ordered_json accuracy_json(const Setting& setting) {
+// Mean, lowest and highest score of the finished runs; null without any.
+ordered_json scores_json(const Setting& setting, WhichScore which) {
   std::vector<double> values;
   for (const RunRecord& run : setting.runs) {
-    if (run.summary) {
-      values.push_back(run.summary->accuracy);
+    if (run.summary && (*run.summary).*which) {
+      values.push_back(*((*run.summary).*which));
     }
   }
   if (values.empty()) {
@@ -177,12 +200,14 @@ ordered_json accuracy_json(const Setting& setting) {
       {"high", rounded(high)}};
 }
 
-// Of each setting the accuracy, each cost, and whether it is on the front of
-// all settings and on that of its own line.
-ordered_json front_json(const std::vector<Setting>& settings) {
-  ordered_json accuracy = ordered_json::array();
+// Of each setting the score, each cost, and whether it is on the front of all
+// settings and on that of its own line.
+ordered_json front_json(
+    const std::vector<Setting>& settings,
+    WhichScore which) {
+  ordered_json scores = ordered_json::array();
   for (const Setting& setting : settings) {
-    accuracy.push_back(accuracy_json(setting));
+    scores.push_back(scores_json(setting, which));
   }
   const std::vector<FrontLine> lines = front_lines(settings);
   ordered_json lines_json = ordered_json::array();
@@ -213,7 +238,7 @@ ordered_json front_json(const std::vector<Setting>& settings) {
     }
     costs.push_back({{"key", column.key}, {"points", list}});
   }
-  return {{"accuracy", accuracy}, {"lines", lines_json}, {"costs", costs}};
+  return {{"scores", scores}, {"lines", lines_json}, {"costs", costs}};
 }
 
 ordered_json data_of(
@@ -221,6 +246,8 @@ ordered_json data_of(
     const std::vector<Column>& columns,
     const std::string& made) {
   const std::vector<Setting>& settings = comparison.settings;
+  const WhichScore which = score_of(settings);
+  const bool is_text = which == &Score::bits_per_byte;
   ordered_json data = {
       {"made", made},
       {"target",
@@ -228,7 +255,12 @@ ordered_json data_of(
                          : ordered_json(nullptr)},
       {"varying", comparison.varying},
       {"mark", mark_text(columns)},
-      {"front", front_json(settings)},
+      {"score",
+       {{"title", is_text ? "bits per byte" : "accuracy, %"},
+        {"unit", is_text ? 1 : 0.01},
+        {"decimals", is_text ? 4 : 2},
+        {"suffix", is_text ? " bits per byte" : " %"}}},
+      {"front", front_json(settings, which)},
       {"settings", ordered_json::array()},
       {"columns", ordered_json::array()},
       {"runs", ordered_json::array()},
@@ -247,7 +279,7 @@ ordered_json data_of(
          {"rule", first.value_of("method.rank.rule")},
          {"config", keys}});
     for (const RunRecord& run : settings[i].runs) {
-      data["runs"].push_back(run_json(run, i));
+      data["runs"].push_back(run_json(run, i, which));
     }
   }
   for (const Column& column : shown_columns(columns, settings)) {

@@ -107,6 +107,13 @@ Decomposition decomposition(const JsonObject& event) {
   return cut;
 }
 
+Score score_of(const JsonObject& json) {
+  if (const auto bits = json.maybe("/bits_per_byte")) {
+    return {{}, bits, json.maybe("/perplexity")};
+  }
+  return {json.number("/accuracy")};
+}
+
 struct Line {
   std::ptrdiff_t number = 0;  // from 1
   std::string_view text;
@@ -140,10 +147,10 @@ void read_metrics(RunRecord& run, Spectra spectra) {
     const std::string kind = event.text("/event");
     if (kind == "evaluate") {
       run.evaluations.push_back(
-          {event.number("/step"),
+          {score_of(event),
+           event.number("/step"),
            event.number("/train_seconds"),
-           event.number("/bytes_per_worker"),
-           event.number("/accuracy")});
+           event.number("/bytes_per_worker")});
     } else if (kind == "decompose") {
       run.decompositions.push_back(decomposition(event));
       cuts.push_back(line);
@@ -175,7 +182,7 @@ void read_summary(RunRecord& run) {
   const double train = file.number("/seconds/train");
   const double communication = file.number("/seconds/communication");
   Summary summary;
-  summary.accuracy = file.number("/accuracy");
+  static_cast<Score&>(summary) = score_of(file);
   summary.loss = file.maybe("/loss");
   summary.compression_ratio = file.maybe("/compression_ratio");
   summary.parameters = file.maybe("/parameters/stored");
@@ -211,6 +218,15 @@ std::string why_unfinished(const std::string& folder) {
 }
 
 }  // namespace
+
+double Score::quality() const {
+  return accuracy ? *accuracy : -bits_per_byte.value_or(0);
+}
+
+bool Score::reaches(double target) const {
+  return accuracy ? *accuracy >= target
+                  : bits_per_byte && *bits_per_byte <= target;
+}
 
 std::string RunRecord::value_of(const std::string& key) const {
   const auto found =

@@ -16,12 +16,23 @@
 
 namespace abtrain::report {
 
+// How good a model is: its accuracy, or of a text the others.
+struct Score {
+  std::optional<double> accuracy = {};
+  std::optional<double> bits_per_byte = {};
+  std::optional<double> perplexity = {};
+
+  // Higher is better: the accuracy, or -bits_per_byte.
+  double quality() const;
+  // Whether the accuracy is at least, or the bits per byte are at most, this.
+  bool reaches(double target) const;
+};
+
 // One evaluation of the merged model.
-struct Evaluation {
+struct Evaluation : Score {
   double step = 0;
   double seconds = 0;
   double bytes = 0;
-  double accuracy = 0;
 };
 
 // A sample of a layer's singular values, largest first. Indices count from 1.
@@ -44,8 +55,7 @@ struct Decomposition {
 };
 
 // Figures of summary.json, which a run writes when it finishes.
-struct Summary {
-  double accuracy = 0;
+struct Summary : Score {
   std::optional<double> loss;
   std::optional<double> compression_ratio;
   std::optional<double> parameters;  // of the final model, as stored

@@ -52,7 +52,8 @@ void RunLog::progress(
     std::int64_t total,
     const std::string& phase,
     double loss,
-    double examples_per_second) {
+    double rate,
+    const char* unit) {
   check_run_lock();
   const double interval = log_.is_live() ? kLiveSeconds : kPlainSeconds;
   if (watch_.seconds() - last_progress_ < interval) {
@@ -63,12 +64,13 @@ void RunLog::progress(
                                      static_cast<double>(total - step)
                                : 0;
   const std::string line = formatted(
-      "step {}/{}  {}  loss {:.4f}  {} images/s  {} left",
+      "step {}/{}  {}  loss {:.4f}  {} {}/s  {} left",
       step,
       total,
       phase,
       loss,
-      with_commas(static_cast<std::int64_t>(examples_per_second)),
+      with_commas(static_cast<std::int64_t>(rate)),
+      unit,
       human_seconds(left));
   if (log_.is_live()) {
     log_.live(line);

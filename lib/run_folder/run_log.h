@@ -33,12 +33,14 @@ class RunLog {
       std::int64_t step,
       const nlohmann::ordered_json& fields);
   // A live line on a terminal; elsewhere a plain line every half minute.
+  // `rate`: images or tokens, as `unit` says, per second.
   void progress(
       std::int64_t step,
       std::int64_t total,
       const std::string& phase,
       double loss,
-      double examples_per_second);
+      double rate,
+      const char* unit);
   Log& log() {
     return log_;
   }

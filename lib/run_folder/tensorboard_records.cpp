@@ -27,6 +27,8 @@ constexpr Tag kTags[] = {
     {"step", "bytes_per_worker", "traffic/bytes_per_worker"},
     {"step", "", "train/"},
     {"evaluate", "validation_accuracy", "validation/accuracy"},
+    {"evaluate", "validation_bits_per_byte", "validation/bits_per_byte"},
+    {"evaluate", "validation_perplexity", "validation/perplexity"},
     {"evaluate", "validation_loss", "validation/loss"},
     {"compression", "", "reducer/"},
 };

@@ -167,9 +167,9 @@ class Jobs {
 
   void finish(const PointRun& run, const std::string& seconds) {
     try {
-      const double accuracy = accuracy_of(run);
+      const std::string score = score_of(run);
       ++finished_;
-      say(run, formatted(": {:.2f} % in {}", 100 * accuracy, seconds));
+      say(run, formatted(": {} in {}", score, seconds));
     } catch (const Error& error) {
       fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }

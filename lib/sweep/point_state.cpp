@@ -66,8 +66,11 @@ PointState own_state_of(const PointRun& run) {
   return state;
 }
 
-double accuracy_of(const PointRun& run) {
-  return JsonObject::of_file(run.folder + "/summary.json").number("/accuracy");
+std::string score_of(const PointRun& run) {
+  const JsonObject summary = JsonObject::of_file(run.folder + "/summary.json");
+  const auto bits = summary.maybe("/bits_per_byte");
+  return bits ? formatted("{:.4f} bits per byte", *bits)
+              : formatted("{:.2f} %", 100 * summary.number("/accuracy"));
 }
 
 }  // namespace abtrain::sweep

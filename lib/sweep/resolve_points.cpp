@@ -195,8 +195,7 @@ void check_runs(
         shapes[data] = data::dataset_shape(options.data);
       }
       const data::DatasetShape& set = shapes[data];
-      const nn::InputShape shape{
-          set.channels, set.height, set.width, set.classes};
+      const nn::InputShape shape = config::input_shape(set);
       config::check_run(options, shape, set.train - options.data.validation);
       if (here) {
         config::check_memory(

@@ -20,6 +20,11 @@ std::int64_t image_count(const ImageSource& source) {
   return std::visit([](const auto& s) { return s.images.size(); }, source);
 }
 
+const data::Tokens* text_of(const ImageSource& source) {
+  const auto* here = std::get_if<OnHost>(&source);
+  return here != nullptr ? here->images.text.get() : nullptr;
+}
+
 RunImages images_of(const TrainInputs& inputs) {
   if (inputs.device_copies == nullptr) {
     return {

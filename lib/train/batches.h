@@ -27,6 +27,8 @@ struct OnDevice {
 using ImageSource = std::variant<OnHost, OnDevice>;
 
 std::int64_t image_count(const ImageSource& source);
+// The text whose windows these are; null: images.
+const data::Tokens* text_of(const ImageSource& source);
 
 // Where a worker reads its images. `validation` may be empty.
 struct RunImages {

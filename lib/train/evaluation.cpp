@@ -12,6 +12,7 @@
 #include <functional>
 #include <future>
 
+#include "data/text/tokens.h"
 #include "optim/optimizer_kind.h"
 
 namespace abtrain::train {
@@ -20,23 +21,23 @@ namespace {
 
 constexpr int kSum = 2;  // at::Reduction::Sum
 
-// Correct answers, summed loss and number of images, of one worker.
+// Correct answers, summed loss and number of labels, of one worker.
 struct Tally {
   double correct = 0;
   double loss = 0;
-  double images = 0;
-  Score score() const {
-    const double n = std::max(1.0, images);
-    return {correct / n, loss / n};
+  double labels = 0;
+  Score score(double bytes_per_token) const {
+    const double n = std::max(1.0, labels);
+    return {correct / n, loss / n, bytes_per_token};
   }
   void add(const Tally& other) {
     correct += other.correct;
     loss += other.loss;
-    images += other.images;
+    labels += other.labels;
   }
 };
 
-// Images begin .. end-1, in batches. On the host the next batch is made while
+// Examples begin .. end-1, in batches. On the host the next batch is made while
 // the current one is scored.
 class Batches {
  public:
@@ -78,7 +79,7 @@ class Batches {
 
   const ImageSource& from_;
   const data::Augment& augment_;
-  std::int64_t at_;  // first image of the next batch
+  std::int64_t at_;  // first example of the next batch
   const std::int64_t end_;
   const std::int64_t size_;
   std::future<data::Batch> next_;
@@ -96,6 +97,13 @@ Scores evaluate(
     comm::Communicator& world,
     double label_smoothing) {
   const at::NoGradGuard no_grad;
+  const data::Tokens* text = text_of(images);
+  if (text != nullptr) {
+    // Each token has as many logits as there are tokens.
+    constexpr std::int64_t kMostLogits = std::int64_t{1} << 25;
+    batch_size = std::clamp<std::int64_t>(
+        kMostLogits / (augment.context() * text->vocabulary()), 1, batch_size);
+  }
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t count = image_count(images);
   const std::int64_t begin = count * member / group_size;
@@ -112,13 +120,14 @@ Scores evaluate(
     if (batch.labels.size(0) == 0) {  // all images are damaged
       continue;
     }
-    const at::Tensor labels = batch.labels.to(device);
-    const at::Tensor logits =
-        model.forward(batch.images.to(device), false).to(at::kDouble);
+    const at::Tensor labels = batch.labels.to(device).flatten();
+    const at::Tensor logits = model.forward(batch.inputs.to(device), false)
+                                  .flatten(0, -2)
+                                  .to(at::kDouble);
     correct.add_(at::eq(at::argmax(logits, 1), labels).sum());
     loss.add_(at::cross_entropy_loss(
         logits, labels, {}, kSum, /*ignore_index=*/-100, label_smoothing));
-    own.images += static_cast<double>(labels.size(0));
+    own.labels += static_cast<double>(labels.size(0));
   }
   sums = sums.cpu();
   own.correct = sums.const_data_ptr<double>()[0];
@@ -127,7 +136,7 @@ Scores evaluate(
   auto* values = mine.data_ptr<double>();
   values[0] = own.correct;
   values[1] = own.loss;
-  values[2] = own.images;
+  values[2] = own.labels;
   at::Tensor all = at::empty({3 * world.size()}, at::kDouble);
   world.all_gather(all, mine, comm::Purpose::Metrics).wait();
   const auto* gathered = all.const_data_ptr<double>();
@@ -140,9 +149,10 @@ Scores evaluate(
     total.add(tally);
     groups[static_cast<std::size_t>(r / group_size)].add(tally);
   }
-  Scores scores{total.score(), {}};
+  const double bytes = text != nullptr ? text->bytes_per_token() : 0;
+  Scores scores{total.score(bytes), {}};
   for (const Tally& tally : groups) {
-    scores.groups.push_back(tally.score());
+    scores.groups.push_back(tally.score(bytes));
   }
   return scores;
 }

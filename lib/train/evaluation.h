@@ -1,4 +1,4 @@
-// Accuracy and loss of a model on held-out images, distributed over workers.
+// The score of a model on held-out examples, distributed over workers.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,9 @@
 #include "nn/model.h"
 #include "optim/optim_options.h"
 #include "train/batches.h"
+#include "train/score.h"
 
 namespace abtrain::train {
-
-struct Score {
-  double accuracy = 0;  // 0..1
-  double loss = 0;      // mean cross-entropy, summed in double
-};
 
 struct Scores {
   Score all;                  // mean over the groups

@@ -23,7 +23,7 @@ void collect_statistics(
     for (std::int64_t k = 0; k < count; ++k) {
       data::Batch batch;
       batches.next(batch);
-      model.collect_statistics(batch.images, k);
+      model.collect_statistics(batch.inputs, k);
     }
   }
   // All workers have as many batches: the mean of the means is that over all.

@@ -185,7 +185,7 @@ void Session::open() {
 void Session::announce(int threads) {
   const config::RunOptions& options = setup_.options;
   log_.info(
-      "{}{}{} on {}, {}{}{} steps of {} images per worker",
+      "{}{}{} on {}, {}{}{} steps of {} {} per worker",
       options.workers,
       options.workers == 1 ? " worker" : " workers",
       host_.workers_in_process() < options.workers ? ", one process each," : "",
@@ -193,7 +193,8 @@ void Session::announce(int threads) {
       threads,
       threads == 1 ? " core each, " : " cores each, ",
       setup_.length.steps,
-      options.data.batch_size * options.train.accumulate);
+      options.data.batch_size * options.train.accumulate,
+      data::examples_of(options.data));
 }
 
 TrainResult Session::run_workers() {
@@ -317,19 +318,18 @@ std::string evaluate_run(
   ABT_CHECK(
       std::isfinite(score.loss),
       Diverged,
-      "{}: the loss over the test images is {}",
+      "{}: the loss over the test {} is {}",
       path,
+      data::examples_of(options.data),
       std::isnan(score.loss) ? "nan" : formatted("{}", score.loss));
   const nlohmann::ordered_json damaged = damaged_images(dataset);
-  const nlohmann::ordered_json result = {
-      {"accuracy", score.accuracy},
-      {"loss", score.loss},
-      {"images", dataset.test.size() - damaged["count"].get<std::int64_t>()},
-      {"damaged_images", damaged},
-      {"compression_ratio",
-       static_cast<double>(model->dense_parameters()) /
-           static_cast<double>(model->stored_parameters())},
-      {"model", path}};
+  nlohmann::ordered_json result = score_json(score);
+  result[data::examples_of(options.data)] =
+      dataset.test.size() - damaged["count"].get<std::int64_t>();
+  result["damaged_images"] = damaged;
+  result["compression_ratio"] = static_cast<double>(model->dense_parameters()) /
+                                static_cast<double>(model->stored_parameters());
+  result["model"] = path;
   return result.dump(2) + "\n";
 }
 

@@ -92,12 +92,13 @@ void prepare(
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
-      "{}: {} from {}, {} training and {} test images",
+      "{}: {} from {}, {} training and {} test {}",
       options.name,
       options.data.name,
       s.dataset.found_in,
       with_commas(s.dataset.train.size()),
-      with_commas(s.dataset.test.size()));
+      with_commas(s.dataset.test.size()),
+      data::examples_of(options.data));
 
   // Whatever is wrong shows up before the folder of an earlier run is touched.
   const nn::InputShape shape = config::input_shape(s.dataset);

@@ -86,9 +86,9 @@ ordered_json summarise(
       {"method", options.method.name},
       {"model", options.model.name},
       {"data", options.data.name},
-      {"seed", options.seed},
-      {"accuracy", result.test.accuracy},
-      {"loss", result.test.loss},
+      {"seed", options.seed}};
+  summary.update(score_json(result.test));
+  summary.update(ordered_json{
       {"compression_ratio",
        static_cast<double>(dense) / static_cast<double>(stored)},
       {"parameters",
@@ -137,7 +137,7 @@ ordered_json summarise(
              reducer(&ReducerSplit::vnmse_count))}}},
       {"steps", result.steps},
       {"workers", options.workers},
-      {"layers", run_folder::layers_json(result.layers)}};
+      {"layers", run_folder::layers_json(result.layers)}});
   if (result.train_loss) {
     summary["train_loss"] = *result.train_loss;
   }
@@ -170,11 +170,20 @@ std::string table_of(
       options.workers,
       options.workers == 1 ? " worker, " : " workers, ",
       s.at("steps").get<std::int64_t>());
-  row("accuracy",
-      formatted(
-          "{} of the merged model (loss {:.4f})",
-          percent(s.at("accuracy"), 2),
-          s.at("loss").get<double>()));
+  if (s.contains("bits_per_byte")) {
+    row("bits per byte",
+        formatted(
+            "{:.4f} of the merged model (perplexity {:.4g}, loss {:.4f})",
+            s.at("bits_per_byte").get<double>(),
+            s.at("perplexity").get<double>(),
+            s.at("loss").get<double>()));
+  } else {
+    row("accuracy",
+        formatted(
+            "{} of the merged model (loss {:.4f})",
+            percent(s.at("accuracy"), 2),
+            s.at("loss").get<double>()));
+  }
   row("compression",
       formatted(
           "{:.2f}:1 ({} of {} parameters; a worker trains {})",

@@ -151,14 +151,17 @@ void Trainer::step(std::int64_t t) {
 }
 
 void Trainer::log_step(std::int64_t t, methods::Phase phase) {
-  const auto images = static_cast<double>(
-      options_.data.batch_size * options_.train.accumulate * world_->size());
+  const bool is_text = in_.dataset.context > 0;
+  const auto count = static_cast<double>(
+      options_.data.batch_size * options_.train.accumulate * world_->size() *
+      (is_text ? in_.dataset.context : 1));
   in_.log->progress(
       t + 1,
       length_.steps,
       methods::name_of(phase),
       last_loss_,
-      images * static_cast<double>(t + 1) / ledger_.train_seconds());
+      count * static_cast<double>(t + 1) / ledger_.train_seconds(),
+      is_text ? "tokens" : "images");
   const bool due = (t + 1) % options_.train.log_every == 0;
   if (loss_count_ == 0 || (!due && t + 1 != length_.steps)) {
     return;
@@ -169,8 +172,8 @@ void Trainer::log_step(std::int64_t t, methods::Phase phase) {
       {{"phase", methods::name_of(phase)},
        {"loss", loss_sum_ / static_cast<double>(loss_count_)},
        {"lr", rate_},
-       {"images_per_second",
-        images * static_cast<double>(t + 1 - event_step_) /
+       {is_text ? "tokens_per_second" : "images_per_second",
+        count * static_cast<double>(t + 1 - event_step_) /
             (ledger_.train_seconds() - event_seconds_)},
        {"bytes_per_worker", ledger_.training_bytes()}});
   loss_sum_ = 0;
@@ -242,12 +245,10 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   const Score test = score(*merged_, images_.test, world_->size()).all;
   std::vector<std::pair<const char*, double>> losses = {
       {"test loss", test.loss}};
-  ordered_json fields = {
-      {"accuracy", test.accuracy},
-      {"loss", test.loss},
-      {"bytes_per_worker", ledger_.training_bytes()},
-      {"train_seconds", trained},
-      {"final", last}};
+  ordered_json fields = score_json(test);
+  fields["bytes_per_worker"] = ledger_.training_bytes();
+  fields["train_seconds"] = trained;
+  fields["final"] = last;
   if (options_.evaluate.train) {
     const Score train = score(
                             *merged_,
@@ -257,23 +258,25 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
                             .all;
     train_loss_ = train.loss + penalty(*merged_, options_.optimizer);
     fields["train_loss"] = *train_loss_;
-    losses.emplace_back("loss over the training images", *train_loss_);
+    losses.emplace_back(
+        test.is_text() ? "loss over the training windows"
+                       : "loss over the training images",
+        *train_loss_);
   }
   if (image_count(images_.validation) > 0) {
     const Score held = score(*merged_, images_.validation, world_->size()).all;
-    fields["validation_accuracy"] = held.accuracy;
-    fields["validation_loss"] = held.loss;
+    fields.update(score_json(held, "validation_"));
     losses.emplace_back("validation loss", held.loss);
-    validation_ = held.accuracy;
+    validation_ = held.quality();
   }
   const methods::Stage stage = method_->now();
   if (!last && stage.phase == methods::Phase::Ab) {
     const int size = stage.replicas->size();
     ordered_json groups = ordered_json::array();
     for (const Score& s : score(*model_, images_.test, size).groups) {
-      groups.push_back(s.accuracy);
+      groups.push_back(s.is_text() ? s.bits_per_byte() : s.accuracy);
     }
-    fields["group_accuracy"] = groups;
+    fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = groups;
   }
   release(*merged_);
   for (const auto& [what, loss] : losses) {
@@ -283,11 +286,10 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
-        "step {}/{}: accuracy {:.2f} %, loss {:.4f}{}, {} sent, {}",
+        "step {}/{}: {}{}, {} sent, {}",
         t,
         length_.steps,
-        100 * test.accuracy,
-        test.loss,
+        score_text(test),
         train_loss_ ? formatted(", train loss {:.6f}", *train_loss_) : "",
         human_bytes(static_cast<double>(ledger_.training_bytes())),
         human_seconds(trained));

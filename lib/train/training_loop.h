@@ -82,9 +82,9 @@ class Trainer {
   std::int64_t save_every_;
   std::optional<run_folder::CheckpointWriter> writer_;
   std::int64_t saved_at_ = -1;        // steps done at the last save or resume
-  std::optional<double> validation_;  // accuracy, if evaluated after this step
+  std::optional<double> validation_;  // quality, if evaluated after this step
   std::optional<double> train_loss_;  // of the last evaluation
-  double best_ = -1;                  // best validation accuracy at a save
+  double best_ = -1;                  // best of them at a save
 
   Readback loss_;
   Readback norm_;

@@ -86,29 +86,29 @@ std::uint64_t TrainingStep::addresses() const {
   add(block.values());
   add(block.gradients());
   add(block.moments());
-  add(batch_.images);
+  add(batch_.inputs);
   add(batch_.labels);
   return digest;
 }
 
 // Takes the next batch. A captured pass reads the same tensors each time.
 void TrainingStep::take_batch() {
-  const bool first = !batch_.images.defined();
+  const bool first = !batch_.inputs.defined();
   in_.batches.next(batch_);
   if (captures_ && first) {
     // The source may keep the tensors that it made.
-    batch_ = {batch_.images.clone(), batch_.labels.clone()};
+    batch_ = {batch_.inputs.clone(), batch_.labels.clone()};
   }
 }
 
 at::Tensor TrainingStep::loss_of(
-    const at::Tensor& images,
+    const at::Tensor& inputs,
     const at::Tensor& labels,
     nn::Tape* tape) {
   const Autocast autocast(options_.precision, in_.inputs.device.type());
   return at::cross_entropy_loss(
-      in_.model.forward(images, true, tape).to(at::kFloat),
-      labels,
+      in_.model.forward(inputs, true, tape).flatten(0, -2).to(at::kFloat),
+      labels.flatten(),
       {},
       1,
       -100,
@@ -122,7 +122,7 @@ void TrainingStep::pass(std::int64_t sends) {
   }
   nn::Tape tape;
   const at::Tensor loss = loss_of(
-      batch_.images, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
+      batch_.inputs, batch_.labels, in_.examples != nullptr ? &tape : nullptr);
   // If the host knows already that a loss is not finite, nothing is sent: the
   // worker itself tells the others.
   if (sends >= 0 && (loss.is_cuda() || std::isfinite(loss.item<double>()))) {
@@ -161,7 +161,7 @@ void TrainingStep::pass_one_by_one() {
   for (std::int64_t i = 0; i < count; ++i) {
     block.zero_gradients();
     const at::Tensor loss = loss_of(
-        batch_.images.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
+        batch_.inputs.narrow(0, i, 1), batch_.labels.narrow(0, i, 1), nullptr);
     loss.backward(at::full(
         {},
         1.0 / static_cast<double>(count * options_.accumulate),

@@ -76,9 +76,9 @@ class TrainingStep {
   // `sends`: the step whose gradients may be sent during the backward pass, or
   // -1.
   void pass(std::int64_t sends);
-  // The mean loss of these images.
+  // The mean loss of these examples.
   at::Tensor
-  loss_of(const at::Tensor& images, const at::Tensor& labels, nn::Tape* tape);
+  loss_of(const at::Tensor& inputs, const at::Tensor& labels, nn::Tape* tape);
   void record_examples(const nn::Tape& tape);
   void pass_one_by_one();
   at::Tensor clip(bool fixed);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/scalars.h"
+#include "config/run_length.h"
 #include "data/dataset.h"
 #include "weights/model_file.h"
 #include "weights/weight_files.h"
@@ -30,9 +31,11 @@ std::int64_t rows_of(const SafetensorsFile& file, const std::string& weight) {
 nn::InputShape shape_of_run(
     const config::RunOptions& options,
     const std::string& path) {
+  if (data::is_text(options.data)) {
+    return config::text_shape(options.data);
+  }
   if (!data::has_files(options.data)) {
-    const data::DatasetShape s = data::dataset_shape(options.data);
-    return {s.channels, s.height, s.width, s.classes};
+    return config::input_shape(data::dataset_shape(options.data));
   }
   const std::int64_t side = options.data.image_size;
   nn::InputShape shape{3, side, side, 1};
@@ -67,7 +70,8 @@ std::string export_run(
       path,
       options.output,
       form.merged ? "merged" : "factored",
-      nn::name_of(form.names),
+      model->file_form().library.empty() ? nn::name_of(form.names)
+                                         : model->file_form().library,
       options.dtype,
       with_commas(stored),
       with_commas(dense),

@@ -1,27 +1,22 @@
 #include "weights/model_file.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/nonzero.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <set>
 
 #include "base/error.h"
 #include "weights/safetensors.h"
+#include "weights/stored_weight.h"
 
 namespace abtrain::weights {
 
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-
-Sizes flat_sizes(const nn::Weight& w) {
-  return {w.out_features(), w.in_features()};
-}
 
 // The tensors and layers that model.fresh names.
 class Patterns {
@@ -89,28 +84,42 @@ class Reader {
     for (const char* ending : {".indices", ".values"}) {
       known_.insert(name.name + ending);
     }
+    const StoredWeight form(model_, own_name, w, name.flat);
     if (!file_.has(name.name + ".A")) {
-      const Sizes sizes = name.flat ? flat_sizes(w) : w.sizes();
-      const at::Tensor stored = file_.has(name.name + ".indices")
-                                    ? sparse(name.name, sizes)
-                                    : file_.read(name.name, sizes);
-      set_dense(w, stored.view(w.sizes()));
+      const at::Tensor stored =
+          file_.has(name.name + ".indices")
+              ? sparse(name.name, form.sizes())
+              : part(
+                    own_name, name.name, form.sizes(), form.output_dimension());
+      set_dense(w, form.from_file(stored));
       return;
     }
     const std::int64_t rank = file_.columns(name.name + ".A");
-    w.set_factors(
+    w.set_factors(form.in_file(
         {file_.read(name.name + ".A", {w.m(), rank}),
-         file_.read(name.name + ".B", {rank, w.n()})});
+         file_.read(name.name + ".B", {rank, w.n()})}));
   }
   at::Tensor plain(const std::string& own_name, const Sizes& sizes) {
     const std::string name = name_in_file(own_name).name;
-    known_.insert(name);
-    return file_.read(name, sizes);
+    if (sizes.size() != 2 || !file_.has(name + ".A")) {
+      return part(own_name, name, sizes, 0);
+    }
+    // An embedding that `decompose` has cut; it is trained dense.
+    known_.insert(name + ".A");
+    known_.insert(name + ".B");
+    const auto [n, m] = std::minmax(sizes[0], sizes[1]);
+    const std::int64_t rank = file_.columns(name + ".A");
+    const at::Tensor product = at::matmul(
+        file_.read(name + ".A", {m, rank}), file_.read(name + ".B", {rank, n}));
+    return sizes[0] == m ? product : product.t().contiguous();
   }
   // A tensor that the file may have, but that stays as it is in the model.
   void skip(const std::string& own_name) {
     for (const std::string& name :
-         {own_name, model_.torchvision_name(own_name).name}) {
+         {own_name,
+          model_.torchvision_name(own_name).name,
+          model_.file_form().prefix + own_name,
+          whole_name(model_.file_form().part(own_name))}) {
       for (const char* ending : {"", ".A", ".B"}) {
         known_.insert(name + ending);
       }
@@ -119,9 +128,16 @@ class Reader {
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
   void check_unexpected(const std::string& path) const {
+    const nn::FileForm& form = model_.file_form();
+    const auto is_ignored = [&](const std::string& name) {
+      return std::ranges::any_of(form.ignored, [&](const std::string& glob) {
+        return glob_match(glob, name) || glob_match(form.prefix + glob, name);
+      });
+    };
     for (const std::string& name : file_.names()) {
       ABT_CHECK(
-          known_.contains(name) || name.ends_with(".num_batches_tracked"),
+          known_.contains(name) || name.ends_with(".num_batches_tracked") ||
+              is_ignored(name),
           DamagedData,
           "{} does not fit the model: tensor '{}' is unexpected",
           path,
@@ -139,8 +155,36 @@ class Reader {
       return {own};
     }
     const nn::TorchvisionName other = model_.torchvision_name(own);
-    // If neither is there, the error names the model's own.
-    return has(other.name) ? other : nn::TorchvisionName{own};
+    if (has(other.name)) {
+      return other;
+    }
+    // If none is there, the error names the model's own.
+    const std::string prefixed = model_.file_form().prefix + own;
+    return {has(prefixed) ? prefixed : own};
+  }
+  std::string whole_name(const nn::PartOf& part) const {
+    return file_.has(part.whole) ? part.whole
+                                 : model_.file_form().prefix + part.whole;
+  }
+  // The tensor `name`; if the file has none, its part of a larger one.
+  at::Tensor part(
+      const std::string& own,
+      const std::string& name,
+      const Sizes& sizes,
+      std::int64_t dimension) {
+    const nn::PartOf part = model_.file_form().part(own);
+    const std::string whole = whole_name(part);
+    if (file_.has(name) || part.parts == 1 || !file_.has(whole)) {
+      known_.insert(name);
+      return file_.read(name, sizes);
+    }
+    known_.insert(whole);
+    Sizes all = sizes;
+    const std::int64_t count = sizes[static_cast<std::size_t>(dimension)];
+    all[static_cast<std::size_t>(dimension)] *= part.parts;
+    return file_.read(whole, all)
+        .narrow(dimension, part.part * count, count)
+        .contiguous();
   }
   static void set_dense(nn::Weight& w, const at::Tensor& dense) {
     w.set_dense(
@@ -187,111 +231,6 @@ class Reader {
 };
 
 }  // namespace
-
-namespace {
-
-// Stores a weight's nonzero values and their positions; false, and nothing is
-// stored, if that is not smaller.
-bool add_sparse(
-    const std::string& name,
-    const at::Tensor& dense,
-    std::vector<NamedTensor>& tensors) {
-  const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
-  const at::Tensor places = at::nonzero(flat).view({-1});
-  if (2 * places.numel() >= flat.numel() ||
-      flat.numel() > std::numeric_limits<std::int32_t>::max()) {
-    return false;
-  }
-  tensors.push_back({name + ".indices", places.to(at::kInt)});
-  tensors.push_back({name + ".values", flat.index_select(0, places)});
-  return true;
-}
-
-// All tensors of a model, in the form in which they are stored.
-class Store {
- public:
-  Store(const nn::Model& model, const ModelForm& form, bool sparse = false)
-      : model_(model), form_(form), sparse_(sparse) {
-    for (const nn::NamedWeight& w : model.weights()) {
-      add_weight(w);
-    }
-    for (const nn::NamedParameter& p : model.parameters()) {
-      add(renamed(p.name).name, *p.tensor);
-    }
-    for (const nn::NamedBuffer& b : model.buffers()) {
-      add(renamed(b.name).name, *b.tensor);
-    }
-  }
-  std::uint64_t write(const std::string& path) const {
-    return write_safetensors(path, tensors_, metadata_);
-  }
-
- private:
-  nn::TorchvisionName renamed(const std::string& name) const {
-    return form_.names == nn::TensorNames::Torchvision
-               ? model_.torchvision_name(name)
-               : nn::TorchvisionName{name};
-  }
-  void add(const std::string& name, const at::Tensor& tensor) {
-    const at::Tensor stored = tensor.detach().to(form_.dtype);
-    ABT_CHECK(
-        at::isfinite(stored).all().item<bool>(),
-        Diverged,
-        "tensor '{}' has numbers that {} cannot hold",
-        name,
-        dtype_name(form_.dtype));
-    tensors_.push_back({name, stored});
-  }
-  void add_weight(const nn::NamedWeight& named) {
-    const nn::Weight& w = *named.weight;
-    const nn::TorchvisionName name = renamed(named.name);
-    if (w.is_factored() && !form_.merged) {
-      const linalg::LowRankPair pair = w.pair();
-      add(name.name + ".A", pair.a);
-      add(name.name + ".B", pair.b);
-      metadata_["shape:" + name.name] =
-          shape_text(name.flat ? flat_sizes(w) : w.sizes());
-      return;
-    }
-    const at::Tensor dense = w.merged();
-    const at::Tensor stored = name.flat ? dense.contiguous().flatten(1) : dense;
-    if (sparse_ && add_sparse(name.name, stored, tensors_)) {
-      metadata_["shape:" + name.name] = shape_text(stored.sizes().vec());
-    } else {
-      add(name.name, stored);
-    }
-  }
-
-  const nn::Model& model_;
-  const ModelForm& form_;
-  const bool sparse_;
-  std::vector<NamedTensor> tensors_;
-  std::map<std::string, std::string> metadata_ = {{"format", "pt"}};
-};
-
-}  // namespace
-
-void save_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names) {
-  save_model_as(path, model, {names});
-}
-
-std::uint64_t save_model_as(
-    const std::string& path,
-    const nn::Model& model,
-    const ModelForm& form) {
-  return Store(model, form).write(path);
-}
-
-void save_sparse_model(
-    const std::string& path,
-    const nn::Model& model,
-    nn::TensorNames names) {
-  const ModelForm form{names};
-  Store(model, form, /*sparse=*/true).write(path);
-}
 
 std::string model_path(const std::string& folder, const std::string& file) {
   const std::string in_folder =

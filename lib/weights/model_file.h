@@ -5,6 +5,11 @@
 // n), with "shape:NAME" (its dense shape, "O,I" or "O,I,kh,kw") in the
 // metadata: A @ B is the O x (I*kh*kw) matrix, or its transpose if O < I*kh*kw.
 //
+// A gpt's tensors have the names and layout of Hugging Face's GPT-2: the
+// weights of its blocks are I x O there ("I,O" in the metadata, and A @ B is
+// that matrix or its transpose), and the queries', keys' and values' are one
+// matrix unless one of them is factored.
+//
 // In a sparse file, a weight NAME that takes less space that way is stored as
 // NAME.indices (int32: positions of the nonzero values in the dense tensor, row
 // by row, ascending) and NAME.values, with "shape:NAME" in the metadata.

@@ -19,7 +19,15 @@ TEST(Cli, HelpListsEveryCommand) {
   const Outcome outcome = run("--help", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 0);
   for (const char* verb :
-       {"train", "plan", "evaluate", "sweep", "report", "export", "decompose", "doctor"}) {
+       {"train",
+        "plan",
+        "evaluate",
+        "generate",
+        "sweep",
+        "report",
+        "export",
+        "decompose",
+        "doctor"}) {
     EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " "))
         << verb;
   }

@@ -54,7 +54,7 @@ TEST_P(AugmentOf, EvaluationNormalises) {
   const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
-      batch.images, normalised(set, set.train.pixels.slice(0, 2)), 1e-6, 1e-6));
+      batch.inputs, normalised(set, set.train.pixels.slice(0, 2)), 1e-6, 1e-6));
   EXPECT_TRUE(at::equal(batch.labels, set.train.labels.slice(0, 2)));
 }
 
@@ -65,11 +65,11 @@ TEST_P(AugmentOf, LayoutTypeAndSizes) {
     for (const Batch& batch :
          {augment.training(set.train, first(count), 0),
           augment.evaluation(set.train, 0, count)}) {
-      EXPECT_EQ(batch.images.scalar_type(), at::kFloat);
+      EXPECT_EQ(batch.inputs.scalar_type(), at::kFloat);
       EXPECT_EQ(batch.labels.scalar_type(), at::kLong);
       EXPECT_EQ(batch.labels.size(0), count);
-      EXPECT_EQ(batch.images.sizes(), (Indices{count, GetParam(), 5, 7}));
-      EXPECT_TRUE(batch.images.is_contiguous(
+      EXPECT_EQ(batch.inputs.sizes(), (Indices{count, GetParam(), 5, 7}));
+      EXPECT_TRUE(batch.inputs.is_contiguous(
           GetParam() > 1 ? at::MemoryFormat::ChannelsLast
                          : at::MemoryFormat::Contiguous));
     }
@@ -82,7 +82,7 @@ TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
   const Batch batch = Augment({}, set, 1).training(set.train, indices, 4);
   const at::Tensor chosen = at::tensor(indices, at::kLong);
   EXPECT_TRUE(at::allclose(
-      batch.images,
+      batch.inputs,
       normalised(set, at::index_select(set.train.pixels, 0, chosen)),
       1e-6,
       1e-6));
@@ -114,7 +114,7 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
     for (int epoch = 0; epoch < 400; ++epoch) {
       const Batch batch = augment.training(set.train, first(1), epoch);
       const at::Tensor near =
-          (wanted - batch.images).abs().amax({1, 2, 3}) < 1e-5;
+          (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
       ASSERT_EQ(near.sum().item<std::int64_t>(), 1)
           << static_cast<int>(name) << ", epoch " << epoch;
       seen.insert(near.to(at::kByte).argmax().item<std::int64_t>());
@@ -132,9 +132,9 @@ TEST_P(AugmentOf, ErasesOneBoxToZero) {
   const Dataset set = make_set(40, GetParam(), 16);
   const Indices all = first(40);
   const at::Tensor plain =
-      Augment({}, set, 1).training(set.train, all, 0).images;
+      Augment({}, set, 1).training(set.train, all, 0).inputs;
   const at::Tensor erased =
-      Augment({.erase = 1}, set, 1).training(set.train, all, 0).images;
+      Augment({.erase = 1}, set, 1).training(set.train, all, 0).inputs;
   for (std::int64_t i = 0; i < 40; ++i) {
     const at::Tensor was = plain[i], is = erased[i];
     const at::Tensor rows = (was != is).any(2).any(0).nonzero();
@@ -167,7 +167,7 @@ Boxes measure_boxes(double probability) {
   Boxes boxes;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     const Batch batch = augment.training(set.train, first(examples), epoch);
-    const float* value = batch.images.const_data_ptr<float>();
+    const float* value = batch.inputs.const_data_ptr<float>();
     for (std::int64_t i = 0; i < examples; ++i, value += side * side) {
       const float* end = value + side * side;
       const float* zero = std::find(value, end, 0.0f);
@@ -221,16 +221,16 @@ TEST(Augment, DependsOnSeedEpochAndExampleAlone) {
   const Dataset set = make_set(12, 3, 8);
   const DataOptions options{.augment = AugmentName::CropFlip, .erase = 0.5};
   const Augment augment(options, set, 5);
-  const at::Tensor all = augment.training(set.train, first(12), 3).images;
+  const at::Tensor all = augment.training(set.train, first(12), 3).inputs;
   for (std::int64_t i = 11; i >= 0; --i) {
     const Augment other(options, set, 5);
     const Indices one = {i};
-    EXPECT_TRUE(at::equal(other.training(set.train, one, 3).images[0], all[i]));
+    EXPECT_TRUE(at::equal(other.training(set.train, one, 3).inputs[0], all[i]));
   }
   EXPECT_FALSE(
-      at::equal(augment.training(set.train, first(12), 4).images, all));
+      at::equal(augment.training(set.train, first(12), 4).inputs, all));
   EXPECT_FALSE(at::equal(
-      Augment(options, set, 6).training(set.train, first(12), 3).images, all));
+      Augment(options, set, 6).training(set.train, first(12), 3).inputs, all));
 }
 
 TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
@@ -241,7 +241,7 @@ TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
   int all_black = 0;
   for (int epoch = 0; epoch < 50; ++epoch) {
     all_black += at::allclose(
-        augment.training(set.train, first(1), epoch).images,
+        augment.training(set.train, first(1), epoch).inputs,
         normalised(set, black));
   }
   EXPECT_GT(all_black, 40);

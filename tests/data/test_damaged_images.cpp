@@ -43,12 +43,12 @@ TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
         labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 0}));
     const Batch sound = before.training(whole.train, first(12), 2);
     for (const int i : {0, 1, 2, 5, 6, 7, 8, 9, 10}) {
-      EXPECT_TRUE(at::equal(batch.images[i], sound.images[i])) << i;
+      EXPECT_TRUE(at::equal(batch.inputs[i], sound.inputs[i])) << i;
     }
     EXPECT_EQ(set.train.files->damaged(), 3);
     EXPECT_EQ(set.test.files->damaged(), 0);
     EXPECT_TRUE(at::equal(
-        augment.training(set.train, first(12), 2).images, batch.images));
+        augment.training(set.train, first(12), 2).inputs, batch.inputs));
     EXPECT_EQ(set.train.files->damaged(), 3);
   }
 }
@@ -62,11 +62,11 @@ TEST_F(Damaged, AStandInHasItsOwnRandomNumbersOfThePlace) {
   const Dataset whole = load_dataset(options_);
   const at::Tensor sound = Augment(options_, whole, 1)
                                .training(whole.train, Indices{0, 1}, 0)
-                               .images;
+                               .inputs;
   cut(root_ / "train/c0/0.jpg");
   const Dataset set = load_dataset(options_);
   const at::Tensor now =
-      Augment(options_, set, 1).training(set.train, Indices{0, 1}, 0).images;
+      Augment(options_, set, 1).training(set.train, Indices{0, 1}, 0).inputs;
   EXPECT_TRUE(at::equal(now, sound));
 }
 
@@ -81,10 +81,10 @@ TEST_F(Damaged, AnEvaluationLeavesItOut) {
   const Augment augment(options, set, 1);
   const Batch batch = augment.evaluation(set.test, 0, 11);
   EXPECT_EQ(labels_of(batch.labels), (Indices{0, 0, 0, 1, 1, 1, 2, 2, 2}));
-  EXPECT_EQ(batch.images.size(0), 9);
-  EXPECT_TRUE(batch.images.is_contiguous(at::MemoryFormat::ChannelsLast));
-  const at::Tensor last = augment.evaluation(set.test, 10, 11).images;
-  EXPECT_TRUE(at::equal(batch.images[8], last[0]));
+  EXPECT_EQ(batch.inputs.size(0), 9);
+  EXPECT_TRUE(batch.inputs.is_contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor last = augment.evaluation(set.test, 10, 11).inputs;
+  EXPECT_TRUE(at::equal(batch.inputs[8], last[0]));
   EXPECT_EQ(augment.evaluation(set.test, 0, 1).labels.size(0), 0);
   EXPECT_EQ(
       set.test.files->damaged_paths(),

@@ -52,7 +52,30 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
        [](auto& o) {
          o.crop_scale = {1, 0.5};
        },
-       {"data.crop_scale"}}};
+       {"data.crop_scale"}},
+      {"gcide", [](auto&) {}, {}},
+      {"text", [](auto&) {}, {"data.root"}},
+      {"gcide",
+       [](auto& o) {
+         o.augment = AugmentName::Flip;
+         o.erase = 0.5;
+         o.subset = 1;
+         o.pool = 4;
+         o.standardise = true;
+         o.mean = {0.5};
+         o.std = {0.5};
+         o.on_device = true;
+         o.vocabulary = 255;
+       },
+       {"data.augment",
+        "data.erase",
+        "data.subset",
+        "data.pool",
+        "data.standardise",
+        "data.mean",
+        "data.std",
+        "data.on_device",
+        "data.vocabulary"}}};
   for (const ConflictCase& c : cases) {
     DataOptions options;
     options.name = c.set;

@@ -77,9 +77,8 @@ void write_cifar(const std::string& folder) {
 
 TEST(Dataset, NamesAndShapes) {
   EXPECT_EQ(
-      dataset_names(),
-      (std::vector<std::string>{
-          "fashion-mnist", "cifar10", "cifar100", "image-folder"}));
+      join(dataset_names(), " "),
+      "fashion-mnist cifar10 cifar100 image-folder gcide text");
   const DatasetShape fashion = dataset_shape({.name = "fashion-mnist"});
   EXPECT_EQ(fashion.channels * fashion.height * fashion.width, 784);
   const DatasetShape cifar = dataset_shape({.name = "cifar10"});
@@ -174,7 +173,10 @@ TEST(Dataset, EachSetSaysHowItMustLie) {
   for (const std::string& name : dataset_names()) {
     const DatasetPlace place = find_dataset(name, empty.path());
     EXPECT_NE(place.how_to_get, "");
-    EXPECT_NE(place.layout.find("ROOT/"), std::string::npos);
+    EXPECT_NE(place.layout.find("ROOT"), std::string::npos);
+    if (name == "text") {
+      continue;  // data.root names any file or folder
+    }
     expect_error(
         [&] { load_dataset({.name = name, .root = empty.path()}); },
         ErrorKind::MissingInput,

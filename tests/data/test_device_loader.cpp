@@ -50,10 +50,10 @@ class DeviceLoaderTest : public ::testing::Test {
     for (int i = 0; i < steps; ++i) {
       const Batch wanted = next_of(host);
       const Batch got = next_of(loader);
-      EXPECT_EQ(got.images.device(), device);
-      ASSERT_TRUE(at::equal(got.images.cpu(), wanted.images.to(type)))
+      EXPECT_EQ(got.inputs.device(), device);
+      ASSERT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type)))
           << "batch " << i << " from " << first << " by " << batch_size;
-      ASSERT_EQ(got.images.strides(), wanted.images.strides());
+      ASSERT_EQ(got.inputs.strides(), wanted.inputs.strides());
       ASSERT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
     }
   }
@@ -86,21 +86,21 @@ TEST_F(DeviceLoaderTest, SameBatchesAsTheHostsLoader) {
 TEST_F(DeviceLoaderTest, WritesIntoTheTensorsOfTheBatch) {
   DeviceLoader loader(copies_->on(c10::kCPU).train, *augment_, *order_, 4);
   Batch batch = next_of(loader);
-  const Batch first = {batch.images.clone(), batch.labels.clone()};
-  const void* images = batch.images.data_ptr();
+  const Batch first = {batch.inputs.clone(), batch.labels.clone()};
+  const void* images = batch.inputs.data_ptr();
   const void* labels = batch.labels.data_ptr();
   DeviceLoader again(copies_->on(c10::kCPU).train, *augment_, *order_, 4);
   loader.next(batch);
-  EXPECT_FALSE(at::equal(batch.images, first.images));
+  EXPECT_FALSE(at::equal(batch.inputs, first.inputs));
   again.next(batch);
-  EXPECT_EQ(batch.images.data_ptr(), images);
+  EXPECT_EQ(batch.inputs.data_ptr(), images);
   EXPECT_EQ(batch.labels.data_ptr(), labels);
-  EXPECT_TRUE(at::equal(batch.images, first.images));
+  EXPECT_TRUE(at::equal(batch.inputs, first.inputs));
   EXPECT_TRUE(at::equal(batch.labels, first.labels));
   // Other sizes or another type are a bug of the caller.
-  Batch small{batch.images.narrow(0, 0, 3), batch.labels.narrow(0, 0, 3)};
+  Batch small{batch.inputs.narrow(0, 0, 3), batch.labels.narrow(0, 0, 3)};
   EXPECT_THROW(loader.next(small), std::logic_error);
-  Batch other{batch.images.to(at::kBFloat16), batch.labels};
+  Batch other{batch.inputs.to(at::kBFloat16), batch.labels};
   EXPECT_THROW(loader.next(other), std::logic_error);
 }
 
@@ -215,7 +215,7 @@ TEST_F(DeviceLoaderTest, EvaluationIsTheHosts) {
     const Batch wanted = augment_->evaluation(set_.train, begin, end);
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       const Batch got = augment_->evaluation(images, begin, end, type);
-      EXPECT_TRUE(at::equal(got.images, wanted.images.to(type)));
+      EXPECT_TRUE(at::equal(got.inputs, wanted.inputs.to(type)));
       EXPECT_TRUE(at::equal(got.labels, wanted.labels));
     }
   }
@@ -239,7 +239,7 @@ TEST_F(GpuDeviceLoader, EvaluationIsTheHosts) {
   const Batch wanted = augment_->evaluation(set_.train, 2, 21);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Batch got = augment_->evaluation(images, 2, 21, type);
-    EXPECT_TRUE(at::equal(got.images.cpu(), wanted.images.to(type)));
+    EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs.to(type)));
     EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
   }
 }
@@ -255,8 +255,8 @@ TEST_F(GpuDeviceLoader, TheHostsLoaderFeedsAGpu) {
   for (int i = 0; i < 10; ++i) {
     const Batch wanted = next_of(host);
     const Batch got = next_of(fed);
-    EXPECT_EQ(got.images.device(), gpu);
-    EXPECT_TRUE(at::equal(got.images.cpu(), wanted.images));
+    EXPECT_EQ(got.inputs.device(), gpu);
+    EXPECT_TRUE(at::equal(got.inputs.cpu(), wanted.inputs));
     EXPECT_TRUE(at::equal(got.labels.cpu(), wanted.labels));
   }
 }

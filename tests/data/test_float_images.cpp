@@ -98,13 +98,13 @@ TEST(FloatImages, UnpooledAreAugmentedAsBytesAre) {
       for (std::int64_t epoch = 0; epoch < 5; ++epoch) {
         const Batch a = of_bytes.training(bytes.train, first(30), epoch);
         const Batch b = of_values.training(values.train, first(30), epoch);
-        EXPECT_TRUE(at::equal(a.images, b.images)) << static_cast<int>(name);
+        EXPECT_TRUE(at::equal(a.inputs, b.inputs)) << static_cast<int>(name);
         EXPECT_TRUE(at::equal(a.labels, b.labels)) << static_cast<int>(name);
-        EXPECT_EQ(a.images.strides(), b.images.strides());
+        EXPECT_EQ(a.inputs.strides(), b.inputs.strides());
       }
       const Batch a = of_bytes.evaluation(bytes.train, 7, 21);
       const Batch b = of_values.evaluation(values.train, 7, 21);
-      EXPECT_TRUE(at::equal(a.images, b.images));
+      EXPECT_TRUE(at::equal(a.inputs, b.inputs));
       EXPECT_TRUE(at::equal(a.labels, b.labels));
     }
   }
@@ -124,7 +124,7 @@ TEST(Standardise, LessTheMeanOverTheDeviation) {
   Dataset set = with_values(make_set(50, 3));
   set.norm = standard_norm(set.train.values);
   const at::Tensor images =
-      Augment({}, set, 1).evaluation(set.train, 0, 50).images;
+      Augment({}, set, 1).evaluation(set.train, 0, 50).inputs;
   const auto out = images.accessor<float, 4>();
   const auto raw = set.train.values.accessor<float, 4>();
   for (int c = 0; c < 3; ++c) {
@@ -168,7 +168,7 @@ TEST(Standardise, APixelThatNeverDiffersIsZero) {
   set.test.labels = others.labels;
   const Augment augment({}, set, 1);
   for (const Images* part : {&set.train, &set.test}) {
-    const at::Tensor images = augment.evaluation(*part, 0, 9).images;
+    const at::Tensor images = augment.evaluation(*part, 0, 9).inputs;
     EXPECT_TRUE(images.isfinite().all().item<bool>());
     EXPECT_EQ(images.select(2, 1).abs().max().item<float>(), 0);
     EXPECT_GT(images.select(2, 0).abs().max().item<float>(), 0.5F);
@@ -194,7 +194,7 @@ TEST(Standardise, CropAndFlipComeFirst) {
   for (int epoch = 0; epoch < 300; ++epoch) {
     const Batch batch = augment.training(set.train, first(1), epoch);
     const at::Tensor near =
-        (wanted - batch.images).abs().amax({1, 2, 3}) < 1e-5;
+        (wanted - batch.inputs).abs().amax({1, 2, 3}) < 1e-5;
     ASSERT_EQ(near.sum().item<std::int64_t>(), 1) << "epoch " << epoch;
     seen += near;
   }

@@ -87,7 +87,7 @@ TEST(ImageFolder, MeanAndDeviationCanBeGiven) {
   options.std = {1, 0.5, 0.25};
   const auto one = [&](const DataOptions& o) {
     const Dataset set = load_dataset(o);
-    return Augment(o, set, 1).evaluation(set.test, 0, 1).images;
+    return Augment(o, set, 1).evaluation(set.test, 0, 1).inputs;
   };
   const at::Tensor given = one(options);
   const at::Tensor own = one(options_of(root));
@@ -119,28 +119,28 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
   const Dataset set = load_dataset(options);
   const Augment one(options, set, 5);
   const Batch all = one.training(set.train, first(21), 3);
-  EXPECT_EQ(all.images.sizes(), (Indices{21, 3, 24, 24}));
-  EXPECT_TRUE(all.images.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_EQ(all.inputs.sizes(), (Indices{21, 3, 24, 24}));
+  EXPECT_TRUE(all.inputs.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(labels_of(all.labels), labels_of(set.train.labels));
-  const at::Tensor scored = one.evaluation(set.test, 0, 6).images;
+  const at::Tensor scored = one.evaluation(set.test, 0, 6).inputs;
   for (const std::int64_t threads : {2, 5, 50}) {
     options.decode_threads = threads;
     const Augment many(options, set, 5);
     for (int repeat = 0; repeat < 3; ++repeat) {
       EXPECT_TRUE(
-          at::equal(many.training(set.train, first(21), 3).images, all.images));
-      EXPECT_TRUE(at::equal(many.evaluation(set.test, 0, 6).images, scored));
+          at::equal(many.training(set.train, first(21), 3).inputs, all.inputs));
+      EXPECT_TRUE(at::equal(many.evaluation(set.test, 0, 6).inputs, scored));
     }
   }
   for (const std::int64_t i : {20, 4}) {
     EXPECT_TRUE(at::equal(
-        one.training(set.train, Indices{i}, 3).images[0], all.images[i]));
+        one.training(set.train, Indices{i}, 3).inputs[0], all.inputs[i]));
   }
   EXPECT_FALSE(
-      at::equal(one.training(set.train, first(21), 4).images, all.images));
+      at::equal(one.training(set.train, first(21), 4).inputs, all.inputs));
   EXPECT_FALSE(at::equal(
-      Augment(options, set, 6).training(set.train, first(21), 3).images,
-      all.images));
+      Augment(options, set, 6).training(set.train, first(21), 3).inputs,
+      all.inputs));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -159,10 +159,10 @@ TEST(ImageBatches, FlipMirrorsHalfOfTheCentres) {
   const Dataset set = load_dataset(options);
   const Augment augment(options, set, 2);
   // Without a crop training sees the pixels of an evaluation.
-  const at::Tensor plain = augment.evaluation(set.train, 0, 20).images;
+  const at::Tensor plain = augment.evaluation(set.train, 0, 20).inputs;
   int mirrored = 0;
   for (int epoch = 0; epoch < 10; ++epoch) {
-    const at::Tensor now = augment.training(set.train, first(20), epoch).images;
+    const at::Tensor now = augment.training(set.train, first(20), epoch).inputs;
     for (int i = 0; i < 20; ++i) {
       const bool is_plain = at::equal(now[i], plain[i]);
       EXPECT_TRUE(is_plain || at::equal(now[i], at::flip(plain[i], {2})));
@@ -288,7 +288,7 @@ TEST(ImageBatches, HoldOutSplitsTheFiles) {
   const DataOptions options = options_of(root);
   Dataset set = load_dataset(options);
   const Augment augment(options, set, 1);
-  const at::Tensor all = augment.evaluation(set.train, 0, 20).images;
+  const at::Tensor all = augment.evaluation(set.train, 0, 20).inputs;
   const Images held = hold_out(set.train, 6, 3);
   EXPECT_EQ(set.train.size(), 14);
   EXPECT_EQ(held.size(), 6);
@@ -298,7 +298,7 @@ TEST(ImageBatches, HoldOutSplitsTheFiles) {
     const Indices places = labels_of(part->places);
     for (std::size_t i = 0; i < places.size(); ++i) {
       EXPECT_TRUE(seen.insert(places[i]).second);
-      EXPECT_TRUE(at::equal(batch.images[i], all[places[i]]));
+      EXPECT_TRUE(at::equal(batch.inputs[i], all[places[i]]));
       EXPECT_EQ(labels_of(batch.labels)[i], places[i] / 10);
     }
   }

@@ -125,7 +125,7 @@ TEST_F(LoaderTest, SameBatchesAsTheLoopByHand) {
                   static_cast<std::size_t>(batch_size)),
               epoch);
           const Batch batch = next_of(loader);
-          ASSERT_TRUE(at::equal(batch.images, wanted.images));
+          ASSERT_TRUE(at::equal(batch.inputs, wanted.inputs));
           ASSERT_TRUE(at::equal(batch.labels, wanted.labels));
         }
       }
@@ -142,7 +142,7 @@ TEST_F(LoaderTest, StartsInTheMiddle) {
   for (const std::int64_t start : {0, 2, 3, 7, 9}) {
     Loader later(set_.train, *augment_, *order_, 3, 2, start);
     for (std::size_t i = static_cast<std::size_t>(start); i < 12; ++i) {
-      ASSERT_TRUE(at::equal(next_of(later).images, batches[i].images))
+      ASSERT_TRUE(at::equal(next_of(later).inputs, batches[i].inputs))
           << "step " << i << " from " << start;
     }
   }
@@ -199,8 +199,8 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
         Loader loader(set_.train, *augment_, *order, 5, 2);
         for (int i = 0; i < 50; ++i) {
           const Batch batch = next_of(loader);
-          const float* value = batch.images.const_data_ptr<float>();
-          for (std::int64_t j = 0; j < batch.images.numel(); ++j) {
+          const float* value = batch.inputs.const_data_ptr<float>();
+          for (std::int64_t j = 0; j < batch.inputs.numel(); ++j) {
             sums[worker] += value[j];
           }
         }
@@ -213,8 +213,8 @@ TEST_F(LoaderTest, WorkersShareOneDataset) {
     for (int epoch = 0; epoch < 50; ++epoch) {
       const Batch batch =
           augment_->training(set_.train, order->epoch(epoch), epoch);
-      const float* value = batch.images.const_data_ptr<float>();
-      for (std::int64_t j = 0; j < batch.images.numel(); ++j) {
+      const float* value = batch.inputs.const_data_ptr<float>();
+      for (std::int64_t j = 0; j < batch.inputs.numel(); ++j) {
         sum += value[j];
       }
     }

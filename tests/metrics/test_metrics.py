@@ -44,6 +44,9 @@ RUNS = {
     "sparse": ["method.name=ddp", "optimizer.name=qcmd-adagrad", "reducer.name=threshold",
                "optimizer.l1=1e-4"],
     "alone": ["method.name=ddp", "workers=1"],
+    "text": ["data.name=text", f"data.root={DOCS}", "data.subset=0", "data.context=16",
+             "data.test_share=0.002", "data.validation=9", "model.name=gpt-nano",
+             "model.layers=1", "model.heads=2", "model.features=16"],
 }
 
 
@@ -179,7 +182,7 @@ def expected_scalars(events):
             elif key.startswith("validation_"):
                 tag = key.replace("_", "/", 1)
             add(tag, event, value)
-            if key == "group_accuracy":
+            if key in ("group_accuracy", "group_bits_per_byte"):
                 for i, one in enumerate(value):
                     add(f"{tag}/{i}", event, one)
             if key == "layers":

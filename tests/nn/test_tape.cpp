@@ -109,6 +109,11 @@ TEST(Models, HaveExampleGradientsOrMixExamples) {
   }
   EXPECT_FALSE(has("vit-tiny"));
   EXPECT_FALSE(mixes("vit-tiny"));
+  ModelOptions gpt;
+  gpt.name = "gpt-nano";
+  const auto text = make_model(gpt, {0, 0, 0, 8, 4});
+  EXPECT_FALSE(has_example_gradients(*text));
+  EXPECT_FALSE(mixes_examples(*text));
   for (const char* name : {"vgg11-small", "resnet18"}) {
     EXPECT_FALSE(has(name)) << name;
     EXPECT_TRUE(mixes(name)) << name;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "report/columns.h"
+#include "report/front.h"
 #include "run_folders.h"
 
 namespace abtrain::report {
@@ -106,6 +107,41 @@ TEST(Compare, LosersAndMissesAreCounted) {
   EXPECT_DOUBLE_EQ(*figure_of(bad, "accuracy").value, 0.3);
   // Without a target the accuracy decides.
   EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "good");
+}
+
+TEST(Compare, OfATextFewerBitsPerByteAreBetter) {
+  const TempFolder folder;
+  add_run(
+      folder,
+      {.name = "worse",
+       .accuracies = {3, 2.5, 2.2},
+       .accuracy = 2.2,
+       .text = true});
+  add_run(
+      folder,
+      {.name = "better",
+       .reducer = "thc",
+       .accuracies = {2.6, 2.3, 1.9},
+       .accuracy = 1.9,
+       .text = true});
+  EXPECT_EQ(compare({folder.path()}, {}).settings[0].name, "better");
+  const Comparison both = compare({folder.path()}, 2.4);
+  EXPECT_EQ(both.settings[0].name, "better");
+  EXPECT_DOUBLE_EQ(
+      *figure_of(both.settings[0], "seconds_to_target", 2.4).value, 2);
+  EXPECT_DOUBLE_EQ(
+      *figure_of(both.settings[1], "seconds_to_target", 2.4).value, 3);
+  EXPECT_FALSE(figure_of(both.settings[0], "accuracy").value);
+  const auto bits = figures(
+      choose_columns("bits_per_byte", {}).front(), both.settings);
+  EXPECT_TRUE(bits[0].is_best);
+  EXPECT_FALSE(bits[1].is_best);
+  EXPECT_EQ(
+      choose_columns("steps_to_target", 2.4)[0].title,
+      "steps to 2.4 bits per byte");
+  const auto points =
+      front_points(choose_columns("bytes", {}).front(), both.settings);
+  EXPECT_EQ(on_front(points), (std::vector<bool>{true, false}));
 }
 
 TEST(Compare, TheBestOfAColumnIsMarked) {
@@ -231,8 +267,8 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
 }
 
 TEST(Compare, ColumnsAreChosenByName) {
-  EXPECT_EQ(choose_columns("default", {}).size(), 5U);
-  EXPECT_EQ(choose_columns("default", 0.5).size(), 7U);
+  EXPECT_EQ(choose_columns("default", {}).size(), 6U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 8U);
   const auto two = choose_columns("vnmse, bytes", {});
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].key, "vnmse");

@@ -145,10 +145,10 @@ TEST_F(Formats, HtmlHasItsPartsAndItsData) {
   EXPECT_EQ(data["mark"], "best of the column");
   const auto& front = data["front"];
   EXPECT_EQ(front["lines"].size(), 3U);
-  EXPECT_EQ(front["accuracy"][1]["low"], 0.8);
-  EXPECT_EQ(front["accuracy"][1]["mean"], 0.85);
-  EXPECT_EQ(front["accuracy"][1]["high"], 0.9);
-  EXPECT_TRUE(front["accuracy"][2].is_null());
+  EXPECT_EQ(front["scores"][1]["low"], 0.8);
+  EXPECT_EQ(front["scores"][1]["mean"], 0.85);
+  EXPECT_EQ(front["scores"][1]["high"], 0.9);
+  EXPECT_TRUE(front["scores"][2].is_null());
   ASSERT_EQ(front["costs"].size(), 3U);
   const auto& seconds = front["costs"][0];
   EXPECT_EQ(seconds["key"], "train_seconds");

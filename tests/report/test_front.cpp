@@ -97,14 +97,16 @@ TEST_F(FrontOfRuns, LengthsOfOneConfigurationAreOneLine) {
 
 TEST_F(FrontOfRuns, MeansOverTheSeedsAreMarked) {
   const auto columns = front_columns({});
-  ASSERT_EQ(columns.size(), 4U);
-  EXPECT_EQ(columns[1].key, "train_seconds");
-  EXPECT_EQ(columns[2].key, "bytes");
-  EXPECT_EQ(columns[3].key, "parameters");
+  ASSERT_EQ(columns.size(), 5U);
+  EXPECT_EQ(columns[1].key, "bits_per_byte");
+  EXPECT_EQ(columns[2].key, "train_seconds");
+  EXPECT_EQ(columns[3].key, "bytes");
+  EXPECT_EQ(columns[4].key, "parameters");
   EXPECT_EQ(marked(0), "plain_40steps");
-  EXPECT_EQ(marked(1), "plain_40steps thc_10steps");
+  EXPECT_EQ(marked(1), "");
   EXPECT_EQ(marked(2), "plain_40steps thc_10steps");
-  EXPECT_EQ(marked(3), "plain_40steps thc_40steps");
+  EXPECT_EQ(marked(3), "plain_40steps thc_10steps");
+  EXPECT_EQ(marked(4), "plain_40steps thc_40steps");
   EXPECT_EQ(front_columns(0.7).back().key, "seconds_to_target");
 }
 
@@ -112,8 +114,7 @@ TEST_F(FrontOfRuns, TheTableSaysWhatAMarkMeans) {
   const std::string table = as_table(comparison_, front_columns({}), false);
   const auto lines = split_text(table, '\n');
   EXPECT_NE(lines[0].find("M parameters"), std::string::npos) << table;
-  EXPECT_NE(
-      table.find("\n* highest accuracy, or on the front: "), std::string::npos)
+  EXPECT_NE(table.find("\n* best score, or on the front: "), std::string::npos)
       << table;
   EXPECT_NE(
       as_table(comparison_, choose_columns("default", {}), false)

@@ -100,12 +100,12 @@ TEST_F(RunLogTest, TensorBoardsFilesComeAndGoWithTheOption) {
 
 TEST_F(RunLogTest, ProgressIsALineEveryHalfMinuteWhereNobodyWatches) {
   RunLog run(options_, folder_.path(), log_);
-  run.progress(1, 90, "full", 2, 10);
+  run.progress(1, 90, "full", 2, 10, "images");
   EXPECT_TRUE(said().empty());
   // 1,000 s and a bit for a third of the steps: twice as much is left.
   run.set_seconds(1000);
-  run.progress(30, 90, "full", 1.23456, 12345.6);
-  run.progress(31, 90, "full", 1.2, 12345.6);
+  run.progress(30, 90, "full", 1.23456, 12345.6, "images");
+  run.progress(31, 90, "full", 1.2, 12345.6, "images");
   ASSERT_EQ(said().size(), 1U);
   const std::string line = said().front();
   EXPECT_TRUE(line.starts_with(
@@ -113,14 +113,14 @@ TEST_F(RunLogTest, ProgressIsALineEveryHalfMinuteWhereNobodyWatches) {
       << line;
   EXPECT_TRUE(line.ends_with(" left")) << line;
   run.set_seconds(1010);
-  run.progress(32, 90, "full", 1.2, 12345.6);
+  run.progress(32, 90, "full", 1.2, 12345.6, "images");
   EXPECT_EQ(said().size(), 1U);
   run.set_seconds(1100);
-  run.progress(33, 90, "ab", 1.2, 12345.6);
+  run.progress(33, 90, "ab", 1.2, 12345.6, "images");
   EXPECT_EQ(said().size(), 2U);
   // Not known before the first step is done.
   run.set_seconds(2000);
-  run.progress(0, 90, "full", 1.2, 1);
+  run.progress(0, 90, "full", 1.2, 1, "images");
   EXPECT_TRUE(said().back().ends_with("  0.0 s left")) << said().back();
 }
 

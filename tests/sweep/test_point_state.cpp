@@ -68,10 +68,10 @@ TEST_F(PointStates, HaveWordsOfTheirOwn) {
 TEST_F(PointStates, TheAccuracyIsThatOfTheSummary) {
   const PointRun run = point();
   folder_.add("point/summary.json", R"({"accuracy": 0.75})");
-  EXPECT_EQ(accuracy_of(run), 0.75);
+  EXPECT_EQ(score_of(run), "75.00 %");
   folder_.add("point/summary.json", R"({"loss": 1})");
   try {
-    accuracy_of(run);
+    score_of(run);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::DamagedData);

@@ -82,7 +82,7 @@ inline std::optional<RealGradients> real_gradients(
           augment.evaluation(dataset.train, next, next + kBatch);
       next += kBatch;
       block.zero_gradients();
-      at::cross_entropy_loss(model.forward(batch.images, true), batch.labels)
+      at::cross_entropy_loss(model.forward(batch.inputs, true), batch.labels)
           .backward();
       result.of_worker.push_back(block.gradients().clone());
     }

@@ -74,7 +74,7 @@ class Given : public data::BatchSource {
  public:
   explicit Given(int worker) : worker_(worker) {}
   void next(data::Batch& batch) override {
-    batch.images = images_of_batch(worker_, taken_++);
+    batch.inputs = images_of_batch(worker_, taken_++);
   }
   std::int64_t steps_per_epoch() const override {
     return kBatches;

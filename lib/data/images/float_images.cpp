@@ -172,7 +172,7 @@ Batch augment_values(
   const auto* from_labels = images.labels.const_data_ptr<std::int64_t>();
   const auto* mean = norm.mean.const_data_ptr<float>();
   const auto* std = norm.std.const_data_ptr<float>();
-  auto* image = batch.images.mutable_data_ptr<float>();
+  auto* image = batch.inputs.mutable_data_ptr<float>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
     ABT_ASSERT(

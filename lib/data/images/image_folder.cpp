@@ -17,12 +17,9 @@
 namespace abtrain::data {
 namespace {
 
-std::string cache_folder() {
-  if (const auto cache = env("XDG_CACHE_HOME")) {
-    return *cache + "/abtrain/index";
-  }
-  const auto home = env("HOME");
-  return home ? *home + "/.cache/abtrain/index" : "";
+std::string index_folder() {
+  const std::string cache = cache_folder();
+  return cache.empty() ? "" : cache + "/index";
 }
 
 // "train/CLASS/SUB" -> "CLASS"; "" for the split itself.
@@ -150,7 +147,7 @@ Dataset open_image_folder(
     const std::string& root,
     Log* log) {
   const Stopwatch watch;
-  Listing listing = list_images(root, {"train", "val"}, cache_folder());
+  Listing listing = list_images(root, {"train", "val"}, index_folder());
   if (log != nullptr) {
     tell(listing, root, watch.seconds(), *log);
   }

@@ -16,7 +16,9 @@ const dash = i => Math.floor(i / COLOURS.length) % DASHES.length;
 // Plotly interprets tags and entities in names.
 const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;");
 const tail = key => key.slice(key.lastIndexOf(".") + 1);
-const percent = share => +(100 * share).toPrecision(6);
+// A score as the plots show it: an accuracy in percent, or bits per byte.
+const shown = score =>
+    score === null ? null : +(score / data.score.unit).toPrecision(6);
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 function element(tag, text, attributes = {}) {
@@ -114,7 +116,10 @@ function remarks(title, lines) {
 
 function drawHead() {
   $("made").textContent = data.made;
-  const target = data.target === null ? "" : `, target ${percent(data.target)} % accuracy`;
+  const target = data.target === null ?
+      '' :
+      `, target ${shown(data.target)}${data.score.suffix}` +
+          (data.score.unit === 1 ? '' : ' accuracy');
   const keys = data.varying.length === 0 ? "" : `. They differ in ${data.varying.join(", ")}`;
   $("compared").textContent = count(data.runs.length, "run") + " of " +
     count(data.settings.length, "setting") + target + keys + ".";

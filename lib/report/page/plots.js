@@ -31,8 +31,8 @@ function leaveOut(id, sentence) {
   return Promise.resolve();
 }
 
-// Accuracy over `what` ("bytes" or "seconds"): one line per run, one colour per
-// setting.
+// The score over `what` ("bytes" or "seconds"): one line per run, one colour
+// per setting.
 function drawCurves(what, unit) {
   const runs = data.runs.filter(run => run.curve.step.length > 0);
   if (runs.length === 0) {
@@ -46,32 +46,62 @@ function drawCurves(what, unit) {
     named.add(i);
     const name = plain(data.settings[i].name);
     return {
-      x: run.curve[what], y: run.curve.accuracy.map(percent), customdata: run.curve.step,
-      name, legendgroup: String(i), showlegend: is_first, mode: "lines+markers",
-      line: { color: colour(i), dash: DASHES[dash(i)], width: 1.8 },
-      marker: { size: 4 },
-      hovertemplate: `${name}, seed ${run.seed}<br>%{y:.2f} % at %{x:.4s}${unit}, ` +
-        "step %{customdata}<extra></extra>",
+      x: run.curve[what],
+      y: run.curve.score.map(shown),
+      customdata: run.curve.step,
+      name,
+      legendgroup: String(i),
+      showlegend: is_first,
+      mode: 'lines+markers',
+      line: {color: colour(i), dash: DASHES[dash(i)], width: 1.8},
+      marker: {size: 4},
+      hovertemplate:
+          `${name}, seed ${run.seed}<br>%{y:.${data.score.decimals}f}${
+              data.score.suffix} at %{x:.4s}${unit}, ` +
+          'step %{customdata}<extra></extra>',
     };
   });
   const shapes = data.target === null ? [] : [{
-    type: "line", xref: "paper", x0: 0, x1: 1, y0: percent(data.target),
-    y1: percent(data.target), line: { color: style("--faint"), width: 1.5, dash: "dash" } }];
+    type: 'line',
+    xref: 'paper',
+    x0: 0,
+    x1: 1,
+    y0: shown(data.target),
+    y1: shown(data.target),
+    line: {color: style('--faint'), width: 1.5, dash: 'dash'}
+  }];
   const annotations = data.target === null ? [] : [{
-    xref: "paper", x: 1, xanchor: "right", y: percent(data.target), yanchor: "top",
-    text: `target ${percent(data.target)} %`, showarrow: false, font: { color: style("--faint") } }];
+    xref: 'paper',
+    x: 1,
+    xanchor: 'right',
+    y: shown(data.target),
+    yanchor: 'top',
+    text: `target ${shown(data.target)}${data.score.suffix}`,
+    showarrow: false,
+    font: {color: style('--faint')}
+  }];
   // A legend of more entries would leave no space for the plot.
   const has_legend = named.size <= 12;
   $(what + "-note").textContent =
     has_legend ? "" : "Colours as in the table; hover over a line to see its name.";
   const rows = has_legend ? Math.ceil(named.size / 4) : 0;
   return plot(what, traces, {
-    shapes, annotations, height: 400 + 20 * rows, showlegend: has_legend,
-    xaxis: { title: { text: what === "bytes" ? "bytes sent by worker 0" : "seconds of training" },
-      type: is_log ? "log" : "linear", ticksuffix: unit,
-      tickformat: what === "bytes" ? "~s" : "", nticks: is_log ? 8 : 0 },
-    yaxis: { title: { text: "accuracy, %" } },
-    legend: { orientation: "h", yanchor: "top", y: -0.18, x: 0 },
+    shapes,
+    annotations,
+    height: 400 + 20 * rows,
+    showlegend: has_legend,
+    xaxis: {
+      title: {
+        text: what === 'bytes' ? 'bytes sent by worker 0' :
+                                 'seconds of training'
+      },
+      type: is_log ? 'log' : 'linear',
+      ticksuffix: unit,
+      tickformat: what === 'bytes' ? '~s' : '',
+      nticks: is_log ? 8 : 0
+    },
+    yaxis: {title: {text: data.score.title}},
+    legend: {orientation: 'h', yanchor: 'top', y: -0.18, x: 0},
   });
 }
 
@@ -82,7 +112,7 @@ function wantsLog(what) {
   return Math.max(...last) > 12 * Math.min(...last);
 }
 
-// ---- The front: accuracy against each cost, one line per configuration
+// ---- The front: the score against each cost, one line per configuration
 
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star"];
 const COSTS = {
@@ -92,12 +122,13 @@ const COSTS = {
 };
 
 function drawFront() {
-  const { accuracy, lines, costs } = data.front;
-  if (accuracy.every(a => a === null)) {
+  const {scores, lines, costs} = data.front;
+  if (scores.every(a => a === null)) {
     return leaveOut("front", "No run has finished.");
   }
-  $("front-note").textContent = "Filled: no other setting is as accurate for as little. A line joins what no other " +
-    "length of the same configuration (train.steps, train.epochs) beats. Bars go from the lowest to the highest seed.";
+  $('front-note').textContent =
+      'Filled: no other setting is as good for as little. A line joins what no other ' +
+      'length of the same configuration (train.steps, train.epochs) beats. Bars go from the lowest to the highest seed.';
   const across = $("front").clientWidth < 900 ? 1 : costs.length;
   const down = Math.ceil(costs.length / across);
   const axis = { gridcolor: style("--line"), linecolor: style("--faint"), automargin: true };
@@ -115,8 +146,13 @@ function drawFront() {
     const top = 1 - Math.floor(k / across) / down;
     extra["xaxis" + n] = { ...axis, type: "log", title: { text: title }, anchor: "y" + n,
       domain: [left, left + wide], tickformat: unit === "s" ? "~g" : "~s", nticks: 6 };
-    extra["yaxis" + n] = { ...axis, title: { text: k % across === 0 ? "accuracy, %" : "" },
-      anchor: "x" + n, domain: [Math.max(0, top - tall), top], ...(k > 0 ? { matches: "y" } : {}) };
+    extra['yaxis' + n] = {
+      ...axis,
+      title: {text: k % across === 0 ? data.score.title : ''},
+      anchor: 'x' + n,
+      domain: [Math.max(0, top - tall), top],
+      ...(k > 0 ? {matches: 'y'} : {})
+    };
     lines.forEach((line, i) => {
       const known = line.settings.filter(s => cost.points[s] !== null && cost.points[s].value > 0)
         .sort((a, b) => cost.points[a].value - cost.points[b].value);
@@ -125,22 +161,45 @@ function drawFront() {
       }
       const of = settings => ({
         x: settings.map(s => cost.points[s].value),
-        y: settings.map(s => percent(accuracy[s].mean)),
-        xaxis: "x" + n, yaxis: "y" + n, name: plain(line.name), legendgroup: String(i) });
-      const between = (a, b) => known.map(s => percent(accuracy[s][a] - accuracy[s][b]));
+        y: settings.map(s => shown(scores[s].mean)),
+        xaxis: 'x' + n,
+        yaxis: 'y' + n,
+        name: plain(line.name),
+        legendgroup: String(i)
+      });
+      const between = (a, b) =>
+          known.map(s => shown(scores[s][a] - scores[s][b]));
       const joined = known.filter(s => cost.points[s].in_line);
       if (joined.length > 1) {
         traces.push({ ...of(joined), mode: "lines", showlegend: false, hoverinfo: "skip",
           line: { color: colour(i), dash: DASHES[dash(i)], width: 1.8 } });
       }
       traces.push({
-        ...of(known), mode: "markers", showlegend: k === 0,
-        customdata: known.map(s => `${plain(data.settings[s].name)}, seeds ${data.settings[s].seeds}`),
-        error_y: { type: "data", symmetric: false, array: between("high", "mean"),
-          arrayminus: between("mean", "low"), thickness: 1, width: 3 },
-        marker: { color: colour(i), size: 9, line: { width: 1.5 },
-          symbol: known.map(s => SYMBOLS[i % SYMBOLS.length] + (cost.points[s].in_all ? "" : "-open")) },
-        hovertemplate: `%{customdata}<br>%{y:.2f} % for %{x:.4s}${unit}<extra></extra>` });
+        ...of(known),
+        mode: 'markers',
+        showlegend: k === 0,
+        customdata: known.map(
+            s => `${plain(data.settings[s].name)}, seeds ${
+                data.settings[s].seeds}`),
+        error_y: {
+          type: 'data',
+          symmetric: false,
+          array: between('high', 'mean'),
+          arrayminus: between('mean', 'low'),
+          thickness: 1,
+          width: 3
+        },
+        marker: {
+          color: colour(i),
+          size: 9,
+          line: {width: 1.5},
+          symbol: known.map(
+              s => SYMBOLS[i % SYMBOLS.length] +
+                  (cost.points[s].in_all ? '' : '-open'))
+        },
+        hovertemplate: `%{customdata}<br>%{y:.${data.score.decimals}f}${
+            data.score.suffix} for %{x:.4s}${unit}<extra></extra>`
+      });
     });
   });
   return plot("front", traces, extra);

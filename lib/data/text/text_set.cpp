@@ -1,0 +1,112 @@
+#include "data/text/text_set.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "data/text/text_files.h"
+#include "data/text/tokens.h"
+
+namespace abtrain::data {
+namespace {
+
+void check_window(
+    const Images& windows,
+    const char* part,
+    const std::string& path,
+    std::int64_t tokens,
+    std::int64_t context) {
+  ABT_CHECK(
+      windows.size() > 0,
+      Config,
+      "data.context: a window takes {} tokens and the one after them, but the "
+      "{} part of {} has only {}",
+      with_commas(context),
+      part,
+      path,
+      with_commas(tokens));
+}
+
+}  // namespace
+
+Images windows_of(
+    std::shared_ptr<const Tokens> text,
+    std::int64_t begin,
+    std::int64_t end,
+    std::int64_t context) {
+  const std::int64_t count =
+      std::max<std::int64_t>(0, end - begin - 1) / context;
+  Images windows;
+  windows.text = std::move(text);
+  windows.places =
+      at::arange(begin, begin + count * context, context, at::kLong);
+  return windows;
+}
+
+Dataset
+open_text(const DataOptions& options, const std::string& path, Log* log) {
+  const auto open = [&](const std::string& from) {
+    return std::make_shared<const Tokens>(
+        text_files(from, log),
+        options.tokens,
+        vocabulary_of(options),
+        options.bytes_per_token);
+  };
+  Dataset out;
+  out.name = options.name;
+  out.found_in = path;
+  out.classes = vocabulary_of(options);
+  out.context = options.context;
+  const auto text = open(path);
+  std::int64_t end = text->size();
+  if (options.test) {
+    const auto test = open(*options.test);
+    out.test = windows_of(test, 0, test->size(), options.context);
+    check_window(
+        out.test, "test", *options.test, test->size(), options.context);
+  } else {
+    const auto tail =
+        std::llround(options.test_share * static_cast<double>(text->size()));
+    end -= tail;
+    out.test = windows_of(text, end, text->size(), options.context);
+    check_window(out.test, "test", path, tail, options.context);
+  }
+  out.train = windows_of(text, 0, end, options.context);
+  check_window(out.train, "training", path, end, options.context);
+  return out;
+}
+
+Batch text_batch(
+    const Images& windows,
+    std::span<const std::int64_t> indices,
+    std::int64_t context,
+    bool page_locked) {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  const auto made = [&] {
+    return at::empty(
+        {count, context},
+        at::TensorOptions(at::kLong).pinned_memory(page_locked));
+  };
+  Batch batch{made(), made()};
+  auto* inputs = batch.inputs.data_ptr<std::int64_t>();
+  auto* labels = batch.labels.data_ptr<std::int64_t>();
+  const auto* places = windows.places.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> window(static_cast<std::size_t>(context) + 1);
+  for (const std::int64_t index : indices) {
+    ABT_ASSERT(
+        index >= 0 && index < windows.size(),
+        "window {} of {}",
+        index,
+        windows.size());
+    windows.text->read(places[index], window);
+    inputs = std::copy(window.begin(), window.end() - 1, inputs);
+    labels = std::copy(window.begin() + 1, window.end(), labels);
+  }
+  return batch;
+}
+
+}  // namespace abtrain::data

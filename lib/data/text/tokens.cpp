@@ -1,0 +1,168 @@
+#include "data/text/tokens.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "data/text/mapped_file.h"
+
+namespace abtrain::data {
+namespace {
+
+// llm.c's header: 256 numbers of 32 bits, of which the first are these.
+struct BinHeader {
+  std::uint32_t magic, version, tokens;
+};
+constexpr std::size_t kHeaderBytes = 1024;
+struct BinKind {
+  TokenType type;
+  std::uint32_t magic, version;
+};
+constexpr BinKind kBinKinds[] = {
+    {TokenType::Uint16, 20240520, 1},
+    {TokenType::Uint32, 20240801, 7}};
+
+std::size_t width_of(TokenType type) {
+  switch (type) {
+    case TokenType::Bytes:
+      return 1;
+    case TokenType::Uint16:
+      return 2;
+    case TokenType::Uint32:
+      return 4;
+  }
+  return 1;
+}
+
+// The tokens' bytes, without llm.c's header if there is one.
+std::span<const std::uint8_t> without_header(
+    const std::string& path,
+    std::span<const std::uint8_t> bytes,
+    TokenType type) {
+  BinHeader header{};
+  if (type == TokenType::Bytes || bytes.size() < sizeof header) {
+    return bytes;
+  }
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto kind = std::ranges::find(kBinKinds, header.magic, &BinKind::magic);
+  if (kind == std::end(kBinKinds)) {
+    return bytes;
+  }
+  ABT_CHECK(
+      kind->type == type && kind->version == header.version &&
+          bytes.size() >= kHeaderBytes,
+      DamagedData,
+      "{}: expected tokens of {} bits, found a header of version {} for tokens "
+      "of {} bits{}",
+      path,
+      8 * width_of(type),
+      header.version,
+      8 * width_of(kind->type),
+      bytes.size() < kHeaderBytes ? ", which is cut off" : "");
+  bytes = bytes.subspan(kHeaderBytes);
+  ABT_CHECK(
+      bytes.size() / width_of(type) == header.tokens,
+      DamagedData,
+      "{}: its header tells of {} tokens, but {} bytes follow it",
+      path,
+      with_commas(header.tokens),
+      with_commas(static_cast<std::int64_t>(bytes.size())));
+  return bytes;
+}
+
+template <class T>
+void widen(const std::uint8_t* from, std::span<std::int64_t> out) {
+  for (std::int64_t& value : out) {
+    T token;
+    std::memcpy(&token, from, sizeof token);
+    value = token;
+    from += sizeof token;
+  }
+}
+
+}  // namespace
+
+struct Tokens::Part {
+  std::string path;
+  std::optional<MappedFile> file;
+  std::span<const std::uint8_t> bytes;
+  std::int64_t first = 0;  // number of its first token in the text
+};
+
+Tokens::Tokens(
+    const std::vector<std::string>& paths,
+    TokenType type,
+    std::int64_t vocabulary,
+    double bytes_per_token)
+    : type_(type), vocabulary_(vocabulary), bytes_per_token_(bytes_per_token) {
+  const std::size_t width = width_of(type);
+  for (const std::string& path : paths) {
+    Part part{path, MappedFile(path), {}, size_};
+    part.bytes = without_header(path, part.file->bytes(), type);
+    ABT_CHECK(
+        part.bytes.size() % width == 0,
+        DamagedData,
+        "{}: expected tokens of {} bits, but its {} bytes are not a multiple "
+        "of {}",
+        path,
+        8 * width,
+        with_commas(static_cast<std::int64_t>(part.bytes.size())),
+        width);
+    size_ += static_cast<std::int64_t>(part.bytes.size() / width);
+    if (!part.bytes.empty()) {
+      parts_.push_back(std::move(part));
+    }
+  }
+}
+
+Tokens::Tokens(std::vector<std::uint8_t> bytes)
+    : size_(std::ssize(bytes)), memory_(std::move(bytes)) {
+  parts_.push_back({"memory", {}, memory_, 0});
+}
+
+Tokens::~Tokens() = default;
+
+void Tokens::read(std::int64_t first, std::span<std::int64_t> out) const {
+  ABT_ASSERT(
+      first >= 0 && first + std::ssize(out) <= size_,
+      "tokens {} .. {} of {}",
+      first,
+      first + std::ssize(out),
+      size_);
+  const std::size_t width = width_of(type_);
+  auto part = std::ranges::upper_bound(parts_, first, {}, &Part::first) - 1;
+  for (; !out.empty(); ++part) {
+    const auto begin = static_cast<std::size_t>(first - part->first);
+    const std::size_t count =
+        std::min(out.size(), part->bytes.size() / width - begin);
+    const std::uint8_t* from = part->bytes.data() + begin * width;
+    const auto some = out.first(count);
+    switch (type_) {
+      case TokenType::Bytes:
+        widen<std::uint8_t>(from, some);
+        break;
+      case TokenType::Uint16:
+        widen<std::uint16_t>(from, some);
+        break;
+      case TokenType::Uint32:
+        widen<std::uint32_t>(from, some);
+        break;
+    }
+    const auto above = std::ranges::find_if(
+        some, [&](std::int64_t token) { return token >= vocabulary_; });
+    ABT_CHECK(
+        above == some.end(),
+        DamagedData,
+        "{}: token {}: expected one below the {} of data.vocabulary, found {}",
+        part->path,
+        static_cast<std::int64_t>(begin) + (above - some.begin()),
+        vocabulary_,
+        *above);
+    out = out.subspan(count);
+    first += static_cast<std::int64_t>(count);
+  }
+}
+
+}  // namespace abtrain::data

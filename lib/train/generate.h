@@ -1,0 +1,31 @@
+// Lets the trained model of a run continue a text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "config/run_options.h"
+
+namespace abtrain::train {
+
+struct GenerateOptions {
+  std::string folder;  // of the run
+  std::string model;   // a file in it, or a path; "": the run's own model
+  // The text to continue; of a run whose tokens are not bytes, their numbers
+  // with spaces between them.
+  std::string prompt = "\n";
+  std::int64_t tokens = 500;  // how many follow
+  double temperature = 0.8;   // divides the logits; 0: the likeliest token
+  std::int64_t top_k = 0;     // draws among this many; 0: among all
+  std::uint64_t seed = 1;
+};
+
+// Returns the prompt with what follows it, in the prompt's form. The same
+// options give the same text on the CPU. The model sees the last data.context
+// tokens; the run's data set need not be present. Throws Config if the run
+// trains no text, Usage for a prompt that holds no tokens of the vocabulary.
+std::string generate(
+    const config::RunOptions& configured,
+    const GenerateOptions& options);
+
+}  // namespace abtrain::train

@@ -1,0 +1,148 @@
+// The writing half of weights/model_file.h.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/nonzero.h>
+
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "weights/model_file.h"
+#include "weights/safetensors.h"
+#include "weights/stored_weight.h"
+
+namespace abtrain::weights {
+
+namespace {
+
+// Stores a weight's nonzero values and their positions; false, and nothing is
+// stored, if that is not smaller.
+bool add_sparse(
+    const std::string& name,
+    const at::Tensor& dense,
+    std::vector<NamedTensor>& tensors) {
+  const at::Tensor flat = dense.detach().to(at::kCPU).contiguous().view({-1});
+  const at::Tensor places = at::nonzero(flat).view({-1});
+  if (2 * places.numel() >= flat.numel() ||
+      flat.numel() > std::numeric_limits<std::int32_t>::max()) {
+    return false;
+  }
+  tensors.push_back({name + ".indices", places.to(at::kInt)});
+  tensors.push_back({name + ".values", flat.index_select(0, places)});
+  return true;
+}
+
+// All tensors of a model, in the form in which they are stored.
+class Store {
+ public:
+  Store(const nn::Model& model, const ModelForm& form, bool sparse = false)
+      : model_(model), form_(form), sparse_(sparse) {
+    for (const nn::NamedWeight& w : model.weights()) {
+      if (w.weight->is_factored() && !form.merged) {
+        apart_.insert(layer_of(model.file_form().part(w.name).whole));
+      }
+    }
+    for (const nn::NamedWeight& w : model.weights()) {
+      add_weight(w);
+    }
+    for (const nn::NamedParameter& p : model.parameters()) {
+      add_part(p.name, *p.tensor, 0);
+    }
+    for (const nn::NamedBuffer& b : model.buffers()) {
+      add(renamed(b.name).name, *b.tensor);
+    }
+  }
+  std::uint64_t write(const std::string& path) const {
+    return write_safetensors(path, tensors_, metadata_);
+  }
+
+ private:
+  nn::TorchvisionName renamed(const std::string& name) const {
+    return form_.names == nn::TensorNames::Torchvision
+               ? model_.torchvision_name(name)
+               : nn::TorchvisionName{name};
+  }
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor stored = tensor.detach().to(form_.dtype);
+    ABT_CHECK(
+        at::isfinite(stored).all().item<bool>(),
+        Diverged,
+        "tensor '{}' has numbers that {} cannot hold",
+        name,
+        dtype_name(form_.dtype));
+    tensors_.push_back({name, stored});
+  }
+  void add_weight(const nn::NamedWeight& named) {
+    const nn::Weight& w = *named.weight;
+    const nn::TorchvisionName name = renamed(named.name);
+    const StoredWeight stored(model_, named.name, w, name.flat);
+    if (w.is_factored() && !form_.merged) {
+      const linalg::LowRankPair pair = stored.in_file(w.pair());
+      add(name.name + ".A", pair.a);
+      add(name.name + ".B", pair.b);
+      metadata_["shape:" + name.name] = shape_text(stored.sizes());
+      return;
+    }
+    const at::Tensor dense = stored.to_file(w.merged());
+    if (sparse_ && add_sparse(name.name, dense, tensors_)) {
+      metadata_["shape:" + name.name] = shape_text(stored.sizes());
+    } else {
+      add_part(named.name, dense, stored.output_dimension());
+    }
+  }
+  static std::string layer_of(const std::string& tensor) {
+    return tensor.substr(0, tensor.rfind('.'));
+  }
+  // Adds a dense tensor, or keeps it until all parts of its whole are there.
+  // Parts of a layer of which one is factored stay apart.
+  void add_part(
+      const std::string& own,
+      const at::Tensor& tensor,
+      std::int64_t dimension) {
+    const nn::PartOf part = model_.file_form().part(own);
+    if (part.parts == 1 || sparse_ || apart_.contains(layer_of(part.whole))) {
+      add(renamed(own).name, tensor);
+      return;
+    }
+    std::vector<at::Tensor>& found = parts_[part.whole];
+    found.push_back(tensor);
+    if (std::ssize(found) == part.parts) {
+      add(part.whole, at::cat(found, dimension));
+    }
+  }
+
+  const nn::Model& model_;
+  const ModelForm& form_;
+  const bool sparse_;
+  std::vector<NamedTensor> tensors_;
+  std::map<std::string, std::string> metadata_ = {{"format", "pt"}};
+  std::set<std::string> apart_;  // layers whose parts are stored one by one
+  std::map<std::string, std::vector<at::Tensor>> parts_;
+};
+
+}  // namespace
+
+void save_model(
+    const std::string& path,
+    const nn::Model& model,
+    nn::TensorNames names) {
+  save_model_as(path, model, {names});
+}
+
+std::uint64_t save_model_as(
+    const std::string& path,
+    const nn::Model& model,
+    const ModelForm& form) {
+  return Store(model, form).write(path);
+}
+
+void save_sparse_model(
+    const std::string& path,
+    const nn::Model& model,
+    nn::TensorNames names) {
+  const ModelForm form{names};
+  Store(model, form, /*sparse=*/true).write(path);
+}
+
+}  // namespace abtrain::weights

@@ -1,0 +1,38 @@
+// A weight in the layout of a file: as the model holds it, flat (a convolution
+// as a matrix), or transposed (I x O, as Hugging Face's Conv1D).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/model.h"
+
+namespace abtrain::weights {
+
+class StoredWeight {
+ public:
+  // `name`: the model's own; `flat`: as torchvision stores it.
+  StoredWeight(
+      const nn::Model& model,
+      const std::string& name,
+      const nn::Weight& weight,
+      bool flat);
+
+  std::vector<std::int64_t> sizes() const;
+  // From O x I (x kh x kw) to the file's layout, and back.
+  at::Tensor to_file(const at::Tensor& dense) const;
+  at::Tensor from_file(const at::Tensor& stored) const;
+  // The same for factors: those of a transposed weight are the weight's own,
+  // unless it is square.
+  linalg::LowRankPair in_file(const linalg::LowRankPair& pair) const;
+  // The dimension along which parts of a weight follow each other.
+  std::int64_t output_dimension() const {
+    return transposed_ ? 1 : 0;
+  }
+
+ private:
+  const nn::Weight& weight_;
+  bool flat_, transposed_;
+};
+
+}  // namespace abtrain::weights

@@ -1,0 +1,125 @@
+// Language models on the command line: a run, its text, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "program.h"
+#include "small_run.h"
+#include "temp_folder.h"
+
+namespace abtrain {
+namespace {
+
+class TextCommands : public ::testing::Test {
+ protected:
+  TextCommands() {
+    std::string text;
+    for (int i = 0; i < 400; ++i) {
+      text += "The quick brown fox jumps over the lazy dog. ";
+    }
+    text_ = folder_.add("text", text);
+  }
+  // The arguments of a run on the text, whose folder is runs/text.
+  std::string arguments(const std::string& more = "") const {
+    return "--config gcide_gpt --output '" + folder_.path() +
+           "' --name run --set data.name=text --set data.root='" + text_ +
+           "' --set data.context=16 --set data.test_share=0.1 --set "
+           "model.layers=1 --set model.features=32 --set workers=2 --set "
+           "method.group_size=1 --set train.steps=40 --set "
+           "schedule.warmup_steps=2 --set method.warmup_steps=5 --set "
+           "method.sync_every=10 --set method.full_rank_steps=2 --set "
+           "'method.rank={rule: fixed, rank: 4}' --set "
+           "evaluate.every=20 " +
+           more;
+  }
+  std::string here() const {
+    return "cd '" + folder_.path() + "' && XDG_CACHE_HOME='" +
+           folder_.file("cache") + "' ";
+  }
+  void expect_refused(
+      const std::string& arguments,
+      int code,
+      const std::string& part) const {
+    const Outcome outcome = run(arguments, Stream::Error, here());
+    EXPECT_EQ(outcome.exit_code, code) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, part)) << outcome.text;
+  }
+
+  TempFolder folder_;
+  std::string text_;
+};
+
+TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
+  const Outcome trained = run(arguments(), Stream::Out, here());
+  ASSERT_EQ(trained.exit_code, 0) << trained.text;
+  EXPECT_TRUE(contains(trained.text, "  bits per byte     ")) << trained.text;
+  const std::string summary = content(folder_.file("run/summary.json"));
+  EXPECT_TRUE(contains(summary, "\"perplexity\": "));
+  EXPECT_FALSE(contains(summary, "\"accuracy\": "));
+
+  const auto text = [&](const std::string& more) {
+    const Outcome outcome =
+        run("generate run --tokens 30 " + more, Stream::Out, here());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    return outcome.text;
+  };
+  const std::string first = text("--prompt 'The quick'");
+  EXPECT_TRUE(first.starts_with("The quick"));
+  EXPECT_EQ(first.size(), 9U + 30U + 1U);
+  EXPECT_EQ(text("--prompt 'The quick'"), first);
+  EXPECT_NE(text("--prompt 'The quick' --seed 2"), first);
+  const std::string likeliest = text("--temperature 0");
+  EXPECT_EQ(text("--temperature 0 --seed 2"), likeliest);
+  EXPECT_EQ(text("--top-k 1"), likeliest);
+
+  // The text itself is needed to measure the model, not to use it.
+  std::filesystem::remove(text_);
+  EXPECT_EQ(text("--top-k 1"), likeliest);
+  expect_refused("evaluate run", 66, "no such file or folder");
+  const Outcome exported = run(
+      "export run -o merged.safetensors --form merged", Stream::Out, here());
+  EXPECT_EQ(exported.exit_code, 0);
+  EXPECT_TRUE(contains(exported.text, "Hugging Face's names")) << exported.text;
+}
+
+TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {
+  expect_refused(
+      arguments("--set data.root=nowhere"), 66, "nowhere: no such file");
+  expect_refused(
+      arguments("--set data.root=auto"),
+      78,
+      "data.root: expected the file or folder that holds the text");
+  expect_refused(
+      arguments("--set data.context=100000"),
+      78,
+      "data.context: a window takes 100,000 tokens and the one after them");
+  expect_refused(
+      arguments("--set data.tokens=uint16 --set data.vocabulary=1000"),
+      65,
+      "text: token ");
+  expect_refused(
+      arguments("--set model.name=mlp"),
+      78,
+      "model.name: mlp takes images, but the data set has text");
+  const std::string pack = "seq 30000 | gzip >'" + folder_.file("cut.gz") + "'";
+  ASSERT_EQ(std::system(pack.c_str()), 0);
+  std::filesystem::resize_file(folder_.file("cut.gz"), 80);
+  expect_refused(
+      arguments("--set data.root=cut.gz"),
+      65,
+      "cut.gz: expected the end of its gzip stream");
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("run/summary.json")));
+}
+
+TEST_F(TextCommands, OnlyATextCanBeContinued) {
+  ASSERT_EQ(run(small_run(folder_), Stream::Out).exit_code, 0);
+  expect_refused(
+      "generate small",
+      78,
+      "small: expected a run that trains on a text, but its data.name is "
+      "fashion-mnist");
+}
+
+}  // namespace
+}  // namespace abtrain

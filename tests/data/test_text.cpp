@@ -1,0 +1,279 @@
+// Texts: files that are mapped, unpacked, cut into windows.
+#include "data/text/text_set.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "data/augment.h"
+#include "data/loader.h"
+#include "data/text/text_files.h"
+#include "data/text/tokens.h"
+#include "data_files.h"
+
+namespace abtrain::data {
+namespace {
+
+// Little-endian numbers of `width` bytes.
+Bytes numbers_of(const std::vector<std::uint32_t>& tokens, int width) {
+  Bytes out;
+  for (const std::uint32_t token : tokens) {
+    for (int byte = 0; byte < width; ++byte) {
+      out.push_back(static_cast<std::uint8_t>(token >> (8 * byte)));
+    }
+  }
+  return out;
+}
+
+Bytes with_header(
+    std::vector<std::uint32_t> header,
+    const std::vector<std::uint32_t>& tokens,
+    int width) {
+  header.resize(256);
+  Bytes out = numbers_of(header, 4);
+  const Bytes body = numbers_of(tokens, width);
+  out.insert(out.end(), body.begin(), body.end());
+  return out;
+}
+
+Bytes counting(std::size_t count) {
+  Bytes bytes(count);
+  std::iota(bytes.begin(), bytes.end(), 0);
+  return bytes;
+}
+
+class Texts : public ::testing::Test {
+ protected:
+  Texts() {
+    ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
+    std::filesystem::create_directory(folder_.file("text"));
+    options_.name = "text";
+    options_.root = folder_.file("text");
+    options_.context = 5;
+    options_.test_share = 0.25;
+  }
+  ~Texts() override {
+    ::unsetenv("XDG_CACHE_HOME");
+  }
+  std::string place(const std::string& name) const {
+    return folder_.file("text/" + name);
+  }
+  void expect_refusal(ErrorKind kind, const std::vector<std::string>& parts)
+      const {
+    expect_error([&] { load_dataset(options_); }, kind, parts);
+  }
+  static Indices read(const Tokens& tokens) {
+    Indices all(static_cast<std::size_t>(tokens.size()));
+    tokens.read(0, all);
+    return all;
+  }
+  std::size_t unpacked() const {
+    return static_cast<std::size_t>(std::distance(
+        std::filesystem::directory_iterator(folder_.file("cache/abtrain/text")),
+        {}));
+  }
+
+  TempFolder folder_;
+  DataOptions options_;
+};
+
+TEST_F(Texts, AreCutIntoWindowsThatPredictTheNextToken) {
+  write_file(place("a"), counting(80));
+  const Dataset set = load_dataset(options_);
+  EXPECT_EQ(set.classes, 256);
+  EXPECT_EQ(set.context, 5);
+  // 60 tokens to train on, 20 to test: the last window of each has no label for
+  // its last token.
+  EXPECT_EQ(set.train.size(), 11);
+  EXPECT_EQ(set.test.size(), 3);
+  const DatasetShape shape = dataset_shape(options_);
+  EXPECT_EQ(shape.train, 11);
+  EXPECT_EQ(shape.test, 3);
+  EXPECT_EQ(shape.classes, 256);
+  EXPECT_EQ(shape.context, 5);
+  const Augment augment(options_, set, 1);
+  const Batch batch = augment.training(set.train, Indices{10, 0}, 3);
+  EXPECT_EQ(batch.inputs.sizes(), (Indices{2, 5}));
+  EXPECT_TRUE(at::equal(batch.labels, batch.inputs + 1));
+  EXPECT_EQ(batch.inputs[0][0].item<std::int64_t>(), 50);
+  EXPECT_EQ(batch.inputs[1][4].item<std::int64_t>(), 4);
+  const Batch test = augment.evaluation(set.test, 1, 3);
+  EXPECT_EQ(test.inputs[0][0].item<std::int64_t>(), 65);
+  EXPECT_EQ(test.labels[1][4].item<std::int64_t>(), 75);
+}
+
+TEST_F(Texts, FollowEachOtherInTheOrderOfTheirPaths) {
+  const Bytes all = counting(100);
+  std::filesystem::create_directory(place("b"));
+  write_file(place("a"), Bytes(all.begin(), all.begin() + 7));
+  write_file(place("b/a"), gzipped(Bytes(all.begin() + 7, all.begin() + 60)));
+  write_file(place("b/b"), {});
+  write_file(place("c"), Bytes(all.begin() + 60, all.end()));
+  write_file(place(".hidden"), all);
+  const Tokens tokens(
+      text_files(*options_.root, nullptr), TokenType::Bytes, 256);
+  EXPECT_EQ(read(tokens), first(100));
+  Indices some(60);
+  tokens.read(5, some);  // of three files
+  EXPECT_EQ(some.front(), 5);
+  EXPECT_EQ(some.back(), 64);
+}
+
+TEST_F(Texts, UnpackAGzipFileOnce) {
+  const Bytes plain = counting(3'000'000);
+  write_file(place("a.gz"), gzipped(plain));
+  const auto paths = text_files(place("a.gz"), nullptr);
+  EXPECT_EQ(paths.size(), 1U);
+  EXPECT_TRUE(paths[0].starts_with(folder_.file("cache/abtrain/text/")));
+  EXPECT_EQ(std::filesystem::file_size(paths[0]), plain.size());
+  EXPECT_EQ(text_files(place("a.gz"), nullptr), paths);
+  EXPECT_EQ(unpacked(), 1U);
+  // A file that has changed is unpacked again.
+  write_file(place("a.gz"), gzipped(counting(10)));
+  const auto again = text_files(place("a.gz"), nullptr);
+  EXPECT_NE(again, paths);
+  EXPECT_EQ(std::filesystem::file_size(again[0]), 10U);
+}
+
+TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
+  Bytes packed = gzipped(counting(10'000));
+  for (const bool cut : {true, false}) {
+    Bytes damaged = packed;
+    if (cut) {
+      damaged.resize(damaged.size() / 2);
+    } else {
+      damaged.push_back(0);
+    }
+    write_file(place("a.gz"), damaged);
+    expect_refusal(ErrorKind::DamagedData, {"text/a.gz: expected the", "gzip"});
+    EXPECT_EQ(unpacked(), 0U);
+  }
+}
+
+TEST_F(Texts, ReadTokensOfOtherPrograms) {
+  const std::vector<std::uint32_t> tokens = {5, 50256, 0, 1000};
+  options_.vocabulary = 50257;
+  const auto expect = [&](TokenType type) {
+    const Tokens found({place("a.bin")}, type, 50257, 4.5);
+    EXPECT_EQ(read(found), (Indices{5, 50256, 0, 1000}));
+    EXPECT_EQ(found.bytes_per_token(), 4.5);
+  };
+  write_file(place("a.bin"), numbers_of(tokens, 2));
+  expect(TokenType::Uint16);
+  write_file(place("a.bin"), with_header({20240520, 1, 4}, tokens, 2));
+  expect(TokenType::Uint16);
+  write_file(place("a.bin"), numbers_of(tokens, 4));
+  expect(TokenType::Uint32);
+  write_file(place("a.bin"), with_header({20240801, 7, 4}, tokens, 4));
+  expect(TokenType::Uint32);
+}
+
+TEST_F(Texts, RefuseDamagedTokens) {
+  options_.tokens = TokenType::Uint16;
+  const auto expect = [&](const Bytes& file, const std::string& what) {
+    write_file(place("a.bin"), file);
+    expect_refusal(ErrorKind::DamagedData, {"text/a.bin: " + what});
+  };
+  expect(
+      counting(101),
+      "expected tokens of 16 bits, but its 101 bytes are not a multiple of 2");
+  const std::vector<std::uint32_t> tokens(50);
+  expect(
+      with_header({20240520, 1, 51}, tokens, 2),
+      "its header tells of 51 tokens, but 100 bytes follow it");
+  expect(
+      with_header({20240801, 7, 50}, tokens, 4),
+      "expected tokens of 16 bits, found a header of version 7 for tokens of "
+      "32 bits");
+  expect(
+      with_header({20240520, 2, 50}, tokens, 2),
+      "expected tokens of 16 bits, found a header of version 2 for tokens of "
+      "16 bits");
+  Bytes cut = with_header({20240520, 1, 50}, tokens, 2);
+  cut.resize(500);
+  expect(
+      cut,
+      "expected tokens of 16 bits, found a header of version 1 for "
+      "tokens of 16 bits, which is cut off");
+}
+
+TEST_F(Texts, RefuseATokenAboveTheVocabulary) {
+  write_file(place("a"), numbers_of({1, 2, 3, 99, 100, 1, 1, 1}, 2));
+  write_file(place("b"), numbers_of(std::vector<std::uint32_t>(50, 1), 2));
+  options_.tokens = TokenType::Uint16;
+  options_.vocabulary = 100;
+  const Dataset set = load_dataset(options_);
+  const Augment augment(options_, set, 1);
+  expect_error(
+      [&] {
+        augment.training(set.train, Indices{3, 0}, 0);
+      },
+      ErrorKind::DamagedData,
+      {"text/a: token 4: expected one below the 100 of data.vocabulary, found "
+       "100"});
+}
+
+TEST_F(Texts, RefuseATextShorterThanAWindow) {
+  write_file(place("a"), counting(7));
+  expect_refusal(
+      ErrorKind::Config,
+      {"data.context: a window takes 5 tokens and the one after them, but the "
+       "test part of",
+       "has only 2"});
+  write_file(place("b"), counting(30));
+  options_.test = place("b");
+  EXPECT_EQ(load_dataset(options_).train.size(), 7);
+  EXPECT_EQ(load_dataset(options_).test.size(), 5);
+  options_.root = place("a");
+  EXPECT_EQ(load_dataset(options_).train.size(), 1);
+  options_.context = 7;
+  expect_refusal(ErrorKind::Config, {"the training part of", "has only 7"});
+}
+
+TEST_F(Texts, RefuseWhatIsNotThere) {
+  expect_refusal(ErrorKind::MissingInput, {"expected files in this folder"});
+  options_.root = place("nothing");
+  expect_refusal(ErrorKind::MissingInput, {"no such file or folder"});
+}
+
+TEST_F(Texts, GiveEachWorkerItsShareInEveryEpoch) {
+  write_file(place("a"), counting(244));
+  options_.context = 2;
+  options_.test_share = 0.05;
+  const Dataset set = load_dataset(options_);
+  const Augment augment(options_, set, 1);
+  constexpr int kWorkers = 3;
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    Indices seen;
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      const auto order = make_shuffle({set.train.size(), worker, kWorkers, 4});
+      const std::int64_t steps = full_batches(*order, 4);
+      Loader loader(set.train, augment, *order, 4, 2, epoch * steps);
+      for (std::int64_t step = 0; step < steps; ++step) {
+        const Batch batch = next_of(loader);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          seen.push_back(batch.inputs[i][0].item<std::int64_t>());
+        }
+      }
+    }
+    std::ranges::sort(seen);
+    EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
+    EXPECT_GT(seen.size(), 100U);
+  }
+}
+
+TEST_F(Texts, CanSetWindowsAside) {
+  write_file(place("a"), counting(200));
+  Dataset set = load_dataset(options_);
+  const std::int64_t all = set.train.size();
+  const Images held = hold_out(set.train, 4, 1);
+  EXPECT_EQ(held.size(), 4);
+  EXPECT_EQ(set.train.size(), all - 4);
+  const Augment augment(options_, set, 1);
+  EXPECT_EQ(augment.evaluation(held, 0, 4).inputs.sizes(), (Indices{4, 5}));
+}
+
+}  // namespace
+}  // namespace abtrain::data
