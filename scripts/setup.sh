@@ -30,7 +30,7 @@ packages=(
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libturbojpeg0-dev libsodium-dev
   libopenmpi-dev openmpi-bin
-  libgtest-dev libbenchmark-dev dataset-fashion-mnist dict-gcide
+  libgtest-dev libbenchmark-dev dataset-fashion-mnist
 )
 # Tests start a Slurm of one node, a browser for the HTML report, and zsh; where one
 # is missing, its tests are skipped.
@@ -40,6 +40,7 @@ fi
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
 venv="$cache/torch-$torch_version"
 plotly="$cache/plotly-$plotly_version.min.js"
+gcide="$cache/data/gcide"
 
 installed() {
   local status
@@ -59,18 +60,25 @@ missing_packages() {
   done
 }
 
+# Runs a command as root.
+as_root() {
+  if [[ $EUID == 0 ]]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
 install_packages() {
-  local as_root=(env)
   if [[ $EUID != 0 ]]; then
     command -v sudo >/dev/null || fail "packages are missing: $*
 Run this as root, or ask an administrator to run: apt-get install $*"
-    as_root=(sudo)
   fi
   command -v apt-get >/dev/null ||
     fail "this system has no apt-get; install the equivalents of these Debian packages: $*"
   say "apt-get install $*"
-  "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
@@ -97,6 +105,23 @@ install_torch() {
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     "torch==$torch_version" numpy
   rm "$venv.incomplete"
+}
+
+gcide_is_there() {
+  [[ -s "$gcide/gcide.dict.dz" || -s /usr/share/dictd/gcide.dict.dz ]]
+}
+
+# Extracts the text alone: the package would bring a dictionary server along.
+install_gcide() {
+  local folder
+  say "the text of Debian's dict-gcide into $gcide"
+  folder=$(mktemp -d)
+  (cd "$folder" && { apt-get -qq download dict-gcide 2>/dev/null ||
+    { as_root apt-get update -qq && apt-get -qq download dict-gcide; }; })
+  dpkg-deb --extract "$folder"/dict-gcide_*.deb "$folder"
+  mkdir -p "$gcide"
+  mv "$folder/usr/share/dictd/gcide.dict.dz" "$gcide/"
+  rm -r "$folder"
 }
 
 # Extracts the script alone from its Python wheel.
@@ -133,7 +158,7 @@ install_test_packages() {
 }
 
 all_there() {
-  [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly ]] &&
+  [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly ]] && gcide_is_there &&
     { ! $with_tests || test_packages_are_there; }
 }
 
@@ -151,9 +176,10 @@ if ! all_there; then
   fi
   torch_is_there || install_torch
   [[ -s $plotly ]] || install_plotly
+  gcide_is_there || install_gcide
   if $with_tests && ! test_packages_are_there; then
     install_test_packages
   fi
-  all_there || fail "something is still missing: $(missing_packages) $venv $plotly"
+  all_there || fail "something is still missing: $(missing_packages) $venv $plotly $gcide"
 fi
 say "setup: everything is installed"

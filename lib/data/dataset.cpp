@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/conflict.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "data/images/float_images.h"
 #include "data/images/image_folder.h"
@@ -33,15 +34,14 @@ fs::path at_home(const std::string& path) {
 std::vector<fs::path> places(
     const KnownSet& set,
     const std::optional<std::string>& root) {
-  const std::string home = environment("HOME");
   std::vector<fs::path> roots;
   if (!root) {
     if (const std::string data = environment("ABTRAIN_DATA"); !data.empty()) {
       roots.emplace_back(data);
     }
     roots.emplace_back("data");
-    if (!home.empty()) {
-      roots.push_back(fs::path(home) / ".cache/abtrain/data");
+    if (const std::string cache = cache_folder(); !cache.empty()) {
+      roots.push_back(fs::path(cache) / "data");
     }
   } else {
     roots.push_back(at_home(*root));

@@ -110,10 +110,11 @@ std::vector<KnownSet> known_sets() {
        .flips = false,
        .train_files = {"gcide.dict"},
        .test_files = {},
-       .folders = {"dictd"},
+       .folders = {"gcide"},
        .system_places = {"/usr/share/dictd"},
-       .how_to_get = "apt install dict-gcide (40 MB of English: the GNU "
-                     "Collaborative International Dictionary)",
+       .how_to_get = "scripts/setup.sh, or Debian's package dict-gcide (40 MB "
+                     "of English: the GNU Collaborative International "
+                     "Dictionary)",
        .layout = "ROOT/gcide.dict   (may end in .dz or .gz)",
        .read = nullptr,
        .is_text = true},

@@ -124,19 +124,19 @@ TEST(PlanSameSize, AsARunStores) {
 }
 
 TEST(PlanSameSize, AsAConfigurationPlans) {
-  // A fifth of the parameters at half width: about half / sqrt(5).
+  // A tenth of the parameters at half width: about half / sqrt(10).
   const Outcome own =
       run("plan --same-size-as vgg16_small_cifar10", Stream::Out);
   ASSERT_EQ(own.exit_code, 0);
   EXPECT_TRUE(contains(own.text, "planned for vgg16_small_cifar10"))
       << own.text;
-  EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.2"))
+  EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.15"))
       << own.text;
   // Without --config, --set changes both.
   const Outcome wide =
       run("plan --same-size-as vgg16_small_cifar10 --set model.width=1",
           Stream::Out);
-  EXPECT_TRUE(contains(wide.text, "--set model.width=0.4")) << wide.text;
+  EXPECT_TRUE(contains(wide.text, "--set model.width=0.3")) << wide.text;
   // With it, only the dense network, which may be another one.
   const Outcome other =
       run("plan -c resnet18_cifar10_ddp --same-size-as vgg16_small_cifar10",
