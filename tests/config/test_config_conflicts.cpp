@@ -242,7 +242,7 @@ const Case kConflicts[] = {
     {"nothing_to_anneal",
      "workers: 2\nmethod: {anneal_steps: 5 %, rank: {rule: sigma}}\n",
      {},
-     {"c.yaml:2:10: error: method.anneal_steps: expected 0 where ... sigma, "
+     {"c.yaml:2:36: error: method.anneal_steps: expected 0 where ... sigma, "
       "which has no ratio to anneal, got 5 %"}},
     {"momentum_over_dense_steps",
      "workers: 2\nmethod: {outer: {name: sgd, momentum: 0.5}}\n",
