@@ -128,10 +128,15 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
   const Outcome own =
       run("plan --same-size-as vgg16_small_cifar10", Stream::Out);
   ASSERT_EQ(own.exit_code, 0);
-  EXPECT_TRUE(contains(own.text, "planned for vgg16_small_cifar10"))
+  EXPECT_TRUE(contains(own.text, "the budget of vgg16_small_cifar10"))
       << own.text;
   EXPECT_TRUE(contains(own.text, "--set method.name=ddp --set model.width=0.15"))
       << own.text;
+  const Outcome even = run(
+      "plan --same-size-as vgg16_small_cifar10 --set method.rank.rule=ratio",
+      Stream::Out);
+  EXPECT_TRUE(contains(even.text, "planned for vgg16_small_cifar10"))
+      << even.text;
   // Without --config, --set changes both.
   const Outcome wide =
       run("plan --same-size-as vgg16_small_cifar10 --set model.width=1",

@@ -44,7 +44,7 @@ TEST(CliReport, TheFrontIsMarked) {
       "a        1       90.00*       2.0*     0.0*        0.000*\n"
       "b        1       80.00        1.0*     0.0*        0.000\n"
       "c        1       70.00        3.0      0.0         0.000\n"
-      "\n* highest accuracy, or on the front: no other run is as accurate for "
+      "\n* best score, or on the front: no other run is as good for "
       "as little\n");
 }
 
