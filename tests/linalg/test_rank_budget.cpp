@@ -1,0 +1,233 @@
+#include "linalg/rank_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace abtrain::linalg {
+namespace {
+
+Spectrum layer_of(std::int64_t m, std::int64_t n, std::vector<double> values) {
+  return {"layer", m, n, std::move(values)};
+}
+
+double stored(const Spectrum& s, std::int64_t rank) {
+  return static_cast<double>(rank == 0 ? s.m * s.n : rank * (s.m + s.n));
+}
+
+double lost(const Spectrum& s, std::int64_t rank) {
+  double tail = 0;
+  double whole = 0;
+  for (std::int64_t i = 0; i < std::ssize(s.singular_values); ++i) {
+    const double square = s.singular_values[i] * s.singular_values[i];
+    whole += square;
+    tail += rank != 0 && i >= rank ? square : 0;
+  }
+  return whole > 0 ? tail / whole : 0;
+}
+
+struct Outcome {
+  double stored = 0;
+  double lost = 0;
+};
+
+// The rank that a share of a layer's parameters pays for.
+std::int64_t rank_for(const Spectrum& s, double share) {
+  const auto m = static_cast<double>(s.m);
+  const auto n = static_cast<double>(s.n);
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(share * m * n / (m + n)));
+}
+
+// The best over all combinations of ranks (0 is dense) that are at least
+// rank_for() that share.
+double brute_force(
+    const std::vector<Spectrum>& layers,
+    double budget,
+    double share,
+    std::size_t layer = 0) {
+  if (layer == layers.size()) {
+    return 0;
+  }
+  double best = std::numeric_limits<double>::infinity();
+  const auto& s = layers[layer];
+  for (std::int64_t rank = 0; rank <= s.n; ++rank) {
+    if (rank * (s.m + s.n) >= s.m * s.n || stored(s, rank) > budget ||
+        (rank > 0 && rank < rank_for(s, share))) {
+      continue;
+    }
+    best = std::min(
+        best,
+        lost(s, rank) +
+            brute_force(layers, budget - stored(s, rank), share, layer + 1));
+  }
+  if (stored(s, 0) <= budget) {
+    best =
+        std::min(
+            best,
+            brute_force(layers, budget - stored(s, 0), share, layer + 1));
+  }
+  return best;
+}
+
+Outcome outcome_of(
+    const std::vector<Spectrum>& layers,
+    const std::vector<RankChoice>& choice) {
+  Outcome outcome;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    outcome.stored += stored(layers[l], choice[l].rank);
+    outcome.lost += lost(layers[l], choice[l].rank);
+    EXPECT_NEAR(choice[l].energy, 1 - lost(layers[l], choice[l].rank), 1e-12);
+    EXPECT_LT(
+        choice[l].rank * (layers[l].m + layers[l].n),
+        layers[l].m * layers[l].n);
+  }
+  return outcome;
+}
+
+std::vector<Spectrum> random_layers(unsigned seed) {
+  Random random(seed, RandomPurpose::Test);
+  std::vector<Spectrum> layers;
+  for (unsigned l = 0; l < 3 + seed % 2; ++l) {
+    const std::int64_t n = 2 + random.below(8);
+    const std::int64_t m = n + random.below(20);
+    const double decay = 2 * random.uniform();
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < n; ++i) {
+      values.push_back((0.5 + random.uniform()) * std::pow(i + 1.0, -decay));
+    }
+    std::sort(values.rbegin(), values.rend());
+    layers.push_back(layer_of(m, n, values));
+  }
+  return layers;
+}
+
+TEST(Budget, IsAsGoodAsBruteForce) {
+  int cases = 0;
+  int exact = 0;
+  for (unsigned seed = 0; seed < 120; ++seed) {
+    const auto layers = random_layers(seed);
+    const double floor = seed % 2 * 0.7;
+    const std::int64_t other = seed % 3 * 10;
+    double dense = static_cast<double>(other);
+    double least = static_cast<double>(other);
+    for (const auto& s : layers) {
+      dense += stored(s, 0);
+      least += std::min(stored(s, 0), stored(s, 1));
+    }
+    for (const double ratio : {1.0, 1.1, 1.3, 1.6, 2.0, 3.0}) {
+      if (dense / ratio < least) {
+        continue;
+      }
+      const double budget = dense / ratio - static_cast<double>(other);
+      const double share = floor * budget / (dense - static_cast<double>(other));
+      double least_ranks = 0;
+      for (const auto& s : layers) {
+        least_ranks += std::min(stored(s, 0), stored(s, rank_for(s, share)));
+      }
+      if (least_ranks > budget) {
+        continue;
+      }
+      const auto choice = choose_ranks(
+          {.rule = RankRuleName::Budget, .ratio = ratio, .floor = floor},
+          layers,
+          other);
+      for (std::size_t l = 0; l < layers.size(); ++l) {
+        if (choice[l].rank > 0) {
+          EXPECT_GE(choice[l].rank, rank_for(layers[l], share));
+        }
+      }
+      const auto got = outcome_of(layers, choice);
+      const double best = brute_force(layers, budget, share);
+      EXPECT_GE(dense / (got.stored + static_cast<double>(other)), ratio);
+      EXPECT_LE(got.lost, best * 1.25 + 1e-12)
+          << "seed " << seed << " ratio " << ratio;
+      ++cases;
+      exact += got.lost <= best + 1e-12;
+    }
+  }
+  EXPECT_GT(cases, 200);
+  EXPECT_GT(exact, cases * 19 / 20) << cases;
+}
+
+TEST(Budget, GetsTheRatioAskedFor) {
+  std::vector<Spectrum> layers;
+  for (int l = 0; l < 12; ++l) {
+    std::vector<double> values;
+    for (int i = 0; i < 128; ++i) {
+      values.push_back(std::pow(i + 1.0, -0.2 * (l % 4)));
+    }
+    layers.push_back(layer_of(512 + 64 * l, 128, values));
+  }
+  const std::int64_t other = 3000;
+  double dense = other;
+  for (const auto& s : layers) {
+    dense += stored(s, 0);
+  }
+  for (const double ratio : {2.0, 10.0, 40.0}) {
+    const auto got = outcome_of(
+        layers,
+        choose_ranks(
+            {.rule = RankRuleName::Budget, .ratio = ratio}, layers, other));
+    EXPECT_GE(dense / (got.stored + other), ratio);
+    // No layer could have had one rank more.
+    EXPECT_GT(got.stored + other + 512 + 128, dense / ratio);
+  }
+}
+
+// A flat layer loses nothing by going dense, a steep one needs little.
+TEST(Budget, ALayerMayGoDense) {
+  const std::vector<Spectrum> layers{
+      layer_of(20, 20, std::vector<double>(20, 1)),
+      layer_of(400, 20, {1, 1e-3, 0, 0})};
+  const auto choices = choose_ranks(
+      {.rule = RankRuleName::Budget, .ratio = 8400.0 / 1300}, layers, 0);
+  EXPECT_EQ(choices[0].rank, 0);
+  EXPECT_EQ(choices[0].energy, 1);
+  EXPECT_EQ(choices[1].rank, 2);
+}
+
+TEST(Budget, RatioOneKeepsEverything) {
+  const auto layers = random_layers(3);
+  const auto choices =
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 1}, layers, 5);
+  for (const auto& choice : choices) {
+    EXPECT_NEAR(choice.energy, 1, 1e-12);
+  }
+}
+
+TEST(Budget, NothingIsSpentOnZeroLayers) {
+  const std::vector<Spectrum> layers{
+      layer_of(50, 30, std::vector<double>(30, 0)),
+      layer_of(50, 30, {3, 2, 1})};
+  const auto choices =
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 2}, layers, 0);
+  EXPECT_EQ(choices[0].rank, 1);
+  EXPECT_EQ(choices[1].rank, 3);
+}
+
+TEST(Budget, OutOfReachSaysWhatIsInReach) {
+  const std::vector<Spectrum> layers{layer_of(90, 10, {1, 1})};
+  try {
+    choose_ranks({.rule = RankRuleName::Budget, .ratio = 40}, layers, 0);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Config);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("at most 9.00"), std::string::npos) << text;
+    EXPECT_NE(text.find("got 40"), std::string::npos) << text;
+  }
+  EXPECT_EQ(
+      choose_ranks({.rule = RankRuleName::Budget, .ratio = 9}, layers, 0)[0]
+          .rank,
+      1);
+}
+
+}  // namespace
+}  // namespace abtrain::linalg
