@@ -17,6 +17,7 @@ same tail of the text. Needs a Python with torch; --set goes to abtrain.
 import argparse
 import json
 import math
+import os
 import statistics
 import subprocess
 import sys
@@ -31,6 +32,9 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY, CONTEXT, BATCH, LAYERS = 256, 64, 12, 4
 TAIL = 0.005  # test_share of gcide_gpt.yaml
+# Where `data: {name: gcide}` lies.
+GCIDE = [Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "abtrain/data/gcide/gcide.dict.dz",
+         Path("/usr/share/dictd/gcide.dict.dz")]
 
 
 class Block(nn.Module):
@@ -195,7 +199,7 @@ def main():
     parser.add_argument("--features", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--configs", nargs="+", default=["gcide_gpt", "gcide_gpt_ddp"])
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--text", default="/usr/share/dictd/gcide.dict.dz")
+    parser.add_argument("--text", default=str(next(filter(Path.exists, GCIDE), GCIDE[0])))
     parser.add_argument("--set", action="append", default=[])
     arguments = parser.parse_args()
     {"steps": compare_steps, "learn": learn}[arguments.what](arguments)
