@@ -133,16 +133,16 @@ Batch FileBatches::training(
   const std::int64_t numel = 3 * form_.side * form_.side;
   const auto* places = images.places.const_data_ptr<std::int64_t>();
   const auto* from = images.labels.const_data_ptr<std::int64_t>();
-  const std::int64_t size = images.labels.size(0);
+  const std::int64_t all = images.labels.size(0);
   for_each(count, [&](ImageReader& reader, std::int64_t i) {
     const std::int64_t index = indices[static_cast<std::size_t>(i)];
     for (std::int64_t step = 0;; ++step) {
       ABT_CHECK(
-          step < size,
+          step < all,
           DamagedData,
           "all {} training images are damaged",
-          with_commas(size));
-      const std::int64_t taken = (index + step) % size;
+          with_commas(all));
+      const std::int64_t taken = (index + step) % all;
       if (write_file(
               reader,
               *images.files,

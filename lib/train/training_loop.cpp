@@ -234,7 +234,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     const Autocast autocast(options_.train.precision, in_.device.type());
     return evaluate(
         model,
-        images,
+        examples,
         augment_,
         options_.evaluate.batch_size,
         group_size,

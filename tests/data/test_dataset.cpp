@@ -382,8 +382,8 @@ TEST(HoldOut, PartsAreDisjointAndCoverAll) {
 TEST(HoldOut, DependsOnTheSeedAlone) {
   const auto held = [](std::uint64_t seed) {
     Examples train = numbered(50);
-    const Examples held = hold_out(train, 10, seed);
-    return as_bytes(held).labels;
+    const Examples part = hold_out(train, 10, seed);
+    return as_bytes(part).labels;
   };
   EXPECT_TRUE(at::equal(held(1), held(1)));
   EXPECT_FALSE(at::equal(held(1), held(2)));

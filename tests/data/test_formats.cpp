@@ -47,7 +47,7 @@ TEST_F(IdxFiles, PlainAndGzippedOfAnySize) {
       ASSERT_EQ(
           images.pixels.sizes(),
           (std::vector<std::int64_t>{std::int64_t{count}, 1, 29, 31}));
-      ASSERT_EQ(images.size(), count);
+      ASSERT_EQ(images.labels.size(0), count);
       const auto* pixels = images.pixels.data_ptr<std::uint8_t>();
       EXPECT_TRUE(
           std::equal(plain.images.begin() + 16, plain.images.end(), pixels));
@@ -69,7 +69,7 @@ TEST_F(IdxFiles, WrongMagic) {
 
 TEST_F(IdxFiles, OtherDimensionsThanExpected) {
   const Idx idx = make_idx(2, 3, 5);
-  EXPECT_EQ(read(idx, {2, 3, 5}).size(), 2);
+  EXPECT_EQ(read(idx, {2, 3, 5}).labels.size(0), 2);
   for (const Extent& expected :
        {Extent{4, 3, 5}, Extent{2, 4, 5}, Extent{2, 3, 4}}) {
     expect_error(
