@@ -7,7 +7,7 @@
     gpt2.py check FOLDER        FOLDER/ours.safetensors loads strictly and has the
                                 weights that were made
     gpt2.py decomposed FOLDER   the logits of FOLDER/cut.safetensors, read by the
-                                README's loader
+                                loader of docs/weights.md
 """
 import pathlib
 import re
@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
 
 
 def model_of():
@@ -77,7 +77,7 @@ def check(folder):
 
 
 def decomposed(folder):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     text, = (b for b in blocks if "def load_weights" in b)
     names = {}
     exec(text, names)
