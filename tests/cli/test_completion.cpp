@@ -344,12 +344,13 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
   EXPECT_EQ(run("man nothing", Stream::Error).exit_code, 2);
 }
 
-// README's table of exit codes, and the one of the program.
-TEST(ManPage, ExitCodesAreThoseOfTheReadme) {
-  const std::string readme = shell("cat '" ABTRAIN_SOURCE_DIR "/README.md'");
-  const std::size_t begin = readme.find("## Exit codes");
+// The table of exit codes in docs/commands.md, and the one of the program.
+TEST(ManPage, ExitCodesAreThoseOfTheDocs) {
+  const std::string page =
+      shell("cat '" ABTRAIN_SOURCE_DIR "/docs/commands.md'");
+  const std::size_t begin = page.find("## Exit codes");
   const std::string table =
-      readme.substr(begin, readme.find("\n## ", begin + 1) - begin);
+      page.substr(begin, page.find("\n## ", begin + 1) - begin);
   std::set<int> codes;
   for (const ExitCode& exit : kExitCodes) {
     codes.insert(exit.code);

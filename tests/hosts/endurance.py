@@ -10,7 +10,7 @@ from times. Then pairs of programs start one run at random distances: one of the
 comes when all is done, and what the other leaves must be whole.
 
 The last line counts. The exit code is 1 where anything differs, anything is left running, or
-an exit code is none of those that README lists. A process that was killed from outside has -9, or
+an exit code is none of those that docs/commands.md lists. A process that was killed from outside has -9, or
 137 from mpirun; one that got SIGTERM while it was still being loaded, -15 or 143."""
 import argparse
 import json

@@ -7,7 +7,7 @@
     gpt2.py check FOLDER        FOLDER/ours.safetensors has the tensors that were made
                                 and no other, so that it loads strictly
     gpt2.py decomposed FOLDER   the logits of FOLDER/cut.safetensors, read by the
-                                README's loader
+                                loader of docs/weights.md
 """
 import pathlib
 import re
@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 MASKS = (".attn.bias", ".attn.masked_bias")  # no parameters
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
 
 
 def model_of():
@@ -79,7 +79,7 @@ def check(folder):
 
 
 def decomposed(folder):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     text, = (b for b in blocks if "def load_weights" in b)
     names = {}
     exec(text, names)

@@ -1,5 +1,5 @@
-"""`abtrain decompose` and `export` beside PyTorch, their files read by the text of
-the README's own loader.
+"""`abtrain decompose` and `export` beside PyTorch, their files read by the loader
+of docs/weights.md.
 
     weights.py decompose PROGRAM MODEL    weights of a torchvision model: random and
                                           with flat spectra; of a small trained
@@ -20,19 +20,19 @@ import torch
 import torchvision
 from safetensors.torch import load_file, save_file
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
 TOLERANCE = 1e-5
 
 
-def readme_loader():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def page_loader():
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     text, = (b for b in blocks if "def load_weights" in b)
     names = {}
     exec(text, names)
     return names["load_weights"]
 
 
-load_weights = readme_loader()
+load_weights = page_loader()
 
 
 def matrix(tensor):
