@@ -213,6 +213,11 @@ Command add_decompose(CLI::App& parser) {
        {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
+  command.footer(
+      "Examples:\n"
+      "  abtrain decompose resnet50.safetensors --keep 0.9 --dry-run\n"
+      "  abtrain decompose resnet50.safetensors --budget 20MB -o "
+      "small.safetensors\n");
   return {&command, [args] { return run_decompose(*args); }};
 }
 

@@ -217,7 +217,7 @@ int run_plan(const PlanArgs& args) {
     ABT_CHECK(
         !args.config.config.empty(),
         Usage,
-        "plan: expected --config FILE, --against RUN or --same-size-as "
+        "plan: expected a configuration, --against RUN or --same-size-as "
         "RUN|CONFIG");
     ABT_CHECK(
         !is_json,
@@ -235,13 +235,12 @@ Command add_plan(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
       "plan", "print what would be trained and sent; train nothing");
   add_config_options(command, args->config);
-  command.get_option("--config")->required(false);
   command
       .add_option(
           "--against",
           args->against,
           "print the plan beside the measurements of this finished run (with "
-          "its own configuration unless --config names another)")
+          "its own configuration unless another is named)")
       ->type_name("RUN");
   command
       .add_option(
@@ -250,7 +249,7 @@ Command add_plan(CLI::App& parser) {
           "find the model.width or model.hidden at which a dense network has "
           "as many parameters as the model of this finished run or "
           "configuration, and print its plan (with that configuration, dense, "
-          "unless --config names another)")
+          "unless another is named)")
       ->type_name("RUN|CONFIG");
   add_choice<PlanFormat>(
       command,
@@ -295,6 +294,12 @@ Command add_plan(CLI::App& parser) {
           "the AB phase and a decomposition, such as 120ms,30ms,2s")
       ->type_name("DENSE[,AB[,CUT]]")
       ->group(kTime);
+  command.footer(
+      "Examples:\n"
+      "  abtrain plan fashion_mnist_mlp\n"
+      "  abtrain plan my.yaml workers=8 --nodes 4 --bandwidth 1Gbit\n"
+      "  abtrain plan --against runs/my --bandwidth 1Gbit\n"
+      "  abtrain plan --same-size-as runs/my\n");
   return {&command, [args] { return run_plan(*args); }};
 }
 

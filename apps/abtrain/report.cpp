@@ -199,6 +199,11 @@ Command add_report(CLI::App& parser) {
           "standard output")
       ->type_name("FILE");
   add_force(command, args->force);
+  command.footer(
+      "Examples:\n"
+      "  abtrain report runs/*\n"
+      "  abtrain report runs --target 0.86 -o report.html\n"
+      "  abtrain report runs --front\n");
   return {&command, [args] { return run_report(*args); }};
 }
 

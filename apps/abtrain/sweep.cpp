@@ -328,6 +328,13 @@ Command add_sweep(CLI::App& parser) {
       ->expected(0, 1);
   add_force(command, args->force);
   add_launch_options(command, args->launch);
+  command.footer(
+      "Examples:\n"
+      "  abtrain sweep my_sweep.yaml\n"
+      "  abtrain sweep -c fashion_mnist_mlp --grid method.name=ab,ddp --seeds "
+      "3\n"
+      "  abtrain sweep my_sweep.yaml --list\n"
+      "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n");
   return {&command, [args] { return run_sweep(*args); }};
 }
 

@@ -55,7 +55,15 @@ Command add_train(CLI::App& parser) {
   auto args = std::make_shared<TrainArgs>();
   CLI::App& command = *parser.add_subcommand("train", "train a model");
   add_train_options(command, *args);
+  command.footer(
+      "Examples:\n"
+      "  abtrain train fashion_mnist_mlp\n"
+      "  abtrain train my.yaml method.name=ddp workers=8 --name my_ddp\n"
+      "  abtrain train my.yaml --resume auto       go on where it stopped\n"
+      "  mpirun -np 4 abtrain train my.yaml        a process per worker\n"
+      "The word `train` may be left out.\n");
   return {&command, [args] {
+            check_given(args->config);
             if (args->dry_run) {
               std::cout << plan::plan_text(read_configuration(args->config))
                         << std::flush;

@@ -269,7 +269,10 @@ INSTANTIATE_TEST_SUITE_P(
             "Mistyped",
             "--confg x",
             "train: unknown option '--confg'; did you mean --config?"},
-        IgnoredOption{"Shortened", "--cfg x", "train: unknown option '--cfg'"},
+        IgnoredOption{
+            "Shortened",
+            "--cfg x",
+            "train: unknown option '--cfg'; did you mean --config?"},
         IgnoredOption{
             "WithAValue",
             "evaluate --modle=x",

@@ -74,7 +74,7 @@ TEST(PlanTime, SaysWhatIsWrong) {
         EXPECT_EQ(outcome.exit_code, code) << arguments;
         EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
       };
-  expect("", 2, "expected --config FILE");
+  expect("", 2, "plan: expected a configuration");
   expect(kSmall + "--nodes 4", 2, "--bandwidth: expected");
   expect(kSmall + "--bandwidth fast", 2, "got 'fast'");
   expect(kSmall + "--bandwidth 1Gbit --latency 5", 2, "got '5'");
