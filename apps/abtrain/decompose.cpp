@@ -212,6 +212,7 @@ Command add_decompose(CLI::App& parser) {
        {"csv", DecomposeFormat::Csv},
        {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
+  add_json(command, args->format, DecomposeFormat::Json);
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
   command.footer(
       "Examples:\n"

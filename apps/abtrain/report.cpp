@@ -179,6 +179,7 @@ Command add_report(CLI::App& parser) {
        {"html", ReportFormat::Html}},
       "output format (default: by the ending of -o, else table)")
       ->type_name("FORMAT");
+  add_json(command, args->format, ReportFormat::Json);
   command
       .add_option(
           "--columns",
