@@ -114,8 +114,7 @@ void add_config_options(CLI::App& command, ConfigArgs& args) {
       ->type_name("a.b=VALUE")
       ->expected(CLI::detail::expected_max_vector_size);
   command
-      .add_option(
-          "-c,--config", args.config, "the configuration, as an option")
+      .add_option("-c,--config", args.config, "the configuration, as an option")
       ->type_name("FILE");
   add_sets(command, args.sets, "an override, as an option; may be repeated");
   command.final_callback([&command, &args] { take_words(command, args); });
@@ -166,9 +165,8 @@ config::RunOptions read_run_configuration(
   return config::read_config(config, sets);
 }
 
-config::RunOptions read_configuration(
-    const ConfigArgs& args,
-    std::int64_t launched) {
+config::RunOptions
+read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
   std::vector<std::string> sets = args.sets;
   if (!args.name.empty()) {
     sets.push_back("name=" + args.name);
@@ -179,7 +177,14 @@ config::RunOptions read_configuration(
   config::ConfigContext context;
   context.launched = launched;
   context.folders = config::config_folders(program_path());
-  return config::read_config(args.config, sets, context);
+  context.shortens_all = args.shortens_all;
+  std::vector<std::string> notes;
+  context.notes = &notes;
+  config::RunOptions options = config::read_config(args.config, sets, context);
+  for (const std::string& note : notes) {
+    log.info("{}", note);
+  }
+  return options;
 }
 
 }  // namespace abtrain::app

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "commands.h"
 #include "config/run_options.h"
 
@@ -15,6 +16,7 @@ struct ConfigArgs {
   std::vector<std::string> sets;  // "a.b=value", with or without `--set`
   std::string name;               // empty: the configuration's own
   std::string output;             // empty: the configuration's own
+  bool shortens_all = false;      // see config/config.h
 };
 
 // Adds [CONFIG] [a.b=VALUE...], --config, --set, --name and --output. `args`
@@ -55,11 +57,10 @@ config::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets = {});
 
-// Reads the file or name, with its overrides, --name and --output. `launched`:
-// the number of processes that a launcher started, which are then the workers;
-// 0: none.
-config::RunOptions read_configuration(
-    const ConfigArgs& args,
-    std::int64_t launched = 0);
+// Reads the file or name, with its overrides, --name and --output. `log` tells
+// what was adapted to the launcher or to train.steps. `launched`: the number of
+// processes that a launcher started, which are then the workers; 0: none.
+config::RunOptions
+read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

@@ -212,8 +212,8 @@ std::string program_page(const CLI::App& parser) {
       ".SH",
       "SYNOPSIS",
       "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") +
-          "...]\n\n`abtrain` " + italic("CONFIG") + " [" +
-          italic("a.b=VALUE") + "...] [" + italic("OPTION") + "...]");
+          "...]\n\n`abtrain` " + italic("CONFIG") + " [" + italic("a.b=VALUE") +
+          "...] [" + italic("OPTION") + "...]");
   page.heading(".SH", "DESCRIPTION", program.help + "\n\n" + kSeries);
   page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");

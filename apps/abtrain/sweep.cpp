@@ -162,7 +162,7 @@ int emit_slurm(const SweepCommand& args) {
 
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
-  return train_here(args.launch, "auto", false, [&](std::int64_t launched) {
+  const auto read = [&](std::int64_t launched, Log&) {
     const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
@@ -188,7 +188,8 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         launched);
     own_state_of(run);
     return run.options;
-  });
+  };
+  return train_here(args.launch, {.resume = "auto"}, read);
 }
 
 // Prints the table of the finished runs with the command `report`.

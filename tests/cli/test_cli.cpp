@@ -56,8 +56,7 @@ TEST(Cli, HelpOfACommandHasItsOwnExamples) {
     EXPECT_TRUE(contains(examples, "abtrain " + verb + " ")) << examples;
     EXPECT_FALSE(contains(examples, "abtrain help")) << examples;
   }
-  EXPECT_EQ(
-      run("help", Stream::Out).text, run("--help", Stream::Out).text);
+  EXPECT_EQ(run("help", Stream::Out).text, run("--help", Stream::Out).text);
 }
 
 TEST(Cli, NothingAtAllIsWrongUse) {
@@ -147,24 +146,30 @@ TEST(Cli, MissingConfigurationIsNamed) {
 
 // What was typed is what --config and --set would say; the last value counts.
 TEST(Cli, WordsAreConfigurationAndOverrides) {
-  const std::string expected =
-      run("plan --config fashion_mnist_mlp --set workers=2 --set seed=3",
-          Stream::Out)
-          .text;
-  EXPECT_TRUE(contains(expected, "workers: 2\n")) << expected;
-  for (const char* line :
-       {"plan fashion_mnist_mlp workers=2 seed=3",
-        "plan workers=2 fashion_mnist_mlp.yaml --set seed=3",
-        "plan fashion_mnist_mlp --set workers=4 workers=2 seed=3",
-        "plan fashion_mnist_mlp seed=4 --set seed=3 workers=4 --set=workers=2",
-        "plan -c fashion_mnist_mlp workers=2 seed=3",
-        "fashion_mnist_mlp workers=2 seed=3 --dry-run",
-        "workers=2 seed=3 fashion_mnist_mlp --dry-run",
-        "train fashion_mnist_mlp workers=2 --dry-run seed=3"}) {
-    const Outcome outcome = run(line, Stream::Out);
-    EXPECT_EQ(outcome.exit_code, 0) << line;
-    EXPECT_EQ(outcome.text, expected) << line;
-  }
+  const auto expect_all = [](const std::string& first,
+                             const std::vector<std::string>& lines) {
+    const std::string expected = run(first, Stream::Out).text;
+    EXPECT_FALSE(expected.empty());
+    for (const std::string& line : lines) {
+      const Outcome outcome = run(line, Stream::Out);
+      EXPECT_EQ(outcome.exit_code, 0) << line;
+      EXPECT_EQ(outcome.text, expected) << line;
+    }
+  };
+  expect_all(
+      "plan --config fashion_mnist_mlp --set workers=2 --set seed=3 "
+      "--show-config",
+      {"plan fashion_mnist_mlp workers=2 seed=3 --show-config",
+       "plan workers=2 fashion_mnist_mlp.yaml --show-config --set seed=3",
+       "plan --show-config fashion_mnist_mlp --set workers=4 workers=2 seed=3",
+       "plan fashion_mnist_mlp seed=4 --set seed=3 workers=4 --show-config "
+       "--set=workers=2",
+       "plan -c fashion_mnist_mlp workers=2 seed=3 --show-config"});
+  expect_all(
+      "plan --config fashion_mnist_mlp --set workers=2 --name mine",
+      {"fashion_mnist_mlp workers=2 name=mine --dry-run",
+       "workers=2 name=mine fashion_mnist_mlp --dry-run",
+       "train fashion_mnist_mlp workers=2 --dry-run name=mine"});
   const Outcome missing = run("no_such_file.yaml", Stream::Error);
   EXPECT_EQ(missing.exit_code, 66);
   EXPECT_TRUE(contains(missing.text, "no_such_file.yaml")) << missing.text;

@@ -169,8 +169,7 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   for (const std::string command : {"", "train ", "plan "}) {
     EXPECT_EQ(offers(command + "mi"), Set{"mine"}) << command;
     EXPECT_EQ(offers(command + "mine devi"), Set{"device="}) << command;
-    EXPECT_EQ(
-        offers(command + "mine seed = 3 method.name = di"), Set{"diloco"})
+    EXPECT_EQ(offers(command + "mine seed = 3 method.name = di"), Set{"diloco"})
         << command;
     EXPECT_EQ(offers(command + "-c mine devi"), Set{"device="}) << command;
   }
