@@ -19,7 +19,8 @@ if (location.protocol === "file:") {
     }
 
     postMessage(message) {
-      this.loaded.then(() => this.frame.contentWindow.postMessage(message, "*"));
+      this.loaded.then(() => this.frame.contentWindow.dispatchEvent(
+        new MessageEvent("message", {data: message})));
     }
   };
 }
