@@ -178,9 +178,9 @@ std::string table_of(
   using Named = std::pair<const char*, const ordered_json*>;
   const auto sums = [](const std::vector<Named>& parts, const auto& in_words) {
     std::vector<std::string> words;
-    for (const auto& [name, value] : parts) {
-      if (value->get<double>() > 0) {
-        words.push_back(formatted("{} {}", name, in_words(*value)));
+    for (const Named& part : parts) {
+      if (part.second->get<double>() > 0) {
+        words.push_back(formatted("{} {}", part.first, in_words(*part.second)));
       }
     }
     return words.empty() ? "none" : join(words, ", ");

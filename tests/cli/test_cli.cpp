@@ -181,19 +181,19 @@ TEST(Cli, WordsAreConfigurationAndOverrides) {
     }
   };
   expect_all(
-      "plan --config fashion_mnist_mlp --set workers=2 --set seed=3 "
+      "plan --config fashion_mnist_mlp --set workers=8 --set seed=3 "
       "--show-config",
-      {"plan fashion_mnist_mlp workers=2 seed=3 --show-config",
-       "plan workers=2 fashion_mnist_mlp.yaml --show-config --set seed=3",
-       "plan --show-config fashion_mnist_mlp --set workers=4 workers=2 seed=3",
+      {"plan fashion_mnist_mlp workers=8 seed=3 --show-config",
+       "plan workers=8 fashion_mnist_mlp.yaml --show-config --set seed=3",
+       "plan --show-config fashion_mnist_mlp --set workers=4 workers=8 seed=3",
        "plan fashion_mnist_mlp seed=4 --set seed=3 workers=4 --show-config "
-       "--set=workers=2",
-       "plan -c fashion_mnist_mlp workers=2 seed=3 --show-config"});
+       "--set=workers=8",
+       "plan -c fashion_mnist_mlp workers=8 seed=3 --show-config"});
   expect_all(
-      "plan --config fashion_mnist_mlp --set workers=2 --name mine",
-      {"fashion_mnist_mlp workers=2 name=mine --dry-run",
-       "workers=2 name=mine fashion_mnist_mlp --dry-run",
-       "train fashion_mnist_mlp workers=2 --dry-run name=mine"});
+      "plan --config fashion_mnist_mlp --set workers=8 --name mine",
+      {"fashion_mnist_mlp workers=8 name=mine --dry-run",
+       "workers=8 name=mine fashion_mnist_mlp --dry-run",
+       "train fashion_mnist_mlp workers=8 --dry-run name=mine"});
   const Outcome missing = run("no_such_file.yaml", Stream::Error);
   EXPECT_EQ(missing.exit_code, 66);
   EXPECT_TRUE(contains(missing.text, "no_such_file.yaml")) << missing.text;
