@@ -38,11 +38,12 @@ data::Dataset random_images(std::int64_t count, std::int64_t side) {
   set.classes = 10;
   set.mean.assign(3, 0.5F);
   set.std.assign(3, 0.25F);
-  set.train = {
+  const data::ByteImages images = {
       at::randint(256, {count, 3, side, side}, at::kByte),
       at::randint(10, {count}, at::kLong)};
-  set.test = {
-      set.train.pixels.narrow(0, 0, 2), set.train.labels.narrow(0, 0, 2)};
+  set.train = images;
+  set.test = data::ByteImages{
+      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
   return set;
 }
 

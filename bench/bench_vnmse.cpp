@@ -61,6 +61,7 @@ Gradients train(const Arguments& a) {
   data::DataOptions options;
   options.name = a.data;
   const data::Dataset set = data::load_dataset(options);
+  const auto& train = std::get<data::ByteImages>(set.train);
   nn::ModelOptions model_options;
   model_options.name = "cnn";
   model_options.hidden = {128};
@@ -78,13 +79,13 @@ Gradients train(const Arguments& a) {
   std::int64_t at = 0;
   const auto gradients_of_next_batch = [&] {
     const at::Tensor images =
-        ((set.train.pixels.narrow(0, at, a.batch).to(at::kFloat) / 255 -
+        ((train.pixels.narrow(0, at, a.batch).to(at::kFloat) / 255 -
           channel_values(set.mean)) /
          channel_values(set.std))
             .contiguous(at::MemoryFormat::ChannelsLast);
     block.zero_gradients();
     at::cross_entropy_loss(
-        model->forward(images, true), set.train.labels.narrow(0, at, a.batch))
+        model->forward(images, true), train.labels.narrow(0, at, a.batch))
         .backward();
     at += a.batch;
     return block.gradients().detach().clone();

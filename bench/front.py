@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Accuracy against seconds, bytes and parameters: methods at several lengths and seeds.
+Of language models, bits per byte take the place of the accuracy.
 
     bench/front.py runs/front --steps 200 400 800 --seeds 1 2 3 --plot front.png \\
         --run ab=fashion_mnist_mlp --run ddp=fashion_mnist_mlp,method.name=ddp \\
@@ -140,8 +141,11 @@ def figures(run, target):
         return own | {"diverged": True}
     summary = json.loads((run["folder"] / "summary.json").read_text())
     hit = reached(events(run["folder"] / "metrics.jsonl", "evaluate"), target)
+    # More is better in a score, so that of bits per byte is negative.
+    is_text = "bits_per_byte" in summary
     return own | {
-        "accuracy": summary["accuracy"], "seconds": summary["seconds"]["train"],
+        "score": -summary["bits_per_byte"] if is_text else summary["accuracy"],
+        "is_text": is_text, "seconds": summary["seconds"]["train"],
         "bytes": summary["traffic"]["bytes_per_worker"],
         "compression": summary["compression_ratio"],
         "stored": summary["parameters"]["stored"],
@@ -208,8 +212,9 @@ def parse(words=None):
     add("--seeds", type=int, nargs="+", default=[1], metavar="SEED")
     add("--set", action="append", default=[], metavar="KEY=VALUE",
         help="override a key in every run; may be repeated")
-    add("--target", type=float, metavar="ACC",
-        help="also print the seconds to this accuracy, 0 to 1: medians")
+    add("--target", type=float, metavar="VALUE",
+        help="also print the seconds to this accuracy, 0 to 1, or to these bits per byte: "
+             "medians")
     add("--equal-time", type=point_name, action="append", default=[], metavar="RUN:LENGTH",
         help="also print what each run reaches in that one's time; may be repeated")
     add("--time-limit", type=float, default=math.inf, metavar="MINUTES",
@@ -226,8 +231,9 @@ def parse(words=None):
         parser.error("--run: each NAME once")
     if arguments.lengths[0] < 1 and arguments.unit == "steps":
         parser.error("--steps: expected numbers above 0")
-    if arguments.target is not None and not 0 < arguments.target <= 1:
-        parser.error("--target: expected an accuracy above 0 and at most 1, such as 0.88")
+    if arguments.target is not None and not 0 < arguments.target <= 8:
+        parser.error("--target: expected an accuracy above 0 and at most 1, such as 0.88, or "
+                     "bits per byte, at most 8")
     for value in [v for run in arguments.run for v in run["set"]] + arguments.set:
         if value.partition("=")[0].strip() in OWN_KEYS:
             parser.error(f"{value}: this script sets {', '.join(OWN_KEYS)} itself")

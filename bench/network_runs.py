@@ -40,9 +40,11 @@ def events(path, kind):
 
 
 def reached(evaluations, target):
-    """The first evaluation at or above the target."""
-    return next((e for e in evaluations
-                 if target and e["accuracy"] >= target), None)
+    """The first evaluation that is at least as good as the target: an accuracy, or the
+    bits per byte of a text."""
+    return next((e for e in evaluations if target and (
+        e["bits_per_byte"] <= target if "bits_per_byte" in e
+        else e["accuracy"] >= target)), None)
 
 
 def is_enough(evaluations, arguments):

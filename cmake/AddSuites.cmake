@@ -1,4 +1,4 @@
-# Included by ctest, with `program` and `name` set (see cmake/Suites.cmake).
+# Included by ctest, with `program`, `name` and `together` set (see cmake/Suites.cmake).
 if(NOT EXISTS ${program})
   add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)
   return()
@@ -10,17 +10,24 @@ if(NOT code EQUAL 0)
 endif()
 string(REPLACE ";" "," lines "${lines}")
 string(REPLACE "\n" ";" lines "${lines}")
+set(apart "")  # the filter of suites with a test of their own
 foreach(line IN LISTS lines)
   # "Suite." or "Suite.  # TypeParam = int"; its tests follow, indented.
   if(NOT line MATCHES "^([A-Za-z_0-9/]+)\\.( |$)")
     continue()
   endif()
   set(suite ${CMAKE_MATCH_1})
-  add_test(${name}.${suite} ${program} --gtest_filter=${suite}.*)
-  set_tests_properties(${name}.${suite} PROPERTIES SKIP_REGULAR_EXPRESSION
-    "  PASSED  . 0 tests\\.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)+$")
+  set(label "")
   if(suite MATCHES "(^|/)(Gpu|Slow)")
     string(TOLOWER ${CMAKE_MATCH_2} label)
-    set_tests_properties(${name}.${suite} PROPERTIES LABELS ${label})
+  elseif(together)
+    continue()
   endif()
+  string(APPEND apart ":${suite}.*")
+  add_test(${name}.${suite} ${program} --gtest_filter=${suite}.*)
+  set_tests_properties(${name}.${suite} PROPERTIES LABELS "${label}" SKIP_REGULAR_EXPRESSION
+    "  PASSED  . 0 tests\\.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)+$")
 endforeach()
+if(together)
+  add_test(${name} ${program} --gtest_brief=1 "--gtest_filter=-${apart}")
+endif()

@@ -11,7 +11,7 @@
 
 namespace abtrain::testing {
 
-inline data::Images toy_images(
+inline data::ByteImages toy_images(
     std::int64_t count,
     std::int64_t channels,
     std::int64_t side,
@@ -19,7 +19,7 @@ inline data::Images toy_images(
   constexpr std::uint64_t kSeed = 99;
   constexpr std::int64_t kClasses = 4;
   const std::int64_t pixels = channels * side * side;
-  data::Images images;
+  data::ByteImages images;
   images.pixels = at::empty({count, channels, side, side}, at::kByte);
   images.labels = at::empty({count}, at::kLong);
   auto* out = images.pixels.data_ptr<std::uint8_t>();

@@ -37,6 +37,24 @@ inline config::RunOptions toy_options(
   return o;
 }
 
+// Two workers and a narrow network of the model zoo, for images of 32 x 32
+// pixels.
+inline config::RunOptions toy_zoo_options(const std::string& model) {
+  config::RunOptions o = toy_options(2, 1);
+  o.model.name = model;
+  o.model.width = 0.0625;
+  o.data.batch_size = 4;
+  o.method.warmup_steps = Duration::steps(1);
+  o.method.sync_every = Duration::steps(3);
+  o.method.full_rank_steps = Duration::steps(1);
+  o.method.rank.rule = linalg::RankRuleName::Ratio;
+  o.method.rank.ratio = 3;
+  o.optimizer.lr = 1e-3;
+  o.train.steps = 7;
+  o.evaluate.every = Duration::steps(0);
+  return o;
+}
+
 // All workers' results, in rank order.
 inline std::vector<train::TrainResult> train_with(
     const config::RunOptions& options,

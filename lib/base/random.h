@@ -89,6 +89,14 @@ class Random {
   bool coin() {
     return (next() >> 31) != 0;
   }
+  // The same sequence from its word 4 * blocks on (below 2^34).
+  Random from_block(std::uint32_t blocks) const {
+    Random later = *this;
+    later.counter_[0] = blocks;
+    later.counter_[1] = 0;
+    later.used_ = 4;
+    return later;
+  }
 
  private:
   std::array<std::uint32_t, 2> key_;

@@ -39,22 +39,24 @@ Batch empty_like(
       count, pixels.size(1), pixels.size(2), pixels.size(3), options);
 }
 
-void check_images(const Images& images, std::int64_t channels) {
-  if (images.files) {
-    ABT_ASSERT(
-        images.places.defined() && images.places.numel() == images.size() &&
-            images.places.is_contiguous() && images.labels.is_contiguous(),
-        "image files lack places or labels");
-    return;
-  }
-  const at::Tensor& pixels =
-      images.values.defined() ? images.values : images.pixels;
+void check_images(
+    const at::Tensor& pixels,
+    const at::Tensor& labels,
+    std::int64_t channels) {
   ABT_ASSERT(
-      pixels.defined() && images.labels.defined() && pixels.dim() == 4 &&
-          pixels.size(0) == images.size() && pixels.size(1) == channels &&
-          pixels.is_contiguous() && images.labels.is_contiguous(),
+      pixels.defined() && labels.defined() && pixels.dim() == 4 &&
+          pixels.size(0) == labels.size(0) && pixels.size(1) == channels &&
+          pixels.is_contiguous() && labels.is_contiguous(),
       "images are not N x {} x H x W with N labels",
       channels);
+}
+
+void check_list(const ListedImages& images) {
+  ABT_ASSERT(
+      images.places.defined() && images.labels.defined() &&
+          images.places.numel() == images.labels.numel() &&
+          images.places.is_contiguous() && images.labels.is_contiguous(),
+      "image files lack places or labels");
 }
 
 void check_range(std::int64_t begin, std::int64_t end, std::int64_t size) {
@@ -108,7 +110,8 @@ Augment::Augment(
       channels_ > 0 && dataset.std.size() == dataset.mean.size(),
       "{} has no mean and std for each channel",
       dataset.name);
-  if (dataset.train.files || dataset.test.files) {
+  if (std::holds_alternative<ListedImages>(dataset.train) ||
+      std::holds_alternative<ListedImages>(dataset.test)) {
     files_ = std::make_shared<FileBatches>(options, dataset);
   }
   table_ = normalised_bytes(dataset.mean, dataset.std);
@@ -132,7 +135,7 @@ Box Augment::draw_erased_or_none(
 }
 
 Batch Augment::training_of_files(
-    const Images& images,
+    const ListedImages& images,
     std::span<const std::int64_t> indices,
     std::int64_t epoch) const {
   return files_->training(
@@ -170,31 +173,34 @@ ops::Augmentation Augment::augmentation(std::int64_t epoch) const {
 }
 
 Batch Augment::training(
-    const Images& images,
+    const Examples& examples,
     std::span<const std::int64_t> indices,
     std::int64_t epoch,
     bool page_locked) const {
-  if (images.text) {
-    return text_batch(images, indices, context_, page_locked);
+  if (const auto* windows = std::get_if<TextWindows>(&examples)) {
+    return text_batch(*windows, indices, context_, page_locked);
   }
-  check_images(images, channels_);
-  if (images.files) {
+  if (const auto* list = std::get_if<ListedImages>(&examples)) {
+    check_list(*list);
     for (const std::int64_t index : indices) {
       ABT_ASSERT(
-          index >= 0 && index < images.size(),
+          index >= 0 && index < examples.size(),
           "example {} of {}",
           index,
-          images.size());
+          examples.size());
     }
-    Batch batch = training_of_files(images, indices, epoch);
+    Batch batch = training_of_files(*list, indices, epoch);
     return page_locked
                ? Batch{batch.inputs.pin_memory(), batch.labels.pin_memory()}
                : batch;
   }
-  if (images.values.defined()) {
+  if (const auto* images = std::get_if<FloatImages>(&examples)) {
+    check_images(images->values, images->labels, channels_);
     return augment_values(
-        images, norm_, indices, augmentation(epoch), page_locked);
+        *images, norm_, indices, augmentation(epoch), page_locked);
   }
+  const auto& images = std::get<ByteImages>(examples);
+  check_images(images.pixels, images.labels, channels_);
   const at::Tensor all = as_tensor(indices);
   Batch batch = empty_like(
       images.pixels,
@@ -207,25 +213,30 @@ Batch Augment::training(
 }
 
 Batch Augment::evaluation(
-    const Images& images,
+    const Examples& examples,
     std::int64_t begin,
     std::int64_t end) const {
-  check_range(begin, end, images.size());
+  check_range(begin, end, examples.size());
   std::vector<std::int64_t> indices(static_cast<std::size_t>(end - begin));
   std::iota(indices.begin(), indices.end(), begin);
-  if (images.text) {
-    return text_batch(images, indices, context_, /*page_locked=*/false);
+  if (const auto* windows = std::get_if<TextWindows>(&examples)) {
+    return text_batch(*windows, indices, context_, /*page_locked=*/false);
   }
-  check_images(images, channels_);
-  if (images.values.defined()) {
-    return augment_values(images, norm_, indices, {}, /*page_locked=*/false);
+  if (const auto* list = std::get_if<ListedImages>(&examples)) {
+    check_list(*list);
+    return files_->evaluation(*list, begin, end);
   }
-  return images.files ? files_->evaluation(images, begin, end)
-                      : evaluation(
-                            DeviceImages{images.pixels, images.labels, table_},
-                            begin,
-                            end,
-                            at::kFloat);
+  if (const auto* images = std::get_if<FloatImages>(&examples)) {
+    check_images(images->values, images->labels, channels_);
+    return augment_values(*images, norm_, indices, {}, /*page_locked=*/false);
+  }
+  const auto& images = std::get<ByteImages>(examples);
+  check_images(images.pixels, images.labels, channels_);
+  return evaluation(
+      DeviceImages{images.pixels, images.labels, table_},
+      begin,
+      end,
+      at::kFloat);
 }
 
 void Augment::training(

@@ -45,13 +45,15 @@ class Augment {
   // if too many are. `page_locked`: allocate in page-locked memory, from which
   // a GPU copies asynchronously.
   Batch training(
-      const Images& images,
+      const Examples& examples,
       std::span<const std::int64_t> indices,
       std::int64_t epoch,
       bool page_locked = false) const;
   // Returns examples begin .. end-1 normalized only, without damaged files.
-  Batch evaluation(const Images& images, std::int64_t begin, std::int64_t end)
-      const;
+  Batch evaluation(
+      const Examples& examples,
+      std::int64_t begin,
+      std::int64_t end) const;
 
   // The same from images on a device. `indices` must be among them (not checked
   // on a GPU). `type`: float32 or bfloat16. Queued on this thread's stream.
@@ -77,7 +79,7 @@ class Augment {
       std::int64_t height,
       std::int64_t width) const;
   Batch training_of_files(
-      const Images& images,
+      const ListedImages& images,
       std::span<const std::int64_t> indices,
       std::int64_t epoch) const;
 

@@ -90,7 +90,7 @@ std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   return lacking.empty() ? "" : "lacks " + join(lacking, ", ");
 }
 
-Images read_part(
+ByteImages read_part(
     const KnownSet& set,
     const fs::path& folder,
     const Files& names,
@@ -172,16 +172,15 @@ DatasetShape shape_of(const KnownSet& set, const DataOptions& options) {
   return shape;
 }
 
-void keep_first(Images& images, std::int64_t count) {
-  if (count < images.size()) {
+void keep_first(ByteImages& images, std::int64_t count) {
+  if (count < images.labels.size(0)) {
     images.pixels = images.pixels.narrow(0, 0, count).clone();
     images.labels = images.labels.narrow(0, 0, count).clone();
   }
 }
 
-void make_values(Images& images, std::int64_t side) {
-  images.values = pooled(images.pixels, side);
-  images.pixels.reset();
+FloatImages as_floats(const ByteImages& images, std::int64_t side) {
+  return {pooled(images.pixels, side), images.labels};
 }
 
 // The data set's own values, or those given for `key`.
@@ -201,6 +200,19 @@ std::vector<float> a_channel(
 }
 
 }  // namespace
+
+std::int64_t Examples::size() const {
+  const at::Tensor& each = std::visit(
+      [](const auto& source) -> const at::Tensor& {
+        if constexpr (requires { source.labels; }) {
+          return source.labels;
+        } else {
+          return source.places;
+        }
+      },
+      static_cast<const variant&>(*this));
+  return each.defined() ? each.size(0) : 0;
+}
 
 DatasetShape dataset_shape(const DataOptions& options) {
   const KnownSet set = find_set(options.name);
@@ -265,12 +277,14 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   out.std = std::move(std);
   out.flips = set.flips;
   if (!set.has_files()) {
-    keep_first(out.train, shape.train);
+    auto& train = std::get<ByteImages>(out.train);
+    keep_first(train, shape.train);
     if (options.pool > 0 || options.standardise) {
-      make_values(out.train, options.pool);
-      make_values(out.test, options.pool);
-      out.norm = options.standardise ? standard_norm(out.train.values)
+      const FloatImages floats = as_floats(train, options.pool);
+      out.norm = options.standardise ? standard_norm(floats.values)
                                      : channel_norm(out);
+      out.train = floats;
+      out.test = as_floats(std::get<ByteImages>(out.test), options.pool);
     }
   }
   return out;

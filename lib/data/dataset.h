@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "data/data_options.h"
@@ -22,19 +23,32 @@ namespace abtrain::data {
 class ImageFiles;
 class Tokens;
 
-// Labeled images, given by `pixels`, by `values`, or by `files` and `places`;
-// or windows of a text, given by `text` and `places`.
-struct Images {
+struct ByteImages {
   at::Tensor pixels = {};  // N x C x H x W, uint8, contiguous, CPU
   at::Tensor labels = {};  // N, int64, CPU
+};
+struct FloatImages {
+  at::Tensor values = {};  // N x C x H x W, fp32: pixel / 255
+  at::Tensor labels = {};  // N, int64, CPU
+};
+// Images that are decoded for each batch.
+struct ListedImages {
   std::shared_ptr<ImageFiles> files = {};
-  at::Tensor places = {};  // N, int64: index into files; first token
-  at::Tensor values = {};  // like pixels, but fp32: pixel / 255
+  at::Tensor places = {};  // N, int64: indices into files
+  at::Tensor labels = {};  // N, int64, CPU
+};
+// Windows of a text, whose labels are the tokens that follow.
+struct TextWindows {
   std::shared_ptr<const Tokens> text = {};
-  std::int64_t size() const {
-    const at::Tensor& each = text ? places : labels;
-    return each.defined() ? each.size(0) : 0;
-  }
+  at::Tensor places = {};  // N, int64: the first token of each
+};
+
+// A part of a data set: training, validation or test examples.
+//   if (const auto* bytes = std::get_if<ByteImages>(&examples)) ...
+struct Examples
+    : std::variant<ByteImages, FloatImages, ListedImages, TextWindows> {
+  using variant::variant;
+  std::int64_t size() const;
 };
 
 // The mean and deviation that each pixel of `values` is normalized by: C x H x
@@ -50,12 +64,12 @@ struct Dataset {
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t classes = 0;  // of a text: the vocabulary
   std::int64_t context = 0;  // tokens per window of a text; 0: images
-  std::vector<float> mean;  // per channel, of pixel / 255
+  std::vector<float> mean;   // per channel, of pixel / 255
   std::vector<float> std;
   Norm norm = {};      // replaces mean and std if images are values
   bool flips = false;  // a horizontal flip keeps the label
-  Images train;
-  Images test;
+  Examples train;
+  Examples test;
 };
 
 // Shape of a named data set as cut by `options`, without opening it (for
@@ -93,8 +107,8 @@ DatasetPlace find_dataset(
     const std::string& name,
     const std::optional<std::string>& root = std::nullopt);
 
-// Removes the last `count` images of a seeded permutation from the training
-// images and returns them. Throws Error(Config) for a count out of range.
-Images hold_out(Images& train, std::int64_t count, std::uint64_t seed);
+// Removes the last `count` examples of a seeded permutation from the training
+// examples and returns them. Throws Error(Config) for a count out of range.
+Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed);
 
 }  // namespace abtrain::data

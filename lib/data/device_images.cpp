@@ -9,18 +9,20 @@ namespace {
 
 constexpr std::int64_t levels = 256;
 
-std::int64_t bytes_of(const Images& images) {
-  return images.pixels.defined()
+std::int64_t bytes_of(const Examples& examples) {
+  const auto* images = std::get_if<ByteImages>(&examples);
+  return images != nullptr && examples.size() > 0
              ? static_cast<std::int64_t>(
-                   images.pixels.nbytes() + images.labels.nbytes())
+                   images->pixels.nbytes() + images->labels.nbytes())
              : 0;
 }
 
 DeviceImages
-copy_of(const Images& images, const at::Tensor& table, c10::Device device) {
-  if (images.size() == 0) {
+copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {
+  if (examples.size() == 0) {
     return {};
   }
+  const auto& images = std::get<ByteImages>(examples);
   // The source is pageable memory, so the host waits for the copy, and other
   // threads' streams see all of it.
   return {images.pixels.to(device), images.labels.to(device), table};
@@ -42,11 +44,11 @@ at::Tensor normalised_bytes(
   return table;
 }
 
-DeviceCopies::DeviceCopies(const Dataset& dataset, const Images& validation)
+DeviceCopies::DeviceCopies(const Dataset& dataset, const Examples& validation)
     : dataset_(dataset), validation_(validation) {
-  for (const Images* images : {&dataset.train, &validation, &dataset.test}) {
+  for (const Examples* part : {&dataset.train, &validation, &dataset.test}) {
     ABT_ASSERT(
-        images->size() == 0 || images->pixels.defined(),
+        part->size() == 0 || std::holds_alternative<ByteImages>(*part),
         "{} is a set of files, or its images are not bytes",
         dataset.name);
   }
@@ -68,7 +70,7 @@ const DeviceDataset& DeviceCopies::on(c10::Device device) {
       copy_of(dataset_.test, table, device)});
 }
 
-std::int64_t device_bytes(const Dataset& dataset, const Images& validation) {
+std::int64_t device_bytes(const Dataset& dataset, const Examples& validation) {
   return bytes_of(dataset.train) + bytes_of(validation) +
          bytes_of(dataset.test);
 }

@@ -39,21 +39,21 @@ class DeviceCopies {
  public:
   // Copies images that are in memory (not files); they must outlive this
   // object.
-  DeviceCopies(const Dataset& dataset, const Images& validation);
-  DeviceCopies(Dataset&&, const Images&) = delete;
-  DeviceCopies(const Dataset&, Images&&) = delete;
+  DeviceCopies(const Dataset& dataset, const Examples& validation);
+  DeviceCopies(Dataset&&, const Examples&) = delete;
+  DeviceCopies(const Dataset&, Examples&&) = delete;
   // The copy is made by the first caller and complete on return. It lives as
   // long as this object.
   const DeviceDataset& on(c10::Device device);
 
  private:
   const Dataset& dataset_;
-  const Images& validation_;
+  const Examples& validation_;
   std::mutex mutex_;
   std::list<DeviceDataset> copies_;
 };
 
 // Bytes per copy; 0 for a data set of files, and for images that are not bytes.
-std::int64_t device_bytes(const Dataset& dataset, const Images& validation);
+std::int64_t device_bytes(const Dataset& dataset, const Examples& validation);
 
 }  // namespace abtrain::data

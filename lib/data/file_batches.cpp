@@ -123,7 +123,7 @@ void FileBatches::for_each(
 }
 
 Batch FileBatches::training(
-    const Images& images,
+    const ListedImages& images,
     std::span<const std::int64_t> indices,
     const Write& write) const {
   const auto count = static_cast<std::int64_t>(indices.size());
@@ -133,15 +133,16 @@ Batch FileBatches::training(
   const std::int64_t numel = 3 * form_.side * form_.side;
   const auto* places = images.places.const_data_ptr<std::int64_t>();
   const auto* from = images.labels.const_data_ptr<std::int64_t>();
+  const std::int64_t all = images.labels.size(0);
   for_each(count, [&](ImageReader& reader, std::int64_t i) {
     const std::int64_t index = indices[static_cast<std::size_t>(i)];
     for (std::int64_t step = 0;; ++step) {
       ABT_CHECK(
-          step < images.size(),
+          step < all,
           DamagedData,
           "all {} training images are damaged",
-          with_commas(images.size()));
-      const std::int64_t taken = (index + step) % images.size();
+          with_commas(all));
+      const std::int64_t taken = (index + step) % all;
       if (write_file(
               reader,
               *images.files,
@@ -158,7 +159,7 @@ Batch FileBatches::training(
 }
 
 Batch FileBatches::evaluation(
-    const Images& images,
+    const ListedImages& images,
     std::int64_t begin,
     std::int64_t end) const {
   Batch batch = empty_batch(end - begin);

@@ -32,12 +32,14 @@ class FileBatches {
   // A damaged file is replaced by the next image that is not damaged, with its
   // own label. Throws Error(DamagedData) when too many are damaged.
   Batch training(
-      const Images& images,
+      const ListedImages& images,
       std::span<const std::int64_t> indices,
       const Write& write) const;
   // Returns examples begin .. end-1 without the damaged ones.
-  Batch evaluation(const Images& images, std::int64_t begin, std::int64_t end)
-      const;
+  Batch evaluation(
+      const ListedImages& images,
+      std::int64_t begin,
+      std::int64_t end) const;
 
  private:
   class Lent;

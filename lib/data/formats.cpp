@@ -144,24 +144,24 @@ at::Tensor read_idx_labels(
 
 }  // namespace
 
-Images read_idx(
+ByteImages read_idx(
     const std::string& images_path,
     const std::string& labels_path,
     std::int64_t classes,
     const Extent& expected) {
-  Images images;
+  ByteImages images;
   images.pixels = read_idx_images(images_path, expected);
   images.labels = read_idx_labels(labels_path, images.pixels.size(0), classes);
   return images;
 }
 
-Images read_cifar(
+ByteImages read_cifar(
     const std::vector<std::string>& paths,
     std::int64_t count,
     std::int64_t classes,
     std::int64_t label_bytes) {
   const auto files = static_cast<std::int64_t>(paths.size());
-  Images images;
+  ByteImages images;
   images.pixels =
       at::empty({files * count, 3, cifar_side, cifar_side}, at::kByte);
   images.labels = at::empty({files * count}, at::kLong);

@@ -20,7 +20,7 @@ struct Extent {
 
 // A pair of idx files (big-endian header, then bytes), plain or gzipped:
 // N x 1 x H x W.
-Images read_idx(
+ByteImages read_idx(
     const std::string& images_path,
     const std::string& labels_path,
     std::int64_t classes,
@@ -28,7 +28,7 @@ Images read_idx(
 
 // CIFAR's binary files: each record has `label_bytes` labels, of which the last
 // one (the finest) counts, and 3 x 32 x 32 bytes. `count`: records per file.
-Images read_cifar(
+ByteImages read_cifar(
     const std::vector<std::string>& paths,
     std::int64_t count,
     std::int64_t classes,

@@ -8,8 +8,27 @@
 #include "data/order.h"
 
 namespace abtrain::data {
+namespace {
 
-Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
+at::Tensor rows(const at::Tensor& all, const at::Tensor& indices) {
+  return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
+}
+ByteImages selected(const ByteImages& all, const at::Tensor& indices) {
+  return {rows(all.pixels, indices), rows(all.labels, indices)};
+}
+FloatImages selected(const FloatImages& all, const at::Tensor& indices) {
+  return {rows(all.values, indices), rows(all.labels, indices)};
+}
+ListedImages selected(const ListedImages& all, const at::Tensor& indices) {
+  return {all.files, rows(all.places, indices), rows(all.labels, indices)};
+}
+TextWindows selected(const TextWindows& all, const at::Tensor& indices) {
+  return {all.text, rows(all.places, indices)};
+}
+
+}  // namespace
+
+Examples hold_out(Examples& train, std::int64_t count, std::uint64_t seed) {
   const std::int64_t size = train.size();
   ABT_CHECK(
       count == 0 || (count > 0 && count < size),
@@ -27,18 +46,11 @@ Images hold_out(Images& train, std::int64_t count, std::uint64_t seed) {
   const auto take = [&](auto begin, auto end) {
     const at::Tensor indices =
         at::tensor(std::vector<std::int64_t>(begin, end), at::kLong);
-    const auto select = [&](const at::Tensor& all) {
-      return all.defined() ? at::index_select(all, 0, indices) : at::Tensor();
-    };
-    return Images{
-        select(train.pixels),
-        select(train.labels),
-        train.files,
-        select(train.places),
-        select(train.values),
-        train.text};
+    return std::visit(
+        [&](const auto& all) -> Examples { return selected(all, indices); },
+        static_cast<const Examples::variant&>(train));
   };
-  Images held = take(cut, order.end());
+  Examples held = take(cut, order.end());
   if (count > 0) {
     train = take(order.begin(), cut);
   }

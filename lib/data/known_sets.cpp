@@ -11,7 +11,7 @@ namespace {
 
 using Files = std::vector<std::string>;
 
-Images
+ByteImages
 read_idx_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_idx(
       paths[0],
@@ -20,14 +20,14 @@ read_idx_set(const KnownSet& set, const Files& paths, std::int64_t count) {
       {count, set.shape.height, set.shape.width});
 }
 
-Images
+ByteImages
 read_cifar_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   const auto files = static_cast<std::int64_t>(paths.size());
   return read_cifar(paths, count / files, set.shape.classes);
 }
 
 // A coarse label precedes the fine one.
-Images
+ByteImages
 read_cifar100_set(const KnownSet& set, const Files& paths, std::int64_t count) {
   return read_cifar(paths, count, set.shape.classes, /*label_bytes=*/2);
 }

@@ -24,7 +24,7 @@ struct KnownSet {
   // Reads `count` images in all from the paths of train_files or test_files.
   // Null: the data set is a tree of JPEG files, and train_files and test_files
   // are its parts, or it is a text, whose file is train_files.front().
-  Images (*read)(
+  ByteImages (*read)(
       const KnownSet& set,
       const std::vector<std::string>& paths,
       std::int64_t count);

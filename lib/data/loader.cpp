@@ -21,14 +21,14 @@ void hand_over(const at::Tensor& made, c10::Device device, at::Tensor& to) {
 
 struct Loader::State {
   State(
-      const Images& from,
+      const Examples& from,
       const Augment& how,
       const ExampleOrder& which,
       std::int64_t size,
       std::int64_t prefetch,
       std::int64_t first,
       c10::Device target)
-      : images(from),
+      : examples(from),
         augment(how),
         order(which),
         batch_size(size),
@@ -58,14 +58,14 @@ struct Loader::State {
     const auto size = static_cast<std::size_t>(batch_size);
     std::int64_t step = first % steps;
     for (std::int64_t epoch = first / steps;; ++epoch, step = 0) {
-      const std::vector<std::int64_t> examples = order.wait_for(epoch, stop);
+      const std::vector<std::int64_t> indices = order.wait_for(epoch, stop);
       if (stop.stop_requested()) {
         return;
       }
       for (; step < steps; ++step) {
         if (!put(augment.training(
-                images,
-                std::span(examples).subspan(
+                examples,
+                std::span(indices).subspan(
                     static_cast<std::size_t>(step) * size, size),
                 epoch,
                 /*page_locked=*/device.is_cuda()))) {
@@ -75,7 +75,7 @@ struct Loader::State {
     }
   }
 
-  const Images& images;
+  const Examples& examples;
   const Augment& augment;
   const ExampleOrder& order;
   const std::int64_t batch_size;
@@ -85,7 +85,7 @@ struct Loader::State {
 };
 
 Loader::Loader(
-    const Images& images,
+    const Examples& examples,
     const Augment& augment,
     const ExampleOrder& order,
     std::int64_t batch_size,
@@ -93,7 +93,7 @@ Loader::Loader(
     std::int64_t first_step,
     c10::Device device)
     : state_(std::make_unique<State>(
-          images,
+          examples,
           augment,
           order,
           batch_size,

@@ -24,7 +24,7 @@ class Loader : public BatchSource {
   // memory and copied when they are taken. Throws Config if an epoch has no
   // full batch.
   Loader(
-      const Images& images,
+      const Examples& examples,
       const Augment& augment,
       const ExampleOrder& order,
       std::int64_t batch_size,

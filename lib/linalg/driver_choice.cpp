@@ -7,16 +7,13 @@
 #include <exception>
 
 #include "base/error.h"
+#include "linalg/gram.h"
 
 namespace abtrain::linalg {
 namespace {
 
 constexpr double kSameValues = 1e-6;  // of the largest singular value
 constexpr double kOrthonormal = 1e-8;
-
-double sqrt_of(double value) {
-  return std::sqrt(std::max(value, 0.0));
-}
 
 // What is wrong with a result; empty if nothing is.
 std::string fault_of(
@@ -33,8 +30,8 @@ std::string fault_of(
     }
     for (std::size_t j = 0; j < left.size(); ++j) {
       // Written so that a NaN is a fault as well.
-      if (!(std::abs(sqrt_of(left[j]) - sqrt_of(right[j])) <=
-            kSameValues * sqrt_of(right.front()))) {
+      if (!(std::abs(singular_value(left[j]) - singular_value(right[j])) <=
+            kSameValues * singular_value(right.front()))) {
         return "different singular values";
       }
     }

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "linalg/cpu_kernels.h"
@@ -29,6 +31,12 @@ Gram whole_gram_of(const at::Tensor& matrix, const std::string& layer);
 
 // Throws Error(Diverged) naming `layer` if its largest entry is not finite.
 void check_finite(double largest, const std::string& layer);
+
+// The singular value that belongs to an eigenvalue of a Gram matrix; 0 where
+// rounding made that negative.
+inline double singular_value(double eigenvalue) {
+  return std::sqrt(std::max(eigenvalue, 0.0));
+}
 
 // The power of two that keeps squares in range for a matrix whose largest entry
 // is this (finite); nearly always 1.

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "device/tensor_text.h"
+#include "linalg/gram.h"
 #include "linalg/lapack.h"
 #include "linalg/orthonormal_rows.h"
 
@@ -37,10 +38,6 @@ at::Tensor column(const std::vector<double>& values, std::int64_t count) {
   auto result = at::empty({count, 1}, at::kDouble);
   std::copy_n(values.begin(), count, result.mutable_data_ptr<double>());
   return result;
-}
-
-double root(double value) {
-  return std::sqrt(std::max(value, 0.0));
 }
 
 // FNV-1a.
@@ -190,7 +187,7 @@ Spectrum RangeFinder::spectrum_of(
   Spectrum s{layer_, m, n_, {}};
   double rest = trace_;
   for (const double value : eigenvalues) {
-    s.singular_values.push_back(root(value));
+    s.singular_values.push_back(singular_value(value));
     rest -= std::max(value, 0.0);
   }
   s.rest_energy = std::max(0.0, rest);
@@ -250,8 +247,8 @@ bool RangeFinder::publish(
   const auto& values = ritz.values;
   const bool cut = rule.rule == RankRuleName::Sigma;
   // The least wanted value, or the cut: no value above it may be missing.
-  const double bound = cut ? rule.cut * root(values[0])
-                           : root(values[rank - 1]) * (1 + kAccuracy);
+  const double bound = cut ? rule.cut * singular_value(values[0])
+                           : singular_value(values[rank - 1]) * (1 + kAccuracy);
   // Values this small do not count as resolved.
   const double level =
       std::max(bound * bound, kAccuracy * kAccuracy * values[0]);
@@ -332,8 +329,8 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
       return true;
     }
     // Chooses as if everything outside the space were below its smallest value.
-    const auto choice =
-        choose_rank(rule, spectrum_of(now.values, m, root(now.values.back())));
+    const auto choice = choose_rank(
+        rule, spectrum_of(now.values, m, singular_value(now.values.back())));
     const auto rank = choice.rank;
     if (!choice.decided || rank == 0 || rank >= size) {
       if (is_hopeless(rule, m, now)) {
@@ -352,7 +349,7 @@ bool RangeFinder::capture(const RankRule& rule, std::int64_t m) {
 
     const double first = now.values[0];
     const double allowed = std::max(
-        2 * kAccuracy * root(now.values[rank - 1]) * std::sqrt(first),
+        2 * kAccuracy * singular_value(now.values[rank - 1]) * std::sqrt(first),
         kRounding * first);
     const double error = now.error(rank - 1, rank);
     const bool exact = !kind_of(rule).by_largest ||

@@ -1,5 +1,6 @@
 #include "nn/model.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
@@ -42,34 +43,49 @@ class Collector : public Visitor {
   int position_ = 0;
 };
 
-void fill_uniform(at::Tensor& tensor, double bound, Random random) {
-  auto* data = tensor.data_ptr<float>();
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+void fill_uniform(
+    float* data, std::int64_t count, double bound, Random& random) {
+  for (std::int64_t i = 0; i < count; ++i) {
     data[i] = static_cast<float>((2.0 * random.uniform() - 1.0) * bound);
   }
 }
 
 // Box-Muller: two normal numbers per pair of uniform ones.
-void fill_normal(at::Tensor& tensor, double deviation, Random random) {
-  auto* data = tensor.data_ptr<float>();
-  for (std::int64_t i = 0; i < tensor.numel(); i += 2) {
+void fill_normal(
+    float* data, std::int64_t count, double deviation, Random& random) {
+  for (std::int64_t i = 0; i < count; i += 2) {
     const double radius =
         deviation *
         std::sqrt(-2.0 * std::log1p(-static_cast<double>(random.uniform())));
     const double angle = 2.0 * std::numbers::pi * random.uniform();
     data[i] = static_cast<float>(radius * std::cos(angle));
-    if (i + 1 < tensor.numel()) {
+    if (i + 1 < count) {
       data[i + 1] = static_cast<float>(radius * std::sin(angle));
     }
   }
 }
 
+// Each number takes one random word, so a thread can begin at any block of four
+// and the values do not depend on the number of threads.
 void fill(at::Tensor& tensor, const Init& init, const Random& random) {
-  if (init.kind == Init::Kind::Uniform) {
-    fill_uniform(tensor, init.scale, random);
-  } else if (init.kind == Init::Kind::Normal) {
-    fill_normal(tensor, init.scale, random);
+  if (init.kind != Init::Kind::Uniform && init.kind != Init::Kind::Normal) {
+    return;
   }
+  constexpr std::int64_t kBlock = 4;
+  constexpr std::int64_t kGrain = 4096;  // blocks
+  float* data = tensor.data_ptr<float>();
+  const std::int64_t numel = tensor.numel();
+  const auto fill_blocks = [&](std::int64_t begin, std::int64_t end) {
+    Random part = random.from_block(static_cast<std::uint32_t>(begin));
+    const std::int64_t first = begin * kBlock;
+    const std::int64_t count = std::min(numel, end * kBlock) - first;
+    if (init.kind == Init::Kind::Uniform) {
+      fill_uniform(data + first, count, init.scale, part);
+    } else {
+      fill_normal(data + first, count, init.scale, part);
+    }
+  };
+  at::parallel_for(0, (numel + kBlock - 1) / kBlock, kGrain, fill_blocks);
 }
 
 at::Tensor copied(const at::Tensor& tensor) {

@@ -60,12 +60,13 @@ data::Dataset random_examples(
   set.flips = true;
   set.mean.assign(channels, 0.5F);
   set.std.assign(channels, 0.25F);
-  set.train = {
+  const data::ByteImages images = {
       at::randint(
           256, {count, shape.channels, shape.height, shape.width}, at::kByte),
       at::randint(shape.classes, {count}, at::kLong)};
-  set.test = {
-      set.train.pixels.narrow(0, 0, 2), set.train.labels.narrow(0, 0, 2)};
+  set.train = images;
+  set.test = data::ByteImages{
+      images.pixels.narrow(0, 0, 2), images.labels.narrow(0, 0, 2)};
   return set;
 }
 

@@ -16,16 +16,21 @@ constexpr double kShareOfMemory = 0.1;
 
 }  // namespace
 
-std::int64_t image_count(const ImageSource& source) {
-  return std::visit([](const auto& s) { return s.images.size(); }, source);
-}
-
-const data::Tokens* text_of(const ImageSource& source) {
+std::int64_t example_count(const ExampleSource& source) {
   const auto* here = std::get_if<OnHost>(&source);
-  return here != nullptr ? here->images.text.get() : nullptr;
+  return here != nullptr ? here->examples.size()
+                         : std::get<OnDevice>(source).images.size();
 }
 
-RunImages images_of(const TrainInputs& inputs) {
+const data::Tokens* text_of(const ExampleSource& source) {
+  const auto* here = std::get_if<OnHost>(&source);
+  const auto* windows = here != nullptr
+                            ? std::get_if<data::TextWindows>(&here->examples)
+                            : nullptr;
+  return windows != nullptr ? windows->text.get() : nullptr;
+}
+
+RunExamples examples_of(const TrainInputs& inputs) {
   if (inputs.device_copies == nullptr) {
     return {
         OnHost{inputs.dataset.train},
@@ -45,7 +50,7 @@ RunImages images_of(const TrainInputs& inputs) {
 bool lies_on_device(
     const config::RunOptions& options,
     const data::Dataset& dataset,
-    const data::Images& validation,
+    const data::Examples& validation,
     const at::Device& device) {
   const std::int64_t bytes = data::device_bytes(dataset, validation);
   if (options.data.on_device == true) {
@@ -60,7 +65,7 @@ bool lies_on_device(
         Config,
         "data.on_device: the images of {}{}; expected auto or false",
         options.data.name,
-        dataset.train.values.defined()
+        std::holds_alternative<data::FloatImages>(dataset.train)
             ? " are no longer bytes (data.pool, data.standardise)"
             : " are files that the host decodes");
     return true;
@@ -78,7 +83,7 @@ bool lies_on_device(
 }
 
 std::unique_ptr<data::BatchSource> make_batches(
-    const ImageSource& source,
+    const ExampleSource& source,
     const data::DataOptions& options,
     const data::Augment& augment,
     const data::ExampleOrder& order,
@@ -94,7 +99,7 @@ std::unique_ptr<data::BatchSource> make_batches(
         there->type);
   }
   return std::make_unique<data::Loader>(
-      std::get<OnHost>(source).images,
+      std::get<OnHost>(source).examples,
       augment,
       order,
       options.batch_size,

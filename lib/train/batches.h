@@ -18,36 +18,36 @@ namespace abtrain::train {
 struct TrainInputs;  // train/trainer.h
 
 struct OnHost {
-  const data::Images& images;
+  const data::Examples& examples;
 };
 struct OnDevice {
   const data::DeviceImages& images;
   at::ScalarType type = at::kFloat;  // of the batches
 };
-using ImageSource = std::variant<OnHost, OnDevice>;
+using ExampleSource = std::variant<OnHost, OnDevice>;
 
-std::int64_t image_count(const ImageSource& source);
+std::int64_t example_count(const ExampleSource& source);
 // The text whose windows these are; null: images.
-const data::Tokens* text_of(const ImageSource& source);
+const data::Tokens* text_of(const ExampleSource& source);
 
 // Where a worker reads its images. `validation` may be empty.
-struct RunImages {
-  ImageSource train, validation, test;
+struct RunExamples {
+  ExampleSource train, validation, test;
 };
-RunImages images_of(const TrainInputs& inputs);
+RunExamples examples_of(const TrainInputs& inputs);
 
 // Whether the images are kept on the device, by `data.on_device`, data set and
 // device. Throws Error(Config) if it is `true` and that is impossible.
 bool lies_on_device(
     const config::RunOptions& options,
     const data::Dataset& dataset,
-    const data::Images& validation,
+    const data::Examples& validation,
     const at::Device& device);
 
 // The batches of a worker that computes on `device`, from `first_batch` on. The
 // references must outlive the result.
 std::unique_ptr<data::BatchSource> make_batches(
-    const ImageSource& source,
+    const ExampleSource& source,
     const data::DataOptions& options,
     const data::Augment& augment,
     const data::ExampleOrder& order,

@@ -42,7 +42,7 @@ struct Tally {
 class Batches {
  public:
   Batches(
-      const ImageSource& from,
+      const ExampleSource& from,
       const data::Augment& augment,
       std::int64_t begin,
       std::int64_t end,
@@ -73,11 +73,11 @@ class Batches {
         std::launch::async,
         [this, begin = std::min(at_, end_), end = std::min(end_, at_ + size_)] {
           return augment_.evaluation(
-              std::get<OnHost>(from_).images, begin, end);
+              std::get<OnHost>(from_).examples, begin, end);
         });
   }
 
-  const ImageSource& from_;
+  const ExampleSource& from_;
   const data::Augment& augment_;
   std::int64_t at_;  // first example of the next batch
   const std::int64_t end_;
@@ -89,7 +89,7 @@ class Batches {
 
 Scores evaluate(
     nn::Model& model,
-    const ImageSource& images,
+    const ExampleSource& images,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,
@@ -105,7 +105,7 @@ Scores evaluate(
         kMostLogits / (augment.context() * text->vocabulary()), 1, batch_size);
   }
   const std::int64_t member = world.rank() % group_size;
-  const std::int64_t count = image_count(images);
+  const std::int64_t count = example_count(images);
   const std::int64_t begin = count * member / group_size;
   const std::int64_t end = count * (member + 1) / group_size;
   // Summed on the device, so that the host does not wait for each batch.

@@ -23,7 +23,7 @@ struct Scores {
 // once. `label_smoothing` applies to the loss. Its traffic counts as metrics.
 Scores evaluate(
     nn::Model& model,
-    const ImageSource& images,
+    const ExampleSource& examples,
     const data::Augment& augment,
     std::int64_t batch_size,
     int group_size,

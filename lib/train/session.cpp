@@ -37,8 +37,8 @@ namespace {
 nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
   std::int64_t count = 0;
   std::vector<std::string> paths;
-  for (const data::Images* images : {&dataset.train, &dataset.test}) {
-    if (images->files) {
+  for (const data::Examples* part : {&dataset.train, &dataset.test}) {
+    if (const auto* images = std::get_if<data::ListedImages>(part)) {
       count += images->files->damaged();
       for (std::string& path : images->files->damaged_paths()) {
         paths.push_back(std::move(path));

@@ -24,7 +24,7 @@ struct Setup {
   config::RunOptions options;
   at::Device device = at::kCPU;
   data::Dataset dataset;
-  data::Images validation;
+  data::Examples validation;
   std::unique_ptr<data::DeviceCopies> device_copies;  // may be null
   RunLength length;
   std::unique_ptr<InitialModel> initial;

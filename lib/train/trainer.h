@@ -53,8 +53,8 @@ struct TrainHooks {
 
 struct TrainInputs {
   const config::RunOptions& options;
-  const data::Dataset& dataset;    // `train` without the validation images
-  const data::Images& validation;  // may be empty
+  const data::Dataset& dataset;      // `train` without the validation images
+  const data::Examples& validation;  // may be empty
   at::Device device;
   run_folder::RunLog* log = nullptr;  // worker 0 only
   // Images kept on the devices; null: the host makes the batches.

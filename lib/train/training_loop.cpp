@@ -56,9 +56,9 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
            world_->size(),
            options_.seed},
           balancer_)),
-      images_(images_of(in_)),
+      examples_(examples_of(in_)),
       batches_(make_batches(
-          images_.train,
+          examples_.train,
           options_.data,
           augment_,
           *order_,
@@ -202,7 +202,7 @@ void Trainer::renew_statistics(
        world_->size(),
        options_.seed});
   const auto batches = make_batches(
-      images_.train,
+      examples_.train,
       options_.data,
       augment_,
       *order,
@@ -228,13 +228,13 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     renew_statistics(*merged_, t, comm::Purpose::Metrics);
   }
   const auto score = [&](nn::Model& model,
-                         const ImageSource& images,
+                         const ExampleSource& examples,
                          int group_size,
                          double label_smoothing = 0) {
     const Autocast autocast(options_.train.precision, in_.device.type());
     return evaluate(
         model,
-        images,
+        examples,
         augment_,
         options_.evaluate.batch_size,
         group_size,
@@ -242,7 +242,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
         *world_,
         label_smoothing);
   };
-  const Score test = score(*merged_, images_.test, world_->size()).all;
+  const Score test = score(*merged_, examples_.test, world_->size()).all;
   std::vector<std::pair<const char*, double>> losses = {
       {"test loss", test.loss}};
   ordered_json fields = score_json(test);
@@ -252,7 +252,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (options_.evaluate.train) {
     const Score train = score(
                             *merged_,
-                            images_.train,
+                            examples_.train,
                             world_->size(),
                             options_.train.label_smoothing)
                             .all;
@@ -263,8 +263,9 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
                        : "loss over the training images",
         *train_loss_);
   }
-  if (image_count(images_.validation) > 0) {
-    const Score held = score(*merged_, images_.validation, world_->size()).all;
+  if (example_count(examples_.validation) > 0) {
+    const Score held =
+        score(*merged_, examples_.validation, world_->size()).all;
     fields.update(score_json(held, "validation_"));
     losses.emplace_back("validation loss", held.loss);
     validation_ = held.quality();
@@ -273,7 +274,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (!last && stage.phase == methods::Phase::Ab) {
     const int size = stage.replicas->size();
     ordered_json groups = ordered_json::array();
-    for (const Score& s : score(*model_, images_.test, size).groups) {
+    for (const Score& s : score(*model_, examples_.test, size).groups) {
       groups.push_back(s.is_text() ? s.bits_per_byte() : s.accuracy);
     }
     fields[test.is_text() ? "group_bits_per_byte" : "group_accuracy"] = groups;

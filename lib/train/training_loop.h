@@ -75,7 +75,7 @@ class Trainer {
   std::unique_ptr<data::ExampleOrder> order_;  // making it sets balancer_
   std::int64_t order_layout_ = -1;  // the method's layout that it is bound to
   comm::Communicator* order_group_ = nullptr;
-  RunImages images_;
+  RunExamples examples_;
   std::unique_ptr<data::BatchSource> batches_;
   std::optional<TrainingStep> step_;
   std::int64_t evaluate_every_;

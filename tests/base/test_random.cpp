@@ -48,6 +48,20 @@ TEST(Random, IsAFunctionOfItsKey) {
   }
 }
 
+TEST(Random, CanBeginAtAnyBlockOfFour) {
+  Random all(7, RandomPurpose::Test, 3, 4);
+  for (std::uint32_t block = 0; block < 20; ++block) {
+    Random part = all.from_block(block);
+    Random whole(7, RandomPurpose::Test, 3, 4);
+    for (std::uint32_t i = 0; i < 4 * block; ++i) {
+      whole.next();
+    }
+    for (int i = 0; i < 6; ++i) {
+      ASSERT_EQ(part.next(), whole.next()) << block << " " << i;
+    }
+  }
+}
+
 TEST(Random, BelowIsUniform) {
   Random random(1, RandomPurpose::Test);
   constexpr int kDraws = 60000, kBound = 6;

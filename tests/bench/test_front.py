@@ -62,9 +62,9 @@ steps, is_ddp = int(values["train.steps"]), values.get("method.name") == "ddp"
 """
 
 
-def run(name, length, seed, accuracy, seconds, sent=1, stored=1):
-    return {"name": name, "length": length, "seed": seed, "accuracy": accuracy,
-            "seconds": seconds, "bytes": sent, "stored": stored, "compression": 1,
+def run(name, length, seed, score, seconds, sent=1, stored=1):
+    return {"name": name, "length": length, "seed": seed, "score": score,
+            "is_text": score < 0, "seconds": seconds, "bytes": sent, "stored": stored, "compression": 1,
             "to_target": math.inf}
 
 
@@ -72,7 +72,7 @@ class Points(unittest.TestCase):
     def test_means_and_medians_over_the_seeds(self):
         point, = front_table.points_of(
             [run("a", 10, seed, 0.1 * seed, [1, 9, 2][seed - 1], sent=seed) for seed in (1, 2, 3)])
-        self.assertAlmostEqual(point["accuracy"], 0.2)
+        self.assertAlmostEqual(point["score"], 0.2)
         self.assertEqual(point["seconds"], 2)
         self.assertEqual(point["bytes"], 2)
         self.assertEqual(point["seeds"], 3)
@@ -120,6 +120,16 @@ class Points(unittest.TestCase):
         self.assertEqual(
             lines[4], "| b | 20 | 0, 1 diverged | - | - | - | - | - | - |  |")
 
+    def test_bits_per_byte(self):
+        points = front_table.points_of([
+            run("a", 10, 1, -2.5, 3), run("a", 10, 2, -2.0, 5), run("b", 10, 1, -2.5, 9)])
+        self.assertEqual([p["name"] for p in front_table.front(points, "seconds")], ["a"])
+        lines = front_table.table(points, "steps", 2.2).splitlines()
+        self.assertIn("| bits per byte |", lines[0])
+        self.assertIn("| s to 2.2 |", lines[0])
+        self.assertIn("| a | 10 | 2 | 2.2500 (2.0000 to 2.5000) | 4.0 |", lines[2])
+        self.assertIn("| b | 10 | 1 | 2.5000 |", lines[3])
+
     def test_picture(self):
         try:
             import matplotlib  # noqa: F401
@@ -129,10 +139,13 @@ class Points(unittest.TestCase):
         points = front_table.points_of(
             [run("a", n, s, 0.7 + n / 100 + s / 1000, n, sent=10 * n) for n in (1, 2, 4) for s in (1, 2)]
             + [run("one worker", 1, 1, 0.8, 2, sent=0)])
+        text = front_table.points_of([run("a", n, 1, n / 10 - 3, n) for n in (1, 2, 4)])
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "front.png")
-            front_table.draw(points, path, 0.72)
-            self.assertEqual(path.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+            for those, target in ((points, 0.72), (text, 2.75)):
+                front_table.draw(those, path, target)
+                self.assertEqual(path.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+                path.unlink()
 
 
 class Folder(unittest.TestCase):

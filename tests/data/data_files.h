@@ -79,12 +79,12 @@ inline Bytes random_bytes(std::size_t count, std::uint32_t stream = 0) {
   return out;
 }
 
-inline Images random_images(
+inline ByteImages random_images(
     std::int64_t count,
     std::int64_t channels,
     std::int64_t height,
     std::int64_t width) {
-  Images images;
+  ByteImages images;
   images.pixels = at::empty({count, channels, height, width}, at::kByte);
   images.labels = at::empty({count}, at::kLong);
   const Bytes bytes =

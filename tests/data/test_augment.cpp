@@ -19,6 +19,7 @@
 #include <set>
 
 #include "data/data_files.h"
+#include "example_kinds.h"
 
 namespace abtrain::data {
 namespace {
@@ -54,8 +55,11 @@ TEST_P(AugmentOf, EvaluationNormalises) {
   const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
-      batch.inputs, normalised(set, set.train.pixels.slice(0, 2)), 1e-6, 1e-6));
-  EXPECT_TRUE(at::equal(batch.labels, set.train.labels.slice(0, 2)));
+      batch.inputs,
+      normalised(set, as_bytes(set.train).pixels.slice(0, 2)),
+      1e-6,
+      1e-6));
+  EXPECT_TRUE(at::equal(batch.labels, as_bytes(set.train).labels.slice(0, 2)));
 }
 
 TEST_P(AugmentOf, LayoutTypeAndSizes) {
@@ -83,11 +87,11 @@ TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
   const at::Tensor chosen = at::tensor(indices, at::kLong);
   EXPECT_TRUE(at::allclose(
       batch.inputs,
-      normalised(set, at::index_select(set.train.pixels, 0, chosen)),
+      normalised(set, at::index_select(as_bytes(set.train).pixels, 0, chosen)),
       1e-6,
       1e-6));
-  EXPECT_TRUE(
-      at::equal(batch.labels, at::index_select(set.train.labels, 0, chosen)));
+  EXPECT_TRUE(at::equal(
+      batch.labels, at::index_select(as_bytes(set.train).labels, 0, chosen)));
 }
 
 // Every image is one of the windows of the padded image, mirrored or not, as
@@ -96,7 +100,7 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
   const std::int64_t pad = 2, height = 5, width = 7, windows = 2 * pad + 1;
   const Dataset set = make_set(1, GetParam(), height);
   const at::Tensor padded =
-      at::constant_pad_nd(set.train.pixels, {pad, pad, pad, pad}, 0);
+      at::constant_pad_nd(as_bytes(set.train).pixels, {pad, pad, pad, pad}, 0);
   std::vector<at::Tensor> cuts;
   for (std::int64_t top = 0; top < windows; ++top) {
     for (std::int64_t left = 0; left < windows; ++left) {
@@ -161,8 +165,8 @@ struct Boxes {
 Boxes measure_boxes(double probability) {
   constexpr std::int64_t side = 64, examples = 200, epochs = 20;
   Dataset set = make_set(examples, 1, side);
-  set.train.pixels = at::empty({examples, 1, side, side}, at::kByte);
-  set.train.pixels.fill_(255);
+  as_bytes(set.train).pixels = at::empty({examples, 1, side, side}, at::kByte);
+  as_bytes(set.train).pixels.fill_(255);
   const Augment augment({.erase = probability}, set, 11);
   Boxes boxes;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {

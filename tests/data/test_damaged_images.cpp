@@ -7,6 +7,7 @@
 #include "data/augment.h"
 #include "data/image_folder_files.h"
 #include "data/images/image_files.h"
+#include "example_kinds.h"
 
 namespace abtrain::data {
 namespace {
@@ -45,11 +46,11 @@ TEST_F(Damaged, ATrainingImageGivesWayToTheNext) {
     for (const int i : {0, 1, 2, 5, 6, 7, 8, 9, 10}) {
       EXPECT_TRUE(at::equal(batch.inputs[i], sound.inputs[i])) << i;
     }
-    EXPECT_EQ(set.train.files->damaged(), 3);
-    EXPECT_EQ(set.test.files->damaged(), 0);
+    EXPECT_EQ(as_list(set.train).files->damaged(), 3);
+    EXPECT_EQ(as_list(set.test).files->damaged(), 0);
     EXPECT_TRUE(at::equal(
         augment.training(set.train, first(12), 2).inputs, batch.inputs));
-    EXPECT_EQ(set.train.files->damaged(), 3);
+    EXPECT_EQ(as_list(set.train).files->damaged(), 3);
   }
 }
 
@@ -87,7 +88,7 @@ TEST_F(Damaged, AnEvaluationLeavesItOut) {
   EXPECT_TRUE(at::equal(batch.inputs[8], last[0]));
   EXPECT_EQ(augment.evaluation(set.test, 0, 1).labels.size(0), 0);
   EXPECT_EQ(
-      set.test.files->damaged_paths(),
+      as_list(set.test).files->damaged_paths(),
       (std::vector<std::string>{
           root_ / "val/c0/4.jpg", root_ / "val/c2/5.jpg"}));
 }
@@ -100,7 +101,7 @@ TEST_F(Damaged, TooManyEndTheRun) {
     options_.max_damaged = share;
     const Dataset set = load_dataset(options_);
     Augment(options_, set, 1).training(set.train, first(12), 0);
-    return set.train.files->allowed();
+    return as_list(set.train).files->allowed();
   };
   EXPECT_EQ(train(0.25), 3);
   expect_error(

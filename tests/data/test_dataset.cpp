@@ -13,6 +13,7 @@
 #include <set>
 
 #include "data/data_files.h"
+#include "example_kinds.h"
 
 namespace abtrain::data {
 namespace {
@@ -104,7 +105,7 @@ TEST(Dataset, FashionMnistFromTheUsualFolders) {
     EXPECT_EQ(set.test.size(), 10'000);
     EXPECT_EQ(set.classes, 10);
     EXPECT_EQ(
-        set.test.pixels.sizes(),
+        as_bytes(set.test).pixels.sizes(),
         (std::vector<std::int64_t>{10'000, 1, 28, 28}));
     EXPECT_EQ(find_dataset("fashion-mnist", root.path()).found_in, folder);
     fs::remove(folder + "/train-labels-idx1-ubyte");
@@ -122,9 +123,11 @@ TEST(Dataset, CifarFromTheFolderAndItsParent) {
     ASSERT_EQ(set.train.size(), 50'000);
     ASSERT_EQ(set.test.size(), 10'000);
     for (int i = 0; i < 5; ++i) {
-      EXPECT_EQ(set.train.labels.data_ptr<std::int64_t>()[i * 10'000], i + 1);
+      EXPECT_EQ(
+          as_bytes(set.train).labels.data_ptr<std::int64_t>()[i * 10'000],
+          i + 1);
     }
-    EXPECT_EQ(set.test.labels.data_ptr<std::int64_t>()[0], 6);
+    EXPECT_EQ(as_bytes(set.test).labels.data_ptr<std::int64_t>()[0], 6);
     EXPECT_TRUE(set.flips);
     EXPECT_EQ(set.mean.size(), 3u);
     EXPECT_EQ(set.std.size(), 3u);
@@ -151,9 +154,9 @@ TEST(Dataset, Cifar100TakesTheFineLabels) {
     EXPECT_EQ(set.width, 32);
     ASSERT_EQ(set.train.size(), 50'000);
     ASSERT_EQ(set.test.size(), 10'000);
-    EXPECT_EQ(set.train.labels.data_ptr<std::int64_t>()[0], 99);
-    EXPECT_EQ(set.test.labels.data_ptr<std::int64_t>()[0], 42);
-    EXPECT_EQ(set.train.pixels.data_ptr<std::uint8_t>()[0], 200);
+    EXPECT_EQ(as_bytes(set.train).labels.data_ptr<std::int64_t>()[0], 99);
+    EXPECT_EQ(as_bytes(set.test).labels.data_ptr<std::int64_t>()[0], 42);
+    EXPECT_EQ(as_bytes(set.train).pixels.data_ptr<std::uint8_t>()[0], 200);
   }
   write_sparse(folder + "/train.bin", {7, 100}, 50'000 * 3074);
   expect_error(
@@ -258,19 +261,19 @@ TEST(Dataset, RealFashionMnistHasItsPublishedFigures) {
   }
   const Dataset set = load_dataset({.name = "fashion-mnist"});
   EXPECT_EQ(set.found_in, place.found_in);
-  const at::Tensor pixels = set.train.pixels.to(at::kDouble) / 255;
+  const at::Tensor pixels = as_bytes(set.train).pixels.to(at::kDouble) / 255;
   EXPECT_NEAR(pixels.mean().item<double>(), set.mean[0], 5e-5);
   EXPECT_NEAR(pixels.std().item<double>(), set.std[0], 5e-5);
-  for (const Images* images : {&set.train, &set.test}) {
-    const at::Tensor counts = at::bincount(images->labels);
+  for (const Examples* images : {&set.train, &set.test}) {
+    const at::Tensor counts = at::bincount(as_bytes(*images).labels);
     ASSERT_EQ(counts.numel(), 10);
     for (int c = 0; c < 10; ++c) {
       EXPECT_EQ(counts[c].item<std::int64_t>(), images->size() / 10);
     }
   }
   // The first images: an ankle boot (9) in both.
-  EXPECT_EQ(set.train.labels[0].item<std::int64_t>(), 9);
-  EXPECT_EQ(set.test.labels[0].item<std::int64_t>(), 9);
+  EXPECT_EQ(as_bytes(set.train).labels[0].item<std::int64_t>(), 9);
+  EXPECT_EQ(as_bytes(set.test).labels[0].item<std::int64_t>(), 9);
 }
 
 // Of image i all pixels are i + 1, of the first twenty; the label is i % 10.
@@ -294,10 +297,11 @@ TEST(Dataset, SubsetPoolAndStandardise) {
   options.subset = 12;
   Dataset set = load_dataset(options);
   EXPECT_EQ(
-      set.train.pixels.sizes(), (std::vector<std::int64_t>{12, 1, 28, 28}));
+      as_bytes(set.train).pixels.sizes(),
+      (std::vector<std::int64_t>{12, 1, 28, 28}));
   EXPECT_EQ(set.train.size(), 12);
-  EXPECT_EQ(set.train.pixels[11].min().item<int>(), 12);
-  EXPECT_EQ(set.train.labels[11].item<int>(), 1);
+  EXPECT_EQ(as_bytes(set.train).pixels[11].min().item<int>(), 12);
+  EXPECT_EQ(as_bytes(set.train).labels[11].item<int>(), 1);
   EXPECT_EQ(set.test.size(), 10'000);
 
   options.pool = 7;
@@ -309,23 +313,25 @@ TEST(Dataset, SubsetPoolAndStandardise) {
   EXPECT_EQ(shape.width, 7);
   EXPECT_EQ(set.height, 7);
   EXPECT_EQ(set.width, 7);
-  EXPECT_FALSE(set.train.pixels.defined());
-  EXPECT_EQ(set.train.values.sizes(), (std::vector<std::int64_t>{12, 1, 7, 7}));
-  EXPECT_EQ(set.test.values[19].min().item<float>(), 20 / 255.0F);
+  EXPECT_EQ(
+      as_floats(set.train).values.sizes(),
+      (std::vector<std::int64_t>{12, 1, 7, 7}));
+  EXPECT_EQ(as_floats(set.test).values[19].min().item<float>(), 20 / 255.0F);
   // Of 1 .. 12 the mean is 6.5 and the variance (144 - 1) / 12; not of 1 .. 20.
   EXPECT_NEAR(set.norm.mean.max().item<double>(), 6.5 / 255, 1e-8);
   EXPECT_NEAR(
       set.norm.std.min().item<double>(),
       std::sqrt(143.0 / 12) / 255 + 1e-3,
       1e-8);
-  const Images held = hold_out(set.train, 4, 1);
-  EXPECT_EQ(held.values.size(0), 4);
-  EXPECT_EQ(set.train.values.size(0), 8);
+  const Examples held = hold_out(set.train, 4, 1);
+  const FloatImages& images = as_floats(held);
+  EXPECT_EQ(images.values.size(0), 4);
+  EXPECT_EQ(as_floats(set.train).values.size(0), 8);
   for (std::int64_t i = 0; i < 4; ++i) {
     // Pixels i + 1 have the label i % 10.
     EXPECT_EQ(
-        std::lround(held.values[i].max().item<double>() * 255 - 1) % 10,
-        held.labels[i].item<std::int64_t>());
+        std::lround(images.values[i].max().item<double>() * 255 - 1) % 10,
+        images.labels[i].item<std::int64_t>());
   }
 }
 
@@ -346,8 +352,8 @@ TEST(Dataset, RefusesASubsetOrAPoolThatDoesNotFit) {
 }
 
 // Images whose label says which one they were.
-Images numbered(std::int64_t count) {
-  Images images = random_images(count, 1, 3, 5);
+Examples numbered(std::int64_t count) {
+  ByteImages images = random_images(count, 1, 3, 5);
   std::int64_t* labels = images.labels.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < count; ++i) {
     labels[i] = i;
@@ -356,17 +362,18 @@ Images numbered(std::int64_t count) {
 }
 
 TEST(HoldOut, PartsAreDisjointAndCoverAll) {
-  const Images all = numbered(101);
-  Images train = all;
-  const Images held = hold_out(train, 20, 3);
+  const Examples all = numbered(101);
+  Examples train = all;
+  const Examples held = hold_out(train, 20, 3);
   EXPECT_EQ(train.size(), 81);
   EXPECT_EQ(held.size(), 20);
   std::set<std::int64_t> seen;
-  for (const Images* part : {static_cast<const Images*>(&train), &held}) {
+  for (const Examples* part : {static_cast<const Examples*>(&train), &held}) {
     for (std::int64_t i = 0; i < part->size(); ++i) {
-      const auto index = part->labels[i].item<std::int64_t>();
+      const auto index = as_bytes(*part).labels[i].item<std::int64_t>();
       EXPECT_TRUE(seen.insert(index).second);
-      EXPECT_TRUE(at::equal(part->pixels[i], all.pixels[index]));
+      EXPECT_TRUE(
+          at::equal(as_bytes(*part).pixels[i], as_bytes(all).pixels[index]));
     }
   }
   EXPECT_EQ(seen.size(), 101u);
@@ -374,18 +381,19 @@ TEST(HoldOut, PartsAreDisjointAndCoverAll) {
 
 TEST(HoldOut, DependsOnTheSeedAlone) {
   const auto held = [](std::uint64_t seed) {
-    Images train = numbered(50);
-    return hold_out(train, 10, seed).labels;
+    Examples train = numbered(50);
+    const Examples part = hold_out(train, 10, seed);
+    return as_bytes(part).labels;
   };
   EXPECT_TRUE(at::equal(held(1), held(1)));
   EXPECT_FALSE(at::equal(held(1), held(2)));
 }
 
 TEST(HoldOut, NoneAndTooMany) {
-  Images train = numbered(5);
+  Examples train = numbered(5);
   EXPECT_EQ(hold_out(train, 0, 1).size(), 0);
   EXPECT_EQ(train.size(), 5);
-  Images none = numbered(0);
+  Examples none = numbered(0);
   EXPECT_EQ(hold_out(none, 0, 1).size(), 0);
   for (const std::int64_t count : {-1, 5, 6}) {
     expect_error(

@@ -73,7 +73,7 @@ class DeviceLoaderTest : public ::testing::Test {
   }
 
   Dataset set_;
-  Images none_;
+  Examples none_;
   std::unique_ptr<Augment> augment_;
   std::unique_ptr<ExampleOrder> order_;
   std::unique_ptr<DeviceCopies> copies_;

@@ -13,6 +13,7 @@
 
 #include "data/augment.h"
 #include "data/data_files.h"
+#include "example_kinds.h"
 
 namespace abtrain::data {
 namespace {
@@ -34,8 +35,8 @@ Dataset make_set(std::int64_t count, std::int64_t channels) {
 }
 
 Dataset with_values(Dataset set) {
-  set.train.values = pooled(set.train.pixels, 0);
-  set.train.pixels.reset();
+  const ByteImages& bytes = as_bytes(set.train);
+  set.train = FloatImages{pooled(bytes.pixels, 0), bytes.labels};
   set.norm = channel_norm(set);
   return set;
 }
@@ -63,7 +64,7 @@ Figures figures_of(
 }
 
 TEST(Pool, IsTheMeanOfEachBlock) {
-  const Images images = random_images(3, 2, 6, 9);
+  const ByteImages images = random_images(3, 2, 6, 9);
   const at::Tensor values = pooled(images.pixels, 3);
   ASSERT_EQ(values.sizes(), (Indices{3, 2, 3, 3}));
   const auto bytes = images.pixels.accessor<std::uint8_t, 4>();
@@ -122,15 +123,15 @@ TEST(FloatImages, AnExampleOutOfRangeIsABug) {
 
 TEST(Standardise, LessTheMeanOverTheDeviation) {
   Dataset set = with_values(make_set(50, 3));
-  set.norm = standard_norm(set.train.values);
+  set.norm = standard_norm(as_floats(set.train).values);
   const at::Tensor images =
       Augment({}, set, 1).evaluation(set.train, 0, 50).inputs;
   const auto out = images.accessor<float, 4>();
-  const auto raw = set.train.values.accessor<float, 4>();
+  const auto raw = as_floats(set.train).values.accessor<float, 4>();
   for (int c = 0; c < 3; ++c) {
     for (int y = 0; y < 6; ++y) {
       for (int x = 0; x < 8; ++x) {
-        const Figures f = figures_of(set.train.values, c, y, x);
+        const Figures f = figures_of(as_floats(set.train).values, c, y, x);
         for (int i = 0; i < 50; ++i) {
           EXPECT_NEAR(
               out[i][c][y][x],
@@ -145,8 +146,8 @@ TEST(Standardise, LessTheMeanOverTheDeviation) {
 // In many pieces, and of a mean far from 0.
 TEST(Standardise, FiguresOfManyImages) {
   Dataset set = make_set(3000, 1);
-  set.train.pixels.bitwise_or_(0xF0);
-  const at::Tensor values = pooled(set.train.pixels, 2);
+  as_bytes(set.train).pixels.bitwise_or_(0xF0);
+  const at::Tensor values = pooled(as_bytes(set.train).pixels, 2);
   const Norm norm = standard_norm(values);
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 2; ++x) {
@@ -160,14 +161,13 @@ TEST(Standardise, FiguresOfManyImages) {
 // Of other images too, whatever they have there.
 TEST(Standardise, APixelThatNeverDiffersIsZero) {
   Dataset set = make_set(9, 1);
-  const Images others = random_images(9, 1, 6, 8);
-  set.train.pixels.select(2, 1).fill_(77);
+  const ByteImages others = random_images(9, 1, 6, 8);
+  as_bytes(set.train).pixels.select(2, 1).fill_(77);
   set = with_values(set);
-  set.norm = standard_norm(set.train.values);
-  set.test.values = pooled(others.pixels, 0);
-  set.test.labels = others.labels;
+  set.norm = standard_norm(as_floats(set.train).values);
+  set.test = FloatImages{pooled(others.pixels, 0), others.labels};
   const Augment augment({}, set, 1);
-  for (const Images* part : {&set.train, &set.test}) {
+  for (const Examples* part : {&set.train, &set.test}) {
     const at::Tensor images = augment.evaluation(*part, 0, 9).inputs;
     EXPECT_TRUE(images.isfinite().all().item<bool>());
     EXPECT_EQ(images.select(2, 1).abs().max().item<float>(), 0);
@@ -178,9 +178,9 @@ TEST(Standardise, APixelThatNeverDiffersIsZero) {
 // A window of the black-bordered image, then standardised where it lies now.
 TEST(Standardise, CropAndFlipComeFirst) {
   Dataset set = with_values(make_set(20, 1));
-  set.norm = standard_norm(set.train.values);
-  const at::Tensor padded =
-      at::constant_pad_nd(set.train.values.slice(0, 0, 1), {1, 1, 1, 1}, 0);
+  set.norm = standard_norm(as_floats(set.train).values);
+  const at::Tensor padded = at::constant_pad_nd(
+      as_floats(set.train).values.slice(0, 0, 1), {1, 1, 1, 1}, 0);
   std::vector<at::Tensor> cuts;
   for (std::int64_t k = 0; k < 9; ++k) {
     const at::Tensor cut =

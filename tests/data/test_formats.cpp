@@ -23,7 +23,7 @@ Idx make_idx(std::uint32_t count, std::uint32_t height, std::uint32_t width) {
 
 class IdxFiles : public ::testing::Test {
  protected:
-  Images read(const Idx& idx, const Extent& expected = {}) {
+  ByteImages read(const Idx& idx, const Extent& expected = {}) {
     write_file(images_, idx.images);
     write_file(labels_, idx.labels);
     return read_idx(images_, labels_, 10, expected);
@@ -43,11 +43,11 @@ TEST_F(IdxFiles, PlainAndGzippedOfAnySize) {
     const Idx plain = make_idx(count, 29, 31);
     const Idx packed = {gzipped(plain.images), gzipped(plain.labels)};
     for (const Idx& idx : {plain, packed}) {
-      const Images images = read(idx);
+      const ByteImages images = read(idx);
       ASSERT_EQ(
           images.pixels.sizes(),
           (std::vector<std::int64_t>{std::int64_t{count}, 1, 29, 31}));
-      ASSERT_EQ(images.size(), count);
+      ASSERT_EQ(images.labels.size(0), count);
       const auto* pixels = images.pixels.data_ptr<std::uint8_t>();
       EXPECT_TRUE(
           std::equal(plain.images.begin() + 16, plain.images.end(), pixels));
@@ -69,7 +69,7 @@ TEST_F(IdxFiles, WrongMagic) {
 
 TEST_F(IdxFiles, OtherDimensionsThanExpected) {
   const Idx idx = make_idx(2, 3, 5);
-  EXPECT_EQ(read(idx, {2, 3, 5}).size(), 2);
+  EXPECT_EQ(read(idx, {2, 3, 5}).labels.size(0), 2);
   for (const Extent& expected :
        {Extent{4, 3, 5}, Extent{2, 4, 5}, Extent{2, 3, 4}}) {
     expect_error(
@@ -204,7 +204,7 @@ TEST_F(CifarFiles, RecordsOfAllFilesInOrder) {
   for (const std::size_t count : {0u, 1u, 65u}) {
     write_file(first_, records(count, 1));
     write_file(second_, records(count, 2));
-    const Images images =
+    const ByteImages images =
         read_cifar({first_, second_}, static_cast<std::int64_t>(count), 10);
     ASSERT_EQ(
         images.pixels.sizes(),

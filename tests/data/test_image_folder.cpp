@@ -11,6 +11,7 @@
 #include "data/image_folder_files.h"
 #include "data/images/image_files.h"
 #include "data/images/image_reader.h"
+#include "example_kinds.h"
 
 namespace abtrain::data {
 namespace {
@@ -33,9 +34,9 @@ TEST(ImageFolder, ClassesAreTheSortedNamesOfTrain) {
   const Dataset set = load_dataset(options_of(root));
   EXPECT_EQ(set.classes, 3);
   EXPECT_EQ(set.found_in, root.path());
-  EXPECT_EQ(labels_of(set.train.labels), (Indices{0, 0, 1, 2}));
-  EXPECT_EQ(labels_of(set.test.labels), (Indices{1, 2}));
-  EXPECT_EQ(set.train.files->path(1), root / "train/Ant/2.jpg");
+  EXPECT_EQ(labels_of(as_list(set.train).labels), (Indices{0, 0, 1, 2}));
+  EXPECT_EQ(labels_of(as_list(set.test).labels), (Indices{1, 2}));
+  EXPECT_EQ(as_list(set.train).files->path(1), root / "train/Ant/2.jpg");
   EXPECT_EQ(set.channels, 3);
   EXPECT_EQ(set.height, 24);
   EXPECT_EQ(set.width, 24);
@@ -121,7 +122,7 @@ TEST_P(Batches, DependOnSeedEpochAndExampleAlone) {
   const Batch all = one.training(set.train, first(21), 3);
   EXPECT_EQ(all.inputs.sizes(), (Indices{21, 3, 24, 24}));
   EXPECT_TRUE(all.inputs.is_contiguous(at::MemoryFormat::ChannelsLast));
-  EXPECT_EQ(labels_of(all.labels), labels_of(set.train.labels));
+  EXPECT_EQ(labels_of(all.labels), labels_of(as_list(set.train).labels));
   const at::Tensor scored = one.evaluation(set.test, 0, 6).inputs;
   for (const std::int64_t threads : {2, 5, 50}) {
     options.decode_threads = threads;
@@ -189,11 +190,11 @@ TEST(ImageBatches, SmallerDecodingHardlyShows) {
   ImageForm form{24, 28, {1, 1, 1}, {0, 0, 0}};
   ImageReader reader(form);
   const Dataset set = load_dataset(options_of(root));
-  set.train.files->read(0, reader.bytes());
+  as_list(set.train).files->read(0, reader.bytes());
   reader.open();
   JpegDecoder decoder;
   Bytes bytes;
-  set.train.files->read(0, bytes);
+  as_list(set.train).files->read(0, bytes);
   decoder.open(bytes);
   const Picture whole = decoder.decode(1);
   for (const Box& box :
@@ -289,13 +290,14 @@ TEST(ImageBatches, HoldOutSplitsTheFiles) {
   Dataset set = load_dataset(options);
   const Augment augment(options, set, 1);
   const at::Tensor all = augment.evaluation(set.train, 0, 20).inputs;
-  const Images held = hold_out(set.train, 6, 3);
+  const Examples held = hold_out(set.train, 6, 3);
   EXPECT_EQ(set.train.size(), 14);
   EXPECT_EQ(held.size(), 6);
   std::set<std::int64_t> seen;
-  for (const Images* part : {static_cast<const Images*>(&set.train), &held}) {
+  for (const Examples* part :
+       {static_cast<const Examples*>(&set.train), &held}) {
     const Batch batch = augment.evaluation(*part, 0, part->size());
-    const Indices places = labels_of(part->places);
+    const Indices places = labels_of(as_list(*part).places);
     for (std::size_t i = 0; i < places.size(); ++i) {
       EXPECT_TRUE(seen.insert(places[i]).second);
       EXPECT_TRUE(at::equal(batch.inputs[i], all[places[i]]));

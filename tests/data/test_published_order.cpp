@@ -10,6 +10,7 @@
 #include "data/device_images.h"
 #include "data/device_loader.h"
 #include "data/loader.h"
+#include "example_kinds.h"
 #include "toy_data.h"
 
 namespace abtrain::data {
@@ -62,7 +63,7 @@ TEST(PublishedOrder, IsWaitedForUntilItIsKnownOrNotWanted) {
 TEST(PublishedOrder, FeedsLoadersThatEndWhileTheyWait) {
   const Dataset dataset = testing::toy_dataset(6);
   const Augment augment({}, dataset, 1);
-  const Images none;
+  const Examples none;
   DeviceCopies copies(dataset, none);
   for (const bool on_device : {false, true}) {
     PublishedOrder order({0, 1, 2, 3, 4, 5}, 2);
@@ -82,7 +83,9 @@ TEST(PublishedOrder, FeedsLoadersThatEndWhileTheyWait) {
         for (std::int64_t k = 0; k < 2; ++k) {
           EXPECT_EQ(
               batch.labels[k].item<std::int64_t>(),
-              dataset.train.labels[2 * unit + k].item<std::int64_t>());
+              as_bytes(dataset.train)
+                  .labels[2 * unit + k]
+                  .item<std::int64_t>());
         }
       }
     }

@@ -268,7 +268,7 @@ TEST_F(Texts, CanSetWindowsAside) {
   write_file(place("a"), counting(200));
   Dataset set = load_dataset(options_);
   const std::int64_t all = set.train.size();
-  const Images held = hold_out(set.train, 4, 1);
+  const Examples held = hold_out(set.train, 4, 1);
   EXPECT_EQ(held.size(), 4);
   EXPECT_EQ(set.train.size(), all - 4);
   const Augment augment(options_, set, 1);

@@ -97,7 +97,7 @@ void train(
     const config::RunOptions& options,
     const run_folder::CheckpointWriter::Options* place,
     const run_folder::Checkpoint* from) {
-  const data::Images none;
+  const data::Examples none;
   train::TrainInputs inputs{options, dataset(), none, at::kCPU};
   inputs.checkpoints = place;
   inputs.resume = from;

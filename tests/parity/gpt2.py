@@ -4,8 +4,8 @@
                                 (bare: as gpt2 is published, with the masks of older
                                 files; prefixed: as save_pretrained writes them), a
                                 batch, its logits and the gradients of its loss
-    gpt2.py check FOLDER        FOLDER/ours.safetensors loads strictly and has the
-                                weights that were made
+    gpt2.py check FOLDER        FOLDER/ours.safetensors has the tensors that were made
+                                and no other, so that it loads strictly
     gpt2.py decomposed FOLDER   the logits of FOLDER/cut.safetensors, read by the
                                 loader of docs/weights.md
 """
@@ -15,12 +15,13 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel
 
+MASKS = (".attn.bias", ".attn.masked_bias")  # no parameters
 PAGE = pathlib.Path(__file__).parents[2] / "docs/weights.md"
 
 
 def model_of():
+    from transformers import GPT2Config, GPT2LMHeadModel
     return GPT2LMHeadModel(GPT2Config(
         vocab_size=97, n_positions=32, n_embd=48, n_layer=3, n_head=4,
         embd_pdrop=0, resid_pdrop=0, attn_pdrop=0,
@@ -66,10 +67,11 @@ def make(folder, form):
 
 
 def check(folder):
-    model = model_of()
     ours = load_file(folder / "ours.safetensors")
-    model.transformer.load_state_dict(ours, strict=True)
     theirs = bare(load_file(folder / "theirs.safetensors"))
+    names = {k for k in theirs if not k.endswith(MASKS)}
+    if different := set(ours) ^ names:
+        sys.exit(f"only one has {', '.join(sorted(different))}")
     for key, tensor in ours.items():
         if not torch.equal(tensor, theirs[key]):
             sys.exit(f"{key} came back changed")
@@ -83,9 +85,8 @@ def decomposed(folder):
     exec(text, names)
     model = model_of()
     weights = bare(names["load_weights"](str(folder / "cut.safetensors")))
-    masks = (".attn.bias", ".attn.masked_bias")
     model.transformer.load_state_dict(
-        {k: v for k, v in weights.items() if not k.endswith(masks)}, strict=True)
+        {k: v for k, v in weights.items() if not k.endswith(MASKS)}, strict=True)
     tokens = load_file(folder / "batch.safetensors")["tokens"]
     save_logits(model, tokens, folder / "cut_logits.safetensors")
 

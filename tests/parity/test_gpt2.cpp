@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "factored_model.h"
 #include "python.h"
@@ -23,10 +24,16 @@ struct Gpt2Case {
 
 class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
  protected:
+  // A form's files are made once, as importing transformers takes seconds.
   void SetUp() override {
-    const testing::PythonResult made =
-        testing::python("gpt2.py", {"make", folder_.path(), GetParam().form});
-    ASSERT_EQ(made.status, 0) << made.text;
+    static std::map<std::string, TempFolder> folders;
+    const auto [at, is_new] = folders.try_emplace(GetParam().form);
+    folder_ = &at->second;
+    if (is_new) {
+      const testing::PythonResult made = testing::python(
+          "gpt2.py", {"make", folder_->path(), GetParam().form});
+      ASSERT_EQ(made.status, 0) << made.text;
+    }
   }
   static std::unique_ptr<nn::Model> fresh() {
     nn::ModelOptions options;
@@ -40,16 +47,16 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
   }
   std::unique_ptr<nn::Model> loaded(const char* file) const {
     auto model = fresh();
-    weights::load_model(folder_.file(file), *model);
+    weights::load_model(folder_->file(file), *model);
     return model;
   }
   at::Tensor tokens() const {
-    return weights::SafetensorsFile(folder_.file("batch.safetensors"))
+    return weights::SafetensorsFile(folder_->file("batch.safetensors"))
         .read_integers("tokens", {2, 25})
         .to(at::kLong);
   }
   void expect_logits(const at::Tensor& logits, const char* file) const {
-    const at::Tensor want = weights::SafetensorsFile(folder_.file(file))
+    const at::Tensor want = weights::SafetensorsFile(folder_->file(file))
                                 .read("logits", {2, 25, 97});
     EXPECT_LT((logits - want).abs().max().item<double>(), 1e-4);
   }
@@ -61,14 +68,14 @@ class Gpt2 : public ::testing::TestWithParam<Gpt2Case> {
         (got - want).norm().item<double>(), 1e-3 * want.norm().item<double>())
         << name;
   }
-  TempFolder folder_;
+  const TempFolder* folder_ = nullptr;
 };
 
 TEST_P(Gpt2, AgreesWithHuggingFaces) {
   const auto model = loaded("theirs.safetensors");
-  weights::save_model(folder_.file("ours.safetensors"), *model);
+  weights::save_model(folder_->file("ours.safetensors"), *model);
   const testing::PythonResult back =
-      testing::python("gpt2.py", {"check", folder_.path()});
+      testing::python("gpt2.py", {"check", folder_->path()});
   EXPECT_EQ(back.status, 0) << back.text;
   EXPECT_NE(back.text.find("40 tensors agree"), std::string::npos) << back.text;
 
@@ -108,15 +115,15 @@ TEST_P(Gpt2, ReadsWhatDecomposeHasCut) {
   const at::NoGradGuard no_grad;
   const std::string command =
       std::string("'") + ABTRAIN_PROGRAM + "' decompose '" +
-      folder_.file("theirs.safetensors") + "' -o '" +
-      folder_.file("cut.safetensors") + "' --rank 9 --keep-dense '*wpe'";
+      folder_->file("theirs.safetensors") + "' -o '" +
+      folder_->file("cut.safetensors") + "' --rank 9 --keep-dense '*wpe'";
   ASSERT_EQ(std::system((command + " >/dev/null").c_str()), 0) << command;
   const auto model = loaded("cut.safetensors");
   for (const nn::NamedWeight& w : model->weights()) {
     EXPECT_EQ(w.weight->rank(), 9) << w.name;
   }
   const testing::PythonResult cut =
-      testing::python("gpt2.py", {"decomposed", folder_.path()});
+      testing::python("gpt2.py", {"decomposed", folder_->path()});
   ASSERT_EQ(cut.status, 0) << cut.text;
   expect_logits(model->forward(tokens(), false), "cut_logits.safetensors");
 }
@@ -131,7 +138,7 @@ TEST_P(Gpt2, ComesBackFromAFileOfFactors) {
       testing::factor_weight(w, 7);
     }
   }
-  weights::save_model(folder_.file("ours.safetensors"), *model);
+  weights::save_model(folder_->file("ours.safetensors"), *model);
   const auto back = loaded("ours.safetensors");
   EXPECT_EQ(back->stored_parameters(), model->stored_parameters());
   EXPECT_LT(

@@ -6,6 +6,8 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "python.h"
 #include "temp_folder.h"
 #include "weights/model_file.h"
@@ -20,6 +22,7 @@ struct ZooCase {
   std::int64_t side;
   std::int64_t classes;
   bool qkv_bias = true;
+  double width = 1;
 };
 
 constexpr std::int64_t kZooBatch = 2;
@@ -47,6 +50,7 @@ class Zoo : public ::testing::TestWithParam<ZooCase> {
     nn::ModelOptions options;
     options.name = c.model;
     options.qkv_bias = c.qkv_bias;
+    options.width = c.width;
     options.stem = nn::StemName::ImageNet;
     return nn::make_model(options, {3, c.side, c.side, c.classes});
   }
@@ -151,26 +155,30 @@ TEST_P(Zoo, AgreesWithItsOriginal) {
   EXPECT_NE(back.text.find(" tensors agree"), std::string::npos) << back.text;
 }
 
+std::string case_name(const ::testing::TestParamInfo<ZooCase>& test) {
+  std::string name = test.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    All,
+    Timm,
     Zoo,
     ::testing::Values(
-        ZooCase{nn::TensorNames::Timm, "vgg16", 32, 10},
+        ZooCase{nn::TensorNames::Timm, "vgg16", 32, 10, true, 0.25},
         ZooCase{nn::TensorNames::Timm, "resnet18", 64, 1000},
         ZooCase{nn::TensorNames::Timm, "resnet34", 64, 1000},
         ZooCase{nn::TensorNames::Timm, "vit-tiny", 32, 10},
-        ZooCase{nn::TensorNames::Timm, "vit-base", 224, 1000, false},
+        ZooCase{nn::TensorNames::Timm, "vit-small", 224, 1000, false}),
+    case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Torchvision,
+    Zoo,
+    ::testing::Values(
         ZooCase{nn::TensorNames::Torchvision, "vgg13", 32, 10},
         ZooCase{nn::TensorNames::Torchvision, "resnet50", 96, 1000},
         ZooCase{nn::TensorNames::Torchvision, "vit-tiny", 32, 10}),
-    [](const auto& test) {
-      std::string name =
-          nn::name_of(test.param.library) + "_" + test.param.model;
-      for (char& letter : name) {
-        letter = letter == '-' ? '_' : letter;
-      }
-      return name;
-    });
+    case_name);
 
 }  // namespace
 }  // namespace abtrain

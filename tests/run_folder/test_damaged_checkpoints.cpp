@@ -226,7 +226,7 @@ TEST_P(WrongState, IsDamagedDataThatNamesTheCheckpoint) {
   const data::Dataset dataset = testing::toy_dataset(64);
   const CheckpointWriter::Options place{
       folder.path(), config::to_yaml(options), 5};
-  const data::Images none;
+  const data::Examples none;
   train::TrainInputs inputs{options, dataset, none, at::kCPU};
   const auto train = [&] {
     comm::run_workers(1, 60, [&](comm::Communicator& world) {

@@ -19,7 +19,7 @@ using testing::toy_options;
 std::vector<TrainResult> train_on_device(
     const config::RunOptions& options,
     const data::Dataset& dataset,
-    const data::Images& validation) {
+    const data::Examples& validation) {
   data::DeviceCopies copies(dataset, validation);
   TrainInputs inputs{options, dataset, validation, at::kCPU};
   inputs.device_copies = &copies;
@@ -28,7 +28,7 @@ std::vector<TrainResult> train_on_device(
 
 TEST(Batches, OnTheDeviceTrainTheSameModelWithTheSameScores) {
   data::Dataset dataset = testing::toy_dataset(256, 3);
-  const data::Images validation = data::hold_out(dataset.train, 40, 5);
+  const data::Examples validation = data::hold_out(dataset.train, 40, 5);
   config::RunOptions o = toy_options(2, 1);
   o.data.augment = data::AugmentName::Crop;
   o.data.pad = 1;
@@ -97,10 +97,8 @@ TEST(Batches, LieOnADeviceOnlyWhereTheyCan) {
   expect_refused(set, at::kCPU, "computes on cpu");
   const at::Device gpu(at::kCUDA, 0);
   EXPECT_TRUE(lies_on_device(o, set, {}, gpu));
-  // A set of files has no pixels.
   data::Dataset files = set;
-  files.train.pixels.reset();
-  files.test.pixels.reset();
+  files.train = files.test = data::ListedImages{};
   expect_refused(files, gpu, "files that the host decodes");
 }
 

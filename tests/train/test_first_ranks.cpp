@@ -173,7 +173,7 @@ class SavedRanks {
  private:
   config::RunOptions options_;
   data::Dataset dataset_;
-  data::Images none_;
+  data::Examples none_;
   TempFolder folder_;
   std::vector<TrainResult> whole_;
 };

@@ -197,20 +197,11 @@ TEST(NoNormStatistics, TakeNoBatchAndSendNothing) {
 }
 
 config::RunOptions run_with_norms(const std::string& method) {
-  config::RunOptions o = toy_options(2, 1);
-  o.model.name = "vgg11-small";
-  o.model.width = 0.0625;
+  config::RunOptions o = testing::toy_zoo_options("vgg11-small");
   o.model.drop_rate = 0.3;
-  o.data.batch_size = 4;
   o.data.augment = data::AugmentName::Crop;
   o.data.pad = 2;
   o.method.name = method;
-  o.method.warmup_steps = Duration::steps(1);
-  o.method.sync_every = Duration::steps(3);
-  o.method.full_rank_steps = Duration::steps(1);
-  o.method.rank.rule = linalg::RankRuleName::Ratio;
-  o.method.rank.ratio = 3;
-  o.optimizer.lr = 1e-3;
   o.train.steps = 8;
   o.evaluate.every = Duration::steps(2);
   return o;
@@ -259,7 +250,7 @@ TEST_P(NormRuns, TrainToTheSameWeights) {
 TEST_P(NormRuns, ResumeToTheSameBits) {
   const TempFolder folder;
   const data::Dataset dataset = testing::toy_dataset(48, 3, 32);
-  const data::Images validation;
+  const data::Examples validation;
   config::RunOptions o = run_with_norms(GetParam());
   o.evaluate.norm_batches = 3;
   o.checkpoint.every = Duration::steps(5);

@@ -12,6 +12,7 @@
 
 #include "base/files.h"
 #include "config/config.h"
+#include "example_kinds.h"
 #include "factored_model.h"
 #include "plan/plan.h"
 #include "temp_folder.h"
@@ -59,7 +60,8 @@ double squares(const nn::Model& model, bool biases) {
 }
 
 at::Tensor toy_inputs(const data::Dataset& set) {
-  return ((set.train.pixels.to(at::kDouble) / 255 - double{set.mean[0]}) /
+  return ((as_bytes(set.train).pixels.to(at::kDouble) / 255 -
+           double{set.mean[0]}) /
           double{set.std[0]})
       .flatten(1);
 }
@@ -89,15 +91,18 @@ TEST_P(Objective, IsWhatTrainLossSays) {
   o.evaluate.train = true;
   const auto results = testing::train_all(o, dataset);
   const nn::Model& model = *results[0].model;
-  const double wanted =
-      mean_loss(model, toy_inputs(dataset), dataset.train.labels, c.smoothing) +
-      0.03 / 2 * squares(model, c.decay_all);
+  const double wanted = mean_loss(
+                            model,
+                            toy_inputs(dataset),
+                            as_bytes(dataset.train).labels,
+                            c.smoothing) +
+                        0.03 / 2 * squares(model, c.decay_all);
   for (const TrainResult& r : results) {
     ASSERT_TRUE(r.train_loss);
     EXPECT_NEAR(*r.train_loss, wanted, 1e-6);
   }
   // The same where the images lie on the device.
-  const data::Images none;
+  const data::Examples none;
   data::DeviceCopies copies(dataset, none);
   TrainInputs inputs{o, dataset, none, at::kCPU};
   inputs.device_copies = &copies;
@@ -192,7 +197,8 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
 
   // From the bytes and the saved model, all of it in float64.
   const data::Dataset bytes = data::load_dataset({.name = "fashion-mnist"});
-  at::Tensor x = bytes.train.pixels.slice(0, 0, 4096)
+  at::Tensor x = as_bytes(bytes.train)
+                     .pixels.slice(0, 0, 4096)
                      .to(at::kDouble)
                      .view({4096, 7, 4, 7, 4})
                      .mean({2, 4})
@@ -204,7 +210,7 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   const std::string run = folder / "softmax";
   weights::load_model(run + "/model.safetensors", *model);
   const double wanted =
-      mean_loss(*model, x, bytes.train.labels.slice(0, 0, 4096), 0) +
+      mean_loss(*model, x, as_bytes(bytes.train).labels.slice(0, 0, 4096), 0) +
       0.01 / 2 * squares(*model, true);
   EXPECT_NEAR(summary["train_loss"].get<double>(), wanted, 1e-7);
 

@@ -3,36 +3,21 @@
 #include <map>
 #include <mutex>
 
+#include "example_kinds.h"
 #include "toy_run.h"
 
 namespace abtrain::train {
 namespace {
 
 using testing::expect_same_bits;
-using testing::toy_options;
+using testing::toy_zoo_options;
 using testing::train_all;
-
-config::RunOptions zoo_options(const std::string& model) {
-  config::RunOptions o = toy_options(2, 1);
-  o.model.name = model;
-  o.model.width = 0.0625;
-  o.data.batch_size = 4;
-  o.method.warmup_steps = Duration::steps(1);
-  o.method.sync_every = Duration::steps(3);
-  o.method.full_rank_steps = Duration::steps(1);
-  o.method.rank.rule = linalg::RankRuleName::Ratio;
-  o.method.rank.ratio = 3;
-  o.optimizer.lr = 1e-3;
-  o.train.steps = 7;
-  o.evaluate.every = Duration::steps(0);
-  return o;
-}
 
 class ZooRuns : public ::testing::TestWithParam<const char*> {};
 
 // check_replicas is on: every worker holds the same bits when it should.
 TEST_P(ZooRuns, EndWithOneFactoredModelAndTheSameBitsTwice) {
-  config::RunOptions o = zoo_options(GetParam());
+  config::RunOptions o = toy_zoo_options(GetParam());
   o.model.drop_rate = 0.3;
   o.model.drop_path = 0.1;
   const data::Dataset dataset = testing::toy_dataset(32, 3, 32);
@@ -69,11 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
 // numbers of its own.
 TEST(Dropout, DiffersBetweenWorkers) {
   data::Dataset dataset = testing::toy_dataset(32, 3, 32);
-  dataset.train.pixels.copy_(
-      dataset.train.pixels[0].expand_as(dataset.train.pixels));
-  dataset.train.labels.zero_();
+  as_bytes(dataset.train)
+      .pixels.copy_(as_bytes(dataset.train)
+                        .pixels[0]
+                        .expand_as(as_bytes(dataset.train).pixels));
+  as_bytes(dataset.train).labels.zero_();
   for (const double rate : {0.0, 0.5}) {
-    config::RunOptions o = zoo_options("resnet18");
+    config::RunOptions o = toy_zoo_options("resnet18");
     o.method.sync = methods::SyncMode::OnlyB;
     o.method.warmup_steps = Duration::steps(0);
     o.method.sync_every = Duration::steps(100);

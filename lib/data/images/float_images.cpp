@@ -149,7 +149,7 @@ Norm channel_norm(const Dataset& dataset) {
 }
 
 Batch augment_values(
-    const Images& images,
+    const FloatImages& images,
     const Norm& norm,
     std::span<const std::int64_t> indices,
     const ops::Augmentation& how,
@@ -176,10 +176,10 @@ Batch augment_values(
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t index : indices) {
     ABT_ASSERT(
-        index >= 0 && index < images.size(),
+        index >= 0 && index < values.size(0),
         "example {} of {}",
         index,
-        images.size());
+        values.size(0));
     Random random(
         how.seed,
         RandomPurpose::Augment,

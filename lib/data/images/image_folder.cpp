@@ -81,7 +81,7 @@ Split take_split(
   return split;
 }
 
-Images images_of(
+ListedImages images_of(
     Split split,
     const std::vector<std::string>& classes,
     const std::string& what,
@@ -92,7 +92,7 @@ Images images_of(
   for (const ListedFolder& folder : split.folders) {
     count += folder.image_count;
   }
-  Images images;
+  ListedImages images;
   images.labels = at::empty({count}, at::kLong);
   images.places = at::arange(count, at::kLong);
   auto* label = images.labels.data_ptr<std::int64_t>();

@@ -15,7 +15,7 @@ namespace abtrain::data {
 namespace {
 
 void check_window(
-    const Images& windows,
+    const Examples& windows,
     const char* part,
     const std::string& path,
     std::int64_t tokens,
@@ -33,18 +33,16 @@ void check_window(
 
 }  // namespace
 
-Images windows_of(
+TextWindows windows_of(
     std::shared_ptr<const Tokens> text,
     std::int64_t begin,
     std::int64_t end,
     std::int64_t context) {
   const std::int64_t count =
       std::max<std::int64_t>(0, end - begin - 1) / context;
-  Images windows;
-  windows.text = std::move(text);
-  windows.places =
-      at::arange(begin, begin + count * context, context, at::kLong);
-  return windows;
+  return {
+      std::move(text),
+      at::arange(begin, begin + count * context, context, at::kLong)};
 }
 
 Dataset
@@ -81,7 +79,7 @@ open_text(const DataOptions& options, const std::string& path, Log* log) {
 }
 
 Batch text_batch(
-    const Images& windows,
+    const TextWindows& windows,
     std::span<const std::int64_t> indices,
     std::int64_t context,
     bool page_locked) {
@@ -98,10 +96,10 @@ Batch text_batch(
   std::vector<std::int64_t> window(static_cast<std::size_t>(context) + 1);
   for (const std::int64_t index : indices) {
     ABT_ASSERT(
-        index >= 0 && index < windows.size(),
+        index >= 0 && index < windows.places.size(0),
         "window {} of {}",
         index,
-        windows.size());
+        windows.places.size(0));
     windows.text->read(places[index], window);
     inputs = std::copy(window.begin(), window.end() - 1, inputs);
     labels = std::copy(window.begin() + 1, window.end(), labels);

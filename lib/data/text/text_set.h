@@ -19,7 +19,7 @@ Dataset
 open_text(const DataOptions& options, const std::string& path, Log* log);
 
 // The windows of the tokens begin .. end-1.
-Images windows_of(
+TextWindows windows_of(
     std::shared_ptr<const Tokens> text,
     std::int64_t begin,
     std::int64_t end,
@@ -28,7 +28,7 @@ Images windows_of(
 // B x context tokens and as many labels, both int64. `page_locked`: as for
 // Augment::training().
 Batch text_batch(
-    const Images& windows,
+    const TextWindows& windows,
     std::span<const std::int64_t> indices,
     std::int64_t context,
     bool page_locked);
