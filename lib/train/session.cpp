@@ -192,7 +192,8 @@ void Session::open() {
 void Session::announce(int threads) {
   const config::RunOptions& options = setup_.options;
   const int cores = device::cpu_cores();
-  const bool shares = host_.workers_on_machine() > cores;
+  // A launcher binds each of its processes to cores of its own.
+  const bool shares = host_.workers_in_process() > cores;
   log_.info(
       "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
       options.workers,

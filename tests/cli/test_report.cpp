@@ -26,6 +26,10 @@ TEST(CliReport, PrintsATableOrJson) {
   const Outcome listed = run(
       "report --format json --target 0.5 '" + folder.path() + "'", Stream::Out);
   ASSERT_EQ(listed.exit_code, 0);
+  EXPECT_EQ(
+      run("report --json --target 0.5 '" + folder.path() + "'", Stream::Out)
+          .text,
+      listed.text);
   const auto parsed = nlohmann::json::parse(listed.text);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
@@ -124,7 +128,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadReport{"Nothing", "", "", 2, "run is required"},
         BadReport{"NoFolder", "'@' '@/b'", "", 66, "/a/b: expected a run"},
         BadReport{"NotThere", "'@' '@/b'", "", 66, "it does not exist"},
-        BadReport{"OldFlag", "'@' --json", "", 2, "--json"},
         BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
         BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
         BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
