@@ -96,12 +96,12 @@ def planned(arguments):
     for run in arguments.run:
         for length in arguments.lengths:
             done = subprocess.run(
-                [arguments.program, "plan", "--config", run["config"],
+                [arguments.program, "plan", "--config", run["config"], "--show-config",
                  *settings(arguments, run, length)], capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"{run['name']} at {length} {arguments.unit}: exit code "
                                    f"{done.returncode}\n{done.stderr.strip()}")
-            resolved[run["name"], length] = keys_of(done.stdout.split("\n\nplan")[0])
+            resolved[run["name"], length] = keys_of(done.stdout)
     return [{"name": run["name"], "length": length, "seed": seed,
              "folder": arguments.output / f"{run['name']}_{length}{arguments.unit}_{seed}",
              "keys": resolved[run["name"], length] | {"seed": str(seed)},

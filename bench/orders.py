@@ -54,11 +54,13 @@ def settings(arguments):
 
 def complete(arguments):
     """Adds the configuration's `rate`, `workers` and steps per `epoch`."""
-    text = call(arguments, arguments.config, ["plan"], settings(arguments))
+    text = "".join(
+        call(arguments, arguments.config, words, settings(arguments))
+        for words in (["plan"], ["plan", "--show-config"]))
     find = lambda pattern: re.search(pattern, text, re.MULTILINE)[1].replace(",", "")
     arguments.rate = float(find(r"^  lr: (\S+)$"))
     arguments.workers = int(find(r"^workers: (\d+)$"))
-    arguments.epoch = int(find(r"^  steps .* ([\d,]+) an epoch"))
+    arguments.epoch = int(find(r"^  steps .* ([\d,]+) per epoch"))
     arguments.rates = sorted(arguments.rates or [arguments.rate])
 
 

@@ -79,11 +79,9 @@ def main():
     chance = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="abtrain-report-") as place:
         place = pathlib.Path(place)
-        plan = subprocess.run(
-            [program, "plan", "--config", "fashion_mnist_mlp", "--set", "workers=8",
-             "--set", "method.rank.rule=fixed"],
-            stdout=subprocess.PIPE, text=True, check=True).stdout
-        config = plan.split("\n\n")[0]
+        config = subprocess.run(
+            [program, "plan", "--show-config", "fashion_mnist_mlp", "workers=8",
+             "method.rank.rule=fixed"], stdout=subprocess.PIPE, text=True, check=True).stdout
         runs = place / "runs"
         runs.mkdir()
         for number in range(arguments.runs):

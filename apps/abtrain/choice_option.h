@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,15 @@ CLI::Option* add_choice(
   };
   return command.add_option_function<std::string>(option, set, help)
       ->check(CLI::IsMember(words));
+}
+
+// Adds --json, short for --format json. `member` must outlive the parser.
+template <class T, class E>
+void add_json(CLI::App& command, T& member, E json) {
+  command.add_flag_function(
+      "--json",
+      [&member, json](std::int64_t) { member = json; },
+      "the same as --format json");
 }
 
 }  // namespace abtrain::app

@@ -79,6 +79,8 @@ CommandInfo describe_parser(const CLI::App& parser) {
   for (const CLI::App* below : parser.get_subcommands({})) {
     command.commands.push_back(describe_parser(*below));
   }
+  const std::string footer = parser.get_footer();
+  command.examples = footer.substr(footer.find('\n') + 1);  // without the title
   return command;
 }
 

@@ -33,6 +33,7 @@ struct CommandInfo {
   std::vector<OptionInfo> options;      // those that begin with a dash
   std::vector<OptionInfo> positionals;  // in their order
   std::vector<CommandInfo> commands;    // of the program
+  std::string examples = {};            // a line each; may be empty
 };
 
 CommandInfo describe_parser(const CLI::App& parser);

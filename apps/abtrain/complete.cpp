@@ -9,22 +9,19 @@
 //   :files GLOB   folders, and the files whose names match
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <map>
 
-#include "base/env.h"
 #include "base/options_apply.h"
 #include "base/text.h"
 #include "command_line.h"
 #include "commands.h"
-#include "config/config.h"
+#include "config/run_options.h"
+#include "configuration.h"
 
 namespace abtrain::app {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Candidates {
   std::map<std::string, std::string> words;  // with their descriptions
@@ -42,21 +39,8 @@ struct Candidates {
 };
 
 void add_config_names(const std::string& before, Candidates& out) {
-  constexpr int kDeepest = 4;  // links may form circles
-  constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
-                            fs::directory_options::skip_permission_denied;
-  for (const std::string& folder : config::config_folders(program_path())) {
-    std::error_code error;
-    fs::recursive_directory_iterator file(folder, kOptions, error);
-    for (; file != end(file); file.increment(error)) {
-      if (file.depth() == kDeepest) {
-        file.disable_recursion_pending();
-      }
-      if (file->path().extension() == ".yaml") {
-        fs::path name = file->path().lexically_relative(folder);
-        out.words[before + name.replace_extension().string()];
-      }
-    }
+  for (const std::string& name : configuration_names()) {
+    out.words[before + name];
   }
 }
 
@@ -158,6 +142,8 @@ Candidates candidates(
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (option != nullptr) {
+      // An option may take the place of the first positional.
+      place += std::ranges::count(option->names, "--config") > 0 ? 1 : 0;
       option = nullptr;
     } else if (word.starts_with('-')) {
       named = command;
@@ -165,10 +151,12 @@ Candidates candidates(
     } else if (named != nullptr) {
       ++place;
     } else {
-      named = command = command_named(program, word);
-      if (named == nullptr) {
+      named = command_named(program, word);
+      if (named == nullptr && !names_configuration(word)) {
         return out;
       }
+      place += named == nullptr ? 1 : 0;  // `abtrain CONFIG` trains
+      named = command = named == nullptr ? command : named;
     }
   }
   const std::string& last = words.back();
@@ -185,6 +173,10 @@ Candidates candidates(
   } else if (named == nullptr && !dash) {
     for (const CommandInfo& each : program.commands) {
       out.words[each.name] = each.help;
+    }
+    if (!last.empty()) {
+      add_config_names("", out);
+      out.directive = ":files *.yaml";
     }
   } else if (positional(*command, place) != nullptr && !dash) {
     add_values(*positional(*command, place), "", last, out);

@@ -124,6 +124,11 @@ Command add_completion(CLI::App& parser, const std::string& called) {
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
       ->type_name("SHELL");
+  command.footer(
+      "Examples:\n"
+      "  source <(abtrain completion bash)\n"
+      "  abtrain completion fish "
+      ">~/.config/fish/completions/abtrain.fish\n");
   return {&command, [shell, called] {
             const std::string mark = "@PROGRAM@";
             std::string script = *shell == "bash"  ? kBash

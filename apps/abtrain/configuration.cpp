@@ -1,13 +1,99 @@
 #include "configuration.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "config/config.h"
 
 namespace abtrain::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Sorts the words of the command line into the configuration and its overrides,
+// which may stand in any order, --set among them: the last one counts.
+void take_words(const CLI::App& command, ConfigArgs& args) {
+  args.sets.clear();
+  std::map<const CLI::Option*, std::size_t> taken;
+  for (const CLI::Option* option : command.parse_order()) {
+    const bool is_set = option->check_lname("set");
+    if (!is_set && !option->get_positional()) {
+      continue;
+    }
+    const std::string& word = option->results()[taken[option]++];
+    if (is_set || is_override(word)) {
+      args.sets.push_back(word);
+      continue;
+    }
+    ABT_CHECK(
+        args.config.empty(),
+        Usage,
+        "{}: expected one configuration, got '{}' and '{}' (an override is "
+        "written as KEY=VALUE)",
+        command.get_name(),
+        args.config,
+        word);
+    args.config = word;
+  }
+}
+
+}  // namespace
+
+void check_given(const ConfigArgs& args) {
+  ABT_CHECK(
+      !args.config.empty(),
+      Usage,
+      "expected a configuration, the path of a YAML file or a name in the "
+      "configs folder, as in `abtrain fashion_mnist_mlp`");
+}
+
+bool is_override(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string::npos && equals > 0 && word.front() != '-' &&
+         word.find('/') > equals;
+}
+
+bool names_configuration(const std::string& word) {
+  if (word.empty() || is_override(word)) {
+    return false;
+  }
+  if (word.find('/') != std::string::npos || word.ends_with(".yaml") ||
+      word.ends_with(".yml")) {
+    return true;
+  }
+  std::vector<std::string> folders = config::config_folders(program_path());
+  folders.insert(folders.begin(), "");
+  return std::ranges::any_of(folders, [&](const std::string& folder) {
+    std::error_code none;
+    return fs::is_regular_file(fs::path(folder) / (word + ".yaml"), none);
+  });
+}
+
+std::vector<std::string> configuration_names() {
+  constexpr int kDeepest = 4;  // links may form circles
+  constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
+                            fs::directory_options::skip_permission_denied;
+  std::vector<std::string> names;
+  for (const std::string& folder : config::config_folders(program_path())) {
+    std::error_code error;
+    fs::recursive_directory_iterator file(folder, kOptions, error);
+    for (; file != end(file); file.increment(error)) {
+      if (file.depth() == kDeepest) {
+        file.disable_recursion_pending();
+      }
+      if (file->path().extension() == ".yaml") {
+        fs::path name = file->path().lexically_relative(folder);
+        names.push_back(name.replace_extension().string());
+      }
+    }
+  }
+  return names;
+}
 
 void add_sets(
     CLI::App& command,
@@ -20,17 +106,18 @@ void add_sets(
 }
 
 void add_config_options(CLI::App& command, ConfigArgs& args) {
+  command.add_option("configuration")
+      ->description("a path, or a name in the configs folder")
+      ->type_name("CONFIG");
+  command.add_option("overrides")
+      ->description("keys of the configuration and their values")
+      ->type_name("a.b=VALUE")
+      ->expected(CLI::detail::expected_max_vector_size);
   command
-      .add_option(
-          "-c,--config",
-          args.config,
-          "the configuration: a path, or a name in the configs folder")
-      ->required()
+      .add_option("-c,--config", args.config, "the configuration, as an option")
       ->type_name("FILE");
-  add_sets(
-      command,
-      args.sets,
-      "override one key of the configuration; may be repeated");
+  add_sets(command, args.sets, "an override, as an option; may be repeated");
+  command.final_callback([&command, &args] { take_words(command, args); });
   command.add_option("--name", args.name, "name of the run and of its folder")
       ->type_name("NAME");
   command
@@ -71,16 +158,15 @@ config::RunOptions read_run_configuration(
     const std::vector<std::string>& sets) {
   const std::string config = folder + "/config.yaml";
   ABT_CHECK(
-      std::filesystem::exists(config),
+      fs::exists(config),
       MissingInput,
       "{}: expected a run folder with config.yaml and model.safetensors",
       folder);
   return config::read_config(config, sets);
 }
 
-config::RunOptions read_configuration(
-    const ConfigArgs& args,
-    std::int64_t launched) {
+config::RunOptions
+read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
   std::vector<std::string> sets = args.sets;
   if (!args.name.empty()) {
     sets.push_back("name=" + args.name);
@@ -91,7 +177,14 @@ config::RunOptions read_configuration(
   config::ConfigContext context;
   context.launched = launched;
   context.folders = config::config_folders(program_path());
-  return config::read_config(args.config, sets, context);
+  context.shortens_all = args.shortens_all;
+  std::vector<std::string> notes;
+  context.notes = &notes;
+  config::RunOptions options = config::read_config(args.config, sets, context);
+  for (const std::string& note : notes) {
+    log.info("{}", note);
+  }
+  return options;
 }
 
 }  // namespace abtrain::app

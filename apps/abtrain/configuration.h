@@ -4,26 +4,39 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "commands.h"
 #include "config/run_options.h"
 
 namespace abtrain::app {
 
-// The choice of a configuration: the file, then each `--set`, in order.
+// The choice of a configuration: the file, then each override, in order.
 struct ConfigArgs {
   std::string config;             // path, or a name in the search folders
-  std::vector<std::string> sets;  // "a.b=value"
+  std::vector<std::string> sets;  // "a.b=value", with or without `--set`
   std::string name;               // empty: the configuration's own
   std::string output;             // empty: the configuration's own
+  bool shortens_all = false;      // see config/config.h
 };
 
-// Adds --config, --set, --name and --output.
+// Adds [CONFIG] [a.b=VALUE...], --config, --set, --name and --output. `args`
+// must outlive the parser.
 void add_config_options(CLI::App& command, ConfigArgs& args);
 // Adds --set alone; `help` says what it overrides.
 void add_sets(
     CLI::App& command,
     std::vector<std::string>& sets,
     const char* help);
+
+// Throws Error(Usage) if no configuration is named.
+void check_given(const ConfigArgs& args);
+
+// Whether a word of the command line is an override, such as train.steps=20.
+bool is_override(const std::string& word);
+// Whether it is the path of a YAML file, or a name in the search folders.
+bool names_configuration(const std::string& word);
+// All names in the search folders, such as compare/ab.
+std::vector<std::string> configuration_names();
 
 // Adds a run folder, and --model, which chooses one of its models.
 void add_run_options(
@@ -44,11 +57,10 @@ config::RunOptions read_run_configuration(
     const std::string& folder,
     const std::vector<std::string>& sets = {});
 
-// Reads the file or name, overridden by --set, --name and --output. `launched`:
-// the number of processes that a launcher started, which are then the workers;
-// 0: none.
-config::RunOptions read_configuration(
-    const ConfigArgs& args,
-    std::int64_t launched = 0);
+// Reads the file or name, with its overrides, --name and --output. `log` tells
+// what was adapted to the launcher or to train.steps. `launched`: the number of
+// processes that a launcher started, which are then the workers; 0: none.
+config::RunOptions
+read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched = 0);
 
 }  // namespace abtrain::app

@@ -212,7 +212,13 @@ Command add_decompose(CLI::App& parser) {
        {"csv", DecomposeFormat::Csv},
        {"json", DecomposeFormat::Json}},
       "format of the report (default table)");
+  add_json(command, args->format, DecomposeFormat::Json);
   command.add_flag("--dry-run", args->dry_run, "only report; write nothing");
+  command.footer(
+      "Examples:\n"
+      "  abtrain decompose resnet50.safetensors --keep 0.9 --dry-run\n"
+      "  abtrain decompose resnet50.safetensors --budget 20MB -o "
+      "small.safetensors\n");
   return {&command, [args] { return run_decompose(*args); }};
 }
 

@@ -35,6 +35,10 @@ Command add_evaluate(CLI::App& parser) {
       command,
       args->sets,
       "override one key of the run's configuration; may be repeated");
+  command.footer(
+      "Examples:\n"
+      "  abtrain evaluate runs/my\n"
+      "  abtrain evaluate runs/my --set data.root=/other/data\n");
   return {&command, [args] { return run_evaluate(*args); }};
 }
 

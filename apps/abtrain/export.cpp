@@ -41,6 +41,10 @@ Command add_export(CLI::App& parser) {
        {"torchvision", nn::TensorNames::Torchvision}},
       "naming scheme of the tensors (default: the run's model.names)");
   add_dtype_option(command, args->dtype, "dtype of all tensors (default fp32)");
+  command.footer(
+      "Examples:\n"
+      "  abtrain export runs/my -o my.safetensors --form merged\n"
+      "  abtrain export runs/my -o small.safetensors --dtype bf16\n");
   return {&command, [args] {
             const std::string report = weights::export_run(
                 read_run_configuration(args->folder), *args);

@@ -39,6 +39,10 @@ Command add_generate(CLI::App& parser) {
           "0)")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--seed", args->seed, "of the drawn tokens (default 1)");
+  command.footer(
+      "Examples:\n"
+      "  abtrain generate runs/gcide_gpt --prompt 'The quick'\n"
+      "  abtrain generate runs/gcide_gpt --temperature 0 --tokens 200\n");
   return {
       &command, [args] {
         print(

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@
 #include "base/text.h"
 #include "comm/failure.h"
 #include "commands.h"
+#include "configuration.h"
+#include "hints.h"
 
 namespace {
 
@@ -23,83 +26,100 @@ constexpr int kUsageError = static_cast<int>(ErrorKind::Usage);
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  abtrain --config fashion_mnist_mlp.yaml\n"
-    "  abtrain --config my.yaml --set workers=8 --set method.name=ddp --name "
-    "ddp\n"
-    "  abtrain plan --config my.yaml      what would be trained and sent\n"
-    "  abtrain evaluate runs/my           accuracy of a finished run\n"
-    "  abtrain generate runs/my --prompt TEXT\n"
-    "  abtrain sweep my_sweep.yaml        many runs of one configuration\n"
+    "  abtrain fashion_mnist_mlp          train a configuration by its name\n"
+    "  abtrain my.yaml method.name=ddp    train a file, with a key overridden\n"
+    "  abtrain plan my.yaml               what would be trained and sent\n"
     "  abtrain report runs/*              a comparison of finished runs\n"
-    "  abtrain export runs/my -o my.safetensors --form merged\n"
-    "  abtrain decompose weights.safetensors --keep 0.9 -o small.safetensors\n"
-    "  abtrain doctor                     what this machine has and lacks\n";
+    "  abtrain help train                 the options of a command\n";
 
-// `abtrain --config FILE` is `abtrain train --config FILE`.
-std::vector<std::string> with_verb(std::vector<std::string> arguments) {
+// The words with their command in front: `abtrain my.yaml` is `abtrain train
+// my.yaml`, and `abtrain help plan` is `abtrain plan --help`.
+std::vector<std::string> with_verb(
+    std::vector<std::string> words,
+    const std::vector<std::string>& verbs) {
   constexpr std::array<std::string_view, 3> kOwn{"--help", "-h", "--version"};
-  const bool options_first =
-      !arguments.empty() && arguments.front().starts_with('-');
-  if (options_first &&
-      std::ranges::find(kOwn, arguments.front()) == kOwn.end()) {
-    arguments.insert(arguments.begin(), "train");
+  const auto is_verb = [&](const std::string& word) {
+    return std::ranges::count(verbs, word) > 0;
+  };
+  const std::string first = words.front();
+  if (first == "help" && words.size() == 1) {
+    return {"--help"};
   }
-  return arguments;
+  if (first == "help" && words.size() == 2 && is_verb(words[1])) {
+    return {words[1], "--help"};
+  }
+  const bool is_option =
+      first.starts_with('-') && std::ranges::find(kOwn, first) == kOwn.end();
+  if (is_option || (!is_verb(first) && (app::is_override(first) ||
+                                        app::names_configuration(first)))) {
+    words.insert(words.begin(), "train");
+  }
+  return words;
 }
 
 // The first word chooses the command: where it is wrong, suggest what was
 // meant.
 void check_verb(
     const std::string& verb,
-    const std::vector<app::Command>& commands) {
-  std::vector<std::string> verbs;
-  for (const app::Command& command : commands) {
-    verbs.push_back(command.app->get_name());
-  }
+    const std::vector<std::string>& verbs) {
   if (verb.starts_with('-') || std::ranges::count(verbs, verb) > 0) {
     return;
   }
-  if (verb.ends_with(".yaml") || verb.ends_with(".yml")) {
-    throw Error(
-        ErrorKind::Usage,
-        formatted("did you mean `abtrain --config {}`?", verb));
+  std::string meant = nearest(verb, verbs);
+  if (meant.empty()) {
+    meant = nearest(verb, app::configuration_names());
   }
-  const std::string meant = nearest(verb, verbs);
   throw Error(
       ErrorKind::Usage,
       formatted(
-          "unknown command '{}'{}",
+          "'{}' is neither a command nor a configuration{}",
           verb,
           meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
 }
 
-// CLI11 complains about missing options before unknown ones, so that a mistyped
-// --config would be reported as a missing one.
-void check_unknown(const CLI::App& command) {
+// What CLI11 does not say of words that the command does not take: it complains
+// about missing ones first.
+void check_unknown(
+    const CLI::App& command,
+    const std::vector<std::string>& words) {
   const std::vector<std::string> rest = command.remaining();
   const auto is_option = [](const std::string& word) {
     return word.size() > 1 && word.front() == '-';
   };
   const auto unknown = std::ranges::find_if(rest, is_option);
-  if (unknown == rest.end()) {
-    return;
+  if (unknown != rest.end()) {
+    const std::string meant = app::meant_by(command, *unknown, words);
+    throw Error(
+        ErrorKind::Usage,
+        formatted(
+            "{}: unknown option '{}'{}",
+            command.get_name(),
+            unknown->substr(0, unknown->find('=')),
+            meant.empty() ? "" : formatted("; did you mean {}?", meant)));
   }
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      names.push_back("--" + name);
-    }
+  const auto set = std::ranges::find_if(rest, app::is_override);
+  const bool has_sets = command.get_option_no_throw("--set") != nullptr;
+  ABT_CHECK(
+      set == rest.end() || !has_sets,
+      Usage,
+      "{}: did you mean --set {}?",
+      command.get_name(),
+      *set);
+}
+
+// Lists the commands; with_verb() turns `help` into an option.
+app::Command add_help(CLI::App& parser) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* command : parser.get_subcommands({})) {
+    verbs.push_back(command->get_name());
   }
-  const std::string given = unknown->substr(0, unknown->find('='));
-  // A single letter is close to every other one.
-  const std::string meant = given.size() > 2 ? nearest(given, names) : "";
-  throw Error(
-      ErrorKind::Usage,
-      formatted(
-          "{}: unknown option '{}'{}",
-          command.get_name(),
-          given,
-          meant.empty() ? "" : formatted("; did you mean {}?", meant)));
+  CLI::App& command =
+      *parser.add_subcommand("help", "print the options of a command");
+  command.add_option("command")
+      ->description("one of the commands")
+      ->check(CLI::IsMember(verbs))
+      ->type_name("COMMAND");
+  return {&command, [] { return 0; }};
 }
 
 // An empty value would count as no value, as in --name "$NAME" where NAME is
@@ -123,16 +143,15 @@ const app::Command* chosen_of(const std::vector<app::Command>& commands) {
 }
 
 int run(int argc, char** argv) {
-  const auto arguments = with_verb({argv + 1, argv + argc});
+  std::vector<std::string> words(argv + 1, argv + argc);
   CLI::App parser{
       "abtrain trains neural networks with as little communication as "
-      "possible.\n`abtrain --config FILE` is `abtrain train --config FILE`."};
+      "possible.\n`abtrain CONFIG` is `abtrain train CONFIG`."};
   parser.name("abtrain");
-  parser.footer(kExamples);
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 
-  const std::vector<app::Command> commands = {
+  std::vector<app::Command> commands = {
       app::add_train(parser),
       app::add_plan(parser),
       app::add_evaluate(parser),
@@ -144,25 +163,31 @@ int run(int argc, char** argv) {
       app::add_doctor(parser),
       app::add_completion(parser, argv[0]),
       app::add_man(parser)};
+  commands.push_back(add_help(parser));
+  parser.footer(kExamples);  // after the commands, which would inherit it
 
-  if (arguments.empty()) {
+  if (words.empty()) {
     std::cerr << parser.help();
     return kUsageError;
   }
-  if (arguments.front() == "complete") {  // CLI11 would read the words
-    return app::complete(parser, {arguments.begin() + 1, arguments.end()});
+  if (words.front() == "complete") {  // CLI11 would read the words
+    return app::complete(parser, {words.begin() + 1, words.end()});
   }
-  check_verb(arguments.front(), commands);
+  std::vector<std::string> verbs;
+  for (const app::Command& command : commands) {
+    verbs.push_back(command.app->get_name());
+  }
+  words = with_verb(std::move(words), verbs);
+  check_verb(words.front(), verbs);
   try {
     // CLI11 takes the arguments in reverse order.
-    parser.parse(
-        std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    parser.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
       return parser.exit(error);
     }
     if (const app::Command* chosen = chosen_of(commands)) {
-      check_unknown(*chosen->app);
+      check_unknown(*chosen->app, words);
     }
     throw Error(ErrorKind::Usage, error.what());
   }

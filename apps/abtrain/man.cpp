@@ -67,7 +67,7 @@ constexpr Row kFiles[] = {
      "The checkpoints from which `--resume` continues."},
     {"OUTPUT/NAME/failure.json", "Why the run failed."},
     {"PREFIX/share/abtrain/configs/",
-     "Ready-made configurations, which `--config` finds by name."}};
+     "Ready-made configurations, which are found by their names."}};
 
 constexpr char kItalic = '\x01';  // begins and ends italics; '`' does bold
 
@@ -133,6 +133,10 @@ struct Page {
   void text(const std::string& text) {
     roff_text += ".PP\n" + paragraphs(text);
   }
+  // Lines that are kept as they are.
+  void lines(const std::string& text) {
+    roff_text += ".nf\n" + paragraphs(text) + ".fi\n";
+  }
   // A term, with its meaning indented below.
   void item(const std::string& term, const std::string& meaning) {
     roff_text += ".TP\n" + roff(term) + roff(meaning);
@@ -191,6 +195,10 @@ void command_part(Page& page, const CommandInfo& command) {
   for (const OptionInfo& option : options) {
     option_item(page, option, group);
   }
+  if (!command.examples.empty()) {
+    page.text("Examples:");
+    page.lines(command.examples);
+  }
 }
 
 std::string program_page(const CLI::App& parser) {
@@ -204,8 +212,8 @@ std::string program_page(const CLI::App& parser) {
       ".SH",
       "SYNOPSIS",
       "`abtrain` " + italic("COMMAND") + " [" + italic("OPTION") +
-          "...]\n\n`abtrain` `--config` " + italic("FILE") + " [" +
-          italic("OPTION") + "...]");
+          "...]\n\n`abtrain` " + italic("CONFIG") + " [" + italic("a.b=VALUE") +
+          "...] [" + italic("OPTION") + "...]");
   page.heading(".SH", "DESCRIPTION", program.help + "\n\n" + kSeries);
   page.text("The keys of a configuration are those of `abtrain-config`(5).");
   page.heading(".SH", "COMMANDS");
@@ -224,12 +232,8 @@ std::string program_page(const CLI::App& parser) {
   }
   rows(page, "ENVIRONMENT", kEnvironment);
   rows(page, "FILES", kFiles);
-  const std::string examples = parser.get_footer();
   page.heading(".SH", "EXAMPLES");
-  page.roff_text +=
-      ".nf\n" +
-      paragraphs(examples.substr(examples.find('\n') + 1)) +  // no title
-      ".fi\n";
+  page.lines(program.examples);
   page.heading(
       ".SH", "SEE ALSO", "`abtrain-config`(5), `mpirun`(1), `srun`(1)");
   return page.roff_text;

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "choice_option.h"
+#include "config/config.h"
 #include "configuration.h"
 #include "methods/method_kind.h"
 #include "plan/comparison.h"
@@ -31,6 +32,7 @@ struct PlanArgs {
   std::string against;
   std::string same_size_as;
   PlanFormat format = PlanFormat::Table;
+  bool show_config = false;
   std::optional<int> nodes;
   std::string bandwidth;
   std::string latency;
@@ -130,9 +132,15 @@ bool wants_time(const PlanArgs& args) {
          args.workers_here || !args.compute.empty();
 }
 
-std::string plan_of(const PlanArgs& args, const config::RunOptions& options) {
-  return wants_time(args) ? plan::plan_text(options, request_of(args, options))
-                          : plan::plan_text(options);
+std::optional<plan::TimeRequest> time_wanted(
+    const PlanArgs& args,
+    const config::RunOptions& options) {
+  return wants_time(args) ? std::optional(request_of(args, options))
+                          : std::nullopt;
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  print(json.dump(2) + "\n", /*exact=*/true);
 }
 
 void run_against(const PlanArgs& args) {
@@ -140,19 +148,20 @@ void run_against(const PlanArgs& args) {
   if (config.config.empty()) {
     config.config = args.against + "/config.yaml";
   }
-  const config::RunOptions options = read_configuration(config);
+  Log log;
+  const config::RunOptions options = read_configuration(config, log);
   const plan::PlanComparison plan =
       plan::compare_with_run(options, args.against, request_of(args, options));
-  const bool is_json = args.format == PlanFormat::Json;
-  print(
-      is_json ? plan::comparison_json(plan).dump(2) + "\n"
-              : plan::comparison_text(plan),
-      /*exact=*/is_json);
+  if (args.format == PlanFormat::Json) {
+    print_json(plan::comparison_json(plan));
+  } else {
+    print(plan::comparison_text(plan));
+  }
 }
 
-config::RunOptions read_reference(const ConfigArgs& config) {
+config::RunOptions read_reference(const ConfigArgs& config, Log& log) {
   try {
-    return read_configuration(config);
+    return read_configuration(config, log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::MissingInput) {
       throw;
@@ -167,6 +176,7 @@ config::RunOptions read_reference(const ConfigArgs& config) {
 
 void run_same_size(const PlanArgs& args) {
   const std::string& reference = args.same_size_as;
+  Log log;
   std::error_code error;
   const bool is_run = std::filesystem::is_directory(reference, error);
   ConfigArgs reference_config;
@@ -178,28 +188,54 @@ void run_same_size(const PlanArgs& args) {
   }
   const plan::SizeTarget target =
       is_run ? plan::size_of_run(reference)
-             : plan::planned_size(read_reference(reference_config), reference);
+             : plan::planned_size(
+                   read_reference(reference_config, log), reference);
 
-  config::RunOptions options = read_configuration(config);
+  config::RunOptions options = read_configuration(config, log);
   const bool is_factored = methods::kind_of(options.method).factors_weights;
   constexpr const char* kDense = "method.name=ddp";
   if (is_factored) {
     config.sets.emplace_back(kDense);
-    options = read_configuration(config);
+    options = read_configuration(config, log);
   }
   plan::SameSize found = plan::same_size(options, target.parameters);
   if (is_factored) {
     found.overrides.insert(found.overrides.begin(), kDense);
   }
   if (args.format == PlanFormat::Json) {
-    print(plan::same_size_json(found, target).dump(2) + "\n", /*exact=*/true);
+    print_json(plan::same_size_json(found, target));
   } else {
-    print(plan_of(args, found.options) + plan::same_size_text(found, target));
+    print(
+        plan::plan_text(found.options, time_wanted(args, found.options)) +
+        plan::same_size_text(found, target));
   }
+}
+
+void run_plain(const PlanArgs& args) {
+  ABT_CHECK(
+      !args.config.config.empty(),
+      Usage,
+      "plan: expected a configuration, --against RUN or --same-size-as "
+      "RUN|CONFIG");
+  Log log;
+  const config::RunOptions options = read_configuration(args.config, log);
+  const auto request = time_wanted(args, options);
+  if (args.format == PlanFormat::Json) {
+    print_json(plan::plan_json(options, request));
+    return;
+  }
+  const std::string text = plan::plan_text(options, request);
+  print(args.show_config ? config::to_yaml(options) : text);
 }
 
 int run_plan(const PlanArgs& args) {
   const bool is_json = args.format == PlanFormat::Json;
+  ABT_CHECK(
+      !args.show_config || (args.against.empty() && args.same_size_as.empty() &&
+                            !is_json && !wants_time(args)),
+      Usage,
+      "--show-config prints a configuration and nothing else; expected none of "
+      "--json, --against, --same-size-as and the options about time");
   if (!args.same_size_as.empty()) {
     ABT_CHECK(
         args.against.empty(),
@@ -214,16 +250,7 @@ int run_plan(const PlanArgs& args) {
   } else if (!args.against.empty()) {
     run_against(args);
   } else {
-    ABT_CHECK(
-        !args.config.config.empty(),
-        Usage,
-        "plan: expected --config FILE, --against RUN or --same-size-as "
-        "RUN|CONFIG");
-    ABT_CHECK(
-        !is_json,
-        Usage,
-        "--format json goes with --against RUN or --same-size-as RUN|CONFIG");
-    print(plan_of(args, read_configuration(args.config)));
+    run_plain(args);
   }
   return 0;
 }
@@ -235,13 +262,12 @@ Command add_plan(CLI::App& parser) {
   CLI::App& command = *parser.add_subcommand(
       "plan", "print what would be trained and sent; train nothing");
   add_config_options(command, args->config);
-  command.get_option("--config")->required(false);
   command
       .add_option(
           "--against",
           args->against,
           "print the plan beside the measurements of this finished run (with "
-          "its own configuration unless --config names another)")
+          "its own configuration unless another is named)")
       ->type_name("RUN");
   command
       .add_option(
@@ -250,15 +276,21 @@ Command add_plan(CLI::App& parser) {
           "find the model.width or model.hidden at which a dense network has "
           "as many parameters as the model of this finished run or "
           "configuration, and print its plan (with that configuration, dense, "
-          "unless --config names another)")
+          "unless another is named)")
       ->type_name("RUN|CONFIG");
   add_choice<PlanFormat>(
       command,
       "--format",
       args->format,
       {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
-      "output format of --against and --same-size-as")
+      "output format (default table)")
       ->type_name("table|json");
+  add_json(command, args->format, PlanFormat::Json);
+  command.add_flag(
+      "--show-config",
+      args->show_config,
+      "check the configuration, and print all of its keys in place of the "
+      "plan");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
   command
       .add_option(
@@ -295,6 +327,13 @@ Command add_plan(CLI::App& parser) {
           "the AB phase and a decomposition, such as 120ms,30ms,2s")
       ->type_name("DENSE[,AB[,CUT]]")
       ->group(kTime);
+  command.footer(
+      "Examples:\n"
+      "  abtrain plan fashion_mnist_mlp\n"
+      "  abtrain plan my.yaml workers=8 --nodes 4 --bandwidth 1Gbit\n"
+      "  abtrain plan --against runs/my --bandwidth 1Gbit\n"
+      "  abtrain plan --same-size-as runs/my\n"
+      "  abtrain plan my.yaml workers=8 --show-config >complete.yaml\n");
   return {&command, [args] { return run_plan(*args); }};
 }
 

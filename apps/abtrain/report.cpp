@@ -179,6 +179,7 @@ Command add_report(CLI::App& parser) {
        {"html", ReportFormat::Html}},
       "output format (default: by the ending of -o, else table)")
       ->type_name("FORMAT");
+  add_json(command, args->format, ReportFormat::Json);
   command
       .add_option(
           "--columns",
@@ -199,6 +200,11 @@ Command add_report(CLI::App& parser) {
           "standard output")
       ->type_name("FILE");
   add_force(command, args->force);
+  command.footer(
+      "Examples:\n"
+      "  abtrain report runs/*\n"
+      "  abtrain report runs --target 0.86 -o report.html\n"
+      "  abtrain report runs --front\n");
   return {&command, [args] { return run_report(*args); }};
 }
 

@@ -162,7 +162,7 @@ int emit_slurm(const SweepCommand& args) {
 
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
-  return train_here(args.launch, "auto", false, [&](std::int64_t launched) {
+  const auto read = [&](std::int64_t launched, Log&) {
     const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
@@ -188,7 +188,8 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         launched);
     own_state_of(run);
     return run.options;
-  });
+  };
+  return train_here(args.launch, {.resume = "auto"}, read);
 }
 
 // Prints the table of the finished runs with the command `report`.
@@ -328,6 +329,13 @@ Command add_sweep(CLI::App& parser) {
       ->expected(0, 1);
   add_force(command, args->force);
   add_launch_options(command, args->launch);
+  command.footer(
+      "Examples:\n"
+      "  abtrain sweep my_sweep.yaml\n"
+      "  abtrain sweep -c fashion_mnist_mlp --grid method.name=ab,ddp --seeds "
+      "3\n"
+      "  abtrain sweep my_sweep.yaml --list\n"
+      "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n");
   return {&command, [args] { return run_sweep(*args); }};
 }
 

@@ -1,8 +1,11 @@
 // abtrain train: trains one run, from its configuration to its report.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
+#include "base/error.h"
+#include "config/run_files.h"
 #include "configuration.h"
 #include "plan/plan.h"
 #include "train/resume.h"
@@ -12,21 +15,98 @@ namespace abtrain::app {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 struct TrainArgs {
   ConfigArgs config;
   comm::LaunchFlags launch;
   std::string resume;  // none | auto | a folder; empty: auto in a Slurm job
   bool overwrite = false;
   bool dry_run = false;
+  bool fast_dev_run = false;
 };
 
-int run_train(const TrainArgs& args) {
+// Two steps, the first of which ends with a checkpoint, and an evaluation; in a
+// folder of its own, which is on the file system that all workers see.
+config::RunOptions
+read_fast_run(const TrainArgs& args, std::int64_t launched, Log& log) {
+  ConfigArgs config = args.config;
+  for (const char* set :
+       {"train.steps=2",
+        "train.log_every=1",
+        "checkpoint.every=1",
+        "evaluate.every=0"}) {
+    config.sets.emplace_back(set);
+  }
+  config.shortens_all = true;
+  config::RunOptions options = read_configuration(config, log, launched);
+  options.output =
+      (fs::path(options.output) / (".fast-dev-run-" + options.name)).string();
+  return options;
+}
+
+// `--resume RUN` alone: the run's own configuration and folder. A finished run
+// is reported, unless overrides make it longer.
+void take_run(TrainArgs& args) {
+  fs::path run = fs::absolute(args.resume).lexically_normal();
+  run = run.has_filename() ? run : run.parent_path();
+  if (fs::exists(run / config::kManifest)) {  // RUN/checkpoints/step-...
+    run = run.parent_path().parent_path();
+  }
+  ABT_CHECK(
+      fs::exists(run / config::kConfig),
+      MissingInput,
+      "--resume: expected a configuration to train, or the folder of a run, "
+      "with config.yaml; got '{}'",
+      args.resume);
+  if (fs::path(args.resume).is_relative()) {
+    run = run.lexically_proximate(fs::current_path());
+  }
+  args.config.config = (run / config::kConfig).string();
+  const bool is_in_place =
+      args.config.name.empty() && args.config.output.empty();
+  if (args.config.name.empty()) {
+    args.config.name = run.filename().string();
+  }
+  if (args.config.output.empty()) {
+    args.config.output =
+        run.has_parent_path() ? run.parent_path().string() : ".";
+  }
+  if (is_in_place && args.config.sets.empty() &&
+      fs::exists(run / "summary.json")) {
+    args.resume = "auto";
+  }
+}
+
+int run_train(TrainArgs& args) {
+  if (args.config.config.empty() && !args.resume.empty() &&
+      args.resume != "auto" && args.resume != "none") {
+    take_run(args);
+  }
+  check_given(args.config);
+  if (args.dry_run) {
+    Log log;
+    print(plan::plan_text(read_configuration(args.config, log)));
+    return 0;
+  }
+  if (args.fast_dev_run) {
+    ABT_CHECK(
+        args.resume.empty() || args.resume == "none",
+        Usage,
+        "--fast-dev-run begins and ends a run of its own: leave out --resume");
+    return train_here(
+        args.launch,
+        {.overwrite = true, .leaves_nothing = true},
+        [&](std::int64_t launched, Log& log) {
+          return read_fast_run(args, launched, log);
+        });
+  }
   return train_here(
       args.launch,
-      args.resume.empty() ? train::default_resume() : args.resume,
-      args.overwrite,
-      [&](std::int64_t launched) {
-        return read_configuration(args.config, launched);
+      {.resume = args.resume.empty() ? train::default_resume() : args.resume,
+       .overwrite = args.overwrite},
+      [&](std::int64_t launched, Log& log) {
+        return read_configuration(args.config, log, launched);
       });
 }
 
@@ -37,8 +117,8 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
           "--resume",
           args.resume,
           "auto: continue from the run's newest checkpoint, if there is one; "
-          "none; or the folder of a run or checkpoint (default: auto in a "
-          "Slurm job, else none)")
+          "none; or the folder of a run or checkpoint, whose configuration is "
+          "used where none is named (default: auto in a Slurm job, else none)")
       ->type_name("auto|none|FOLDER");
   command.add_flag(
       "--overwrite",
@@ -47,6 +127,11 @@ void add_train_options(CLI::App& command, TrainArgs& args) {
   add_launch_options(command, args.launch);
   command.add_flag(
       "--dry-run", args.dry_run, "only print the plan, as `plan` does");
+  command.add_flag(
+      "--fast-dev-run",
+      args.fast_dev_run,
+      "only train two steps, with a checkpoint and an evaluation, and leave "
+      "nothing behind: does everything work?");
 }
 
 }  // namespace
@@ -55,14 +140,16 @@ Command add_train(CLI::App& parser) {
   auto args = std::make_shared<TrainArgs>();
   CLI::App& command = *parser.add_subcommand("train", "train a model");
   add_train_options(command, *args);
-  return {&command, [args] {
-            if (args->dry_run) {
-              std::cout << plan::plan_text(read_configuration(args->config))
-                        << std::flush;
-              return 0;
-            }
-            return run_train(*args);
-          }};
+  command.footer(
+      "Examples:\n"
+      "  abtrain train fashion_mnist_mlp\n"
+      "  abtrain train my.yaml method.name=ddp workers=8 --name my_ddp\n"
+      "  abtrain train my.yaml --fast-dev-run      does everything work?\n"
+      "  abtrain train --resume runs/my            go on where it stopped\n"
+      "  abtrain train --resume runs/my train.epochs=20   make it longer\n"
+      "  mpirun -np 4 abtrain train my.yaml        a process per worker\n"
+      "The word `train` may be left out.\n");
+  return {&command, [args] { return run_train(*args); }};
 }
 
 }  // namespace abtrain::app

@@ -211,10 +211,10 @@ std::string with_commas(std::int64_t value) {
 }
 
 std::string human_bytes(double bytes) {
-  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  static const char* const kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   int unit = 0;
-  while (bytes >= 1024 && unit < 5) {
-    bytes /= 1024;
+  while (bytes >= 1000 && unit < 5) {
+    bytes /= 1000;
     ++unit;
   }
   return formatted("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);

@@ -40,7 +40,7 @@ bool glob_match(std::string_view pattern, std::string_view name);
 std::string nearest(
     std::string_view name, const std::vector<std::string>& candidates);
 
-// 1234567 -> "1,234,567"; bytes in binary units: "17.3 MiB".
+// 1234567 -> "1,234,567"; bytes in powers of 1000, as rates are: "17.3 MB".
 std::string with_commas(std::int64_t value);
 std::string human_bytes(double bytes);
 // Seconds as "0.8 s", "42 s", "3 min 12 s", "2 h 05 min".

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/options_apply.h"
 #include "config/check_options.h"
+#include "config/short_run.h"
 #include "config/yaml.h"
+#include "methods/method_kind.h"
 
 namespace abtrain::config {
 namespace {
@@ -113,22 +116,22 @@ class Reader {
     apply(fields_, as_section(override), reading_);
   }
 
-  // Applies a launcher's number of workers, and checks for keys that conflict.
+  // Adapts what depends on the start of the run, and checks for keys that
+  // conflict.
   void finish(const std::string& path) {
-    if (context_.launched > 0) {
-      const auto set = reading_.settings.find("workers");
-      if (set != reading_.settings.end() && !set->second.bad &&
-          options_.workers != context_.launched) {
-        problem(
-            set->second.place,
-            "workers",
-            formatted(
-                "the launcher has started {} processes, got {} (under a "
-                "launcher, leave the key out)",
-                context_.launched,
-                options_.workers));
+    set_workers();
+    const auto steps = reading_.settings.find("train.steps");
+    if (steps != reading_.settings.end() && is_override(steps->second) &&
+        !is_bad("train.steps") && options_.train.steps > 0) {
+      const auto is_given = [&](const std::string& key) {
+        const auto set = reading_.settings.find(key);
+        return set != reading_.settings.end() &&
+               (set->second.bad ||
+                (is_override(set->second) && !context_.shortens_all));
+      };
+      for (std::string& each : fit_warmups(options_, is_given)) {
+        note(std::move(each));
       }
-      options_.workers = context_.launched;
     }
     // If a whole file is missing, conflicts would be with its defaults.
     if (!unreadable_) {
@@ -145,6 +148,55 @@ class Reader {
   void
   problem(const Location& place, const std::string& key, std::string message) {
     reading_.problems.push_back({place, key, std::move(message)});
+  }
+
+  void note(std::string text) {
+    if (context_.notes != nullptr) {
+      context_.notes->push_back(std::move(text));
+    }
+  }
+  // Whether it stands on the command line.
+  static bool is_override(const ReadResult::Setting& setting) {
+    return setting.place.line == 0;
+  }
+
+  void set_workers() {
+    const auto set = reading_.settings.find("workers");
+    const bool is_set = set != reading_.settings.end();
+    if (context_.launched == 0) {
+      const methods::MethodOptions& method = options_.method;
+      if (!is_set && methods::kind_of(method).factors_weights &&
+          method.sync != methods::SyncMode::OnlyB &&
+          method.group_size.value_or(1) == 1) {
+        options_.workers = 2;
+      }
+      return;
+    }
+    const std::int64_t before =
+        std::exchange(options_.workers, context_.launched);
+    if (!is_set || set->second.bad || before == context_.launched) {
+      return;
+    }
+    if (is_override(set->second)) {
+      problem(
+          set->second.place,
+          "workers",
+          formatted(
+              "the launcher has started {} processes, got {} (under a "
+              "launcher, leave the key out)",
+              context_.launched,
+              before));
+      return;
+    }
+    const std::int64_t each =
+        options_.data.batch_size * options_.train.accumulate;
+    note(formatted(
+        "workers: the {} processes of the launcher instead of {}, so a step "
+        "takes {} examples instead of {}",
+        context_.launched,
+        before,
+        each * context_.launched,
+        each * before));
   }
 
   // Removes `extends` from the section and reads the files that it names.

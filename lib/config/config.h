@@ -3,6 +3,11 @@
 // All problems are reported at once, in one Error(Config), each as
 // `file:line:column: error: key: what was expected, what was found` with the
 // source line and a caret. A missing file is Error(MissingInput).
+//
+// What depends on the start of the run adapts to it: without the key `workers`,
+// a method that trains two factors gets two of them; a launcher's processes are
+// the workers, whatever a file says; and with `--set train.steps=N` the
+// warm-ups of the file fit into N steps.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +23,16 @@ namespace abtrain::config {
 struct ConfigContext {
   // Folders searched, in order, for a file that is not found under the given
   // name (and, for `extends`, not next to the extending file).
-  std::vector<std::string> folders;
+  std::vector<std::string> folders = {};
   // Number of processes that a launcher (mpirun, srun, torchrun) has started,
   // which are then the workers; 0: no launcher.
   std::int64_t launched = 0;
+  // Whether warm-ups that an override gives are shortened too where they do not
+  // fit (config/short_run.h).
+  bool shortens_all = false;
+  // Gets a sentence for each value that was changed to fit the launcher or the
+  // length of the run; may be null.
+  std::vector<std::string>* notes = nullptr;
 };
 
 // `path` may omit ".yaml"; "" reads no file. An override is "a.b=value", with

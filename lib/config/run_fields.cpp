@@ -124,7 +124,8 @@ Fields fields_of(RunOptions& o) {
       "workers",
       o.workers,
       between(1, 65536),
-      "number of workers: threads, or under a launcher its processes");
+      "number of workers: threads, or under a launcher its processes; left "
+      "out, 2 where the method trains two factors");
   f.choice(
       "device",
       o.device,

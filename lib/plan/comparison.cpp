@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/rows.h"
 #include "config/check_run.h"
-#include "data/dataset.h"
+#include "plan/planned_data.h"
 #include "plan/traffic.h"
 
 namespace abtrain::plan {
@@ -56,7 +56,7 @@ PlanComparison compare_with_run(
   PlanComparison result;
   config::RunOptions o = options;
   o.train.steps = summary.integer("/steps", 1, kMostSteps);
-  const data::DatasetShape set = data::dataset_shape(o.data);
+  const data::DatasetShape set = planned_data(o.data).shape;
   const nn::InputShape shape = config::input_shape(set);
   const RunLength length =
       config::check_run(o, shape, set.train - o.data.validation);

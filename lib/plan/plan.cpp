@@ -3,15 +3,18 @@
 #include "config/check_run.h"
 
 #include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rows.h"
-#include "config/config.h"
 #include "config/run_notes.h"
 #include "data/dataset.h"
 #include "device/devices.h"
 #include "methods/ab/decompose.h"
 #include "methods/method_kind.h"
+#include "plan/planned_data.h"
 #include "plan/traffic.h"
 #include "train/trainer.h"
 
@@ -19,14 +22,58 @@ namespace abtrain::plan {
 
 namespace {
 
-std::string layers_text(
-    const nn::Model& model,
+// What a plan is made of, computed once.
+struct Facts {
+  PlannedData data;
+  std::unique_ptr<nn::Model> model;
+  RunLength length;
+  std::optional<config::PlannedSizes> planned;
+  std::vector<std::string> notes;  // settings that are hardly intended
+};
+
+Facts facts_of(const config::RunOptions& options) {
+  Facts f;
+  f.data = planned_data(options.data);
+  const nn::InputShape shape = config::input_shape(f.data.shape);
+  f.model = nn::make_model(options.model, shape);
+  f.length = config::check_run(
+      options, shape, f.data.shape.train - options.data.validation);
+  f.planned = config::model_sizes(options, shape);
+  f.notes = config::run_notes(options, f.length);
+  return f;
+}
+
+struct PlannedLayer {
+  std::string name;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::optional<std::int64_t> rank = 0;  // 0: dense; empty: by the spectrum
+};
+
+std::vector<PlannedLayer> layers_of(
     const config::RunOptions& options,
-    const std::optional<config::PlannedSizes>& planned) {
+    const Facts& facts) {
   std::vector<nn::NamedWeight> factorable;
   if (methods::kind_of(options.method).factors_weights) {
-    factorable = methods::factorable_weights(model, options.method);
+    factorable = methods::factorable_weights(*facts.model, options.method);
   }
+  std::vector<PlannedLayer> layers;
+  for (const nn::NamedWeight& w : facts.model->weights()) {
+    PlannedLayer layer{w.layer, w.weight->m(), w.weight->n()};
+    const auto place =
+        std::ranges::find(factorable, w.weight, &nn::NamedWeight::weight);
+    if (place != factorable.end() && !facts.planned) {
+      layer.rank.reset();
+    } else if (place != factorable.end()) {
+      const auto index = static_cast<std::size_t>(place - factorable.begin());
+      layer.rank = facts.planned->sizes.layers[index].rank;
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::string layers_text(const config::RunOptions& options, const Facts& facts) {
   std::string out = formatted(
       "\nlayers\n  {:<22}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
       "name",
@@ -35,37 +82,73 @@ std::string layers_text(
       "rank",
       "dense",
       "stored");
-  for (const nn::NamedWeight& w : model.weights()) {
-    const auto place = std::find_if(
-        factorable.begin(), factorable.end(), [&](const nn::NamedWeight& f) {
-          return f.weight == w.weight;
-        });
-    const std::int64_t m = w.weight->m();
-    const std::int64_t n = w.weight->n();
+  const bool is_estimate = facts.planned && facts.planned->estimated;
+  for (const PlannedLayer& layer : layers_of(options, facts)) {
+    const std::int64_t numel = layer.m * layer.n;
     std::string rank = "dense";
-    std::string stored = with_commas(m * n);
-    if (place != factorable.end() && !planned) {
+    std::string stored = with_commas(numel);
+    if (!layer.rank) {
       rank = "spectrum";
       stored = "?";
-    } else if (place != factorable.end()) {
-      const auto index = static_cast<std::size_t>(place - factorable.begin());
-      const std::int64_t r = planned->sizes.layers[index].rank;
-      if (r > 0) {
-        const std::string about = planned->estimated ? "~" : "";
-        rank = formatted("{}{}", about, r);
-        stored = about + with_commas(r * (m + n));
-      }
+    } else if (*layer.rank > 0) {
+      const std::string about = is_estimate ? "~" : "";
+      rank = formatted("{}{}", about, *layer.rank);
+      stored = about + with_commas(*layer.rank * (layer.m + layer.n));
     }
     out += formatted(
         "  {}{:>7}{:>7}{:>9}{:>12}{:>12}\n",
-        pad(w.layer, 22),
-        m,
-        n,
+        pad(layer.name, 22),
+        layer.m,
+        layer.n,
         rank,
-        with_commas(m * n),
+        with_commas(numel),
         stored);
   }
   return out;
+}
+
+struct PlannedTime {
+  ComputeTime compute;
+  TimePlan plan;
+};
+
+PlannedTime time_of(
+    const config::RunOptions& options,
+    const Facts& facts,
+    const TimeRequest& request) {
+  ABT_CHECK(
+      facts.planned,
+      Config,
+      "method.rank.rule: the ranks of this rule follow from the spectra, so "
+      "the time cannot be planned; expected fixed, fraction, ratio or "
+      "budget, or a run to take the ranks from (--against)");
+  const ComputeTime compute =
+      compute_time(options, facts.data.shape, facts.planned->sizes, request);
+  return {
+      compute,
+      plan_time(
+          options,
+          facts.planned->sizes,
+          facts.length,
+          request.network,
+          compute)};
+}
+
+std::string data_text(const config::RunOptions& options, const Facts& facts) {
+  const data::DatasetShape& set = facts.data.shape;
+  return formatted(
+      "{}, {} training and {} test {} of {}{}",
+      options.data.name,
+      with_commas(set.train - options.data.validation),
+      with_commas(set.test),
+      data::examples_of(options.data),
+      set.context > 0
+          ? formatted("{} tokens", set.context)
+          : formatted("{}x{}x{}", set.channels, set.height, set.width),
+      facts.data.assumed.empty()
+          ? ""
+          : formatted(
+                " (not found here; the sizes are {})", facts.data.assumed));
 }
 
 }  // namespace
@@ -99,27 +182,16 @@ ComputeTime compute_time(
 std::string plan_text(
     const config::RunOptions& options,
     const std::optional<TimeRequest>& request) {
-  const data::DatasetShape set = data::dataset_shape(options.data);
-  const nn::InputShape shape = config::input_shape(set);
-  const auto model = nn::make_model(options.model, shape);
-  const RunLength length =
-      config::check_run(options, shape, set.train - options.data.validation);
-  const auto planned = config::model_sizes(options, shape);
-  const std::int64_t dense = model->dense_parameters();
-
-  std::string out = config::to_yaml(options);
-  out += "\nplan\n";
-  out += row(
-      "data",
-      formatted(
-          "{}, {} training and {} test {} of {}",
-          options.data.name,
-          with_commas(set.train - options.data.validation),
-          with_commas(set.test),
-          data::examples_of(options.data),
-          set.context > 0
-              ? formatted("{} tokens", set.context)
-              : formatted("{}x{}x{}", set.channels, set.height, set.width)));
+  const Facts facts = facts_of(options);
+  const RunLength& length = facts.length;
+  const std::int64_t dense = facts.model->dense_parameters();
+  std::string out = formatted(
+      "{}: {}, {} on {}\n",
+      options.name,
+      options.method.name,
+      options.model.name,
+      options.data.name);
+  out += row("data", data_text(options, facts));
   out += row(
       "steps",
       formatted(
@@ -134,22 +206,22 @@ std::string plan_text(
     out += kind.plan_text(config::method_setup(options), length);
   }
   out += row("parameters", with_commas(dense));
-  if (kind.factors_weights && planned) {
+  if (kind.factors_weights && facts.planned) {
     const auto ratio =
-        static_cast<double>(dense) / static_cast<double>(planned->stored);
-    out +=
-        row("stored",
-            formatted("{}, {:.2f}:1", with_commas(planned->stored), ratio));
+        static_cast<double>(dense) / static_cast<double>(facts.planned->stored);
+    out += row(
+        "stored",
+        formatted("{}, {:.2f}:1", with_commas(facts.planned->stored), ratio));
   }
   out +=
       row("memory per worker",
           formatted(
               "{} for parameters, gradients and moments in a dense step",
               human_bytes(state_bytes(options, dense))));
-  out += layers_text(*model, options, planned);
-  if (planned) {
-    out += traffic_text(options, planned->sizes, length);
-    if (planned->estimated) {
+  out += layers_text(options, facts);
+  if (facts.planned) {
+    out += traffic_text(options, facts.planned->sizes, length);
+    if (facts.planned->estimated) {
       out +=
           "  ~ the budget rule distributes the ranks by the spectra; shown "
           "here with every layer at the same ratio\n";
@@ -159,25 +231,70 @@ std::string plan_text(
         "\ntraffic\n  depends on the ranks, which this rule takes from the "
         "spectra at each decomposition\n";
   }
-  const std::vector<std::string> notes = config::run_notes(options, length);
-  if (!notes.empty()) {
-    out += "\nwarnings\n  " + join(notes, "\n  ") + "\n";
+  if (!facts.notes.empty()) {
+    out += "\nwarnings\n  " + join(facts.notes, "\n  ") + "\n";
   }
   if (request) {
-    ABT_CHECK(
-        planned,
-        Config,
-        "method.rank.rule: the ranks of this rule follow from the spectra, so "
-        "the time cannot be planned; expected fixed, fraction, ratio or "
-        "budget, or a run to take the ranks from (--against)");
-    const ComputeTime compute =
-        compute_time(options, set, planned->sizes, *request);
-    out += time_text(
-        options,
-        length,
-        request->network,
-        compute,
-        plan_time(options, planned->sizes, length, request->network, compute));
+    const PlannedTime time = time_of(options, facts, *request);
+    out +=
+        time_text(options, length, request->network, time.compute, time.plan);
+  }
+  return out;
+}
+
+nlohmann::ordered_json plan_json(
+    const config::RunOptions& options,
+    const std::optional<TimeRequest>& request) {
+  using nlohmann::ordered_json;
+  const Facts facts = facts_of(options);
+  const data::DatasetShape& set = facts.data.shape;
+  const std::int64_t dense = facts.model->dense_parameters();
+  ordered_json layers = ordered_json::array();
+  for (const PlannedLayer& layer : layers_of(options, facts)) {
+    layers.push_back(
+        {{"name", layer.name},
+         {"m", layer.m},
+         {"n", layer.n},
+         {"rank", layer.rank ? ordered_json(*layer.rank) : ordered_json()}});
+  }
+  ordered_json out = {
+      {"name", options.name},
+      {"method", options.method.name},
+      {"model", options.model.name},
+      {"data", options.data.name},
+      {"data_found", facts.data.assumed.empty()},
+      {"train_examples", set.train - options.data.validation},
+      {"test_examples", set.test},
+      {"workers", options.workers},
+      {"steps", facts.length.steps},
+      {"steps_per_epoch", facts.length.steps_per_epoch},
+      {"examples_per_step",
+       options.workers * options.data.batch_size * options.train.accumulate},
+      {"parameters",
+       {{"dense", dense},
+        {"stored",
+         facts.planned ? ordered_json(facts.planned->stored)
+                       : ordered_json()}}},
+      {"ranks_estimated", facts.planned && facts.planned->estimated},
+      {"memory_bytes", state_bytes(options, dense)},
+      {"layers", std::move(layers)},
+      {"traffic",
+       facts.planned ? traffic_json(options, facts.planned->sizes, facts.length)
+                     : ordered_json()},
+      {"warnings", facts.notes}};
+  if (request) {
+    const PlannedTime time = time_of(options, facts, *request);
+    const auto steps = static_cast<double>(facts.length.steps);
+    out["seconds"] = {
+        {"network", network_text(request->network, time.compute)},
+        {"dense_step", time.plan.dense_step},
+        {"ab_step", time.plan.ab_step},
+        {"synchronisation", time.plan.sync},
+        {"decomposition", time.plan.decompose},
+        {"average_step", time.plan.train / steps},
+        {"train", time.plan.train},
+        {"compute", time.plan.compute},
+        {"communication", time.plan.communication}};
   }
   return out;
 }

@@ -1,6 +1,8 @@
 // What a configuration will do, computed before anything is trained or read.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,10 +29,14 @@ ComputeTime compute_time(
     const methods::ModelSizes& sizes,
     const TimeRequest& request);
 
-// The resolved configuration, then groups, layers with sizes and ranks, bytes
-// per step and per synchronisation, memory and, on request, the time, as text.
-// Throws Error(Config).
+// Data, groups, layers with sizes and ranks, bytes per step and per
+// synchronisation, memory and, on request, the time, as text. The data set need
+// not be there (plan/planned_data.h). Throws Error(Config).
 std::string plan_text(
+    const config::RunOptions& options,
+    const std::optional<TimeRequest>& request = {});
+// The same for programs: counts, bytes and seconds, as docs/plan.md lists them.
+nlohmann::ordered_json plan_json(
     const config::RunOptions& options,
     const std::optional<TimeRequest>& request = {});
 

@@ -11,9 +11,9 @@
 #include "base/scalars.h"
 #include "config/planned_sizes.h"
 #include "config/run_length.h"
-#include "data/dataset.h"
 #include "nn/model.h"
 #include "plan/comparison.h"
+#include "plan/planned_data.h"
 
 namespace abtrain::plan {
 
@@ -24,7 +24,7 @@ constexpr double kMostAbove = 1.01;  // times the target
 constexpr std::int64_t kMostParameters = 1'000'000'000'000;
 
 nn::InputShape input_of(const config::RunOptions& options) {
-  return config::input_shape(data::dataset_shape(options.data));
+  return config::input_shape(planned_data(options.data).shape);
 }
 
 // A model of any size. One number scales it: `model.width`, with which the

@@ -1,5 +1,9 @@
 #include "plan/traffic.h"
 
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
 #include "base/rows.h"
 #include "base/text.h"
 #include "methods/method_kind.h"
@@ -90,6 +94,35 @@ std::string traffic_text(
                     train::percent_of_data_parallel(
                         static_cast<double>(sum.total) / workers / baseline))
               : "none: one worker");
+  return out;
+}
+
+nlohmann::ordered_json traffic_json(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const auto workers = static_cast<double>(options.workers);
+  const methods::TrafficPlan sum = sum_over_workers(options, sizes, length);
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  nlohmann::ordered_json out;
+  for (const methods::TrafficRow& each :
+       kind.traffic_rows(kind.timeline(options.method, length))) {
+    std::string key = each.label;
+    std::ranges::replace_if(
+        key, [](char c) { return c == ' ' || c == '-'; }, '_');
+    std::ranges::transform(key, key.begin(), [](unsigned char c) {
+      return static_cast<char>(std::tolower(c));
+    });
+    out[key] = each.bytes == nullptr
+                   ? 0.0
+                   : static_cast<double>(sum.*each.bytes) / workers;
+  }
+  const double whole = static_cast<double>(sum.total) / workers;
+  const double baseline = train::data_parallel_bytes(
+      sizes.parameters, length.steps, options.workers, 4);
+  out["whole_run"] = whole;
+  out["vs_fp32"] = baseline > 0 ? nlohmann::ordered_json(whole / baseline)
+                                : nlohmann::ordered_json();
   return out;
 }
 

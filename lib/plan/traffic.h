@@ -1,6 +1,8 @@
 // The traffic that a configuration will cause, as `abtrain plan` prints it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 
 #include "config/run_length.h"
@@ -24,6 +26,12 @@ double planned_bytes(
 // Bytes sent per worker, mean over the workers: for each kind of step, for a
 // synchronisation, and for the whole run.
 std::string traffic_text(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length);
+// The same as numbers: {"dense_step", ..., "whole_run", "vs_fp32"}, the last a
+// share of fp32 data parallel training, or null with one worker.
+nlohmann::ordered_json traffic_json(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length);

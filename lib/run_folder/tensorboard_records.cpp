@@ -16,8 +16,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// TensorBoard groups charts by the part of a tag before its first slash.
-// Numbers stand under the name of their event, except for these.
+// TensorBoard groups charts by the part of a tag before its first slash, and
+// sorts the groups: accuracy comes first, and curves of one kind are beside
+// each other. Numbers stand under the name of their event, except for these.
 struct Tag {
   std::string_view event;
   std::string_view key;  // "": all other keys of the event
@@ -25,11 +26,19 @@ struct Tag {
 };
 constexpr Tag kTags[] = {
     {"step", "bytes_per_worker", "traffic/bytes_per_worker"},
+    {"step", "loss", "loss/train"},
     {"step", "", "train/"},
-    {"evaluate", "validation_accuracy", "validation/accuracy"},
-    {"evaluate", "validation_bits_per_byte", "validation/bits_per_byte"},
-    {"evaluate", "validation_perplexity", "validation/perplexity"},
-    {"evaluate", "validation_loss", "validation/loss"},
+    {"evaluate", "accuracy", "accuracy/test"},
+    {"evaluate", "validation_accuracy", "accuracy/validation"},
+    {"evaluate", "group_accuracy", "accuracy/group"},
+    {"evaluate", "bits_per_byte", "bits_per_byte/test"},
+    {"evaluate", "validation_bits_per_byte", "bits_per_byte/validation"},
+    {"evaluate", "group_bits_per_byte", "bits_per_byte/group"},
+    {"evaluate", "perplexity", "perplexity/test"},
+    {"evaluate", "validation_perplexity", "perplexity/validation"},
+    {"evaluate", "loss", "loss/test"},
+    {"evaluate", "validation_loss", "loss/validation"},
+    {"evaluate", "train_loss", "loss/train_objective"},
     {"compression", "", "reducer/"},
 };
 

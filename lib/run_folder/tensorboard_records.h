@@ -13,7 +13,7 @@
 
 namespace abtrain::run_folder {
 
-// The numbers of one event with their tags, such as "train/loss". Numbers that
+// The numbers of one event with their tags, such as "loss/train". Numbers that
 // are not finite are left out.
 std::vector<std::pair<std::string, double>> scalars_of(
     const nlohmann::ordered_json& event);

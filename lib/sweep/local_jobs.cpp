@@ -143,6 +143,8 @@ class Jobs {
     const std::string seconds = human_seconds(job.watch.seconds());
     job.child.reset();
     if (code == 0) {
+      ++trained_;
+      trained_seconds_ += job.watch.seconds();
       finish(run, seconds);
     } else if (code == kStopped && is_stopping_) {
       fail(
@@ -169,7 +171,7 @@ class Jobs {
     try {
       const std::string score = score_of(run);
       ++finished_;
-      say(run, formatted(": {} in {}", score, seconds));
+      say(run, formatted(": {} in {}{}", score, seconds, time_left()));
     } catch (const Error& error) {
       fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }
@@ -180,8 +182,26 @@ class Jobs {
     say(run, what);
   }
 
+  // ", about 3 min left" if the points to come take as long as those before;
+  // "" while there are none of either.
+  std::string time_left() const {
+    if (trained_ == 0 || (waiting_.empty() && running() == 0)) {
+      return "";
+    }
+    const double each = trained_seconds_ / static_cast<double>(trained_);
+    double seconds = each * static_cast<double>(waiting_.size());
+    for (const Job& job : slots_) {
+      if (job.child != nullptr) {
+        seconds += std::max(0.0, each - job.watch.seconds());
+      }
+    }
+    return formatted(
+        ", about {} left",
+        human_seconds(seconds / static_cast<double>(slots_.size())));
+  }
+
   // Logs a point that has ended, here the third one:
-  // "[ 3/18] group_size=1,seed=1: 86.10 % in 12 s".
+  // "[ 3/18] group_size=1,seed=1: 86.10 % in 12 s, about 3 min 0 s left".
   void say(const PointRun& run, const std::string& what) {
     const std::string all = std::to_string(all_);
     std::string number = std::to_string(finished_ + failures_.size());
@@ -199,9 +219,10 @@ class Jobs {
     log_.live(
         labels.empty() ? ""
                        : formatted(
-                             "{} of {} done, running {}",
+                             "{} of {} done{}, running {}",
                              finished_ + failures_.size(),
                              all_,
+                             time_left(),
                              join(labels, "  ")));
   }
 
@@ -224,6 +245,8 @@ class Jobs {
   std::vector<Job> slots_;
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
   std::size_t finished_ = 0;
+  std::size_t trained_ = 0;     // in this process, to their end
+  double trained_seconds_ = 0;  // in which they were
   bool is_stopping_ = false;
 };
 

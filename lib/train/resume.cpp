@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/options_apply.h"
 #include "config/config.h"
+#include "methods/method_kind.h"
+#include "optim/schedule.h"
 #include "run_folder/checkpoint_files.h"
 
 namespace abtrain::train {
@@ -60,16 +62,23 @@ std::map<std::string, std::string> flatten(config::RunOptions options) {
   return all;
 }
 
+constexpr auto kLength =
+    std::to_array<std::string_view>({"train.steps", "train.epochs"});
+
 // "  a.b: 1 there, 2 now" for each key that matters and differs.
+// `but_length`: the length of the run does not matter.
 std::vector<std::string> differences(
     const config::RunOptions& before,
-    const config::RunOptions& now) {
+    const config::RunOptions& now,
+    bool but_length = false) {
   const bool regroups = before.workers != now.workers;
   const auto old_values = flatten(before);
   std::vector<std::string> lines;
   for (const auto& [key, value] : flatten(now)) {
     const bool is_free =
         std::ranges::find(kFree, key) != kFree.end() ||
+        (but_length && !regroups &&
+         std::ranges::find(kLength, key) != kLength.end()) ||
         (regroups &&
          std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
     const auto old_value = old_values.find(key);
@@ -85,8 +94,9 @@ std::vector<std::string> differences(
 void check_same(
     const config::RunOptions& before,
     const config::RunOptions& now,
-    const std::string& where) {
-  const auto lines = differences(before, now);
+    const std::string& where,
+    bool but_length = false) {
+  const auto lines = differences(before, now, but_length);
   ABT_CHECK(
       lines.empty(),
       Config,
@@ -180,6 +190,19 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
   return run_folder::borrow_checkpoint(how, run_folder, log);
 }
 
+// Whether config.yaml of the run folder has the same settings.
+bool holds_run_of(
+    const config::RunOptions& options,
+    const std::string& run_folder) {
+  try {
+    return differences(
+               config::read_config(run_folder + "/config.yaml"), options)
+        .empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 ResumeChoice decide(
     const std::string& how,
     bool overwrite,
@@ -202,13 +225,20 @@ ResumeChoice decide(
   }
   if (choice.from) {
     const run_folder::Checkpoint& from = *choice.from;
-    check_same(
-        configuration_of(from),
-        options,
-        from.copy_of.empty() ? from.folder : from.copy_of);
+    const config::RunOptions before = configuration_of(from);
     choice.is_own = is_own(from, run_folder);
+    choice.changes_length =
+        how != "auto" && choice.is_own && !differences(before, options).empty();
+    check_same(
+        before,
+        options,
+        from.copy_of.empty() ? from.folder : from.copy_of,
+        choice.changes_length);
   }
-  const bool goes_on = choice.is_own && !exists(run_folder + "/summary.json");
+  const bool finished =
+      exists(run_folder + "/summary.json") &&
+      !(choice.changes_length && !holds_run_of(options, run_folder));
+  const bool goes_on = choice.is_own && !finished;
   if (!overwrite && !goes_on) {
     check_nothing_is_lost(options, run_folder);
   }
@@ -230,15 +260,77 @@ bool has_finished(
   if (how != "auto" || !exists(run_folder + "/summary.json")) {
     return false;
   }
-  const std::string config = run_folder + "/config.yaml";
   if (!overwrite) {
-    check_same(config::read_config(config), options, run_folder);
+    check_same(
+        config::read_config(run_folder + "/config.yaml"), options, run_folder);
     return true;
   }
-  try {
-    return differences(config::read_config(config), options).empty();
-  } catch (const Error&) {
-    return false;
+  return holds_run_of(options, run_folder);
+}
+
+void check_longer(
+    const config::RunOptions& options,
+    const run_folder::Checkpoint& from,
+    const RunLength& length,
+    Log& log) {
+  const RunLength before{length.steps_per_epoch, from.run_steps};
+  const char* key = options.train.steps > 0 ? "train.steps" : "train.epochs";
+  ABT_CHECK(
+      length.steps >= before.steps,
+      Config,
+      "{}: a run can be extended, not shortened: expected at least the {} "
+      "steps that it has, got {}",
+      key,
+      before.steps,
+      length.steps);
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  const methods::Timeline earlier = kind.timeline(options.method, before);
+  const methods::Timeline later = kind.timeline(options.method, length);
+  for (std::int64_t t = 0; t <= from.step; ++t) {
+    const methods::Stretch* was = earlier.ending_after(t);
+    const methods::Stretch* is = later.ending_after(t);
+    ABT_CHECK(
+        was == nullptr ? is == nullptr
+                       : is != nullptr && is->after == was->after,
+        Config,
+        "{}: in a run of {} steps, {} would have done something else after "
+        "step {} than in the run of {} steps that is continued; give the keys "
+        "of `method` in steps instead of shares of the run",
+        key,
+        length.steps,
+        options.method.name,
+        t,
+        before.steps);
+  }
+  const optim::Schedule old_rate(
+      options.schedule, options.optimizer.lr, before);
+  const optim::Schedule new_rate(
+      options.schedule, options.optimizer.lr, length);
+  std::int64_t same = 0;
+  while (same < from.step && old_rate.at(same) == new_rate.at(same)) {
+    ++same;
+  }
+  if (length.steps == before.steps) {
+    return;  // said in another unit
+  }
+  if (same == from.step) {
+    log.info(
+        "the run is extended from {} to {} steps, as if it had been that long "
+        "from the start",
+        before.steps,
+        length.steps);
+  } else {
+    log.warning(
+        "the run is extended from {} to {} steps, and from step {} on the "
+        "learning rate is that of the longer run: {} instead of {}. What is "
+        "done was trained with the shorter schedule, so the result is not that "
+        "of a run of {} steps from the start",
+        before.steps,
+        length.steps,
+        from.step,
+        new_rate.at(from.step),
+        old_rate.at(std::min(from.step, before.steps - 1)),
+        length.steps);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "config/run_options.h"
 #include "run_folder/checkpoint.h"
@@ -13,6 +14,8 @@ namespace abtrain::train {
 struct ResumeChoice {
   std::optional<run_folder::Checkpoint> from;  // nullopt: start fresh
   bool is_own = false;  // from this run folder, not from another run
+  // With another train.steps or train.epochs: see check_longer().
+  bool changes_length = false;
 };
 
 // Whether the run folder holds this very run, finished, and `how` is auto: then
@@ -29,7 +32,8 @@ bool has_finished(
 // newest checkpoint of the run folder that verifies, if any. Throws
 // Error(Config), naming every such key, if the configuration differs in
 // something that training depends on; MissingInput and DamagedData for a folder
-// that was named.
+// that was named. Where that is the run folder itself, finished or not, the
+// length of the run may differ.
 //
 // Without `overwrite`, also throws Error(Config) if an existing run would be
 // lost: a finished one, one with checkpoints, or one with other settings. With
@@ -42,6 +46,16 @@ ResumeChoice choose_resume(
     bool overwrite,
     const config::RunOptions& options,
     const std::string& run_folder,
+    Log& log);
+
+// Whether a run of `length` can go on from a checkpoint of a shorter run with
+// the same options. Throws Error(Config) if it is no longer than that one, or
+// if the method would have done something else in the steps that are done. Says
+// in the log what the extension means for the learning rate.
+void check_longer(
+    const config::RunOptions& options,
+    const run_folder::Checkpoint& from,
+    const RunLength& length,
     Log& log);
 
 // The default choice: auto in a Slurm job, which may be requeued; none

@@ -20,6 +20,7 @@
 #include "device/tune.h"
 #include "optim/optimizer_kind.h"
 #include "run_folder/run_lock.h"
+#include "train/about_model.h"
 #include "train/autocast.h"
 #include "train/resume.h"
 #include "train/setup.h"
@@ -126,8 +127,12 @@ SessionResult Session::train() {
                           : SessionResult();
   }
   choose_place(setup_, configured_, host_, log_);
-  host_.all_or_none(
-      [&] { prepare(setup_, configured_, host_, session_.watch, log_); });
+  host_.all_or_none([&] {
+    prepare(setup_, configured_, host_, session_.watch, log_);
+    if (resume_.changes_length) {
+      check_longer(setup_.options, *resume_.from, setup_.length, log_);
+    }
+  });
   open();
   const int threads =
       threads_per_worker(setup_.options, host_.workers_on_machine());
@@ -161,6 +166,8 @@ void Session::choose_start() {
       : resume_.from ? resume_.from->folder
                      : "");
   finished_ = from == "finished";
+  resume_.changes_length =
+      !host_.share(resume_.changes_length ? "changes" : "").empty();
   host_.all_or_none([&] {
     if (!host_.writes() && !from.empty() && !finished_) {
       resume_.from = run_folder::read_checkpoint(from);
@@ -184,14 +191,18 @@ void Session::open() {
 
 void Session::announce(int threads) {
   const config::RunOptions& options = setup_.options;
+  const int cores = device::cpu_cores();
+  const bool shares = host_.workers_on_machine() > cores;
   log_.info(
-      "{}{}{} on {}, {}{}{} steps of {} {} per worker",
+      "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
       options.workers,
       options.workers == 1 ? " worker" : " workers",
       host_.workers_in_process() < options.workers ? ", one process each," : "",
       setup_.device.str(),
-      threads,
-      threads == 1 ? " core each, " : " cores each, ",
+      shares ? "sharing " : "",
+      shares ? cores : threads,
+      (shares ? cores : threads) == 1 ? " core" : " cores",
+      shares ? "" : " each",
       setup_.length.steps,
       options.data.batch_size * options.train.accumulate,
       data::examples_of(options.data));
@@ -210,6 +221,7 @@ TrainResult Session::run_workers() {
   inputs.checkpoints = &checkpoints;
   inputs.turn = setup_.back_end == BackEnd::Local ? &turn : nullptr;
   inputs.resume = resume_.from ? &*resume_.from : nullptr;
+  inputs.longer = resume_.changes_length;
   inputs.hooks = session_.hooks;
   TrainResult result;
   const auto work = [&](comm::Communicator& world,
@@ -256,14 +268,19 @@ SessionResult Session::finish(const TrainResult& result) {
   const config::RunOptions& options = setup_.options;
   run_folder::check_run_lock(true);
   run_folder::return_checkpoint(folder_);
+  const weights::About about = about_model(options, setup_.dataset);
   weights::save_model(
-      folder_ + "/model.safetensors", *result.model, options.model.names);
+      folder_ + "/model.safetensors",
+      *result.model,
+      options.model.names,
+      about);
   nlohmann::ordered_json summary = summarise(options, result);
   if (optim::makes_sparse(options.optimizer)) {
     weights::save_sparse_model(
         folder_ + "/model.sparse.safetensors",
         *result.model,
-        options.model.names);
+        options.model.names,
+        about);
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);

@@ -18,7 +18,7 @@ struct SessionResult {
 };
 
 struct SessionOptions {
-  // none | auto | the folder of a run or a checkpoint (train/resume.h).
+  // none | auto | the folder of a run or of a checkpoint (train/resume.h).
   std::string resume = "none";
   // Whether an existing run of this name may be lost: see train/resume.h.
   bool overwrite = false;

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "compress/schemes.h"
-#include "orders/order_kind.h"
+#include "methods/method_kind.h"
 #include "run_folder/recorder.h"
 
 namespace abtrain::train {
@@ -170,18 +171,34 @@ std::string table_of(
       options.workers,
       options.workers == 1 ? " worker, " : " workers, ",
       s.at("steps").get<std::int64_t>());
+  // Methods have words of their own only where they do something of their own.
+  const char* whose = methods::kind_of(options.method).factors_weights
+                          ? " of the merged model"
+                          : "";
+  using Named = std::pair<const char*, const ordered_json*>;
+  const auto sums = [](const std::vector<Named>& parts, const auto& in_words) {
+    std::vector<std::string> words;
+    for (const Named& part : parts) {
+      if (part.second->get<double>() > 0) {
+        words.push_back(formatted("{} {}", part.first, in_words(*part.second)));
+      }
+    }
+    return words.empty() ? "none" : join(words, ", ");
+  };
   if (s.contains("bits_per_byte")) {
     row("bits per byte",
         formatted(
-            "{:.4f} of the merged model (perplexity {:.4g}, loss {:.4f})",
+            "{:.4f}{} (perplexity {:.4g}, loss {:.4f})",
             s.at("bits_per_byte").get<double>(),
+            whose,
             s.at("perplexity").get<double>(),
             s.at("loss").get<double>()));
   } else {
     row("accuracy",
         formatted(
-            "{} of the merged model (loss {:.4f})",
+            "{}{} (loss {:.4f})",
             percent(s.at("accuracy"), 2),
+            whose,
             s.at("loss").get<double>()));
   }
   row("compression",
@@ -202,33 +219,43 @@ std::string table_of(
             bytes(traffic.at("bytes_per_worker")),
             percent_of_data_parallel(traffic.at("vs_fp32").get<double>()),
             percent_of_data_parallel(traffic.at("vs_bf16").get<double>())));
+    const ordered_json& purpose = traffic.at("by_purpose");
+    std::vector<Named> purposes = {
+        {"gradients", &purpose.at("gradient")},
+        {"sync", &purpose.at("sync")},
+        {"factors", &purpose.at("factors")}};
+    if (purpose.contains("orders")) {
+      purposes.emplace_back("orders", &purpose.at("orders"));
+    }
     row("  by purpose",
         formatted(
-            "gradients {}, sync {}, factors {}{}; metrics, not included: {}",
-            bytes(traffic.at("by_purpose").at("gradient")),
-            bytes(traffic.at("by_purpose").at("sync")),
-            bytes(traffic.at("by_purpose").at("factors")),
-            orders::kind_of(options.order).decides_together
-                ? ", orders " + bytes(traffic.at("by_purpose").at("orders"))
-                : std::string(),
-            bytes(traffic.at("by_purpose").at("metrics"))));
-    row("  by phase",
-        formatted(
-            "full {}, ab {}, switches {}",
-            bytes(traffic.at("by_phase").at("full")),
-            bytes(traffic.at("by_phase").at("ab")),
-            bytes(traffic.at("by_phase").at("switches"))));
+            "{}; metrics, not included: {}",
+            sums(purposes, bytes),
+            bytes(purpose.at("metrics"))));
+    const ordered_json& phase = traffic.at("by_phase");
+    if (phase.at("ab") > 0 || phase.at("switches") > 0) {
+      row("  by phase",
+          sums(
+              {{"full", &phase.at("full")},
+               {"ab", &phase.at("ab")},
+               {"switches", &phase.at("switches")}},
+              bytes));
+    }
   }
+  const auto seconds = [](const ordered_json& value) {
+    return human_seconds(value.get<double>());
+  };
   row("time",
       formatted(
-          "{} training: compute {}, communication {}, SVD {}, data {}; "
-          "evaluation {}",
-          human_seconds(time.at("train").get<double>()),
-          human_seconds(time.at("compute").get<double>()),
-          human_seconds(time.at("communication").get<double>()),
-          human_seconds(time.at("svd").get<double>()),
-          human_seconds(time.at("data").get<double>()),
-          human_seconds(time.at("evaluate").get<double>())));
+          "{} training: {}; evaluation {}",
+          seconds(time.at("train")),
+          sums(
+              {{"compute", &time.at("compute")},
+               {"communication", &time.at("communication")},
+               {"SVD", &time.at("svd")},
+               {"data", &time.at("data")}},
+              seconds),
+          seconds(time.at("evaluate"))));
   const ordered_json& reducer = s.at("reducer");
   const double coding = reducer.at("encode_seconds").get<double>() +
                         reducer.at("decode_seconds").get<double>();

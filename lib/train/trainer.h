@@ -73,6 +73,7 @@ struct TrainInputs {
   // The checkpoint to resume from, possibly of another number of workers; null:
   // a fresh start.
   const run_folder::Checkpoint* resume = nullptr;
+  bool longer = false;      // than the run of that checkpoint (train/resume.h)
   bool time_steps = false;  // sets TrainResult::step_seconds
   TrainHooks hooks = {};
 };

@@ -55,7 +55,7 @@ std::int64_t Trainer::resume_from(const run_folder::Checkpoint& from) {
   const std::int64_t t = first_step(in_);
   if (from.workers() == world_->size()) {
     ABT_CHECK(
-        from.run_steps == length_.steps,
+        from.run_steps == length_.steps || in_.longer,
         DamagedData,
         "expected the checkpoint of a run of {} steps, got one of {}",
         length_.steps,

@@ -62,6 +62,7 @@ std::string export_run(
   form.names = options.names.value_or(configured.model.names);
   form.merged = options.merged;
   form.dtype = float_type(stored_dtype(options.dtype)).value();
+  form.about = about_of(path);
   const std::uint64_t bytes = save_model_as(options.output, *model, form);
   const std::int64_t dense = model->dense_parameters();
   const std::int64_t stored = form.merged ? dense : model->stored_parameters();

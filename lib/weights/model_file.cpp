@@ -238,6 +238,14 @@ std::string model_path(const std::string& folder, const std::string& file) {
   return file.empty() || std::filesystem::exists(in_folder) ? in_folder : file;
 }
 
+About about_of(const std::string& path) {
+  About about = SafetensorsFile(path).metadata();
+  std::erase_if(about, [](const auto& entry) {
+    return entry.first == "format" || entry.first.starts_with("shape:");
+  });
+  return about;
+}
+
 void load_model(
     const std::string& path,
     nn::Model& model,

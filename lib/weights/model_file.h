@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,23 +24,32 @@
 
 namespace abtrain::weights {
 
+// What the file says of the model besides: entries of its metadata, such as
+// "mean" (docs/weights.md).
+using About = std::map<std::string, std::string>;
+// The entries of a file that are not about its format.
+About about_of(const std::string& path);
+
 // Throws Error(Io).
 void save_model(
     const std::string& path,
     const nn::Model& model,
-    nn::TensorNames names = nn::TensorNames::Timm);
+    nn::TensorNames names = nn::TensorNames::Timm,
+    const About& about = {});
 
 // The same, with weights that are mostly zeros stored in sparse form.
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
-    nn::TensorNames names = nn::TensorNames::Timm);
+    nn::TensorNames names = nn::TensorNames::Timm,
+    const About& about = {});
 
 // How a model is written for other programs.
 struct ModelForm {
   nn::TensorNames names = nn::TensorNames::Timm;
   bool merged = false;  // factors multiplied out, so that all weights are dense
   at::ScalarType dtype = at::kFloat;  // kFloat, kHalf or kBFloat16
+  About about = {};
 };
 // Returns the bytes of the file. Throws Error(Diverged), naming the tensor that
 // the dtype cannot hold.

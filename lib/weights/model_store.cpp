@@ -38,6 +38,7 @@ class Store {
  public:
   Store(const nn::Model& model, const ModelForm& form, bool sparse = false)
       : model_(model), form_(form), sparse_(sparse) {
+    metadata_.insert(form.about.begin(), form.about.end());
     for (const nn::NamedWeight& w : model.weights()) {
       if (w.weight->is_factored() && !form.merged) {
         apart_.insert(layer_of(model.file_form().part(w.name).whole));
@@ -126,8 +127,9 @@ class Store {
 void save_model(
     const std::string& path,
     const nn::Model& model,
-    nn::TensorNames names) {
-  save_model_as(path, model, {names});
+    nn::TensorNames names,
+    const About& about) {
+  save_model_as(path, model, {.names = names, .about = about});
 }
 
 std::uint64_t save_model_as(
@@ -140,8 +142,9 @@ std::uint64_t save_model_as(
 void save_sparse_model(
     const std::string& path,
     const nn::Model& model,
-    nn::TensorNames names) {
-  const ModelForm form{names};
+    nn::TensorNames names,
+    const About& about) {
+  const ModelForm form{.names = names, .about = about};
   Store(model, form, /*sparse=*/true).write(path);
 }
 

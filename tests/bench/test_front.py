@@ -29,7 +29,8 @@ config = (f"name: x\\nseed: {values.get('seed', 1)}\\noutput: runs\\nmethod:\\n 
           f"{values.get('method.name', 'ab')}\\n  rank:\\n    rule: fixed\\n"
           f"train:\\n  epochs: 6\\n  steps: {values['train.steps']}\\n")
 if sys.argv[1] == "plan":
-    print(config + "\\nplan\\n  steps  many")
+    assert "--show-config" in sys.argv
+    print(config, end="")
     sys.exit(0)
 words = dict(zip(sys.argv, sys.argv[1:]))
 assert words["--resume"] == "auto" and values["checkpoint.every"] == "20 %"

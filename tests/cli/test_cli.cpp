@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "program.h"
 
@@ -15,6 +17,30 @@ TEST(Cli, VersionGoesToStandardOutput) {
       << outcome.text;
 }
 
+// LibTorch takes most of the time of a start to initialize itself. The dynamic
+// loader says which libraries do.
+TEST(Cli, VersionNeedsNoLibTorch) {
+  const std::string loader = "LD_DEBUG=files ";
+  const std::string begins = "calling init: ";
+  const auto initializes = [&](const char* arguments) {
+    const std::string text = run(arguments, Stream::Error, loader).text;
+    for (std::size_t at = 0; (at = text.find(begins, at)) != text.npos; ++at) {
+      if (contains(text.substr(at, text.find('\n', at) - at), "torch")) {
+        return true;
+      }
+    }
+    return false;
+  };
+  if (!initializes("--help")) {
+    GTEST_SKIP() << "the loader does not tell what it initializes";
+  }
+  EXPECT_FALSE(initializes("--version"));
+  std::string version = run("--version", Stream::Out).text;
+  ASSERT_TRUE(version.ends_with('\n'));
+  version.pop_back();
+  EXPECT_TRUE(contains(run("man", Stream::Out).text, '"' + version + '"'));
+}
+
 TEST(Cli, HelpListsEveryCommand) {
   const Outcome outcome = run("--help", Stream::Out);
   EXPECT_EQ(outcome.exit_code, 0);
@@ -27,10 +53,34 @@ TEST(Cli, HelpListsEveryCommand) {
         "report",
         "export",
         "decompose",
-        "doctor"}) {
+        "doctor",
+        "help"}) {
     EXPECT_TRUE(contains(outcome.text, std::string("\n  ") + verb + " "))
         << verb;
   }
+}
+
+TEST(Cli, HelpOfACommandHasItsOwnExamples) {
+  for (const std::string verb :
+       {"train",
+        "plan",
+        "evaluate",
+        "generate",
+        "sweep",
+        "report",
+        "export",
+        "decompose",
+        "completion"}) {
+    const Outcome outcome = run("help " + verb, Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.text, run(verb + " --help", Stream::Out).text);
+    const std::size_t begin = outcome.text.find("Examples:\n");
+    ASSERT_NE(begin, std::string::npos) << verb;
+    const std::string examples = outcome.text.substr(begin);
+    EXPECT_TRUE(contains(examples, "abtrain " + verb + " ")) << examples;
+    EXPECT_FALSE(contains(examples, "abtrain help")) << examples;
+  }
+  EXPECT_EQ(run("help", Stream::Out).text, run("--help", Stream::Out).text);
 }
 
 TEST(Cli, NothingAtAllIsWrongUse) {
@@ -58,15 +108,54 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CliWrongUse,
     ::testing::Values(
-        WrongUse{"Misspelt", "trian --config x.yaml", "did you mean 'train'?"},
+        WrongUse{"Misspelt", "trian x.yaml", "did you mean 'train'?"},
         WrongUse{
-            "BareFile",
-            "x.yaml",
-            "did you mean `abtrain --config x.yaml`?"},
-        WrongUse{"NoFile", "train", "--config is required"},
-        WrongUse{"OnlySet", "--set a=1", "--config is required"},
-        WrongUse{"TwoValues", "--config x.yaml --set a=1 b=2", "b=2"},
+            "MisspeltConfiguration",
+            "fashion_mnst_mlp",
+            "did you mean 'fashion_mnist_mlp'?"},
+        WrongUse{"NoFile", "train", "expected a configuration"},
+        WrongUse{"OnlySet", "--set a=1", "expected a configuration"},
+        WrongUse{"OnlyAnOverride", "a=1", "expected a configuration"},
+        WrongUse{
+            "TwoFiles",
+            "train x.yaml y.yaml",
+            "train: expected one configuration, got 'x.yaml' and 'y.yaml'"},
+        WrongUse{
+            "NoEquals",
+            "-c x.yaml method.name ddp",
+            "got 'x.yaml' and 'method.name' (an override is written as "
+            "KEY=VALUE)"},
         WrongUse{"UnknownOption", "--config x.yaml --fast", "--fast"},
+        WrongUse{
+            "KeyAsAnOption",
+            "train x.yaml --lr 0.1",
+            "unknown option '--lr'; did you mean optimizer.lr=0.1?"},
+        WrongUse{
+            "KeyOfTwoWords",
+            "plan x.yaml --batch-size=32",
+            "did you mean data.batch_size=32?"},
+        WrongUse{
+            "WholeKeyAsAnOption",
+            "x.yaml --method.outer.lr 1",
+            "did you mean method.outer.lr=1?"},
+        WrongUse{
+            "SectionAsAnOption",
+            "x.yaml --model vgg16",
+            "did you mean model.name=vgg16?"},
+        WrongUse{
+            "OptionOfOthers",
+            "x.yaml --num-workers",
+            "did you mean data.decode_threads=...?"},
+        WrongUse{
+            "KeyOfARun",
+            "evaluate x --data-dir /d",
+            "did you mean --set data.root=/d?"},
+        WrongUse{
+            "OverrideOfASweep",
+            "sweep x.yaml method.name=ddp",
+            "sweep: did you mean --set method.name=ddp?"},
+        WrongUse{"Verbose", "x.yaml -v", "did you mean --version?"},
+        WrongUse{"NoCommand", "help nothing", "nothing"},
         WrongUse{"NoRun", "evaluate", "run is required"}),
     [](const auto& test) { return test.param.name; });
 
@@ -76,6 +165,50 @@ TEST(Cli, MissingConfigurationIsNamed) {
         run(std::string(verb) + "--config no_such_file.yaml", Stream::Error);
     EXPECT_EQ(outcome.exit_code, 66) << verb;
     EXPECT_TRUE(contains(outcome.text, "no_such_file.yaml")) << outcome.text;
+  }
+}
+
+// What was typed is what --config and --set would say; the last value counts.
+TEST(Cli, WordsAreConfigurationAndOverrides) {
+  const auto expect_all = [](const std::string& first,
+                             const std::vector<std::string>& lines) {
+    const std::string expected = run(first, Stream::Out).text;
+    EXPECT_FALSE(expected.empty());
+    for (const std::string& line : lines) {
+      const Outcome outcome = run(line, Stream::Out);
+      EXPECT_EQ(outcome.exit_code, 0) << line;
+      EXPECT_EQ(outcome.text, expected) << line;
+    }
+  };
+  expect_all(
+      "plan --config fashion_mnist_mlp --set workers=8 --set seed=3 "
+      "--show-config",
+      {"plan fashion_mnist_mlp workers=8 seed=3 --show-config",
+       "plan workers=8 fashion_mnist_mlp.yaml --show-config --set seed=3",
+       "plan --show-config fashion_mnist_mlp --set workers=4 workers=8 seed=3",
+       "plan fashion_mnist_mlp seed=4 --set seed=3 workers=4 --show-config "
+       "--set=workers=8",
+       "plan -c fashion_mnist_mlp workers=8 seed=3 --show-config"});
+  expect_all(
+      "plan --config fashion_mnist_mlp --set workers=8 --name mine",
+      {"fashion_mnist_mlp workers=8 name=mine --dry-run",
+       "workers=8 name=mine fashion_mnist_mlp --dry-run",
+       "train fashion_mnist_mlp workers=8 --dry-run name=mine"});
+  const Outcome missing = run("no_such_file.yaml", Stream::Error);
+  EXPECT_EQ(missing.exit_code, 66);
+  EXPECT_TRUE(contains(missing.text, "no_such_file.yaml")) << missing.text;
+}
+
+TEST(Cli, MisspeltOverridesAreExplained) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"method.nme=ddp", "did you mean 'method.name'?"},
+      {"lr=0.1", "did you mean 'optimizer.lr'?"},
+      {"method.name=dpp", "did you mean 'ddp'?"}};
+  for (const auto& [word, says] : cases) {
+    const Outcome outcome =
+        run(std::string("plan fashion_mnist_mlp ") + word, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, says)) << outcome.text;
   }
 }
 

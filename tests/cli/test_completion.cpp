@@ -166,6 +166,14 @@ TEST_F(BashCompletion, KeysAndTheirValues) {
 
 TEST_F(BashCompletion, PositionalsAndWords) {
   EXPECT_EQ(offers("evaluate ru"), Set{"runs"});
+  for (const std::string command : {"", "train ", "plan "}) {
+    EXPECT_EQ(offers(command + "mi"), Set{"mine"}) << command;
+    EXPECT_EQ(offers(command + "mine devi"), Set{"device="}) << command;
+    EXPECT_EQ(offers(command + "mine seed = 3 method.name = di"), Set{"diloco"})
+        << command;
+    EXPECT_EQ(offers(command + "-c mine devi"), Set{"device="}) << command;
+  }
+  EXPECT_EQ(offers("help ge"), Set{"generate"});
   EXPECT_EQ(offers("report runs/a runs/"), Set{"runs/a"});
   EXPECT_EQ(offers("completion ''"), (Set{"bash", "zsh", "fish"}));
   EXPECT_TRUE(offers("completion bash z").empty());
@@ -185,7 +193,8 @@ TEST_F(BashCompletion, PositionalsAndWords) {
 // Neither the words nor the names of files are executed.
 TEST_F(BashCompletion, ExecutesNothing) {
   EXPECT_EQ(offers("--name '$(touch x)' --res"), Set{"--resume"});
-  EXPECT_EQ(offers("'$(touch x)' ''"), Set{});
+  EXPECT_EQ(offers("'$(touch y)' ''"), Set{});
+  EXPECT_EQ(offers("'$(touch x)' devi"), Set{"device="});  // a configuration
   EXPECT_EQ(offers("--config '$(to'"), Set{"$(touch x)"});
   EXPECT_EQ(offers("decompose '`touch x`/'"), Set{});
   EXPECT_EQ(offers("--set '$(touch x)' = '$(touch x)'"), Set{});
@@ -328,8 +337,9 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
         ".SS abtrain report RUN...",
         "\\-\\-resume",
         ".SS abtrain man [PAGE]",
-        "ABTRAIN_CONFIGS",
-        "abtrain \\-\\-config"}) {
+        ".SS abtrain train [CONFIG] [a.b=VALUE...]",
+        "abtrain train my.yaml method.name=ddp",
+        "ABTRAIN_CONFIGS"}) {
     EXPECT_TRUE(contains(page, part)) << part;
   }
   const std::string keys = run("man abtrain-config", Stream::Out).text;

@@ -196,9 +196,13 @@ INSTANTIATE_TEST_SUITE_P(
     CliIgnored,
     ::testing::Values(
         IgnoredOption{
-            "JsonOfAPlan",
-            "plan -c fashion_mnist_mlp --format json",
-            "--format json goes with --against RUN"},
+            "ConfigurationOfATimedPlan",
+            "plan fashion_mnist_mlp --show-config --nodes 1",
+            "--show-config prints a configuration and nothing else"},
+        IgnoredOption{
+            "ConfigurationInJson",
+            "plan fashion_mnist_mlp --show-config --json",
+            "--show-config prints a configuration and nothing else"},
         IgnoredOption{
             "AgainstOfASameSize",
             "plan --same-size-as fashion_mnist_mlp --against @",
@@ -269,7 +273,10 @@ INSTANTIATE_TEST_SUITE_P(
             "Mistyped",
             "--confg x",
             "train: unknown option '--confg'; did you mean --config?"},
-        IgnoredOption{"Shortened", "--cfg x", "train: unknown option '--cfg'"},
+        IgnoredOption{
+            "Shortened",
+            "--cfg x",
+            "train: unknown option '--cfg'; did you mean --config?"},
         IgnoredOption{
             "WithAValue",
             "evaluate --modle=x",

@@ -32,6 +32,72 @@ TEST(PlanTime, GivenTimesNeedNoMeasuring) {
   EXPECT_FALSE(contains(bare.text, "compute time")) << bare.text;
 }
 
+TEST(Plan, ComesFirstAndTheConfigurationOnRequest) {
+  const Outcome plan = run("plan " + kSmall, Stream::Out);
+  EXPECT_TRUE(
+      plan.text.starts_with("fashion_mnist_mlp: ab, mlp on fashion-mnist\n"))
+      << plan.text;
+  EXPECT_FALSE(contains(plan.text, "factor_lr_scale")) << plan.text;
+  // What is printed is a configuration with the same plan.
+  const Outcome config = run("plan " + kSmall + "--show-config", Stream::Out);
+  EXPECT_EQ(config.exit_code, 0);
+  EXPECT_TRUE(contains(config.text, "\n  factor_lr_scale: ")) << config.text;
+  const TempFolder folder;
+  const std::string file = folder.add("whole.yaml", config.text);
+  EXPECT_EQ(run("plan '" + file + "'", Stream::Out).text, plan.text);
+  // What does not fit the data is refused all the same.
+  EXPECT_EQ(
+      run("plan " + kSmall + "--show-config data.batch_size=4000",
+          Stream::Error)
+          .exit_code,
+      78);
+}
+
+TEST(Plan, SaysTheSameToPrograms) {
+  const std::string ddp =
+      "plan " + kSmall + "method.name=ddp train.steps=10 --json ";
+  const Outcome plain = run(ddp, Stream::Out);
+  ASSERT_EQ(plain.exit_code, 0);
+  const auto plan = nlohmann::json::parse(plain.text);
+  EXPECT_EQ(plan["workers"], 4);
+  EXPECT_EQ(plan["steps"], 10);
+  EXPECT_EQ(plan["examples_per_step"], 32);
+  EXPECT_EQ(plan["parameters"]["dense"], 785 * 32 + 33 * 32 + 33 * 10);
+  EXPECT_EQ(
+      plan["layers"][0],
+      (nlohmann::json{{"name", "fc1"}, {"m", 784}, {"n", 32}, {"rank", 0}}));
+  EXPECT_EQ(plan["traffic"]["vs_fp32"], 1.0);
+  EXPECT_FALSE(plan.contains("seconds"));
+  const auto timed = nlohmann::json::parse(
+      run(ddp + "--nodes 1 --compute 1s", Stream::Out).text);
+  EXPECT_EQ(timed["seconds"]["train"], 10);
+  EXPECT_EQ(
+      run("plan " + kSmall + "--format json", Stream::Out).text,
+      run("plan " + kSmall + "--json", Stream::Out).text);
+  // Ranks that only the spectra tell.
+  const auto unknown = nlohmann::json::parse(
+      run("plan " + kSmall + "method.rank.rule=energy --json", Stream::Out)
+          .text);
+  EXPECT_TRUE(unknown["traffic"].is_null());
+  EXPECT_TRUE(unknown["layers"][0]["rank"].is_null());
+  EXPECT_EQ(unknown["layers"][2]["rank"], 0);
+}
+
+TEST(Plan, NeedsNoData) {
+  const Outcome images =
+      run("plan resnet50_imagenet data.root=/nowhere", Stream::Out);
+  EXPECT_EQ(images.exit_code, 0);
+  EXPECT_TRUE(contains(
+      images.text,
+      "1,281,167 training and 50,000 test images of 3x224x224 (not found here; "
+      "the sizes are ImageNet's)"))
+      << images.text;
+  const auto text = nlohmann::json::parse(
+      run("plan gcide_gpt data.root=/nowhere --json", Stream::Out).text);
+  EXPECT_EQ(text["data_found"], false);
+  EXPECT_GT(text["train_examples"], 1000);
+}
+
 TEST(PlanTime, StandsBesideARun) {
   const TempFolder folder;
   const std::string small =
@@ -74,7 +140,7 @@ TEST(PlanTime, SaysWhatIsWrong) {
         EXPECT_EQ(outcome.exit_code, code) << arguments;
         EXPECT_TRUE(contains(outcome.text, message)) << outcome.text;
       };
-  expect("", 2, "expected --config FILE");
+  expect("", 2, "plan: expected a configuration");
   expect(kSmall + "--nodes 4", 2, "--bandwidth: expected");
   expect(kSmall + "--bandwidth fast", 2, "got 'fast'");
   expect(kSmall + "--bandwidth 1Gbit --latency 5", 2, "got '5'");
@@ -147,7 +213,7 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
       run("plan -c resnet18_cifar10_ddp --same-size-as vgg16_small_cifar10",
           Stream::Out);
   ASSERT_EQ(other.exit_code, 0);
-  EXPECT_TRUE(contains(other.text, "name: resnet18\n")) << other.text;
+  EXPECT_TRUE(contains(other.text, "ddp, resnet18 on cifar10\n")) << other.text;
   EXPECT_TRUE(contains(other.text, "options             --set model.width="))
       << other.text;
 }

@@ -155,6 +155,127 @@ TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
   EXPECT_FALSE(fs::exists(path("checkpoints.source")));
 }
 
+TEST_F(CliRunFolder, ResumeNeedsNoConfiguration) {
+  done("");
+  for (const char* gone : {"summary.json", "model.safetensors"}) {
+    fs::remove(path(gone));
+  }
+  const std::string model = [&] {
+    const Outcome outcome = run("--resume '" + path() + "'", Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    return files().at(path("model.safetensors"));
+  }();
+  EXPECT_TRUE(contains(files().at(path("metrics.jsonl")), "\"resume\""));
+  // A finished run is reported, from wherever it is called.
+  const auto before = files();
+  for (const char* name : {"runs/toy", "./runs/../runs/toy/"}) {
+    const Outcome again =
+        run(std::string("train --resume ") + name,
+            Stream::Error,
+            "cd '" + folder_.path() + "' && ");
+    EXPECT_EQ(again.exit_code, 0) << again.text;
+    EXPECT_TRUE(contains(again.text, "runs/toy: this run has finished"))
+        << again.text;
+  }
+  EXPECT_TRUE(files() == before);
+  // One of its checkpoints, for a run of another name.
+  const std::string step = path("checkpoints/step-0000000004");
+  const Outcome copy =
+      run("--resume '" + step + "' --name copy", Stream::Error);
+  EXPECT_EQ(copy.exit_code, 0) << copy.text;
+  EXPECT_TRUE(
+      fs::exists(folder_.file("runs/copy/model.safetensors")) &&
+      files() == before);
+
+  const Outcome none =
+      run("--resume '" + folder_.file("none") + "'", Stream::Error);
+  EXPECT_EQ(none.exit_code, 66);
+  EXPECT_TRUE(contains(none.text, "or the folder of a run")) << none.text;
+}
+
+TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
+  const std::string constant = "--set schedule.name=constant ";
+  done(constant);
+  done(constant + "--name long --set train.steps=12");
+  const std::string longer = "--resume '" + path() + "' train.steps=";
+  Outcome outcome = run(longer + "12", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(contains(
+      outcome.text,
+      "extended from 8 to 12 steps, as if it had been that long from the "
+      "start"))
+      << outcome.text;
+  EXPECT_EQ(steps(), 12);
+  std::stringstream whole;
+  whole << std::ifstream(
+               folder_.file("runs/long/model.safetensors"), std::ios::binary)
+               .rdbuf();
+  EXPECT_TRUE(files().at(path("model.safetensors")) == whole.str());
+
+  outcome = run(longer + "6", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "can be extended, not shortened"))
+      << outcome.text;
+  EXPECT_EQ(steps(), 12);
+
+  // The rate of a run that falls to 0 begins anew, and it says so.
+  done("--overwrite");
+  outcome = run(longer + "12", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(contains(
+      outcome.text,
+      "from step 4 on the learning rate is that of the longer run: 0.00075 "
+      "instead of 0.0005"))
+      << outcome.text;
+  EXPECT_EQ(steps(), 12);
+}
+
+TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
+  const std::string ab =
+      "--set method.name=ab --set 'method.warmup_steps=25 %' --set "
+      "method.sync_every=4 --set method.full_rank_steps=1 --set "
+      "'method.rank={rule: fixed, rank: 2}' ";
+  done(ab);
+  const auto before = files();
+  const Outcome outcome =
+      run("--resume '" + path() + "' train.steps=16", Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+  EXPECT_TRUE(
+      contains(outcome.text, "ab would have done something else after step 2"))
+      << outcome.text;
+  EXPECT_TRUE(files() == before);
+}
+
+TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
+  const std::string fast = "'" + folder_.file("base.yaml") + "' --output '" +
+                           folder_.file("runs") + "' --fast-dev-run ";
+  const std::string ab =
+      "method.name=ab method.warmup_steps=100 schedule.warmup_steps=100 "
+      "'method.rank={rule: fixed, rank: 2}' ";
+  const Outcome first = run(fast + ab, Stream::Out);
+  EXPECT_EQ(first.exit_code, 0) << first.text;
+  EXPECT_TRUE(contains(first.text, "2 workers, 2 steps")) << first.text;
+  EXPECT_TRUE(contains(first.text, "accuracy")) << first.text;
+  EXPECT_FALSE(fs::exists(folder_.file("runs")));
+
+  // A run of the same name stays as it is, and so does one that fails.
+  done("");
+  const auto before = files();
+  EXPECT_EQ(run(fast, Stream::Error).exit_code, 0);
+  const Outcome fails =
+      run(fast + "optimizer.name=sgd optimizer.lr=1e38 schedule.name=constant",
+          Stream::Error);
+  EXPECT_EQ(fails.exit_code, 70) << fails.text;
+  EXPECT_TRUE(files() == before);
+  int entries = 0;
+  for (const auto& entry : fs::directory_iterator(folder_.file("runs"))) {
+    EXPECT_EQ(entry.path().filename(), "toy");
+    ++entries;
+  }
+  EXPECT_EQ(entries, 1);
+  EXPECT_EQ(run(fast + "--resume auto", Stream::Error).exit_code, 2);
+}
+
 TEST_F(CliRunFolder, AnOutputOfASweepThatCannotBeMadeIsNamed) {
   folder_.add("toy.yaml", "base: base\nseeds: 2\n");
   const std::string long_name(300, 'x');

@@ -2,7 +2,9 @@
 // the ways in which a run can be refused or end early.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -87,8 +89,20 @@ TEST(CliRun, TrainsReportsAndEvaluatesToTheSameFigure) {
   EXPECT_NEAR(
       again["loss"].get<double>(), summary["loss"].get<double>(), 1e-5);
 
-  // The run's own configuration runs again, to the same bits.
+  // The file of the model says what the network takes.
   const std::string model = content(run_folder + "/model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, model.data(), sizeof(length));
+  const json about = json::parse(model.substr(8, length))["__metadata__"];
+  EXPECT_EQ(about["model"], "mlp");
+  EXPECT_EQ(about["data"], "fashion-mnist");
+  EXPECT_EQ(about["classes"], "10");
+  EXPECT_EQ(about["input"], "1,28,28");
+  EXPECT_EQ(about["mean"], "0.286");
+  EXPECT_EQ(about["std"], "0.353");
+  EXPECT_TRUE(about["version"].get<std::string>().starts_with("abtrain "));
+
+  // The run's own configuration runs again, to the same bits.
   const Outcome repeated = run(
       "--config '" + run_folder + "/config.yaml' --name again", Stream::Out);
   ASSERT_EQ(repeated.exit_code, 0);
@@ -114,6 +128,16 @@ TEST(CliRun, AnEvaluationIsNoTrainingTime) {
   ASSERT_EQ(seconds.size(), 2U);
   EXPECT_GT(seconds[0], 0);
   EXPECT_LE(seconds[0], seconds[1]);
+}
+
+TEST(CliRun, SaysWhereWorkersOutnumberTheCores) {
+  const TempFolder folder;
+  const std::string arguments = small_run(folder, "--set device=cpu");
+  const Outcome outcome = run(arguments, Stream::Error, "taskset -c 0 ");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(
+      contains(outcome.text, "4 workers on cpu, sharing 1 core, 8 steps of"))
+      << outcome.text;
 }
 
 struct BadRun {

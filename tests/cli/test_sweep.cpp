@@ -50,6 +50,8 @@ TEST_F(CliSweep, TrainsAllOnceAndWhatIsMissingAgain) {
   EXPECT_TRUE(contains(all.text, "1 of 4 points are finished already"))
       << all.text;
   EXPECT_TRUE(contains(all.text, "[4/4] rank=")) << all.text;
+  const std::size_t left = all.text.find(" s left\n");
+  EXPECT_LT(left, all.text.find("[4/4]")) << all.text;
   EXPECT_TRUE(contains(all.text, "rank=1,seed=3: ")) << all.text;
   EXPECT_FALSE(contains(all.text, "rank=2,seed=3: ")) << all.text;
   EXPECT_EQ(states(), States(4, "finished"));

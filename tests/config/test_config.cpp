@@ -187,6 +187,91 @@ TEST(Launcher, ItsProcessesAreTheWorkers) {
       reading_error("", {"workers=2"}, {{}, 4}).second,
       "--set workers=2: error: workers: the launcher has started 4 processes, "
       "got 2 (under a launcher, leave the key out)");
+  // What a file says is for a start without a launcher.
+  const TempFolder folder;
+  const std::string file = folder.add("a.yaml", "workers: 2\n");
+  std::vector<std::string> notes;
+  EXPECT_EQ(read_config(file, {}, {.launched = 4, .notes = &notes}).workers, 4);
+  EXPECT_EQ(
+      notes,
+      std::vector<std::string>{
+          "workers: the 4 processes of the launcher instead of 2, so a step "
+          "takes 256 examples instead of 128"});
+  EXPECT_EQ(read_config(file).workers, 2);
+}
+
+TEST(Defaults, ANameIsEnough) {
+  const TempFolder folder;
+  const std::string file = folder.add("a.yaml", "name: x\n");
+  EXPECT_EQ(read_config(file).workers, 2);  // one for each factor
+  EXPECT_EQ(read_config(file, {"method.sync=only-b"}).workers, 1);
+  EXPECT_EQ(read_config(file, {"method.name=ddp"}).workers, 1);
+  EXPECT_EQ(read_config(file, {}, {.launched = 6}).workers, 6);
+  EXPECT_NE(
+      plan::plan_text(read_config(file)).find("memory per worker"),
+      std::string::npos);
+}
+
+class ShortRun : public ::testing::Test {
+ protected:
+  RunOptions read(
+      const std::vector<std::string>& sets,
+      bool shortens_all = false) {
+    notes_.clear();
+    return read_config(
+        folder_ / "a.yaml",
+        sets,
+        {.shortens_all = shortens_all, .notes = &notes_});
+  }
+  const TempFolder folder_;
+  const std::string file_ = folder_.add(
+      "a.yaml",
+      "workers: 2\n"
+      "method: {warmup_steps: 70, rank: {rule: ratio, ratio: 4}, "
+      "anneal_steps: 20 %}\n"
+      "schedule: {warmup_steps: 50}\n");
+  std::vector<std::string> notes_;
+};
+
+TEST_F(ShortRun, WarmupsFitIntoTheStepsOfTheCommandLine) {
+  const RunOptions o = read({"train.steps=40"});
+  EXPECT_EQ(o.method.warmup_steps.value, 4);
+  EXPECT_EQ(o.schedule.warmup_steps.value, 4);
+  EXPECT_EQ(o.method.anneal_steps.value, 0);  // only one decomposition
+  EXPECT_EQ(
+      notes_,
+      (std::vector<std::string>{
+          "schedule.warmup_steps: 4 steps instead of 50 steps, which do not "
+          "fit into train.steps 40",
+          "method.warmup_steps: 4 steps instead of 70 steps, which do not fit "
+          "into train.steps 40",
+          "method.anneal_steps: 0 steps instead of 20 %, as the last "
+          "decomposition comes after step 4 of train.steps 40"}));
+  // Lengths that fit stay, and so do those of methods that have no such phase.
+  const RunOptions fits = read({"train.steps=1000"});
+  EXPECT_EQ(fits.method.warmup_steps.value, 70);
+  EXPECT_EQ(fits.method.anneal_steps.unit, Duration::Unit::Percent);
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_EQ(
+      read({"train.steps=40", "method.name=ddp"}).method.warmup_steps.value,
+      70);
+  EXPECT_EQ(notes_.size(), 1U);
+  const RunOptions one = read({"train.steps=1"});
+  EXPECT_EQ(one.method.warmup_steps.value, 0);
+  EXPECT_EQ(one.schedule.warmup_steps.value, 1);
+}
+
+TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {
+  const std::vector<std::string> sets = {
+      "train.steps=40", "method.warmup_steps=60", "method.anneal_steps=0"};
+  const auto [code, what] = reading_error(folder_ / "a.yaml", sets);
+  EXPECT_EQ(code, 78);
+  EXPECT_NE(what.find("a warm-up of 60 steps leaves no"), std::string::npos)
+      << what;
+  EXPECT_EQ(read(sets, true).method.warmup_steps.value, 4);
+  folder_.add(
+      "a.yaml", "workers: 2\nmethod: {warmup_steps: 70}\ntrain: {steps: 40}\n");
+  EXPECT_EQ(reading_error(folder_ / "a.yaml", {}).first, 78);
 }
 
 TEST(ConfigYaml, ReadsBackToTheSameOptions) {

@@ -162,6 +162,9 @@ def accumulate(run):
     return reader
 
 
+SCORES = ("accuracy", "bits_per_byte", "perplexity", "loss")
+
+
 def expected_scalars(events):
     """Tag to [(step, seconds, value)], by docs/metrics.md."""
     tags = {}
@@ -177,10 +180,17 @@ def expected_scalars(events):
             if key in ("event", "step", "seconds"):
                 continue
             tag = f"{group}/{key}"
+            part, _, what = key.partition("_")
             if (name, key) == ("step", "bytes_per_worker"):
                 tag = "traffic/bytes_per_worker"
-            elif key.startswith("validation_"):
-                tag = key.replace("_", "/", 1)
+            elif (name, key) == ("step", "loss"):
+                tag = "loss/train"
+            elif name == "evaluate" and key == "train_loss":
+                tag = "loss/train_objective"
+            elif name == "evaluate" and key in SCORES:
+                tag = f"{key}/test"
+            elif name == "evaluate" and part in ("validation", "group") and what in SCORES:
+                tag = f"{what}/{part}"
             add(tag, event, value)
             if key in ("group_accuracy", "group_bits_per_byte"):
                 for i, one in enumerate(value):

@@ -155,18 +155,23 @@ class Page(unittest.TestCase):
                   for line in markdown.splitlines() if not line.startswith("| ---")]
         rows = ("[...document.querySelectorAll('#table tr')]"
                 ".map(row => [...row.cells].map(cell => cell.textContent.trim()))")
-        self.assertEqual(self.js(rows), wanted)
+        shown = self.js(rows)
+        self.assertEqual([row[:1] + row[2:] for row in shown], wanted)
+        self.assertEqual(shown[0][1], "method")
+        methods = {row[0]: row[1] for row in shown[1:]}
+        self.assertEqual(methods[ODD_NAME], "local-sgd")
+        self.assertEqual(sorted(methods.values()), ["ab"] * 4 + ["ddp", "local-sgd"])
         self.assertGreater(self.js("document.querySelectorAll('#table td.best').length"), 0)
-        click = "document.querySelectorAll('#table th button')[2].click()"
+        click = "document.querySelectorAll('#table th button')[3].click()"
         self.js(click)
-        order = [row[2] for row in self.js(rows)[1:]]
+        order = [row[3] for row in self.js(rows)[1:]]
         means = [float(text.split()[0]) for text in order if text != "-"]
         self.assertEqual(means, sorted(means, reverse=True))
         self.assertEqual(order[-1], "-")
         self.js(click)
         self.assertEqual(self.js("document.querySelector('#table th[aria-sort]').ariaSort"),
                          "ascending")
-        self.assertEqual(self.js(rows)[-1][2], "-")
+        self.assertEqual(self.js(rows)[-1][3], "-")
         remarks = self.text("#remarks")
         for word in ("late", "no summary.json", "broken", "no metrics.jsonl"):
             self.assertIn(word, remarks)
@@ -212,6 +217,15 @@ class Page(unittest.TestCase):
         try:
             self.open()
             self.assertLessEqual(self.js("document.documentElement.scrollWidth"), 800)
+            # The table's first column stays in sight, and its legends are above the plots.
+            self.js("document.querySelector('.wide').scrollLeft = 10000")
+            self.assertGreaterEqual(
+                self.js("document.querySelector('#table td').getBoundingClientRect().left"), 0)
+            for plot in ("bytes", "seconds"):
+                legend, title = (self.js(
+                    f"document.querySelector('#{plot} {part}').getBoundingClientRect().top")
+                    for part in (".legend", ".xtitle"))
+                self.assertLess(legend + 100, title)
             self.check_quiet()
         finally:
             self.browser.resize(1280, 900)

@@ -54,6 +54,32 @@ TEST(ReportTable, SaysWhatARunReached) {
   EXPECT_TRUE(table.ends_with("runs/small\n")) << table;
 }
 
+TEST(ReportTable, HasNoWordsOfOtherMethods) {
+  config::RunOptions options;
+  options.method.name = "ddp";
+  ordered_json summary = summary_of_one_worker();
+  summary["seconds"]["svd"] = 0;
+  summary["reducer"]["name"] = "plain";
+  summary["reducer"]["vnmse"] = nullptr;
+  summary["traffic"] = ordered_json::parse(R"({
+    "bytes_per_worker": 1000, "vs_fp32": 1, "vs_bf16": 2,
+    "by_purpose": {"gradient": 1000, "sync": 0, "factors": 0, "orders": 0,
+                   "metrics": 24},
+    "by_phase": {"full": 1000, "ab": 0, "switches": 0}})");
+  const std::string table = report_table(options, summary, "runs/small");
+  expect_has(table, "87.50 % (loss 0.5000)\n");
+  expect_has(table, "  gradients 1.0 kB; metrics, not included: 24 B\n");
+  expect_has(table, "2.0 s training: compute 1.0 s, data 0.5 s;");
+  for (const char* word : {"merged", "SVD", "sync", "by phase", "switches"}) {
+    EXPECT_EQ(table.find(word), std::string::npos) << table;
+  }
+  options.method.name = "ab";
+  summary["traffic"]["by_phase"]["ab"] = 500;
+  expect_has(
+      report_table(options, summary, "runs/small"),
+      "  by phase        full 1.0 kB, ab 500 B\n");
+}
+
 TEST(ReportTable, ShowsSmallSharesOfTraffic) {
   EXPECT_EQ(percent_of_data_parallel(1), "100.0 %");
   EXPECT_EQ(percent_of_data_parallel(0.169), "16.9 %");

@@ -15,6 +15,7 @@
 #include "temp_folder.h"
 #include "weight_file.h"
 #include "weights/model_file.h"
+#include "weights/safetensors.h"
 
 namespace abtrain::weights {
 namespace {
@@ -63,6 +64,21 @@ class Export : public ::testing::Test {
   std::unique_ptr<nn::Model> model_;
   ExportOptions options_;
 };
+
+TEST_F(Export, KeepsWhatTheFileSaysOfTheModel) {
+  save_model(
+      folder_.file("model.safetensors"),
+      *model_,
+      kTimm,
+      {{"mean", "0.5,0.25,1"}, {"classes", "10"}});
+  for (const bool merged : {false, true}) {
+    options_.merged = merged;
+    export_run(config_, options_);
+    const SafetensorsFile file(options_.output);
+    EXPECT_EQ(file.metadata("mean"), "0.5,0.25,1");
+    EXPECT_EQ(file.metadata("classes"), "10");
+  }
+}
 
 TEST_F(Export, EveryFormNameAndDtypeHoldsTheSameModel) {
   for (const bool merged : {false, true}) {

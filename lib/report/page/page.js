@@ -39,6 +39,9 @@ function fill(select, labels, chosen = 0) {
 
 // ---- The page's head and its table
 
+// The columns that every page has, before those of data.columns.
+const OWN = { name: "run", method: "method", seeds: "seeds" };
+const own = Object.keys(OWN).length;
 const table = { column: -1, descending: false };
 
 function orderOfRows() {
@@ -47,10 +50,10 @@ function orderOfRows() {
     return rows;  // as the program sorted them
   }
   const sign = table.descending ? -1 : 1;
-  const cells = table.column > 1 ? data.columns[table.column - 2].cells : null;
+  const cells = table.column < own ? null : data.columns[table.column - own].cells;
   return rows.sort((a, b) => {
     if (!cells) {
-      const key = table.column === 0 ? "name" : "seeds";
+      const key = Object.keys(OWN)[table.column];
       const options = { numeric: true };
       return sign * data.settings[a][key].localeCompare(data.settings[b][key], "en", options);
     }
@@ -63,7 +66,7 @@ function orderOfRows() {
 }
 
 function sortBy(column) {
-  const better = column > 1 ? data.columns[column - 2].better : "lower";
+  const better = column < own ? "lower" : data.columns[column - own].better;
   table.descending = table.column === column ? !table.descending : better === "higher";
   table.column = column;
   drawTable();
@@ -71,11 +74,11 @@ function sortBy(column) {
 
 function drawTable() {
   const head = element("tr");
-  const titles = ["run", "seeds", ...data.columns.map(c => c.title)];
+  const titles = [...Object.values(OWN), ...data.columns.map(c => c.title)];
   titles.forEach((title, i) => {
     const cell = element("th", undefined, { scope: "col" });
     const button = element("button", title, { type: "button" });
-    button.title = i > 1 ? data.columns[i - 2].help : "";
+    button.title = i < own ? "" : data.columns[i - own].help;
     button.addEventListener("click", () => sortBy(i));
     if (table.column === i) {
       cell.setAttribute("aria-sort", table.descending ? "descending" : "ascending");
@@ -90,7 +93,7 @@ function drawTable() {
     swatch.style.borderTopColor = colour(i);
     swatch.style.borderTopStyle = CSS_DASHES[dash(i)];
     name.append(swatch, data.settings[i].name);
-    row.append(name, element("td", data.settings[i].seeds));
+    row.append(name, element("td", data.settings[i].method), element("td", data.settings[i].seeds));
     for (const column of data.columns) {
       const cell = column.cells[i];
       row.append(element("td", cell.text, cell.best ? { class: "best" } : {}));

@@ -89,6 +89,7 @@ function drawCurves(what, unit) {
     shapes,
     annotations,
     height: 400 + 20 * rows,
+    margin: {l: 60, r: 20, t: 20 + 20 * rows, b: 50},
     showlegend: has_legend,
     xaxis: {
       title: {
@@ -101,7 +102,7 @@ function drawCurves(what, unit) {
       nticks: is_log ? 8 : 0
     },
     yaxis: {title: {text: data.score.title}},
-    legend: {orientation: 'h', yanchor: 'top', y: -0.18, x: 0},
+    legend: {orientation: 'h', yanchor: 'bottom', y: 1.02, x: 0},
   });
 }
 

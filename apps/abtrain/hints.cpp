@@ -1,0 +1,118 @@
+#include "hints.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "base/options_apply.h"
+#include "base/text.h"
+#include "config/run_options.h"
+
+namespace abtrain::app {
+
+namespace {
+
+// Options of other programs, with the option or the key that they stand for.
+constexpr std::pair<const char*, const char*> kElsewhere[] = {
+    {"-v", "--version"},
+    {"-V", "--version"},
+    {"--cfg", "--config"},
+    {"--conf", "--config"},
+    {"--config-name", "--config"},
+    {"--checkpoint", "--resume"},
+    {"--output-dir", "--output"},
+    {"--save-dir", "--output"},
+    {"--arch", "model.name"},
+    {"--batch", "data.batch_size"},
+    {"--bs", "data.batch_size"},
+    {"--data-dir", "data.root"},
+    {"--data-path", "data.root"},
+    {"--dataset", "data.name"},
+    {"--gpus", "workers"},
+    {"--learning-rate", "optimizer.lr"},
+    {"--nproc", "workers"},
+    {"--nproc-per-node", "workers"},
+    {"--num-workers", "data.decode_threads"},
+    {"--wd", "optimizer.weight_decay"},
+    {"--world-size", "workers"}};
+
+// With dashes in place of underscores, and without a value.
+std::string spelled(const std::string& option) {
+  std::string out = option.substr(0, option.find('='));
+  std::ranges::replace(out, '_', '-');
+  return out;
+}
+
+// The key of a configuration that an option names: optimizer.lr for --lr, or a
+// section's name, such as model.name for --model; the shortest key counts.
+std::string key_named(const std::string& option) {
+  std::string name(option.begin() + 2, option.end());
+  std::ranges::replace(name, '-', '_');
+  config::RunOptions defaults;
+  std::string found;
+  for (const std::string& key : keys_of(config::fields_of(defaults))) {
+    const bool matches =
+        key == name || key == name + ".name" || key.ends_with("." + name);
+    if (matches && (found.empty() || key.size() < found.size())) {
+      found = key;
+    }
+  }
+  return found;
+}
+
+// The value that is given with an option: `--lr=0.1` or `--lr 0.1`.
+std::string value_of(
+    const std::string& option,
+    const std::vector<std::string>& words) {
+  if (const std::size_t equals = option.find('='); equals != option.npos) {
+    return option.substr(equals + 1);
+  }
+  const auto at = std::ranges::find(words, option);
+  const bool has_value =
+      at < words.end() - 1 && !at[1].starts_with('-') && !at[1].empty();
+  return has_value ? at[1] : "...";
+}
+
+}  // namespace
+
+std::string meant_by(
+    const CLI::App& command,
+    const std::string& option,
+    const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  bool has_sets = false;
+  bool has_overrides = false;
+  for (const CLI::Option* each : command.get_options()) {
+    for (const std::string& name : each->get_lnames()) {
+      names.push_back("--" + name);
+      has_sets = has_sets || name == "set";
+    }
+    has_overrides = has_overrides || each->get_name(true) == "overrides";
+  }
+  const std::string given = spelled(option);
+  std::string key;
+  for (const auto& [other, meant] : kElsewhere) {
+    if (given != other) {
+      continue;
+    }
+    if (std::ranges::count(names, meant) > 0 || given == "-v" ||
+        given == "-V") {
+      return meant;
+    }
+    key = *meant == '-' ? "" : meant;
+  }
+  // A single letter is close to every other one.
+  if (given.size() <= 2) {
+    return "";
+  }
+  if (has_sets) {
+    key = key.empty() ? key_named(given) : key;
+    if (!key.empty()) {
+      return (has_overrides ? "" : "--set ") + key + "=" +
+             value_of(option, words);
+    }
+  }
+  return nearest(given, names);
+}
+
+}  // namespace abtrain::app

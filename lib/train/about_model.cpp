@@ -1,0 +1,44 @@
+#include "train/about_model.h"
+
+#include "base/text.h"
+#include "train/build_info.h"
+
+namespace abtrain::train {
+
+namespace {
+
+std::string list_of(const auto& values) {
+  std::vector<std::string> parts;
+  for (const auto& value : values) {
+    parts.push_back(formatted("{}", value));
+  }
+  return join(parts, ",");
+}
+
+}  // namespace
+
+weights::About about_model(
+    const config::RunOptions& options,
+    const data::Dataset& dataset) {
+  weights::About about = {
+      {"version", "abtrain " + version_line()},
+      {"model", options.model.name},
+      {"data", options.data.name}};
+  if (dataset.context > 0) {
+    about["vocabulary"] = formatted("{}", dataset.classes);
+    about["context"] = formatted("{}", dataset.context);
+    return about;
+  }
+  about["classes"] = formatted("{}", dataset.classes);
+  about["input"] =
+      list_of(std::vector{dataset.channels, dataset.height, dataset.width});
+  if (options.data.standardise) {
+    about["normalization"] = "of each pixel by itself";
+  } else {
+    about["mean"] = list_of(dataset.mean);
+    about["std"] = list_of(dataset.std);
+  }
+  return about;
+}
+
+}  // namespace abtrain::train
