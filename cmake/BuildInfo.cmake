@@ -6,10 +6,7 @@ set(cuda_version "")
 if(ABTRAIN_WITH_CUDA)
   set(cuda_version ${CUDAToolkit_VERSION})
 endif()
-set(mpi_version "")
-if(ABTRAIN_WITH_MPI)
-  set(mpi_version ${MPI_CXX_VERSION})
-endif()
+list(JOIN ABTRAIN_MPI_NAMES ", " mpi_names)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/build_config.h.in
                ${ABTRAIN_GENERATED}/build_config.h @ONLY)
 

@@ -1,7 +1,7 @@
 # abtrain_floor(NAME LEVEL [TORCH] [COLD] [HOT] [USES floor...] [LINKS target...])
 # Each folder of lib/ is a floor: a static library of the .cpp files in it and in its
 # subfolders, which may use only floors of a lower level. An optional part (cuda,
-# nccl, mpi, plotly) is a subfolder of that name, or a file such as plotly.cpp. Where
+# nccl, plotly) is a subfolder of that name, or a file such as plotly.cpp. Where
 # the part is absent, the stub no_<part>.cpp beside it is compiled instead.
 
 # abtrain_precompile(NAME LINKS target... HEADERS header...) makes an object library
@@ -42,7 +42,7 @@ function(abtrain_choose_forms list)
   set(kept)
   foreach(file IN LISTS ${list})
     set(wanted ON)
-    foreach(part IN ITEMS cuda nccl mpi plotly)
+    foreach(part IN ITEMS cuda nccl plotly)
       string(TOUPPER ${part} upper)
       if(file MATCHES "/no_${part}\\.cpp$")
         if(ABTRAIN_WITH_${upper})

@@ -1,7 +1,10 @@
 # Runs at every build: writes the git revision of SOURCE, with -dirty where tracked
-# files have changes, to OUTPUT if it differs from the present one.
+# files have changes, to OUTPUT if it differs from the present one. A release archive
+# has no git, but a file REVISION.
 set(revision "")
-if(GIT)
+if(EXISTS ${SOURCE}/REVISION)
+  file(STRINGS ${SOURCE}/REVISION revision LIMIT_COUNT 1)
+elseif(GIT)
   # Without optional locks, a build never blocks a commit.
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0

@@ -1,8 +1,10 @@
 # ABTRAIN_STATIC links yaml-cpp, zlib, libturbojpeg, libsodium and GoogleTest
 # statically, without a run path to a folder of this machine. The programs then need
-# only LibTorch's own libraries (LD_LIBRARY_PATH) and a C++ library at least as new.
+# only LibTorch's own libraries and a C++ library at least as new. They find LibTorch
+# from site-packages/abtrain/bin, where the Python wheel puts the program; elsewhere
+# through LD_LIBRARY_PATH.
 if(ABTRAIN_STATIC)
-  set(CMAKE_SKIP_RPATH ON)
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
   set(ZLIB_USE_STATIC_LIBS ON)  # known to CMake since 3.24
   find_library(TURBOJPEG_LIBRARY NAMES libturbojpeg.a)
   find_library(SODIUM_LIBRARY NAMES libsodium.a)

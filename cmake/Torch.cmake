@@ -87,8 +87,10 @@ if(ABTRAIN_WITH_CUDA)
     get_filename_component(cusolver ${cusolver} ABSOLUTE)
     get_filename_component(cusolver_folder ${cusolver} DIRECTORY)
     get_filename_component(cusolver_name ${cusolver} NAME)
-    target_link_options(abtrain_cusolver INTERFACE
-      -L${cusolver_folder} -Wl,-rpath,${cusolver_folder})
+    target_link_options(abtrain_cusolver INTERFACE -L${cusolver_folder})
+    if(NOT ABTRAIN_STATIC)
+      target_link_options(abtrain_cusolver INTERFACE -Wl,-rpath,${cusolver_folder})
+    endif()
     target_link_libraries(abtrain_cusolver INTERFACE -l:${cusolver_name})
   else()
     target_link_libraries(abtrain_cusolver INTERFACE CUDA::cusolver)
@@ -107,4 +109,13 @@ if(ABTRAIN_WITH_CUDA AND EXISTS ${nccl_root}/include/nccl.h
     IMPORTED_LOCATION ${nccl_root}/lib/libnccl.so.2
     INTERFACE_INCLUDE_DIRECTORIES ${nccl_root}/include)
   target_link_libraries(abtrain_nccl INTERFACE CUDA::cudart)
+endif()
+
+# The wheel's folders of libraries that programs need themselves.
+set(ABTRAIN_TORCH_FOLDERS torch/lib)
+if(ABTRAIN_WITH_CUDA)
+  list(APPEND ABTRAIN_TORCH_FOLDERS nvidia/cu${torch_cuda_major}/lib nvidia/nccl/lib)
+endif()
+if(ABTRAIN_STATIC)
+  list(TRANSFORM ABTRAIN_TORCH_FOLDERS PREPEND "$ORIGIN/../../" OUTPUT_VARIABLE CMAKE_INSTALL_RPATH)
 endif()

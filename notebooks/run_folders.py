@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,12 @@ import pandas as pd
 import yaml
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+try:
+    import abtrain
+except ImportError:  # its wheel is not installed
+    sys.path.append(str(REPOSITORY / "python"))
+    import abtrain
+
 FILES = ("config.yaml", "metrics.jsonl", "summary.json", "failure.json")
 # Runs that differ in nothing else are repeats of one setting.
 NOT_OF_A_SETTING = ("name", "seed", "output")
@@ -109,13 +116,17 @@ def find(path, levels=2):
 def read_run(folder, name):
     """The files of a run that has ended well, as they are."""
     if (folder / "failure.json").exists():
-        failure = read_json(folder, "failure.json")
-        raise Unusable(f"failed with exit code {failure.get('exit_code', '?')}: "
-                       f"{failure.get('message', 'no message')}")
+        raise Unusable(failure_of(folder))
     if not (folder / "summary.json").exists():
         raise Unusable("not finished: no summary.json")
-    record = {"name": name, "config": flat(read_config(folder)),
-              "summary": read_json(folder, "summary.json"), "events": read_events(folder)}
+    try:
+        run = abtrain.load_run(folder)
+    except OSError as error:
+        raise Unusable(f"{pathlib.Path(error.filename).name}: {error.strerror}") from None
+    except ValueError as error:
+        raise Unusable(str(error).removeprefix(f"{folder}/")) from None
+    record = {"name": name, "config": flat(read_config(folder)), "summary": run.summary,
+              "events": run.metrics.to_dict("records")}
     try:
         record["row"] = run_row(record["summary"])
         record["evaluations"] = evaluation_rows(record["events"])
@@ -125,43 +136,26 @@ def read_run(folder, name):
     return record
 
 
-def read_text(folder, file):
+def failure_of(folder):
     try:
-        return (folder / file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no text"
-        raise Unusable(f"{file}: {reason}") from None
-
-
-def read_object(text, place):
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Unusable(f"{place}: damaged: {error.msg}") from None
-    if not isinstance(value, dict):
-        raise Unusable(f"{place}: damaged: expected a JSON object")
-    return value
-
-
-def read_json(folder, file):
-    return read_object(read_text(folder, file), file)
+        failure = json.loads((folder / "failure.json").read_text())
+        return (f"failed with exit code {failure.get('exit_code', '?')}: "
+                f"{failure.get('message', 'no message')}")
+    except (OSError, ValueError, AttributeError):
+        return "failed, and failure.json is damaged"
 
 
 def read_config(folder):
     try:
-        config = yaml.safe_load(read_text(folder, "config.yaml"))
+        config = yaml.safe_load((folder / "config.yaml").read_text())
     except yaml.YAMLError as error:
         raise Unusable(f"config.yaml: damaged: {getattr(error, 'problem', error)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text"
+        raise Unusable(f"config.yaml: {reason}") from None
     if not isinstance(config, dict):
         raise Unusable("config.yaml: damaged: expected keys and values")
     return config
-
-
-def read_events(folder):
-    lines = read_text(folder, "metrics.jsonl").split("\n")
-    # What follows the last newline was torn.
-    return [read_object(line, f"metrics.jsonl:{number}")
-            for number, line in enumerate(lines[:-1], 1)]
 
 
 def flat(config, prefix=""):

@@ -5,6 +5,17 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 started_at=$SECONDS
+# Where scripts/setup.sh installs.
+# shellcheck disable=SC2034  # used by scripts that source this file
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
+
+# The tools and libraries that `scripts/setup.sh --user` has installed are used first.
+user_prefix=$cache/user
+configure_options=()
+if [[ -f $user_prefix/complete ]]; then
+  export PATH="$user_prefix/bin:$PATH" CMAKE_PREFIX_PATH="$user_prefix"
+  configure_options=(-DABTRAIN_TESTS=OFF -DABTRAIN_BENCH=OFF)
+fi
 
 # Prints one line with the seconds since the start.
 say() {
@@ -30,12 +41,21 @@ run_logged() {
   }
 }
 
+# check_libraries FILE...: a library that is neither in LibTorch's wheel nor on every
+# system would be missing on another machine.
+check_libraries() {
+  local strange
+  strange=$(readelf -d "$@" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
+    grep -vE '^(lib(torch|c10|nccl|cud|cublas|cusolver|cusparse|curand|cufft|nvJitLink|nvrtc)|lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|gomp)\.so|ld-linux)' || true)
+  [[ -z $strange ]] || fail "the programs need libraries that another machine may lack: ${strange//$'\n'/ }"
+}
+
 # build TARGET...: configures if needed, and builds in build/release.
 build() {
   mkdir -p build
   if [[ ! -f build/release/build.ninja ]]; then
     say "configure build/release"
-    run_logged cmake --preset release
+    run_logged cmake --preset release "${configure_options[@]}"
   fi
   say "build: $*"
   run_logged cmake --build build/release --target "$@"

@@ -2,7 +2,8 @@
 # Builds programs that run on another machine, and collects all files needed there:
 #   scripts/portable_build.sh [FOLDER]        (default: build/portable)
 # That machine needs x86-64, a C library at least as new as this one's and a Python
-# with the same torch, but no network, MPI, CMake or GoogleTest. On it, call:
+# with the same torch, but no network, CMake or GoogleTest; MPI only for processes on
+# CPUs. On it, call:
 #   FOLDER/run abtrain doctor                 any program of FOLDER/bin
 #   FOLDER/scripts/gpu_check.sh --build FOLDER
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -28,18 +29,16 @@ run_logged cmake --build "$tree" --target abtrain benchmarks "${floors[@]/#/test
 
 # Made under another name first, so that a folder which exists is complete.
 rm -rf "$folder.new"
-mkdir -p "$folder.new"/{bin,bench,scripts,share/abtrain}
+mkdir -p "$folder.new"/{bin,bench,lib,scripts,share/abtrain}
 for program in "$tree/abtrain" "$tree"/bench/bench_* "${floors[@]/#/$tree/tests/test_}"; do
   if [[ -f $program && -x $program ]]; then
     strip -o "$folder.new/bin/$(basename "$program")" "$program"
   fi
 done
-# A library that is neither in the wheel nor on every system would be missing there.
-strange=$(readelf -d "$folder.new"/bin/* | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | sort -u |
-  grep -vE '^(lib(torch|c10|nccl|cud|cublas|cusolver|cusparse|curand|cufft|nvJitLink|nvrtc)|lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|gomp)\.so|ld-linux)' || true)
-[[ -z $strange ]] || fail "the programs need libraries that another machine may lack: ${strange//$'\n'/ }"
+check_libraries "$folder.new"/bin/*
 
 cp bench/*.py "$folder.new/bench/"
+cp -r "$tree/lib/abtrain" "$folder.new/lib/"
 cp -r configs "$folder.new/share/abtrain/"
 cp -r scripts/gpu_check.sh scripts/gpu_check "$folder.new/scripts/"
 rm -rf "$folder.new/scripts/gpu_check/__pycache__"

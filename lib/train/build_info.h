@@ -14,7 +14,7 @@ struct BuildInfo {
   std::string torch;       // LibTorch, "2.11.0"
   std::string cuda;        // the toolkit used to compile, "13.0.88"
   std::string nccl;        // "2.28.9"
-  std::string mpi;         // version of the standard, "3.1"
+  std::string mpi;         // those that can be loaded, "Open MPI, MPICH"
 };
 
 BuildInfo build_info();

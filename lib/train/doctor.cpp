@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "comm/control/secret.h"
 #include "comm/launch.h"
+#include "comm/mpi/library.h"
 #include "comm/nccl/world.h"
 #include "config/config.h"
 #include "data/dataset.h"
@@ -75,15 +76,21 @@ Finding check_nccl() {
       "another libnccl.so.2 comes first in LD_LIBRARY_PATH: remove it"};
 }
 
+// MPI is loaded at run time; under a launcher, the one that fits it.
 Finding check_mpi(const BuildInfo& info) {
-  if (!info.mpi.empty()) {
-    return {"MPI", formatted("compiled in, {}", info.mpi), ""};
+  if (info.mpi.empty()) {
+    return {
+        "MPI",
+        "not in this build",
+        "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
+        "and build again with -DABTRAIN_MPI=ON"};
   }
-  return {
-      "MPI",
-      "not compiled in",
-      "to train on several hosts' CPUs, install it (Debian: libopenmpi-dev) "
-      "and build again with -DABTRAIN_MPI=ON"};
+  try {
+    return {"MPI", comm::load_mpi(comm::mpi_candidates()).text(), ""};
+  } catch (const Error& error) {
+    return {
+        "MPI", formatted("none found; {} would fit", info.mpi), error.what()};
+  }
 }
 
 // Which launcher's environment variables apply here: `mpirun -np 2 abtrain

@@ -1,4 +1,4 @@
-// The MPI back end, run by mpirun: every process runs these tests, side by
+// The MPI back end, run by mpiexec: every process runs these tests, side by
 // side.
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -7,10 +7,12 @@
 #include <chrono>
 #include <thread>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "comm/collectives.h"
 #include "comm/launch.h"
 #include "comm/meter.h"
+#include "comm/mpi/library.h"
 #include "comm/mpi/world.h"
 
 namespace abtrain::comm {
@@ -18,6 +20,11 @@ namespace {
 
 // gtest makes the tests itself: what they share is here.
 MpiWorld* world = nullptr;
+
+TEST(Mpi, TheLaunchersOwnLibraryIsLoaded) {
+  const std::string text = load_mpi(mpi_candidates()).text();
+  EXPECT_TRUE(text.starts_with(env("ABTRAIN_TEST_MPI").value())) << text;
+}
 
 TEST(Mpi, AllReduceEqualsTheSumInRankOrder) {
   check_all_reduce(*world->communicator());

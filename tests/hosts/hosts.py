@@ -172,6 +172,18 @@ class Hosts(Runs):
         self.assertEqual(outcome.err.count("was not found"), 1, outcome)
         self.assertFalse(self.path("wrong").exists())
 
+    def test_without_plugins_for_mpi_they_are_named(self):
+        program = self.folder / "bin/abtrain"
+        program.parent.mkdir()
+        shutil.copy(PROGRAM, program)
+        environment = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2",
+                       "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        outcome = self.run_it("wrong", program=str(program), env=environment, code=78)
+        self.assertIn("MPI is needed, but not in this build: "
+                      "lib/abtrain/abtrain_mpi_openmpi.so (Open MPI)", outcome.err)
+        # Threads need none.
+        self.run_it("threads", program=str(program))
+
     def test_back_ends_that_cannot_work_are_refused(self):
         outcome = self.run_it("wrong", "comm=mpi", code=78)
         self.assertIn("mpirun -np 2", outcome.err)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 PROGRAM = os.environ["ABTRAIN"]
 FAULTS = os.environ["ABTRAIN_FAULTS"]
-MPIEXEC = os.environ.get("MPIEXEC", "")
+MPIEXEC = os.environ.get("MPIEXEC", "")  # Open MPI's
+MPIEXEC_MPICH = os.environ.get("MPIEXEC_MPICH", "")
 CONFIGS = str(Path(__file__).resolve().parents[2] / "configs")
 LIMIT = 120  # seconds for one run: far more than any takes
 
@@ -55,11 +56,15 @@ class Runs(unittest.TestCase):
 
     def needs_mpi(self):
         if not MPIEXEC:
-            self.skipTest("this build has no MPI")
+            self.skipTest("this build has no Open MPI, or its mpiexec is missing")
 
-    def command(self, name, *sets, processes=0, program=PROGRAM, extra=()):
+    def command(self, name, *sets, processes=0, program=PROGRAM, extra=(), mpich=False):
         launcher = []
-        if processes:
+        if mpich:
+            if not MPIEXEC_MPICH:
+                self.skipTest("this build has no MPICH, or its mpiexec is missing")
+            launcher = [MPIEXEC_MPICH, "-np", str(processes)]
+        elif processes:
             self.needs_mpi()
             launcher = [MPIEXEC, "--oversubscribe", "--bind-to", "none", "-np",
                         str(processes)]

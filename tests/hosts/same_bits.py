@@ -45,6 +45,14 @@ class SameBits(Runs):
             self.assertEqual(here["traffic"], there["traffic"])
             self.assertEqual(here["loss"], there["loss"])
 
+    def test_mpich_gives_the_same_bits(self):
+        sets = ("workers=3", "method.name=diloco", "method.fragments=2", "method.delay=3")
+        self.run_it("threads", *sets)
+        outcome = self.run_it("mpich", *sets, processes=3, mpich=True)
+        self.assertIn("PMI: process 0 of 3", outcome.err)
+        self.assertEqual(self.model("threads"), self.model("mpich"))
+        self.assertEqual(self.summary("threads")["traffic"], self.summary("mpich")["traffic"])
+
     def test_every_method_resumes_to_the_same_bits(self):
         for name, *sets in [
                 ("ddp", "method.name=ddp", "optimizer={name: sgd, momentum: 0.9}"),

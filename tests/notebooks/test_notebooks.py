@@ -127,6 +127,7 @@ class Executed(unittest.TestCase):
                         ignore=shutil.ignore_patterns("__pycache__"))
         # A kernel draws into the notebook, this process nowhere.
         environment = {key: value for key, value in os.environ.items() if key != "MPLBACKEND"}
+        environment["PYTHONPATH"] = str(SOURCE / "python")
 
         def execute(name, runs=cls.runs):
             return subprocess.run(

@@ -272,10 +272,10 @@ std::int64_t MpiCollective::reduce(std::int64_t begin) {
 // its connections.
 bool MpiCollective::take_arrivals() {
   std::vector<MpiStream*> streams;
-  std::vector<MPI_Request> requests;
+  std::vector<MpiHandle> requests;
   for (auto* all : {&parts_in_, &parts_out_, &results_in_, &results_out_}) {
     for (MpiStream& stream : *all) {
-      if (stream.oldest() != MPI_REQUEST_NULL) {
+      if (stream.waits()) {
         streams.push_back(&stream);
         requests.push_back(stream.oldest());
       }
@@ -283,19 +283,20 @@ bool MpiCollective::take_arrivals() {
   }
   int through = 0;
   std::vector<int> which(requests.size());
+  const MpiTable& mpi = *group_.comm.mpi;
   check_mpi(
-      MPI_Testsome(
+      mpi,
+      mpi.test_some(
           static_cast<int>(requests.size()),
           requests.data(),
           &through,
-          which.data(),
-          MPI_STATUSES_IGNORE),
+          which.data()),
       "MPI_Testsome");
-  for (int i = 0; i < through && through != MPI_UNDEFINED; ++i) {
+  for (int i = 0; i < through; ++i) {
     streams[static_cast<std::size_t>(which[static_cast<std::size_t>(i)])]
         ->oldest_is_through();
   }
-  return through != MPI_UNDEFINED && through > 0;
+  return through > 0;
 }
 
 bool MpiCollective::advance() {
@@ -372,11 +373,11 @@ std::string MpiCollective::overdue() const {
 void MpiCollective::check_match() const {
   for (int peer = 0; peer < group_.size(); ++peer) {
     int there = 0;
-    MPI_Status status;
+    int found = 0;
+    const MpiTable& mpi = *group_.comm.mpi;
     check_mpi(
-        MPI_Iprobe(peer, MPI_ANY_TAG, group_.comm, &there, &status),
-        "MPI_Iprobe");
-    const auto tag = static_cast<std::uint32_t>(status.MPI_TAG);
+        mpi, mpi.probe(group_.comm.handle, peer, &there, &found), "MPI_Iprobe");
+    const auto tag = static_cast<std::uint32_t>(found);
     if (there != 0 &&
         tag >> (kKindBits + kPhaseBits) == (number_ & kNumberMask) &&
         (tag >> kPhaseBits & kKindMask) != kind_of(call_)) {

@@ -1,5 +1,5 @@
 // A collective under way in one process, as streams of messages to and from
-// each other member. Only in builds with MPI; used by the engine's thread only.
+// each other member. Used by the engine's thread only.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace abtrain::comm {
 
 // A communicator as the engine sees it.
 struct MpiGroup {
-  MPI_Comm comm = MPI_COMM_NULL;
+  MpiComm comm;
   int rank = 0;
   std::vector<int> workers;  // the members' ranks in the world
   std::uint32_t calls = 0;   // collectives begun

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
+#include "comm/mpi/library.h"
 
 namespace abtrain::comm {
 
@@ -24,31 +24,16 @@ constexpr microseconds kShortestPause{20};
 constexpr microseconds kLongestPause{1000};
 constexpr double kProbeSeconds = 1;
 
-// The ranks in the world of all members of `comm`.
-std::vector<int> workers_of(MPI_Comm comm, MPI_Comm world) {
-  MPI_Group all;
-  MPI_Group part;
-  check_mpi(MPI_Comm_group(world, &all), "MPI_Comm_group");
-  check_mpi(MPI_Comm_group(comm, &part), "MPI_Comm_group");
-  int size = 0;
-  MPI_Group_size(part, &size);
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::vector<int> workers(ranks.size());
-  MPI_Group_translate_ranks(part, size, ranks.data(), all, workers.data());
-  MPI_Group_free(&part);
-  MPI_Group_free(&all);
-  return workers;
-}
-
-std::shared_ptr<MpiGroup> make_group(MPI_Comm comm, MPI_Comm world) {
+std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm) {
   auto group = std::make_shared<MpiGroup>();
-  group->comm = comm;
+  group->comm = {&mpi, comm};
+  int size = 0;
+  check_mpi(mpi, mpi.rank_and_size(comm, &group->rank, &size), "MPI_Comm_rank");
+  group->workers.resize(static_cast<std::size_t>(size));
   check_mpi(
-      MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
-      "MPI_Comm_set_errhandler");
-  check_mpi(MPI_Comm_rank(comm, &group->rank), "MPI_Comm_rank");
-  group->workers = workers_of(comm, world);
+      mpi,
+      mpi.workers(comm, size, group->workers.data()),
+      "MPI_Group_translate_ranks");
   return group;
 }
 
@@ -143,9 +128,9 @@ void MpiWorld::Engine::run() {
     serve();
     if (!failure_.happened()) {
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-        MPI_Comm_free(&(*group)->comm);
+        mpi_->free_comm((*group)->comm.handle);
       }
-      MPI_Finalize();
+      mpi_->finalize();
     }
   } catch (...) {
     abort(std::current_exception());
@@ -162,28 +147,26 @@ void MpiWorld::Engine::initialise() {
   if (std::getenv("OMPI_MCA_btl_tcp_links") == nullptr) {
     ::setenv("OMPI_MCA_btl_tcp_flags", "send", /*overwrite=*/0);
   }
-  int provided = 0;
-  check_mpi(
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided),
-      "MPI_Init_thread");
-  ABT_CHECK(
-      provided >= MPI_THREAD_FUNNELED,
-      Config,
-      "this MPI was built without thread support");
-  MPI_Comm own = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
-  groups_.push_back(make_group(own, MPI_COMM_WORLD));
+  const MpiLibrary library = load_mpi(mpi_candidates());
+  mpi_ = library.table;
+  int threads = 0;
+  check_mpi(*mpi_, mpi_->init(&threads), "MPI_Init_thread");
+  ABT_CHECK(threads != 0, Config, "this MPI was built without thread support");
+  MpiHandle own = nullptr;
+  check_mpi(*mpi_, mpi_->copy_of_world(&own), "MPI_Comm_dup");
+  groups_.push_back(make_group(*mpi_, own));
   if (groups_[0]->size() != size_ || groups_[0]->rank != rank_) {
     const std::string what = formatted(
-        "MPI sees process {} of {}, but the launcher started process {} of {}: "
+        "{} sees process {} of {}, but the launcher started process {} of {}: "
         "start abtrain with this MPI's own mpirun, or under Slurm with srun "
         "--mpi=pmix",
+        library.text(),
         groups_[0]->rank,
         groups_[0]->size(),
         rank_,
         size_);
-    MPI_Comm_free(&groups_[0]->comm);
-    MPI_Finalize();
+    mpi_->free_comm(own);
+    mpi_->finalize();
     throw Error(ErrorKind::Config, what);
   }
   const std::lock_guard lock(mutex_);
@@ -258,11 +241,12 @@ bool MpiWorld::Engine::advance() {
 }
 
 void MpiWorld::Engine::split(Job& job) {
-  MPI_Comm part = MPI_COMM_NULL;
+  MpiHandle part = nullptr;
   check_mpi(
-      MPI_Comm_split(job.group->comm, job.call.color, job.call.key, &part),
+      *mpi_,
+      mpi_->split(job.group->comm.handle, job.call.color, job.call.key, &part),
       "MPI_Comm_split");
-  job.part = make_group(part, MPI_COMM_WORLD);
+  job.part = make_group(*mpi_, part);
   groups_.push_back(job.part);
 }
 

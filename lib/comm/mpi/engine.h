@@ -1,4 +1,4 @@
-// The thread that makes all MPI calls of a process. Only in builds with MPI.
+// The thread that makes all MPI calls of a process.
 #pragma once
 
 #include <condition_variable>
@@ -55,6 +55,7 @@ class MpiWorld::Engine {
 
   const int rank_;
   const int size_;
+  const MpiTable* mpi_ = nullptr;  // loaded by the thread
   std::shared_ptr<MpiGroup> world_;
   std::vector<std::shared_ptr<MpiGroup>> groups_;  // to be freed at the end
   std::deque<std::shared_ptr<Job>> open_;          // the thread's own

@@ -1,26 +1,24 @@
 #include "comm/mpi/stream.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/error.h"
 
 namespace abtrain::comm {
 
-void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) {
+void check_mpi(const MpiTable& mpi, int code, const char* call) {
+  if (code == 0) {
     return;
   }
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw Error(ErrorKind::PeerLost, formatted("{}: {}", call, text.data()));
+  std::string text(static_cast<std::size_t>(mpi.text_bytes), '\0');
+  mpi.error_text(code, text.data());
+  throw Error(ErrorKind::PeerLost, formatted("{}: {}", call, text.c_str()));
 }
 
 MpiStream::MpiStream(
     Way way,
-    MPI_Comm comm,
+    MpiComm comm,
     int peer,
     int tag,
     char* data,
@@ -50,15 +48,18 @@ bool MpiStream::post() {
          end_of_piece(posted_) <= allowed_) {
     char* place = data_ + (ring_ > 0 ? posted_ % ring_ : posted_);
     const int count = static_cast<int>(end_of_piece(posted_) - posted_);
-    under_way_.push_back(MPI_REQUEST_NULL);
-    MPI_Request* request = &under_way_.back();
+    under_way_.push_back(nullptr);
+    MpiHandle* request = &under_way_.back();
+    const MpiTable& mpi = *comm_.mpi;
     if (way_ == Way::Send) {
       check_mpi(
-          MPI_Isend(place, count, MPI_BYTE, peer_, tag_, comm_, request),
+          mpi,
+          mpi.send(place, count, peer_, tag_, comm_.handle, request),
           "MPI_Isend");
     } else {
       check_mpi(
-          MPI_Irecv(place, count, MPI_BYTE, peer_, tag_, comm_, request),
+          mpi,
+          mpi.receive(place, count, peer_, tag_, comm_.handle, request),
           "MPI_Irecv");
     }
     posted_ += count;

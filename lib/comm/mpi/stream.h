@@ -1,13 +1,19 @@
 // A sequence of bytes to or from one peer, sent as messages of one piece each,
-// in order. Only in builds with MPI.
+// in order.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 
-#include <mpi.h>
+#include "comm/mpi/table.h"
 
 namespace abtrain::comm {
+
+// A communicator and the MPI that it belongs to.
+struct MpiComm {
+  const MpiTable* mpi = nullptr;
+  MpiHandle handle = nullptr;
+};
 
 constexpr std::int64_t kPieceBytes = 256 << 10;
 constexpr std::int64_t kWindow = 4;  // pieces under way at a time
@@ -19,7 +25,7 @@ class MpiStream {
   // pieces lie there one after the other.
   MpiStream(
       Way way,
-      MPI_Comm comm,
+      MpiComm comm,
       int peer,
       int tag,
       char* data,
@@ -35,10 +41,13 @@ class MpiStream {
   }
   // Posts the pieces that may be posted; true if there were any. Throws Error.
   bool post();
-  // The oldest message under way, MPI_REQUEST_NULL if there is none; and what
-  // to call once that message has completed.
-  MPI_Request oldest() const {
-    return under_way_.empty() ? MPI_REQUEST_NULL : under_way_.front();
+  // Whether a message is under way; the oldest one that is; and what to call
+  // once that one has completed.
+  bool waits() const {
+    return !under_way_.empty();
+  }
+  MpiHandle oldest() const {
+    return under_way_.front();
   }
   void oldest_is_through();
   // How many bytes, from the first on, have completed.
@@ -59,7 +68,7 @@ class MpiStream {
   std::int64_t end_of_piece(std::int64_t begin) const;
 
   Way way_;
-  MPI_Comm comm_;
+  MpiComm comm_;
   int peer_;
   int tag_;
   char* data_;
@@ -68,10 +77,10 @@ class MpiStream {
   std::int64_t allowed_ = 0;
   std::int64_t posted_ = 0;
   std::int64_t finished_ = 0;
-  std::deque<MPI_Request> under_way_;
+  std::deque<MpiHandle> under_way_;
 };
 
-// Throws Error(PeerLost) with MPI's own message unless `code` is MPI_SUCCESS.
-void check_mpi(int code, const char* call);
+// Throws Error(PeerLost) with MPI's own message unless `code` is 0.
+void check_mpi(const MpiTable& mpi, int code, const char* call);
 
 }  // namespace abtrain::comm

@@ -22,8 +22,8 @@ namespace abtrain::comm {
 class MpiWorld {
  public:
   // Collective (MPI_Init). rank and size are the launcher's. Throws
-  // Error(Config) when MPI sees another number of processes or abtrain was
-  // built without MPI.
+  // Error(Config) when MPI sees another number of processes or no MPI was found
+  // (comm/mpi/library.h).
   MpiWorld(int rank, int size);
   // Collective (MPI_Finalize), unless the world was aborted: then the process
   // must end by _Exit, since MPI may never return.

@@ -1,0 +1,161 @@
+// Implements comm/mpi/table.h by one MPI. cmake/Mpi.cmake compiles this file
+// once with Open MPI's mpi.h and once with MPICH's. MPI's own symbols are those
+// of the library that comm/mpi/library.cpp has loaded before.
+#include "comm/mpi/table.h"
+
+#define MPICH_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+#include <stdint.h>
+
+// MPI_Comm and MPI_Request are pointers in Open MPI and integers in MPICH.
+static MPI_Comm comm_of(MpiHandle handle) {
+  return (MPI_Comm)(intptr_t)handle;
+}
+
+static MPI_Request request_of(MpiHandle handle) {
+  return (MPI_Request)(intptr_t)handle;
+}
+
+static MpiHandle of_request(MPI_Request request) {
+  return (MpiHandle)(intptr_t)request;
+}
+
+static int library_version(char* text) {
+  int length = 0;
+  return MPI_Get_library_version(text, &length);
+}
+
+static int error_text(int code, char* text) {
+  int length = 0;
+  return MPI_Error_string(code, text, &length);
+}
+
+static int init(int* threads) {
+  int provided = 0;
+  const int code = MPI_Init_thread(0, 0, MPI_THREAD_FUNNELED, &provided);
+  *threads = provided >= MPI_THREAD_FUNNELED;
+  return code;
+}
+
+static int finalize(void) {
+  return MPI_Finalize();
+}
+
+static int finish_comm(int code, MPI_Comm comm, MpiHandle* handle) {
+  if (code == MPI_SUCCESS) {
+    code = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  *handle = (MpiHandle)(intptr_t)comm;
+  return code;
+}
+
+static int copy_of_world(MpiHandle* comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  const int code = MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  return finish_comm(code, copy, comm);
+}
+
+static int split(MpiHandle comm, int color, int key, MpiHandle* part) {
+  MPI_Comm made = MPI_COMM_NULL;
+  const int code = MPI_Comm_split(comm_of(comm), color, key, &made);
+  return finish_comm(code, made, part);
+}
+
+static int free_comm(MpiHandle comm) {
+  MPI_Comm freed = comm_of(comm);
+  return MPI_Comm_free(&freed);
+}
+
+static int rank_and_size(MpiHandle comm, int* rank, int* size) {
+  const int code = MPI_Comm_rank(comm_of(comm), rank);
+  return code == MPI_SUCCESS ? MPI_Comm_size(comm_of(comm), size) : code;
+}
+
+static int workers(MpiHandle comm, int size, int* workers) {
+  MPI_Group world = MPI_GROUP_NULL;
+  MPI_Group part = MPI_GROUP_NULL;
+  int code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+  if (code == MPI_SUCCESS) {
+    code = MPI_Comm_group(comm_of(comm), &part);
+  }
+  for (int i = 0; i < size && code == MPI_SUCCESS; ++i) {
+    code = MPI_Group_translate_ranks(part, 1, &i, world, &workers[i]);
+  }
+  if (part != MPI_GROUP_NULL) {
+    MPI_Group_free(&part);
+  }
+  if (world != MPI_GROUP_NULL) {
+    MPI_Group_free(&world);
+  }
+  return code;
+}
+
+static int send(
+    const void* data,
+    int bytes,
+    int peer,
+    int tag,
+    MpiHandle comm,
+    MpiHandle* request) {
+  MPI_Request made = MPI_REQUEST_NULL;
+  const int code =
+      MPI_Isend(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made);
+  *request = of_request(made);
+  return code;
+}
+
+static int receive(
+    void* data,
+    int bytes,
+    int peer,
+    int tag,
+    MpiHandle comm,
+    MpiHandle* request) {
+  MPI_Request made = MPI_REQUEST_NULL;
+  const int code =
+      MPI_Irecv(data, bytes, MPI_BYTE, peer, tag, comm_of(comm), &made);
+  *request = of_request(made);
+  return code;
+}
+
+static int
+test_some(int count, const MpiHandle* requests, int* through, int* which) {
+  MPI_Request own[count > 0 ? count : 1];
+  for (int i = 0; i < count; ++i) {
+    own[i] = request_of(requests[i]);
+  }
+  const int code =
+      MPI_Testsome(count, own, through, which, MPI_STATUSES_IGNORE);
+  if (*through == MPI_UNDEFINED) {
+    *through = 0;
+  }
+  return code;
+}
+
+static int probe(MpiHandle comm, int peer, int* there, int* tag) {
+  MPI_Status status;
+  const int code = MPI_Iprobe(peer, MPI_ANY_TAG, comm_of(comm), there, &status);
+  if (*there) {
+    *tag = status.MPI_TAG;
+  }
+  return code;
+}
+
+__attribute__((visibility("default"))) const MpiTable abtrain_mpi_table = {
+    .text_bytes = MPI_MAX_LIBRARY_VERSION_STRING > MPI_MAX_ERROR_STRING
+                      ? MPI_MAX_LIBRARY_VERSION_STRING
+                      : MPI_MAX_ERROR_STRING,
+    .library_version = library_version,
+    .error_text = error_text,
+    .init = init,
+    .finalize = finalize,
+    .copy_of_world = copy_of_world,
+    .split = split,
+    .free_comm = free_comm,
+    .rank_and_size = rank_and_size,
+    .workers = workers,
+    .send = send,
+    .receive = receive,
+    .test_some = test_some,
+    .probe = probe};

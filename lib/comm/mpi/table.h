@@ -1,0 +1,63 @@
+// The MPI calls that abtrain makes, as a table of C functions. MPI's handles
+// and constants differ between Open MPI and MPICH, so plugin.c fills in one
+// table for each, in a shared object of its own; comm/mpi/library.h loads the
+// one that fits. Handles are opaque here. Functions that return int return
+// MPI's error code, which is 0 for success.
+#pragma once
+
+#ifdef __cplusplus
+namespace abtrain::comm {
+extern "C" {
+#endif
+
+// An MPI_Comm or MPI_Request.
+typedef void* MpiHandle;
+
+typedef struct MpiTable {
+  // May be called at any time, also before `init`. `text` has room for
+  // `text_bytes` bytes.
+  int text_bytes;
+  int (*library_version)(char* text);
+  int (*error_text)(int code, char* text);
+
+  // *threads: whether the process may have threads that do not call MPI.
+  int (*init)(int* threads);
+  int (*finalize)(void);
+
+  // New communicators return errors instead of ending the process.
+  int (*copy_of_world)(MpiHandle* comm);
+  int (*split)(MpiHandle comm, int color, int key, MpiHandle* part);
+  int (*free_comm)(MpiHandle comm);
+  int (*rank_and_size)(MpiHandle comm, int* rank, int* size);
+  // workers[i]: the rank in the world of member i.
+  int (*workers)(MpiHandle comm, int size, int* workers);
+
+  int (*send)(
+      const void* data,
+      int bytes,
+      int peer,
+      int tag,
+      MpiHandle comm,
+      MpiHandle* request);
+  int (*receive)(
+      void* data,
+      int bytes,
+      int peer,
+      int tag,
+      MpiHandle comm,
+      MpiHandle* request);
+  // One MPI_Testsome: which[0 .. *through - 1] are the indices of requests that
+  // have completed.
+  int (*test_some)(
+      int count,
+      const MpiHandle* requests,
+      int* through,
+      int* which);
+  // Whether a message from `peer` waits to be received, and its tag.
+  int (*probe)(MpiHandle comm, int peer, int* there, int* tag);
+} MpiTable;
+
+#ifdef __cplusplus
+}
+}  // namespace abtrain::comm
+#endif

@@ -1,0 +1,149 @@
+"""The module abtrain and its command, on what the real program writes.
+
+    test_module.py PROGRAM    # with the Python of LibTorch's environment
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "python"))
+try:
+    import pandas
+    import safetensors.torch
+    import torch
+    import abtrain
+except ImportError as missing:
+    print(f"skipped: {missing}; scripts/setup.sh --tests installs it")
+    sys.exit(77)
+
+
+class LoadWeights(unittest.TestCase):
+    """Against the weights that were decomposed."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def decomposed(self, weights, *options):
+        dense, small = self.folder / "dense.safetensors", self.folder / "small.safetensors"
+        safetensors.torch.save_file(weights, dense)
+        subprocess.run([PROGRAM, "decompose", dense, "-o", small, *options], check=True,
+                       capture_output=True, timeout=120)
+        self.assertLess(small.stat().st_size, dense.stat().st_size)
+        return abtrain.load_weights(small)
+
+    def test_factors_are_multiplied_out(self):
+        torch.manual_seed(1)
+        product = lambda m, n: torch.randn(m, 3) @ torch.randn(3, n)
+        weights = {"tall.weight": product(120, 40), "wide.weight": product(40, 120),
+                   "conv.weight": product(64, 288).reshape(64, 32, 3, 3), "bias": torch.randn(9)}
+        loaded = self.decomposed(weights, "--rule", "fixed", "--rank", "3")
+        self.assertEqual(set(loaded), set(weights))
+        for name, weight in weights.items():
+            self.assertEqual(loaded[name].shape, weight.shape)
+            torch.testing.assert_close(loaded[name], weight, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(loaded["bias"], weights["bias"], rtol=0, atol=0)
+
+    def test_other_files_are_returned_as_they_are(self):
+        weights = {"a.A": torch.ones(2, 2), "b": torch.zeros(3, dtype=torch.bfloat16)}
+        safetensors.torch.save_file(weights, self.folder / "own.safetensors")
+        loaded = abtrain.load_weights(self.folder / "own.safetensors")
+        self.assertEqual(set(loaded), set(weights))
+        self.assertEqual(loaded["b"].dtype, torch.bfloat16)
+
+
+class LoadRun(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write('{"event": "step", "step": 1, "loss": 2.5}\n'
+                   '{"event": "evaluate", "step": 2, "accuracy": 0.5}\n')
+
+    def write(self, metrics):
+        (self.folder / "metrics.jsonl").write_text(metrics)
+
+    def test_events_become_rows(self):
+        (self.folder / "summary.json").write_text('{"accuracy": 0.5}')
+        metrics, summary = abtrain.load_run(self.folder)
+        self.assertEqual(list(metrics.event), ["step", "evaluate"])
+        self.assertEqual(list(metrics.step), [1, 2])
+        self.assertEqual(metrics.accuracy[1], 0.5)
+        self.assertTrue(pandas.isna(metrics.accuracy[0]))
+        self.assertEqual(summary, {"accuracy": 0.5})
+
+    def test_a_run_that_goes_on(self):
+        self.write('{"event": "step", "step": 1}\n{"event": "st')
+        run = abtrain.load_run(str(self.folder))
+        self.assertEqual(len(run.metrics), 1)
+        self.assertIsNone(run.summary)
+
+    def test_damage_is_named(self):
+        self.write('{"event": "step", "step": 1}\n{"event": "st\n')
+        with self.assertRaisesRegex(ValueError, "metrics.jsonl:2: damaged: "):
+            abtrain.load_run(self.folder)
+        self.write("[]\n")
+        with self.assertRaisesRegex(ValueError, "metrics.jsonl:1: damaged: expected a JSON object"):
+            abtrain.load_run(self.folder)
+        (self.folder / "metrics.jsonl").write_bytes(b"\xff\n")
+        with self.assertRaisesRegex(ValueError, "metrics.jsonl: no text"):
+            abtrain.load_run(self.folder)
+        with self.assertRaises(FileNotFoundError):
+            abtrain.load_run(self.folder / "nowhere")
+
+
+class Command(unittest.TestCase):
+    """The entry point, with a program that prints how it was started."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        package = self.folder / "site/abtrain"
+        (package / "bin").mkdir(parents=True)
+        for file in ("__init__.py", "_program.py"):
+            shutil.copy(SOURCE / "python/abtrain" / file, package)
+        program = package / "bin/abtrain"
+        program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\nexit 75\n')
+        program.chmod(0o755)
+
+    def torch_in(self, site):
+        for path in ("torch/lib/libtorch_cpu.so", "nvidia/nccl/lib/libnccl.so.2"):
+            file = self.folder / site / path
+            file.parent.mkdir(parents=True)
+            file.touch()
+
+    def call(self, *sites):
+        path = ":".join(str(self.folder / site) for site in sites)
+        environment = {key: value for key, value in os.environ.items()
+                       if key != "LD_LIBRARY_PATH"} | {"PYTHONPATH": path}
+        code = "import sys, abtrain._program; sys.exit(abtrain._program.main())"
+        return subprocess.run([sys.executable, "-S", "-c", code, "plan", "a b"], text=True,
+                              env=environment, capture_output=True, timeout=60)
+
+    def test_torch_beside_the_package(self):
+        self.torch_in("site")
+        done = self.call("site")
+        self.assertEqual((done.returncode, done.stdout), (75, "|plan a b\n"), done.stderr)
+
+    def test_torch_elsewhere(self):
+        self.torch_in("other")
+        done = self.call("site", "other")
+        folders = f"{self.folder}/other/torch/lib:{self.folder}/other/nvidia/nccl/lib"
+        self.assertEqual((done.returncode, done.stdout), (75, f"{folders}|plan a b\n"))
+
+    def test_no_torch(self):
+        done = self.call("site")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("torch is not installed", done.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

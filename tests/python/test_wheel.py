@@ -1,0 +1,145 @@
+"""The wheel of scripts/wheel.sh in a fresh environment, as an ordinary user without a
+compiler uses it.
+
+    test_wheel.py [MPIEXEC]    # with the Python of LibTorch's environment
+
+As root, all is done as the user `nobody`, who sees LibTorch through a bind mount.
+Skipped where there is no wheel, or where root may not mount.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+WHEELS = sorted((SOURCE / "dist").glob("abtrain-*.whl"), key=lambda path: path.stat().st_mtime)
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+NOBODY = "65534"
+AS_NOBODY = ["unshare", "--mount", "sh", "-c",
+             'mount --bind "$1" "$2" && shift 2 && '
+             f'exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "$@"', "sh"]
+# All that a user's PATH holds beside the environment's own programs.
+TOOLS = ("sh", "env", "cat", "uname")
+SETTINGS = ("workers=2", "model.hidden=[24,20]", "data.batch_size=8", "data.subset=2000",
+            "train.steps=40", "method.group_size=1", "method.warmup_steps=6",
+            "method.sync_every=9", "method.full_rank_steps=2",
+            "method.rank={rule: fixed, rank: 5}", "schedule.warmup_steps=4", "train.threads=1",
+            "checkpoint.every=20", "device=cpu")
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.folder.chmod(0o755)
+        for name in ("home", "tools", "torch"):
+            (cls.folder / name).mkdir()
+        for tool in TOOLS:
+            (cls.folder / "tools" / tool).symlink_to(shutil.which(tool))
+        if MPIEXEC:
+            (cls.folder / "tools/mpirun").symlink_to(MPIEXEC)
+        cls.site = next(path for path in sys.path if pathlib.Path(path, "torch/lib").is_dir())
+        cls.as_user = []
+        if os.geteuid() == 0:
+            cls.as_user = [*AS_NOBODY, cls.site, str(cls.folder / "torch")]
+            cls.site = str(cls.folder / "torch")
+            os.chown(cls.folder / "home", int(NOBODY), int(NOBODY))
+            if subprocess.run([*cls.as_user, "true"], capture_output=True).returncode:
+                raise unittest.SkipTest("root may not mount here")
+        cls.venv = cls.folder / "home/venv"
+        cls.environment = {
+            "HOME": str(cls.folder / "home"), "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
+            "PATH": f"{cls.venv}/bin:{cls.folder}/tools"}
+        wheel = shutil.copy(WHEELS[-1], cls.folder)
+        cls.call(os.path.realpath(sys.executable), "-m", "venv", cls.venv)
+        # Stands in for `pip install torch`, a download of 5 GB. Below, pip itself checks
+        # that this torch is the one that the wheel asks for.
+        packages = next(cls.venv.glob("lib/python3*/site-packages"))
+        (packages / "torch.pth").write_text(cls.site + "\n")
+        cls.call("python", "-m", "pip", "install", "--no-index", "--disable-pip-version-check",
+                 wheel)
+        cls.settings = [word for setting in SETTINGS for word in ("--set", setting)]
+        cls.call("abtrain", "--config", "fashion_mnist_mlp", "--name", "threads", *cls.settings)
+
+    @classmethod
+    def call(cls, *command, code=0):
+        command = [str(word) for word in command]
+        # Looked up in the user's PATH, not in this process's.
+        program = shutil.which(command[0], path=cls.environment["PATH"]) or command[0]
+        done = subprocess.run([*cls.as_user, program, *command[1:]], env=cls.environment,
+                              cwd=cls.folder / "home", capture_output=True, text=True,
+                              timeout=300)
+        if done.returncode != code:
+            raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}\n"
+                                 f"{done.stderr}")
+        return done
+
+    def runs(self, *parts):
+        return self.folder.joinpath("home/runs", *parts)
+
+    def test_there_is_no_compiler(self):
+        for tool in ("gcc", "cc", "g++", "nvcc", "cmake"):
+            self.assertIsNone(shutil.which(tool, path=self.environment["PATH"]), tool)
+
+    def test_version_and_what_it_finds(self):
+        version = WHEELS[-1].name.split("-")[1]
+        self.assertIn(version, self.call("abtrain", "--version").stdout)
+        out = self.call("abtrain", "doctor").stdout
+        self.assertIn("LibTorch", out)
+        self.assertIn("site-packages/abtrain/share/abtrain/configs", out)
+
+    def test_processes_give_the_bits_of_threads(self):
+        if not MPIEXEC:
+            self.skipTest("no mpiexec of Open MPI")
+        done = self.call("mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "abtrain",
+                         "--config", "fashion_mnist_mlp", "--name", "mpi", *self.settings)
+        self.assertIn("Open MPI: process 0 of 2", done.stderr)
+        self.assertEqual(self.runs("threads/model.safetensors").read_bytes(),
+                         self.runs("mpi/model.safetensors").read_bytes())
+
+    def test_decompose_and_read_in_python(self):
+        self.call("abtrain", "export", "runs/threads", "-o", "merged.safetensors", "--form",
+                  "merged")
+        self.call("abtrain", "decompose", "merged.safetensors", "-o", "small.safetensors",
+                  "--rule", "fixed", "--rank", "5")
+        code = ("import abtrain\n"
+                "small = abtrain.load_weights('small.safetensors')\n"
+                "merged = abtrain.load_weights('merged.safetensors')\n"
+                "run = abtrain.load_run('runs/threads')\n"
+                "print({k: v.shape for k, v in small.items()} == "
+                "{k: v.shape for k, v in merged.items()}, run.summary['steps'], "
+                "'evaluate' in set(run.metrics.event))")
+        self.assertEqual(self.call("python", "-c", code).stdout, "True 40 True\n")
+
+    def test_report(self):
+        self.call("abtrain", "report", "runs/threads", "--format", "html", "-o", "report.html")
+        page = (self.folder / "home/report.html").read_text()
+        self.assertIn("threads", page)
+        self.assertIn("Plotly", page)
+
+    def test_pages_and_completion(self):
+        share = self.venv / "share"
+        self.assertIn("abtrain", (share / "man/man1/abtrain.1").read_text())
+        self.assertIn("method.name", (share / "man/man5/abtrain-config.5").read_text())
+        for file in ("bash-completion/completions/abtrain", "zsh/site-functions/_abtrain",
+                     "fish/vendor_completions.d/abtrain.fish"):
+            self.assertIn("'abtrain' complete", (share / file).read_text())
+
+
+if __name__ == "__main__":
+    MPIEXEC = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+    if not WHEELS:
+        skip("there is no dist/abtrain-*.whl; scripts/wheel.sh builds it")
+    if not DATA.is_dir():
+        skip(f"there is no {DATA}; scripts/setup.sh installs it")
+    unittest.main()
