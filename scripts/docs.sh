@@ -29,7 +29,7 @@ if [[ ! -d $venv ]]; then
 fi
 
 mkdir -p build/pages
-for part in README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs slurm notebooks bench configs; do
+for part in README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs slurm notebooks bench configs packaging; do
   ln -sfn "$root/$part" "build/pages/$part"
 done
 NO_MKDOCS_2_WARNING=1 "$venv/bin/python" -m mkdocs build --quiet --strict --site-dir "$folder"

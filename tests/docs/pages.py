@@ -5,6 +5,7 @@ import shlex
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "slurm/README.md",
+                                  "packaging/README.md",
                                   "notebooks/README.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 

@@ -23,8 +23,8 @@ from pages import ROOT
 
 PROGRAM = None
 # What else the pages call, beside abtrain and the scripts of the repository.
-OTHERS = {"cmake", "ctest", "cd", "export", "git", "man", "openssl", "python3", "sbatch",
-          "scancel", "source", "squeue", "tail", "tensorboard", "umask", "jupyter"}
+OTHERS = {"cmake", "ctest", "cd", "export", "echo", "git", "man", "openssl", "python3", "sbatch",
+          "scancel", "source", "squeue", "tail", "tar", "tensorboard", "umask", "jupyter"}
 # Placeholders of the pages, and what stands for them here.
 MEANT = {"CONFIG": "fashion_mnist_mlp", "SWEEP": "fashion_mnist_groups"}
 SECTIONS = "data|model|method|optimizer|schedule|reducer|order|train|checkpoint|evaluate"
@@ -180,8 +180,9 @@ class Commands(unittest.TestCase):
                 return self.check_abtrain(folder, line, rest) if rest else None
         batch = [at for at, word in enumerate(words) if word.endswith(".sbatch")]
         if words[0] == "sbatch" and batch:
-            if not (ROOT / words[batch[0]]).is_file():
-                return f"{line}\n  no file {words[batch[0]]}"
+            script = words[batch[0]].removeprefix("$ABTRAIN_ROOT/")
+            if not (ROOT / script).is_file():
+                return f"{line}\n  no file {script}"
             return self.check_abtrain(folder, line, ["--config", *words[batch[0] + 1:]])
         if words[0] == "python3" and words[1].endswith(".py"):
             words = words[1:]
