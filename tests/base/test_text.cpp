@@ -72,7 +72,7 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(with_commas(1234567), "1,234,567");
   EXPECT_EQ(with_commas(-1000), "-1,000");
-  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(999), "999 B");
   EXPECT_EQ(human_bytes(1536), "1.5 kB");
   EXPECT_EQ(human_bytes(17.3e6), "17.3 MB");
   EXPECT_EQ(human_seconds(0.84), "0.8 s");
