@@ -18,9 +18,11 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 WHEELS = sorted((SOURCE / "dist").glob("abtrain-*.whl"), key=lambda path: path.stat().st_mtime)
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 NOBODY = "65534"
-AS_NOBODY = ["unshare", "--mount", "sh", "-c",
-             'mount --bind "$1" "$2" && shift 2 && '
-             f'exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "$@"', "sh"]
+# By full paths: a user's PATH, below, has none of these.
+UNSHARE, MOUNT, SETPRIV, SH = (shutil.which(tool) for tool in ("unshare", "mount", "setpriv", "sh"))
+AS_NOBODY = [UNSHARE, "--mount", SH, "-c",
+             f'{MOUNT} --bind "$1" "$2" && shift 2 && '
+             f'exec {SETPRIV} --reuid {NOBODY} --regid {NOBODY} --clear-groups "$@"', "sh"]
 # All that a user's PATH holds beside the environment's own programs.
 TOOLS = ("sh", "env", "cat", "uname")
 SETTINGS = ("workers=2", "model.hidden=[24,20]", "data.batch_size=8", "data.subset=2000",
@@ -59,7 +61,9 @@ class Wheel(unittest.TestCase):
         cls.venv = cls.folder / "home/venv"
         cls.environment = {
             "HOME": str(cls.folder / "home"), "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
-            "PATH": f"{cls.venv}/bin:{cls.folder}/tools"}
+            "PATH": f"{cls.venv}/bin:{cls.folder}/tools",
+            # mpirun looks for ssh even where all processes are on this host.
+            "OMPI_MCA_plm_rsh_agent": "sh"}
         wheel = shutil.copy(WHEELS[-1], cls.folder)
         cls.call(os.path.realpath(sys.executable), "-m", "venv", cls.venv)
         # Stands in for `pip install torch`, a download of 5 GB. Below, pip itself checks
