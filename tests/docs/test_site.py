@@ -2,8 +2,9 @@
 page is drawn without errors, fits its window, asks for nothing from elsewhere; the
 search finds.
 
-    test_site.py [FOLDER]       FOLDER: keeps the pictures of the pages there
+    PICTURES=FOLDER test_site.py    keeps the pictures of the pages in FOLDER
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -97,7 +98,7 @@ if __name__ == "__main__":
     if chromium.PROGRAM is None:
         print("skipped: no chromium-headless-shell (scripts/setup.sh --tests)")
         sys.exit(77)
-    PICTURES = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
-    if PICTURES:
+    if "PICTURES" in os.environ:
+        PICTURES = pathlib.Path(os.environ["PICTURES"])
         PICTURES.mkdir(parents=True, exist_ok=True)
     unittest.main()
