@@ -144,10 +144,12 @@ build_library() {
   rm -rf "$work"
 }
 
+# The folder of libraries is a whole path, since libjpeg-turbo takes a relative one for a
+# folder below the working directory.
 with_cmake() {
   cmake -G Ninja -S . -B build-abtrain -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF \
-    -DCMAKE_INSTALL_PREFIX="$user_prefix" -DCMAKE_INSTALL_LIBDIR=lib "$@" &&
+    -DCMAKE_INSTALL_PREFIX="$user_prefix" -DCMAKE_INSTALL_LIBDIR="$user_prefix/lib" "$@" &&
     cmake --build build-abtrain && cmake --install build-abtrain
 }
 
