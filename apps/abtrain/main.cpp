@@ -108,11 +108,7 @@ void check_unknown(
 }
 
 // Lists the commands; with_verb() turns `help` into an option.
-app::Command add_help(CLI::App& parser) {
-  std::vector<std::string> verbs;
-  for (const CLI::App* command : parser.get_subcommands({})) {
-    verbs.push_back(command->get_name());
-  }
+app::Command add_help(CLI::App& parser, const std::vector<std::string>& verbs) {
   CLI::App& command =
       *parser.add_subcommand("help", "print the options of a command");
   command.add_option("command")
@@ -163,7 +159,12 @@ int run(int argc, char** argv) {
       app::add_doctor(parser),
       app::add_completion(parser, argv[0]),
       app::add_man(parser)};
-  commands.push_back(add_help(parser));
+  std::vector<std::string> verbs;
+  for (const app::Command& command : commands) {
+    verbs.push_back(command.app->get_name());
+  }
+  commands.push_back(add_help(parser, verbs));
+  verbs.emplace_back("help");
   parser.footer(kExamples);  // after the commands, which would inherit it
 
   if (words.empty()) {
@@ -172,10 +173,6 @@ int run(int argc, char** argv) {
   }
   if (words.front() == "complete") {  // CLI11 would read the words
     return app::complete(parser, {words.begin() + 1, words.end()});
-  }
-  std::vector<std::string> verbs;
-  for (const app::Command& command : commands) {
-    verbs.push_back(command.app->get_name());
   }
   words = with_verb(std::move(words), verbs);
   check_verb(words.front(), verbs);

@@ -281,6 +281,11 @@ void SpoolFile::copy_to(const WritePiece& write) const {
   }
 }
 
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
 void make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

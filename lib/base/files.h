@@ -12,6 +12,9 @@ namespace abtrain {
 
 std::string read_file(const std::string& path);
 
+// Whether there is a file or folder that this process may see.
+bool is_there(const std::string& path);
+
 // Writes a temporary file beside `path`, syncs it, renames it over `path` and
 // syncs the folder. If anything fails, the old file stays as it was. Links are
 // followed, and the permissions and owner of a replaced file are kept. Streams

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/rows.h"
 #include "base/text.h"
@@ -54,6 +55,18 @@ methods::TrafficPlan sum_over_workers(
   return sum;
 }
 
+// `bytes`: per worker, in the whole run. Nothing where data parallel training
+// sends nothing, because there is only one worker.
+std::optional<double> share_of_fp32(
+    double bytes,
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const double baseline = train::data_parallel_bytes(
+      sizes.parameters, length.steps, options.workers, 4);
+  return baseline > 0 ? std::optional(bytes / baseline) : std::nullopt;
+}
+
 }  // namespace
 
 double planned_bytes(
@@ -83,17 +96,15 @@ std::string traffic_text(
   if (orders::kind_of(options.order).decides_together) {
     out += row("example order", order_text(options, sizes.parameters));
   }
-  const double baseline =
-      train::data_parallel_bytes(sizes.parameters, length.steps, workers, 4);
+  const std::optional<double> share = share_of_fp32(
+      static_cast<double>(sum.total) / workers, options, sizes, length);
   out +=
       row("whole run",
-          baseline > 0
-              ? formatted(
-                    "{}, {} of fp32 data parallel",
-                    mean(sum.total),
-                    train::percent_of_data_parallel(
-                        static_cast<double>(sum.total) / workers / baseline))
-              : "none: one worker");
+          share ? formatted(
+                      "{}, {} of fp32 data parallel",
+                      mean(sum.total),
+                      train::percent_of_data_parallel(*share))
+                : "none: one worker");
   return out;
 }
 
@@ -118,11 +129,11 @@ nlohmann::ordered_json traffic_json(
                    : static_cast<double>(sum.*each.bytes) / workers;
   }
   const double whole = static_cast<double>(sum.total) / workers;
-  const double baseline = train::data_parallel_bytes(
-      sizes.parameters, length.steps, options.workers, 4);
+  const std::optional<double> share =
+      share_of_fp32(whole, options, sizes, length);
   out["whole_run"] = whole;
-  out["vs_fp32"] = baseline > 0 ? nlohmann::ordered_json(whole / baseline)
-                                : nlohmann::ordered_json();
+  out["vs_fp32"] =
+      share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
   return out;
 }
 

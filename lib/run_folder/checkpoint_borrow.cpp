@@ -15,21 +15,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 // A hard link if the file system allows it: nothing is copied, and the file
 // stays when its other name is removed.
 void link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_hard_link(from, to, error);
-  if (error && exists(from.string())) {
+  if (error && is_there(from.string())) {
     fs::copy_file(from, to, error);
   }
   ABT_CHECK(
-      !error || exists(from.string()),
+      !error || is_there(from.string()),
       MissingInput,
       "there is no file '{}'",
       from.string());
@@ -86,7 +81,7 @@ Checkpoint borrow_checkpoint(
     const std::string& folder,
     const std::string& run_folder,
     Log& log) {
-  if (exists(folder + "/" + config::kManifest)) {
+  if (is_there(folder + "/" + config::kManifest)) {
     return borrow(folder, run_folder);
   }
   // Look again after each failure, since the other run goes on meanwhile.
@@ -104,7 +99,7 @@ Checkpoint borrow_checkpoint(
     try {
       return borrow(newest, run_folder);
     } catch (const Error& error) {
-      if (!exists(newest + "/" + config::kManifest)) {
+      if (!is_there(newest + "/" + config::kManifest)) {
         log.info("{} was just removed by its run: taking a newer one", newest);
         continue;
       }

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/options_apply.h"
 #include "config/config.h"
 #include "methods/method_kind.h"
@@ -106,22 +107,17 @@ void check_same(
       join(lines, "\n"));
 }
 
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 // Refuses to start if that would lose something of worth: a finished run,
 // checkpoints, or whatever a run with other settings has left.
 void check_nothing_is_lost(
     const config::RunOptions& options,
     const std::string& run_folder) {
-  const bool finished = exists(run_folder + "/summary.json");
+  const bool finished = is_there(run_folder + "/summary.json");
   const auto checkpoints = run_folder::list_checkpoints(run_folder);
   std::error_code none;
   const auto metrics = fs::file_size(run_folder + "/metrics.jsonl", none);
   if (!finished && checkpoints.empty() && (none || metrics == 0) &&
-      !exists(run_folder + "/model.safetensors")) {
+      !is_there(run_folder + "/model.safetensors")) {
     return;
   }
   std::vector<std::string> lines;
@@ -172,7 +168,7 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
       MissingInput,
       "--resume: there is no folder '{}'",
       how);
-  if (exists(how + "/" + config::kManifest)) {
+  if (is_there(how + "/" + config::kManifest)) {
     run_folder::Checkpoint checkpoint = run_folder::read_checkpoint(how);
     if (is_own(checkpoint, run_folder)) {
       run_folder::verify(checkpoint);
@@ -214,7 +210,7 @@ ResumeChoice decide(
     return config::read_config(
         formatted("{}/{}", checkpoint.folder, config::kConfig));
   };
-  if (how == "auto" && !exists(run_folder + "/summary.json")) {
+  if (how == "auto" && !is_there(run_folder + "/summary.json")) {
     choice.from = run_folder::newest_checkpoint(run_folder, log);
     if (choice.from && overwrite &&
         !differences(configuration_of(*choice.from), options).empty()) {
@@ -236,7 +232,7 @@ ResumeChoice decide(
         choice.changes_length);
   }
   const bool finished =
-      exists(run_folder + "/summary.json") &&
+      is_there(run_folder + "/summary.json") &&
       !(choice.changes_length && !holds_run_of(options, run_folder));
   const bool goes_on = choice.is_own && !finished;
   if (!overwrite && !goes_on) {
@@ -257,7 +253,7 @@ bool has_finished(
     const config::RunOptions& options,
     const std::string& run_folder) {
   // summary.json is written last; the model may have been moved away since.
-  if (how != "auto" || !exists(run_folder + "/summary.json")) {
+  if (how != "auto" || !is_there(run_folder + "/summary.json")) {
     return false;
   }
   if (!overwrite) {

@@ -191,9 +191,9 @@ void Session::open() {
 
 void Session::announce(int threads) {
   const config::RunOptions& options = setup_.options;
-  const int cores = device::cpu_cores();
   // A launcher binds each of its processes to cores of its own.
-  const bool shares = host_.workers_in_process() > cores;
+  const bool shares = host_.workers_in_process() > device::cpu_cores();
+  const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
       "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
       options.workers,
@@ -201,8 +201,8 @@ void Session::announce(int threads) {
       host_.workers_in_process() < options.workers ? ", one process each," : "",
       setup_.device.str(),
       shares ? "sharing " : "",
-      shares ? cores : threads,
-      (shares ? cores : threads) == 1 ? " core" : " cores",
+      cores,
+      cores == 1 ? " core" : " cores",
       shares ? "" : " each",
       setup_.length.steps,
       options.data.batch_size * options.train.accumulate,

@@ -13,29 +13,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "with_variables.h"
 
 namespace abtrain {
 namespace {
-
-// Sets a variable of the environment for a scope.
-class WithEnv {
- public:
-  WithEnv(const char* name, const char* value)
-      : name_(name), before_(env(name)) {
-    ::setenv(name, value, 1);
-  }
-  ~WithEnv() {
-    if (before_) {
-      ::setenv(name_, before_->c_str(), 1);
-    } else {
-      ::unsetenv(name_);
-    }
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 std::string read_all(int descriptor) {
   std::array<char, 4096> block;
@@ -77,7 +58,7 @@ class Terminal {
   static bool available() {
     const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
     const bool opened = master >= 0 && ::ptsname(master) != nullptr &&
-        ::access(::ptsname(master), R_OK | W_OK) == 0;
+                        ::access(::ptsname(master), R_OK | W_OK) == 0;
     ::close(master);
     return opened;
   }
@@ -136,8 +117,8 @@ TEST(Log, LiveLineStaysBelowMessagesOnATerminal) {
   if (!Terminal::available()) {
     GTEST_SKIP() << "no pseudo-terminals on this machine";
   }
-  const WithEnv term("TERM", "xterm");
-  const WithEnv no_color("NO_COLOR", "1");
+  const testing::WithVariables term{{"TERM", "xterm"}};
+  const testing::WithVariables no_color{{"NO_COLOR", "1"}};
   const Terminal terminal;
   Log log(LogLevel::Info, terminal.in());
   EXPECT_TRUE(log.is_live());
@@ -156,13 +137,13 @@ TEST(Log, ColoursOnlyOnATerminalThatWantsThem) {
   if (!Terminal::available()) {
     GTEST_SKIP() << "no pseudo-terminals on this machine";
   }
-  const WithEnv term("TERM", "xterm");
-  const WithEnv no_color("NO_COLOR", "");
+  const testing::WithVariables term{{"TERM", "xterm"}};
+  const testing::WithVariables no_color{{"NO_COLOR", ""}};
   const Terminal terminal;
   const Pipe pipe;
   EXPECT_TRUE(wants_color(terminal.in()));
   EXPECT_FALSE(wants_color(pipe.in()));
-  const WithEnv dumb("TERM", "dumb");
+  const testing::WithVariables dumb{{"TERM", "dumb"}};
   EXPECT_FALSE(wants_color(terminal.in()));
 }
 
@@ -200,12 +181,12 @@ TEST(Terminal, WidthOfATerminalElseTheGivenOne) {
 }
 
 TEST(Env, EmptyIsNotSet) {
-  const WithEnv set("ABTRAIN_TEST", "");
+  const testing::WithVariables set{{"ABTRAIN_TEST", ""}};
   EXPECT_FALSE(env("ABTRAIN_TEST"));
   EXPECT_FALSE(env_integer("ABTRAIN_TEST"));
-  const WithEnv number("ABTRAIN_TEST", "12");
+  const testing::WithVariables number{{"ABTRAIN_TEST", "12"}};
   EXPECT_EQ(env_integer("ABTRAIN_TEST"), 12);
-  const WithEnv text("ABTRAIN_TEST", "twelve");
+  const testing::WithVariables text{{"ABTRAIN_TEST", "twelve"}};
   EXPECT_EQ(env("ABTRAIN_TEST"), "twelve");
   EXPECT_THROW(env_integer("ABTRAIN_TEST"), Error);
 }

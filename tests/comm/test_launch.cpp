@@ -3,75 +3,51 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
-#include <optional>
 
 #include "base/error.h"
+#include "with_variables.h"
 
 namespace abtrain::comm {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// For its scope the environment holds these variables and no others that a
-// launcher sets.
-class Environment {
- public:
-  explicit Environment(const Variables& variables) {
-    for (const char* name :
-         {"RANK",
-          "WORLD_SIZE",
-          "LOCAL_RANK",
-          "LOCAL_WORLD_SIZE",
-          "MASTER_ADDR",
-          "MASTER_PORT",
-          "OMPI_COMM_WORLD_RANK",
-          "OMPI_COMM_WORLD_SIZE",
-          "OMPI_COMM_WORLD_LOCAL_RANK",
-          "OMPI_COMM_WORLD_LOCAL_SIZE",
-          "PMI_RANK",
-          "PMI_SIZE",
-          "PMIX_RANK",
-          "MPI_LOCALRANKID",
-          "MPI_LOCALNRANKS",
-          "SLURM_JOB_ID",
-          "SLURM_LOCALID",
-          "SLURM_NODEID",
-          "SLURM_NTASKS",
-          "SLURM_PROCID",
-          "SLURM_STEP_ID",
-          "SLURM_STEP_NODELIST",
-          "SLURM_STEP_NUM_TASKS",
-          "SLURM_STEP_TASKS_PER_NODE"}) {
-      keep(name);
-      ::unsetenv(name);
-    }
-    for (const auto& [name, value] : variables) {
-      keep(name);
-      ::setenv(name.c_str(), value.c_str(), 1);
-    }
+// These variables and no others that a launcher sets.
+testing::WithVariables::Values alone(const Variables& variables) {
+  testing::WithVariables::Values all;
+  for (const char* name :
+       {"RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "PMI_RANK",
+        "PMI_SIZE",
+        "PMIX_RANK",
+        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS",
+        "SLURM_JOB_ID",
+        "SLURM_LOCALID",
+        "SLURM_NODEID",
+        "SLURM_NTASKS",
+        "SLURM_PROCID",
+        "SLURM_STEP_ID",
+        "SLURM_STEP_NODELIST",
+        "SLURM_STEP_NUM_TASKS",
+        "SLURM_STEP_TASKS_PER_NODE"}) {
+    all[name] = {};
   }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-  ~Environment() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        ::setenv(name.c_str(), value->c_str(), 1);
-      } else {
-        ::unsetenv(name.c_str());
-      }
-    }
+  for (const auto& [name, value] : variables) {
+    all[name] = value;
   }
-
- private:
-  void keep(const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    before_.try_emplace(
-        name, value ? std::optional<std::string>(value) : std::nullopt);
-  }
-  std::map<std::string, std::optional<std::string>> before_;
-};
+  return all;
+}
 
 const Variables kTorchrun = {
     {"RANK", "3"},
@@ -114,7 +90,7 @@ Variables operator+(Variables all, const Variables& more) {
 }
 
 Launch found(const Variables& variables, const LaunchFlags& flags = {}) {
-  const Environment environment(variables);
+  const testing::WithVariables environment(alone(variables));
   return find_launch(flags);
 }
 

@@ -1,52 +1,25 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "comm/mpi/library.h"
+#include "temp_folder.h"
+#include "with_variables.h"
 
 namespace abtrain::comm {
 namespace {
 
-// Sets or removes variables for its scope.
-class MpiVariables {
- public:
-  using Values = std::vector<std::pair<const char*, const char*>>;
-  explicit MpiVariables(const Values& values) {
-    for (const auto& [name, value] : values) {
-      before_.emplace_back(name, env(name));
-      if (value == nullptr) {
-        ::unsetenv(name);
-      } else {
-        ::setenv(name, value, 1);
-      }
-    }
-  }
-  MpiVariables(const MpiVariables&) = delete;
-  MpiVariables& operator=(const MpiVariables&) = delete;
-  ~MpiVariables() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        ::setenv(name, value->c_str(), 1);
-      } else {
-        ::unsetenv(name);
-      }
-    }
-  }
-
- private:
-  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
-};
-
 std::string order_under(const char* ompi, const char* pmix, const char* pmi) {
-  const MpiVariables variables(MpiVariables::Values{
-      {"OMPI_COMM_WORLD_SIZE", ompi}, {"PMIX_RANK", pmix}, {"PMI_RANK", pmi}});
+  const auto value = [](const char* text) {
+    return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+  };
+  const testing::WithVariables variables{
+      {"OMPI_COMM_WORLD_SIZE", value(ompi)},
+      {"PMIX_RANK", value(pmix)},
+      {"PMI_RANK", value(pmi)}};
   std::vector<std::string> names;
   for (const MpiCandidate& candidate : mpi_candidates()) {
     names.push_back(candidate.name);
@@ -78,8 +51,7 @@ bool text_says(const std::string& text, const std::string& part) {
 }
 
 TEST(MpiLibrary, WithoutAnyTheErrorSaysWhatWasLookedForAndWhere) {
-  const MpiVariables variables(
-      MpiVariables::Values{{"LD_LIBRARY_PATH", "/nowhere/lib"}});
+  const testing::WithVariables variables{{"LD_LIBRARY_PATH", "/nowhere/lib"}};
   const std::string text = mpi_error_of(
       {{"A", "abtrain_mpi_openmpi.so", {"liba.so.1", "libaa.so.1"}},
        {"B", "abtrain_mpi_mpich.so", {"libb.so.2"}}});
@@ -100,18 +72,14 @@ TEST(MpiLibrary, AMissingPluginIsNamed) {
 
 TEST(MpiLibrary, ABrokenLibraryIsNamed) {
   const MpiCandidate broken{"A", "abtrain_mpi_openmpi.so", {"libbroken.so.1"}};
-  const std::string folder = ::testing::TempDir() + "abtrain_broken_mpi";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/libbroken.so.1") << "no library";
-  const MpiVariables variables(
-      MpiVariables::Values{{"LD_LIBRARY_PATH", folder.c_str()}});
+  const TempFolder folder;
+  const std::string library = folder.add("libbroken.so.1", "no library");
+  const testing::WithVariables variables{{"LD_LIBRARY_PATH", folder.path()}};
   const std::string text = mpi_error_of({broken});
-  std::filesystem::remove_all(folder);
   if (text_says(text, "not in this build")) {
     GTEST_SKIP() << "needs the plug-in of Open MPI";
   }
-  EXPECT_TRUE(text_says(text, folder + "/libbroken.so.1: file too short"))
-      << text;
+  EXPECT_TRUE(text_says(text, library + ": file too short")) << text;
 }
 
 }  // namespace

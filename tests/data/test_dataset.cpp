@@ -14,35 +14,12 @@
 
 #include "data/data_files.h"
 #include "example_kinds.h"
+#include "with_variables.h"
 
 namespace abtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Sets an environment variable as long as it lives.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) {
-      before_ = before;
-    }
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 // All zeros after the header, and so with holes on the disk.
 void write_sparse(const std::string& path, const Bytes& header, int size) {
@@ -210,7 +187,7 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
   const TempFolder there;
   const TempFolder given;
   write_fashion(there.path());
-  const Environment data("ABTRAIN_DATA", there.path());
+  const testing::WithVariables variables{{"ABTRAIN_DATA", there.path()}};
   EXPECT_EQ(find_dataset("fashion-mnist").found_in, there.path());
   EXPECT_EQ(find_dataset("fashion-mnist", given.path()).found_in, "");
   write_file(given / "t10k-images-idx3-ubyte.gz", {});
@@ -227,8 +204,8 @@ TEST(Dataset, AGivenRootIsTheOnlyPlace) {
 
 TEST(Dataset, AutoListsEveryPlace) {
   const TempFolder empty;
-  const Environment data("ABTRAIN_DATA", empty.path());
-  const Environment home("HOME", empty / "home");
+  const testing::WithVariables variables{
+      {"ABTRAIN_DATA", empty.path()}, {"HOME", empty / "home"}};
   const fs::path before = fs::current_path();
   fs::current_path(empty.path());
   expect_error(
@@ -249,7 +226,7 @@ TEST(Dataset, TildeIsTheHomeFolder) {
   const TempFolder home;
   fs::create_directory(home / "sets");
   write_cifar(home / "sets");
-  const Environment environment("HOME", home.path());
+  const testing::WithVariables variables{{"HOME", home.path()}};
   EXPECT_EQ(find_dataset("cifar10", "~/sets").found_in, home / "sets");
 }
 

@@ -5,11 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 
-#include "base/env.h"
 #include "error_of.h"
 #include "temp_folder.h"
+#include "with_variables.h"
 
 namespace abtrain::sweep {
 namespace {
@@ -124,15 +123,8 @@ TEST(SlurmScript, RefusesControlCharacters) {
 
 class SlurmRoot : public ::testing::Test {
  protected:
-  SlurmRoot() : before_(env("ABTRAIN_ROOT")) {
-    ::unsetenv("ABTRAIN_ROOT");
-  }
-  ~SlurmRoot() override {
-    before_ ? ::setenv("ABTRAIN_ROOT", before_->c_str(), 1)
-            : ::unsetenv("ABTRAIN_ROOT");
-  }
   const TempFolder folder_;
-  const std::optional<std::string> before_;
+  const abtrain::testing::WithVariables unset_{{"ABTRAIN_ROOT", {}}};
 };
 
 TEST_F(SlurmRoot, IsBesideTheProgramOrNamed) {

@@ -1,14 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "base/env.h"
 #include "train/build_info.h"
 #include "train/doctor.h"
+#include "with_variables.h"
 
 namespace abtrain::train {
 namespace {
@@ -61,49 +57,27 @@ TEST(Doctor, SaysWhichMpiIsLoadedOrHowToGetIt) {
   }
 }
 
-// Sets variables of torchrun's for its scope.
-class Torchrun {
- public:
-  explicit Torchrun(const char* rank) {
-    for (const auto& [name, value] : values(rank)) {
-      before_.emplace_back(name, env(name));
-      ::setenv(name, value, 1);
-    }
-  }
-  ~Torchrun() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        ::setenv(name, value->c_str(), 1);
-      } else {
-        ::unsetenv(name);
-      }
-    }
-  }
-
- private:
-  static std::vector<std::pair<const char*, const char*>> values(
-      const char* rank) {
-    return {
-        {"RANK", rank},
-        {"WORLD_SIZE", "2"},
-        {"LOCAL_RANK", "1"},
-        {"LOCAL_WORLD_SIZE", "2"},
-        {"MASTER_ADDR", "head"},
-        {"MASTER_PORT", "29500"}};
-  }
-  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
-};
+// What torchrun sets for a process of two.
+testing::WithVariables::Values torchrun(const char* rank) {
+  return {
+      {"RANK", rank},
+      {"WORLD_SIZE", "2"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"MASTER_ADDR", "head"},
+      {"MASTER_PORT", "29500"}};
+}
 
 TEST(Doctor, SaysWhichLauncherWins) {
   EXPECT_FALSE(finding("launcher").text.empty());
   {
-    const Torchrun torchrun("1");
+    const testing::WithVariables variables(torchrun("1"));
     EXPECT_EQ(
         finding("launcher").text,
         "torchrun: process 1 of 2, 1 of 2 on this host");
     EXPECT_EQ(finding("launcher").advice, "");
   }
-  const Torchrun torchrun("two");
+  const testing::WithVariables variables(torchrun("two"));
   EXPECT_EQ(finding("launcher").text, "not understood");
   EXPECT_EQ(
       finding("launcher").advice,

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/env.h"
 #include "base/files.h"
 #include "config/config.h"
 #include "data/image_folder_files.h"
@@ -19,6 +18,7 @@
 #include "temp_folder.h"
 #include "toy_run.h"
 #include "train/workers/local_workers.h"
+#include "with_variables.h"
 
 namespace abtrain::train {
 namespace {
@@ -26,38 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 using config::RunOptions;
 
-// OMP_NUM_THREADS as it is wanted for a scope; "" for none.
-class WithThreads {
- public:
-  explicit WithThreads(const std::string& value)
-      : before_(env("OMP_NUM_THREADS")) {
-    set(value);
-  }
-  ~WithThreads() {
-    set(before_.value_or(""));
-  }
-  WithThreads(const WithThreads&) = delete;
-  WithThreads& operator=(const WithThreads&) = delete;
-
- private:
-  static void set(const std::string& value) {
-    value.empty() ? ::unsetenv("OMP_NUM_THREADS")
-                  : ::setenv("OMP_NUM_THREADS", value.c_str(), 1);
-  }
-  std::optional<std::string> before_;
-};
-
 TEST(ThreadsPerWorker, AreThoseAskedForElseAShareOfTheCores) {
   RunOptions options;
   const int cores = device::cpu_cores();
   {
-    const WithThreads none("");
+    const testing::WithVariables none{{"OMP_NUM_THREADS", {}}};
     EXPECT_EQ(threads_per_worker(options, 1), cores);
     EXPECT_EQ(threads_per_worker(options, cores), 1);
     EXPECT_EQ(threads_per_worker(options, 10 * cores), 1);
     EXPECT_EQ(threads_per_worker(options, 2), std::max(1, cores / 2));
   }
-  const WithThreads three("3");
+  const testing::WithVariables three{{"OMP_NUM_THREADS", "3"}};
   EXPECT_EQ(threads_per_worker(options, 10 * cores), 3);
   options.train.threads = 5;
   EXPECT_EQ(threads_per_worker(options, 1), 5);

@@ -8,17 +8,13 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/files.h"
 
 namespace abtrain::comm {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 // The program may lie in bin/, in the build folder, or below that.
 std::string find_plugin(const std::string& name) {
