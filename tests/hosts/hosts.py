@@ -244,8 +244,8 @@ class Hosts(Runs):
             self.assertEqual(outcome.returncode, code, outcome.stderr)
 
         for first, then in [(4, 2), (2, 4)]:
-            name = f"from{first}to{then}"
-            run_words(words("whole", first))
+            name, whole = f"from{first}to{then}", f"whole{first}"
+            run_words(words(whole, first))
             process = subprocess.Popen(
                 words(name, first), stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL)
@@ -254,7 +254,7 @@ class Hosts(Runs):
             self.assertEqual(process.wait(), 75)
             run_words(words(name, then, "--resume", "auto"))
             self.assertAlmostEqual(
-                self.summary("whole")["accuracy"],
+                self.summary(whole)["accuracy"],
                 self.summary(name)["accuracy"], delta=0.005)
 
     def test_slow_kills_at_random_moments(self):
