@@ -67,7 +67,7 @@ Gradients train(const Arguments& a) {
   model_options.hidden = {128};
   const auto model = nn::make_model(
       model_options, {set.channels, set.height, set.width, set.classes});
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   optim::OptimizerOptions sgd;
   sgd.name = "sgd";
   sgd.weight_decay = 0;

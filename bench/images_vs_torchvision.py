@@ -27,7 +27,7 @@ import torch
 from PIL import Image
 from torchvision import datasets, transforms
 
-NORMALISE = [transforms.ToTensor(),
+NORMALIZE = [transforms.ToTensor(),
              transforms.Normalize([0.485, 0.456, 0.406],
                                   [0.229, 0.224, 0.225])]
 FORMS = {
@@ -42,7 +42,7 @@ class Rival:
     def __init__(self, root, form, count):
         part, steps = FORMS[form]
         self.data = datasets.ImageFolder(
-            os.path.join(root, part), transforms.Compose(steps + NORMALISE))
+            os.path.join(root, part), transforms.Compose(steps + NORMALIZE))
         count = min(count, len(self.data))
         # The same images as bench_images takes.
         spread = len(self.data) if form == "crop-flip" else count

@@ -37,6 +37,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -162,10 +163,11 @@ def parse(words=None):
     add("--stop-at-target", action="store_true")
     add("--give-up", type=float, metavar="SECONDS",
         help="training time after which a run is stopped without the target")
-    add("--evaluate-every", type=int, default=50, help="0: as configured")
+    add("--evaluate-every", type=int, default=50,
+        help="steps (default 50; --compare: as configured); 0: as configured")
     add("--limit", type=float, default=7200, help="most seconds that a run may take")
-    add("--program", type=pathlib.Path,
-        default=ROOT / "build/release/abtrain")
+    add("--program", default=str(ROOT / "build/release/abtrain"),
+        help="abtrain, as a path or on PATH (default: build/release/abtrain)")
     add("--output", type=pathlib.Path, default=pathlib.Path("runs/network"))
     add("--plan", action="store_true",
         help="also print what `abtrain plan` predicts for each run")
@@ -196,7 +198,11 @@ def parse(words=None):
         except ValueError as error:
             parser.error(str(error))
     arguments.seeds = arguments.seeds or range(1, arguments.repeats + 1)
-    arguments.program = arguments.program.resolve()
+    program = shutil.which(arguments.program)
+    if program is None:
+        parser.error(f"{arguments.program} is missing: build it, or name the program "
+                     "with --program")
+    arguments.program = pathlib.Path(program).resolve()
     arguments.output = arguments.output.resolve()
     return arguments
 

@@ -80,7 +80,7 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def summarise_links(row, hosts):
+def summarize_links(row, hosts):
     """Adds what the hosts' interfaces counted, and its ratios to the meter."""
     row["links"] = hosts
     for key in ("link", "payload", "wire"):
@@ -158,7 +158,7 @@ def train(network, arguments, run, seed, rate):
         # A diverged run is a result: it would diverge again.
         row["status"] = "diverged" if code == DIVERGED else "failed"
         print(f"{name}: exit code {code}, see {log}", file=sys.stderr)
-    summarise_links(row, moved)
+    summarize_links(row, moved)
     return row
 
 
@@ -192,7 +192,7 @@ def train_torch(network, arguments, rival, seed):
     row.update(steps=result["steps"], metered=result["formula_bytes"],
                ms_per_step=result["seconds"] / result["steps"] * 1e3,
                median_ms=result["median_step"] * 1e3)
-    summarise_links(row, [
+    summarize_links(row, [
         {"link_bytes": b, "payload_bytes": b - netns.HEADERS * p}
         for b, p in zip(result["link_bytes"], result["link_packets"])])
     return row

@@ -213,7 +213,7 @@ def pyplot():
 
 
 def draw(axes, curves, x_label, y_label):
-    """Draws curves (order, label, x, y), labelled at their right ends."""
+    """Draws curves (order, label, x, y), labeled at their right ends."""
     from matplotlib import ticker
     axes.set_yscale("log")
     axes.set(xlabel=x_label, ylabel=y_label)

@@ -41,7 +41,7 @@ class Training {
         precision_(precision),
         model_(nn::make_model(model, shape)),
         optimizer_(optim::make_optimizer(optimizer)) {
-    model_->initialise(nn::InitName::Kaiming, 1);
+    model_->initialize(nn::InitName::Kaiming, 1);
     model_->to(device);
     block_ = optim::ParameterBlock(
         methods::dense_parameters(*model_), true, optimizer_->moments());

@@ -3,7 +3,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 # Okabe and Ito's colors without the yellow one: told apart by color-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
            "#7F7F7F")
 MARKERS = "osD^vPX*<"
 
@@ -16,7 +16,7 @@ plt.rcParams.update({
 
 def styles(names):
     """A color and a marker for each name, no pair twice in the first 72."""
-    return {name: {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+    return {name: {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
             for i, name in enumerate(names)}
 
 

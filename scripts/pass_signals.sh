@@ -14,12 +14,12 @@ run_passing_signals() {
   # Pass on a signal that came before the command was started.
   [[ -z $stopped_by ]] || kill -s "$stopped_by" "$command_id" 2>/dev/null || true
   while :; do
-    signalled=false
+    signaled=false
     number=0
     wait "$command_id" || number=$?
     # 127 means that it was waited for twice, as a signal came just when it had ended.
     [[ $number == 127 && -n $first ]] || first=$number
-    $signalled || break
+    $signaled || break
   done
   command_id=''
   code=$first
@@ -27,14 +27,14 @@ run_passing_signals() {
 
 note_signal() {
   stopped_by=$1
-  signalled=true
+  signaled=true
   [[ -z $command_id ]] || kill -s "$1" "$command_id" 2>/dev/null || true
 }
 
 code=0
 command_id=''
 stopped_by=''
-signalled=false
+signaled=false
 for signal in TERM INT USR1 HUP; do
   # shellcheck disable=SC2064  # expand the name now
   trap "note_signal $signal" "$signal"

@@ -57,5 +57,5 @@ requeue() {
 
 # Slurm signals the tasks itself when it sends SIGTERM to this shell, and srun would
 # kill them at once if it got one: only wait for them. srun passes on a SIGUSR1.
-trap 'signalled=true' TERM
+trap 'signaled=true' TERM
 trap 'note_signal USR1' INT USR1

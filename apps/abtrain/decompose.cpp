@@ -78,7 +78,7 @@ void read_rule(DecomposeArgs& args) {
     for (const auto& [key, text] : args.rule) {
       ABT_CHECK(
           args.rule["rule"] != k.name || text.empty() || key == "rule" ||
-              key == k.key,
+              key == k.key || (k.limit != nullptr && key == k.limit),
           Usage,
           "--{} does not belong to --rule {}, which takes --{}",
           key,

@@ -44,7 +44,7 @@ constexpr Row kEnvironment[] = {
      "Threads per worker where `train.threads` is 0; without it the cores are "
      "shared evenly."},
     {"NO_COLOR, TERM",
-     "With NO_COLOR, or TERM=dumb, standard error gets no colours and no live "
+     "With NO_COLOR, or TERM=dumb, standard error gets no colors and no live "
      "line."},
     {"XDG_CACHE_HOME",
      "Where the list of an image folder that cannot be written to is kept; "

@@ -11,7 +11,7 @@ namespace abtrain {
 
 // What a stream of random numbers is used for. The purpose is part of the key.
 enum class RandomPurpose : std::uint32_t {
-  Initialise = 1,
+  Initialize = 1,
   Shuffle = 2,
   Augment = 3,
   Dropout = 4,

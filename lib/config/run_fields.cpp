@@ -98,6 +98,11 @@ Fields fields_of(EvaluateOptions& o) {
       o.train,
       "also compute train_loss: the objective over all training images, "
       "including weight decay of sgd or l1 of the adagrads (docs/metrics.md)");
+  f.flag(
+      "groups",
+      o.groups,
+      "ab: also score each group's own model before they are merged, which "
+      "takes as long again for each group");
   f.integer(
       "norm_batches",
       o.norm_batches,

@@ -46,7 +46,8 @@ struct CheckpointOptions {
 struct EvaluateOptions {
   Duration every = Duration::epochs(1);  // 0: only at the end
   std::int64_t batch_size = 500;
-  bool train = false;  // also the objective over the training images
+  bool train = false;   // also the objective over the training images
+  bool groups = false;  // ab: also each group's own model
   // Batches per worker for running statistics of the merged model; 0: averaged.
   std::int64_t norm_batches = 0;
 };

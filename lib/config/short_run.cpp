@@ -9,23 +9,6 @@
 
 namespace abtrain::config {
 
-namespace {
-
-// The step after which the last decomposition of the run happens.
-std::int64_t last_cut(const methods::Timeline& timeline, std::int64_t steps) {
-  for (std::int64_t t = steps; t > 0; --t) {
-    const methods::Stretch* ending = timeline.ending_after(t);
-    if (ending != nullptr &&
-        (ending->after == methods::Event::Decompose ||
-         ending->after == methods::Event::SynchroniseAndDecompose)) {
-      return t;
-    }
-  }
-  return 0;
-}
-
-}  // namespace
-
 std::vector<std::string> fit_warmups(
     RunOptions& o,
     const std::function<bool(const std::string& key)>& is_given) {
@@ -63,7 +46,7 @@ std::vector<std::string> fit_warmups(
   const RunLength length{steps, steps};
   const std::int64_t warmup = o.method.warmup_steps.in_steps(length);
   const std::int64_t most =
-      last_cut(kind.timeline(o.method, length), steps) - warmup;
+      kind.timeline(o.method, length).last_decomposition() - warmup;
   const std::int64_t anneal = o.method.anneal_steps.in_steps(length);
   if (anneal > std::max<std::int64_t>(0, most) &&
       !is_given("method.anneal_steps")) {

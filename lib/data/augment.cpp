@@ -114,7 +114,7 @@ Augment::Augment(
       std::holds_alternative<ListedImages>(dataset.test)) {
     files_ = std::make_shared<FileBatches>(options, dataset);
   }
-  table_ = normalised_bytes(dataset.mean, dataset.std);
+  table_ = normalized_bytes(dataset.mean, dataset.std);
 }
 
 Random Augment::random(std::int64_t epoch, std::int64_t index) const {
@@ -156,7 +156,7 @@ Batch Augment::training_of_files(
               options_.crop_scale.back());
           reader.write_box(box, flip_ && random.coin(), out);
         } else {
-          reader.write_centre(flip_ && random.coin(), out);
+          reader.write_center(flip_ && random.coin(), out);
         }
         erase_box(out, side, draw_erased_or_none(random, side, side));
       });

@@ -89,7 +89,7 @@ class Augment {
   bool flip_ = false;
   std::int64_t channels_ = 0;
   std::int64_t context_ = 0;                  // of a text
-  at::Tensor table_;                          // from normalised_bytes()
+  at::Tensor table_;                          // from normalized_bytes()
   Norm norm_;                                 // for images that are values
   std::shared_ptr<const FileBatches> files_;  // for a data set of files
 };

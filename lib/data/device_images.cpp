@@ -30,7 +30,7 @@ copy_of(const Examples& examples, const at::Tensor& table, c10::Device device) {
 
 }  // namespace
 
-at::Tensor normalised_bytes(
+at::Tensor normalized_bytes(
     const std::vector<float>& mean,
     const std::vector<float>& std) {
   at::Tensor table =
@@ -62,7 +62,7 @@ const DeviceDataset& DeviceCopies::on(c10::Device device) {
     }
   }
   const at::Tensor table =
-      normalised_bytes(dataset_.mean, dataset_.std).to(device);
+      normalized_bytes(dataset_.mean, dataset_.std).to(device);
   return copies_.emplace_back(DeviceDataset{
       device,
       copy_of(dataset_.train, table, device),

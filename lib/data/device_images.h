@@ -17,14 +17,14 @@ namespace abtrain::data {
 struct DeviceImages {
   at::Tensor pixels = {};  // N x C x H x W, uint8
   at::Tensor labels = {};  // N, int64
-  at::Tensor table = {};   // C x 256, float32: normalised_bytes()
+  at::Tensor table = {};   // C x 256, float32: normalized_bytes()
   std::int64_t size() const {
     return labels.defined() ? labels.size(0) : 0;
   }
 };
 
 // (byte / 255 - mean) / std for each channel and byte: C x 256, on the CPU.
-at::Tensor normalised_bytes(
+at::Tensor normalized_bytes(
     const std::vector<float>& mean,
     const std::vector<float>& std);
 

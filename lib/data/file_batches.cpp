@@ -173,7 +173,7 @@ Batch FileBatches::evaluation(
     labels[i] = from[begin + i];
     sound[static_cast<std::size_t>(i)] = write_file(
         reader, *images.files, places[begin + i], [&](JpegDecoder::Size) {
-          reader.write_centre(/*mirrored=*/false, pixels + i * numel);
+          reader.write_center(/*mirrored=*/false, pixels + i * numel);
         });
   });
   std::int64_t kept = 0;

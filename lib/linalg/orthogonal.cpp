@@ -38,7 +38,7 @@ at::Tensor orthogonal_basis(const at::Tensor& matrix) {
     return orthogonal_basis(matrix.t()).t().contiguous();
   }
   const auto w = matrix.detach();
-  const Decomposition decomposition(w, "orthogonal initialisation");
+  const Decomposition decomposition(w, "orthogonal initialization");
   const auto& values = decomposition.singular_values();
   at::Tensor basis;
   if (values.back() > 1e-5 * values.front()) {

@@ -118,7 +118,7 @@ at::Tensor RangeFinder::random_rows(std::int64_t count, std::int64_t length)
 
 // Two passes, since a block may lie almost inside the space; three if only
 // rounding errors of it are left.
-at::Tensor RangeFinder::orthonormalise(at::Tensor rows) const {
+at::Tensor RangeFinder::orthonormalize(at::Tensor rows) const {
   const auto space = space_.slice(0, 0, size_);
   int passes = 2;
   for (int pass = 0; pass < passes; ++pass) {
@@ -141,7 +141,7 @@ void RangeFinder::append(const at::Tensor& rows) {
     space_ = at::empty({limit_, n_}, gram_.options());
     product_ = at::empty({limit_, n_}, gram_.options());
   }
-  const auto block = orthonormalise(rows);
+  const auto block = orthonormalize(rows);
   const auto end = size_ + block_;
   space_.slice(0, size_, end).copy_(block);
   product_.slice(0, size_, end).copy_(at::mm(block, gram_));

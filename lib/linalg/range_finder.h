@@ -70,7 +70,7 @@ class RangeFinder {
 
   at::Tensor random_rows(std::int64_t count, std::int64_t length) const;
   // The rows, made orthonormal to each other and to the space.
-  at::Tensor orthonormalise(at::Tensor rows) const;
+  at::Tensor orthonormalize(at::Tensor rows) const;
   void append(const at::Tensor& rows);
   // False if nothing more fits.
   bool grow_to(std::int64_t size);

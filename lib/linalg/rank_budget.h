@@ -8,7 +8,7 @@
 
 namespace abtrain::linalg {
 
-// The ranks that minimise the sum over layers of the relative squared error,
+// The ranks that minimize the sum over layers of the relative squared error,
 // subject to (sum of m*n + other) / (stored parameters + other) >= ratio, where
 // `other_parameters` counts those that are never factored. No rank is below the
 // share `floor` (0 .. 1) of what the same compression of all factored layers

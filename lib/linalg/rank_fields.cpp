@@ -20,9 +20,8 @@ Fields fields_of(RankRule& r) {
       "keep",
       r.keep,
       above_to(0, 1),
-      "energy: share of a layer's energy that its first cut keeps; later cuts "
-      "keep this share of what there is then, and at least the rank of the "
-      "first");
+      "energy: share of a layer's energy that a cut keeps; in training, no "
+      "later cut goes below the rank of the first");
   f.integer("rank", r.rank, between(1, 1e6), "fixed: the rank");
   f.number(
       "fraction",

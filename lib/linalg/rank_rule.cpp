@@ -103,14 +103,16 @@ constexpr std::array kRankRules = {
         "ratio",
         RankNeeds::Shape,
         ratio_rank},
-    // ranks that minimise the sum over layers of the relative squared error
+    // ranks that minimize the sum over layers of the relative squared error
     // under a parameter budget of the whole model (rank_budget.h)
     RankRuleKind{
         RankRuleName::Budget,
         "budget",
         "ratio",
         RankNeeds::All,
-        nullptr},
+        nullptr,
+        /*by_largest=*/false,
+        "floor"},
 };
 
 // True if `rank` (by its rule) is that of the whole spectrum.

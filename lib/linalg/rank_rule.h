@@ -38,13 +38,14 @@ enum class RankNeeds {
 struct RankRuleKind {
   RankRuleName rule;
   const char* name;  // in configurations
-  const char* key;   // the one parameter of RankRule that it reads
+  const char* key;   // the parameter of RankRule that it reads
   RankNeeds needs;
   // The rank of one layer; for a partial spectrum, the least that it can be.
   // Null where the rule needs all layers.
   std::int64_t (*rank)(const RankRule& rule, const Spectrum& spectrum);
   // The rank is relative to the largest value, which must then be exact.
   bool by_largest = false;
+  const char* limit = nullptr;  // the key of a bound that it also reads
 };
 
 // All rules; rank_rule.cpp holds the table with their formulas. A new rule is

@@ -86,21 +86,21 @@ class InverseIteration {
   // Writes n entries of norm one to x. Each index has its own start, so that
   // equal eigenvalues give independent vectors.
   void start(double value, std::int64_t index, double* x) {
-    factorise(value);
+    factorize(value);
     Random random(
-        0, RandomPurpose::Initialise, static_cast<std::uint32_t>(index));
+        0, RandomPurpose::Initialize, static_cast<std::uint32_t>(index));
     for (std::int64_t i = 0; i < t_.n; ++i) {
       x[i] = random.uniform() - 0.5;
     }
     back(x);
-    normalise(x);
+    normalize(x);
   }
 
   // Solves once more, for the value of the last start().
   void refine(double* x) const {
     forward(x);
     back(x);
-    normalise(x);
+    normalize(x);
   }
 
   // About the norm of T times the machine precision.
@@ -110,7 +110,7 @@ class InverseIteration {
 
  private:
   // Without branches: which of two rows is the pivot is unpredictable.
-  void factorise(double value) {
+  void factorize(double value) {
     double pivot = t_.diagonal[0] - value;
     double beside = t_.n > 1 ? t_.off[0] : 0;
     for (std::int64_t i = 0; i + 1 < t_.n; ++i) {
@@ -164,7 +164,7 @@ class InverseIteration {
     }
   }
 
-  void normalise(double* x) const {
+  void normalize(double* x) const {
     double largest = 0;
     for (std::int64_t i = 0; i < t_.n; ++i) {
       largest = std::max(largest, std::abs(x[i]));

@@ -38,8 +38,8 @@ bool Method::moves_after(std::int64_t t) {
   const Stretch* stretch = ending_after(t);
   return stretch != nullptr &&
          (stretch->after == Event::Decompose ||
-          stretch->after == Event::Synchronise ||
-          stretch->after == Event::SynchroniseAndDecompose);
+          stretch->after == Event::Synchronize ||
+          stretch->after == Event::SynchronizeAndDecompose);
 }
 
 void Method::make_dense_block() {

@@ -45,7 +45,7 @@ class Observer {
       const std::vector<LayerRank>& layers,
       double seconds) = 0;
   virtual void
-  synchronised(std::int64_t step, const std::string& mode, double seconds) = 0;
+  synchronized(std::int64_t step, const std::string& mode, double seconds) = 0;
   // A step whose averaged gradients were compared with their true mean.
   virtual void compressed(
       std::int64_t step,
@@ -101,7 +101,7 @@ class Method {
   // Called after the last step: leaves one model, the same on every worker.
   virtual void finish(std::int64_t t) = 0;
   // Gives `target` (a model of the same kind) the weights that a final
-  // synchronisation would give now; changes no state. Counts as metrics.
+  // synchronization would give now; changes no state. Counts as metrics.
   virtual void merge_into(nn::Model& target) = 0;
   // Completes what is under way between workers, so that archive() can save;
   // the run continues to the same bits. Collective.

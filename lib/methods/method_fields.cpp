@@ -78,7 +78,7 @@ Fields fields_of(MethodOptions& o) {
       between(1, 65536),
       "ab: workers per group; auto: two groups of half the workers");
   f.choice<SyncMode>(
-      "sync", o.sync, kSyncModes, "ab: what a synchronisation averages");
+      "sync", o.sync, kSyncModes, "ab: what a synchronization averages");
   f.duration(
       "warmup_steps",
       o.warmup_steps,
@@ -89,12 +89,12 @@ Fields fields_of(MethodOptions& o) {
       "sync_every",
       o.sync_every,
       above_to(0, kMostSteps),
-      "ab, local-sgd, diloco: interval between synchronisations");
+      "ab, local-sgd, diloco: interval between synchronizations");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
       between(0, kMostSteps),
-      "ab: dense training after a synchronisation");
+      "ab: dense training after a synchronization");
   f.choice<Anchor>(
       "anchor",
       o.anchor,
@@ -173,25 +173,25 @@ Fields fields_of(MethodOptions& o) {
   f.section(
       "outer",
       fields_of(o.outer),
-      "ab, local-sgd, diloco: what a synchronisation does with the mean change "
+      "ab, local-sgd, diloco: what a synchronization does with the mean change "
       "of the workers' parameters, and how it is sent");
   f.integer(
       "fragments",
       o.fragments,
       between(1, 4096),
-      "diloco: parts of the model that are synchronised in turn, each every "
+      "diloco: parts of the model that are synchronized in turn, each every "
       "sync_every steps");
   f.integer(
       "delay",
       o.delay,
       between(0, kMostSteps),
-      "diloco: steps between the start of a synchronisation and the use of "
+      "diloco: steps between the start of a synchronization and the use of "
       "its result; less than sync_every / fragments");
   f.number(
       "mixing",
       o.mixing,
       above_to(0, 1),
-      "diloco: share of the synchronised parameters in those that a worker "
+      "diloco: share of the synchronized parameters in those that a worker "
       "continues with; the rest is its own");
   return f;
 }

@@ -19,7 +19,7 @@ class Fields;
 
 namespace abtrain::methods {
 
-// What a synchronisation averages (methods/ab/synchronise.h).
+// What a synchronization averages (methods/ab/synchronize.h).
 enum class SyncMode { OnlyLearned, WithStale, Full, OnlyB };
 
 // Whether sync_every counts from the end of the warm-up, or from step 0 as the
@@ -54,7 +54,7 @@ struct FullPhaseOptions {
   }
 };
 
-// What a synchronisation does with the mean change (methods/outer_step.h).
+// What a synchronization does with the mean change (methods/outer_step.h).
 enum class OuterRule { Average, Sgd, Nesterov };
 
 struct OuterOptions {
@@ -93,7 +93,7 @@ struct MethodOptions {
   OuterOptions outer;
   std::int64_t fragments = 1;  // diloco
   std::int64_t delay = 0;      // steps
-  double mixing = 1;           // share of the synchronised fragment
+  double mixing = 1;           // share of the synchronized fragment
 };
 
 // A run as its method sees it before it trains.

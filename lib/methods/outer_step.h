@@ -1,4 +1,4 @@
-// The outer step: what a synchronisation does with the mean change of the
+// The outer step: what a synchronization does with the mean change of the
 // workers' parameters, all methods alike. With the outer gradient g = -change:
 //   average   x <- x - g, the mean itself
 //   sgd       v <- momentum v + g;  x <- x - lr v

@@ -33,6 +33,19 @@ Timeline::Last Timeline::last_event(std::int64_t t) const {
   return last;
 }
 
+std::int64_t Timeline::last_decomposition() const {
+  std::int64_t last = 0;
+  for (const Stretch& s : stretches) {
+    const bool decomposes = s.after == Event::Decompose ||
+        s.after == Event::SynchronizeAndDecompose ||
+        (s.after == Event::None && s.phase == Phase::Full);
+    if (decomposes) {
+      last = std::max(last, s.first + (s.times - 1) * s.every + s.steps);
+    }
+  }
+  return last;
+}
+
 std::int64_t Timeline::steps(Over gradients) const {
   std::int64_t sum = 0;
   for (const Stretch& s : stretches) {

@@ -21,10 +21,10 @@ enum class Over { World, Group, Nobody };
 enum class Event {
   None,                     // the run ends (Method::finish)
   Decompose,                // dense weights; the AB phase begins
-  Synchronise,              // a dense phase begins
-  SynchroniseAndDecompose,  // the AB phase goes on
+  Synchronize,              // a dense phase begins
+  SynchronizeAndDecompose,  // the AB phase goes on
   TrainAlone,               // local steps begin
-  SynchroniseFragment       // starts; the result is used `delay` steps later
+  SynchronizeFragment       // starts; the result is used `delay` steps later
 };
 
 struct Stretch {
@@ -32,7 +32,7 @@ struct Stretch {
   Over gradients = Over::World;
   std::int64_t steps = 0;     // of one occurrence; may be 0
   Event after = Event::None;  // happens when these steps are done
-  std::int64_t fragment = 0;  // of SynchroniseFragment
+  std::int64_t fragment = 0;  // of SynchronizeFragment
   // There are `times` occurrences, the first at step `first`, the others each
   // `every` steps later.
   std::int64_t first = 0;
@@ -45,8 +45,8 @@ struct Timeline {
   std::vector<Stretch> stretches;
   // Dense steps between averages of the parameters; 0: gradients are averaged.
   std::int64_t average_every = 0;
-  std::int64_t fragments = 0;  // of the model; 0: no SynchroniseFragment
-  std::int64_t delay = 0;      // steps, of SynchroniseFragment
+  std::int64_t fragments = 0;  // of the model; 0: no SynchronizeFragment
+  std::int64_t delay = 0;      // steps, of SynchronizeFragment
 
   // The stretch whose event happens once t steps are done; null: none does.
   const Stretch* ending_after(std::int64_t t) const;
@@ -56,6 +56,9 @@ struct Timeline {
     Event event = Event::None;
   };
   Last last_event(std::int64_t t) const;
+  // Steps done at the last decomposition of the run: a run that ends in a dense
+  // phase decomposes once more. 0: nothing is decomposed.
+  std::int64_t last_decomposition() const;
   // Steps and events of the whole run.
   std::int64_t steps(Over gradients) const;
   std::int64_t count(Event event) const;

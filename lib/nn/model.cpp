@@ -167,13 +167,13 @@ std::int64_t Model::stored_parameters() const {
   return total;
 }
 
-void Model::initialise(InitName init, std::uint64_t seed) {
+void Model::initialize(InitName init, std::uint64_t seed) {
   std::uint32_t place = 0;
   const auto fresh = [&](at::Tensor& tensor, const Init& drawn) {
     if (init == InitName::Zeros) {
       tensor.zero_();
     } else {
-      fill(tensor, drawn, Random(seed, RandomPurpose::Initialise, place++));
+      fill(tensor, drawn, Random(seed, RandomPurpose::Initialize, place++));
     }
   };
   // A layer's parameters are drawn right after its weight.

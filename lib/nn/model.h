@@ -37,7 +37,7 @@ struct NamedBuffer {
 
 class Model {
  public:
-  // Weights have no memory until initialise() or a load.
+  // Weights have no memory until initialize() or a load.
   explicit Model(Architecture architecture);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -94,7 +94,7 @@ class Model {
   // init: kaiming (as its layer says: torchvision's for resnet, timm's for vgg
   // and vit, nn/init.h), orthogonal (the same, then every weight matrix is
   // replaced by the factor U V^T of its SVD) or zeros.
-  void initialise(InitName init, std::uint64_t seed);
+  void initialize(InitName init, std::uint64_t seed);
   // Copies all tensors of a model of the same architecture.
   void copy_from(const Model& other);
 

@@ -85,8 +85,8 @@ Fields fields_of(ModelOptions& o) {
       "positions",
       o.positions,
       {{"learned", Positions::Learned}, {"rotary", Positions::Rotary}},
-      "gpt: how a token's position is told; learned: an embedding, as in "
-      "GPT-2; rotary: queries and keys are turned by it");
+      "gpt: how positions are encoded; learned: by an embedding, as in GPT-2; "
+      "rotary: by rotating queries and keys");
   f.choice(
       "activation",
       o.activation,

@@ -19,11 +19,11 @@ class Adagrad : public Optimizer {
   Adagrad(const OptimizerOptions& options, bool dual_averaging)
       : options_(options),
         dual_(dual_averaging),
-        centred_(dual_ && options.center == Center::Init) {}
+        centered_(dual_ && options.center == Center::Init) {}
 
   // The sums of squares, the sums of gradients and the first weights.
   int moments() const override {
-    return centred_ ? 3 : dual_ ? 2 : 1;
+    return centered_ ? 3 : dual_ ? 2 : 1;
   }
 
   void step(
@@ -44,7 +44,7 @@ class Adagrad : public Optimizer {
          block.gradients(),
          moment(0),
          dual_ ? moment(1) : at::Tensor(),
-         centred_ ? moment(2) : at::Tensor()},
+         centered_ ? moment(2) : at::Tensor()},
         *layout.blocks,
         layout.l1,
         rates.dense(),
@@ -83,7 +83,7 @@ class Adagrad : public Optimizer {
 
   const OptimizerOptions options_;
   const bool dual_;
-  const bool centred_;
+  const bool centered_;
   Layout layout_;
 };
 

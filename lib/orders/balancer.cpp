@@ -111,7 +111,7 @@ void Balancer::see(
   seen_ += count;
   if (!decides_pairs()) {
     total_.narrow(0, begin, count).add_(gradients.narrow(0, begin, count));
-    coordination_->centre(gradients, mean_, begin, count);
+    coordination_->center(gradients, mean_, begin, count);
   } else if (place_ % 2 == 0) {
     coordination_->keep(gradients, begin, count);
   } else if (!broken_) {

@@ -142,7 +142,7 @@ void Coordination::subtract(
   }
 }
 
-void Coordination::centre(
+void Coordination::center(
     const at::Tensor& gradient,
     const at::Tensor& mean,
     std::int64_t begin,

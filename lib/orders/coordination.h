@@ -56,7 +56,7 @@ class Coordination {
   void
   subtract(const at::Tensor& gradient, std::int64_t begin, std::int64_t count);
   // For a worker alone: D = gradient - mean.
-  void centre(
+  void center(
       const at::Tensor& gradient,
       const at::Tensor& mean,
       std::int64_t begin,

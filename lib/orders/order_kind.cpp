@@ -52,7 +52,7 @@ Conflicts check(
     out.push_back(
         {{"data.batch_size", "order.unit", "order.name"},
          formatted(
-             "neighbours are balanced in pairs within one batch: expected an "
+             "neighbors are balanced in pairs within one batch: expected an "
              "even number, got {}",
              batch_size)});
   }

@@ -289,7 +289,7 @@ nlohmann::ordered_json plan_json(
         {"network", network_text(request->network, time.compute)},
         {"dense_step", time.plan.dense_step},
         {"ab_step", time.plan.ab_step},
-        {"synchronisation", time.plan.sync},
+        {"synchronization", time.plan.sync},
         {"decomposition", time.plan.decompose},
         {"average_step", time.plan.train / steps},
         {"train", time.plan.train},

@@ -30,7 +30,7 @@ ComputeTime compute_time(
     const TimeRequest& request);
 
 // Data, groups, layers with sizes and ranks, bytes per step and per
-// synchronisation, memory and, on request, the time, as text. The data set need
+// synchronization, memory and, on request, the time, as text. The data set need
 // not be there (plan/planned_data.h). Throws Error(Config).
 std::string plan_text(
     const config::RunOptions& options,

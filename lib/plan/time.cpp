@@ -171,8 +171,8 @@ TimePlan plan_time(
   const double alone = steps(methods::Over::Nobody);
   const double ab = steps(methods::Over::Group);
   const double dense_cuts = count(methods::Event::Decompose);
-  const double product_cuts = count(methods::Event::SynchroniseAndDecompose);
-  const double syncs = count(methods::Event::Synchronise) + product_cuts;
+  const double product_cuts = count(methods::Event::SynchronizeAndDecompose);
+  const double syncs = count(methods::Event::Synchronize) + product_cuts;
   plan.dense_step = step_seconds(
       compute.dense,
       compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
@@ -214,7 +214,7 @@ TimePlan plan_time(
   });
   double waited = rest;
   if (timeline.fragments > 0) {
-    const double events = count(methods::Event::SynchroniseFragment);
+    const double events = count(methods::Event::SynchronizeFragment);
     // `delay` steps hide part of it.
     const double one = rest / (events + 1) + latency;
     const double hidden = static_cast<double>(timeline.delay) * compute.dense;
@@ -270,7 +270,7 @@ std::string time_text(
     out += row("decomposition", ms(plan.decompose));
   }
   if (plan.sync > 0) {
-    out += row("synchronisation", ms(plan.sync));
+    out += row("synchronization", ms(plan.sync));
   }
   out +=
       row("average step", ms(plan.train / static_cast<double>(length.steps)));

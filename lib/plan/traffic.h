@@ -24,7 +24,7 @@ double planned_bytes(
     const RunLength& length);
 
 // Bytes sent per worker, mean over the workers: for each kind of step, for a
-// synchronisation, and for the whole run.
+// synchronization, and for the whole run.
 std::string traffic_text(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,

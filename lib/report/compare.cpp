@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -114,6 +115,12 @@ std::string by_its_keys(
   return join(parts, " ");
 }
 
+// "first_sweep/rank=8": the folder that holds the setting's runs, and their stem.
+std::string with_folder(const Setting& setting) {
+  const std::filesystem::path folder = setting.runs.front().folder;
+  return (folder.parent_path().filename() / common_stem(setting)).string();
+}
+
 // Gives the settings distinct names: from the names of their runs, else from
 // what differs in their configurations, else from their folders.
 void name_settings(std::vector<Setting>& settings) {
@@ -141,7 +148,12 @@ void name_settings(std::vector<Setting>& settings) {
   const bool is_one = std::ranges::count_if(settings, is_unclear) < 2;
   const auto varying = varying_keys(
       settings, [&](const Setting& s) { return is_one || is_unclear(s); });
-  rename_repeated([&](const Setting& s) { return by_its_keys(s, varying); });
+  rename_repeated([&](const Setting& s) {
+    constexpr std::size_t kLongest = 60;
+    std::string keys = by_its_keys(s, varying);
+    return keys.size() <= kLongest || common_stem(s).empty() ? keys
+                                                            : with_folder(s);
+  });
   rename_repeated(
       [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });
   rename_repeated([](const Setting& s) { return s.runs.front().folder; });

@@ -57,7 +57,7 @@ void Recorder::decomposed(
   }
 }
 
-void Recorder::synchronised(
+void Recorder::synchronized(
     std::int64_t step,
     const std::string& mode,
     double seconds) {

@@ -14,7 +14,7 @@ class Recorder : public methods::Observer {
       std::int64_t step,
       const std::vector<methods::LayerRank>& layers,
       double seconds) override;
-  void synchronised(std::int64_t step, const std::string& mode, double seconds)
+  void synchronized(std::int64_t step, const std::string& mode, double seconds)
       override;
   void compressed(std::int64_t step, const compress::Evaluation& evaluation)
       override;

@@ -14,7 +14,7 @@ InitialModel::InitialModel(
     : model_(nn::make_model(options.model, shape)), takers_(takers) {
   const nn::ModelOptions& o = options.model;
   if (!o.weights || !o.fresh.empty()) {
-    model_->initialise(o.init, options.seed);
+    model_->initialize(o.init, options.seed);
   }
   if (o.weights) {
     try {

@@ -215,7 +215,7 @@ TrainResult Session::run_workers() {
       folder_, config::to_yaml(configured_), setup_.options.checkpoint.keep};
   TrainInputs inputs{
       setup_.options, setup_.dataset, setup_.validation, setup_.device};
-  inputs.initialise = [&](nn::Model& model) {
+  inputs.initialize = [&](nn::Model& model) {
     setup_.initial->copy_into(model);
   };
   inputs.device_copies = setup_.device_copies.get();
@@ -275,7 +275,7 @@ SessionResult Session::finish(const TrainResult& result) {
       *result.model,
       options.model.names,
       about);
-  nlohmann::ordered_json summary = summarise(options, result);
+  nlohmann::ordered_json summary = summarize(options, result);
   if (optim::makes_sparse(options.optimizer)) {
     weights::save_sparse_model(
         folder_ + "/model.sparse.safetensors",

@@ -126,7 +126,7 @@ void prepare(
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
       options.model.weights ? "reading " + *options.model.weights
-                            : "initialising " + options.model.name);
+                            : "initializing " + options.model.name);
   s.initial =
       std::make_unique<InitialModel>(options, shape, host.workers_in_process());
 }

@@ -56,7 +56,7 @@ double data_parallel_bytes(
          static_cast<double>(element_size) * static_cast<double>(steps);
 }
 
-ordered_json summarise(
+ordered_json summarize(
     const config::RunOptions& options,
     const TrainResult& result) {
   const std::vector<WorkerFigures>& workers = result.workers;
@@ -274,22 +274,28 @@ std::string table_of(
                       percent(reducer.at("vnmse"), 2))));
   }
   if (!s.at("layers").empty()) {
-    out +=
-        "  layer                     m       n    rank  energy kept: first cut "
-        "  last\n";
+    std::size_t width = 16;
     for (const ordered_json& l : s.at("layers")) {
-      const auto pad = [](const std::string& text, std::size_t width) {
-        return std::string(text.size() < width ? width - text.size() : 0, ' ') +
-               text;
-      };
-      std::string name = l.at("name").get<std::string>();
-      name.resize(std::max<std::size_t>(name.size(), 20), ' ');
+      width = std::max(width, l.at("name").get<std::string>().size());
+    }
+    out += formatted(
+        "  {:<{}}{:>8}{:>8}{:>8}  energy kept: first cut   last\n",
+        "layer",
+        width + 2,
+        "m",
+        "n",
+        "rank");
+    for (const ordered_json& l : s.at("layers")) {
       const auto rank = l.at("rank").get<std::int64_t>();
-      out += "    " + name + pad(std::to_string(l.at("m").get<int>()), 3) +
-             pad(std::to_string(l.at("n").get<int>()), 8) +
-             pad(rank > 0 ? std::to_string(rank) : "dense", 8) +
-             pad(percent(l.at("first_energy"), 1), 24) +
-             pad(percent(l.at("energy"), 1), 9) + "\n";
+      out += formatted(
+          "    {:<{}}{:>8}{:>8}{:>8}{:>24}{:>9}\n",
+          l.at("name").get<std::string>(),
+          width,
+          l.at("m").get<std::int64_t>(),
+          l.at("n").get<std::int64_t>(),
+          rank > 0 ? std::to_string(rank) : "dense",
+          percent(l.at("first_energy"), 1),
+          percent(l.at("energy"), 1));
     }
   }
   const ordered_json sparsity = s.value("sparsity", ordered_json());

@@ -12,7 +12,7 @@ namespace abtrain::train {
 
 // Keys and units as in docs/report.md: accuracy 0..1, bytes sent per worker,
 // seconds of wall time, means over the workers.
-nlohmann::ordered_json summarise(
+nlohmann::ordered_json summarize(
     const config::RunOptions& options,
     const TrainResult& result);
 

@@ -61,7 +61,7 @@ struct TrainInputs {
   data::DeviceCopies* device_copies = nullptr;
   // Gives the fresh model of a worker its weights; empty: they are made from
   // model.init and seed.
-  std::function<void(nn::Model&)> initialise = {};
+  std::function<void(nn::Model&)> initialize = {};
   // Called right before the first step.
   std::function<void()> begun = {};
   // Asked before each step whether to stop; null: never stops.

@@ -66,10 +66,10 @@ Trainer::Trainer(comm::Communicator& world, const TrainInputs& inputs)
           in_.device)),
       evaluate_every_(interval(options_.evaluate.every, length_)),
       save_every_(interval(options_.checkpoint.every, length_)) {
-  if (in_.initialise) {
-    in_.initialise(*model_);
+  if (in_.initialize) {
+    in_.initialize(*model_);
   } else {
-    model_->initialise(options_.model.init, options_.seed);
+    model_->initialize(options_.model.init, options_.seed);
   }
   model_->to(in_.device);
   if (in_.checkpoints != nullptr) {
@@ -271,7 +271,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
     validation_ = held.quality();
   }
   const methods::Stage stage = method_->now();
-  if (!last && stage.phase == methods::Phase::Ab) {
+  if (options_.evaluate.groups && !last && stage.phase == methods::Phase::Ab) {
     const int size = stage.replicas->size();
     ordered_json groups = ordered_json::array();
     for (const Score& s : score(*model_, examples_.test, size).groups) {

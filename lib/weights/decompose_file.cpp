@@ -42,11 +42,37 @@ class FileDecomposer {
       report.file_after = stream_->finish(plan_.metadata());
     }
     log_.live("");
+    if (global) {
+      warn_of_rank_one(report);
+    }
     return std::move(report);
   }
 
  private:
   using Job = DecomposePlan::Job;
+
+  // A rule that looks at all matrices may spend nearly nothing on some of them.
+  void warn_of_rank_one(const DecomposeReport& report) const {
+    std::vector<std::string> names;
+    for (const DecomposedTensor& row : report.tensors) {
+      if (row.rank == 1 && row.n > 1) {
+        names.push_back(row.name);
+      }
+    }
+    if (names.empty()) {
+      return;
+    }
+    constexpr std::size_t kMost = 3;
+    const std::size_t count = names.size();
+    names.resize(std::min(count, kMost));
+    log_.warning(
+        "{} of {} matrices are cut to rank 1 ({}{}), so the model may be useless "
+        "without further training; --floor and --keep-dense keep more of them",
+        count,
+        report.tensors.size(),
+        join(names, ", "),
+        count > kMost ? ", ..." : "");
+  }
 
   template <class Body>
   void for_each_candidate(const char* what, const Body& body) {

@@ -72,9 +72,9 @@ std::string csv_field(const std::string& text) {
 }  // namespace
 
 std::string decompose_table(const DecomposeReport& report) {
-  std::size_t width = 6;
+  std::size_t width = 7;
   for (const DecomposedTensor& row : report.tensors) {
-    width = std::max(width, printable(row.name).size());
+    width = std::max(width, printable(row.name).size() + 1);
   }
   const bool written = report.written;
   std::string out = formatted(

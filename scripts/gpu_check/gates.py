@@ -105,7 +105,7 @@ def adagrad(f):
 
 
 GATES = [
-    Gate("tests labelled gpu", "all pass", tests),
+    Gate("tests labeled gpu", "all pass", tests),
     Gate("memcheck of the kernels", "clean", clean("memcheck")),
     Gate("racecheck of the kernels", "clean", clean("racecheck")),
     Gate("VGG16 accuracy, AB, merged model", "at most 0.5 points below data parallel", accuracy),

@@ -133,7 +133,7 @@ TEST(Log, LiveLineStaysBelowMessagesOnATerminal) {
   EXPECT_EQ(terminal.text(), "\r\x1b[K" + std::string(19, 'x'));
 }
 
-TEST(Log, ColoursOnlyOnATerminalThatWantsThem) {
+TEST(Log, ColorsOnlyOnATerminalThatWantsThem) {
   if (!Terminal::available()) {
     GTEST_SKIP() << "no pseudo-terminals on this machine";
   }

@@ -30,7 +30,7 @@ TEST(Philox, KnownAnswers) {
 TEST(Random, StreamsDifferInEveryPartOfTheirKey) {
   std::set<std::uint32_t> first;
   for (std::uint64_t seed : {0ull, 1ull, 1ull << 32}) {
-    for (auto purpose : {RandomPurpose::Initialise, RandomPurpose::Shuffle}) {
+    for (auto purpose : {RandomPurpose::Initialize, RandomPurpose::Shuffle}) {
       for (std::uint32_t a : {0u, 1u}) {
         for (std::uint32_t b : {0u, 1u}) {
           first.insert(Random(seed, purpose, a, b).next());

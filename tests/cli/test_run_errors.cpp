@@ -58,7 +58,7 @@ TEST(CliRun, WarnsOfWhatNeverHappens) {
   const std::string late = small_run(
       folder, "--set method.name=diloco --set method.sync_every=40");
   const std::string said =
-      "method.sync_every: the first synchronisation would be used after 42 "
+      "method.sync_every: the first synchronization would be used after 42 "
       "steps, but the run has 8";
   const Outcome planned = run("plan " + late, Stream::Out);
   EXPECT_EQ(planned.exit_code, 0);

@@ -40,6 +40,22 @@ TEST(CliDecompose, ReportsInThreeFormats) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
+TEST(CliDecompose, WarnsOfRankOneAndTakesAFloor) {
+  const TempFolder folder;
+  const std::string command = "decompose '" +
+      folder.add("in.safetensors", weights(2, 20, 12)) +
+      "' --dry-run --rule budget ";
+  const Outcome warned = run(command + "--ratio 7", Stream::Error);
+  EXPECT_EQ(warned.exit_code, 0);
+  EXPECT_TRUE(contains(
+      warned.text,
+      "2 of 2 matrices are cut to rank 1 (layer0.weight, layer1.weight)"))
+      << warned.text;
+  const Outcome even = run(command + "--ratio 2 --floor 0.9", Stream::Error);
+  EXPECT_EQ(even.exit_code, 0) << even.text;
+  EXPECT_EQ(even.text, "");
+}
+
 struct BadDecompose {
   const char* name;
   const char* arguments;  // @ stands for a good file

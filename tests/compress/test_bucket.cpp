@@ -34,7 +34,7 @@ TEST(Bucket, TheLastLayersComeFirst) {
   EXPECT_EQ(buckets[1].numel(), 600020);
 }
 
-TEST(Bucket, NeighboursAreOneRange) {
+TEST(Bucket, NeighborsAreOneRange) {
   const auto buckets = make_buckets(layers(300000), 1.5);
   const auto ranges = buckets[1].ranges();
   ASSERT_EQ(ranges.size(), 2U);

@@ -112,13 +112,13 @@ TEST(PowerSgd, BecomesTheBestApproximation) {
 // Each worker's gradients lie around another mean: the residual that PyTorch's
 // hook keeps, less the common estimate, grows without bound there.
 TEST(PowerSgd, ResidualsStopGrowing) {
-  const at::Tensor centre[] = {
+  const at::Tensor center[] = {
       of_rank(3, 24, 20, 60).to(at::kFloat).reshape({-1}),
       of_rank(3, 24, 20, 61).to(at::kFloat).reshape({-1})};
   const auto noise = normal_gradients(24 * 20);
   check_bounded(
       powersgd(2), one_slot({24, 20}), 2, [&](int worker, std::int64_t t) {
-        return noise(worker, t).add(centre[worker]);
+        return noise(worker, t).add(center[worker]);
       });
 }
 

@@ -105,7 +105,7 @@ TEST_P(Sparse, WithoutFeedbackForgetsWhatItDidNotSend) {
   EXPECT_TRUE(second.equal(alone));
 }
 
-// Two tensors that are not neighbours in the buffer, the second after a third
+// Two tensors that are not neighbors in the buffer, the second after a third
 // one that is too small: the same as if they lay together.
 TEST_P(Sparse, TakesTensorsThatLieApart) {
   ReducerOptions one = options(2);
@@ -173,7 +173,7 @@ TEST(Topk, LeavesOutWhatNormalNumbersHaveBelowTheThreshold) {
   }
 }
 
-// A rounding error is uniform between two neighbours, which lie 2^-10 times the
+// A rounding error is uniform between two neighbors, which lie 2^-10 times the
 // next lower power of two apart. One worker has all, so that what is summed up
 // has been rounded once and the sum is not.
 TEST(PlainFp16, HasTheRoundingErrorOfNormalNumbers) {

@@ -168,7 +168,7 @@ const Case kConflicts[] = {
     {"odd_batch_of_examples",
      "order: {name: cd-grab, unit: example}\ndata: {batch_size: 33}\n",
      {},
-     {"c.yaml:2:8: error: data.batch_size: neighbours are balanced in ..."}},
+     {"c.yaml:2:8: error: data.batch_size: neighbors are balanced in ..."}},
     {"large_batch_of_examples",
      "order: {name: grab, unit: example}\ndata: {batch_size: 1025}\n",
      {},

@@ -39,7 +39,7 @@ TEST(RunNotes, NameWhatNeverHappens) {
   o.method.sync_every = Duration::epochs(1);
   expect(
       o,
-      "method.sync_every: a synchronisation every 100 steps, but only 56 come "
+      "method.sync_every: a synchronization every 100 steps, but only 56 come "
       "after the warm-up");
   o = ab(linalg::RankRuleName::Sigma);
   o.method.full_phase.sync_every = 5;
@@ -49,14 +49,14 @@ TEST(RunNotes, NameWhatNeverHappens) {
   o.method.sync_every = Duration::steps(56);
   expect(
       o,
-      "method.sync_every: the first synchronisation would be used after "
+      "method.sync_every: the first synchronization would be used after "
       "60 steps, but the run has 60: the workers meet only when it ends");
   o.method.name = "diloco";
   expect(o, "no outer step is taken");
   o.method.sync_every = Duration::steps(40);
   o.method.fragments = 2;
   o.method.delay = 17;
-  expect(o, "1 of 2 fragments are not synchronised");
+  expect(o, "1 of 2 fragments are not synchronized");
   o = ab(linalg::RankRuleName::Sigma);
   o.schedule.warmup_steps = Duration::epochs(1);
   expect(o, "schedule.warmup_steps: 100 of the run's 60 steps");

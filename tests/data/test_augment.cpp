@@ -41,7 +41,7 @@ Dataset make_set(std::int64_t count, std::int64_t channels, std::int64_t side) {
 }
 
 // (pixel / 255 - mean) / std by whole-tensor operations.
-at::Tensor normalised(const Dataset& set, const at::Tensor& pixels) {
+at::Tensor normalized(const Dataset& set, const at::Tensor& pixels) {
   const auto channel = [](const std::vector<float>& values) {
     return at::tensor(values).view({1, -1, 1, 1});
   };
@@ -50,13 +50,13 @@ at::Tensor normalised(const Dataset& set, const at::Tensor& pixels) {
 
 class AugmentOf : public ::testing::TestWithParam<int> {};
 
-TEST_P(AugmentOf, EvaluationNormalises) {
+TEST_P(AugmentOf, EvaluationNormalizes) {
   const Dataset set = make_set(7, GetParam(), 5);
   const Augment augment({.augment = AugmentName::CropFlip, .erase = 1}, set, 1);
   const Batch batch = augment.evaluation(set.train, 2, 7);
   EXPECT_TRUE(at::allclose(
       batch.inputs,
-      normalised(set, as_bytes(set.train).pixels.slice(0, 2)),
+      normalized(set, as_bytes(set.train).pixels.slice(0, 2)),
       1e-6,
       1e-6));
   EXPECT_TRUE(at::equal(batch.labels, as_bytes(set.train).labels.slice(0, 2)));
@@ -87,7 +87,7 @@ TEST_P(AugmentOf, NoneTakesTheNamedExamples) {
   const at::Tensor chosen = at::tensor(indices, at::kLong);
   EXPECT_TRUE(at::allclose(
       batch.inputs,
-      normalised(set, at::index_select(as_bytes(set.train).pixels, 0, chosen)),
+      normalized(set, at::index_select(as_bytes(set.train).pixels, 0, chosen)),
       1e-6,
       1e-6));
   EXPECT_TRUE(at::equal(
@@ -110,7 +110,7 @@ TEST_P(AugmentOf, CropAndFlipAreWindowsOfThePaddedImage) {
       cuts.push_back(at::flip(cut, {3}));
     }
   }
-  const at::Tensor wanted = normalised(set, at::cat(cuts));
+  const at::Tensor wanted = normalized(set, at::cat(cuts));
   for (const AugmentName name :
        {AugmentName::Flip, AugmentName::Crop, AugmentName::CropFlip}) {
     const Augment augment({.augment = name, .pad = pad}, set, 3);
@@ -246,7 +246,7 @@ TEST(Augment, PadBeyondTheImageMayLeaveBlack) {
   for (int epoch = 0; epoch < 50; ++epoch) {
     all_black += at::allclose(
         augment.training(set.train, first(1), epoch).inputs,
-        normalised(set, black));
+        normalized(set, black));
   }
   EXPECT_GT(all_black, 40);
 }

@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(
         AugmentName::Crop,
         AugmentName::CropFlip));
 
-TEST(ImageBatches, FlipMirrorsHalfOfTheCentres) {
+TEST(ImageBatches, FlipMirrorsHalfOfTheCenters) {
   const TempFolder root;
   add_image_folder(root, 2, 10, 1);
   const DataOptions options = options_of(root, AugmentName::Flip);
@@ -260,7 +260,7 @@ TEST(ImageBatches, SmallBoxesAreDecodedInFull) {
 
 // CenterCrop's place is rounded half to even: 1.5 to 2, 2.5 to 2, 3.5 to 4.
 // 64 x 40 becomes 43 x 27, 46 x 29, 49 x 31.
-TEST(ImageBatches, TheCentreIsRoundedHalfToEven) {
+TEST(ImageBatches, TheCenterIsRoundedHalfToEven) {
   const Bytes jpeg = jpeg_of(noise(64, 40, 2));
   struct {
     std::int64_t resize, width, left, top;
@@ -271,7 +271,7 @@ TEST(ImageBatches, TheCentreIsRoundedHalfToEven) {
     reader.bytes() = jpeg;
     reader.open();
     std::vector<float> got(3 * 24 * 24);
-    reader.write_centre(false, got.data());
+    reader.write_center(false, got.data());
     EXPECT_EQ(
         got,
         by_hand(

@@ -31,7 +31,7 @@ TEST(Jpeg, DecodesWhatWasWritten) {
   }
 }
 
-TEST(Jpeg, GreyBecomesThreeEqualChannels) {
+TEST(Jpeg, GrayBecomesThreeEqualChannels) {
   const Rgb image = smooth(20, 20, 1);
   JpegDecoder decoder;
   const Bytes bytes = jpeg_of(image, TJSAMP_GRAY);
@@ -54,7 +54,7 @@ TEST(Jpeg, SmallerSidesAreRoundedUp) {
   }
 }
 
-// Blocks of one colour each: half the size has the same colours.
+// Blocks of one color each: half the size has the same colors.
 TEST(Jpeg, SmallerIsTheSamePicture) {
   Rgb image(64, 64), small(32, 32);
   for (std::int64_t y = 0; y < 64; ++y) {

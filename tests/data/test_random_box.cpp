@@ -79,8 +79,8 @@ TEST(RandomCrop, IsAlwaysWithin) {
 }
 
 // All of a long image never fits: the largest box of a ratio within 3/4 .. 4/3
-// in the centre.
-TEST(RandomCrop, FallsBackToTheCentre) {
+// in the center.
+TEST(RandomCrop, FallsBackToTheCenter) {
   Random random = stream(1);
   const Box wide = draw_crop(random, 30, 1000, 1, 1);
   EXPECT_EQ(wide.height, 30);

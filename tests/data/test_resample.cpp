@@ -32,9 +32,9 @@ Floats resampled(
 double weight(const Axis& axis, std::int64_t i, std::int64_t k) {
   const double scale = (axis.high - axis.low) / static_cast<double>(axis.size);
   const double width = std::max(1.0, scale);
-  const double centre = axis.low + (static_cast<double>(i) + 0.5) * scale;
+  const double center = axis.low + (static_cast<double>(i) + 0.5) * scale;
   const auto triangle = [&](std::int64_t at) {
-    const double d = std::abs(static_cast<double>(at) + 0.5 - centre) / width;
+    const double d = std::abs(static_cast<double>(at) + 0.5 - center) / width;
     return std::max(0.0, 1 - d);
   };
   double sum = 0;

@@ -89,9 +89,9 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
 
   std::istringstream boxes(read_file(folder / "boxes"));
   const std::string crops = read_file(folder / "crops");
-  const std::string centres = read_file(folder / "centres");
+  const std::string centers = read_file(folder / "centers");
   ASSERT_EQ(crops.size(), examples.size() * kNumel);
-  ASSERT_EQ(centres.size(), examples.size() * kNumel);
+  ASSERT_EQ(centers.size(), examples.size() * kNumel);
   ImageReader reader({kSide, kResize, {1, 1, 1}, {0, 0, 0}});
   std::int64_t other = 0;
   for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -109,8 +109,8 @@ TEST(Torchvision, SameBoxesAndSamePixels) {
     reader.bytes() = e.jpeg;
     reader.open();
     std::vector<float> out(kNumel);
-    reader.write_centre(false, out.data());
-    Gap found = gap(out, std::string_view(centres).substr(i * kNumel, kNumel));
+    reader.write_center(false, out.data());
+    Gap found = gap(out, std::string_view(centers).substr(i * kNumel, kNumel));
     EXPECT_LE(found.worst, 1);
     other += found.other;
     reader.write_box(box, false, out.data());

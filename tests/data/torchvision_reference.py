@@ -1,7 +1,7 @@
 """What torchvision makes of images: FOLDER RESIZE SIDE. FOLDER/list has a line
 for each image: its file and the random words that RandomResizedCrop is to
 draw. Writes FOLDER/boxes (top left height width, a line each), FOLDER/crops
-and FOLDER/centres (SIDE x SIDE x 3 bytes each). Exits with 77 and the reason
+and FOLDER/centers (SIDE x SIDE x 3 bytes each). Exits with 77 and the reason
 where torchvision is not there."""
 import pathlib
 import sys
@@ -40,11 +40,11 @@ class GivenNumbers:
 
 
 folder, resize, side = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:])
-centre = transforms.Compose(
+center = transforms.Compose(
     [transforms.Resize(resize), transforms.CenterCrop(side)])
 with open(folder / "boxes", "w") as boxes, \
         open(folder / "crops", "wb") as crops, \
-        open(folder / "centres", "wb") as centres:
+        open(folder / "centers", "wb") as centers:
     for line in open(folder / "list"):
         file, *words = line.split()
         image = Image.open(file).convert("RGB")
@@ -55,4 +55,4 @@ with open(folder / "boxes", "w") as boxes, \
         print(*box, file=boxes)
         crops.write(numpy.asarray(
             functional.resized_crop(image, *box, [side, side])).tobytes())
-        centres.write(numpy.asarray(centre(image)).tobytes())
+        centers.write(numpy.asarray(center(image)).tobytes())

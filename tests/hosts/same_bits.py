@@ -102,7 +102,7 @@ class SameBits(Runs):
                  "data.subset=312", "order={name: cd-grab, wire: int8}"),
                 ("ordered_groups", "workers=4", "method.group_size=2",
                  "data.subset=416", "order={name: cd-grab, wire: sketch}"),
-                ("centred", "method.name=local-sgd", "data.subset=208",
+                ("centered", "method.name=local-sgd", "data.subset=208",
                  "order.name=grab"),
                 ("examples", "method.name=ddp", "data.subset=208",
                  "order={name: cd-grab, unit: example}"),

@@ -202,7 +202,7 @@ TEST(Svd, WhatIsNotResolvedCountsAsZero) {
   EXPECT_EQ(pair.b.slice(0, 7).abs().max().item<float>(), 0);
 }
 
-// All singular values one, as after orthogonal initialisation.
+// All singular values one, as after orthogonal initialization.
 TEST(Svd, OneClusterOfAll) {
   const auto w = orthonormal_noise(200, 96, 3).to(at::kFloat);
   const Decomposition d(w, "w");

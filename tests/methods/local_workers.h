@@ -24,7 +24,7 @@ class QuietObserver : public methods::Observer {
  public:
   void decomposed(std::int64_t, const std::vector<methods::LayerRank>&, double)
       override {}
-  void synchronised(std::int64_t step, const std::string& mode, double)
+  void synchronized(std::int64_t step, const std::string& mode, double)
       override {
     events.emplace_back(step, mode);
   }
@@ -89,7 +89,7 @@ class LocalWorker {
         optimizer_(optim::make_optimizer(run.optimizer)),
         length_{run.steps, run.steps},
         schedule_(optim::ScheduleOptions{}, 0.1, length_) {
-    model->initialise(nn::InitName::Kaiming, 5);
+    model->initialize(nn::InitName::Kaiming, 5);
     method = std::make_unique<methods::LocalTraining>(methods::MethodContext{
         *model,
         *world_,

@@ -1,4 +1,4 @@
-// When and what methods of local steps synchronise.
+// When and what methods of local steps synchronize.
 #include "methods/local/plan.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
           EXPECT_EQ(timeline.steps(Over::World), w);
           EXPECT_EQ(timeline.steps(Over::Nobody), 31 - w);
           EXPECT_EQ(
-              timeline.count(Event::SynchroniseFragment), std::ssize(expected));
+              timeline.count(Event::SynchronizeFragment), std::ssize(expected));
           std::int64_t free = 0;  // when the last one was applied
           for (std::int64_t t = 0; t <= 31; ++t) {
             SCOPED_TRACE(formatted("W {} H {} F {} D {} t {}", w, h, f, d, t));
@@ -54,7 +54,7 @@ TEST(LocalPlan, FollowsTheTimelineForAllSmallPlans) {
             }
             ASSERT_EQ(ended != nullptr, found != expected.end());
             if (ended != nullptr) {
-              EXPECT_EQ(ended->after, Event::SynchroniseFragment);
+              EXPECT_EQ(ended->after, Event::SynchronizeFragment);
               EXPECT_EQ(ended->fragment, found->second);
               EXPECT_GE(t, free);  // one under way
               free = t + d;
@@ -201,7 +201,7 @@ TEST(Fragments, AreWholeLayersInOrderAndTheLargestIsTheSmallestPossible) {
         EXPECT_EQ(numel, fragment.numel);
         std::ranges::sort(positions);
         ASSERT_FALSE(positions.empty());
-        EXPECT_EQ(positions.front(), last + 1);  // neighbours
+        EXPECT_EQ(positions.front(), last + 1);  // neighbors
         EXPECT_EQ(positions.front() % 2, 0);  // a weight, or the first of all
         last = positions.back();
         tensors += fragment.slots.size();

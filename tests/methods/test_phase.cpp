@@ -22,9 +22,9 @@ std::map<std::int64_t, Event> drawn(const PhasePlan& plan, std::int64_t steps) {
       continue;
     }
     if (plan.full_rank == 0) {
-      events[sync] = Event::SynchroniseAndDecompose;
+      events[sync] = Event::SynchronizeAndDecompose;
     } else {
-      events[sync] = Event::Synchronise;
+      events[sync] = Event::Synchronize;
       events[sync + plan.full_rank] = Event::Decompose;
     }
   }
@@ -66,7 +66,7 @@ TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
       if (ended != nullptr) {
         EXPECT_EQ(ended->after, found->second) << t;
         EXPECT_EQ(ended->phase, phase) << t;
-        phase = ended->after == Event::Synchronise ? Phase::Full : Phase::Ab;
+        phase = ended->after == Event::Synchronize ? Phase::Full : Phase::Ab;
         ++counts[ended->after];
         last = {t, ended->after};
       }
@@ -75,8 +75,8 @@ TEST_P(PhasePlans, TimelineHasTheEventsThatAUserWouldDraw) {
     }
     for (const Event event :
          {Event::Decompose,
-          Event::Synchronise,
-          Event::SynchroniseAndDecompose}) {
+          Event::Synchronize,
+          Event::SynchronizeAndDecompose}) {
       EXPECT_EQ(timeline.count(event), counts[event]);
     }
     for (const Over over : {Over::World, Over::Group, Over::Nobody}) {
@@ -102,7 +102,7 @@ TEST(Phase, AWarmUpMayOutlastTheRun) {
 TEST(Phase, LongRunsAreShortLists) {
   const Timeline timeline = ab_timeline({5, 7, 3}, 1'000'000'000'005);
   EXPECT_LE(timeline.stretches.size(), 5U);
-  EXPECT_EQ(timeline.count(Event::Synchronise), 1'000'000'000'000 / 7);
+  EXPECT_EQ(timeline.count(Event::Synchronize), 1'000'000'000'000 / 7);
   EXPECT_EQ(
       timeline.steps(Over::World) + timeline.steps(Over::Group),
       1'000'000'000'005);

@@ -35,7 +35,7 @@ SMALL = [
 ]
 # Together these runs write every event, and every key of the summary.
 RUNS = {
-    "ab": ["data.validation=50", "evaluate.train=true", "optimizer.name=sgd"],
+    "ab": ["data.validation=50", "evaluate.train=true", "evaluate.groups=true", "optimizer.name=sgd"],
     "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2"],
     "powersgd": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3"],
     "local_sgd": ["method.name=local-sgd", "method.average=params+moments"],

@@ -111,7 +111,7 @@ family(const std::string& name, const nn::InputShape& shape, double width = 1) {
   options.hidden = {9, 7};
   options.channels = {4, 6};
   auto model = nn::make_model(options, shape);
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   return model;
 }
 
@@ -124,7 +124,7 @@ inline std::unique_ptr<nn::Model> of_layers(Layers layers) {
   }
   auto model =
       std::make_unique<nn::Model>(nn::Architecture{std::move(all), {}});
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   return model;
 }
 

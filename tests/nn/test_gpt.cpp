@@ -41,7 +41,7 @@ ModelOptions small_gpt() {
 
 std::unique_ptr<Model> made(const ModelOptions& options) {
   auto model = make_model(options, kText);
-  model->initialise(InitName::Kaiming, 5);
+  model->initialize(InitName::Kaiming, 5);
   // Fresh zeros and ones would hide mistakes.
   std::uint32_t stream = 0;
   for (const NamedParameter& p : model->parameters()) {

@@ -164,7 +164,7 @@ TEST(Models, DropoutFollowsTheSeedOfTheModel) {
     options.width = 0.125;
     options.drop_rate = 0.5;
     const auto model = make_model(options, {3, 32, 32, 10});
-    model->initialise(InitName::Kaiming, 1);
+    model->initialize(InitName::Kaiming, 1);
     const at::Tensor x = at::rand({4, 3, 32, 32});
     EXPECT_TRUE(at::equal(model->forward(x, false), model->forward(x, false)));
     const auto draw = [&](std::uint64_t seed) {
@@ -182,7 +182,7 @@ TEST(Models, DropPathDropsInTrainingOnly) {
   options.name = "vit-tiny";
   options.drop_path = 0.9;
   const auto model = make_model(options, {3, 32, 32, 10});
-  model->initialise(InitName::Kaiming, 1);
+  model->initialize(InitName::Kaiming, 1);
   const at::Tensor x = at::rand({8, 3, 32, 32});
   model->seed_dropout(1);
   const at::Tensor dropped = model->forward(x, true);
@@ -194,9 +194,9 @@ TEST(Models, DropPathDropsInTrainingOnly) {
 TEST(LayerNorm, IsTheFormula) {
   LayerNorm layer(6, 1e-6);
   const at::Tensor x = at::randn({2, 3, 6});
-  const at::Tensor centred = x - x.mean(-1, true);
+  const at::Tensor centered = x - x.mean(-1, true);
   const at::Tensor want =
-      centred / (centred.pow(2).mean(-1, true) + 1e-6).sqrt();
+      centered / (centered.pow(2).mean(-1, true) + 1e-6).sqrt();
   EXPECT_LT(distance(layer.forward(x, {}), want), 1e-5);
 }
 

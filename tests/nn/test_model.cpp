@@ -81,7 +81,7 @@ TEST(Models, EachRunsAndGivesLogits) {
     ModelOptions options = named(name);
     options.width = 0.125;
     const auto model = make_model(options, shape);
-    model->initialise(InitName::Kaiming, 3);
+    model->initialize(InitName::Kaiming, 3);
     const at::NoGradGuard no_grad;
     for (const std::int64_t batch : {1, 3}) {
       const at::Tensor x =
@@ -110,14 +110,14 @@ TEST(Models, WidthScalesChannels) {
   EXPECT_EQ(model->weights()[12].weight->sizes()[0], 256);
 }
 
-TEST(Models, InitialisationIsSeededAndHasTheRightSpread) {
+TEST(Models, InitializationIsSeededAndHasTheRightSpread) {
   const auto a = make_model(named("vgg16-small"), kCifar);
   const auto b = make_model(named("vgg16-small"), kCifar);
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  a->initialise(InitName::Kaiming, 5);
+  a->initialize(InitName::Kaiming, 5);
   at::set_num_threads(3);
-  b->initialise(InitName::Kaiming, 5);
+  b->initialize(InitName::Kaiming, 5);
   at::set_num_threads(threads);
   for (std::size_t i = 0; i < a->weights().size(); ++i) {
     EXPECT_TRUE(at::equal(
@@ -130,16 +130,16 @@ TEST(Models, InitialisationIsSeededAndHasTheRightSpread) {
   const Weight& head = *a->weights().back().weight;
   EXPECT_LE(head.dense.abs().max().item<double>(), 1 / std::sqrt(512.0));
   EXPECT_NEAR(head.dense.std().item<double>(), 1 / std::sqrt(3 * 512.0), 1e-3);
-  b->initialise(InitName::Kaiming, 6);
+  b->initialize(InitName::Kaiming, 6);
   EXPECT_FALSE(
       at::equal(a->weights()[0].weight->dense, b->weights()[0].weight->dense));
 }
 
-TEST(Models, OrthogonalInitialisationHasSingularValuesOfOne) {
+TEST(Models, OrthogonalInitializationHasSingularValuesOfOne) {
   ModelOptions options = named("vgg16-small");
   options.width = 0.125;
   const auto model = make_model(options, kCifar);
-  model->initialise(InitName::Orthogonal, 5);
+  model->initialize(InitName::Orthogonal, 5);
   for (const NamedWeight& w : model->weights()) {
     const at::Tensor matrix = w.weight->matrix().contiguous();
     const at::Tensor gram = at::matmul(matrix.t(), matrix);
@@ -301,8 +301,8 @@ TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
       const InputShape shape{3, side, side, 10};
       const auto dense = make_model(options, shape);
       const auto factored = make_model(options, shape);
-      dense->initialise(InitName::Kaiming, 3);
-      factored->initialise(InitName::Kaiming, 3);
+      dense->initialize(InitName::Kaiming, 3);
+      factored->initialize(InitName::Kaiming, 3);
       for (const NamedWeight& w : factorable_weights(*factored, {})) {
         testing::factor_weight(w, w.weight->n());
       }
@@ -320,7 +320,7 @@ TEST(Factored, EveryFamilyAtFullRankIsTheDenseModel) {
 TEST(Models, CopiesAreEqualAndTheirOwn) {
   const auto a = make_model(named("vit-tiny"), kCifar);
   const auto b = make_model(named("vit-tiny"), kCifar);
-  a->initialise(InitName::Kaiming, 3);
+  a->initialize(InitName::Kaiming, 3);
   b->copy_from(*a);
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::rand({2, 3, 32, 32});
@@ -352,7 +352,7 @@ TEST(Factored, OfFullRankIsTheDenseModel) {
   const auto dense = make_model(options, shape);
   const auto factored = make_model(options, shape);
   for (Model* model : {dense.get(), factored.get()}) {
-    model->initialise(InitName::Kaiming, 3);
+    model->initialize(InitName::Kaiming, 3);
   }
   bool cheaper = false;
   bool dearer = false;

@@ -23,7 +23,7 @@ at::Tensor sketch_of(
   return sketch;
 }
 
-// A unit vector has one number of size 1 in its sketch; neighbours of a run have
+// A unit vector has one number of size 1 in its sketch; neighbors of a run have
 // buckets of their own.
 TEST(CountSketch, PutsEachNumberIntoOneBucketWithASign) {
   constexpr std::int64_t kNumel = 50;

@@ -84,8 +84,8 @@ TEST_P(SelectLargest, CountsNanAsTheLargest) {
   check(values, 4);
 }
 
-// Neighbours in the last bit, and numbers below the smallest normal one.
-TEST(SelectLargestBits, TellsNeighboursApart) {
+// Neighbors in the last bit, and numbers below the smallest normal one.
+TEST(SelectLargestBits, TellsNeighborsApart) {
   std::vector<float> numbers;
   for (std::uint32_t i = 0; i < 3000; ++i) {
     const std::uint32_t bits = (i * 7919) % 3000;

@@ -138,9 +138,9 @@ TEST(Balancer, GrabBalancesAroundTheMeanOfTheEpochBefore) {
     Order early;
     Order late;
     for (const std::int64_t u : order) {
-      const at::Tensor centred = gradients[u].to(at::kDouble) - mean;
-      const bool plus = sum.dot(centred).item<double>() <= 0;
-      sum.add_(centred, plus ? 1 : -1);
+      const at::Tensor centered = gradients[u].to(at::kDouble) - mean;
+      const bool plus = sum.dot(centered).item<double>() <= 0;
+      sum.add_(centered, plus ? 1 : -1);
       if (plus) {
         early.push_back(u);
       } else {

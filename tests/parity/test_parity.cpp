@@ -137,7 +137,7 @@ TEST_P(Parity, StepsAreThoseOfPyTorch) {
   options.channels = {6, 10};
   options.width = c.width;
   const auto model = nn::make_model(options, c.shape);
-  model->initialise(nn::InitName::Kaiming, 11);
+  model->initialize(nn::InitName::Kaiming, 11);
   if (c.trains != "dense") {
     for (const nn::NamedWeight& w :
          nn::factorable_weights(*model, {"default"})) {

@@ -29,7 +29,7 @@ TEST_P(ExportedWeights, LoadStrictlyMergedAndByTheReadmesLoader) {
   options.workers = 2;
   options.model.name = GetParam().model;
   const auto model = nn::make_model(options.model, {3, 32, 32, 10});
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   int i = 0;
   for (const nn::NamedWeight& named :
        nn::factorable_weights(*model, {"default"})) {

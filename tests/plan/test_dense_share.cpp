@@ -1,6 +1,7 @@
 // `method.dense_share` in plans: which layers are dense, and what is sent.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <regex>
 #include <string>
 
@@ -73,6 +74,24 @@ TEST(DenseShare, ABudgetIsMetByTheOtherLayers) {
   EXPECT_EQ(results[0].layers[0].name, "fc1");
   EXPECT_EQ(results[0].layers[1].name, "fc2");
   EXPECT_FALSE(model.weights()[2].weight->is_factored());
+}
+
+// Other layers stay factored: their products are decomposed, not formed.
+TEST(DenseShare, LayersThatABudgetLeavesDenseAreTheOnlyDenseOnes) {
+  const data::Dataset dataset = testing::toy_dataset(256);
+  config::RunOptions o = dense_share_run(0);
+  o.method.rank.rule = linalg::RankRuleName::Budget;
+  o.method.rank.ratio = 2;
+  o.method.full_rank_steps = Duration::steps(0);
+  std::map<std::string, std::int64_t> ranks;
+  for (const methods::LayerRank& layer :
+       train::train_threads({o, dataset, {}, at::kCPU})[0].layers) {
+    ranks[layer.name] = layer.rank;
+  }
+  ASSERT_EQ(ranks.size(), 3U);
+  EXPECT_EQ(ranks["fc3"], 0);
+  EXPECT_GT(ranks["fc1"], 0);
+  testing::expect_plan_is_meter(o, dataset, &ranks);
 }
 
 // fc1 has 27.7 % of the parameters of fc1, fc2 and fc3.

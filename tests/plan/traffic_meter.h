@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "config/planned_sizes.h"
@@ -12,17 +14,19 @@
 
 namespace abtrain::testing {
 
-// Trains, and compares what each worker sent with what was planned.
+// Trains, and compares what each worker sent with what was planned; with
+// `ranks`, by layer name, for a run that has these ranks in all its AB phases.
 inline void expect_plan_is_meter(
     const config::RunOptions& o,
-    const data::Dataset& dataset) {
+    const data::Dataset& dataset,
+    const std::map<std::string, std::int64_t>* ranks = nullptr) {
   const auto workers = static_cast<int>(o.workers);
   const std::vector<train::WorkerFigures> figures =
       train::train_threads({o, dataset, {}, at::kCPU})[0].workers;
 
   const RunLength length = config::run_length(o, dataset.train.size());
   const methods::ModelSizes sizes =
-      config::model_sizes(o, config::input_shape(dataset))->sizes;
+      config::model_sizes(o, config::input_shape(dataset), ranks)->sizes;
   for (int r = 0; r < workers; ++r) {
     const methods::TrafficPlan plan =
         methods::plan_traffic(config::method_setup(o), length, sizes, r);

@@ -219,6 +219,29 @@ TEST(Compare, SettingsOfOneNameAreCalledByWhatDiffers) {
   EXPECT_EQ(settings[1].name, "x");
 }
 
+TEST(Compare, PointsOfTwoSweepsAreToldApartBriefly) {
+  const TempFolder folder;
+  add_run(folder, {.name = "first/rank=8-1f0c66ad"});
+  add_run(folder, {.name = "second/rank=8-00aa11bb", .reducer = "thc"});
+  const auto names = [&] {
+    const auto settings = compare({folder.path()}, {}).settings;
+    std::vector<std::string> result;
+    for (const Setting& setting : settings) {
+      result.push_back(setting.name);
+    }
+    std::ranges::sort(result);
+    return result;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(), (Names{"reducer.name=plain", "reducer.name=thc"}));
+  add_run(
+      folder,
+      {.name = "second/rank=8-00aa11bb",
+       .reducer = "thc, min_numel: 100000, dense_steps: 100000, "
+                  "evaluate_every: 100000"});
+  EXPECT_EQ(names(), (Names{"first/rank=8", "second/rank=8"}));
+}
+
 TEST(Compare, WhatCannotBeReadIsNamedAndSkipped) {
   const TempFolder folder;
   for (const char* name : {"a", "b", "c", "d", "e"}) {

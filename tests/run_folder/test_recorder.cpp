@@ -77,7 +77,7 @@ TEST_F(RecorderTest, ADecompositionThatFactorsNothingIsWarnedOf) {
 
 TEST_F(RecorderTest, ASynchronizationHasItsMode) {
   RunLog run(options_, folder_.path(), log_);
-  Recorder(&run).synchronised(9, "only-b", 0.5);
+  Recorder(&run).synchronized(9, "only-b", 0.5);
   run.flush();
   EXPECT_EQ(
       line(), R"({"event":"sync","step":9,"duration":0.5,"mode":"only-b"})");
@@ -109,7 +109,7 @@ TEST_F(RecorderTest, AnEvaluationOfAReducerIsInMilliseconds) {
 TEST(Recorder, AddsUpWithoutALogToo) {
   Recorder recorder(nullptr);
   recorder.decomposed(1, {layer("fc1", 0)}, 1);
-  recorder.synchronised(1, "full", 1);
+  recorder.synchronized(1, "full", 1);
   recorder.compressed(1, evaluation(0.5));
   recorder.compressed(2, evaluation(0.25));
   recorder.add_svd_seconds(2);

@@ -115,7 +115,7 @@ print(json.dumps({"quantizers": [
 SANITIZER = PYTHON + """
 import pathlib, sys
 if "--kernel-name" in sys.argv:
-    sys.exit("unrecognised option")
+    sys.exit("unrecognized option")
 found = (pathlib.Path(__file__).parent / "hazards").exists()
 print("========= RACECHECK SUMMARY: %d hazards displayed" % found if "racecheck" in sys.argv
       else "========= ERROR SUMMARY: 0 errors")
@@ -268,7 +268,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual((code, figures["passed"], figures["skipped"]), (1, 1, 1))
         self.assertEqual(figures["failures"], ["GpuOps.Two"])
         self.assertIn("SIGABRT", figures["remarks"][0])
-        self.assertEqual(self.gates(results)["tests labelled gpu"], "no")
+        self.assertEqual(self.gates(results)["tests labeled gpu"], "no")
 
     def test_a_failed_test(self):
         (self.bin / "fails_GpuOps.One").touch()

@@ -1,6 +1,6 @@
 """The batch files, unedited, on a real Slurm of one node:
     python3 tests/slurm/test_slurm.py PROGRAM [unittest's arguments]
-Jobs are signalled, killed, preempted and cancelled; what they train in the end
+Jobs are signaled, killed, preempted and cancelled; what they train in the end
 must be what a run without all that trains, to the byte. Ends with 77 where no
 Slurm can be started.
 """
@@ -108,7 +108,7 @@ class BatchFiles(BatchJobs):
         self.assertTrue(pids, rows)
         os.kill(pids[0], signal.SIGKILL)
 
-    def test_a_signalled_array_task_is_requeued_and_ends_the_same(self):
+    def test_a_signaled_array_task_is_requeued_and_ends_the_same(self):
         names = [row[2].removeprefix("runs/")
                  for row in self.points("sweep.yaml")]
         job = self.submit("sweep.sh")

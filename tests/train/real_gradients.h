@@ -1,6 +1,6 @@
 // Gradients as a training has them: those of several workers, each on a batch
 // of its own, for the same weights after some data parallel steps of a small
-// CNN. Neighbouring numbers of such gradients are of a size, and layers and
+// CNN. Neighboring numbers of such gradients are of a size, and layers and
 // workers differ, as random numbers do not.
 #pragma once
 
@@ -61,7 +61,7 @@ inline std::optional<RealGradients> real_gradients(
   layers->add("relu3", nn::relu());
   layers->add("fc2", std::make_unique<nn::Linear>(128, dataset.classes));
   nn::Model model({std::move(layers), {}});
-  model.initialise(nn::InitName::Kaiming, 1);
+  model.initialize(nn::InitName::Kaiming, 1);
   optim::OptimizerOptions sgd;
   sgd.name = std::string("sgd");
   sgd.weight_decay = 0;

@@ -122,7 +122,7 @@ TEST(AdagradRun, ReplicasAgreeAndOnlyL1MakesZeros) {
   }
 }
 
-// Centred at 0 a network dies where one with its first weights learns; the run
+// Centered at 0 a network dies where one with its first weights learns; the run
 // says so.
 TEST(AdagradRun, WarnsWhereHiddenLayersWouldDie) {
   if (!has_fashion_mnist()) {

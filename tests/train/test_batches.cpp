@@ -60,7 +60,7 @@ TEST(Batches, InBf16AreWhatTheFirstLayerWouldCastThemTo) {
     options.width = 0.125;
     options.hidden = {16};
     const auto model = nn::make_model(options, {3, 32, 32, 10});
-    model->initialise(nn::InitName::Kaiming, 3);
+    model->initialize(nn::InitName::Kaiming, 3);
     at::Generator generator = at::detail::createCPUGenerator(2);
     const at::Tensor images = at::randn({4, 3, 32, 32}, generator)
                                   .contiguous(at::MemoryFormat::ChannelsLast);

@@ -32,7 +32,7 @@ void expect_equal(const nn::Model& a, const nn::Model& b) {
 TEST(InitialModel, GivesEveryTakerTheSameWeights) {
   const config::RunOptions options = small();
   const auto wanted = nn::make_model(options.model, kShape);
-  wanted->initialise(options.model.init, options.seed);
+  wanted->initialize(options.model.init, options.seed);
   InitialModel initial(options, kShape, 2);
   for (int taker = 0; taker < 2; ++taker) {
     const auto model = nn::make_model(options.model, kShape);

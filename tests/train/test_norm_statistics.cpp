@@ -181,7 +181,7 @@ TEST(NoNormStatistics, TakeNoBatchAndSendNothing) {
     options.name = "mlp";
     options.hidden = {4};
     const auto model = nn::make_model(options, {1, 4, 4, 4});
-    model->initialise(nn::InitName::Kaiming, 1);
+    model->initialize(nn::InitName::Kaiming, 1);
     Given batches(world.rank());
     collect_statistics(
         *model,

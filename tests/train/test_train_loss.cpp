@@ -1,4 +1,4 @@
-// evaluate.train: the objective that a run minimises, against float64.
+// evaluate.train: the objective that a run minimizes, against float64.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clamp_min.h>
@@ -130,7 +130,7 @@ TEST(Penalty, ByOptimizer) {
   nn::ModelOptions mlp;
   mlp.hidden = {9};
   const auto model = nn::make_model(mlp, {1, 3, 4, 5});
-  model->initialise(nn::InitName::Kaiming, 3);
+  model->initialize(nn::InitName::Kaiming, 3);
   for (const nn::NamedParameter& p : model->parameters()) {
     const at::NoGradGuard no_grad;
     p.tensor->fill_(-2);  // 9 + 5 biases

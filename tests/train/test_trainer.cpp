@@ -120,7 +120,7 @@ TEST(Trainer, TimesItsStepsIfAsked) {
 }
 
 // Layers change between dense and factored from one decomposition to the next:
-// whatever was synchronised, all workers end with the same model.
+// whatever was synchronized, all workers end with the same model.
 // The loss that is checked comes before the update: the last one may break it.
 TEST(Trainer, ALastStepThatBreaksTheModelIsDivergence) {
   config::RunOptions o = toy_options(2, 1);

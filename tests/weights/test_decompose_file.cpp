@@ -300,7 +300,7 @@ TEST_F(DecomposeFile, TheResultIsAModelFile) {
   };
   const at::NoGradGuard no_grad;
   const auto model = make();
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   save_model(folder_.file("in"), *model);
   RankRule rule;
   rule.rule = RankRuleName::Energy;

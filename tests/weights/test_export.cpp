@@ -31,7 +31,7 @@ class Export : public ::testing::Test {
     config_.model.name = "vgg11";
     config_.model.width = 0.0625;
     model_ = fresh();
-    model_->initialise(nn::InitName::Kaiming, 1);
+    model_->initialize(nn::InitName::Kaiming, 1);
     int i = 0;
     for (const nn::NamedWeight& named :
          nn::factorable_weights(*model_, {"default"})) {

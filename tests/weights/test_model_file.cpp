@@ -34,7 +34,7 @@ std::unique_ptr<nn::Model> small_vgg() {
 std::unique_ptr<nn::Model> trained(std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   auto model = small_vgg();
-  model->initialise(nn::InitName::Kaiming, seed);
+  model->initialize(nn::InitName::Kaiming, seed);
   int i = 0;
   for (const nn::NamedWeight& named :
        nn::factorable_weights(*model, {"default"})) {
@@ -103,7 +103,7 @@ std::unique_ptr<nn::Model> fresh_model(
   options.name = name;
   options.width = 0.0625;
   auto model = nn::make_model(options, {3, 32, 32, classes});
-  model->initialise(nn::InitName::Kaiming, 1);
+  model->initialize(nn::InitName::Kaiming, 1);
   return model;
 }
 

@@ -124,7 +124,7 @@ void MpiWorld::Engine::set_timeout(double seconds) {
 void MpiWorld::Engine::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // ns; keeps short pauses short
   try {
-    initialise();
+    initialize();
     serve();
     if (!failure_.happened()) {
       for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
@@ -140,7 +140,7 @@ void MpiWorld::Engine::run() {
   changed_.notify_all();
 }
 
-void MpiWorld::Engine::initialise() {
+void MpiWorld::Engine::initialize() {
   // With the default, "put", a pair of hosts sends and receives in turns, and
   // an exchange takes up to 1.6 times as long. ("send" over several links
   // hangs.)

@@ -47,7 +47,7 @@ class MpiWorld::Engine {
 
  private:
   void run();
-  void initialise();
+  void initialize();
   void serve();
   bool advance();
   void split(Job& job);

@@ -8,7 +8,7 @@ namespace {
 
 // Resize to `size` pixels, of which CenterCrop takes `side`. Its offset is
 // rounded half to even, as Python's round() does.
-Axis centre(std::int64_t pixels, std::int64_t size, std::int64_t side) {
+Axis center(std::int64_t pixels, std::int64_t size, std::int64_t side) {
   return {
       0,
       static_cast<double>(pixels),
@@ -24,7 +24,7 @@ JpegDecoder::Size ImageReader::open() {
   return size_;
 }
 
-void ImageReader::write_centre(bool mirrored, float* out) {
+void ImageReader::write_center(bool mirrored, float* out) {
   const auto [width, height] = size_;
   const std::int64_t shorter = std::min(width, height);
   const auto resized = [&](std::int64_t side) {
@@ -32,8 +32,8 @@ void ImageReader::write_centre(bool mirrored, float* out) {
   };
   resampler_.run(
       decoder_.decode(1),
-      centre(width, resized(width), form_.side),
-      centre(height, resized(height), form_.side),
+      center(width, resized(width), form_.side),
+      center(height, resized(height), form_.side),
       mirrored,
       form_.scale,
       form_.shift,

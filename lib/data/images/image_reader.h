@@ -33,7 +33,7 @@ class ImageReader {
 
   // Resize and CenterCrop. Decodes in full, so that the numbers match
   // torchvision's.
-  void write_centre(bool mirrored, float* out);
+  void write_center(bool mirrored, float* out);
   // The box, resized. Decodes at no larger a scale than that needs.
   void write_box(const Box& box, bool mirrored, float* out);
 

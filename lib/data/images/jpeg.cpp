@@ -111,7 +111,7 @@ void JpegDecoder::fail(const std::string& reason) {
 }
 
 JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
-  int width = 0, height = 0, sampling = 0, colours = 0;
+  int width = 0, height = 0, sampling = 0, colors = 0;
   const int result = tjDecompressHeader3(
       handle_.get(),
       bytes.data(),
@@ -119,7 +119,7 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
       &width,
       &height,
       &sampling,
-      &colours);
+      &colors);
   // The sizes are set if the header was read, with or without warnings. The
   // call also succeeds for tables alone, without an image.
   if (width <= 0 || height <= 0) {
@@ -149,7 +149,7 @@ JpegDecoder::Size JpegDecoder::open(std::span<const std::uint8_t> bytes) {
       height);
   bytes_ = bytes;
   size_ = {width, height};
-  cmyk_ = colours == TJCS_CMYK || colours == TJCS_YCCK;
+  cmyk_ = colors == TJCS_CMYK || colors == TJCS_YCCK;
   return size_;
 }
 

@@ -99,11 +99,11 @@ void AbTraining::after_step(std::int64_t t) {
     case Event::Decompose:
       decompose(t);
       break;
-    case Event::Synchronise:
-      enter_full(synchronise(t));
+    case Event::Synchronize:
+      enter_full(synchronize(t));
       break;
-    case Event::SynchroniseAndDecompose:
-      decompose(t, synchronise(t));
+    case Event::SynchronizeAndDecompose:
+      decompose(t, synchronize(t));
       break;
     default:
       return;
@@ -121,9 +121,9 @@ void AbTraining::finish(std::int64_t t) {
     return;
   }
   if (switched_at_ == t) {
-    return;  // the last step ended in a synchronisation or decomposition
+    return;  // the last step ended in a synchronization or decomposition
   }
-  const Products products = synchronise(t, /*last=*/true);
+  const Products products = synchronize(t, /*last=*/true);
   if (context_.options.sync == SyncMode::Full || !left_dense().empty()) {
     decompose(t, products);
     return;

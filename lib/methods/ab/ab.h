@@ -1,5 +1,5 @@
 // AB-training: groups of workers each train one factor of every weight on their
-// own and synchronise now and then. Source: Coquelin et al., arXiv 2405.01067.
+// own and synchronize now and then. Source: Coquelin et al., arXiv 2405.01067.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 #include "methods/ab/decompose.h"
 #include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
-#include "methods/ab/synchronise.h"
+#include "methods/ab/synchronize.h"
 #include "methods/gradient_reduction.h"
 #include "methods/method.h"
 
@@ -61,13 +61,13 @@ class AbTraining : public Method {
   // the end of the phase, also the moments that outlive it.
   void average_replicas(std::int64_t t, bool with_moments);
 
-  // Synchronises an AB phase, at the end of a run (`last`) without an outer
+  // Synchronizes an AB phase, at the end of a run (`last`) without an outer
   // step: no later one would make up for its momentum or for codes. Returns the
   // merged products, one per factored weight, for enter_full() or decompose().
-  Products synchronise(std::int64_t t, bool last = false);
+  Products synchronize(std::int64_t t, bool last = false);
   void enter_full(const Products& products);
   // Ends either phase. `products`: one per weight that is factored now.
-  void decompose(std::int64_t t, Products products = {});
+  void decompose(std::int64_t t, const Products& products = {});
   // What the optimizer keeps of a factorable layer: of the trained factor, or of
   // the dense weight, as matrices, one per buffer.
   struct LayerMoments {

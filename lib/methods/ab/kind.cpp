@@ -10,7 +10,7 @@
 #include "compress/wire.h"
 #include "methods/ab/ab.h"
 #include "methods/ab/phase.h"
-#include "methods/ab/synchronise.h"
+#include "methods/ab/synchronize.h"
 #include "methods/ab/traffic.h"
 #include "methods/method_kind.h"
 #include "methods/outer_step.h"
@@ -27,7 +27,7 @@ std::vector<TrafficRow> ab_rows(const Timeline&) {
   return {
       {"dense step", &TrafficPlan::full_step},
       {"AB step", &TrafficPlan::ab_step},
-      {"synchronisation", &TrafficPlan::sync},
+      {"synchronization", &TrafficPlan::sync},
       {"decomposition", &TrafficPlan::decompose}};
 }
 
@@ -149,21 +149,6 @@ Conflicts check_ab(const MethodSetup& setup, const StatedLength& length) {
   return out;
 }
 
-// How many steps are done at the last decomposition of a run.
-std::int64_t last_decomposition(const PhasePlan& plan, std::int64_t steps) {
-  std::int64_t last = 0;
-  for (const Stretch& s : ab_timeline(plan, steps).stretches) {
-    const bool decomposes =
-        s.after == Event::Decompose ||
-        s.after == Event::SynchroniseAndDecompose ||
-        (s.after == Event::None && s.phase == Phase::Full);
-    if (decomposes) {
-      last = std::max(last, s.first + (s.times - 1) * s.every + s.steps);
-    }
-  }
-  return last;
-}
-
 void check_ab_run(
     const MethodOptions& options,
     const RunLength& run,
@@ -176,7 +161,7 @@ void check_ab_run(
       "a run of {}",
       plan.warmup,
       run.steps);
-  const std::int64_t last = last_decomposition(plan, run.steps);
+  const std::int64_t last = ab_timeline(plan, run.steps).last_decomposition();
   ABT_CHECK(
       plan.anneal == 0 || plan.warmup + plan.anneal <= last,
       Config,
@@ -194,10 +179,10 @@ std::vector<std::string> ab_notes(
   const PhasePlan plan = make_phase_plan(o, run);
   const Timeline timeline = ab_timeline(plan, run.steps);
   std::vector<std::string> out;
-  if (timeline.count(Event::Synchronise) == 0 &&
-      timeline.count(Event::SynchroniseAndDecompose) == 0) {
+  if (timeline.count(Event::Synchronize) == 0 &&
+      timeline.count(Event::SynchronizeAndDecompose) == 0) {
     out.push_back(formatted(
-        "method.sync_every: a synchronisation every {} steps, but only {} come "
+        "method.sync_every: a synchronization every {} steps, but only {} come "
         "after the warm-up: the groups meet only when the run ends",
         plan.interval,
         run.steps - plan.warmup));
@@ -241,7 +226,7 @@ std::string ab_plan_text(const MethodSetup& setup, const RunLength& run) {
   return row("groups", groups_text(make_groups(setup.options, setup.workers))) +
          row("phases",
              formatted(
-                 "{} dense steps, then AB; every {} steps, a synchronisation "
+                 "{} dense steps, then AB; every {} steps, a synchronization "
                  "and {} dense steps{}",
                  plan.warmup,
                  plan.interval,

@@ -1,4 +1,4 @@
-// What the synchronisations of AB-training keep from one to the next: the
+// What the synchronizations of AB-training keep from one to the next: the
 // velocity of the outer step on both factors, and, where changes are sent as
 // codes, what was not sent of the own factor's change.
 //
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "methods/ab/basis_change.h"
-#include "methods/ab/synchronise.h"
+#include "methods/ab/synchronize.h"
 #include "methods/outer_step.h"
 #include "state/archive.h"
 
@@ -34,7 +34,7 @@ class OuterState {
   bool is_kept() const {
     return step_.has_velocity() || keeps_residual_;
   }
-  // For a codec: adds what earlier synchronisations left out to `change`, which
+  // For a codec: adds what earlier synchronizations left out to `change`, which
   // then becomes the residual by keep().
   void add_residual(at::Tensor change) const;
   void keep(at::Tensor residual);
@@ -58,7 +58,7 @@ class OuterState {
   std::optional<ops::WireFormat> format_;
   bool keeps_residual_ = false;
   double decay_ = 1;
-  // All are undefined until the first synchronisation.
+  // All are undefined until the first synchronization.
   at::Tensor residual_;  // of the own factor; the same on all of its group
   at::Tensor velocity_a_;
   at::Tensor velocity_b_;

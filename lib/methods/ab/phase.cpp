@@ -12,7 +12,7 @@ namespace abtrain::methods {
 Timeline ab_timeline(const PhasePlan& plan, std::int64_t steps) {
   const Over dense = plan.average_every > 0 ? Over::Nobody : Over::World;
   const Event sync =
-      plan.full_rank > 0 ? Event::Synchronise : Event::SynchroniseAndDecompose;
+      plan.full_rank > 0 ? Event::Synchronize : Event::SynchronizeAndDecompose;
   const std::int64_t first_sync =
       plan.reference_anchor ? (plan.warmup / plan.interval + 1) * plan.interval
                             : plan.warmup + plan.interval;

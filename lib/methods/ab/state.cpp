@@ -202,7 +202,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     of_b.insert(of_b.end(), of_a.begin(), of_a.end());
     load_mean(of_b);
   } else {
-    // Merge them as a synchronisation would have done.
+    // Merge them as a synchronization would have done.
     struct Side {
       std::vector<linalg::LowRankPair> start, now;
       at::Tensor dense;
@@ -281,7 +281,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
 void AbTraining::enter_phase_of(std::int64_t t) {
   const Timeline::Last last = timeline_.last_event(t);
   switched_at_ = last.at;
-  if (last.at >= 0 && last.event != Event::Synchronise) {
+  if (last.at >= 0 && last.event != Event::Synchronize) {
     decompose(t);
     switched_at_ = t;
   }

@@ -1,4 +1,4 @@
-// The switches between the phases of AB-training: synchronisations,
+// The switches between the phases of AB-training: synchronizations,
 // decompositions, and the averages that go with them.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -38,7 +38,7 @@ void AbTraining::average_dense() {
 
 void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   const at::NoGradGuard no_grad;
-  // Send the change, as for the dense parameters in a synchronisation.
+  // Send the change, as for the dense parameters in a synchronization.
   at::Tensor change = trained_.values() - dense_start_;
   average({change}, context_.world, comm::Purpose::Sync, full_wire_);
   trained_.values().copy_(dense_start_.add_(change));
@@ -65,11 +65,11 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
       full_wire_ == at::kHalf ? at::kFloat : full_wire_);
 }
 
-AbTraining::Products AbTraining::synchronise(std::int64_t t, bool last) {
+AbTraining::Products AbTraining::synchronize(std::int64_t t, bool last) {
   Stopwatch watch;
   Products products = merged_products(comm::Purpose::Sync, !last);
   average_dense();
-  context_.observer.synchronised(
+  context_.observer.synchronized(
       t, name_of(context_.options.sync), watch.seconds());
   return products;
 }
@@ -100,7 +100,7 @@ DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
       context_.options.svd};
 }
 
-void AbTraining::decompose(std::int64_t t, Products products) {
+void AbTraining::decompose(std::int64_t t, const Products& products) {
   const bool carries = context_.options.moments == FactorMoments::Carry;
   const std::vector<LayerMoments> moments =
       carries ? layer_moments() : std::vector<LayerMoments>();
@@ -111,11 +111,6 @@ void AbTraining::decompose(std::int64_t t, Products products) {
     if (w.weight->is_factored()) {
       basis.back().before = products[next++];
     }
-  }
-  if (phase_ == Phase::Ab && !left_dense().empty() &&
-      linalg::is_global(context_.options.rank)) {
-    // One choice spans all spectra: all are those of dense weights.
-    enter_full(std::exchange(products, {}));
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {

@@ -9,7 +9,7 @@
 #include "methods/ab/gather_layers.h"
 #include "methods/ab/outer_state.h"
 #include "methods/ab/phase.h"
-#include "methods/ab/synchronise.h"
+#include "methods/ab/synchronize.h"
 
 namespace abtrain::methods {
 
@@ -121,9 +121,9 @@ class Planner {
                  (s.steps % average_every == 0 ? average(false) : 0);
         }
         return plan.decompose;
-      case Event::Synchronise:
+      case Event::Synchronize:
         return plan.sync;
-      case Event::SynchroniseAndDecompose:
+      case Event::SynchronizeAndDecompose:
         return plan.sync + decompose_products();
       default:  // the run ends
         break;
@@ -174,7 +174,7 @@ class Planner {
   std::int64_t decompose_dense() const {
     return gathered(0);
   }
-  // For a synchronisation that is followed at once by a decomposition; layers
+  // For a synchronization that is followed at once by a decomposition; layers
   // that were dense are decomposed as dense.
   std::int64_t decompose_products() const {
     return gathered(options_.sync == SyncMode::Full ? 2 : 1);
@@ -188,7 +188,7 @@ class Planner {
   compress::ReducerOptions full_reducer_;
   at::ScalarType full_wire_;
   OuterState outer_;
-  std::int64_t last_sync_ = 0;  // the run's last synchronisation
+  std::int64_t last_sync_ = 0;  // the run's last synchronization
   std::int64_t a_ = 0;
   std::int64_t b_ = 0;
   std::int64_t dense_ = 0;  // parameters that are dense in the AB phase

@@ -1,4 +1,4 @@
-// A model's parameters, cut into fragments that are synchronised one at a time.
+// A model's parameters, cut into fragments that are synchronized one at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Fragment {
 };
 
 // Cuts a model so that the largest fragment is as small as possible. Layers
-// stay whole and neighbours stay together, so that the element counts can be
+// stay whole and neighbors stay together, so that the element counts can be
 // balanced and a fragment consists of few ranges of memory. `weights`: the
 // positions of the layers' weights, ascending; a layer is a weight and the
 // parameters up to the next weight. Throws Error(Config) if there are more

@@ -27,7 +27,7 @@ std::vector<TrafficRow> local_rows(const Timeline& timeline) {
     rows.push_back({"warm-up step", &TrafficPlan::full_step});
   }
   rows.push_back({"local step"});
-  rows.push_back({"synchronisation", &TrafficPlan::sync});
+  rows.push_back({"synchronization", &TrafficPlan::sync});
   return rows;
 }
 
@@ -97,22 +97,22 @@ std::vector<std::string> local_notes(
     const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
   const Timeline timeline = local_timeline(plan);
-  const auto synchronised = std::ranges::count(
-      timeline.stretches, Event::SynchroniseFragment, &Stretch::after);
-  if (synchronised == 0) {
+  const auto synchronized = std::ranges::count(
+      timeline.stretches, Event::SynchronizeFragment, &Stretch::after);
+  if (synchronized == 0) {
     return {formatted(
-        "method.sync_every: the first synchronisation would be used after {} "
+        "method.sync_every: the first synchronization would be used after {} "
         "steps, but the run has {}: {} when it ends",
         plan.warmup + plan.interval / plan.fragments + plan.delay,
         plan.steps,
         plan.outer_step ? "no outer step is taken, and the workers meet only"
                         : "the workers meet only")};
   }
-  if (synchronised < plan.fragments) {
+  if (synchronized < plan.fragments) {
     return {formatted(
-        "method.sync_every: {} of {} fragments are not synchronised before the "
+        "method.sync_every: {} of {} fragments are not synchronized before the "
         "run's {} steps end",
-        plan.fragments - synchronised,
+        plan.fragments - synchronized,
         plan.fragments,
         plan.steps)};
   }
@@ -123,7 +123,7 @@ std::string local_plan_text(const MethodSetup& setup, const RunLength& run) {
   const LocalPlan plan = make_local_plan(setup.options, run);
   std::string text = formatted(
       "{} data-parallel steps, then each worker trains alone; every {} steps "
-      "it synchronises",
+      "it synchronizes",
       plan.warmup,
       plan.interval);
   if (plan.fragments > 1) {

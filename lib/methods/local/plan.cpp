@@ -56,7 +56,7 @@ Timeline local_timeline(const LocalPlan& plan) {
         {Phase::Local,
          Over::Nobody,
          begin(f + 1) - begin(f),
-         Event::SynchroniseFragment,
+         Event::SynchronizeFragment,
          f});
   }
   Timeline timeline = make_timeline(

@@ -50,7 +50,7 @@ TrafficPlan local_traffic(
     result.sync += exchanges.back().usual_bytes(workers, rank);
   }
   for (const Stretch& s : timeline.stretches) {
-    if (s.after == Event::SynchroniseFragment) {
+    if (s.after == Event::SynchronizeFragment) {
       const std::int64_t begin = s.first + s.steps;
       result.total +=
           exchanges[static_cast<std::size_t>(s.fragment)].bytes_between(

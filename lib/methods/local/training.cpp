@@ -195,7 +195,7 @@ void LocalTraining::apply_fragment(std::int64_t t) {
   if (plan_.fragments > 1) {
     mode += formatted(", fragment {}", flight.fragment);
   }
-  context_.observer.synchronised(t, mode, flight.seconds + watch.seconds());
+  context_.observer.synchronized(t, mode, flight.seconds + watch.seconds());
 }
 
 void LocalTraining::average_moments() {
@@ -221,12 +221,12 @@ void LocalTraining::finish(std::int64_t t) {
     if (flight_) {
       apply_fragment(t);
     }
-    // Plainly: no later synchronisation would send what compression leaves out.
+    // Plainly: no later synchronization would send what compression leaves out.
     at::Tensor change = trained_.values() - x_;
     average({change}, context_.world, comm::Purpose::Sync, wire_);
     trained_.values().copy_(x_.add_(change));
     agree(t, trained_.moment_count() == 0);
-    context_.observer.synchronised(t, "params", watch.seconds());
+    context_.observer.synchronized(t, "params", watch.seconds());
   }
   average_buffers(context_.model, context_.world, comm::Purpose::Sync);
 }

@@ -1,15 +1,15 @@
 // Training with local steps: after a data-parallel warm-up every worker trains
-// alone, and now and then all of them synchronise. `local-sgd` averages the
+// alone, and now and then all of them synchronize. `local-sgd` averages the
 // parameters (Stich 2019, arXiv 1805.09767; the warm-up is Lin et al. 2020,
 // arXiv 1808.07217); `diloco` uses that average as an outer gradient (Douillard
 // et al. 2023, arXiv 2311.08105), optionally in fragments that are sent while
 // training goes on (Douillard et al. 2025, arXiv 2501.18512).
 //
 // Both keep x, the parameters that all workers had after the last
-// synchronisation. A fragment's change since then goes through an exchange of
+// synchronization. A fragment's change since then goes through an exchange of
 // its own: it is averaged by method.outer.wire, which is the run's reducer by
 // default, with residuals of its own. A
-// synchronisation after t steps counts as the reducer's step t. The end of the
+// synchronization after t steps counts as the reducer's step t. The end of the
 // run averages the workers' parameters plainly, without an outer step: no later
 // step would make up for its momentum.
 #pragma once
@@ -45,7 +45,7 @@ class LocalTraining : public Method {
   }
   Stage now() override;
   compress::Costs costs() override;
-  // After the warm-up: only right after a synchronisation of whole models that
+  // After the warm-up: only right after a synchronization of whole models that
   // leaves them equal.
   bool replicas_agree(std::int64_t t) const override {
     return !local_ || agreed_at_ == t;

@@ -5,13 +5,13 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
 
-// Colours that colour-blind readers can tell apart (Okabe and Ito), on a dark
+// Colors that color-blind readers can tell apart (Okabe and Ito), on a dark
 // background too; after the last one they repeat with another dash pattern.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c8c8c"];
+const COLORS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c8c8c"];
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const CSS_DASHES = ["solid", "dashed", "dotted", "double"];
-const colour = i => COLOURS[i % COLOURS.length];
-const dash = i => Math.floor(i / COLOURS.length) % DASHES.length;
+const color = i => COLORS[i % COLORS.length];
+const dash = i => Math.floor(i / COLORS.length) % DASHES.length;
 
 // Plotly interprets tags and entities in names.
 const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;");
@@ -90,7 +90,7 @@ function drawTable() {
     const row = element("tr");
     const name = element("td");
     const swatch = element("span", undefined, { class: "swatch" });
-    swatch.style.borderTopColor = colour(i);
+    swatch.style.borderTopColor = color(i);
     swatch.style.borderTopStyle = CSS_DASHES[dash(i)];
     name.append(swatch, data.settings[i].name);
     row.append(name, element("td", data.settings[i].method), element("td", data.settings[i].seeds));

@@ -3,7 +3,7 @@
 
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// A Plotly layout with the page's colours and fonts.
+// A Plotly layout with the page's colors and fonts.
 function layout(extra) {
   const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"),
     linecolor: style("--faint"), automargin: true };
@@ -31,7 +31,7 @@ function leaveOut(id, sentence) {
   return Promise.resolve();
 }
 
-// The score over `what` ("bytes" or "seconds"): one line per run, one colour
+// The score over `what` ("bytes" or "seconds"): one line per run, one color
 // per setting.
 function drawCurves(what, unit) {
   const runs = data.runs.filter(run => run.curve.step.length > 0);
@@ -53,7 +53,7 @@ function drawCurves(what, unit) {
       legendgroup: String(i),
       showlegend: is_first,
       mode: 'lines+markers',
-      line: {color: colour(i), dash: DASHES[dash(i)], width: 1.8},
+      line: {color: color(i), dash: DASHES[dash(i)], width: 1.8},
       marker: {size: 4},
       hovertemplate:
           `${name}, seed ${run.seed}<br>%{y:.${data.score.decimals}f}${
@@ -83,7 +83,7 @@ function drawCurves(what, unit) {
   // A legend of more entries would leave no space for the plot.
   const has_legend = named.size <= 12;
   $(what + "-note").textContent =
-    has_legend ? "" : "Colours as in the table; hover over a line to see its name.";
+    has_legend ? "" : "Colors as in the table; hover over a line to see its name.";
   const rows = has_legend ? Math.ceil(named.size / 4) : 0;
   return plot(what, traces, {
     shapes,
@@ -173,7 +173,7 @@ function drawFront() {
       const joined = known.filter(s => cost.points[s].in_line);
       if (joined.length > 1) {
         traces.push({ ...of(joined), mode: "lines", showlegend: false, hoverinfo: "skip",
-          line: { color: colour(i), dash: DASHES[dash(i)], width: 1.8 } });
+          line: { color: color(i), dash: DASHES[dash(i)], width: 1.8 } });
       }
       traces.push({
         ...of(known),
@@ -191,7 +191,7 @@ function drawFront() {
           width: 3
         },
         marker: {
-          color: colour(i),
+          color: color(i),
           size: 9,
           line: {width: 1.5},
           symbol: known.map(
@@ -296,7 +296,7 @@ function drawRanks() {
     x: step, y: layer.rank.map(rank => rank > 0 ? rank : null), name: plain(layer.name),
     mode: "lines+markers",
     // Ranks are often equal; dashes keep the lines below visible.
-    line: { shape: "hv", color: colour(i), width: 2, dash: DASHES[i % DASHES.length] },
+    line: { shape: "hv", color: color(i), width: 2, dash: DASHES[i % DASHES.length] },
     marker: { size: 5 },
     hovertemplate: `${plain(layer.name)}: rank %{y} of ${layer.full} at step %{x}<extra></extra>`,
   })), {
@@ -340,13 +340,13 @@ function drawSpectra() {
       // A logarithmic axis cannot show zeros.
       const line = { x: index, y: value.map(v => v > 0 ? v : null), xaxis: "x" + n,
         yaxis: "y" + n, name, legendgroup: when, showlegend: i === 0, mode: "lines",
-        line: { color: colour(k), width: 2, dash: DASHES[k] },
+        line: { color: color(k), width: 2, dash: DASHES[k] },
         hovertemplate: `${plain(layer.name)}: %{y:.4g} at %{x}<extra>${name}</extra>` };
       traces.push(line);
       const at = index.findIndex(j => j >= rank);
       if (rank > 0 && at >= 0 && value[at] > 0) {
         traces.push({ ...line, x: [index[at]], y: [value[at]], mode: "markers",
-          showlegend: false, marker: { color: colour(k), size: 8 },
+          showlegend: false, marker: { color: color(k), size: 8 },
           hovertemplate: `${plain(layer.name)}: rank ${rank}<extra>${name}</extra>` });
       }
     });

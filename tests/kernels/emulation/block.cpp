@@ -53,7 +53,7 @@ class Barrier {
   std::condition_variable opened_;
 };
 
-void BlockMember::synchronise() {
+void BlockMember::synchronize() {
   barrier_.wait();
 }
 

@@ -24,7 +24,7 @@ class BlockMember {
     return shared_;
   }
   // Returns when all threads that have not ended are here.
-  void synchronise();
+  void synchronize();
   // Copies at copy_now(); both addresses must be multiples of `bytes`.
   void copy_later(void* to, const void* from, std::size_t bytes);
   void copy_now();

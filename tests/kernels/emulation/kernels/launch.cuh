@@ -37,7 +37,7 @@ inline unsigned char* shared_memory() {
 }
 
 inline void __syncthreads() {
-  member().synchronise();
+  member().synchronize();
 }
 
 inline void copy_16_bytes(void* shared, const void* global) {

@@ -1,4 +1,4 @@
-#include "methods/ab/synchronise.h"
+#include "methods/ab/synchronize.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
