@@ -45,8 +45,8 @@ RUNS = {
                "optimizer.l1=1e-4"],
     "alone": ["method.name=ddp", "workers=1"],
     "text": ["data.name=text", f"data.root={DOCS}", "data.subset=0", "data.context=16",
-             "data.test_share=0.002", "data.validation=9", "model.name=gpt-nano",
-             "model.layers=1", "model.heads=2", "model.features=16"],
+             "data.test_share=0.002", "data.validation=9", "evaluate.groups=true",
+             "model.name=gpt-nano", "model.layers=1", "model.heads=2", "model.features=16"],
 }
 
 
