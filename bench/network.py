@@ -199,10 +199,10 @@ def parse(words=None):
             parser.error(str(error))
     arguments.seeds = arguments.seeds or range(1, arguments.repeats + 1)
     program = shutil.which(arguments.program)
-    if program is None:
+    if arguments.run and program is None:
         parser.error(f"{arguments.program} is missing: build it, or name the program "
                      "with --program")
-    arguments.program = pathlib.Path(program).resolve()
+    arguments.program = pathlib.Path(program or arguments.program).resolve()
     arguments.output = arguments.output.resolve()
     return arguments
 

@@ -1,4 +1,4 @@
-# Language standards, warnings, sanitizers, ccache, mold and the search for CUDA.
+# Language standards, warnings, sanitizers, ccache and the search for CUDA.
 # Sets ABTRAIN_WITH_CUDA and the target abtrain::flags.
 
 set(CMAKE_CXX_STANDARD 20)
@@ -18,13 +18,6 @@ if(CCACHE_PROGRAM)
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
-endif()
-find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM AND NOT ABTRAIN_SANITIZE)  # mold 1.10 hangs on an instrumented test
-  # mold 1.10 begins the read-only part after relocation with LibTorch's
-  # thread-local byte: where that falls on the end of a page, the program does not
-  # load ("cannot apply additional memory protection after relocation").
-  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
 endif()
 
 if(ABTRAIN_SANITIZE)

@@ -43,7 +43,7 @@ if $as_user; then
   python=python3
 fi
 packages=(
-  build-essential cmake ninja-build ccache mold git ca-certificates
+  build-essential cmake ninja-build ccache git ca-certificates
   python3 python3-venv
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev
   libturbojpeg0-dev libsodium-dev

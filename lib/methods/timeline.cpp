@@ -37,8 +37,8 @@ std::int64_t Timeline::last_decomposition() const {
   std::int64_t last = 0;
   for (const Stretch& s : stretches) {
     const bool decomposes = s.after == Event::Decompose ||
-        s.after == Event::SynchronizeAndDecompose ||
-        (s.after == Event::None && s.phase == Phase::Full);
+                            s.after == Event::SynchronizeAndDecompose ||
+                            (s.after == Event::None && s.phase == Phase::Full);
     if (decomposes) {
       last = std::max(last, s.first + (s.times - 1) * s.every + s.steps);
     }

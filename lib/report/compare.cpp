@@ -115,7 +115,8 @@ std::string by_its_keys(
   return join(parts, " ");
 }
 
-// "first_sweep/rank=8": the folder that holds the setting's runs, and their stem.
+// "first_sweep/rank=8": the folder that holds the setting's runs, and their
+// stem.
 std::string with_folder(const Setting& setting) {
   const std::filesystem::path folder = setting.runs.front().folder;
   return (folder.parent_path().filename() / common_stem(setting)).string();
@@ -152,7 +153,7 @@ void name_settings(std::vector<Setting>& settings) {
     constexpr std::size_t kLongest = 60;
     std::string keys = by_its_keys(s, varying);
     return keys.size() <= kLongest || common_stem(s).empty() ? keys
-                                                            : with_folder(s);
+                                                             : with_folder(s);
   });
   rename_repeated(
       [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });

@@ -66,7 +66,8 @@ class FileDecomposer {
     const std::size_t count = names.size();
     names.resize(std::min(count, kMost));
     log_.warning(
-        "{} of {} matrices are cut to rank 1 ({}{}), so the model may be useless "
+        "{} of {} matrices are cut to rank 1 ({}{}), so the model may be "
+        "useless "
         "without further training; --floor and --keep-dense keep more of them",
         count,
         report.tensors.size(),

@@ -43,8 +43,8 @@ TEST(CliDecompose, ReportsInThreeFormats) {
 TEST(CliDecompose, WarnsOfRankOneAndTakesAFloor) {
   const TempFolder folder;
   const std::string command = "decompose '" +
-      folder.add("in.safetensors", weights(2, 20, 12)) +
-      "' --dry-run --rule budget ";
+                              folder.add("in.safetensors", weights(2, 20, 12)) +
+                              "' --dry-run --rule budget ";
   const Outcome warned = run(command + "--ratio 7", Stream::Error);
   EXPECT_EQ(warned.exit_code, 0);
   EXPECT_TRUE(contains(

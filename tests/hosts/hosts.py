@@ -128,15 +128,15 @@ class Hosts(Runs):
         for rank in (0, 1):
             name = f"corrupt{rank}"
             fault = self.fault(rank=rank, step=35, kind="corrupt-checkpoint")
-            fault["env"]["ABTRAIN_FAULT"] += ""
-            process = self.start(name, **fault)
+            # Step 30 is kept even if step 50 is saved before the run is killed.
+            process = self.start(name, "checkpoint.keep=9", **fault)
             self.wait_for_step(process, name, 45)
             process.kill()
             self.finish(process)
             shutil.rmtree(
                 self.path(name, "checkpoints", "step-0000000050"),
                 ignore_errors=True)
-            outcome = self.resumed(name)
+            outcome = self.resumed(name, "checkpoint.keep=9")
             self.assertIn("checkpoint skipped", outcome.err)
             self.assertIn(f"worker-0000{rank}.safetensors", outcome.err)
             self.assertEqual(

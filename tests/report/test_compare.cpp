@@ -132,8 +132,8 @@ TEST(Compare, OfATextFewerBitsPerByteAreBetter) {
   EXPECT_DOUBLE_EQ(
       *figure_of(both.settings[1], "seconds_to_target", 2.4).value, 3);
   EXPECT_FALSE(figure_of(both.settings[0], "accuracy").value);
-  const auto bits = figures(
-      choose_columns("bits_per_byte", {}).front(), both.settings);
+  const auto bits =
+      figures(choose_columns("bits_per_byte", {}).front(), both.settings);
   EXPECT_TRUE(bits[0].is_best);
   EXPECT_FALSE(bits[1].is_best);
   EXPECT_EQ(
