@@ -22,9 +22,10 @@ namespace {
 constexpr double kResolved = 1e-7;
 
 // LAPACK leaves the sign of a vector open; we make its largest entry positive.
-at::Tensor with_fixed_signs(const at::Tensor& vectors) {
+// Returns 1 x k: what to multiply the columns by.
+at::Tensor fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
-  return vectors.mul(vectors.gather(0, where).sign());
+  return vectors.gather(0, where).sign();
 }
 
 std::vector<double> roots(std::vector<double> squares, double scale) {
@@ -41,16 +42,20 @@ at::Tensor to_tensor(const std::vector<double>& values) {
   return result;
 }
 
+// right: n x k, with arbitrary signs.
 LowRankPair make_factors(
     const at::Tensor& matrix,
     const at::Tensor& values,
     const at::Tensor& right) {
-  const auto root = values.sqrt().to(right.device());
-  const auto inverse = at::where(root.gt(0), root.reciprocal(), 0.0);
+  const auto signs = fixed_signs(right);
+  const auto root = values.sqrt().to(right.device()).mul(signs);
+  const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
   const auto w = matrix.detach().to(at::kFloat);
-  return {
-      at::mm(w, right.mul(inverse).to(at::kFloat)),
-      right.mul(root).t().to(at::kFloat).contiguous()};
+  // One after the other, so that only one float64 copy of `right` is there.
+  const auto to_a = right.mul(inverse).to(at::kFloat);
+  LowRankPair pair{at::mm(w, to_a), {}};
+  pair.b = right.mul(root).t().to(at::kFloat).contiguous();
+  return pair;
 }
 
 }  // namespace
@@ -80,6 +85,11 @@ void Decomposition::State::solve(const at::Tensor& matrix) {
 }
 
 at::Tensor Decomposition::State::first_vectors(std::int64_t k) {
+  ABT_ASSERT(
+      k >= 1 && k <= std::ssize(values),
+      "expected 1 to {} singular vectors, got {}",
+      values.size(),
+      k);
   if (finder) {
     return finder->right(k);
   }
@@ -145,18 +155,16 @@ Spectrum Decomposition::spectrum(std::int64_t m) const {
 }
 
 at::Tensor Decomposition::right(std::int64_t k) const {
-  ABT_ASSERT(
-      k >= 1 && k <= std::ssize(state_->values),
-      "expected 1 to {} singular vectors, got {}",
-      state_->values.size(),
-      k);
-  return with_fixed_signs(state_->first_vectors(k));
+  const auto vectors = state_->first_vectors(k);
+  return vectors.mul(fixed_signs(vectors));
 }
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
     const {
   return make_factors(
-      matrix, to_tensor(state_->values).slice(0, 0, rank), right(rank));
+      matrix,
+      to_tensor(state_->values).slice(0, 0, rank),
+      state_->first_vectors(rank));
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {

@@ -126,7 +126,7 @@ DecomposedMatrix::Factors DecomposedMatrix::factors(
 
 // Takes a few rows at a time, in float64 and in the decomposition's scale.
 double DecomposedMatrix::measured_error(const Factors& factors) const {
-  constexpr std::int64_t kNumbers = 1 << 18;
+  constexpr std::int64_t kNumbers = 1 << 16;
   const std::int64_t rows = std::max<std::int64_t>(1, kNumbers / w_.size(1));
   const double down = power_of_two(-(exponent_ / 2));
   const double rest_down = power_of_two(exponent_ / 2 - exponent_);

@@ -16,7 +16,7 @@
 namespace abtrain::linalg {
 
 // Rows and columns.
-using Shape = std::pair<std::int64_t, std::int64_t>;
+using MatrixShape = std::pair<std::int64_t, std::int64_t>;
 
 inline at::Tensor vector_of(const std::vector<double>& values) {
   auto result = at::empty({std::ssize(values)}, at::kDouble);

@@ -18,11 +18,11 @@ at::Tensor oracle(const at::Tensor& w) {
 
 TEST(Orthogonal, IsThePolarFactor) {
   for (const auto& [m, n] :
-       {Shape{1, 1},
-        Shape{7, 1},
-        Shape{40, 40},
-        Shape{90, 33},
-        Shape{300, 128}}) {
+       {MatrixShape{1, 1},
+        MatrixShape{7, 1},
+        MatrixShape{40, 40},
+        MatrixShape{90, 33},
+        MatrixShape{300, 128}}) {
     const auto w = noise(m, n);
     const auto q = orthogonal_basis(w);
     EXPECT_LT(distance_from_orthonormal(q), 1e-13) << m << "x" << n;

@@ -29,7 +29,7 @@ std::vector<double> power_law(std::int64_t n, double exponent) {
   return values;
 }
 
-class SvdShapes : public testing::TestWithParam<Shape> {
+class SvdShapes : public testing::TestWithParam<MatrixShape> {
  protected:
   std::int64_t m() const {
     return GetParam().first;
@@ -94,16 +94,16 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     SvdShapes,
     testing::Values(
-        Shape{1, 1},
-        Shape{9, 1},
-        Shape{2, 2},
-        Shape{8, 8},
-        Shape{64, 64},
-        Shape{65, 64},
-        Shape{147, 64},
-        Shape{300, 17},
-        Shape{129, 127},
-        Shape{600, 200}),
+        MatrixShape{1, 1},
+        MatrixShape{9, 1},
+        MatrixShape{2, 2},
+        MatrixShape{8, 8},
+        MatrixShape{64, 64},
+        MatrixShape{65, 64},
+        MatrixShape{147, 64},
+        MatrixShape{300, 17},
+        MatrixShape{129, 127},
+        MatrixShape{600, 200}),
     [](const auto& shape) {
       return std::to_string(shape.param.first) + "x" +
              std::to_string(shape.param.second);

@@ -111,11 +111,11 @@ TEST_P(Widths, ClosedForm) {
 
 TEST_P(Widths, GramMatrix) {
   for (const auto& [m, n] :
-       {Shape{1, 1},
-        Shape{9, 3},
-        Shape{256, 40},
-        Shape{257, 33},
-        Shape{700, 129}}) {
+       {MatrixShape{1, 1},
+        MatrixShape{9, 3},
+        MatrixShape{256, 40},
+        MatrixShape{257, 33},
+        MatrixShape{700, 129}}) {
     const auto w = noise(m, n);
     const auto exact = at::mm(w.t(), w).tril();
     for (const auto& form : {w, w.t().contiguous().t(), w.to(at::kFloat)}) {

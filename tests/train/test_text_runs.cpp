@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "config/planned_sizes.h"
 #include "methods/method_kind.h"
 #include "plan/traffic.h"
 #include "toy_text.h"
