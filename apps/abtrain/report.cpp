@@ -1,12 +1,11 @@
 // abtrain report: compares runs.
 #include <CLI/CLI.hpp>
-#include <array>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/output.h"
@@ -68,11 +67,10 @@ bool is_report(const std::string& begin) {
 }
 
 std::string made_now() {
-  const std::time_t now = std::time(nullptr);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%F %H:%M UTC", std::gmtime(&now));
   return formatted(
-      "Made by abtrain {}, {}", train::version_line(), text.data());
+      "Made by abtrain {}, {}",
+      train::version_line(),
+      utc_now("%F %H:%M UTC"));
 }
 
 std::string written(

@@ -1,7 +1,11 @@
-// Monotonic time in seconds: a stopwatch, and a timer that accumulates spans.
+// Monotonic time in seconds: a stopwatch, and a timer that accumulates spans;
+// the calendar's time as text.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <ctime>
+#include <string>
 
 namespace abtrain {
 
@@ -67,5 +71,16 @@ class Timer {
   double seconds_ = 0;
   long count_ = 0;
 };
+
+// The present time in UTC, such as "2026-11-24T18:39:20Z". format: as for
+// strftime, at most 31 characters of text. Safe in any thread.
+inline std::string utc_now(const char* format = "%FT%TZ") {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), format, &parts);
+  return text.data();
+}
 
 }  // namespace abtrain

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <mutex>
 #include <sstream>
 
 #include "base/env.h"
@@ -108,9 +109,12 @@ void Store::Impl::connect(
   options.waitWorkers = false;  // share() waits where it matters
   options.timeout = in_milliseconds(seconds);
   // ask() reports errors; LibTorch would also log each one with a backtrace.
-  if (!env("TORCH_CPP_LOG_LEVEL")) {
-    FLAGS_caffe2_log_level = 3;  // fatal errors only
-  }
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (!env("TORCH_CPP_LOG_LEVEL")) {
+      FLAGS_caffe2_log_level = 3;  // fatal errors only
+    }
+  });
   Socket listener;
   if (options.isServer) {
     listener = listen(host, port);

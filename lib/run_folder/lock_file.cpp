@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <random>
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -85,13 +85,6 @@ std::optional<ProcessState> process_state(pid_t pid) {
   // The first thread may have ended while others are still running.
   const bool last = words[17] == "0" || words[17] == "1";
   return ProcessState{(words[0] == "Z" || words[0] == "X") && last, words[19]};
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%FT%TZ", std::gmtime(&now));
-  return text.data();
 }
 
 std::string random_id() {

@@ -1,9 +1,9 @@
 #include "train/workers/worker_host.h"
 
-#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/socket.h"
 #include "run_folder/run_lock.h"
@@ -20,15 +20,12 @@ void record_failure(
         !std::filesystem::is_directory(folder)) {
       return;
     }
-    const std::time_t now = std::time(nullptr);
-    char time[32];
-    std::strftime(time, sizeof(time), "%FT%TZ", std::gmtime(&now));
     const nlohmann::ordered_json json = {
         {"exit_code", exit_code},
         {"message", message},
         {"worker", worker},
         {"host", host_name()},
-        {"time", time}};
+        {"time", utc_now()}};
     atomic_write(folder + "/failure.json", json.dump(2) + "\n");
   } catch (...) {
     // The message goes to standard error as well.
