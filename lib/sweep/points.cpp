@@ -31,21 +31,28 @@ std::set<std::string> keys_of(const Sweep& sweep) {
   return keys;
 }
 
-// "method.rank.keep" becomes "keep" where no other key ends in "keep".
+// "method.rank.keep" becomes "keep" where no other key ends in "keep", and
+// "method.name" becomes "method".
 std::map<std::string, std::string> short_names(
     const std::set<std::string>& keys) {
+  constexpr std::string_view kName = ".name";
+  const auto meaning = [&](const std::string& key) {
+    return key.ends_with(kName) ? key.substr(0, key.size() - kName.size())
+                                : key;
+  };
   std::map<std::string, std::string> names;
   for (const std::string& key : keys) {
-    std::size_t begin = key.rfind('.');
+    const std::string whole = meaning(key);
+    std::size_t begin = whole.rfind('.');
     const auto is_shared = [&](const std::string& tail) {
       return std::ranges::any_of(keys, [&](const std::string& other) {
-        return other != key && ("." + other).ends_with("." + tail);
+        return other != key && ("." + meaning(other)).ends_with("." + tail);
       });
     };
-    while (begin != std::string::npos && is_shared(key.substr(begin + 1))) {
-      begin = begin == 0 ? std::string::npos : key.rfind('.', begin - 1);
+    while (begin != std::string::npos && is_shared(whole.substr(begin + 1))) {
+      begin = begin == 0 ? std::string::npos : whole.rfind('.', begin - 1);
     }
-    names[key] = begin == std::string::npos ? key : key.substr(begin + 1);
+    names[key] = begin == std::string::npos ? whole : whole.substr(begin + 1);
   }
   return names;
 }

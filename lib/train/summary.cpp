@@ -30,8 +30,11 @@ ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
 }
 
+// Of what averages gradients, in dense steps too.
 std::string reducer_name(const config::RunOptions& options) {
-  return compress::make_reducer(options.reducer, options.seed)->name();
+  const compress::ReducerOptions& reducer =
+      options.method.full_phase.reducer_of(options.reducer);
+  return compress::make_reducer(reducer, options.seed)->name();
 }
 
 std::string percent(const ordered_json& value, int decimals) {

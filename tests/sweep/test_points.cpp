@@ -48,10 +48,10 @@ TEST_F(Points, AListFollowsTheGridAndHasTheSeedsToo) {
           "workers=2,seed=2",
           "workers=4,seed=1",
           "workers=4,seed=2",
-          "name=ddp,workers=1,seed=1",
-          "name=ddp,workers=1,seed=2",
-          "name=ddp,seed=1",
-          "name=ddp,seed=2"}));
+          "method=ddp,workers=1,seed=1",
+          "method=ddp,workers=1,seed=2",
+          "method=ddp,seed=1",
+          "method=ddp,seed=2"}));
 }
 
 TEST_F(Points, WhatIsExcludedHasNoIndex) {
@@ -79,7 +79,13 @@ TEST_F(Points, LabelsAreTheShortestEndsThatDifferAndFitForAFolder) {
   EXPECT_EQ(
       labels("grid: {model.name: [mlp], method.name: [ab], "
              "optimizer.weight_decay: [0], train.steps: [3]}\n"),
-      Labels{"model.name=mlp,method.name=ab,weight_decay=0,steps=3"});
+      Labels{"model=mlp,method=ab,weight_decay=0,steps=3"});
+  EXPECT_EQ(
+      labels("grid: {reducer.name: [powersgd], "
+             "method.full_phase.reducer.name: [plain], "
+             "evaluate.every: [1], checkpoint.every: [2]}\n"),
+      Labels{"reducer=powersgd,full_phase.reducer=plain,evaluate.every=1step,"
+             "checkpoint.every=2steps"});
   EXPECT_EQ(
       labels("grid: {model.hidden: [[64, 32], [8]], "
              "data.root: [/a b/c], checkpoint.every: [5 %]}\n"),
@@ -214,7 +220,7 @@ TEST_F(PointRuns, TwoOfTheSameConfigurationAreAFault) {
       "base: base\ngrid: {workers: [2, 4]}\nlist: [{method.name: ab}]\n");
   EXPECT_NE(
       error.find("the same configuration as point 1 (workers=4)\n  at point 2 "
-                 "(name=ab)"),
+                 "(method=ab)"),
       std::string::npos)
       << error;
 }
