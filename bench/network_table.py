@@ -3,6 +3,7 @@ import statistics
 
 from front_table import load_plots
 
+TRAINED = ("done", "stopped")  # "stopped": at the target, or when the time was up
 COLUMNS = [  # title, key, unit (the divisor), digits
     ("steps", "steps", 1, 0), ("ms per step", "ms_per_step", 1, 0),
     ("communicating", "communication_ms", 1, 0),
@@ -23,7 +24,7 @@ def table(rows):
         groups.setdefault(
             (row["name"], f"{row['hosts']} x {row['rate']}"), []).append(row)
     for (name, hosts), group in groups.items():
-        good = [r for r in group if r["status"] in ("done", "stopped")]
+        good = [r for r in group if r["status"] in TRAINED]
         if any(r["status"] == "stopped" for r in good):
             name += " (stopped)"
         line = [name, hosts, f"{len(good)} of {len(group)}"]
@@ -60,11 +61,12 @@ def plan_table(rows):
 
 def draw(rows, path, target=None):
     """Accuracy against training seconds and against MB sent: of each run the mean over its
-    seeds at each evaluation, where the clock and the bytes stood on average."""
+    seeds at each evaluation that all of them had, where the clock and the bytes stood on
+    average."""
     plots = load_plots("network.py")
     runs = {}
     for row in rows:
-        if row["status"] == "done" and row.get("bytes_curve"):
+        if row["status"] in TRAINED and row.get("bytes_curve"):
             runs.setdefault(row["name"], []).append(row)
     style = plots.styles(runs)
     figure, panels = plots.grid_of_axes(2, width=4.6, height=3.6, sharey=True)
