@@ -68,9 +68,7 @@ bool is_report(const std::string& begin) {
 
 std::string made_now() {
   return formatted(
-      "Made by abtrain {}, {}",
-      train::version_line(),
-      utc_now("%F %H:%M UTC"));
+      "Made by abtrain {}, {}", train::version_line(), utc_now("%F %H:%M UTC"));
 }
 
 std::string written(
