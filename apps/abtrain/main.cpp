@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -233,25 +234,26 @@ int run_to_exit_code(int argc, char** argv) {
   }
 }
 
-// Everything is written and closed by now. What is left are the destructors of
-// LibTorch's and CUDA's global objects: 0.1 s, during which Ctrl-C would turn a
-// finished run into a failed one. Tools that are loaded into the program
-// (profilers) and sanitizers report in such destructors.
-[[noreturn]] void leave(int code) {
-  const bool has_guest = std::getenv("LD_PRELOAD") != nullptr ||
-                         std::getenv("CUDA_INJECTION64_PATH") != nullptr;
+// Tools that are loaded into the program (profilers) and sanitizers report when
+// the global objects are destroyed.
+bool reports_at_exit() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  std::exit(code);
+  return true;
+#else
+  return env("LD_PRELOAD") || env("CUDA_INJECTION64_PATH");
 #endif
-  if (has_guest) {
-    std::exit(code);
-  }
-  std::fflush(nullptr);
-  std::_Exit(code);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  leave(run_to_exit_code(argc, argv));
+  const int code = run_to_exit_code(argc, argv);
+  // Everything is written and closed by now. To destroy the global objects of
+  // LibTorch and CUDA would take 0.1 s, during which Ctrl-C would turn a
+  // finished run into a failed one.
+  if (!reports_at_exit()) {
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
 }

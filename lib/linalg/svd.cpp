@@ -52,8 +52,8 @@ LowRankPair make_factors(
   const auto inverse = at::where(root.ne(0), root.reciprocal(), 0.0);
   const auto w = matrix.detach().to(at::kFloat);
   // One after the other, so that only one float64 copy of `right` is there.
-  const auto to_a = right.mul(inverse).to(at::kFloat);
-  LowRankPair pair{at::mm(w, to_a), {}};
+  LowRankPair pair;
+  pair.a = at::mm(w, right.mul(inverse).to(at::kFloat));
   pair.b = right.mul(root).t().to(at::kFloat).contiguous();
   return pair;
 }

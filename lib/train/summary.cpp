@@ -30,7 +30,7 @@ ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
 }
 
-// Of what averages gradients, in dense steps too.
+// Of the reducer of dense steps: it codes the gradients of all parameters.
 std::string reducer_name(const config::RunOptions& options) {
   const compress::ReducerOptions& reducer =
       options.method.full_phase.reducer_of(options.reducer);

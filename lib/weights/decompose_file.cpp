@@ -67,8 +67,8 @@ class FileDecomposer {
     names.resize(std::min(count, kMost));
     log_.warning(
         "{} of {} matrices are cut to rank 1 ({}{}), so the model may be "
-        "useless "
-        "without further training; --floor and --keep-dense keep more of them",
+        "useless without further training; --floor and --keep-dense keep more "
+        "of them",
         count,
         report.tensors.size(),
         join(names, ", "),

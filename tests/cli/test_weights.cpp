@@ -202,6 +202,11 @@ TEST(CliDecompose, MemoryIsThatOfTheLargestMatrix) {
   const double idle = peak(folder.add("small", weights(1, 8, 6)), out);
   const double all = peak(folder.add("all", weights(6, kSide, kSide)), out);
   EXPECT_LT(all - idle, 8.0 * 4 * kSide * kSide);
+  // Before it runs, a spawned program has the memory of the process that
+  // spawned it, which must not hide its own.
+  rusage own{};
+  getrusage(RUSAGE_SELF, &own);
+  EXPECT_LT(1024.0 * static_cast<double>(own.ru_maxrss), idle);
 }
 
 }  // namespace
