@@ -8,7 +8,7 @@
 namespace abtrain::data {
 namespace {
 
-// data.subset, data.pool and data.standardise, for a set that is held as bytes.
+// data.subset, data.pool and data.standardize, for a set that is held as bytes.
 void check_images(const DataOptions& o, Conflicts& out) {
   try {
     dataset_shape(o);
@@ -23,21 +23,21 @@ void check_images(const DataOptions& o, Conflicts& out) {
              o.subset,
              o.validation)});
   }
-  const char* const floats = o.standardise ? "data.standardise" : "data.pool";
-  if (o.on_device == true && (o.standardise || o.pool > 0)) {
+  const char* const floats = o.standardize ? "data.standardize" : "data.pool";
+  if (o.on_device == true && (o.standardize || o.pool > 0)) {
     out.push_back(
         {{"data.on_device", floats},
          formatted(
              "images are kept on a GPU as bytes, but {} images are not bytes; "
              "expected auto or false",
-             o.standardise ? "standardised" : "pooled")});
+             o.standardize ? "standardized" : "pooled")});
   }
   for (const auto& [key, values] :
        {std::pair{"data.mean", &o.mean}, std::pair{"data.std", &o.std}}) {
-    if (o.standardise && !values->empty()) {
+    if (o.standardize && !values->empty()) {
       out.push_back(
-          {{key, "data.standardise"},
-           "standardised images take each pixel's own mean and deviation; "
+          {{key, "data.standardize"},
+           "standardized images take each pixel's own mean and deviation; "
            "expected none"});
     }
   }
@@ -56,7 +56,7 @@ void check_text(const DataOptions& o, Conflicts& out) {
   refuse(o.erase > 0, "data.erase", kImages);
   refuse(o.subset > 0, "data.subset", "a text is taken whole; expected 0");
   refuse(o.pool > 0, "data.pool", kImages);
-  refuse(o.standardise, "data.standardise", kImages);
+  refuse(o.standardize, "data.standardize", kImages);
   refuse(!o.mean.empty(), "data.mean", kImages);
   refuse(!o.std.empty(), "data.std", kImages);
   refuse(
@@ -91,8 +91,8 @@ void check_image_folder(const DataOptions& o, Conflicts& out) {
       "image-folder's images are decoded and cropped for each batch, to "
       "data.image_size; expected 0");
   refuse(
-      o.standardise,
-      "data.standardise",
+      o.standardize,
+      "data.standardize",
       "image-folder's images are decoded and cropped for each batch, so no "
       "pixel has a mean of its own; expected false");
   refuse(

@@ -48,8 +48,8 @@ Fields fields_of(DataOptions& o) {
       "to bytes, before data.augment; it must divide height and width; 0: "
       "do not shrink; not for image-folder");
   f.flag(
-      "standardise",
-      o.standardise,
+      "standardize",
+      o.standardize,
       "normalize each pixel of each channel by itself: subtract its mean "
       "over the training images (those of data.subset, including held-out "
       "ones), divide by its deviation + 1e-3; a pixel that never varies "

@@ -24,7 +24,7 @@ struct DataOptions {
   double erase = 0;                    // probability of random erasing
   std::int64_t subset = 0;             // first training images; 0: all
   std::int64_t pool = 0;               // mean-pool to this side; 0: do not
-  bool standardise = false;            // per pixel, replaces mean and std
+  bool standardize = false;            // per pixel, replaces mean and std
   std::int64_t validation = 0;         // training images held out
   std::int64_t prefetch = 4;           // batches that the loader keeps ready
   std::optional<bool> on_device = {};  // nullopt: by the memory it takes

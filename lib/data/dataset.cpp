@@ -279,9 +279,9 @@ Dataset load_dataset(const DataOptions& options, Log* log) {
   if (!set.has_files()) {
     auto& train = std::get<ByteImages>(out.train);
     keep_first(train, shape.train);
-    if (options.pool > 0 || options.standardise) {
+    if (options.pool > 0 || options.standardize) {
       const FloatImages floats = as_floats(train, options.pool);
-      out.norm = options.standardise ? standard_norm(floats.values)
+      out.norm = options.standardize ? standard_norm(floats.values)
                                      : channel_norm(out);
       out.train = floats;
       out.test = as_floats(std::get<ByteImages>(out.test), options.pool);

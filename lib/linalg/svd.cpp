@@ -78,7 +78,7 @@ void Decomposition::State::solve(const at::Tensor& matrix) {
     const double* first = host.const_data_ptr<double>();
     eigenvalues.assign(first, first + host.numel());
   } else {
-    tridiagonal = tridiagonalise(matrix, n);
+    tridiagonal = tridiagonalize(matrix, n);
     eigenvalues = linalg::eigenvalues(tridiagonal);
   }
   set_values();

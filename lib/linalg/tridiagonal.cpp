@@ -272,7 +272,7 @@ at::Tensor symmetric_buffer(std::int64_t n) {
 }
 
 Tridiagonal
-tridiagonalise(const at::Tensor& buffer, std::int64_t n, int width) {
+tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width) {
   const auto size = padded_size(n);
   const auto stride = buffer.size(1);
   ABT_ASSERT(

@@ -34,7 +34,7 @@ struct Tridiagonal {
 
 // Step 1. Overwrites `buffer` (a symmetric_buffer with its lower half filled,
 // finite), which the result refers to.
-Tridiagonal tridiagonalise(
+Tridiagonal tridiagonalize(
     const at::Tensor& buffer,
     std::int64_t n,
     int width = best_width());

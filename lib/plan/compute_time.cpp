@@ -76,7 +76,7 @@ config::RunOptions bare(const config::RunOptions& configured, int workers) {
   o.workers = workers;
   o.data.name = "random";
   o.data.subset = o.data.pool = o.data.validation = 0;
-  o.data.standardise = false;
+  o.data.standardize = false;
   o.order = {};
   o.evaluate = {};
   o.evaluate.every = Duration::steps(0);

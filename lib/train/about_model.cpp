@@ -32,7 +32,7 @@ weights::About about_model(
   about["classes"] = formatted("{}", dataset.classes);
   about["input"] =
       list_of(std::vector{dataset.channels, dataset.height, dataset.width});
-  if (options.data.standardise) {
+  if (options.data.standardize) {
     about["normalization"] = "of each pixel by itself";
   } else {
     about["mean"] = list_of(dataset.mean);

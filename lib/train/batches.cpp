@@ -66,7 +66,7 @@ bool lies_on_device(
         "data.on_device: the images of {}{}; expected auto or false",
         options.data.name,
         std::holds_alternative<data::FloatImages>(dataset.train)
-            ? " are no longer bytes (data.pool, data.standardise)"
+            ? " are no longer bytes (data.pool, data.standardize)"
             : " are files that the host decodes");
     return true;
   }

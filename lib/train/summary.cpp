@@ -32,8 +32,10 @@ ordered_json share(double a, double b) {
 
 // Of the reducer of dense steps: it codes the gradients of all parameters.
 std::string reducer_name(const config::RunOptions& options) {
+  const bool has_full_phase = methods::kind_of(options.method).factors_weights;
   const compress::ReducerOptions& reducer =
-      options.method.full_phase.reducer_of(options.reducer);
+      has_full_phase ? options.method.full_phase.reducer_of(options.reducer)
+                     : options.reducer;
   return compress::make_reducer(reducer, options.seed)->name();
 }
 

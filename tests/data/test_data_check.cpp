@@ -34,7 +34,7 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
        {"data.validation"}},
       {bytes,
        [](auto& o) {
-         o.standardise = true;
+         o.standardize = true;
          o.on_device = true;
          o.mean = {0, 0, 0};
        },
@@ -43,10 +43,10 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
        [](auto& o) {
          o.subset = 1;
          o.pool = 4;
-         o.standardise = true;
+         o.standardize = true;
          o.on_device = true;
        },
-       {"data.subset", "data.pool", "data.standardise", "data.on_device"}},
+       {"data.subset", "data.pool", "data.standardize", "data.on_device"}},
       {files, [](auto& o) { o.resize = o.image_size - 1; }, {"data.resize"}},
       {files,
        [](auto& o) {
@@ -61,7 +61,7 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
          o.erase = 0.5;
          o.subset = 1;
          o.pool = 4;
-         o.standardise = true;
+         o.standardize = true;
          o.mean = {0.5};
          o.std = {0.5};
          o.on_device = true;
@@ -71,7 +71,7 @@ TEST(DataCheck, NamesTheKeysThatConflict) {
         "data.erase",
         "data.subset",
         "data.pool",
-        "data.standardise",
+        "data.standardize",
         "data.mean",
         "data.std",
         "data.on_device",

@@ -265,7 +265,7 @@ void write_steps(const std::string& folder, const std::string& part) {
   }
 }
 
-TEST(Dataset, SubsetPoolAndStandardise) {
+TEST(Dataset, SubsetPoolAndStandardize) {
   const TempFolder root;
   write_fashion(root.path());
   write_steps(root.path(), "train");
@@ -282,7 +282,7 @@ TEST(Dataset, SubsetPoolAndStandardise) {
   EXPECT_EQ(set.test.size(), 10'000);
 
   options.pool = 7;
-  options.standardise = true;
+  options.standardize = true;
   set = load_dataset(options);
   const DatasetShape shape = dataset_shape(options);
   EXPECT_EQ(shape.train, 12);

@@ -121,7 +121,7 @@ TEST(FloatImages, AnExampleOutOfRangeIsABug) {
   EXPECT_THROW(augment.evaluation(set.train, 2, 4), std::logic_error);
 }
 
-TEST(Standardise, LessTheMeanOverTheDeviation) {
+TEST(Standardize, LessTheMeanOverTheDeviation) {
   Dataset set = with_values(make_set(50, 3));
   set.norm = standard_norm(as_floats(set.train).values);
   const at::Tensor images =
@@ -144,7 +144,7 @@ TEST(Standardise, LessTheMeanOverTheDeviation) {
 }
 
 // In many pieces, and of a mean far from 0.
-TEST(Standardise, FiguresOfManyImages) {
+TEST(Standardize, FiguresOfManyImages) {
   Dataset set = make_set(3000, 1);
   as_bytes(set.train).pixels.bitwise_or_(0xF0);
   const at::Tensor values = pooled(as_bytes(set.train).pixels, 2);
@@ -159,7 +159,7 @@ TEST(Standardise, FiguresOfManyImages) {
 }
 
 // Of other images too, whatever they have there.
-TEST(Standardise, APixelThatNeverDiffersIsZero) {
+TEST(Standardize, APixelThatNeverDiffersIsZero) {
   Dataset set = make_set(9, 1);
   const ByteImages others = random_images(9, 1, 6, 8);
   as_bytes(set.train).pixels.select(2, 1).fill_(77);
@@ -175,8 +175,8 @@ TEST(Standardise, APixelThatNeverDiffersIsZero) {
   }
 }
 
-// A window of the black-bordered image, then standardised where it lies now.
-TEST(Standardise, CropAndFlipComeFirst) {
+// A window of the black-bordered image, then standardized where it lies now.
+TEST(Standardize, CropAndFlipComeFirst) {
   Dataset set = with_values(make_set(20, 1));
   set.norm = standard_norm(as_floats(set.train).values);
   const at::Tensor padded = at::constant_pad_nd(

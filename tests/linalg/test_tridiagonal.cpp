@@ -24,7 +24,7 @@ at::Tensor buffer_of(const at::Tensor& full) {
 
 void expect_eigenpairs(const at::Tensor& full, int width) {
   const auto n = full.size(0);
-  const auto t = tridiagonalise(buffer_of(full), n, width);
+  const auto t = tridiagonalize(buffer_of(full), n, width);
   const auto values = eigenvalues(t);
   const auto expected = at::linalg_eigvalsh(full).flip(0);
   const double norm = expected.abs().max().item<double>();
@@ -103,7 +103,7 @@ TEST_P(Widths, ClosedForm) {
       w[i - 1][i] = -1;
     }
   }
-  const auto values = eigenvalues(tridiagonalise(buffer_of(w), n, GetParam()));
+  const auto values = eigenvalues(tridiagonalize(buffer_of(w), n, GetParam()));
   for (std::int64_t k = 1; k <= n; ++k) {
     EXPECT_NEAR(values[n - k], 2 - 2 * std::cos(M_PI * k / (n + 1.0)), 1e-13);
   }
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Tridiagonal, KeepsTheSpectrumOfZero) {
   const auto zero = noise(12, 12).zero_();
-  const auto t = tridiagonalise(buffer_of(zero), 12);
+  const auto t = tridiagonalize(buffer_of(zero), 12);
   EXPECT_EQ(eigenvalues(t), std::vector<double>(12, 0.0));
   EXPECT_LT(
       distance_from_orthonormal(eigenvectors(t, eigenvalues(t), 12)), 1e-12);

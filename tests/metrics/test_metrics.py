@@ -35,8 +35,10 @@ SMALL = [
 ]
 # Together these runs write every event, and every key of the summary.
 RUNS = {
-    "ab": ["data.validation=50", "evaluate.train=true", "evaluate.groups=true", "optimizer.name=sgd"],
-    "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2"],
+    "ab": ["data.validation=50", "evaluate.train=true", "evaluate.groups=true", "optimizer.name=sgd",
+           "method.full_phase.reducer.name=powersgd"],
+    "thc": ["method.name=ddp", "reducer.name=thc", "reducer.evaluate_every=2",
+            "method.full_phase.reducer.name=powersgd"],
     "powersgd": ["method.name=ddp", "reducer.name=powersgd", "reducer.evaluate_every=3"],
     "local_sgd": ["method.name=local-sgd", "method.average=params+moments"],
     "diloco": ["method.name=diloco", "method.fragments=2"],
@@ -138,6 +140,11 @@ class Schemas(RunsCase):
         for values, right in (([2.5, 1], True), ([2.5, -1], False), ([], False)):
             layer["layers"][0]["singular_values"] = {"index": [1, 7], "value": values}
             self.assertEqual(self.faults(layer) == [], right, values)
+
+    def test_summary_names_the_reducer_of_dense_steps(self):
+        for name, reducer in (("ab", "powersgd"), ("thc", "thc"), ("diloco", "plain")):
+            figures = json.loads((self.run_of(name) / "summary.json").read_text())
+            self.assertEqual(figures["reducer"]["name"], reducer, name)
 
     def test_pages_name_every_key(self):
         page = (DOCS / "metrics.md").read_text()

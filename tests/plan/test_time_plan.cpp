@@ -196,7 +196,7 @@ TEST(ComputeTime, TakesAnyDataAndOrder) {
   o.model.channels = {4};
   o.model.hidden = {16};
   o.data.augment = data::AugmentName::CropFlip;
-  o.data.standardise = true;
+  o.data.standardize = true;
   o.data.pool = 8;
   o.data.validation = 100;
   o.order.name = "cd-grab";

@@ -177,7 +177,7 @@ class ConvexProblem : public ::testing::Test {
     o.workers = workers;
     o.data.subset = 4096;
     o.data.pool = 7;
-    o.data.standardise = true;
+    o.data.standardize = true;
     o.data.batch_size = 1;
     o.data.prefetch = 64;
     o.model.name = "softmax";

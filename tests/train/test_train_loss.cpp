@@ -157,7 +157,7 @@ TEST(Penalty, ByOptimizer) {
   EXPECT_NEAR(penalty(*model, o), weights / 4, 1e-6);
 }
 
-// 4096 images of 7 x 7 standardised pixels, l2 = .01 on weights and biases: the
+// 4096 images of 7 x 7 standardized pixels, l2 = .01 on weights and biases: the
 // optimum of the whole objective is .7398529.
 TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
   if (data::find_dataset("fashion-mnist").found_in.empty()) {
@@ -174,7 +174,7 @@ TEST(TrainLoss, SoftmaxReachesTheKnownOptimum) {
        "model.name=softmax",
        "data.subset=4096",
        "data.pool=7",
-       "data.standardise=true",
+       "data.standardize=true",
        "data.batch_size=4096",
        "optimizer.name=sgd",
        "optimizer.lr=0.15",
