@@ -12,7 +12,9 @@ repeated, what was stopped goes on from its checkpoint. A folder whose run had o
 settings is refused. With --time-limit, or on SIGTERM or Ctrl-C, the run in progress is
 stopped with a checkpoint, the table of what there is is printed, and the exit code is 75;
 --time-limit 0 starts nothing. Warm-ups and intervals are the configurations' business: of
-a length, only train.steps or train.epochs is set.
+a length, only train.steps or train.epochs is set. A run that gives that key itself, as
+--run small=CONFIG,model.width=0.1,train.steps=1320, has only this length: so runs whose
+steps take different times can be trained for the same time.
 
 The table has one row per run and length: means over the seeds (lowest to highest), the
 median of the training seconds on abtrain's own clock, without evaluations and checkpoints.
@@ -94,7 +96,7 @@ def planned(arguments):
     each other, so that a drift of the machine's speed affects them alike."""
     resolved = {}
     for run in arguments.run:
-        for length in arguments.lengths:
+        for length in run["lengths"]:
             done = subprocess.run(
                 [arguments.program, "plan", "--config", run["config"], "--show-config",
                  *settings(arguments, run, length)], capture_output=True, text=True)
@@ -107,7 +109,9 @@ def planned(arguments):
              "keys": resolved[run["name"], length] | {"seed": str(seed)},
              "words": ["--config", run["config"], *settings(arguments, run, length),
                        "--set", f"seed={seed}"]}
-            for seed in arguments.seeds for length in arguments.lengths for run in arguments.run]
+            for seed in arguments.seeds
+            for length in sorted({length for run in arguments.run for length in run["lengths"]})
+            for run in arguments.run if length in run["lengths"]]
 
 
 def train(arguments, run, deadline):
@@ -191,6 +195,14 @@ def show(arguments, runs):
     return STOPPED if left else 0
 
 
+def own_lengths(run, unit):
+    """Takes the run's own train.steps or train.epochs out of its settings."""
+    key = f"train.{unit}="
+    words = [value for value in run["set"] if value.startswith(key)]
+    run["set"] = [value for value in run["set"] if value not in words]
+    return [number(value.removeprefix(key)) for value in words]
+
+
 def point_name(text):
     name, found, length = text.rpartition(":")
     if not (found and name):
@@ -231,6 +243,11 @@ def parse(words=None):
         parser.error("--run: each NAME once")
     if arguments.lengths[0] < 1 and arguments.unit == "steps":
         parser.error("--steps: expected numbers above 0")
+    for run in arguments.run:
+        try:
+            run["lengths"] = own_lengths(run, arguments.unit) or arguments.lengths
+        except (ValueError, argparse.ArgumentTypeError):
+            parser.error(f"--run {run['name']}: train.{arguments.unit}: expected a number above 0")
     if arguments.target is not None and not 0 < arguments.target <= 8:
         parser.error("--target: expected an accuracy above 0 and at most 1, such as 0.88, or "
                      "bits per byte, at most 8")
@@ -238,9 +255,9 @@ def parse(words=None):
         if value.partition("=")[0].strip() in OWN_KEYS:
             parser.error(f"{value}: this script sets {', '.join(OWN_KEYS)} itself")
     for name, length in arguments.equal_time:
-        if name not in names or length not in arguments.lengths:
+        if not any(run["name"] == name and length in run["lengths"] for run in arguments.run):
             parser.error(f"--equal-time {name}:{length}: expected a NAME of --run and one of "
-                         f"the {arguments.unit}")
+                         f"its {arguments.unit}")
     arguments.program = arguments.program.resolve()
     arguments.output = arguments.output.resolve()
     return arguments

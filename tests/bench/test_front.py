@@ -176,9 +176,15 @@ class Folder(unittest.TestCase):
         good = ["out", "--run", "ab=c", "--steps", "20", "10"]
         self.assertEqual(front.parse(good).lengths, [10, 20])
         self.assertEqual(front.parse([*good[:3], "--epochs", "0.5", "3"]).lengths, [0.5, 3])
+        own = front.parse([*good, "--run", "small=c,model.width=0.5,train.steps=30",
+                           "--equal-time", "small:30"])
+        self.assertEqual([(run["lengths"], run["set"]) for run in own.run],
+                         [([10, 20], []), ([30], ["model.width=0.5"])])
         for more, says in ((["--run", "ab=d"], "each NAME once"),
                            (["--set", "train.steps=3"], "sets"),
                            (["--equal-time", "ab:30"], "expected a NAME"),
+                           (["--run", "b=c,train.epochs=3"], "sets"),
+                           (["--run", "b=c,train.steps=many"], "above 0"),
                            (["--epochs", "3"], "not allowed with"),
                            (["--target", "88"], "--target")):
             errors = io.StringIO()
