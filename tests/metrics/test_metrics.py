@@ -142,7 +142,7 @@ class Schemas(RunsCase):
             self.assertEqual(self.faults(layer) == [], right, values)
 
     def test_summary_names_the_reducer_of_dense_steps(self):
-        for name, reducer in (("ab", "powersgd"), ("thc", "thc"), ("diloco", "plain")):
+        for name, reducer in (("ab", "powersgd"), ("thc", "thc"), ("diloco", "plain fp32")):
             figures = json.loads((self.run_of(name) / "summary.json").read_text())
             self.assertEqual(figures["reducer"]["name"], reducer, name)
 
