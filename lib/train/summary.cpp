@@ -30,7 +30,8 @@ ordered_json share(double a, double b) {
   return b > 0 ? ordered_json(a / b) : ordered_json(nullptr);
 }
 
-// Of the reducer of dense steps: it codes the gradients of all parameters.
+// Name of the reducer of dense steps, which codes the gradients of all
+// parameters.
 std::string reducer_name(const config::RunOptions& options) {
   const bool has_full_phase = methods::kind_of(options.method).factors_weights;
   const compress::ReducerOptions& reducer =
