@@ -186,9 +186,11 @@ void add_dropout(Sequential& layers, const ModelOptions& options) {
   }
 }
 
-std::int64_t scaled(std::int64_t channels, const ModelOptions& options) {
-  return std::max<std::int64_t>(
-      1, std::llround(static_cast<double>(channels) * options.width));
+std::int64_t
+scaled(std::int64_t count, const ModelOptions& options, std::int64_t divisor) {
+  const double wanted = static_cast<double>(count) * options.width;
+  return divisor * std::max<std::int64_t>(
+                       1, std::llround(wanted / static_cast<double>(divisor)));
 }
 
 bool is_small(const InputShape& shape) {

@@ -73,8 +73,12 @@ Architecture build(const ModelOptions& options, const InputShape& shape);
 // Adds a dropout layer if model.drop_rate is above 0.
 void add_dropout(Sequential& layers, const ModelOptions& options);
 
-// A conv net's channel count times `model.width`, rounded; at least 1.
-std::int64_t scaled(std::int64_t channels, const ModelOptions& options);
+// A count of channels or features times `model.width`, rounded to a multiple of
+// `divisor`, such as the number of heads; at least that.
+std::int64_t scaled(
+    std::int64_t count,
+    const ModelOptions& options,
+    std::int64_t divisor = 1);
 
 // True for images up to 64 pixels high, for which `auto` takes a small stem or
 // patch.
@@ -103,8 +107,8 @@ Architecture vgg_small(
 Architecture resnet(
     int depth, const ModelOptions& options, const InputShape& shape);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
-// as in timm: a class token and 12 blocks of width `features`, with heads of
-// 64.
+// as in timm: a class token and 12 blocks of width `features`, with a head for
+// each 64 of them; `model.width` makes the heads wider or narrower.
 Architecture vit(
     std::int64_t features,
     const ModelOptions& options,

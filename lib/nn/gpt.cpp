@@ -275,17 +275,9 @@ Architecture gpt(
     const ModelOptions& options,
     const InputShape& shape) {
   const std::int64_t heads = options.heads.value_or(sizes.heads);
-  const auto wanted =
-      static_cast<double>(options.features.value_or(sizes.features));
-  // Times `width`, in whole heads' shares.
+  const std::int64_t unscaled = options.features.value_or(sizes.features);
   const std::int64_t features =
-      options.width == 1.0
-          ? std::llround(wanted)
-          : heads *
-                std::max<std::int64_t>(
-                    1,
-                    std::llround(
-                        wanted * options.width / static_cast<double>(heads)));
+      options.width == 1.0 ? unscaled : scaled(unscaled, options, heads);
   ABT_CHECK(
       features % heads == 0,
       Config,

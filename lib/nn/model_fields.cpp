@@ -33,7 +33,8 @@ Fields fields_of(ModelOptions& o) {
       "width",
       o.width,
       above_to(0, kWidest),
-      "conv nets: multiplier of the channel counts; gpt: of the features");
+      "conv nets: multiplier of the channel counts; vit and gpt: of the "
+      "features");
   f.choice(
       "stem",
       o.stem,

@@ -29,22 +29,23 @@ linear(std::int64_t in, std::int64_t out, bool bias = true) {
 // Multi-head self-attention with queries, keys and values in one weight.
 class Attention : public Layer {
  public:
-  Attention(std::int64_t features, bool qkv_bias)
-      : heads_(features / kHeadFeatures),
+  Attention(std::int64_t features, std::int64_t heads, bool qkv_bias)
+      : heads_(heads),
         qkv_(linear(features, 3 * features, qkv_bias)),
         proj_(linear(features, features)) {}
 
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
     const std::int64_t batch = input.size(0);
     const std::int64_t tokens = input.size(1);
-    // 3 x B x heads x tokens x 64
-    const at::Tensor qkv = qkv_->forward(input, pass)
-                               .view({batch, tokens, 3, heads_, kHeadFeatures})
-                               .permute({2, 0, 3, 1, 4});
+    // 3 x B x heads x tokens x features per head
+    const at::Tensor qkv =
+        qkv_->forward(input, pass)
+            .view({batch, tokens, 3, heads_, input.size(2) / heads_})
+            .permute({2, 0, 3, 1, 4});
     const at::Tensor mixed =
         at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
             .transpose(1, 2)
-            .reshape({batch, tokens, heads_ * kHeadFeatures});
+            .reshape(input.sizes());
     return proj_->forward(mixed, pass);
   }
   void visit(const std::string& prefix, Visitor& visitor) override {
@@ -74,11 +75,15 @@ class Branch : public Layer {
   DropPath drop_path_;
 };
 
-std::unique_ptr<Layer>
-block(std::int64_t features, bool qkv_bias, double drop_path) {
+std::unique_ptr<Layer> block(
+    std::int64_t features,
+    std::int64_t heads,
+    bool qkv_bias,
+    double drop_path) {
   auto attention = std::make_unique<Sequential>();
   attention->add("norm1", std::make_unique<LayerNorm>(features, kEps));
-  attention->add("attn", std::make_unique<Attention>(features, qkv_bias));
+  attention->add(
+      "attn", std::make_unique<Attention>(features, heads, qkv_bias));
   auto mlp = std::make_unique<Sequential>();
   mlp->add("norm2", std::make_unique<LayerNorm>(features, kEps));
   mlp->add("mlp.fc1", linear(features, 4 * features));
@@ -165,9 +170,11 @@ TorchvisionName torchvision_vit_name(const std::string& name) {
 }  // namespace
 
 Architecture vit(
-    std::int64_t features,
+    std::int64_t unscaled,
     const ModelOptions& options,
     const InputShape& shape) {
+  const std::int64_t heads = unscaled / kHeadFeatures;
+  const std::int64_t features = scaled(unscaled, options, heads);
   const std::int64_t patch = patch_of(options, shape);
   ABT_CHECK(
       shape.height % patch == 0 && shape.width % patch == 0,
@@ -189,7 +196,8 @@ Architecture vit(
     const double rate = options.drop_path * static_cast<double>(i) /
                         static_cast<double>(kDepth - 1);
     layers->add(
-        formatted("blocks.{}", i), block(features, options.qkv_bias, rate));
+        formatted("blocks.{}", i),
+        block(features, heads, options.qkv_bias, rate));
   }
   layers->add("", std::make_unique<Function>([](const at::Tensor& tokens) {
                 return tokens.select(1, 0);

@@ -47,8 +47,8 @@ class SizedModel {
         scales_width_ || scales_hidden_,
         Config,
         "model.name: expected a model whose size follows from model.width or "
-        "model.hidden (a convolutional network, or an mlp with hidden layers); "
-        "neither of them changes {}",
+        "model.hidden (a convolutional network, a transformer, or an mlp with "
+        "hidden layers); neither of them changes {}",
         model.name);
   }
 

@@ -208,7 +208,10 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
       run("plan --same-size-as vgg16_small_cifar10 --set model.width=1",
           Stream::Out);
   EXPECT_TRUE(contains(wide.text, "--set model.width=0.3")) << wide.text;
-  // With it, only the dense network, which may be another one.
+  // A transformer keeps its heads and has fewer features in each.
+  const Outcome vit = run("plan --same-size-as vit_tiny_cifar10", Stream::Out);
+  EXPECT_TRUE(contains(vit.text, "parameters          535,390")) << vit.text;
+  // With --config, only the dense network, which may be another one.
   const Outcome other =
       run("plan -c resnet18_cifar10_ddp --same-size-as vgg16_small_cifar10",
           Stream::Out);
@@ -232,7 +235,10 @@ TEST(PlanSameSize, SaysWhatIsWrong) {
       "/nowhere", 66, "a run folder or a configuration; configuration '/now");
   expect(folder.file("unfinished"), 66, "a run that finished successfully");
   expect("fashion_mnist_mlp --set method.rank.rule=sigma", 78, "finished run");
-  expect("vit_tiny_cifar10", 78, "neither of them changes vit-tiny");
+  expect(
+      "fashion_mnist_mlp -c fashion_mnist_softmax_qrda",
+      78,
+      "neither of them changes softmax");
   expect(
       "fashion_mnist_mlp -c vgg16_cifar10 --set model.weights=w.safetensors",
       78,

@@ -71,6 +71,22 @@ TEST(Models, PublishedParameterCounts) {
   EXPECT_EQ(count(without, kImageNet), 86'540'008);
 }
 
+TEST(Models, WidthScalesTheFeaturesOfAVitByWholeHeads) {
+  ModelOptions options = named("vit-tiny");  // three heads
+  const auto parameters = [&](double width) {
+    options.width = width;
+    return make_model(options, kCifar)->dense_parameters();
+  };
+  // Patches of 4, 64 of them and a class token, 12 blocks, a norm, a head.
+  const auto expected = [](std::int64_t f) {
+    return (48 + 1) * f + f + 65 * f + 12 * (12 * f * f + 13 * f) + 2 * f +
+           (f + 1) * 10;
+  };
+  EXPECT_EQ(parameters(1), expected(192));
+  EXPECT_EQ(parameters(0.33), expected(63));
+  EXPECT_EQ(parameters(0.001), expected(3));
+}
+
 TEST(Models, EachRunsAndGivesLogits) {
   for (const std::string& name : model_names()) {
     if (takes_text(named(name))) {
