@@ -28,8 +28,9 @@ class TextCommands : public ::testing::Test {
            "model.layers=1 --set model.features=32 --set workers=2 --set "
            "method.group_size=1 --set train.steps=40 --set "
            "schedule.warmup_steps=2 --set method.warmup_steps=5 --set "
-           "method.sync_every=10 --set method.full_rank_steps=2 --set "
-           "'method.rank={rule: fixed, rank: 4}' --set "
+           "method.sync_every=10 --set "
+           "'method.rank={rule: fixed, rank: 4}' --set method.anneal_steps=0 "
+           "--set "
            "evaluate.every=20 " +
            more;
   }
