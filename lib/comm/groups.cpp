@@ -7,12 +7,12 @@
 
 namespace abtrain::comm {
 
-namespace {
-
-bool fits(int workers, std::int64_t size, bool only_b) {
-  return size >= 1 && workers % size == 0 &&
-         (only_b || workers / size % 2 == 0);
+bool fits(int workers, std::int64_t group_size, bool only_b) {
+  return group_size >= 1 && workers % group_size == 0 &&
+         (only_b || workers / group_size % 2 == 0);
 }
+
+namespace {
 
 // The end of the message: the sizes that fit, or why none does.
 std::string advice(int workers, bool only_b) {

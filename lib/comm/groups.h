@@ -22,6 +22,10 @@ struct Groups {
   }
 };
 
+// Whether the workers form whole groups of this size, without `only_b` an even
+// number of them.
+bool fits(int workers, std::int64_t group_size, bool only_b);
+
 // Without a `group_size` (auto) there are two halves or, for one worker, one
 // group of one. Throws ConflictError, which names the sizes that fit.
 Groups

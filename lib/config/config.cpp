@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/options_apply.h"
+#include "comm/groups.h"
 #include "config/check_options.h"
 #include "config/short_run.h"
 #include "config/yaml.h"
@@ -197,6 +198,29 @@ class Reader {
         before,
         each * context_.launched,
         each * before));
+    fit_groups(before);
+  }
+
+  // A group size that a file gives for its own number of workers gives way.
+  void fit_groups(int before) {
+    methods::MethodOptions& method = options_.method;
+    const auto set = reading_.settings.find("method.group_size");
+    const bool only_b = method.sync == methods::SyncMode::OnlyB;
+    const int workers = options_.workers;
+    if (set == reading_.settings.end() || set->second.bad ||
+        is_override(set->second) || !method.group_size ||
+        !methods::kind_of(method).factors_weights ||
+        !comm::fits(before, *method.group_size, only_b) ||
+        comm::fits(workers, *method.group_size, only_b) || workers % 2 != 0) {
+      return;
+    }
+    note(formatted(
+        "method.group_size: auto, so {}, instead of {}, which does not fit {} "
+        "workers",
+        workers / 2,
+        *method.group_size,
+        workers));
+    method.group_size.reset();
   }
 
   // Removes `extends` from the section and reads the files that it names.

@@ -200,6 +200,30 @@ TEST(Launcher, ItsProcessesAreTheWorkers) {
   EXPECT_EQ(read_config(file).workers, 2);
 }
 
+TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
+  const TempFolder folder;
+  const std::string file =
+      folder.add("a.yaml", "workers: 4\nmethod: {group_size: 2}\n");
+  std::vector<std::string> notes;
+  const auto group_size = [&](int launched,
+                              const std::vector<std::string>& sets = {}) {
+    notes.clear();
+    return read_config(file, sets, {.launched = launched, .notes = &notes})
+        .method.group_size;
+  };
+  EXPECT_EQ(group_size(8), 2);
+  EXPECT_EQ(notes.size(), 1U);
+  EXPECT_FALSE(group_size(2).has_value());
+  ASSERT_EQ(notes.size(), 2U);
+  EXPECT_EQ(
+      notes[1],
+      "method.group_size: auto, so 1, instead of 2, which does not fit 2 "
+      "workers");
+  EXPECT_EQ(group_size(3, {"method.sync=only-b", "method.group_size=1"}), 1);
+  EXPECT_THROW(group_size(3), LocatedError);
+  EXPECT_THROW(group_size(2, {"method.group_size=2"}), LocatedError);
+}
+
 TEST(Defaults, ANameIsEnough) {
   const TempFolder folder;
   const std::string file = folder.add("a.yaml", "name: x\n");
