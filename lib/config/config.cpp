@@ -207,17 +207,19 @@ class Reader {
     const auto set = reading_.settings.find("method.group_size");
     const bool only_b = method.sync == methods::SyncMode::OnlyB;
     const int workers = options_.workers;
+    const int halves = std::max(workers / 2, 1);
     if (set == reading_.settings.end() || set->second.bad ||
         is_override(set->second) || !method.group_size ||
         !methods::kind_of(method).factors_weights ||
         !comm::fits(before, *method.group_size, only_b) ||
-        comm::fits(workers, *method.group_size, only_b) || workers % 2 != 0) {
+        comm::fits(workers, *method.group_size, only_b) ||
+        !comm::fits(workers, halves, only_b)) {
       return;
     }
     note(formatted(
         "method.group_size: auto, so {}, instead of {}, which does not fit {} "
         "workers",
-        workers / 2,
+        halves,
         *method.group_size,
         workers));
     method.group_size.reset();

@@ -52,7 +52,7 @@ class SizedModel {
         model.name);
   }
 
-  // At 0, one channel or feature everywhere.
+  // At 0, one channel or feature everywhere, or one for each head.
   nn::ModelOptions at_width(double width) const {
     nn::ModelOptions sized = model_;
     if (scales_hidden_) {

@@ -220,6 +220,7 @@ TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
       "method.group_size: auto, so 1, instead of 2, which does not fit 2 "
       "workers");
   EXPECT_EQ(group_size(3, {"method.sync=only-b", "method.group_size=1"}), 1);
+  EXPECT_FALSE(group_size(1, {"method.sync=only-b"}).has_value());
   EXPECT_THROW(group_size(3), LocatedError);
   EXPECT_THROW(group_size(2, {"method.group_size=2"}), LocatedError);
 }
