@@ -12,6 +12,10 @@ bool fits(int workers, std::int64_t group_size, bool only_b) {
          (only_b || workers / group_size % 2 == 0);
 }
 
+std::int64_t auto_group_size(int workers) {
+  return workers == 1 ? 1 : workers % 2 == 0 ? workers / 2 : 0;
+}
+
 namespace {
 
 // The end of the message: the sizes that fit, or why none does.
@@ -35,10 +39,7 @@ Groups
 make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b) {
   ABT_CHECK(
       workers >= 1, Config, "workers: expected at least 1, got {}", workers);
-  const std::int64_t halves = workers == 1       ? 1
-                              : workers % 2 == 0 ? workers / 2
-                                                 : 0;
-  const std::int64_t size = group_size.value_or(halves);
+  const std::int64_t size = group_size.value_or(auto_group_size(workers));
   if (!fits(workers, size, only_b)) {
     throw ConflictError(
         {{"method.group_size", "workers", "method.sync", "method.name"},

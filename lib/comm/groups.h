@@ -26,8 +26,12 @@ struct Groups {
 // number of them.
 bool fits(int workers, std::int64_t group_size, bool only_b);
 
-// Without a `group_size` (auto) there are two halves or, for one worker, one
-// group of one. Throws ConflictError, which names the sizes that fit.
+// The size that `auto` gives: two halves or, for one worker, one group of one;
+// 0, which never fits, for other odd numbers.
+std::int64_t auto_group_size(int workers);
+
+// Without a `group_size` it is auto_group_size. Throws ConflictError, which
+// names the sizes that fit.
 Groups
 make_groups(int workers, std::optional<std::int64_t> group_size, bool only_b);
 

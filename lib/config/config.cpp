@@ -207,19 +207,19 @@ class Reader {
     const auto set = reading_.settings.find("method.group_size");
     const bool only_b = method.sync == methods::SyncMode::OnlyB;
     const int workers = options_.workers;
-    const int halves = std::max(workers / 2, 1);
+    const std::int64_t size = comm::auto_group_size(workers);
     if (set == reading_.settings.end() || set->second.bad ||
         is_override(set->second) || !method.group_size ||
         !methods::kind_of(method).factors_weights ||
         !comm::fits(before, *method.group_size, only_b) ||
         comm::fits(workers, *method.group_size, only_b) ||
-        !comm::fits(workers, halves, only_b)) {
+        !comm::fits(workers, size, only_b)) {
       return;
     }
     note(formatted(
         "method.group_size: auto, so {}, instead of {}, which does not fit {} "
         "workers",
-        halves,
+        size,
         *method.group_size,
         workers));
     method.group_size.reset();

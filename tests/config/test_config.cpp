@@ -221,6 +221,16 @@ TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
       "workers");
   EXPECT_EQ(group_size(3, {"method.sync=only-b", "method.group_size=1"}), 1);
   EXPECT_FALSE(group_size(1, {"method.sync=only-b"}).has_value());
+  // No `auto` for three: the message is about the file's own size.
+  try {
+    group_size(3, {"method.sync=only-b"});
+    FAIL();
+  } catch (const LocatedError& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("2 does not fit 3 workers"),
+        std::string::npos)
+        << error.what();
+  }
   EXPECT_THROW(group_size(3), LocatedError);
   EXPECT_THROW(group_size(2, {"method.group_size=2"}), LocatedError);
 }
