@@ -4,15 +4,17 @@ a step, and what is learned in the same time.
 
     bench/text_vs_torch.py steps [--features 128 512] [--rounds 5] [--ratio 10]
     bench/text_vs_torch.py learn [--configs gcide_gpt gcide_gpt_ddp] [--steps 2000]
+                                 [--rivals 12:1e-3 48:2e-3]
 
 PyTorch trains the same network eagerly: fused attention, tied head, fused AdamW, a
 ready batch in `steps`, windows at random offsets in `learn`. abtrain's steps are its
 whole loop with the loader. `steps` takes turns, one worker and --threads threads for
 both, and prints medians over the rounds: dense / torch, and the AB step / the dense
 one at --ratio. `learn` runs each configuration as it is, then PyTorch on all cores
-with the windows of all workers in one batch, for as many seconds as the slowest of
-them has trained, its rate falling along a cosine of that time; all are scored on the
-same tail of the text. Needs a Python with torch; --set goes to abtrain.
+for as many seconds as the slowest of them has trained, its rate falling along a cosine
+of that time. --rivals gives windows per step and highest rate of each PyTorch run: 12:1e-3
+is nanoGPT's own recipe, 48:2e-3 the windows of four workers. All are scored on the same
+tail of the text. Needs a Python with torch; --set goes to abtrain.
 """
 import argparse
 import json
@@ -174,19 +176,31 @@ def learn(arguments):
     with gzip.open(arguments.text, "rb") as file:
         text = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
     end = len(text) - round(TAIL * len(text))
+    for windows, rate in arguments.rivals:
+        model, steps = learn_torch(text[:end], windows, rate, seconds)
+        print(f"{f'PyTorch {windows}:{rate:g}':24} {bits_per_byte(model, text[end:]):.4f} bits per byte, "
+              f"{seconds:.0f} s, {steps} steps", flush=True)
+
+
+def learn_torch(text, windows, rate, seconds):
+    """nanoGPT's schedule over a stretch of time: (the model, its steps)."""
     torch.manual_seed(1)
-    rival = Steps(128, 4, 2e-3)
+    rival = Steps(128, 4, rate)
     start, steps = time.perf_counter(), 0
     while (done := (time.perf_counter() - start) / seconds) < 1:
-        falling = 1e-4 + (2e-3 - 1e-4) * (1 + math.cos(math.pi * done)) / 2
+        falling = 1e-4 + (rate - 1e-4) * (1 + math.cos(math.pi * done)) / 2
         for group in rival.optimizer.param_groups:
             group["lr"] = falling * min(1, (steps + 1) / 100)
-        places = torch.randint(end - CONTEXT - 1, (4 * BATCH, 1)) + torch.arange(CONTEXT + 1)
-        window = text[places]
-        rival.step(window[:, :-1], window[:, 1:])
+        places = torch.randint(len(text) - CONTEXT - 1, (windows, 1)) + torch.arange(CONTEXT + 1)
+        batch = text[places]
+        rival.step(batch[:, :-1], batch[:, 1:])
         steps += 1
-    print(f"{'PyTorch':24} {bits_per_byte(rival.model, text[end:]):.4f} bits per byte, "
-          f"{seconds:.0f} s, {steps} steps of {4 * BATCH} windows")
+    return rival.model, steps
+
+
+def rival_of(text):
+    windows, rate = text.split(":")
+    return int(windows), float(rate)
 
 
 def main():
@@ -200,6 +214,8 @@ def main():
     parser.add_argument("--features", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--configs", nargs="+", default=["gcide_gpt", "gcide_gpt_ddp"])
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--rivals", type=rival_of, nargs="+", default=[(12, 1e-3), (48, 2e-3)],
+                        metavar="WINDOWS:RATE")
     parser.add_argument("--text", default=str(next(filter(Path.exists, GCIDE), GCIDE[0])))
     parser.add_argument("--set", action="append", default=[])
     arguments = parser.parse_args()

@@ -6,7 +6,8 @@
 
 A folder without a good end, or with damaged files, is left out and named with
 its reason in `left_out`; so `read` fails only where no run is left. Bytes are
-sent bytes, seconds are wall time, accuracies lie between 0 and 1.
+sent bytes, seconds are wall time. Scores are in the unit of `measure`: accuracies in
+percent, or bits per byte for language models.
 """
 import json
 import os
@@ -42,15 +43,41 @@ class Unusable(Exception):
     """Why a folder is left out."""
 
 
+@dataclass(frozen=True)
+class Measure:
+    """What runs are judged by, and how a score is written."""
+    name: str        # as a label names it
+    unit: str        # after a score
+    difference: str  # after a difference of scores
+    column: str      # in summary.json and metrics.jsonl
+    factor: int      # from there to the unit
+    sign: int        # 1 where higher is better, -1 where lower is
+    better: str
+    best: str
+    step: float      # of a target's last digit
+    margin: float    # from the best score to a target
+
+    def shown(self, score):
+        return f"{score:.2f}{self.unit}"
+
+    def label(self):
+        return f"{self.name},{self.unit}" if self.unit else self.name
+
+
+ACCURACY = Measure("accuracy", " %", " points", "accuracy", 100, 1, "more accurate", "most accurate", 0.5, 2)
+BITS = Measure("bits per byte", "", " bits per byte", "bits_per_byte", 1, -1, "better", "best", 0.05, 0.1)
+
+
 @dataclass
 class RunFolders:
     """`run` is the path of a run folder below the folder that was read; `setting` the
     name that its repeats with other seeds have in common."""
     folder: str                   # as it may be shown
     path: pathlib.Path
+    measure: Measure
     runs: pd.DataFrame            # index run
     config: pd.DataFrame          # index run, a column for each key, as in method.rank.keep
-    evaluations: pd.DataFrame     # run, setting, seed, step, train_seconds, bytes, accuracy, loss
+    evaluations: pd.DataFrame     # run, setting, seed, step, train_seconds, bytes, score, loss
     decompositions: pd.DataFrame  # run, setting, seed, step, layer, m, n, rank, energy
     spectra: pd.DataFrame         # run, setting, seed, step, layer, index, value
     left_out: pd.DataFrame        # folder, reason
@@ -64,9 +91,9 @@ class RunFolders:
             print(f"left out: {row.folder}: {row.reason}")
 
     def arrivals(self, target):
-        """Of each run the first evaluation at or above the accuracy; infinite without one."""
+        """The first evaluation of each run that reaches a score; infinite without one."""
         columns = ["step", "train_seconds", "bytes"]
-        reached = self.evaluations[self.evaluations.accuracy >= target]
+        reached = self.evaluations[self.measure.sign * (self.evaluations.score - target) >= 0]
         first = reached.sort_values("step").groupby("run")[columns].first()
         return first.reindex(self.runs.index).fillna(np.inf)
 
@@ -96,11 +123,16 @@ def read(default):
             records.append(read_run(folder, name))
         except Unusable as reason:
             left_out.append({"folder": name, "reason": str(reason)})
+    measure = records[0]["measure"] if records else None
+    left_out += [{"folder": record["name"], "reason":
+                  f"measured by its {record['measure'].name}, {records[0]['name']} by {measure.name}"}
+                 for record in records if record["measure"] != measure]
+    records = [record for record in records if record["measure"] == measure]
     if not records:
         raise NoRuns(
             "\n".join([f"{shown}: no finished run in it"] +
                       [f"{row['folder']}: {row['reason']}" for row in left_out]))
-    return tables(shown, path, records, pd.DataFrame(left_out, columns=["folder", "reason"]))
+    return tables(shown, path, measure, records, pd.DataFrame(left_out, columns=["folder", "reason"]))
 
 
 def find(path, levels=2):
@@ -128,8 +160,10 @@ def read_run(folder, name):
     record = {"name": name, "config": flat(read_config(folder)), "summary": run.summary,
               "events": run.metrics.to_dict("records")}
     try:
-        record["row"] = run_row(record["summary"])
-        record["evaluations"] = evaluation_rows(record["events"])
+        measure = BITS if "bits_per_byte" in run.summary else ACCURACY
+        record["measure"] = measure
+        record["row"] = run_row(record["summary"], measure)
+        record["evaluations"] = evaluation_rows(record["events"], measure)
         record["decompositions"], record["spectra"] = decomposition_rows(record["events"])
     except (KeyError, TypeError, AttributeError) as error:
         raise Unusable(f"summary.json or metrics.jsonl lacks a key: {error}") from None
@@ -169,11 +203,12 @@ def flat(config, prefix=""):
     return keys
 
 
-def run_row(summary):
+def run_row(summary, measure):
     traffic, seconds = summary["traffic"], summary["seconds"]
     row = {key: summary[key] for key in
-           ("method", "seed", "workers", "steps", "accuracy", "loss")}
-    row |= {"compression": summary["compression_ratio"],
+           ("method", "seed", "workers", "steps", "loss")}
+    row |= {"score": measure.factor * summary[measure.column],
+            "compression": summary["compression_ratio"],
             "stored": summary["parameters"]["stored"],
             "bytes": traffic["bytes_per_worker"],
             "vs_fp32": np.nan if traffic["vs_fp32"] is None else traffic["vs_fp32"]}
@@ -184,9 +219,10 @@ def run_row(summary):
     return row
 
 
-def evaluation_rows(events):
+def evaluation_rows(events, measure):
     return [{"step": e["step"], "train_seconds": e["train_seconds"],
-             "bytes": e["bytes_per_worker"], "accuracy": e["accuracy"], "loss": e["loss"]}
+             "bytes": e["bytes_per_worker"], "loss": e["loss"],
+             "score": measure.factor * e[measure.column]}
             for e in events if e["event"] == "evaluate"]
 
 
@@ -205,7 +241,7 @@ def decomposition_rows(events):
     return layers, values
 
 
-def tables(shown, path, records, left_out):
+def tables(shown, path, measure, records, left_out):
     settings = name_settings(records)
     runs = pd.DataFrame([record["row"] for record in records],
                         index=pd.Index([record["name"] for record in records], name="run"))
@@ -217,9 +253,9 @@ def tables(shown, path, records, left_out):
         return pd.DataFrame(rows, columns=["run", "setting", "seed", *columns])
 
     return RunFolders(
-        shown, path, runs,
+        shown, path, measure, runs,
         pd.DataFrame([record["config"] for record in records], index=runs.index),
-        stacked("evaluations", ["step", "train_seconds", "bytes", "accuracy", "loss"]),
+        stacked("evaluations", ["step", "train_seconds", "bytes", "score", "loss"]),
         stacked("decompositions", ["step", "layer", "m", "n", "rank", "energy"]),
         stacked("spectra", ["step", "layer", "index", "value"]), left_out)
 

@@ -220,8 +220,8 @@ class Executed(unittest.TestCase):
             self.assertEqual(f"{row.setting}_{row.seed}", run)
             self.assertEqual(row.bytes, summary["traffic"]["bytes_per_worker"])
             last = folders.evaluations[folders.evaluations.run == run].iloc[-1]
-            self.assertEqual((last.step, last.accuracy), (summary["steps"], summary["accuracy"]))
-        never = folders.arrivals(1.1)
+            self.assertEqual((last.step, last.score), (summary["steps"], 100 * summary["accuracy"]))
+        never = folders.arrivals(101)
         self.assertTrue(np.isinf(never.train_seconds).all() and len(never) == 10)
         self.assertTrue((folders.arrivals(0).step == 6).all())
 
@@ -262,16 +262,19 @@ class Executed(unittest.TestCase):
                 shutil.copytree(self.runs / run, pathlib.Path(folder, run))
             os.environ["ABTRAIN_RUNS"] = folder
             self.addCleanup(os.environ.pop, "ABTRAIN_RUNS", None)
-            text = io.StringIO()
-            notebook = nbformat.read(SOURCE / f"notebooks/{name}.ipynb", as_version=4)
-            names = {}
-            with contextlib.redirect_stdout(text):
-                import matplotlib.pyplot as plt
-                for cell in notebook.cells:
-                    if cell.cell_type == "code":
-                        exec(compile(cell.source, name, "exec"), names)
-                        plt.close("all")
-            return text.getvalue(), "\n".join(names["lines"])
+            return self.cells_of(name)
+
+    def cells_of(self, name):
+        """The same on the runs of ABTRAIN_RUNS."""
+        text, names = io.StringIO(), {}
+        notebook = nbformat.read(SOURCE / f"notebooks/{name}.ipynb", as_version=4)
+        with contextlib.redirect_stdout(text):
+            import matplotlib.pyplot as plt
+            for cell in notebook.cells:
+                if cell.cell_type == "code":
+                    exec(compile(cell.source, name, "exec"), names)
+                    plt.close("all")
+        return text.getvalue(), "\n".join(names["lines"])
 
     def test_one_run(self):
         run = "group_size=1,keep=0.8_1"
@@ -279,6 +282,42 @@ class Executed(unittest.TestCase):
             text, words = self.cells(name, run)
             self.assertIn("1 finished run of 1 setting\n", text)
             self.assertNotIn("nan", words)
+
+    def test_language_models(self):
+        """Fewer bits per byte are better; runs with accuracies are left out beside them."""
+        folder = self.folder / "text"
+        folder.mkdir()
+        words = np.random.default_rng(1).choice(["one", "two", "three", "four"], 4000)
+        (folder / "text.txt").write_text(" ".join(words))
+        runs = {"0_ab": [], "ddp": ["method.name=ddp"], "untrained": ["method.name=ddp", "optimizer.lr=1e-9",
+                                                                       "optimizer.other_lr=1e-9"]}
+        for name, values in runs.items():
+            command = [PROGRAM, "--config", SOURCE / "configs/gcide_gpt.yaml", "--output", folder / "runs",
+                       "--name", name]
+            for value in [*values, "data.name=text", f"data.root={folder / 'text.txt'}", "data.context=16",
+                          "data.test_share=0.2", "model.features=64", "model.layers=1", "train.steps=30",
+                          "evaluate.every=10"]:
+                command += ["--set", value]
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
+        shutil.copytree(self.runs / "ddp_1", folder / "runs/with_accuracy")
+        os.environ["ABTRAIN_RUNS"] = str(folder / "runs")
+        self.addCleanup(os.environ.pop, "ABTRAIN_RUNS", None)
+        import run_folders
+        folders = run_folders.read("compare")
+        self.assertEqual(folders.left_out.reason.tolist(),
+                         ["measured by its accuracy, 0_ab by bits per byte"])
+        summary = json.loads((folder / "runs/ddp/summary.json").read_text())
+        self.assertEqual(folders.runs.score["ddp"], summary["bits_per_byte"])
+        self.assertGreater(folders.runs.score["untrained"], folders.runs.score["ddp"])
+        seconds = folders.arrivals(folders.runs.score["ddp"]).train_seconds
+        self.assertTrue(np.isfinite(seconds["ddp"]) and np.isinf(seconds["untrained"]))
+        text, words = self.cells_of("compare_runs")
+        best = folders.runs.score.idxmin()
+        self.assertIn(f"**{best}** is the best, with {folders.runs.score[best]:.2f}.", words)
+        self.assertRegex(words, "The target is missed by .*untrained")
+        text, words = self.cells_of("group_size_and_rank")
+        self.assertIn("1 points of workers in a group", text)
+        self.assertIn(f"Best: groups of 2 with compression 3, {folders.runs.score['0_ab']:.2f},", words)
 
     def test_runs_that_do_not_fit(self):
         for name in NOTEBOOKS:
