@@ -17,8 +17,9 @@ Command add_generate(CLI::App& parser) {
       .add_option(
           "--prompt",
           args->prompt,
-          "the text to continue (default: a new line); of a run whose tokens "
-          "are not bytes, their numbers with spaces between them")
+          "the text to continue (default: a new line); for a run whose tokens "
+          "are not bytes, their numbers with spaces between them, which must "
+          "be given")
       ->type_name("TEXT");
   command
       .add_option(

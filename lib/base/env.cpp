@@ -32,6 +32,11 @@ std::optional<std::int64_t> env_integer(const char* name) {
   return value;
 }
 
+std::string at_home(const std::string& path) {
+  const auto home = env("HOME");
+  return path.starts_with("~/") && home ? *home + path.substr(1) : path;
+}
+
 std::string cache_folder() {
   if (const auto cache = env("XDG_CACHE_HOME")) {
     return *cache + "/abtrain";

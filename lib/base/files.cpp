@@ -198,11 +198,12 @@ void atomic_write(const std::string& path, const WriteBody& body) {
     write_stream(path, place, body);
     return;
   }
-  const std::string beside = formatted("{}.tmp{}", place.path, ::getpid());
+  // Nobody else has this name, not a process with the same number in another
+  // container, and in a shared folder nobody can have placed a link there.
+  std::uint64_t unique = 0;
+  ABT_ASSERT(::getentropy(&unique, sizeof unique) == 0, "getentropy");
+  const std::string beside = formatted("{}.tmp{:016x}", place.path, unique);
   try {
-    // An existing file of this name is never written to: in a shared folder
-    // another user may have placed a link there.
-    ::unlink(beside.c_str());
     File file(beside, O_WRONLY | O_CREAT | O_EXCL, "write", path);
     take_permissions(file.get(), place.path);
     body([&](std::string_view piece) { write_all(file.get(), piece, path); });

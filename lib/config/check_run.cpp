@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/scalars.h"
 #include "base/text.h"
 #include "compress/schemes.h"
 #include "config/planned_sizes.h"
@@ -10,6 +11,7 @@
 #include "device/devices.h"
 #include "methods/method_kind.h"
 #include "nn/example_gradients.h"
+#include "nn/families.h"
 #include "optim/optimizer.h"
 #include "orders/balancer.h"
 #include "orders/order_kind.h"
@@ -86,6 +88,12 @@ RunLength check_run(
       "model.init: zeros, but {} has hidden layers, which get no gradient from "
       "zeros; expected kaiming or orthogonal",
       options.model.name);
+  ABT_CHECK(
+      options.model.width == 1 || nn::can_scale(options.model),
+      Config,
+      "model.width: expected 1, because {} has no layer to widen; got {}",
+      options.model.name,
+      print_number(options.model.width));
   model_sizes(options, shape);  // throws if the ranks do not fit
   // The bytes of all workers, at sixteen per parameter and step, must fit into
   // 63 bits.

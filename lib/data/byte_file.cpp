@@ -59,7 +59,7 @@ struct ByteFile::State {
     const auto size = fs::file_size(path, error);
     stored = error ? 0 : size;
     refill();
-    gzip = left() >= 2 && next[0] == 0x1f && next[1] == 0x8b;
+    gzip = at_member();
     if (gzip) {
       ABT_ASSERT(inflateInit2(&stream, gzip_window) == Z_OK, "zlib");
     }
@@ -87,6 +87,20 @@ struct ByteFile::State {
   void refill() {
     next = buffer.data();
     end = next + read_file(buffer.data(), buffer.size());
+  }
+
+  // Whether a member of a gzip file begins here; one that is not deflated, of
+  // which there are none, is taken for a plain file.
+  bool at_member() {
+    constexpr std::array<std::uint8_t, 3> kFirst = {0x1f, 0x8b, Z_DEFLATED};
+    if (left() < kFirst.size()) {
+      std::copy(next, end, buffer.data());
+      end = buffer.data() + left();
+      next = buffer.data();
+      end += read_file(end, buffer.size() - left());
+    }
+    return left() >= kFirst.size() &&
+           std::equal(kFirst.begin(), kFirst.end(), next);
   }
 
   // Returns fewer than `count` bytes only at the end.
@@ -129,7 +143,10 @@ struct ByteFile::State {
           path,
           with_commas(static_cast<std::int64_t>(stream.total_out)),
           stream.msg ? stream.msg : zError(code));
-      ended = code == Z_STREAM_END;
+      ended = code == Z_STREAM_END && !at_member();
+      if (code == Z_STREAM_END && !ended) {
+        ABT_ASSERT(inflateReset(&stream) == Z_OK, "zlib");
+      }
     }
     return done;
   }
@@ -151,6 +168,10 @@ ByteFile::~ByteFile() = default;
 
 const std::string& ByteFile::path() const {
   return state_->path;
+}
+
+bool ByteFile::is_gzip() const {
+  return state_->gzip;
 }
 
 std::uint64_t ByteFile::most_bytes() const {

@@ -1,5 +1,5 @@
-// Reads a file front to back, plain or gzipped (detected by its first bytes),
-// straight into the caller's memory.
+// Reads a file front to back, plain or gzipped (detected by its first bytes; of
+// one member or several, RFC 1952), straight into the caller's memory.
 //
 // Errors name the file: MissingInput if it does not exist, Io if it cannot be
 // read, DamagedData if it is a directory, too short or too long, or if its gzip
@@ -28,6 +28,7 @@ class ByteFile {
   void finish();
 
   const std::string& path() const;
+  bool is_gzip() const;
   // Upper bound on the bytes that can be read, whatever a damaged header
   // claims.
   std::uint64_t most_bytes() const;

@@ -1,6 +1,5 @@
 #include "data/dataset.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/conflict.h"
@@ -18,33 +17,21 @@ namespace fs = std::filesystem;
 
 using Files = std::vector<std::string>;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-fs::path at_home(const std::string& path) {
-  const std::string home = environment("HOME");
-  return path.starts_with("~/") && !home.empty()
-             ? fs::path(home) / path.substr(2)
-             : fs::path(path);
-}
-
 // Folders that may hold the data set, best first.
 std::vector<fs::path> places(
     const KnownSet& set,
     const std::optional<std::string>& root) {
   std::vector<fs::path> roots;
   if (!root) {
-    if (const std::string data = environment("ABTRAIN_DATA"); !data.empty()) {
-      roots.emplace_back(data);
+    if (const auto data = env("ABTRAIN_DATA")) {
+      roots.emplace_back(*data);
     }
     roots.emplace_back("data");
     if (const std::string cache = cache_folder(); !cache.empty()) {
       roots.push_back(fs::path(cache) / "data");
     }
   } else {
-    roots.push_back(at_home(*root));
+    roots.emplace_back(at_home(*root));
   }
   std::vector<fs::path> found;
   for (const fs::path& each : roots) {
@@ -136,7 +123,7 @@ std::string text_path(const KnownSet& set, const DataOptions& options) {
       Config,
       "data.root: {} needs the file or folder that holds it",
       set.name);
-  return at_home(*options.root).string();
+  return at_home(*options.root);
 }
 
 // The data set's shape as cut and pooled by the options (not image-folder).

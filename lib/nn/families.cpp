@@ -34,10 +34,11 @@ std::string add_linear_layers(
     const ModelOptions& options,
     const InputShape& shape) {
   std::size_t index = 1;
-  for (const std::int64_t width : options.hidden) {
-    layers.add(flat_name(index), std::make_unique<Linear>(in, width));
+  for (const std::int64_t features : options.hidden) {
+    const std::int64_t out = scaled(features, options);
+    layers.add(flat_name(index), std::make_unique<Linear>(in, out));
     layers.add(formatted("relu{}", index), relu());
-    in = width;
+    in = out;
     ++index;
   }
   add_dropout(layers, options);
@@ -214,6 +215,11 @@ std::vector<std::string> model_names() {
 
 bool takes_text(const ModelOptions& options) {
   return find_named(kFamilies, options.name, "model.name").takes_text;
+}
+
+bool can_scale(const ModelOptions& options) {
+  return options.name != "softmax" &&
+         (options.name != "mlp" || !options.hidden.empty());
 }
 
 Architecture build(const ModelOptions& options, const InputShape& shape) {

@@ -44,6 +44,8 @@ struct FileForm {
   std::string prefix = {};      // that the names may begin with
   std::string transposed = {};  // a glob of the weights that are I x O there
   std::vector<std::string> ignored = {};  // globs of what a model does not need
+  // Tensors that a file may have a second time: the copy, the model's own.
+  std::vector<std::pair<std::string, std::string>> copies = {};
   // Null: no tensor is a part.
   PartOf (*part_of)(const std::string& name) = nullptr;
 
@@ -66,6 +68,8 @@ struct Architecture {
 std::vector<std::string> model_names();
 // Throws Error(Config) for an unknown name.
 bool takes_text(const ModelOptions& options);
+// False if `model.width` changes nothing: the model has only a classifier.
+bool can_scale(const ModelOptions& options);
 // Throws Error(Config) for an unknown name or a shape that the family cannot
 // take.
 Architecture build(const ModelOptions& options, const InputShape& shape);

@@ -276,8 +276,10 @@ Architecture gpt(
     const InputShape& shape) {
   const std::int64_t heads = options.heads.value_or(sizes.heads);
   const std::int64_t unscaled = options.features.value_or(sizes.features);
+  const std::int64_t divisor =
+      options.positions == Positions::Rotary ? 2 * heads : heads;
   const std::int64_t features =
-      options.width == 1.0 ? unscaled : scaled(unscaled, options, heads);
+      options.width == 1.0 ? unscaled : scaled(unscaled, options, divisor);
   ABT_CHECK(
       features % heads == 0,
       Config,
@@ -315,7 +317,7 @@ Architecture gpt(
       .ignored = {"h.*.attn.bias", "h.*.attn.masked_bias"},
       .part_of = gpt_part_of};
   if (options.tied) {
-    architecture.file.ignored.emplace_back("lm_head.weight*");
+    architecture.file.copies.emplace_back("lm_head.weight", "wte.weight");
   }
   return architecture;
 }

@@ -33,8 +33,8 @@ Fields fields_of(ModelOptions& o) {
       "width",
       o.width,
       above_to(0, kWidest),
-      "conv nets: multiplier of the channel counts; vit and gpt: of the "
-      "features");
+      "multiplier of all channel, feature and hidden sizes; not for softmax, "
+      "which has none");
   f.choice(
       "stem",
       o.stem,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -11,6 +10,7 @@
 #include "base/scalars.h"
 #include "config/planned_sizes.h"
 #include "config/run_length.h"
+#include "nn/families.h"
 #include "nn/model.h"
 #include "plan/comparison.h"
 #include "plan/planned_data.h"
@@ -27,87 +27,33 @@ nn::InputShape input_of(const config::RunOptions& options) {
   return config::input_shape(planned_data(options.data).shape);
 }
 
-// A model of any size. One number scales it: `model.width`, with which the
-// hidden sizes keep their proportion.
+// A model of any width.
 class SizedModel {
  public:
   SizedModel(const nn::ModelOptions& model, const nn::InputShape& shape)
       : model_(model), shape_(shape) {
-    nn::ModelOptions once = model;
-    once.width = 1;
-    nn::ModelOptions twice = once;
-    twice.width = 2;
-    scales_width_ = count(once) != count(twice);
-    twice.width = 1;
-    for (std::int64_t& features : twice.hidden) {
-      features *= 2;
-    }
-    scales_hidden_ = count(once) != count(twice);
     ABT_CHECK(
-        scales_width_ || scales_hidden_,
+        nn::can_scale(model),
         Config,
-        "model.name: expected a model whose size follows from model.width or "
-        "model.hidden (a convolutional network, a transformer, or an mlp with "
-        "hidden layers); neither of them changes {}",
+        "model.name: expected a model whose size follows from model.width; {} "
+        "has no layer to widen",
         model.name);
   }
 
   // At 0, one channel or feature everywhere, or one for each head.
   nn::ModelOptions at_width(double width) const {
     nn::ModelOptions sized = model_;
-    if (scales_hidden_) {
-      for (std::int64_t& features : sized.hidden) {
-        features = std::max<std::int64_t>(
-            1,
-            std::llround(static_cast<double>(features) * width / model_.width));
-      }
-    }
-    if (scales_width_) {
-      sized.width = width;
-    }
+    sized.width = width;
     return sized;
   }
   // Allocates no weights: a model has none before it is initialized.
   std::int64_t parameters(double width) const {
-    return count(at_width(width));
-  }
-  // The largest width that the ranges of the keys allow.
-  double widest() const {
-    double widest =
-        scales_width_ ? nn::kWidest : std::numeric_limits<double>::infinity();
-    if (scales_hidden_) {
-      for (const std::int64_t features : model_.hidden) {
-        widest = std::min(
-            widest,
-            nn::kMostFeatures / static_cast<double>(features) * model_.width);
-      }
-    }
-    return widest;
-  }
-  std::vector<std::string> overrides(double width) const {
-    std::vector<std::string> overrides;
-    if (scales_width_) {
-      overrides.push_back("model.width=" + print_number(width));
-    }
-    if (scales_hidden_) {
-      std::vector<std::string> numbers;
-      for (const std::int64_t features : at_width(width).hidden) {
-        numbers.push_back(std::to_string(features));
-      }
-      overrides.push_back("model.hidden=[" + join(numbers, ",") + "]");
-    }
-    return overrides;
+    return nn::make_model(at_width(width), shape_)->dense_parameters();
   }
 
  private:
-  std::int64_t count(const nn::ModelOptions& model) const {
-    return nn::make_model(model, shape_)->dense_parameters();
-  }
-
   nn::ModelOptions model_;
   nn::InputShape shape_;
-  bool scales_width_ = false;
-  bool scales_hidden_ = false;
 };
 
 // The last width with at most `target` parameters, and the first with more.
@@ -129,17 +75,17 @@ Bounds bounds_of(
       name,
       with_commas(smallest),
       with_commas(target));
-  Bounds bounds{0, std::min(1.0, model.widest())};
+  Bounds bounds{0, 1};
   while (model.parameters(bounds.above) <= target) {
     ABT_CHECK(
-        bounds.above < model.widest(),
+        bounds.above < nn::kWidest,
         Config,
-        "model.name: at the largest model.width or model.hidden that is "
-        "allowed, {} has {} parameters; expected a target below that, got {}",
+        "model.name: at the largest model.width that is allowed, {} has {} "
+        "parameters; expected a target below that, got {}",
         name,
         with_commas(model.parameters(bounds.above)),
         with_commas(target));
-    bounds = {bounds.above, std::min(2 * bounds.above, model.widest())};
+    bounds = {bounds.above, std::min(2 * bounds.above, nn::kWidest)};
   }
   for (;;) {
     const double middle = std::midpoint(bounds.below, bounds.above);
@@ -158,7 +104,7 @@ double rounded(const SizedModel& model, double exact, bool up) {
   for (double scale = 1; scale <= kFinest; scale *= 10) {
     const double units = exact * scale;
     const double width = (up ? std::ceil(units) : std::floor(units)) / scale;
-    if (width > 0 && width <= model.widest() &&
+    if (width > 0 && width <= nn::kWidest &&
         model.parameters(width) == parameters) {
       return width;
     }
@@ -212,7 +158,8 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
       more - target < target - fewer &&
       static_cast<double>(more) <= kMostAbove * static_cast<double>(target);
   const double width = rounded(model, up ? bounds.above : bounds.below, up);
-  SameSize found{options, up ? more : fewer, model.overrides(width)};
+  SameSize found{
+      options, up ? more : fewer, {"model.width=" + print_number(width)}};
   found.options.model = model.at_width(width);
   return found;
 }
@@ -225,12 +172,6 @@ std::string same_size_text(const SameSize& found, const SizeTarget& target) {
                                            "{:.2f} % {}",
                                            std::abs(percent),
                                            percent > 0 ? "more" : "fewer");
-  std::vector<std::string> sets;
-  for (const std::string& each : found.overrides) {
-    // Brackets mean something to a shell.
-    const char* quote = each.find('[') == std::string::npos ? "" : "'";
-    sets.push_back(formatted("--set {}{}{}", quote, each, quote));
-  }
   return "\nsame size\n" +
          row("target",
              formatted(
@@ -242,7 +183,7 @@ std::string same_size_text(const SameSize& found, const SizeTarget& target) {
                  "{} parameters, {}",
                  with_commas(found.parameters),
                  difference)) +
-         row("options", join(sets, " "));
+         row("options", "--set " + join(found.overrides, " --set "));
 }
 
 nlohmann::ordered_json same_size_json(

@@ -35,11 +35,9 @@ struct SameSize {
 };
 // Finds the size at which the dense model of `options` has as nearly `target`
 // parameters as its layers' whole numbers of channels or features allow: never
-// more than 1 % above, and the smaller of two that are equally near. `width`
-// scales a convolutional network; `hidden` keeps the proportions of its
-// numbers; a family that has both scales both alike. Throws Error(Config) if
-// the family has neither, the target is out of its reach, or the network starts
-// from a file.
+// more than 1 % above, and the smaller of two that are equally near. Throws
+// Error(Config) if `model.width` changes nothing, the target is out of its
+// reach, or the network starts from a file.
 SameSize same_size(const config::RunOptions& options, std::int64_t target);
 
 // What was found, for people and as {"target", "source", "parameters",

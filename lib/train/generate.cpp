@@ -24,14 +24,21 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-Tokens tokens_of(const std::string& prompt, const data::DataOptions& data) {
+Tokens tokens_of(
+    const std::optional<std::string>& prompt,
+    const data::DataOptions& data) {
   Tokens tokens;
   if (data.tokens == data::TokenType::Bytes) {
-    for (const char byte : prompt) {
+    for (const char byte : prompt.value_or("\n")) {
       tokens.push_back(static_cast<std::uint8_t>(byte));
     }
   } else {
-    for (const std::string& word : split_text(prompt, ' ')) {
+    ABT_CHECK(
+        prompt,
+        Usage,
+        "--prompt: this run's tokens are numbers; expected at least one to "
+        "continue");
+    for (const std::string& word : split_text(*prompt, ' ')) {
       std::int64_t token = -1;
       std::string why;
       ABT_CHECK(
@@ -39,7 +46,7 @@ Tokens tokens_of(const std::string& prompt, const data::DataOptions& data) {
                            token < data::vocabulary_of(data)),
           Usage,
           "--prompt: expected numbers of tokens from 0 to {}, with spaces "
-          "between them, as this run reads no bytes; got '{}'",
+          "between them, because this run's tokens are not bytes; got '{}'",
           data::vocabulary_of(data) - 1,
           word);
       if (!word.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "config/run_options.h"
@@ -13,7 +14,8 @@ struct GenerateOptions {
   std::string model;   // a file in it, or a path; "": the run's own model
   // The text to continue; of a run whose tokens are not bytes, their numbers
   // with spaces between them.
-  std::string prompt = "\n";
+  // None: a new line.
+  std::optional<std::string> prompt;
   std::int64_t tokens = 500;  // how many follow
   double temperature = 0.8;   // divides the logits; 0: the likeliest token
   std::int64_t top_k = 0;     // draws among this many; 0: among all

@@ -24,28 +24,29 @@ namespace fs = std::filesystem;
 
 // Keys that may differ: they decide where and how fast a run trains, not what
 // it learns.
-constexpr auto kFree = std::to_array<std::string_view>({
-    "name",
-    "output",
-    "workers",
-    "device",
-    "comm",
-    "data.root",
-    "data.prefetch",
-    "data.on_device",
-    "data.decode_threads",
-    "data.max_damaged",
-    "train.threads",
-    "train.timeout",
-    "train.log_every",
-    "train.tensorboard",
-    "train.check_replicas",
-    "checkpoint.every",
-    "checkpoint.keep",
-    "evaluate.every",
-    "evaluate.batch_size",
-    "evaluate.train",
-    "evaluate.norm_batches"});
+constexpr auto kFree = std::to_array<std::string_view>(
+    {"name",
+     "output",
+     "workers",
+     "device",
+     "comm",
+     "data.root",
+     "data.test",
+     "data.prefetch",
+     "data.on_device",
+     "data.decode_threads",
+     "data.max_damaged",
+     "train.threads",
+     "train.timeout",
+     "train.log_every",
+     "train.tensorboard",
+     "train.check_replicas",
+     "checkpoint.every",
+     "checkpoint.keep",
+     "evaluate.every",
+     "evaluate.batch_size",
+     "evaluate.train",
+     "evaluate.norm_batches"});
 
 // If the number of workers changes, groups and batches may change as well.
 constexpr auto kFreeWithWorkers = std::to_array<std::string_view>({

@@ -1,6 +1,7 @@
 #include "weights/model_file.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
@@ -124,6 +125,28 @@ class Reader {
         known_.insert(name + ending);
       }
     }
+  }
+  // A copy of one of the model's tensors, which must be equal to it. If one of
+  // them was decomposed, they cannot be compared.
+  void copy(
+      const std::string& name,
+      const std::string& of,
+      const at::Tensor& tensor) {
+    const std::string there =
+        has(name) ? name : model_.file_form().prefix + name;
+    for (const char* ending : {"", ".A", ".B"}) {
+      known_.insert(there + ending);
+    }
+    ABT_CHECK(
+        !file_.has(there) || file_.has(name_in_file(of).name + ".A") ||
+            at::equal(file_.read(there, tensor.sizes().vec()), tensor),
+        DamagedData,
+        "{} does not fit the model: '{}' is not equal to '{}', of which this "
+        "model has only one; expected a model whose head is not tied "
+        "(model.tied=false)",
+        path_,
+        there,
+        of);
   }
   // Tensors that nothing has asked for belong to another model, as in PyTorch's
   // strict load_state_dict.
@@ -266,6 +289,11 @@ void load_model(
       file.skip(p.name);
     } else {
       *p.tensor = file.plain(p.name, p.tensor->sizes().vec());
+    }
+    for (const auto& [copy, of] : model.file_form().copies) {
+      if (of == p.name) {
+        kept.match(of) ? file.skip(copy) : file.copy(copy, of, *p.tensor);
+      }
     }
   }
   for (const nn::NamedBuffer& b : model.buffers()) {

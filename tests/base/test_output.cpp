@@ -128,15 +128,17 @@ TEST(Output, PermissionsOfAReplacedFileStay) {
   EXPECT_EQ(fs::status(folder / "fresh").permissions(), fs::perms{0640});
 }
 
-TEST(Output, ALinkInTheWayOfTheTemporaryFileIsNotFollowed) {
+TEST(Output, TwoWhoWriteTheSameFileDoNotDisturbEachOther) {
   const TempFolder folder;
-  const std::string victim = folder.add("victim", "precious");
   const std::string path = folder / "out";
-  fs::create_symlink(victim, path + ".tmp" + std::to_string(::getpid()));
-  atomic_write(path, "new");
-  EXPECT_EQ(read_file(victim), "precious");
-  EXPECT_EQ(read_file(path), "new");
-  EXPECT_FALSE(fs::is_symlink(path));
+  atomic_write(path, [&](const WritePiece& write) {
+    write("out");
+    atomic_write(path, "inner");
+    EXPECT_EQ(read_file(path), "inner");
+    write("er");
+  });
+  EXPECT_EQ(read_file(path), "outer");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(Output, FilesOfAnotherKindAreKept) {

@@ -1,6 +1,7 @@
 // Language models on the command line: a run, its text, and what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -82,6 +83,48 @@ TEST_F(TextCommands, ARunReportsBitsPerByteAndContinuesAText) {
       "export run -o merged.safetensors --form merged", Stream::Out, here());
   EXPECT_EQ(exported.exit_code, 0);
   EXPECT_TRUE(contains(exported.text, "Hugging Face's names")) << exported.text;
+}
+
+// Tokens of another program in several files, with a test text of their own.
+TEST_F(TextCommands, ARunOnTokensGoesOnWithTheSameBits) {
+  const auto add_tokens = [&](const std::string& name, int count) {
+    std::string bytes;
+    for (int i = 0; i < count; ++i) {
+      const int token = 3 * (i % 7) + i % 2;
+      bytes += {static_cast<char>(token), static_cast<char>(token > 12)};
+    }
+    folder_.add(name, bytes);
+  };
+  std::filesystem::create_directory(folder_.file("tokens"));
+  add_tokens("tokens/a.bin", 4001);
+  add_tokens("tokens/b.bin", 3000);
+  add_tokens("test.bin", 500);
+  const std::string tokens = arguments(
+      "--set data.root=tokens --set data.test=test.bin --set "
+      "data.tokens=uint16 --set data.vocabulary=300 --set "
+      "checkpoint.every=20 --set checkpoint.keep=3 ");
+  const Outcome whole = run(tokens, Stream::Error, here());
+  ASSERT_EQ(whole.exit_code, 0) << whole.text;
+  // The test text has moved since.
+  std::filesystem::rename(folder_.file("test.bin"), folder_.file("moved.bin"));
+  const Outcome rest =
+      run(tokens +
+              "--set data.test=moved.bin --output other --resume "
+              "run/checkpoints/step-000020",
+          Stream::Error,
+          here());
+  ASSERT_EQ(rest.exit_code, 0) << rest.text;
+  EXPECT_EQ(
+      content(folder_.file("run/model.safetensors")),
+      content(folder_.file("other/run/model.safetensors")));
+
+  expect_refused(
+      "generate run", 2, "--prompt: this run's tokens are numbers; expected");
+  expect_refused("generate run --prompt '5 300'", 2, "from 0 to 299");
+  const Outcome text = run(
+      "generate run --prompt '5 6' --tokens 3 --seed 4", Stream::Out, here());
+  EXPECT_TRUE(text.text.starts_with("5 6 ")) << text.text;
+  EXPECT_EQ(std::ranges::count(text.text, ' '), 4) << text.text;
 }
 
 TEST_F(TextCommands, DamagedTextsAreRefusedWithOneMessage) {

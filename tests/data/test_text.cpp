@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "base/files.h"
 #include "data/augment.h"
 #include "data/loader.h"
 #include "data/text/text_files.h"
@@ -112,6 +113,8 @@ TEST_F(Texts, FollowEachOtherInTheOrderOfTheirPaths) {
   write_file(place("b/b"), {});
   write_file(place("c"), Bytes(all.begin() + 60, all.end()));
   write_file(place(".hidden"), all);
+  std::filesystem::create_directory(place(".git"));
+  write_file(place(".git/config"), all);
   const Tokens tokens(
       text_files(*options_.root, nullptr), TokenType::Bytes, 256);
   EXPECT_EQ(read(tokens), first(100));
@@ -126,15 +129,48 @@ TEST_F(Texts, UnpackAGzipFileOnce) {
   write_file(place("a.gz"), gzipped(plain));
   const auto paths = text_files(place("a.gz"), nullptr);
   EXPECT_EQ(paths.size(), 1U);
-  EXPECT_TRUE(paths[0].starts_with(folder_.file("cache/abtrain/text/")));
-  EXPECT_EQ(std::filesystem::file_size(paths[0]), plain.size());
-  EXPECT_EQ(text_files(place("a.gz"), nullptr), paths);
+  EXPECT_EQ(paths[0].path, place("a.gz"));
+  const std::string mapped = paths[0].mapped;
+  EXPECT_TRUE(mapped.starts_with(folder_.file("cache/abtrain/text/")));
+  EXPECT_EQ(std::filesystem::file_size(mapped), plain.size());
+  EXPECT_EQ(text_files(place("a.gz"), nullptr)[0].mapped, mapped);
   EXPECT_EQ(unpacked(), 1U);
   // A file that has changed is unpacked again.
   write_file(place("a.gz"), gzipped(counting(10)));
   const auto again = text_files(place("a.gz"), nullptr);
-  EXPECT_NE(again, paths);
-  EXPECT_EQ(std::filesystem::file_size(again[0]), 10U);
+  EXPECT_NE(again[0].mapped, mapped);
+  EXPECT_EQ(std::filesystem::file_size(again[0].mapped), 10U);
+}
+
+// As `cat a.gz b.gz` and bgzip write it; the second begins anywhere, and also
+// where the reader's buffer ends.
+TEST_F(Texts, UnpackAllMembersOfAGzipFile) {
+  Bytes noise(200'000);
+  std::uint32_t state = 1;
+  for (std::uint8_t& byte : noise) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<std::uint8_t>(state >> 24);
+  }
+  for (std::size_t count = 65'480; count < 65'560; ++count) {
+    const Bytes part(noise.begin(), noise.begin() + static_cast<long>(count));
+    Bytes file = gzipped(part);
+    for (const Bytes& more : {gzipped({}), gzipped(noise)}) {
+      file.insert(file.end(), more.begin(), more.end());
+    }
+    write_file(place("a.gz"), file);
+    Bytes all = part;
+    all.insert(all.end(), noise.begin(), noise.end());
+    ASSERT_EQ(
+        read_file(text_files(place("a.gz"), nullptr)[0].mapped),
+        std::string(all.begin(), all.end()))
+        << count;
+  }
+}
+
+// The first token of such a file may be the first two bytes of a gzip file.
+TEST_F(Texts, TakeTokensForNoGzipFile) {
+  write_file(place("a.bin"), numbers_of({0x8b1f, 5}, 2));
+  EXPECT_EQ(text_files(place("a.bin"), nullptr)[0].mapped, place("a.bin"));
 }
 
 TEST_F(Texts, LeaveNothingOfADamagedGzipFile) {
@@ -156,7 +192,7 @@ TEST_F(Texts, ReadTokensOfOtherPrograms) {
   const std::vector<std::uint32_t> tokens = {5, 50256, 0, 1000};
   options_.vocabulary = 50257;
   const auto expect = [&](TokenType type) {
-    const Tokens found({place("a.bin")}, type, 50257, 4.5);
+    const Tokens found(text_files(place("a.bin"), nullptr), type, 50257, 4.5);
     EXPECT_EQ(read(found), (Indices{5, 50256, 0, 1000}));
     EXPECT_EQ(found.bytes_per_token(), 4.5);
   };
@@ -182,7 +218,7 @@ TEST_F(Texts, RefuseDamagedTokens) {
   const std::vector<std::uint32_t> tokens(50);
   expect(
       with_header({20240520, 1, 51}, tokens, 2),
-      "its header tells of 51 tokens, but 100 bytes follow it");
+      "its header announces 51 tokens (102 bytes), but 100 bytes follow");
   expect(
       with_header({20240801, 7, 50}, tokens, 4),
       "expected tokens of 16 bits, found a header of version 7 for tokens of "
@@ -197,6 +233,22 @@ TEST_F(Texts, RefuseDamagedTokens) {
       cut,
       "expected tokens of 16 bits, found a header of version 1 for "
       "tokens of 16 bits, which is cut off");
+  // The packed file is named, not the unpacked one.
+  write_file(place("a.bin"), gzipped(counting(101)));
+  expect_refusal(ErrorKind::DamagedData, {"text/a.bin: expected tokens of"});
+}
+
+TEST_F(Texts, MayLieInTheHomeFolder) {
+  const char* home = std::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  ::setenv("HOME", folder_.file("text").c_str(), 1);
+  write_file(place("a"), counting(80));
+  write_file(place("b"), counting(16));
+  options_.root = "~/a";
+  options_.test = "~/b";
+  EXPECT_EQ(load_dataset(options_).train.size(), 15);
+  EXPECT_EQ(load_dataset(options_).test.size(), 3);
+  ::setenv("HOME", before.c_str(), 1);
 }
 
 TEST_F(Texts, RefuseATokenAboveTheVocabulary) {

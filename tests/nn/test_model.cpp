@@ -95,8 +95,10 @@ TEST(Models, EachRunsAndGivesLogits) {
     const InputShape shape =
         name.starts_with("v") || name.starts_with("r") ? kCifar : kFashion;
     ModelOptions options = named(name);
+    const std::int64_t full = make_model(options, shape)->dense_parameters();
     options.width = 0.125;
     const auto model = make_model(options, shape);
+    EXPECT_EQ(model->dense_parameters() < full, can_scale(options)) << name;
     model->initialize(InitName::Kaiming, 3);
     const at::NoGradGuard no_grad;
     for (const std::int64_t batch : {1, 3}) {

@@ -316,7 +316,7 @@ class Executed(unittest.TestCase):
         self.assertIn(f"**{best}** is the best, with {folders.runs.score[best]:.2f}.", words)
         self.assertRegex(words, "The target is missed by .*untrained")
         text, words = self.cells_of("group_size_and_rank")
-        self.assertIn("1 points of workers in a group", text)
+        self.assertIn("1 point of workers in a group", text)
         self.assertIn(f"Best: groups of 2 with compression 3, {folders.runs.score['0_ab']:.2f},", words)
 
     def test_runs_that_do_not_fit(self):

@@ -42,8 +42,10 @@ MODELS = {
     "timm/vgg16": (narrow_vgg16, 32, 10),
     "timm/resnet18": (lambda: timm_model("resnet18"), 64, 1000),
     "timm/resnet34": (lambda: timm_model("resnet34"), 64, 1000),
+    # Heads of 20 features, not of 64.
     "timm/vit-tiny": (lambda: timm_model(
-        "vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10),
+        "vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10,
+        embed_dim=60, num_heads=3),
         32, 10),
     "timm/vit-small": (lambda: timm_model(
         "vit_small_patch16_224", qkv_bias=False), 224, 1000),

@@ -53,14 +53,13 @@ TEST(SameSize, AnMlpHasTheNearestHiddenSizes) {
       }
     }
     const SameSize found = same_size(o, target);
-    EXPECT_EQ(
-        found.options.model.hidden, std::vector<std::int64_t>(3, nearest));
+    EXPECT_EQ(std::llround(1024 * found.options.model.width), nearest);
     EXPECT_EQ(found.parameters, mlp_parameters(nearest));
-    EXPECT_EQ(found.options.model.width, o.model.width);
+    EXPECT_EQ(found.options.model.hidden, o.model.hidden);
   }
   EXPECT_EQ(
       same_size(o, 320'141).overrides,
-      std::vector<std::string>{"model.hidden=[248,248,248]"});
+      std::vector<std::string>{"model.width=0.242"});
 }
 
 TEST(SameSize, HiddenSizesKeepTheirProportions) {
@@ -69,7 +68,8 @@ TEST(SameSize, HiddenSizesKeepTheirProportions) {
   nn::ModelOptions half = o.model;
   half.hidden = {400, 200, 50};
   const SameSize found = same_size(o, count_of(half, "fashion-mnist"));
-  EXPECT_EQ(found.options.model.hidden, half.hidden);
+  EXPECT_EQ(found.options.model.width, 0.5);
+  EXPECT_EQ(found.parameters, count_of(half, "fashion-mnist"));
 }
 
 TEST(SameSize, NoOtherWidthIsNearer) {
@@ -87,12 +87,6 @@ TEST(SameSize, NoOtherWidthIsNearer) {
       for (int k = 1; k < 400; ++k) {
         nn::ModelOptions other = o.model;
         other.width = found.options.model.width * (1 + (k - 200) / 4000.0);
-        if (name == std::string("cnn")) {
-          for (std::int64_t& h : other.hidden) {
-            h = std::max<std::int64_t>(
-                1, std::llround(static_cast<double>(h) * other.width));
-          }
-        }
         const std::int64_t parameters = count_of(other, "cifar10");
         EXPECT_TRUE(
             parameters > target * 101 / 100 ||
@@ -100,6 +94,19 @@ TEST(SameSize, NoOtherWidthIsNearer) {
             << name << " " << ratio << " " << other.width;
       }
     }
+  }
+}
+
+// Rotary positions turn pairs of a head's features.
+TEST(SameSize, LanguageModelsKeepTheirHeads) {
+  for (const nn::Positions positions :
+       {nn::Positions::Learned, nn::Positions::Rotary}) {
+    config::RunOptions o = network("gpt-nano", "gcide");
+    o.data.context = 64;
+    o.model.positions = positions;
+    const SameSize found = same_size(o, 280'000);
+    EXPECT_LE(found.parameters, 280'000 * 101 / 100);
+    EXPECT_GT(found.parameters, 200'000);
   }
 }
 
@@ -139,16 +146,16 @@ TEST(SameSize, SaysWhatCannotBe) {
     EXPECT_NE(text.find(message), std::string::npos) << text;
   };
   expect(
-      network("softmax", "cifar10"), 10'000, "neither of them changes softmax");
+      network("softmax", "cifar10"), 10'000, "softmax has no layer to widen");
   config::RunOptions mlp = network("mlp", "fashion-mnist");
   expect(mlp, 100, "mlp has 809 parameters; expected a target of at least");
   mlp.model.hidden = {4};
-  expect(mlp, 1'000'000'000'000, "has 795,000,010 parameters; expected a");
+  expect(mlp, 1'000'000'000'000, "has 3,180,010 parameters; expected a target");
   mlp.model.weights = "start.safetensors";
   expect(mlp, 10'000, "got 'start.safetensors'");
   mlp.model = {};
   mlp.model.hidden = {};
-  expect(mlp, 10'000, "neither of them changes mlp");
+  expect(mlp, 10'000, "mlp has no layer to widen");
 }
 
 TEST(SizeTarget, OfAConfiguration) {
@@ -192,7 +199,7 @@ TEST(SameSize, TextAndJson) {
   for (const char* part :
        {"320,141 parameters, runs/my/summary.json",
         "320,674 parameters, 0.17 % more",
-        "--set 'model.hidden=[248,248,248]'\n"}) {
+        "--set model.width=0.242\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }
   const nlohmann::ordered_json json = same_size_json(found, target);
@@ -200,7 +207,7 @@ TEST(SameSize, TextAndJson) {
   EXPECT_EQ(json["source"], "runs/my/summary.json");
   EXPECT_EQ(json["parameters"], 320'674);
   EXPECT_NEAR(json["difference"].get<double>(), 533.0 / 320'141, 1e-12);
-  EXPECT_EQ(json["set"][0], "model.hidden=[248,248,248]");
+  EXPECT_EQ(json["set"][0], "model.width=0.242");
 }
 
 }  // namespace

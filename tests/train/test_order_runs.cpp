@@ -163,6 +163,11 @@ TEST(OrderRuns, RefuseZerosForHiddenLayers) {
       "zeros; expected kaiming or orthogonal");
   o.model.name = "softmax";
   EXPECT_EQ(refusal_of(o), "");
+  o.model.width = 0.5;
+  EXPECT_EQ(
+      refusal_of(o),
+      "model.width: expected 1, because softmax has no layer to widen; got "
+      "0.5");
 }
 
 // The specification's gate on the program itself: f - f* of softmax regression

@@ -107,6 +107,39 @@ std::unique_ptr<nn::Model> fresh_model(
   return model;
 }
 
+// A head of its own is not lost without a word; a second copy of a tied one is.
+TEST(ModelFile, ATiedHeadMustBeTheEmbedding) {
+  const TempFolder folder;
+  const auto gpt = [](bool tied) {
+    nn::ModelOptions options;
+    options.name = "gpt-nano";
+    options.tied = tied;
+    options.layers = 1;
+    auto model = nn::make_model(options, {.classes = 256, .context = 8});
+    model->initialize(nn::InitName::Kaiming, 1);
+    return model;
+  };
+  const auto untied = gpt(false);
+  save_model(folder.file("m"), *untied);
+  EXPECT_EQ(
+      fault_of([&] { load_model(folder.file("m"), *gpt(true)); }),
+      folder.file("m") +
+          " does not fit the model: 'lm_head.weight' is not equal to "
+          "'wte.weight', of which this model has only one; expected a model "
+          "whose head is not tied (model.tied=false)");
+  for (const nn::NamedWeight& w : untied->weights()) {
+    if (w.name == "lm_head.weight") {
+      for (const nn::NamedParameter& p : untied->parameters()) {
+        if (p.name == "wte.weight") {
+          w.weight->set_dense(p.tensor->detach().clone());
+        }
+      }
+    }
+  }
+  save_model(folder.file("m"), *untied);
+  EXPECT_EQ(fault_of([&] { load_model(folder.file("m"), *gpt(true)); }), "");
+}
+
 // As PyTorch's strict load: half a resnet34 is no resnet18.
 TEST(ModelFile, TensorsOfAnotherModelAreRefused) {
   const TempFolder folder;

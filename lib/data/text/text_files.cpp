@@ -3,10 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
-#include <span>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -22,12 +19,6 @@ namespace abtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_gzip(const std::string& path) {
-  std::array<char, 2> first{};
-  std::ifstream(path, std::ios::binary).read(first.data(), first.size());
-  return first[0] == '\x1f' && first[1] == '\x8b';
-}
 
 // Where the unpacked file belongs.
 std::string unpacked_path(const std::string& path) {
@@ -50,7 +41,8 @@ std::string unpacked_path(const std::string& path) {
       "{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
 }
 
-std::string unpacked(const std::string& path, Log* log) {
+std::string unpacked(ByteFile& from, Log* log) {
+  const std::string& path = from.path();
   const std::string place = unpacked_path(path);
   if (fs::exists(place)) {
     return place;
@@ -59,7 +51,6 @@ std::string unpacked(const std::string& path, Log* log) {
     log->info("unpacking {} to {}", path, place);
   }
   make_folders(fs::path(place).parent_path().string());
-  ByteFile from(path);
   atomic_write(place, [&](const WritePiece& write) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     std::vector<std::uint8_t> piece(kPiece);
@@ -75,14 +66,16 @@ std::string unpacked(const std::string& path, Log* log) {
 
 }  // namespace
 
-std::vector<std::string> text_files(const std::string& path, Log* log) {
+std::vector<TextFile> text_files(const std::string& path, Log* log) {
   ABT_CHECK(fs::exists(path), MissingInput, "{}: no such file or folder", path);
   std::vector<std::string> paths;
   if (fs::is_directory(path)) {
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      if (entry.is_regular_file() &&
-          !entry.path().filename().string().starts_with(".")) {
-        paths.push_back(entry.path().string());
+    fs::recursive_directory_iterator entry(path);
+    for (; entry != fs::end(entry); ++entry) {
+      if (entry->path().filename().string().starts_with(".")) {
+        entry.disable_recursion_pending();
+      } else if (entry->is_regular_file()) {
+        paths.push_back(entry->path().string());
       }
     }
     ABT_CHECK(
@@ -94,12 +87,12 @@ std::vector<std::string> text_files(const std::string& path, Log* log) {
   } else {
     paths.push_back(path);
   }
-  for (std::string& each : paths) {
-    if (is_gzip(each)) {
-      each = unpacked(each, log);
-    }
+  std::vector<TextFile> files;
+  for (const std::string& each : paths) {
+    ByteFile file(each);
+    files.push_back({each, file.is_gzip() ? unpacked(file, log) : each});
   }
-  return paths;
+  return files;
 }
 
 }  // namespace abtrain::data

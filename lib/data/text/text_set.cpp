@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
@@ -62,7 +63,7 @@ open_text(const DataOptions& options, const std::string& path, Log* log) {
   const auto text = open(path);
   std::int64_t end = text->size();
   if (options.test) {
-    const auto test = open(*options.test);
+    const auto test = open(at_home(*options.test));
     out.test = windows_of(test, 0, test->size(), options.context);
     check_window(
         out.test, "test", *options.test, test->size(), options.context);

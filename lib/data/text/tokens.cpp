@@ -65,9 +65,10 @@ std::span<const std::uint8_t> without_header(
   ABT_CHECK(
       bytes.size() / width_of(type) == header.tokens,
       DamagedData,
-      "{}: its header tells of {} tokens, but {} bytes follow it",
+      "{}: its header announces {} tokens ({} bytes), but {} bytes follow",
       path,
       with_commas(header.tokens),
+      with_commas(static_cast<std::int64_t>(width_of(type)) * header.tokens),
       with_commas(static_cast<std::int64_t>(bytes.size())));
   return bytes;
 }
@@ -92,14 +93,14 @@ struct Tokens::Part {
 };
 
 Tokens::Tokens(
-    const std::vector<std::string>& paths,
+    const std::vector<TextFile>& files,
     TokenType type,
     std::int64_t vocabulary,
     double bytes_per_token)
     : type_(type), vocabulary_(vocabulary), bytes_per_token_(bytes_per_token) {
   const std::size_t width = width_of(type);
-  for (const std::string& path : paths) {
-    Part part{path, MappedFile(path), {}, size_};
+  for (const auto& [path, mapped] : files) {
+    Part part{path, MappedFile(mapped), {}, size_};
     part.bytes = without_header(path, part.file->bytes(), type);
     ABT_CHECK(
         part.bytes.size() % width == 0,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/data_options.h"
+#include "data/text/text_files.h"
 
 namespace abtrain::data {
 
@@ -20,7 +21,7 @@ class Tokens {
   // bytes, llm.c. Throws DamagedData for a file that is cut off or has the
   // other kind of header.
   Tokens(
-      const std::vector<std::string>& paths,
+      const std::vector<TextFile>& files,
       TokenType type,
       std::int64_t vocabulary,
       double bytes_per_token = 1);
