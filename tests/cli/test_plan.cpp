@@ -238,7 +238,7 @@ TEST(PlanSameSize, SaysWhatIsWrong) {
   expect(
       "fashion_mnist_mlp -c fashion_mnist_softmax_qrda",
       78,
-      "neither of them changes softmax");
+      "softmax has no layer to widen");
   expect(
       "fashion_mnist_mlp -c vgg16_cifar10 --set model.weights=w.safetensors",
       78,

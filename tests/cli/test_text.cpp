@@ -107,16 +107,19 @@ TEST_F(TextCommands, ARunOnTokensGoesOnWithTheSameBits) {
   ASSERT_EQ(whole.exit_code, 0) << whole.text;
   // The test text has moved since.
   std::filesystem::rename(folder_.file("test.bin"), folder_.file("moved.bin"));
+  const std::string name = "--name run";
+  std::string again = tokens;
+  again.replace(again.find(name), name.size(), "--name rest");
   const Outcome rest =
-      run(tokens +
-              "--set data.test=moved.bin --output other --resume "
-              "run/checkpoints/step-000020",
+      run(again +
+              "--set data.test=moved.bin --resume "
+              "run/checkpoints/step-0000000020",
           Stream::Error,
           here());
   ASSERT_EQ(rest.exit_code, 0) << rest.text;
   EXPECT_EQ(
       content(folder_.file("run/model.safetensors")),
-      content(folder_.file("other/run/model.safetensors")));
+      content(folder_.file("rest/model.safetensors")));
 
   expect_refused(
       "generate run", 2, "--prompt: this run's tokens are numbers; expected");
