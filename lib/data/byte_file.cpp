@@ -89,8 +89,8 @@ struct ByteFile::State {
     end = next + read_file(buffer.data(), buffer.size());
   }
 
-  // Whether a member of a gzip file begins here; one that is not deflated, of
-  // which there are none, is taken for a plain file.
+  // Whether a member of a gzip file begins here, which may be cut off; one that
+  // is not deflated, of which there are none, is taken for a plain file.
   bool at_member() {
     constexpr std::array<std::uint8_t, 3> kFirst = {0x1f, 0x8b, Z_DEFLATED};
     if (left() < kFirst.size()) {
@@ -99,8 +99,8 @@ struct ByteFile::State {
       next = buffer.data();
       end += read_file(end, buffer.size() - left());
     }
-    return left() >= kFirst.size() &&
-           std::equal(kFirst.begin(), kFirst.end(), next);
+    const std::size_t count = std::min(left(), kFirst.size());
+    return count >= 2 && std::equal(next, next + count, kFirst.begin());
   }
 
   // Returns fewer than `count` bytes only at the end.

@@ -42,13 +42,13 @@ MODELS = {
     "timm/vgg16": (narrow_vgg16, 32, 10),
     "timm/resnet18": (lambda: timm_model("resnet18"), 64, 1000),
     "timm/resnet34": (lambda: timm_model("resnet34"), 64, 1000),
-    # Heads of 20 features, not of 64.
     "timm/vit-tiny": (lambda: timm_model(
-        "vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10,
-        embed_dim=60, num_heads=3),
+        "vit_tiny_patch16_224", img_size=32, patch_size=4, num_classes=10),
         32, 10),
+    # Heads of 31 features, not of 64.
     "timm/vit-small": (lambda: timm_model(
-        "vit_small_patch16_224", qkv_bias=False), 224, 1000),
+        "vit_small_patch16_224", qkv_bias=False, embed_dim=186, num_heads=6),
+        224, 1000),
     "torchvision/vgg13": (lambda: torchvision_model(
         "vgg13", num_classes=10, dropout=0), 32, 10),
     "torchvision/resnet50": (lambda: torchvision_model("resnet50"), 96, 1000),
