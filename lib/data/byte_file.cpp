@@ -53,6 +53,14 @@ std::FILE* open(const std::string& path) {
 
 }  // namespace
 
+bool begins_gzip(std::span<const std::uint8_t> bytes) {
+  constexpr std::array<std::uint8_t, kGzipMark> kMark = {
+      0x1f, 0x8b, Z_DEFLATED};
+  const std::size_t count = std::min(bytes.size(), kMark.size());
+  return count >= 2 &&
+         std::equal(kMark.begin(), kMark.begin() + count, bytes.begin());
+}
+
 struct ByteFile::State {
   explicit State(const std::string& name) : path(name), file(open(name)) {
     std::error_code error;
@@ -89,18 +97,14 @@ struct ByteFile::State {
     end = next + read_file(buffer.data(), buffer.size());
   }
 
-  // Whether a member of a gzip file begins here, which may be cut off; one that
-  // is not deflated, of which there are none, is taken for a plain file.
+  // Whether a member of a gzip file begins here.
   bool at_member() {
-    constexpr std::array<std::uint8_t, 3> kFirst = {0x1f, 0x8b, Z_DEFLATED};
-    if (left() < kFirst.size()) {
-      std::copy(next, end, buffer.data());
-      end = buffer.data() + left();
+    if (left() < kGzipMark) {
+      end = std::copy(next, end, buffer.data());
       next = buffer.data();
       end += read_file(end, buffer.size() - left());
     }
-    const std::size_t count = std::min(left(), kFirst.size());
-    return count >= 2 && std::equal(next, next + count, kFirst.begin());
+    return begins_gzip({next, left()});
   }
 
   // Returns fewer than `count` bytes only at the end.
@@ -168,10 +172,6 @@ ByteFile::~ByteFile() = default;
 
 const std::string& ByteFile::path() const {
   return state_->path;
-}
-
-bool ByteFile::is_gzip() const {
-  return state_->gzip;
 }
 
 std::uint64_t ByteFile::most_bytes() const {

@@ -14,6 +14,12 @@
 
 namespace abtrain::data {
 
+// Whether a member of a gzip file begins with these bytes, which may be cut
+// off. One that is not deflated, of which there are none, does not count.
+bool begins_gzip(std::span<const std::uint8_t> bytes);
+// So many of them decide.
+inline constexpr std::size_t kGzipMark = 3;
+
 class ByteFile {
  public:
   explicit ByteFile(const std::string& path);
@@ -28,7 +34,6 @@ class ByteFile {
   void finish();
 
   const std::string& path() const;
-  bool is_gzip() const;
   // Upper bound on the bytes that can be read, whatever a damaged header
   // claims.
   std::uint64_t most_bytes() const;

@@ -13,8 +13,7 @@ struct GenerateOptions {
   std::string folder;  // of the run
   std::string model;   // a file in it, or a path; "": the run's own model
   // The text to continue; of a run whose tokens are not bytes, their numbers
-  // with spaces between them.
-  // None: a new line.
+  // with spaces between them. None: a new line.
   std::optional<std::string> prompt;
   std::int64_t tokens = 500;  // how many follow
   double temperature = 0.8;   // divides the logits; 0: the likeliest token

@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
+#include <span>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -19,6 +22,14 @@ namespace abtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_gzip(const std::string& path) {
+  std::array<std::uint8_t, kGzipMark> first{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(first.data()), first.size());
+  return begins_gzip(
+      std::span(first).first(static_cast<std::size_t>(file.gcount())));
+}
 
 // Where the unpacked file belongs.
 std::string unpacked_path(const std::string& path) {
@@ -41,8 +52,7 @@ std::string unpacked_path(const std::string& path) {
       "{}/text/{:016x}", folder, XXH3_64bits(about.data(), about.size()));
 }
 
-std::string unpacked(ByteFile& from, Log* log) {
-  const std::string& path = from.path();
+std::string unpacked(const std::string& path, Log* log) {
   const std::string place = unpacked_path(path);
   if (fs::exists(place)) {
     return place;
@@ -51,6 +61,7 @@ std::string unpacked(ByteFile& from, Log* log) {
     log->info("unpacking {} to {}", path, place);
   }
   make_folders(fs::path(place).parent_path().string());
+  ByteFile from(path);
   atomic_write(place, [&](const WritePiece& write) {
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     std::vector<std::uint8_t> piece(kPiece);
@@ -89,8 +100,7 @@ std::vector<TextFile> text_files(const std::string& path, Log* log) {
   }
   std::vector<TextFile> files;
   for (const std::string& each : paths) {
-    ByteFile file(each);
-    files.push_back({each, file.is_gzip() ? unpacked(file, log) : each});
+    files.push_back({each, is_gzip(each) ? unpacked(each, log) : each});
   }
   return files;
 }
