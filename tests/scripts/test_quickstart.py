@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = """#!/bin/bash
 echo "program: $*"
 trap 'echo stopped; kill $!; exit 75' TERM
-if [[ " $* " == *' wait '* ]]; then touch waits; sleep 60 & wait; fi
+if [[ " $* " == *' wait '* ]]; then sleep 60 & touch waits; wait; fi
 exit ${EXIT_CODE:-0}
 """
 
