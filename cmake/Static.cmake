@@ -1,8 +1,8 @@
 # ABTRAIN_STATIC links yaml-cpp, zlib, libturbojpeg, libsodium and GoogleTest
 # statically, without a run path to a folder of this machine. The programs then need
-# only LibTorch's own libraries and a C++ library at least as new. They find LibTorch
-# from site-packages/abtrain/bin, where the Python wheel puts the program; elsewhere
-# through LD_LIBRARY_PATH.
+# only LibTorch's own libraries, glibc 2.34 and GCC 11's libstdc++. They find LibTorch from
+# site-packages/abtrain/bin, where the Python wheel puts the program; elsewhere through
+# LD_LIBRARY_PATH.
 if(ABTRAIN_STATIC)
   set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
   set(ZLIB_USE_STATIC_LIBS ON)  # known to CMake since 3.24
@@ -13,6 +13,11 @@ if(ABTRAIN_STATIC)
   if(NOT ABTRAIN_YAML_CPP_ARCHIVE)
     message(FATAL_ERROR "ABTRAIN_STATIC=ON, but there is no libyaml-cpp.a")
   endif()
+  add_library(abtrain_old_symbols STATIC ${CMAKE_SOURCE_DIR}/cmake/old_symbols.cpp)
+  target_link_libraries(abtrain_flags INTERFACE
+    abtrain_old_symbols
+    -Wl,--wrap=hypot
+    -Wl,--wrap=_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE)
 endif()
 
 # Debian's CMake files for yaml-cpp know only the shared library.

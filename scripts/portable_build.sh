@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds programs that run on another machine, and collects all files needed there:
 #   scripts/portable_build.sh [FOLDER]        (default: build/portable)
-# That machine needs x86-64, a C library at least as new as this one's and a Python
+# That machine needs x86-64, glibc 2.34 or newer (RHEL 9, Ubuntu 22.04) and a Python
 # with the same torch, but no network, CMake or GoogleTest; MPI only for processes on
 # CPUs. On it, call:
 #   FOLDER/run abtrain doctor                 any program of FOLDER/bin

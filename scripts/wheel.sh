@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds a Python wheel that `pip install` puts into any environment with the same
-# torch, on any Linux whose C library is at least as new as this one's:
+# torch, on any Linux with glibc 2.34 or newer (RHEL 9, Ubuntu 22.04, Debian 12) if it
+# is built on Debian 12; the last line says which glibc it needs:
 #   scripts/wheel.sh            dist/abtrain-VERSION-py3-none-linux_x86_64.whl
 #   scripts/wheel.sh --cpu      without CUDA; only for a machine that has no nvcc
 # It holds the program, the plug-ins for MPI, the configurations, the batch files for

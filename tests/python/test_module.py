@@ -112,6 +112,7 @@ class Command(unittest.TestCase):
         program = package / "bin/abtrain"
         program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH|$*"\nexit 75\n')
         program.chmod(0o755)
+        self.program = program
 
     def torch_in(self, site):
         for path in ("torch/lib/libtorch_cpu.so", "nvidia/nccl/lib/libnccl.so.2"):
@@ -119,11 +120,11 @@ class Command(unittest.TestCase):
             file.parent.mkdir(parents=True)
             file.touch()
 
-    def call(self, *sites):
+    def call(self, *sites, before=""):
         path = ":".join(str(self.folder / site) for site in sites)
         environment = {key: value for key, value in os.environ.items()
                        if key != "LD_LIBRARY_PATH"} | {"PYTHONPATH": path}
-        code = "import sys, abtrain._program; sys.exit(abtrain._program.main())"
+        code = f"import os, sys, abtrain._program\n{before}\nsys.exit(abtrain._program.main())"
         return subprocess.run([sys.executable, "-S", "-c", code, "plan", "a b"], text=True,
                               env=environment, capture_output=True, timeout=60)
 
@@ -142,6 +143,24 @@ class Command(unittest.TestCase):
         done = self.call("site")
         self.assertEqual(done.returncode, 78)
         self.assertIn("torch is not installed", done.stderr)
+
+    def test_glibc_too_old(self):
+        self.torch_in("site")
+        for version, code in (("2.33", 78), ("2.34", 75), ("3.0", 75)):
+            done = self.call("site", before=f"os.confstr = lambda name: 'glibc {version}'")
+            self.assertEqual(done.returncode, code, done.stderr)
+        done = self.call("site", before="os.confstr = lambda name: 'glibc 2.9'")
+        self.assertIn("needs glibc 2.34 or newer", done.stderr)
+        self.assertIn("has 2.9;", done.stderr)
+
+    def test_torch_without_cuda(self):
+        self.torch_in("site")
+        self.program.write_text(self.program.read_text() + "# libtorch_cuda.so\n")
+        done = self.call("site")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("is for CPUs only", done.stderr)
+        (self.folder / "site/torch/lib/libtorch_cuda.so").touch()
+        self.assertEqual(self.call("site").returncode, 75)
 
 
 if __name__ == "__main__":
