@@ -1,4 +1,4 @@
-"""What tests of jobs on a Slurm of one node share."""
+"""What tests of jobs on a local Slurm share."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import re
 import sys
 import unittest
 
-from one_node import OneNodeSlurm, enter_own_processes, missing
+from local_slurm import LocalSlurm, enter_own_processes, missing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -14,10 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 class BatchJobs(unittest.TestCase):
     """A Slurm and a folder to work in, for all tests of a class."""
     program = ""  # the absolute path of abtrain
+    nodes = 1
 
     @classmethod
     def setUpClass(cls):
-        cls.slurm = OneNodeSlurm()
+        cls.slurm = LocalSlurm(cls.nodes)
         cls.enterClassContext(cls.slurm)
         cls.folder = cls.slurm.folder / "work"
         cls.folder.mkdir()
@@ -71,12 +72,13 @@ class BatchJobs(unittest.TestCase):
         self.assertFalse(re.search(r"restart \d", self.log(job)))
 
 
-def main():
+def main(nodes=1):
+    """Several nodes where tests of the calling file have them."""
     if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
         sys.exit(f"wanted: {sys.argv[0]} PROGRAM")
     if missing():
         print("skipped: " + missing())
         sys.exit(77)
-    enter_own_processes()
+    enter_own_processes(nodes)
     BatchJobs.program = str(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main(verbosity=2)

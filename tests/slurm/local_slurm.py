@@ -1,11 +1,13 @@
-"""A Slurm of one node in a folder: its own key, socket, ports and daemons.
+"""A Slurm in a folder: its own key, socket, ports and daemons.
 
 Needs root and the Debian packages slurm-wlm and munge; nothing of an installed
 Slurm is touched. For trying a batch script by hand:
-    python3 tests/slurm/one_node.py COMMAND...
-runs the command with SLURM_CONF set, and ends the Slurm after it.
+    python3 tests/slurm/local_slurm.py [--nodes 2] COMMAND...
+runs the command with SLURM_CONF set, and ends the Slurm after it. Several nodes have
+a host name and a network of their own each, joined by a bridge; they share all files.
 """
 
+import argparse
 import ctypes
 import os
 import pathlib
@@ -17,14 +19,15 @@ import sys
 import tempfile
 import time
 
+NETWORK = "10.77.0"
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue",
             "scontrol", "scancel", "sinfo"]
 
 # cred_expire: how long a requeued job waits (120 s else). The second partition
 # preempts the first.
 CONFIG = """
-ClusterName=onenode
-SlurmctldHost={host}(127.0.0.1)
+ClusterName=local
+SlurmctldHost={controller}
 SlurmctldPort={controller_port}
 SlurmdPort={node_port}
 SlurmUser=root
@@ -33,11 +36,11 @@ AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket={folder}/munge.socket,cred_expire={requeue_wait}
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool_%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd_%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd_%n.log
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -55,9 +58,22 @@ MinJobAge=3600
 OverTimeLimit=0
 PlugStackConfig={folder}/plugstack.conf
 ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE PriorityTier=1
-PartitionName=urgent Nodes={host} MaxTime=INFINITE PriorityTier=2
+{nodes}
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=2
+"""
+
+# What becomes one of several nodes: it waits for its end of the cable. PMIx would use
+# one folder for all nodes.
+NODE = """
+set -e
+read -r _
+hostname "$1"
+ip link set lo up
+ip link set "$1" name eth0 up
+ip address add "$2/24" dev eth0
+mount --bind "$3/pmix_$1" "$3/pmix"
+exec slurmd -D -N "$1"
 """
 
 
@@ -72,15 +88,18 @@ def missing():
     return ""
 
 
-def enter_own_processes():
+def enter_own_processes(nodes=1):
     """Starts this program again as the first of its own process ids, where the
-    system allows that: then no daemon can outlive it, however it ends."""
-    if os.environ.get("ONE_NODE_SLURM_INSIDE"):
+    system allows that: then no daemon can outlive it, however it ends. Several nodes
+    need a network of their own too."""
+    if os.environ.get("LOCAL_SLURM_INSIDE"):
         return
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if nodes > 1:
+        unshare.append("--net")
     if subprocess.run(unshare + ["true"], stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL).returncode == 0:
-        os.environ["ONE_NODE_SLURM_INSIDE"] = "1"
+        os.environ["LOCAL_SLURM_INSIDE"] = "1"
         # A Ctrl-C reaches the inner one by itself, other signals from here.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         child = subprocess.Popen(unshare + [sys.executable] + sys.argv,
@@ -131,12 +150,19 @@ def free_ports(count):
     return ports
 
 
-class OneNodeSlurm:
-    """with OneNodeSlurm() as slurm: slurm.run("sbatch", ...)"""
+class LocalSlurm:
+    """with LocalSlurm() as slurm: slurm.run("sbatch", ...)
 
-    def __init__(self, requeue_wait=5, kill_wait=15):
+    Several nodes only after enter_own_processes(nodes)."""
+
+    def __init__(self, nodes=1, requeue_wait=5, kill_wait=15):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="abtrain_slurm_"))
-        self.host = socket.gethostname().split(".")[0]
+        host = socket.gethostname().split(".")[0]
+        self.controller = f"{host}(127.0.0.1)"
+        self.nodes = {host: "127.0.0.1"}
+        if nodes > 1:
+            self.controller = f"{host}({NETWORK}.1)"
+            self.nodes = {f"node{i}": f"{NETWORK}.{i + 1}" for i in range(1, nodes + 1)}
         self.daemons = []
         self.requeue_wait = requeue_wait
         self.kill_wait = kill_wait
@@ -159,13 +185,15 @@ class OneNodeSlurm:
         return self
 
     def _start(self):
-        for name in ("state", "spool", "pmix"):
+        for name in ("state", "pmix", *(f"pmix_{node}" for node in self.nodes)):
             (self.folder / name).mkdir()
         controller_port, node_port = free_ports(2)
         (self.folder / "slurm.conf").write_text(CONFIG.format(
-            folder=self.folder, host=self.host, requeue_wait=self.requeue_wait,
-            controller_port=controller_port, node_port=node_port,
-            kill_wait=self.kill_wait))
+            folder=self.folder, controller=self.controller,
+            requeue_wait=self.requeue_wait, controller_port=controller_port,
+            node_port=node_port, kill_wait=self.kill_wait,
+            nodes="\n".join(f"NodeName={node} NodeAddr={address} CPUs=8 State=UNKNOWN"
+                            for node, address in self.nodes.items())))
         (self.folder / "plugstack.conf").touch()
         # Below /tmp else, where what a killed step left stops a later one.
         (self.folder / "mpi.conf").write_text(
@@ -179,19 +207,45 @@ class OneNodeSlurm:
                      f"--pid-file={f}/munge.pid", f"--log-file={f}/munge.log",
                      f"--seed-file={f}/munge.seed")
         self.wait_for(lambda: (f / "munge.socket").exists(), 20, "munged")
-        self._daemon("slurmctld", "-D", "-c")
-        self._daemon("slurmd", "-D", "-N", self.host)
+        if len(self.nodes) == 1:
+            self._daemon("slurmctld", "-D", "-c")
+            self._daemon("slurmd", "-D", "-N", *self.nodes)
+        else:
+            self._join_nodes()
         self.wait_for(
-            lambda: self.run("sinfo", "-h", "-p", "main", "-o", "%T",
-                             check=False).stdout.strip() == "idle",
-            60, "the node to be idle")
+            lambda: self.run("sinfo", "-h", "-p", "main", "-o", "%D %T",
+                             check=False).stdout.strip() == f"{len(self.nodes)} idle",
+            60, "idle nodes")
+
+    def _join_nodes(self):
+        """Nodes at a bridge, on which the controller is too."""
+        hosts = self.folder / "hosts"
+        hosts.write_text("127.0.0.1 localhost\n" + "".join(
+            f"{address} {node}\n" for node, address in self.nodes.items()))
+        for command in (f"mount --bind {hosts} /etc/hosts", "ip link set lo up",
+                        "ip link add bridge type bridge", "ip link set bridge up",
+                        f"ip address add {NETWORK}.1/24 dev bridge"):
+            self.run(*command.split())
+        self._daemon("slurmctld", "-D", "-c")
+        for node, address in self.nodes.items():
+            process = self._daemon("unshare", "--net", "--uts", "--mount", "sh", "-c", NODE,
+                                   "sh", node, address, str(self.folder))
+            # Its namespaces are there as soon as it is another program.
+            self.wait_for(lambda: os.readlink(f"/proc/{process.pid}/ns/net") !=
+                          os.readlink("/proc/self/ns/net"), 20, f"the network of {node}")
+            self.run(*f"ip link add bridge_{node} type veth peer name {node} netns "
+                     f"{process.pid}".split())
+            self.run(*f"ip link set bridge_{node} master bridge up".split())
+            process.stdin.write(b"\n")
+            process.stdin.close()
 
     def _daemon(self, *command):
-        with open(self.folder / f"{command[0]}.out", "w") as out:
+        with open(self.folder / f"{len(self.daemons)}_{command[0]}.out", "w") as out:
             self.daemons.append(subprocess.Popen(
-                command, env=self.env, stdin=subprocess.DEVNULL, stdout=out,
+                command, env=self.env, stdin=subprocess.PIPE, stdout=out,
                 stderr=subprocess.STDOUT, start_new_session=True,
                 preexec_fn=_die_with_parent))
+        return self.daemons[-1]
 
     def __exit__(self, kind, value, trace):
         if kind not in (None, SystemExit):
@@ -218,11 +272,9 @@ class OneNodeSlurm:
                     pass
 
     def print_logs(self):
-        for name in ("munge.log", "slurmctld.log", "slurmd.log"):
-            path = self.folder / name
-            if path.exists():
-                lines = path.read_text(errors="replace").splitlines()[-40:]
-                print(f"---- {name}", *lines, sep="\n", file=sys.stderr)
+        for path in sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out")]):
+            lines = path.read_text(errors="replace").splitlines()[-40:]
+            print(f"---- {path.name}", *lines, sep="\n", file=sys.stderr)
 
     def run(self, *command, check=True, cwd=None, timeout=120):
         """Runs a command with this Slurm's configuration; text output."""
@@ -257,13 +309,18 @@ class OneNodeSlurm:
 
 
 def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1, help="how many (default: 1)")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if not options.command:
+        parser.error("wanted: a command")
     if missing():
-        sys.exit("one_node.py: " + missing())
-    if not sys.argv[1:]:
-        sys.exit(__doc__)
-    enter_own_processes()
-    with OneNodeSlurm() as slurm:
-        code = subprocess.run(sys.argv[1:], env=slurm.env).returncode
+        sys.exit("local_slurm.py: " + missing())
+    enter_own_processes(options.nodes)
+    with LocalSlurm(options.nodes) as slurm:
+        code = subprocess.run(options.command, env=slurm.env).returncode
     sys.exit(code if code >= 0 else 128 - code)
 
 
