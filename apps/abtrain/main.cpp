@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,32 @@ constexpr const char* kExamples =
     "  abtrain plan my.yaml               what would be trained and sent\n"
     "  abtrain report runs/*              a comparison of finished runs\n"
     "  abtrain help train                 the options of a command\n";
+
+// Wraps descriptions beside their options, and names choices once.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const std::size_t open = text.find(":{");
+    if (open != std::string::npos && text.find('|') < open) {  // table|json
+      text.erase(open, text.find('}') + 1 - open);
+    }
+    return text;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::size_t columns = 80 - get_column_width();
+    std::string lines;
+    std::size_t used = 0;
+    for (const std::string& word : split_text(option->get_description(), ' ')) {
+      const bool breaks = used != 0 && used + 1 + word.size() > columns;
+      lines += used == 0 ? "" : breaks ? "\n" : " ";
+      used = breaks || used == 0 ? word.size() : used + 1 + word.size();
+      lines += word;
+    }
+    return lines;
+  }
+};
 
 // The words with their command in front: `abtrain my.yaml` is `abtrain train
 // my.yaml`, and `abtrain help plan` is `abtrain plan --help`.
@@ -147,6 +174,7 @@ int run(int argc, char** argv) {
       "abtrain trains neural networks with as little communication as "
       "possible.\n`abtrain CONFIG` is `abtrain train CONFIG`."};
   parser.name("abtrain");
+  parser.formatter(std::make_shared<HelpFormatter>());  // of all commands
   parser.require_subcommand(1);
   parser.set_version_flag("--version", app::version_text());
 

@@ -158,7 +158,7 @@ std::vector<Column> all_columns(std::optional<double> target) {
            .title = "of fp32, %",
            .help = "bytes sent relative to fp32 data parallel training",
            .unit = 0.01,
-           .decimals = 1,
+           .decimals = 2,
            .best = Lowest,
            .of_run = of_summary(&Summary::vs_fp32)})};
   if (target) {

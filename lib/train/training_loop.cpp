@@ -287,7 +287,7 @@ Score Trainer::evaluate_now(std::int64_t t, bool last) {
   if (in_.log != nullptr) {
     in_.log->event("evaluate", t, fields);
     in_.log->log().info(
-        "step {}/{}: {}{}, {} sent, {}",
+        "step {}/{}: {}{}, {} sent by worker 0, {}",
         t,
         length_.steps,
         score_text(test),

@@ -33,6 +33,17 @@ def train(folder, name, *sets):
     return folder / name
 
 
+def train_text(folder):
+    """A language model, which has bits per byte in place of an accuracy."""
+    text = folder / "words"
+    text.write_text("All work and no play makes Jack a dull boy. " * 200)
+    subprocess.run([PROGRAM, "--config", "gcide_gpt_ddp", "--name", "text", "--output", folder,
+                    "data.name=text", f"data.root={text}", "data.test_share=0.2", "data.context=16",
+                    "model.layers=1", "model.features=16", "train.steps=8", "evaluate.every=4"],
+                   check=True, capture_output=True, timeout=120)
+    return folder / "text"
+
+
 def set_spectra(run):
     """Singular values that the test knows: s_i = 8 / i, cut to the rank at the end."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -210,6 +221,22 @@ class Page(unittest.TestCase):
         self.assertIn("factored layers", self.text("#ranks-note"))
         self.assertEqual(self.js("document.querySelectorAll('#map svg, #ranks svg').length"), 0)
         self.assertEqual(self.lines_in("bytes"), 1)
+        self.check_quiet()
+
+    def test_images_beside_a_text(self):
+        folder = self.place / "texts"
+        folder.mkdir()
+        text = train_text(folder)
+        self.open(runs=[self.runs / "g1_r4_1", text], skipped=0)
+        self.assertEqual(self.text("#front-note")[:7], "Filled:")
+        self.assertIn("accuracy, %", self.texts_in("front"))
+        self.assertGreater(self.lines_in("ranks"), 0)
+        self.check_quiet()
+        self.open(runs=[text], skipped=0)
+        self.assertIn("bits per byte", self.texts_in("front"))
+        self.assertEqual(self.js("[...document.querySelectorAll('h2')].slice(0, 2).map(h => h.innerText)"),
+                         ["The front: bits per byte against seconds, bytes and parameters",
+                          "Bits per byte against bytes"])
         self.check_quiet()
 
     def test_it_fits_narrow_windows(self):

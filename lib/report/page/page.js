@@ -123,6 +123,9 @@ function drawHead() {
       '' :
       `, target ${shown(data.target)}${data.score.suffix}` +
           (data.score.unit === 1 ? '' : ' accuracy');
+  for (const part of document.querySelectorAll(".score")) {
+    part.textContent = data.score.title.split(",")[0];
+  }
   const keys = data.varying.length === 0 ? "" : `. They differ in ${data.varying.join(", ")}`;
   $("compared").textContent = count(data.runs.length, "run") + " of " +
     count(data.settings.length, "setting") + target + keys + ".";

@@ -155,7 +155,8 @@ function drawFront() {
       ...(k > 0 ? {matches: 'y'} : {})
     };
     lines.forEach((line, i) => {
-      const known = line.settings.filter(s => cost.points[s] !== null && cost.points[s].value > 0)
+      const known = line.settings.filter(s => scores[s] !== null && cost.points[s] !== null &&
+          cost.points[s].value > 0)
         .sort((a, b) => cost.points[a].value - cost.points[b].value);
       if (known.length === 0) {
         return;
@@ -195,7 +196,7 @@ function drawFront() {
           size: 9,
           line: {width: 1.5},
           symbol: known.map(
-              s => SYMBOLS[i % SYMBOLS.length] +
+              s => SYMBOLS[(i + Math.floor(i / COLORS.length)) % SYMBOLS.length] +
                   (cost.points[s].in_all ? '' : '-open'))
         },
         hovertemplate: `%{customdata}<br>%{y:.${data.score.decimals}f}${
