@@ -164,7 +164,7 @@ unpack one, or make one on a Debian machine by scripts/release.sh"
   command -v make >/dev/null || fail "make is missing"
   printf '#include <concepts>\n#include <span>\n' | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - \
     2>/dev/null || fail "${CXX:-c++} is missing or does not know C++20: \
-load a module with GCC 12 or later, or set CC and CXX"
+load a module with GCC 11 or later, or set CC and CXX"
   say "${user_packages[*]} and libraries into $user_prefix"
   mkdir -p build
   rm -rf "$user_prefix" build/user.log

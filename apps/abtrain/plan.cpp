@@ -273,7 +273,7 @@ Command add_plan(CLI::App& parser) {
       .add_option(
           "--same-size-as",
           args->same_size_as,
-          "find the model.width or model.hidden at which a dense network has "
+          "find the model.width at which a dense network has "
           "as many parameters as the model of this finished run or "
           "configuration, and print its plan (with that configuration, dense, "
           "unless another is named)")
