@@ -90,7 +90,11 @@ int train_here(
     if (start.leaves_nothing && launch.rank == 0) {
       folder.emplace(fs::path(options.output));
     }
-    app::print(train::train(options, session, log).table);
+    std::string table = train::train(options, session, log).table;
+    if (start.leaves_nothing) {  // not the files, which are about to go
+      table.resize(std::min(table.size(), table.rfind("  files ")));
+    }
+    app::print(table);
   };
   if (launch.size == 1) {
     train_once(read(0, log));

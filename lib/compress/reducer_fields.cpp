@@ -61,8 +61,8 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
       "bucket_mb",
       o.bucket_mb,
       between(0, 1e6),
-      "MiB of gradients per bucket, sent during the backward pass; 0: one "
-      "bucket");
+      "MiB of gradients per bucket, as in PyTorch's bucket_cap_mb, sent during "
+      "the backward pass; 0: one bucket");
   const std::string feedback = of_auto([](const Scheme& scheme) {
     return std::string(scheme.error_feedback ? "true" : "false");
   });

@@ -14,8 +14,10 @@ __all__ = ["Run", "load_run", "load_weights"]
 
 def load_weights(path):
     """The tensors of a safetensors file as a dictionary for `load_state_dict`. Factors
-    that abtrain has stored as NAME.A and NAME.B are multiplied out; other files, and
-    other tensors, are returned as they are."""
+    that abtrain has stored as NAME.A and NAME.B are multiplied out, and the zeros of
+    NAME.indices and NAME.values are filled in; other files, and other tensors, are
+    returned as they are."""
+    import torch
     from safetensors import safe_open
 
     with safe_open(path, "pt") as file:
@@ -25,6 +27,12 @@ def load_weights(path):
         if key.startswith("shape:"):
             name = key.removeprefix("shape:")
             shape = [int(size) for size in about[key].split(",")]
+            if name + ".indices" in weights:
+                values = weights.pop(name + ".values")
+                dense = torch.zeros(shape, dtype=values.dtype)
+                dense.view(-1)[weights.pop(name + ".indices").long()] = values
+                weights[name] = dense
+                continue
             a, b = weights.pop(name + ".A"), weights.pop(name + ".B")
             product = a.float() @ b.float()
             # The factors are those of the transposed weight where that is the taller one.

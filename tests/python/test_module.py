@@ -50,6 +50,18 @@ class LoadWeights(unittest.TestCase):
             torch.testing.assert_close(loaded[name], weight, rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(loaded["bias"], weights["bias"], rtol=0, atol=0)
 
+    def test_zeros_are_filled_in(self):
+        """On the file of a run that ends with exact zeros."""
+        subprocess.run([PROGRAM, "fashion_mnist_softmax_qrda", "train.steps=40", "device=cpu",
+                        "evaluate.every=0", "--output", self.folder, "--name", "run"],
+                       check=True, capture_output=True, timeout=120)
+        sparse = abtrain.load_weights(self.folder / "run/model.sparse.safetensors")
+        dense = abtrain.load_weights(self.folder / "run/model.safetensors")
+        self.assertEqual(set(sparse), set(dense))
+        self.assertTrue(any((weight == 0).any() for weight in dense.values()))
+        for name, weight in dense.items():
+            torch.testing.assert_close(sparse[name], weight, rtol=0, atol=0)
+
     def test_other_files_are_returned_as_they_are(self):
         weights = {"a.A": torch.ones(2, 2), "b": torch.zeros(3, dtype=torch.bfloat16)}
         safetensors.torch.save_file(weights, self.folder / "own.safetensors")
