@@ -1,6 +1,7 @@
-// Older versions of two symbols, which do the same as those that a newer machine links:
-// with them the portable programs run on RHEL 9 (glibc 2.34, GCC 11's libstdc++) too.
-// cmake/Static.cmake sends all calls here with the linker's --wrap.
+// Older versions of two symbols, which do the same as those that a newer
+// machine links: with them the portable programs run on RHEL 9 (glibc 2.34, GCC
+// 11's libstdc++) too. cmake/Static.cmake sends all calls here with the
+// linker's --wrap.
 extern "C" {
 
 __asm__(".symver old_hypot, hypot@GLIBC_2.2.5");
@@ -14,7 +15,9 @@ __asm__(
     ".symver old_wait, "
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
 void old_wait(void* condition, void* lock);
-void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(void* condition, void* lock) {
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(
+    void* condition,
+    void* lock) {
   old_wait(condition, lock);
 }
 }

@@ -136,7 +136,8 @@ bool Trainer::saves_after(std::int64_t t) const {
   const bool is_last = t == length_.steps;
   const bool is_better = validation_ && *validation_ > best_;
   // The last state lets a finished run be made longer.
-  return (save_every_ > 0 && (is_last || t % save_every_ == 0)) || (is_better && !is_last);
+  return (save_every_ > 0 && (is_last || t % save_every_ == 0)) ||
+         (is_better && !is_last);
 }
 
 bool Trainer::save(std::int64_t t) {

@@ -123,8 +123,8 @@ function drawHead() {
       '' :
       `, target ${shown(data.target)}${data.score.suffix}` +
           (data.score.unit === 1 ? '' : ' accuracy');
-  for (const part of document.querySelectorAll(".score")) {
-    part.textContent = data.score.title.split(",")[0];
+  for (const part of document.querySelectorAll('.score')) {
+    part.textContent = data.score.title.split(',')[0];
   }
   const keys = data.varying.length === 0 ? "" : `. They differ in ${data.varying.join(", ")}`;
   $("compared").textContent = count(data.runs.length, "run") + " of " +

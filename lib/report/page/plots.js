@@ -155,9 +155,12 @@ function drawFront() {
       ...(k > 0 ? {matches: 'y'} : {})
     };
     lines.forEach((line, i) => {
-      const known = line.settings.filter(s => scores[s] !== null && cost.points[s] !== null &&
-          cost.points[s].value > 0)
-        .sort((a, b) => cost.points[a].value - cost.points[b].value);
+      const known =
+          line.settings
+              .filter(
+                  s => scores[s] !== null && cost.points[s] !== null &&
+                      cost.points[s].value > 0)
+              .sort((a, b) => cost.points[a].value - cost.points[b].value);
       if (known.length === 0) {
         return;
       }
@@ -196,7 +199,8 @@ function drawFront() {
           size: 9,
           line: {width: 1.5},
           symbol: known.map(
-              s => SYMBOLS[(i + Math.floor(i / COLORS.length)) % SYMBOLS.length] +
+              s => SYMBOLS
+                       [(i + Math.floor(i / COLORS.length)) % SYMBOLS.length] +
                   (cost.points[s].in_all ? '' : '-open'))
         },
         hovertemplate: `%{customdata}<br>%{y:.${data.score.decimals}f}${
