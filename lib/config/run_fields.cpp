@@ -69,7 +69,7 @@ Fields fields_of(CheckpointOptions& o) {
       "every",
       o.every,
       between(0, kMostSteps),
-      "interval, and the end; 0: only when the run is stopped");
+      "interval; 0: only when the run is stopped");
   f.integer(
       "keep",
       o.keep,

@@ -130,14 +130,11 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
 }
 
 bool Trainer::saves_after(std::int64_t t) const {
-  if (!writer_) {
+  if (!writer_ || t >= length_.steps) {
     return false;
   }
-  const bool is_last = t == length_.steps;
   const bool is_better = validation_ && *validation_ > best_;
-  // The last state lets a finished run be made longer.
-  return (save_every_ > 0 && (is_last || t % save_every_ == 0)) ||
-         (is_better && !is_last);
+  return is_better || (save_every_ > 0 && t % save_every_ == 0);
 }
 
 bool Trainer::save(std::int64_t t) {
