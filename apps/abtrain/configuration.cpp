@@ -178,6 +178,7 @@ read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
   context.launched = launched;
   context.folders = config::config_folders(program_path());
   context.shortens_all = args.shortens_all;
+  context.fifo = Fifo::Wait;
   std::vector<std::string> notes;
   context.notes = &notes;
   config::RunOptions options = config::read_config(args.config, sets, context);

@@ -46,8 +46,9 @@ class File {
       ::close(file_);
     }
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  File(File&& other) noexcept
+      : path_(std::move(other.path_)), file_(other.release()) {}
+  File& operator=(File&&) = delete;
   int get() const {
     return file_;
   }
@@ -88,27 +89,26 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Reads `bytes` bytes into `out`; false if the file ends before that.
-bool read_at(
+// Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
+std::size_t read_at(
     int file,
     std::uint64_t offset,
     char* out,
     std::size_t bytes,
     const std::string& path) {
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file, out, bytes, static_cast<off_t>(offset));
+  std::size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(
+        file, out + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno != EINTR) {
       fail("read", path, errno);
     }
     if (got == 0) {
-      return false;
+      break;
     }
-    const auto part = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-    out += part;
-    offset += part;
-    bytes -= part;
+    done += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
   }
-  return true;
+  return done;
 }
 
 void check_there(const std::string& path) {
@@ -117,6 +117,28 @@ void check_there(const std::string& path) {
       MissingInput,
       "there is no file '{}'",
       path);
+}
+
+// Opens a file to read it, and checks that it is regular.
+File open_input(const std::string& path, struct stat& status, Fifo fifo) {
+  check_there(path);
+  if (::stat(path.c_str(), &status) != 0) {
+    fail("read", path, errno);
+  }
+  // The file that is opened may be another one by then: O_NONBLOCK keeps a FIFO
+  // without a writer from blocking the program.
+  const bool waits = fifo == Fifo::Wait && S_ISFIFO(status.st_mode);
+  File file(path, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK, "read");
+  if (::fstat(file.get(), &status) != 0) {
+    fail("read", path, errno);
+  }
+  ABT_CHECK(
+      S_ISREG(status.st_mode) || (waits && S_ISFIFO(status.st_mode)),
+      DamagedData,
+      "{}: expected a file, found {}",
+      path,
+      S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+  return file;
 }
 
 // A replaced file keeps its permissions, and also its owner if the system
@@ -171,9 +193,20 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  check_there(path);
-  const File file(path, O_RDONLY, "read");
+std::string
+read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
+  struct stat status {};
+  const File file = open_input(path, status, fifo);
+  const auto check_size = [&](std::uint64_t bytes) {
+    ABT_CHECK(
+        bytes <= most,
+        DamagedData,
+        "{}: expected at most {}, found {}",
+        path,
+        human_bytes(static_cast<double>(most)),
+        human_bytes(static_cast<double>(bytes)));
+  };
+  check_size(static_cast<std::uint64_t>(status.st_size));
   std::string content;
   std::array<char, 1 << 16> block;
   for (;;) {
@@ -185,6 +218,8 @@ std::string read_file(const std::string& path) {
       fail("read", path, errno);
     }
     content.append(block.data(), got < 0 ? 0 : static_cast<std::size_t>(got));
+    // The size of a FIFO, and of a file of /proc, is not known before.
+    check_size(content.size());
   }
 }
 
@@ -220,29 +255,25 @@ void atomic_write(const std::string& path, const WriteBody& body) {
 }
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  check_there(path_);
-  File file(path_, O_RDONLY, "read");
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) {
-    fail("read", path_, errno);
-  }
-  ABT_CHECK(
-      S_ISREG(status.st_mode),
-      DamagedData,
-      "{}: expected a file, found {}",
-      path_,
-      S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+  file_ = open_input(path_, status, Fifo::Refuse).release();
   size_ = static_cast<std::uint64_t>(status.st_size);
-  file_ = file.release();
 }
 
 InputFile::~InputFile() {
   ::close(file_);
 }
 
+std::size_t InputFile::read_some(
+    std::uint64_t offset,
+    void* out,
+    std::size_t bytes) const {
+  return read_at(file_, offset, static_cast<char*>(out), bytes, path_);
+}
+
 void InputFile::read(std::uint64_t offset, void* out, std::size_t bytes) const {
   ABT_CHECK(
-      read_at(file_, offset, static_cast<char*>(out), bytes, path_),
+      read_some(offset, out, bytes) == bytes,
       Io,
       "cannot read '{}': it has become shorter in the meantime",
       path_);
@@ -276,7 +307,8 @@ void SpoolFile::copy_to(const WritePiece& write) const {
   for (std::uint64_t done = 0; done < size_; done += block.size()) {
     block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
     ABT_ASSERT(
-        read_at(file_, done, block.data(), block.size(), path_),
+        read_at(file_, done, block.data(), block.size(), path_) ==
+            block.size(),
         "a spool file is shorter than what was written to it");
     write(block);
   }

@@ -10,7 +10,19 @@
 
 namespace abtrain {
 
-std::string read_file(const std::string& path);
+// Limits of read_file: a file that is larger is not what its reader expects.
+inline constexpr std::uint64_t kMostText = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t kMostLines = std::uint64_t{8} << 30;
+
+// Whether a FIFO is read like a file, which waits for its writer.
+enum class Fifo { Refuse, Wait };
+
+// The content of a regular file. Throws Error(DamagedData) if it is not one or
+// has more than `most` bytes, before it reads them.
+std::string read_file(
+    const std::string& path,
+    std::uint64_t most = kMostText,
+    Fifo fifo = Fifo::Refuse);
 
 // Whether there is a file or folder that this process may see.
 bool is_there(const std::string& path);
@@ -42,6 +54,12 @@ class InputFile {
   const std::string& path() const {
     return path_;
   }
+  int descriptor() const {
+    return file_;
+  }
+  // Reads up to `bytes` bytes into `out`; returns fewer only if the file ends.
+  std::size_t read_some(std::uint64_t offset, void* out, std::size_t bytes)
+      const;
   // Reads exactly `bytes` bytes into `out`.
   void read(std::uint64_t offset, void* out, std::size_t bytes) const;
 

@@ -88,7 +88,8 @@ class Reader {
       return;
     }
     under_way_.push_back(identity);
-    Value root = parse_yaml(read_file(path), path, true, reading_.problems);
+    Value root = parse_yaml(
+        read_file(path, kMostText, context_.fifo), path, true, reading_.problems);
     if (root.kind == Kind::Section) {
       extend(root, path);
       apply(fields_, root, reading_);

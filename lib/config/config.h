@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "config/override.h"
 #include "config/run_options.h"
 
@@ -33,6 +34,8 @@ struct ConfigContext {
   // Gets a sentence for each value that was changed to fit the launcher or the
   // length of the run; may be null.
   std::vector<std::string>* notes = nullptr;
+  // Wait: the files were named by a user, who may have named a FIFO.
+  Fifo fifo = Fifo::Refuse;
 };
 
 // `path` may omit ".yaml"; "" reads no file. An override is "a.b=value", with

@@ -69,7 +69,8 @@ Fields fields_of(CheckpointOptions& o) {
       "every",
       o.every,
       between(0, kMostSteps),
-      "interval; 0: only when the run is stopped");
+      "interval, and the end where a longer run passes through it; 0: only "
+      "when the run is stopped");
   f.integer(
       "keep",
       o.keep,

@@ -4,52 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace abtrain::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t buffer_bytes = 1 << 16;
 constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t most_deflate_ratio = 1032;
 constexpr int gzip_window = 15 + 16;
-
-struct Close {
-  void operator()(std::FILE* file) const {
-    std::fclose(file);
-  }
-};
-
-std::FILE* open(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  ABT_CHECK(
-      status.type() != fs::file_type::not_found,
-      MissingInput,
-      "{}: no such file",
-      path);
-  ABT_CHECK(
-      status.type() != fs::file_type::directory,
-      DamagedData,
-      "{}: expected a file, found a directory",
-      path);
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  ABT_CHECK(
-      file != nullptr,
-      Io,
-      "{}: cannot be opened: {}",
-      path,
-      std::strerror(errno));
-  return file;
-}
 
 }  // namespace
 
@@ -61,13 +27,20 @@ bool begins_gzip(std::span<const std::uint8_t> bytes) {
          std::equal(kMark.begin(), kMark.begin() + count, bytes.begin());
 }
 
+bool is_gzip_name(const std::string& path) {
+  return path.ends_with(".gz") || path.ends_with(".dz");
+}
+
 struct ByteFile::State {
-  explicit State(const std::string& name) : path(name), file(open(name)) {
-    std::error_code error;
-    const auto size = fs::file_size(path, error);
-    stored = error ? 0 : size;
+  explicit State(const std::string& name) : path(name), file(name) {
     refill();
     gzip = at_member();
+    ABT_CHECK(
+        gzip || !is_gzip_name(path),
+        DamagedData,
+        "{}: expected a gzip file, as its name says, but it does not begin as "
+        "one",
+        path);
     if (gzip) {
       ABT_ASSERT(inflateInit2(&stream, gzip_window) == Z_OK, "zlib");
     }
@@ -82,14 +55,8 @@ struct ByteFile::State {
     return static_cast<std::size_t>(end - next);
   }
   std::size_t read_file(std::uint8_t* out, std::size_t count) {
-    errno = 0;
-    const std::size_t got = std::fread(out, 1, count, file.get());
-    ABT_CHECK(
-        got == count || std::ferror(file.get()) == 0,
-        Io,
-        "{}: reading failed: {}",
-        path,
-        std::strerror(errno));
+    const std::size_t got = file.read_some(taken, out, count);
+    taken += got;
     return got;
   }
   void refill() {
@@ -130,7 +97,7 @@ struct ByteFile::State {
             "{}: expected the end of its gzip stream, found the end of the "
             "file ({} bytes; truncated?)",
             path,
-            with_commas(static_cast<std::int64_t>(stored)));
+            with_commas(static_cast<std::int64_t>(file.size())));
       }
       const std::size_t want = std::min(count - done, kMostPerCall);
       stream.next_in = next;
@@ -156,8 +123,8 @@ struct ByteFile::State {
   }
 
   std::string path;
-  std::unique_ptr<std::FILE, Close> file;
-  std::uint64_t stored = 0;
+  InputFile file;
+  std::uint64_t taken = 0;  // bytes of the file that are read
   std::vector<std::uint8_t> buffer = std::vector<std::uint8_t>(buffer_bytes);
   std::uint8_t* next = nullptr;
   std::uint8_t* end = nullptr;
@@ -175,7 +142,7 @@ const std::string& ByteFile::path() const {
 }
 
 std::uint64_t ByteFile::most_bytes() const {
-  return state_->gzip ? state_->stored * most_deflate_ratio : state_->stored;
+  return state_->file.size() * (state_->gzip ? most_deflate_ratio : 1);
 }
 
 void ByteFile::read(std::span<std::uint8_t> out, std::string_view what) {

@@ -1,9 +1,10 @@
-// Reads a file front to back, plain or gzipped (detected by its first bytes; of
-// one member or several, RFC 1952), straight into the caller's memory.
+// Reads a file front to back, plain or gzipped (of one member or several, RFC
+// 1952), straight into the caller's memory. Its first bytes tell which; where
+// its name says gzip, they must agree.
 //
 // Errors name the file: MissingInput if it does not exist, Io if it cannot be
-// read, DamagedData if it is a directory, too short or too long, or if its gzip
-// stream is broken.
+// read, DamagedData if it is not a regular file, too short or too long, or if
+// its gzip stream is broken.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,9 @@ namespace abtrain::data {
 bool begins_gzip(std::span<const std::uint8_t> bytes);
 // So many of them decide.
 inline constexpr std::size_t kGzipMark = 3;
+
+// Whether the name is that of a gzip file (.gz, .dz).
+bool is_gzip_name(const std::string& path);
 
 class ByteFile {
  public:

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "linalg/exact_drivers.h"
@@ -68,23 +69,19 @@ void on_gpu(
     }
   }
   for (const auto& [n, members] : of_side) {
-    std::vector<at::Tensor> group;
+    std::vector<NamedMatrix> group;
+    std::vector<at::Tensor> tensors;
     std::vector<double> scales;
     std::string what = "layers";
     for (const std::size_t i : members) {
-      group.push_back(matrices[i].matrix);
+      group.push_back(matrices[i]);
+      tensors.push_back(matrices[i].matrix);
       scales.push_back(gram_scale(largest[i]));
       what += formatted(" '{}'", matrices[i].layer);
     }
-    std::vector<Eigenpairs> pairs;
-    try {
-      pairs = options.drivers->decompose(group, scales, what);
-    } catch (const Error&) {
-      // The values are finite, but a driver did not converge.
-      for (std::size_t j = 0; j < members.size(); ++j) {
-        pairs.push_back(on_host(matrices[members[j]], scales[j]));
-      }
-    }
+    auto pairs = or_on_host(group, scales, [&] {
+      return options.drivers->decompose(tensors, scales, what);
+    });
     for (std::size_t j = 0; j < members.size(); ++j) {
       results[members[j]] = Decomposition::of_gram(
           matrices[members[j]].layer,
@@ -96,6 +93,21 @@ void on_gpu(
 }
 
 }  // namespace
+
+std::vector<Eigenpairs> or_on_host(
+    const std::vector<NamedMatrix>& matrices,
+    const std::vector<double>& scales,
+    const std::function<std::vector<Eigenpairs>()>& library) {
+  try {
+    return library();
+  } catch (const std::runtime_error&) {
+    std::vector<Eigenpairs> pairs;
+    for (std::size_t i = 0; i < matrices.size(); ++i) {
+      pairs.push_back(on_host(matrices[i], scales[i]));
+    }
+    return pairs;
+  }
+}
 
 bool may_be_partial(SvdRoute route, std::int64_t n) {
   return route == SvdRoute::Randomized ||

@@ -6,10 +6,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "linalg/driver_choice.h"
 #include "linalg/rank_rule.h"
 #include "linalg/svd.h"
 
@@ -50,5 +52,13 @@ struct BatchOptions {
 std::vector<Decomposition> decompose_all(
     const std::vector<NamedMatrix>& matrices,
     const BatchOptions& options);
+
+// What `library` returns, or the eigenpairs by LAPACK on the CPU where it fails
+// on finite matrices: it does not converge, or cuSOLVER returns an error status
+// (std::runtime_error, and so Error). `scales`: gram_scale() of each matrix.
+std::vector<Eigenpairs> or_on_host(
+    const std::vector<NamedMatrix>& matrices,
+    const std::vector<double>& scales,
+    const std::function<std::vector<Eigenpairs>()>& library);
 
 }  // namespace abtrain::linalg

@@ -19,6 +19,20 @@ const Stretch* Timeline::ending_after(std::int64_t t) const {
   return nullptr;
 }
 
+std::optional<std::int64_t> Timeline::parts_from(
+    const Timeline& other,
+    std::int64_t last) const {
+  for (std::int64_t t = 0; t <= last; ++t) {
+    const Stretch* mine = ending_after(t);
+    const Stretch* theirs = other.ending_after(t);
+    if (mine == nullptr ? theirs != nullptr
+                        : theirs == nullptr || mine->after != theirs->after) {
+      return t;
+    }
+  }
+  return gradual == other.gradual ? std::nullopt : std::optional(last);
+}
+
 Timeline::Last Timeline::last_event(std::int64_t t) const {
   Last last;
   for (const Stretch& s : stretches) {

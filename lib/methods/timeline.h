@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace abtrain::methods {
@@ -47,6 +48,9 @@ struct Timeline {
   std::int64_t average_every = 0;
   std::int64_t fragments = 0;  // of the model; 0: no SynchronizeFragment
   std::int64_t delay = 0;      // steps, of SynchronizeFragment
+  // Steps over which something changes gradually (the rate after a switch, the
+  // ranks), each of one meaning.
+  std::vector<std::int64_t> gradual = {};
 
   // The stretch whose event happens once t steps are done; null: none does.
   const Stretch* ending_after(std::int64_t t) const;
@@ -59,6 +63,11 @@ struct Timeline {
   // Steps done at the last decomposition of the run: a run that ends in a dense
   // phase decomposes once more. 0: nothing is decomposed.
   std::int64_t last_decomposition() const;
+  // The first t <= last after which the other run does something else; none: in
+  // these steps they are one run.
+  std::optional<std::int64_t> parts_from(
+      const Timeline& other,
+      std::int64_t last) const;
   // Steps and events of the whole run.
   std::int64_t steps(Over gradients) const;
   std::int64_t count(Event event) const;

@@ -1,7 +1,7 @@
 #include "ops/scale_cast.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 
@@ -57,6 +57,15 @@ void with_type(at::ScalarType type, const Call& call) {
 
 }  // namespace
 
+void scale_cast_by_promotion(
+    const at::Tensor& in,
+    float scale,
+    const at::Tensor& out) {
+  at::Tensor result = out;
+  at::mul_out(
+      result, in, at::full({1}, scale, in.options().dtype(at::kFloat)));
+}
+
 void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
   ABT_ASSERT(
       flat_float(in) && flat_float(out) && in.numel() == out.numel() &&
@@ -72,9 +81,7 @@ void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {
     return;
   }
   if (in.is_cuda()) {
-    // One kernel: it scales in fp32 and casts as it stores.
-    at::Tensor result = out;
-    at::mul_out(result, in, at::scalar_tensor(scale, at::kFloat));
+    scale_cast_by_promotion(in, scale, out);
     return;
   }
   with_type(in.scalar_type(), [&]<class In>(In*) {

@@ -126,7 +126,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
       MissingInput,
       "{}: it has no metrics.jsonl",
       run.folder);
-  const std::string text = read_file(path);
+  const std::string text = read_file(path, kMostLines);
   std::vector<Line> cuts;  // with decompositions
   double vnmse = 0;
   int estimates = 0;

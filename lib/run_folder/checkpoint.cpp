@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 Checkpoint read_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + config::kManifest;
   const JsonObject json = JsonObject::of_file(path);
-  json.integer("/format", kCheckpointFormat, kCheckpointFormat);
+  json.integer("/format", 1, kCheckpointFormat);
   Checkpoint checkpoint;
   checkpoint.folder = folder;
   checkpoint.run_steps = json.integer("/run_steps", 1);
@@ -77,28 +77,47 @@ ordered_json values_of(const weights::SafetensorsFile& file) {
   return values;
 }
 
+// That the file is the one of this step and worker, and not a copy of another
+// one.
+void check_place(
+    const weights::SafetensorsFile& file,
+    std::int64_t step,
+    int worker) {
+  for (const auto& [key, number] :
+       {std::pair(kStep, step), std::pair(kWorker, std::int64_t{worker})}) {
+    const std::string found = file.metadata(key);
+    ABT_CHECK(
+        found == std::to_string(number),
+        DamagedData,
+        "{}: expected the state of {} {}, found {}",
+        file.path(),
+        key,
+        number,
+        found.empty() ? "none named" : formatted("that of {}", found));
+  }
+}
+
 void check_mark(
     const JsonObject& manifest,
     const std::string& folder,
     const std::string& name) {
-  const std::string file = folder + "/" + name;
+  const InputFile file(folder + "/" + name);
   // A file name has no slash at which the JSON pointer would be split.
   const std::string key = "/files/" + name;
   const std::int64_t bytes = manifest.integer((key + "/bytes").c_str(), 0);
   const std::string hash = manifest.text((key + "/xxh3").c_str());
-  const FileMark found = mark_of(file);
   ABT_CHECK(
-      found.bytes == bytes,
+      file.size() == static_cast<std::uint64_t>(bytes),
       DamagedData,
       "{}: expected {} bytes, found {}",
-      file,
+      file.path(),
       bytes,
-      found.bytes);
+      file.size());
   ABT_CHECK(
-      hash_text(found.hash) == hash,
+      hash_text(mark_of(file).hash) == hash,
       DamagedData,
       "{}: its content differs from what was written (XXH3 mismatch)",
-      file);
+      file.path());
 }
 
 }  // namespace
@@ -114,13 +133,16 @@ void verify(const Checkpoint& checkpoint) {
             "config.yaml and one file for each of {} workers",
             checkpoint.workers()));
   }
+  const bool has_places = manifest.integer("/format", 1, kCheckpointFormat) > 1;
   check_mark(manifest, checkpoint.folder, config::kConfig);
   for (int worker = 0; worker < checkpoint.workers(); ++worker) {
     check_mark(manifest, checkpoint.folder, worker_file(worker));
     const weights::SafetensorsFile file(
         checkpoint.folder + "/" + worker_file(worker));
-    file.check_layout();
     values_of(file);
+    if (has_places) {
+      check_place(file, checkpoint.step, worker);
+    }
   }
   std::int64_t workers = checkpoint.workers();
   const std::string config =

@@ -88,6 +88,7 @@ class CheckpointWriter {
  private:
   std::string write_own(
       const std::string& folder,
+      std::int64_t step,
       state::State& state,
       bool is_lead,
       std::int64_t& bytes,

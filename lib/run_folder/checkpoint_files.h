@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "config/run_files.h"
 
 namespace abtrain::run_folder {
 
-constexpr int kCheckpointFormat = 1;
+// From format 2 on, each worker's file names its step and worker.
+constexpr int kCheckpointFormat = 2;
+constexpr const char* kStep = "step";
+constexpr const char* kWorker = "worker";
 constexpr const char* kSource = "checkpoints.source";
 constexpr std::int64_t kMostWorkers = 65536;  // limit of the key `workers`
 constexpr const char* kStepPrefix = "step-";
@@ -26,8 +30,8 @@ struct FileMark {
   std::int64_t bytes = 0;
   std::uint64_t hash = 0;  // XXH3, 64 bits
 };
-// Size and hash of a file on disk. Throws MissingInput, Io.
-FileMark mark_of(const std::string& path);
+// Size and hash of a file on disk. Throws Io.
+FileMark mark_of(const InputFile& file);
 // Full paths of the entries of <run folder>/checkpoints whose names begin with
 // the prefix, in any order.
 std::vector<std::string> entries_of(

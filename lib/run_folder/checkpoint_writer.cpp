@@ -54,11 +54,20 @@ std::string step_folder(std::int64_t step) {
   return formatted("{}{}", kStepPrefix, padded(step, 10));
 }
 
-FileMark mark_of(const std::string& path) {
-  const std::string content = read_file(path);
-  return {
-      static_cast<std::int64_t>(content.size()),
-      XXH3_64bits(content.data(), content.size())};
+FileMark mark_of(const InputFile& file) {
+  FileMark mark{static_cast<std::int64_t>(file.size())};
+  std::vector<char> block(std::size_t{1} << 20);
+  XXH3_state_t digest;
+  XXH3_64bits_reset(&digest);
+  std::size_t got = 0;
+  std::uint64_t at = 0;
+  do {
+    got = file.read_some(at, block.data(), block.size());
+    XXH3_64bits_update(&digest, block.data(), got);
+    at += got;
+  } while (got == block.size());
+  mark.hash = XXH3_64bits_digest(&digest);
+  return mark;
 }
 
 std::string hash_text(std::uint64_t hash) {
@@ -91,6 +100,7 @@ void CheckpointWriter::tell(const char* moment, const std::string& folder)
 // Returns what went wrong, or "" on success.
 std::string CheckpointWriter::write_own(
     const std::string& folder,
+    std::int64_t step,
     state::State& state,
     bool is_lead,
     std::int64_t& bytes,
@@ -111,7 +121,9 @@ std::string CheckpointWriter::write_own(
     weights::write_safetensors(
         folder + "/" + worker_file(world_.rank()),
         tensors,
-        {{"state", state.values->dump()}},
+        {{"state", state.values->dump()},
+         {kStep, std::to_string(step)},
+         {kWorker, std::to_string(world_.rank())}},
         [&](std::string_view piece) {
           bytes += static_cast<std::int64_t>(piece.size());
           XXH3_64bits_update(&digest, piece.data(), piece.size());
@@ -177,7 +189,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
 
   std::int64_t bytes = 0;
   std::uint64_t hash = 0;
-  problem = write_own(folder, state, lead == world_.rank(), bytes, hash);
+  problem = write_own(
+      folder, about.step, state, lead == world_.rank(), bytes, hash);
   if (!nobody_failed()) {
     return false;
   }
@@ -205,7 +218,7 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
       atomic_write(
           formatted("{}/{}", folder, config::kConfig), options_.config);
       const FileMark config =
-          mark_of(formatted("{}/{}", folder, config::kConfig));
+          mark_of(InputFile(formatted("{}/{}", folder, config::kConfig)));
       files[config::kConfig] = {
           {"bytes", config.bytes}, {"xxh3", hash_text(config.hash)}};
       ordered_json manifest = {

@@ -26,7 +26,7 @@ RunLog::RunLog(
     board_.emplace(
         folder,
         options,
-        writer_.size() > 0 ? read_file(writer_.path()) : std::string(),
+        writer_.size() > 0 ? read_file(writer_.path(), kMostLines) : std::string(),
         log);
   } else {
     remove_events_files(folder);

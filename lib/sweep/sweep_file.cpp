@@ -77,7 +77,7 @@ class SweepReader {
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
-        read_file(sweep_.file), sweep_.file, true, problems());
+        read_file(sweep_.file, kMostText, Fifo::Wait), sweep_.file, true, problems());
     Sections sections;
     if (root.kind == Kind::Section) {
       apply(fields_of(sections), root, reading_);

@@ -149,6 +149,18 @@ void check_nothing_is_lost(
                     checkpoints.front().step)));
 }
 
+// How training goes on from a model where no checkpoint fits; "" if the run
+// folder has none.
+std::string way_from_model(const std::string& run_folder) {
+  const std::string model = run_folder + "/model.safetensors";
+  return is_there(model)
+             ? formatted(
+                   "; to train on from its finished model, start a new run with "
+                   "model.weights={}",
+                   model)
+             : "";
+}
+
 // Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run
 // folder.
 bool is_own(
@@ -180,8 +192,9 @@ named(const std::string& how, const std::string& run_folder, Log& log) {
     ABT_CHECK(
         checkpoint,
         MissingInput,
-        "--resume: no usable checkpoint in '{}'",
-        how);
+        "--resume: no usable checkpoint in '{}'{}",
+        how,
+        way_from_model(how));
     return *checkpoint;
   }
   return run_folder::borrow_checkpoint(how, run_folder, log);
@@ -283,21 +296,27 @@ void check_longer(
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline earlier = kind.timeline(options.method, before);
   const methods::Timeline later = kind.timeline(options.method, length);
-  for (std::int64_t t = 0; t <= from.step; ++t) {
-    const methods::Stretch* was = earlier.ending_after(t);
-    const methods::Stretch* is = later.ending_after(t);
-    ABT_CHECK(
-        was == nullptr ? is == nullptr
-                       : is != nullptr && is->after == was->after,
-        Config,
-        "{}: in a run of {} steps, {} would have done something else after "
-        "step {} than in the run of {} steps that is continued; give the keys "
-        "of `method` in steps instead of shares of the run",
-        key,
-        length.steps,
-        options.method.name,
-        t,
-        before.steps);
+  const auto parts = later.parts_from(earlier, from.step);
+  ABT_CHECK(
+      !parts,
+      Config,
+      "{}: in a run of {} steps, {} would have done something else after "
+      "step {} than in the run of {} steps that is continued; give the keys "
+      "of `method` in steps instead of shares of the run",
+      key,
+      length.steps,
+      options.method.name,
+      parts.value_or(0),
+      before.steps);
+  const std::string way = way_from_model(
+      fs::path(from.folder).parent_path().parent_path().string());
+  if (from.step < before.steps && !way.empty()) {
+    log.info(
+        "the run continues from step {}: a longer run would not have passed "
+        "through its end after step {}{}",
+        from.step,
+        before.steps,
+        way);
   }
   const optim::Schedule old_rate(
       options.schedule, options.optimizer.lr, before);

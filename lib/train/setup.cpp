@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/env.h"
@@ -140,13 +141,17 @@ void open_folder(
   if (!resume.is_own) {
     put_checkpoints_aside(folder, log);
   }
+  // The model of a run that is made longer stays until the longer run has one.
+  const bool keeps_model = resume.is_own && resume.changes_length;
   std::error_code ignored;
   for (const char* result :
        {"/summary.json",
+        "/failure.json",
         "/model.safetensors",
-        "/model.sparse.safetensors",
-        "/failure.json"}) {
-    std::filesystem::remove(folder + result, ignored);
+        "/model.sparse.safetensors"}) {
+    if (!keeps_model || std::string_view(result).ends_with(".json")) {
+      std::filesystem::remove(folder + result, ignored);
+    }
   }
   atomic_write(folder + "/config.yaml", config::to_yaml(options));
 }

@@ -108,6 +108,33 @@ struct SafetensorsFile::State {
         t.end,
         data_bytes());
   }
+  void check_layout() const {
+    std::vector<const StoredTensor*> sorted;
+    for (const StoredTensor& tensor : header.tensors) {
+      check_bytes(tensor);
+      sorted.push_back(&tensor);
+    }
+    std::ranges::stable_sort(sorted, {}, [](const StoredTensor* t) {
+      return std::pair(t->begin, t->end);
+    });
+    std::uint64_t end = 0;
+    for (const StoredTensor* tensor : sorted) {
+      check(
+          tensor->begin == end,
+          "tensor '{}' begins at byte {}{}{}",
+          tensor->name,
+          tensor->begin,
+          tensor->begin < end ? ", inside another that ends at "
+                              : ", after a gap from ",
+          end);
+      end = tensor->end;
+    }
+    check(
+        end == data_bytes(),
+        "its tensors end at byte {} of {}",
+        end,
+        data_bytes());
+  }
 };
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
@@ -146,6 +173,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
   for (const StoredTensor& tensor : s.header.tensors) {
     s.places.emplace(tensor.name, s.places.size());
   }
+  s.check_layout();
 }
 
 SafetensorsFile::~SafetensorsFile() = default;
@@ -215,8 +243,6 @@ at::Tensor SafetensorsFile::load(const StoredTensor& tensor) const {
 at::Tensor SafetensorsFile::load_as(
     const StoredTensor& stored,
     at::ScalarType type) const {
-  // Before any memory is allocated: a damaged header may claim anything.
-  state_->check_bytes(stored);
   at::Tensor tensor = at::empty(stored.sizes, type);
   state_->file.read(
       state_->begin + stored.begin, tensor.data_ptr(), tensor.nbytes());
@@ -225,42 +251,12 @@ at::Tensor SafetensorsFile::load_as(
 
 void SafetensorsFile::copy(const StoredTensor& tensor, const WritePiece& write)
     const {
-  state_->check_bytes(tensor);
   std::string block;
   for (std::uint64_t at = tensor.begin; at < tensor.end; at += block.size()) {
     block.resize(std::min(tensor.end - at, kBlock));
     state_->file.read(state_->begin + at, block.data(), block.size());
     write(block);
   }
-}
-
-void SafetensorsFile::check_layout() const {
-  const State& s = *state_;
-  std::vector<const StoredTensor*> sorted;
-  for (const StoredTensor& tensor : tensors()) {
-    s.check_bytes(tensor);
-    sorted.push_back(&tensor);
-  }
-  std::ranges::stable_sort(sorted, {}, [](const StoredTensor* t) {
-    return std::pair(t->begin, t->end);
-  });
-  std::uint64_t end = 0;
-  for (const StoredTensor* tensor : sorted) {
-    s.check(
-        tensor->begin == end,
-        "tensor '{}' begins at byte {}{}{}",
-        tensor->name,
-        tensor->begin,
-        tensor->begin < end ? ", inside another that ends at "
-                            : ", after a gap from ",
-        end);
-    end = tensor->end;
-  }
-  s.check(
-      end == s.data_bytes(),
-      "its tensors end at byte {} of {}",
-      end,
-      s.data_bytes());
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(

@@ -33,8 +33,10 @@ std::uint64_t write_safetensors(
     const std::function<void(std::string_view)>& watch = {});
 
 // A file whose header is parsed; a tensor is read from disk when it is asked
-// for. Throws MissingInput, or DamagedData naming the tensor that is missing,
-// has another shape or is cut off.
+// for. Throws MissingInput, or DamagedData naming the tensor that is missing or
+// has another shape. The constructor checks what Python's safetensors also
+// insists on: that each tensor has the bytes of its shape, and that together
+// they fill the file without gap or overlap.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
@@ -61,10 +63,6 @@ class SafetensorsFile {
   // The second dimension of a 2-D tensor.
   std::int64_t columns(const std::string& name) const;
 
-  // Checks what Python's safetensors also insists on: that each tensor has the
-  // bytes of its shape, and that together they fill the file without gap or
-  // overlap.
-  void check_layout() const;
   // Reads one of tensors() in its own dtype, which must be a float_type().
   at::Tensor load(const StoredTensor& tensor) const;
   // Passes the bytes of one of tensors() to `write`, whatever the dtype.

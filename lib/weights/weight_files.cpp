@@ -60,7 +60,6 @@ WeightFiles::WeightFiles(const std::string& path) {
     files_.emplace_back(file);
   }
   for (const SafetensorsFile& part : files_) {
-    part.check_layout();
     metadata_.insert(part.metadata().begin(), part.metadata().end());
     for (const StoredTensor& tensor : part.tensors()) {
       items_.push_back({&part, &tensor});

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "error_of.h"
+#include "special_file.h"
 #include "temp_folder.h"
 
 namespace abtrain {
@@ -53,9 +54,39 @@ TEST(Files, MissingAndUnreadableInputsDiffer) {
   const auto missing = error_of([&] { read_file(folder.file("no")); });
   EXPECT_EQ(missing.first, 66);
   EXPECT_NE(missing.second.find(folder.file("no")), std::string::npos);
-  const auto is_folder = error_of([&] { read_file(folder.path()); });
-  EXPECT_EQ(is_folder.first, 74);
-  EXPECT_NE(is_folder.second.find("Is a directory"), std::string::npos);
+}
+
+TEST(Files, OnlyRegularFilesOfABoundedSizeAreRead) {
+  const TempFolder folder;
+  const std::string path = folder.add("a", "12345678");
+  EXPECT_EQ(read_file(path, 8), "12345678");
+  const auto larger = error_of([&] { read_file(path, 7); });
+  EXPECT_EQ(larger.first, 65);
+  EXPECT_NE(larger.second.find(path + ": expected at most 7 B, found 8 B"),
+            std::string::npos)
+      << larger.second;
+  for (const Special kind : kSpecials) {
+    make_special(path, kind);
+    EXPECT_EQ(error_of([&] { read_file(path); }).first, 65);
+    if (kind != Special::Huge) {
+      EXPECT_EQ(error_of([&] { InputFile{path}; }).first, 65);
+    }
+  }
+  // A file of /proc does not tell its size before it is read.
+  EXPECT_FALSE(read_file("/proc/self/status").empty());
+  EXPECT_EQ(error_of([&] { read_file("/proc/self/status", 9); }).first, 65);
+}
+
+TEST(Files, AFifoIsReadOnlyWhereItMayBe) {
+  const TempFolder folder;
+  const std::string path = folder.file("fifo");
+  make_special(path, Special::Fifo);
+  const auto read_with_writer = [&](std::uint64_t most) {
+    const std::jthread writer([&] { std::ofstream(path) << "12345678"; });
+    return read_file(path, most, Fifo::Wait);
+  };
+  EXPECT_EQ(read_with_writer(8), "12345678");
+  EXPECT_EQ(error_of([&] { read_with_writer(7); }).first, 65);
 }
 
 TEST(Files, InputsAreReadAtAnyPlace) {

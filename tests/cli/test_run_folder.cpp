@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "program.h"
 #include "temp_folder.h"
 
@@ -228,6 +229,45 @@ TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
       "instead of 0.0005"))
       << outcome.text;
   EXPECT_EQ(steps(), 12);
+}
+
+// The checkpoint of the end, which a run has where a longer one passes through
+// it: the finished model stays until then.
+TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
+  const std::string rare =
+      "--set schedule.name=constant --set checkpoint.every=100 ";
+  const std::string longer = "--resume '" + path() + "' train.steps=12";
+  const std::string ab =
+      "--set method.name=ab --set method.warmup_steps=2 --set "
+      "method.sync_every=3 --set method.full_rank_steps=1 --set "
+      "'method.rank={rule: fixed, rank: 2}' ";
+  const std::string local = "--set method.name=local-sgd --set method.";
+  for (const std::string& method :
+       {std::string("--set method.name=ddp "),
+        ab,
+        local + "sync_every=3 "}) {
+    done(rare + method + "--overwrite");
+    done(rare + method + "--overwrite --name long --set train.steps=12");
+    const Outcome outcome = run(longer, Stream::Error);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(contains(outcome.text, "step-0000000008")) << outcome.text;
+    EXPECT_EQ(
+        read_file(path("model.safetensors")),
+        read_file(folder_.file("runs/long/model.safetensors")))
+        << method;
+  }
+  // A synchronization that a run has no more use for at its end.
+  done(rare + local + "sync_every=4 --overwrite");
+  const auto before = files();
+  const Outcome outcome = run(longer, Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
+  EXPECT_TRUE(contains(
+      outcome.text, "model.weights=" + path("model.safetensors")))
+      << outcome.text;
+  EXPECT_TRUE(files() == before);
+  done(
+      "--name on --set model.weights='" + path("model.safetensors") +
+      "' --set schedule.name=constant --set method.name=ddp");
 }
 
 TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {

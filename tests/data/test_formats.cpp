@@ -160,16 +160,16 @@ TEST_F(IdxFiles, LabelOutOfRange) {
 
 TEST_F(IdxFiles, MissingFolderOrUnreadable) {
   const auto read_here = [&] { read_idx(images_, labels_, 10); };
-  expect_error(read_here, ErrorKind::MissingInput, {images_, "no such file"});
+  expect_error(read_here, ErrorKind::MissingInput, {images_, "there is no file"});
   std::filesystem::create_directory(images_);
   expect_error(
       read_here,
       ErrorKind::DamagedData,
-      {images_, "expected a file, found a directory"});
+      {images_, "expected a file, found a folder"});
   std::filesystem::remove(images_);
   // Reading this at 0 fails for everyone, also for root.
   std::filesystem::create_symlink("/proc/self/mem", images_);
-  expect_error(read_here, ErrorKind::Io, {images_, "reading failed"});
+  expect_error(read_here, ErrorKind::Io, {images_, "cannot read"});
 }
 
 class CifarFiles : public ::testing::Test {

@@ -5,7 +5,10 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/files.h"
 #include "data/augment.h"
@@ -165,6 +168,27 @@ TEST_F(Texts, UnpackAllMembersOfAGzipFile) {
         std::string(all.begin(), all.end()))
         << count;
   }
+}
+
+TEST_F(Texts, BelieveTheNameOfAGzipFile) {
+  Bytes packed = gzipped(counting(10'000));
+  packed[0] = 0;
+  for (const char* name : {"a.gz", "a.dz"}) {
+    write_file(place(name), packed);
+    expect_refusal(
+        ErrorKind::DamagedData,
+        {std::string("text/") + name + ": expected a gzip file, as its name"});
+    EXPECT_EQ(unpacked(), 0U);
+    std::filesystem::remove(place(name));
+  }
+}
+
+// A FIFO in place of a text, which nobody writes to.
+TEST_F(Texts, DoNotWaitForAFifo) {
+  options_.root = place("a");
+  ASSERT_EQ(::mkfifo(place("a").c_str(), 0600), 0);
+  expect_refusal(
+      ErrorKind::DamagedData, {"text/a: expected a file, found a device"});
 }
 
 // The first token of such a file may be the first two bytes of a gzip file.

@@ -92,6 +92,17 @@ class Links(unittest.TestCase):
                     self.assertIn(key, keys | sections)
 
 
+class Readme(unittest.TestCase):
+    def test_it_says_how_to_train_and_how_to_test_and_how_long_that_takes(self):
+        section = re.search(r"^## Try it\n(.*?)^## ", (ROOT / "README.md").read_text(),
+                            re.MULTILINE | re.DOTALL)[1]
+        blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+        for script in ("scripts/quickstart.sh", "scripts/test.sh"):
+            with self.subTest(script):
+                self.assertTrue(any(script in block.splitlines() for block in blocks))
+                self.assertRegex(section, rf"`{script}`[^`]*?\d+ minutes")
+
+
 class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

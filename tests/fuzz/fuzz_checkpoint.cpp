@@ -1,7 +1,12 @@
 // The manifest of a checkpoint, or after an 'S' the file of a worker, whose
-// size and hash are made right.
+// size and hash are made right, or after an 'X' two bytes: which of its files
+// is replaced, and by what that is no file.
+#include <array>
+#include <filesystem>
+
 #include "run_folder/checkpoint.h"
 #include "run_folder/damaged_checkpoint.h"
+#include "special_file.h"
 #include "target.h"
 #include "temp_folder.h"
 
@@ -46,10 +51,11 @@ std::string make_checkpoint(const TempFolder& folder) {
   folder.add("checkpoint/config.yaml", "workers: 1\n");
   folder.add(
       "checkpoint/manifest.json",
-      R"({"format": 1, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
+      R"({"format": 2, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
   weights::write_safetensors(
-      place + "/" + run_folder::worker_file(0), {}, {{"state", "{}"}});
+      place + "/" + run_folder::worker_file(0), {}, 
+      {{"state", "{}"}, {"step", "3"}, {"worker", "0"}});
   run_folder::mend_mark(place, config::kConfig);
   run_folder::mend_mark(place, run_folder::worker_file(0));
   return place;
@@ -67,6 +73,30 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const std::string worker =
       read_file(place + "/" + run_folder::worker_file(0));
   const std::string_view text = fuzz::text_of(data, size);
+  const auto refused = [&] {
+    fuzz::refusing({ErrorKind::DamagedData}, [&] {
+      const run_folder::Checkpoint checkpoint =
+          run_folder::read_checkpoint(place);
+      run_folder::verify(checkpoint);
+      run_folder::load_state(checkpoint, 0);
+    });
+  };
+  if (text.size() == 3 && text.starts_with('X')) {
+    const std::array names = {
+        std::string(config::kManifest),
+        std::string(config::kConfig),
+        run_folder::worker_file(0)};
+    const std::string path =
+        place + "/" + names[static_cast<std::uint8_t>(text[1]) % names.size()];
+    const std::string before = read_file(path);
+    make_special(
+        path,
+        kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
+    refused();
+    std::filesystem::remove_all(path);
+    fuzz::write_file(path, before);
+    return 0;
+  }
   const bool is_state = text.starts_with('S');
   fuzz::write_file(place + "/manifest.json", is_state ? manifest : text);
   fuzz::write_file(
@@ -75,11 +105,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (is_state) {
     run_folder::mend_mark(place, run_folder::worker_file(0));
   }
-  fuzz::refusing({ErrorKind::DamagedData}, [&] {
-    const run_folder::Checkpoint checkpoint =
-        run_folder::read_checkpoint(place);
-    run_folder::verify(checkpoint);
-    run_folder::load_state(checkpoint, 0);
-  });
+  refused();
   return 0;
 }

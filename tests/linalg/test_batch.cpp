@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "device/devices.h"
@@ -150,6 +151,36 @@ TEST(Batch, ReadBackChecksTheVerdicts) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("'q'"), std::string::npos);
   }
+}
+
+TEST(Batch, WhereTheLibraryFailsTheHostDecomposes) {
+  const std::vector<NamedMatrix> group = {
+      {noise(90, 64, 2).to(at::kFloat), "b"},
+      {decaying(128, 64, 3), "c"}};
+  const std::vector<double> scales = {1, 2};
+  const auto fails_with = [&](const auto& error) {
+    return or_on_host(
+        group, scales, [&]() -> std::vector<Eigenpairs> { throw error; });
+  };
+  const auto check = [&](const std::vector<Eigenpairs>& got) {
+    ASSERT_EQ(got.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto exact = gesdd(group[i].matrix.to(at::kDouble).mul(scales[i]));
+      const double first = exact.s[0].item<double>();
+      ASSERT_EQ(got[i].values.size(), 64u);
+      for (int k = 0; k < 64; ++k) {
+        EXPECT_NEAR(
+            singular_value(got[i].values[static_cast<std::size_t>(k)]),
+            exact.s[k].item<double>(),
+            1e-7 * first);
+      }
+      EXPECT_LT(distance_from_orthonormal(got[i].vectors.t()), 1e-11);
+    }
+  };
+  check(fails_with(std::runtime_error("syevd: cuSOLVER status 7")));
+  check(fails_with(Error(ErrorKind::Diverged, "did not converge")));
+  // A bug stays one.
+  EXPECT_THROW(fails_with(std::logic_error("bug")), std::logic_error);
 }
 
 class GpuSvd : public testing::Test {

@@ -30,9 +30,22 @@ TEST_P(ScaleCast, EqualsLibTorch) {
   const auto [from, to] = GetParam();
   for (const std::int64_t numel : {0, 1, 7, 2048, 5001}) {
     const auto in = values(numel).to(from);
-    const auto out = at::empty({numel}, to);
-    scale_cast(in, 0.3f, out);
-    EXPECT_TRUE(out.equal(in.to(at::kFloat).mul(0.3f).to(to))) << numel;
+    const auto wanted = in.to(at::kFloat).mul(0.3f).to(to);
+    for (const auto form : {scale_cast, scale_cast_by_promotion}) {
+      const auto out = at::empty({numel}, to);
+      form(in, 0.3f, out);
+      EXPECT_TRUE(out.equal(wanted)) << numel;
+    }
+  }
+}
+
+// A product beyond the range of the input's 16 bits.
+TEST(ScaleCastRange, ProductsInFp32AreNotBoundedByFp16) {
+  const auto in = at::full({3}, 60000, at::kHalf);
+  for (const auto form : {scale_cast, scale_cast_by_promotion}) {
+    const auto out = at::empty({3}, at::kFloat);
+    form(in, 4, out);
+    EXPECT_TRUE(out.equal(in.to(at::kFloat).mul(4)));
   }
 }
 
@@ -111,13 +124,16 @@ TEST(GpuScaleCast, EqualsTheCpu) {
   if (device::cuda_devices().empty()) {
     GTEST_SKIP() << "no CUDA device here";
   }
-  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16}) {
-    const auto in = values(5001);
-    const auto out = at::empty({5001}, type);
-    scale_cast(in, 0.25f, out);
-    const auto on_gpu = at::empty({5001}, out.options().device(at::kCUDA));
-    scale_cast(in.to(at::kCUDA), 0.25f, on_gpu);
-    EXPECT_TRUE(on_gpu.cpu().equal(out));
+  const auto types = {at::kFloat, at::kHalf, at::kBFloat16};
+  for (const auto from : types) {
+    for (const auto to : types) {
+      const auto in = values(5001).to(from);
+      const auto out = at::empty({5001}, to);
+      scale_cast(in, 0.3f, out);
+      const auto on_gpu = at::empty({5001}, out.options().device(at::kCUDA));
+      scale_cast(in.to(at::kCUDA), 0.3f, on_gpu);
+      EXPECT_TRUE(on_gpu.cpu().equal(out)) << from << " to " << to;
+    }
   }
 }
 

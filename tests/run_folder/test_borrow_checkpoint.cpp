@@ -19,8 +19,9 @@ using namespace abtrain;
 namespace fs = std::filesystem;
 
 // A worker's file without tensors: length of the header, then the header.
-std::string no_tensors() {
-  const std::string header = R"({"__metadata__":{"state":"{}"}})";
+std::string no_tensors(std::int64_t step) {
+  const std::string header = formatted(
+      R"({{"__metadata__":{{"state":"{{}}","step":"{}","worker":"0"}}}})", step);
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(header.size());
   return bytes + header;
@@ -32,11 +33,11 @@ std::string add_checkpoint(const TempFolder& folder, std::int64_t step) {
   const std::string beside = "other/checkpoints/.unfinished-" + name + "/";
   nlohmann::json files;
   for (const auto& [file, content] :
-       {std::pair(run_folder::worker_file(0), no_tensors()),
+       {std::pair(run_folder::worker_file(0), no_tensors(step)),
         std::pair(
             std::string("config.yaml"), "workers: 1\nname: " + name + "\n")}) {
     const run_folder::FileMark mark =
-        run_folder::mark_of(folder.add(beside + file, content));
+        run_folder::mark_of(InputFile(folder.add(beside + file, content)));
     files[file] = {
         {"bytes", mark.bytes}, {"xxh3", run_folder::hash_text(mark.hash)}};
   }

@@ -119,12 +119,12 @@ TEST(CheckpointFiles, HaveNamesThatSortByNumber) {
 // The hash of nothing, from the specification of XXH3.
 TEST(CheckpointFiles, AreMarkedByLengthAndHash) {
   const TempFolder folder;
-  const FileMark empty = mark_of(folder.add("empty", ""));
+  const FileMark empty = mark_of(InputFile(folder.add("empty", "")));
   EXPECT_EQ(empty.bytes, 0);
   EXPECT_EQ(hash_text(empty.hash), "2d06800538d394c2");
-  const FileMark some = mark_of(folder.add("some", "abc"));
+  const FileMark some = mark_of(InputFile(folder.add("some", "abc")));
   EXPECT_EQ(some.bytes, 3);
-  EXPECT_NE(some.hash, mark_of(folder.add("other", "abd")).hash);
+  EXPECT_NE(some.hash, mark_of(InputFile(folder.add("other", "abd"))).hash);
 }
 
 TEST(SavedCheckpoint, SaysWhatItIs) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "comm/run_workers.h"
 #include "config/config.h"
 #include "damaged_checkpoint.h"
 #include "run_folder/checkpoint.h"
+#include "special_file.h"
 #include "temp_folder.h"
 #include "toy_run.h"
 #include "train/resume.h"
@@ -197,6 +199,54 @@ TEST(DamagedCheckpoint, AHeaderOrStateThatIsBrokenIsLeftAside) {
     const auto found = newest_checkpoint(folder.path(), log);
     ASSERT_TRUE(found) << header.substr(0, 40);
     EXPECT_EQ(found->step, 4) << header.substr(0, 40);
+  }
+}
+
+// Copies with hashes that are right, as of a script that puts files together.
+TEST(DamagedCheckpoint, AFileOfAnotherStepOrWorkerIsLeftAside) {
+  for (const auto& [step, worker, says] :
+       {std::tuple(4, 1, "expected the state of step 8, found that of 4"),
+        std::tuple(8, 0, "expected the state of worker 1, found that of 0")}) {
+    const TempFolder folder;
+    save_two(folder);
+    const auto place = [&](std::int64_t of) {
+      return folder.file(
+          formatted("{}/{}", config::kCheckpoints, step_folder(of)));
+    };
+    const std::string file = place(8) + "/" + worker_file(1);
+    std::filesystem::copy_file(
+        place(step) + "/" + worker_file(worker),
+        file,
+        std::filesystem::copy_options::overwrite_existing);
+    mend_mark(place(8), worker_file(1));
+    const auto [code, what] =
+        weights::failure_of([&] { verify(read_checkpoint(place(8))); });
+    EXPECT_EQ(code, 65);
+    EXPECT_EQ(what, file + ": " + says);
+    Log log(LogLevel::Quiet);
+    EXPECT_EQ(newest_checkpoint(folder.path(), log)->step, 4);
+    // Checkpoints of format 1 did not say it.
+    change_manifest(place(8), [](ordered_json& m) { m["format"] = 1; });
+    EXPECT_EQ(newest_checkpoint(folder.path(), log)->step, 8);
+  }
+}
+
+TEST(DamagedCheckpoint, WhatIsNoFileOrHugeIsLeftAside) {
+  for (const std::string& name :
+       {std::string(config::kManifest),
+        std::string(config::kConfig),
+        worker_file(1)}) {
+    for (const Special kind : kSpecials) {
+      const TempFolder folder;
+      save_two(folder);
+      const std::string newest =
+          folder.file(formatted("{}/{}", config::kCheckpoints, step_folder(8)));
+      make_special(newest + "/" + name, kind);
+      Log log(LogLevel::Quiet);
+      const auto found = newest_checkpoint(folder.path(), log);
+      ASSERT_TRUE(found) << name;
+      EXPECT_EQ(found->step, 4) << name;
+    }
   }
 }
 

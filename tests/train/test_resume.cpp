@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "error_of.h"
 #include "run_folder/checkpoint_files.h"
 #include "temp_folder.h"
+#include "train/setup.h"
 
 namespace abtrain::train {
 namespace {
@@ -288,6 +290,27 @@ TEST_F(Resume, OnlyJobsOfSlurmResumeByThemselves) {
   setenv("SLURM_JOB_ID", "17", 1);
   EXPECT_EQ(default_resume(), "auto");
   kept ? setenv("SLURM_JOB_ID", kept->c_str(), 1) : unsetenv("SLURM_JOB_ID");
+}
+
+TEST_F(Resume, TheModelOfARunThatIsMadeLongerStays) {
+  const auto left_by = [&](bool changes_length) {
+    for (const char* file :
+         {"summary.json", "model.safetensors", "model.sparse.safetensors"}) {
+      folder_.add(std::string("own/") + file, "x");
+    }
+    ResumeChoice choice = choose(own_);
+    choice.changes_length = changes_length;
+    open_folder(options_, own_, choice, log_);
+    return std::array{
+        fs::exists(own_ + "/summary.json"),
+        fs::exists(own_ + "/model.safetensors"),
+        fs::exists(own_ + "/model.sparse.safetensors")};
+  };
+  save("own", 5);
+  EXPECT_EQ(left_by(true), (std::array{false, true, true}));
+  fs::remove(own_ + "/model.safetensors");
+  fs::remove(own_ + "/model.sparse.safetensors");
+  EXPECT_EQ(left_by(false), (std::array{false, false, false}));
 }
 
 TEST_F(Resume, AFreshStartPutsCheckpointsAside) {

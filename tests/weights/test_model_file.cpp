@@ -304,6 +304,12 @@ TEST_P(DamagedModelFile, IsRefusedByName) {
   }
 }
 
+// The model misses a tensor, though the bytes of the file are all taken.
+void rename(json& header, const char* tensor) {
+  header["other"] = header[tensor];
+  header.erase(tensor);
+}
+
 std::string changed(const std::string& file, void (*change)(json& header)) {
   json header = header_of(file);
   change(header);
@@ -343,23 +349,36 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{
             "TensorMissing",
             [](const std::string& f) {
-              return changed(f, [](json& h) { h.erase("classifier.bias"); });
+              return changed(f, [](json& h) { rename(h, "classifier.bias"); });
             },
             "'classifier.bias' is missing"},
         Damage{
             "OneFactorMissing",
             [](const std::string& f) {
               return changed(
-                  f, [](json& h) { h.erase("features.3.weight.B"); });
+                  f, [](json& h) { rename(h, "features.3.weight.B"); });
             },
             "'features.3.weight.B' is missing"},
         Damage{
             "OtherShape",
             [](const std::string& f) {
               return changed(
-                  f, [](json& h) { h["classifier.bias"]["shape"] = {9}; });
+                  f, [](json& h) { h["classifier.bias"]["shape"] = {2, 5}; });
             },
             "expected 10"},
+        Damage{
+            "ExtraBytesFirst",
+            [](const std::string& f) {
+              std::string bad = with_header(f, header_of(f));
+              std::uint64_t length = 0;
+              std::memcpy(&length, bad.data(), 8);
+              return bad.insert(8 + length, 4000, '\0');
+            },
+            "its tensors end at byte"},
+        Damage{
+            "ExtraBytesLast",
+            [](const std::string& f) { return f + "junk"; },
+            "its tensors end at byte"},
         Damage{
             "OtherType",
             [](const std::string& f) {

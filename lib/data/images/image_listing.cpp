@@ -257,7 +257,7 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
       continue;
     }
     try {
-      if (std::optional<Known> known = from_text(read_file(file))) {
+      if (std::optional<Known> known = from_text(read_file(file, kMostLines))) {
         listing.index = file;
         return std::move(*known);
       }

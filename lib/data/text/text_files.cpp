@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <span>
 
 #include "base/env.h"
@@ -23,12 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// By its name, or by its first bytes. If they disagree with the name, unpacking
+// says so.
 bool is_gzip(const std::string& path) {
+  const InputFile file(path);
   std::array<std::uint8_t, kGzipMark> first{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(first.data()), first.size());
-  return begins_gzip(
-      std::span(first).first(static_cast<std::size_t>(file.gcount())));
+  const std::size_t count = file.read_some(0, first.data(), first.size());
+  return is_gzip_name(path) || begins_gzip(std::span(first).first(count));
 }
 
 // Where the unpacked file belongs.

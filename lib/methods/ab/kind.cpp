@@ -20,7 +20,10 @@ namespace abtrain::methods {
 namespace {
 
 Timeline ab_events(const MethodOptions& options, const RunLength& run) {
-  return ab_timeline(make_phase_plan(options, run), run.steps);
+  const PhasePlan plan = make_phase_plan(options, run);
+  Timeline timeline = ab_timeline(plan, run.steps);
+  timeline.gradual = {plan.anneal, make_ramp(options, plan, run).steps};
+  return timeline;
 }
 
 std::vector<TrafficRow> ab_rows(const Timeline&) {
