@@ -19,13 +19,13 @@ constexpr std::array kSpecials = {
 // Replaces the file. A huge one has a hole of a terabyte after what it held.
 inline void make_special(const std::string& path, Special kind) {
   namespace fs = std::filesystem;
+  if (kind != Special::Huge || !fs::is_regular_file(path)) {
+    fs::remove_all(path);
+  }
   if (kind == Special::Huge) {
     std::ofstream(path, std::ios::app);
     fs::resize_file(path, std::uintmax_t{1} << 40);
-    return;
-  }
-  fs::remove_all(path);
-  if (kind == Special::Fifo) {
+  } else if (kind == Special::Fifo) {
     ::mkfifo(path.c_str(), 0600);
   } else if (kind == Special::Device) {
     fs::create_symlink("/dev/zero", path);
