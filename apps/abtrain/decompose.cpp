@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/machine_text.h"
 #include "base/options_apply.h"
 #include "base/output.h"
 #include "base/scalars.h"
@@ -117,7 +118,7 @@ int run_decompose(DecomposeArgs& args) {
       weights::decompose_file(args.options, log);
   const bool is_table = args.format == DecomposeFormat::Table;
   const std::string text = args.format == DecomposeFormat::Json
-                               ? weights::decompose_json(report).dump(2) + "\n"
+                               ? json_text(weights::decompose_json(report))
                            : is_table ? weights::decompose_table(report)
                                       : weights::decompose_csv(report);
   // The written file may be standard output; then the report goes elsewhere.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine_text.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "choice_option.h"
@@ -140,7 +141,7 @@ std::optional<plan::TimeRequest> time_wanted(
 }
 
 void print_json(const nlohmann::ordered_json& json) {
-  print(json.dump(2) + "\n", /*exact=*/true);
+  print(json_text(json), /*exact=*/true);
 }
 
 void run_against(const PlanArgs& args) {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/machine_text.h"
 #include "base/output.h"
 #include "base/signals.h"
 #include "config/config.h"
@@ -83,7 +84,7 @@ int list_runs(const SweepCommand& args) {
           state);
     }
   }
-  print(args.json ? rows.dump(2) + "\n" : lines, /*exact=*/true);
+  print(args.json ? json_text(rows) : lines, /*exact=*/true);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/machine_text.h"
 #include "base/signals.h"
 #include "comm/run_workers.h"
 #include "config/config.h"
@@ -53,9 +54,8 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
 SessionResult report(
     const config::RunOptions& options,
     const std::string& folder,
-    const nlohmann::ordered_json& summary,
-    const std::string& text) {
-  return {folder, report_table(options, summary, folder), text};
+    const nlohmann::ordered_json& summary) {
+  return {folder, report_table(options, summary, folder), json_text(summary)};
 }
 
 SessionResult report_finished(
@@ -63,9 +63,8 @@ SessionResult report_finished(
     const std::string& folder,
     Log& log) {
   log.info("{}: this run has finished; here is its report", folder);
-  const std::string path = folder + "/summary.json";
-  const std::string text = read_file(path);
-  return report(options, folder, JsonObject(path, 1, text).all(), text);
+  const JsonObject summary = JsonObject::of_file(folder + "/summary.json");
+  return report(options, folder, summary.all());
 }
 
 // One training run, from the look at its folder to its report.
@@ -285,10 +284,9 @@ SessionResult Session::finish(const TrainResult& result) {
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);
-  const std::string text = summary.dump(2) + "\n";
   run_folder::check_run_lock(true);
-  atomic_write(folder_ + "/summary.json", text);
-  return report(options, folder_, summary, text);
+  atomic_write(folder_ + "/summary.json", json_text(summary));
+  return report(options, folder_, summary);
 }
 
 }  // namespace
@@ -348,7 +346,7 @@ std::string evaluate_run(
   result["compression_ratio"] = static_cast<double>(model->dense_parameters()) /
                                 static_cast<double>(model->stored_parameters());
   result["model"] = path;
-  return result.dump(2) + "\n";
+  return json_text(result);
 }
 
 }  // namespace abtrain::train

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/machine_text.h"
 #include "base/rows.h"
 #include "base/scalars.h"
 #include "weights/decompose_file.h"
@@ -55,18 +56,6 @@ Totals totals_of(const DecomposeReport& report) {
 // Keeps the significant digits of errors far below one.
 std::string short_number(double value) {
   return formatted("{:.4g}", value);
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) {
-    return text;
-  }
-  std::string quoted = "\"";
-  for (const char letter : text) {
-    quoted += letter;
-    quoted += letter == '"' ? "\"" : "";
-  }
-  return quoted + "\"";
 }
 
 }  // namespace
@@ -134,8 +123,8 @@ std::string decompose_csv(const DecomposeReport& report) {
   for (const DecomposedTensor& row : report.tensors) {
     std::string shape = shape_text(row.sizes);
     std::ranges::replace(shape, ',', 'x');
-    out += join(
-               {csv_field(row.name),
+    out += csv_line(
+               {row.name,
                 shape,
                 std::to_string(row.m),
                 std::to_string(row.n),
@@ -146,8 +135,7 @@ std::string decompose_csv(const DecomposeReport& report) {
                 row.error ? print_number(*row.error) : "",
                 std::to_string(row.bytes_before),
                 std::to_string(row.bytes_after),
-                csv_field(row.reason)},
-               ",") +
+                row.reason}) +
            "\n";
   }
   return out;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "program.h"
@@ -170,6 +171,34 @@ TEST_F(CliOutput, NamesFromFilesAreEscaped) {
   const std::string place = testing::add_run(folder_, {.name = "a\u202eb"});
   const Outcome report = run("report '" + place + "'", Stream::Out);
   EXPECT_TRUE(contains(report.text, "\na\\xe2\\x80\\xaeb ")) << report.text;
+}
+
+// In a file that is read later by a terminal or a spreadsheet, too.
+TEST_F(CliOutput, NamesFromFilesAreEscapedForPrograms) {
+  const std::string evil = "=cmd\x1b[2J\u202e";
+  const std::string in =
+      folder_.add("evil.safetensors", weights(1, 20, 12, evil));
+  const std::string place =
+      testing::add_run(folder_, {.name = "=a\u202eb", .reducer = "topk"});
+  const auto printed = [](const std::string& command, const char* format) {
+    const Outcome outcome = run(command + " --format " + format, Stream::Out);
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    for (const char* part : {"\x1b", "\u202e", ",=", "\n="}) {
+      EXPECT_FALSE(contains(outcome.text, part)) << outcome.text;
+    }
+    return outcome.text;
+  };
+  const std::string decompose = "decompose '" + in + "' --dry-run --rank 2";
+  EXPECT_TRUE(contains(
+      printed(decompose, "csv"),
+      "\n'=cmd\\x1b[2J\\xe2\\x80\\xae0.weight,20x12,"));
+  const auto json = nlohmann::json::parse(printed(decompose, "json"));
+  EXPECT_EQ(json["tensors"][0]["name"], evil + "0.weight");
+  EXPECT_TRUE(contains(
+      printed("report '" + place + "'", "csv"), "\n'=a\\xe2\\x80\\xaeb,1,1,"));
+  const auto report =
+      nlohmann::json::parse(printed("report '" + place + "'", "json"));
+  EXPECT_EQ(report["settings"][0]["name"], "=a\u202eb");
 }
 
 struct IgnoredOption {

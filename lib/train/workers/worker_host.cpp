@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/machine_text.h"
 #include "base/socket.h"
 #include "run_folder/run_lock.h"
 
@@ -26,7 +27,7 @@ void record_failure(
         {"worker", worker},
         {"host", host_name()},
         {"time", utc_now()}};
-    atomic_write(folder + "/failure.json", json.dump(2) + "\n");
+    atomic_write(folder + "/failure.json", json_text(json));
   } catch (...) {
     // The message goes to standard error as well.
   }

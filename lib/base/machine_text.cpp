@@ -1,0 +1,57 @@
+#include "base/machine_text.h"
+
+#include <charconv>
+
+#include "base/text.h"
+
+namespace abtrain {
+
+namespace {
+
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+  }
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+std::string csv_cell(const std::string& raw) {
+  std::string text = printable(raw);
+  constexpr std::string_view kFormula = "=+-@";
+  if (!text.empty() && kFormula.find(text.front()) != std::string_view::npos &&
+      !is_number(text)) {
+    text.insert(0, "'");
+  }
+  if (text.find_first_of(",\"") == std::string::npos) {
+    return text;
+  }
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::vector<std::string> fields;
+  for (const std::string& cell : cells) {
+    fields.push_back(csv_cell(cell));
+  }
+  return join(fields, ",");
+}
+
+std::string json_text(const nlohmann::ordered_json& value, int indent) {
+  return value.dump(
+             indent,
+             ' ',
+             /*ensure_ascii=*/true,
+             nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace abtrain
