@@ -190,6 +190,11 @@ LockHolder with_new_id(LockHolder holder) {
   return holder;
 }
 
+bool is_on_machine(const LockHolder& holder, const LockHolder& me) {
+  return holder.pid > 0 && !holder.machine.empty() &&
+         holder.machine == me.machine;
+}
+
 bool is_alive(const LockHolder& holder) {
   if (::kill(holder.pid, 0) != 0 && errno == ESRCH) {
     return false;

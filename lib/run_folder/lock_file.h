@@ -1,5 +1,5 @@
 // The file with which a process holds a run folder, and how to tell whether
-// that process is alive. Internal to run_folder/run_lock.
+// that process is alive. Internal to run_folder/run_lock and run_state.
 #pragma once
 
 #include <sys/types.h>
@@ -22,6 +22,8 @@ struct LockHolder {
 // This process, with a new id.
 LockHolder this_process();
 LockHolder with_new_id(LockHolder holder);
+// Whether both are processes of one machine, as far as the lock tells.
+bool is_on_machine(const LockHolder& holder, const LockHolder& me);
 // Whether the process is alive. It must be one of this machine.
 bool is_alive(const LockHolder& holder);
 // "process 123 on host"

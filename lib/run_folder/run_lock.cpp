@@ -154,8 +154,7 @@ bool RunLock::is_dead(
     const std::string& path,
     const LockHolder& holder,
     Log& log) {
-  if (holder.pid > 0 && !holder.machine.empty() &&
-      holder.machine == me_.machine) {
+  if (is_on_machine(holder, me_)) {
     if (is_alive(holder)) {
       refuse(folder_, holder);
     }

@@ -1,0 +1,31 @@
+// What became of a run, according to its folder.
+#pragma once
+
+#include <string>
+
+namespace abtrain::run_folder {
+
+enum class RunState {
+  Finished,  // it has written summary.json
+  Running,   // a process holds its lock
+  Failed,    // it has written failure.json
+  Killed,    // the process that holds its lock no longer exists
+  Stopped,   // it has released its lock before it had finished
+};
+
+// The state as a word, as in "finished".
+const char* name_of(RunState state);
+
+struct RunStatus {
+  RunState state = RunState::Finished;
+  // Who trains or trained in the folder, or why the run has failed; "" for a
+  // run that has finished or was stopped.
+  std::string about = {};
+};
+
+// Looks once and does not wait. A holder on another host counts as running:
+// only watching its lock could tell (run_lock.h). Throws Error(Io) if the lock
+// cannot be read.
+RunStatus status_of(const std::string& folder);
+
+}  // namespace abtrain::run_folder
