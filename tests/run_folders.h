@@ -23,6 +23,7 @@ struct RunFolder {
   int config_steps = 0;        // train.steps; 0: as by default
   double stored = 200;         // parameters of the final model
   bool text = false;           // the accuracies are bits per byte
+  std::string config = "";     // more lines of config.yaml
 };
 
 // Returns the run's folder.
@@ -34,7 +35,8 @@ inline std::string add_run(const TempFolder& folder, const RunFolder& run) {
       "name: '" + std::filesystem::path(run.name).filename().string() +
           "'\nseed: " + std::to_string(run.seed) +
           "\nworkers: 4\nmethod: {name: ddp}\nreducer: {name: " + run.reducer +
-          "}\ntrain: {steps: " + std::to_string(run.config_steps) + "}\n");
+          "}\ntrain: {steps: " + std::to_string(run.config_steps) + "}\n" +
+          run.config);
   std::string lines;
   double step = 0;
   for (const double accuracy : run.accuracies) {

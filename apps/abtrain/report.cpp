@@ -15,6 +15,7 @@
 #include "report/formats.h"
 #include "report/front.h"
 #include "report/html_report.h"
+#include "report/select.h"
 #include "train/build_info.h"
 
 namespace abtrain::app {
@@ -27,6 +28,8 @@ struct ReportArgs {
   std::vector<std::string> runs;  // run folders, or folders that hold some
   std::optional<double> target;   // an accuracy from 0 to 1, or bits per byte
   std::optional<ReportFormat> format;   // nullopt: by the file's ending, else table
+  std::vector<std::string> where;       // "method.name=ab"
+  std::string sort;               // "": by data, time to the target, quality
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
   bool front = false;
@@ -125,10 +128,15 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--format html: the page has several megabytes, too much for a terminal; "
       "name a file, such as -o report.html");
-  const auto comparison = report::compare(
+  auto comparison = report::compare(
       args.runs,
       args.target,
-      format == ReportFormat::Html ? report::Spectra::Read : report::Spectra::Skip);
+      format == ReportFormat::Html ? report::Spectra::Read
+                                   : report::Spectra::Skip,
+      report::read_conditions(args.where));
+  if (!args.sort.empty()) {
+    report::sort_settings(comparison, args.sort);
+  }
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";
   }
@@ -183,6 +191,23 @@ Command add_report(CLI::App& parser) {
           "all, default, or keys such as accuracy,bytes (default for csv and "
           "json: all)")
       ->type_name("LIST");
+  command
+      .add_option(
+          "--where",
+          args->where,
+          "only runs with this value of a key; may be repeated, and of one key "
+          "any of the values counts")
+      ->type_name("a.b=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--sort",
+          args->sort,
+          "sort by this column, the best first (default: by data, then by the "
+          "time to the target, then by accuracy)")
+      ->check(CLI::IsMember(report::sort_keys()))
+      ->type_name("COLUMN");
   command.add_flag(
       "--front",
       args->front,
@@ -200,7 +225,8 @@ Command add_report(CLI::App& parser) {
       "Examples:\n"
       "  abtrain report runs/*\n"
       "  abtrain report runs --target 0.86 -o report.html\n"
-      "  abtrain report runs --front\n");
+      "  abtrain report runs --front\n"
+      "  abtrain report runs --where data.name=cifar10 --sort bytes\n");
   return {&command, [args] { return run_report(*args); }};
 }
 

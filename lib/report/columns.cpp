@@ -65,6 +65,32 @@ std::optional<double> coding(const RunRecord& run) {
          run.summary->ms_per_step;
 }
 
+// Marks the best of these figures, unless all look the same.
+void mark_best(
+    const Column& column,
+    const std::vector<std::size_t>& members,
+    std::vector<Figure>& figures) {
+  // Values that are shown as the same text count as equal.
+  const auto shown = [&](double value) {
+    return number_text(value / column.unit, column.decimals);
+  };
+  std::vector<double> values;
+  for (const std::size_t i : members) {
+    if (figures[i].value) {
+      values.push_back(*figures[i].value);
+    }
+  }
+  if (values.empty()) {
+    return;
+  }
+  const auto [low, high] = std::ranges::minmax(values);
+  const std::string best = shown(column.best == Best::Lowest ? low : high);
+  for (const std::size_t i : members) {
+    figures[i].is_best = shown(low) != shown(high) && figures[i].value &&
+                         shown(*figures[i].value) == best;
+  }
+}
+
 auto at_arrival(double Evaluation::*what, double target) {
   return [=](const RunRecord& run) -> std::optional<double> {
     const Evaluation* there = arrival(run, target);
@@ -284,32 +310,18 @@ std::vector<Figure> figures(
     const Column& column,
     const std::vector<Setting>& settings) {
   std::vector<Figure> all;
-  std::vector<double> values;
   for (const Setting& setting : settings) {
     all.push_back(column.figure(setting));
-    if (all.back().value) {
-      values.push_back(*all.back().value);
-    }
-  }
-  if (column.best == Best::None || values.empty()) {
-    return all;
   }
   if (column.best == Best::Front) {
-    const std::vector<bool> there = on_front(front_points(column, settings));
+    const std::vector<bool> there =
+        on_front(front_points(column, settings), by_data(settings));
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].is_best = there[i];
     }
-    return all;
-  }
-  const auto [low, high] = std::ranges::minmax(values);
-  // Values that are shown as the same text count as equal.
-  const auto shown = [&](double value) {
-    return number_text(value / column.unit, column.decimals);
-  };
-  if (shown(low) != shown(high)) {
-    const std::string best = shown(column.best == Best::Lowest ? low : high);
-    for (Figure& figure : all) {
-      figure.is_best = figure.value && shown(*figure.value) == best;
+  } else if (column.best != Best::None) {
+    for (const auto& members : by_data(settings)) {
+      mark_best(column, members, all);
     }
   }
   return all;
@@ -326,12 +338,17 @@ std::vector<Column> shown_columns(
   return columns;
 }
 
-std::string mark_text(const std::vector<Column>& columns) {
+std::string mark_text(
+    const std::vector<Column>& columns,
+    const std::vector<Setting>& settings) {
   const bool is_front =
       std::ranges::count(columns, Best::Front, &Column::best) > 0;
-  return is_front ? "best score, or on the front: no other run is as good for "
-                    "as little"
-                  : "best of the column";
+  const std::string mark =
+      is_front ? "best score, or on the front: no other run is as good for "
+                 "as little"
+               : "best of the column";
+  return by_data(settings).size() > 1 ? mark + ", among runs of the same data"
+                                      : mark;
 }
 
 std::string to_text(const Column& column, const Figure& figure) {

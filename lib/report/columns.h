@@ -46,8 +46,8 @@ std::vector<Column> choose_columns(
     const std::string& names,
     std::optional<double> target);
 
-// One figure per setting. The best is marked only where at least two settings
-// differ in the text that is shown.
+// One figure per setting. The best of each data set is marked, but only where
+// at least two of its settings differ in the text that is shown.
 std::vector<Figure> figures(
     const Column& column,
     const std::vector<Setting>& settings);
@@ -58,7 +58,9 @@ std::vector<Column> shown_columns(
     const std::vector<Setting>& settings);
 
 // What the mark of a cell means in these columns: "best of the column".
-std::string mark_text(const std::vector<Column>& columns);
+std::string mark_text(
+    const std::vector<Column>& columns,
+    const std::vector<Setting>& settings);
 
 // The figure for people: "88.71 ± 0.12", "-" or "not reached (1 of 3)".
 std::string to_text(const Column& column, const Figure& figure);

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "report/columns.h"
+#include "report/select.h"
 
 namespace abtrain::report {
 
@@ -222,6 +222,19 @@ std::size_t Setting::finished() const {
       runs, [](const RunRecord& run) { return run.summary.has_value(); }));
 }
 
+std::vector<std::vector<std::size_t>> by_data(
+    const std::vector<Setting>& settings) {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    groups[settings[i].runs.front().data].push_back(i);
+  }
+  std::vector<std::vector<std::size_t>> indices;
+  for (auto& [data, members] : groups) {
+    indices.push_back(std::move(members));
+  }
+  return indices;
+}
+
 double quality_of(const Setting& setting) {
   double sum = 0;
   for (const RunRecord& run : setting.runs) {
@@ -273,7 +286,8 @@ Comparison group_runs(
       varying_keys(settings, [](const Setting&) { return true; });
   name_settings(settings);
   std::ranges::sort(settings, {}, [&](const Setting& s) {
-    return std::tuple(seconds_to(s, target), -quality_of(s), s.name);
+    return std::tuple(
+        s.runs.front().data, seconds_to(s, target), -quality_of(s), s.name);
   });
   return comparison;
 }
@@ -281,7 +295,8 @@ Comparison group_runs(
 Comparison compare(
     const std::vector<std::string>& paths,
     std::optional<double> target,
-    Spectra spectra) {
+    Spectra spectra,
+    const std::vector<Condition>& where) {
   FoundRuns found = find_runs(paths);
   std::vector<RunRecord> runs;
   std::vector<std::string> skipped = std::move(found.without);
@@ -297,6 +312,7 @@ Comparison compare(
   if (runs.empty()) {
     throw LocatedError(kind, join(skipped, "\n"));
   }
+  keep_matching(runs, where);
   Comparison comparison = group_runs(std::move(runs), target);
   comparison.skipped = std::move(skipped);
   return comparison;

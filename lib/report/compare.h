@@ -29,21 +29,28 @@ struct Setting {
 
 struct Comparison {
   std::optional<double> target;  // an accuracy from 0 to 1, or bits per byte
-  // Sorted by time to the target, then by quality (Score), highest first; a
-  // setting without a finished run counts as the lowest.
+  // Sorted by data, then by time to the target, then by quality (Score),
+  // highest first; a setting without a finished run counts as the lowest.
   std::vector<Setting> settings;
   std::vector<std::string> varying;  // configuration keys whose values differ
   // What could not be read, each as one line: file, line, why.
   std::vector<std::string> skipped;
 };
 
-// Reads and groups the runs below `paths`. A run that cannot be read is
-// skipped; where none can be read, throws a LocatedError of the first failure's
-// kind.
+// A key of the configuration and the value that runs must have (select.h).
+struct Condition {
+  std::string key;
+  std::string value;
+};
+
+// Reads and groups the runs below `paths` that match `where`. A run that cannot
+// be read is skipped; where none can be read, throws a LocatedError of the
+// first failure's kind.
 Comparison compare(
     const std::vector<std::string>& paths,
     std::optional<double> target,
-    Spectra spectra = Spectra::Read);
+    Spectra spectra = Spectra::Read,
+    const std::vector<Condition>& where = {});
 
 // The first evaluation that reaches the target; null where there is none.
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
@@ -53,6 +60,11 @@ const Evaluation* arrival(const RunRecord& run, std::optional<double> target);
 Comparison group_runs(
     std::vector<RunRecord> runs,
     std::optional<double> target);
+
+// The indices of the settings of each data set: figures of different data
+// cannot be compared.
+std::vector<std::vector<std::size_t>> by_data(
+    const std::vector<Setting>& settings);
 
 // Mean quality of the finished runs; -infinity where there are none.
 double quality_of(const Setting& setting);

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/machine_text.h"
 #include "base/text.h"
+#include "report/traits.h"
 
 namespace abtrain::report {
 
@@ -17,6 +19,7 @@ struct Cells {
   std::string title;
   std::vector<std::string> texts;
   std::vector<bool> best;
+  bool is_words = false;  // to be aligned at the left
 };
 
 std::vector<Cells> cells_of(
@@ -24,11 +27,19 @@ std::vector<Cells> cells_of(
     const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
   const std::vector<bool> none(settings.size(), false);
-  std::vector<Cells> all = {{"run", {}, none}, {"seeds", {}, none}};
-  for (const Setting& setting : settings) {
-    all[0].texts.push_back(printable(setting.name));
-    all[1].texts.push_back(seeds_text(setting));
+  std::vector<Cells> all;
+  const auto add = [&](const std::string& title, bool is_words, auto text) {
+    all.push_back({title, {}, none, is_words});
+    for (const Setting& setting : settings) {
+      const std::string words = text(setting);
+      all.back().texts.push_back(words.empty() ? "-" : printable(words));
+    }
+  };
+  add("run", true, [](const Setting& s) { return s.name; });
+  for (const Trait& trait : shown_traits(settings)) {
+    add(trait.key, !trait.is_number, trait.of);
   }
+  add("seeds", false, seeds_text);
   for (const Column& column : shown_columns(columns, settings)) {
     Cells cells{column.title, {}, {}};
     for (const Figure& figure : figures(column, settings)) {
@@ -53,17 +64,6 @@ std::string exact(double value) {
                               : (value > 0 ? "inf" : "nan");
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c == '"' ? "\"\"" : std::string(1, c);
-  }
-  return out + "\"";
-}
-
 ordered_json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? ordered_json(*value)
                                         : ordered_json(nullptr);
@@ -82,6 +82,15 @@ ordered_json figure_json(
       {"sd", number(figure.spread)},
       {"values", values},
       {"best", figure.is_best}};
+}
+
+ordered_json unfinished_json(const RunRecord& run) {
+  return {
+      {"run", run.folder},
+      {"state", name_of(run.state)},
+      {"step", run.step},
+      {"steps", run.steps > 0 ? ordered_json(run.steps) : nullptr},
+      {"message", run.unfinished}};
 }
 
 }  // namespace
@@ -119,7 +128,8 @@ std::string as_table(
       if (is_best && bold) {
         text = "\033[1m" + text + "\033[0m";
       }
-      line += first ? text + space : "  " + space + text;
+      line += std::string(first ? 0 : 2, ' ');
+      line += cells.is_words ? text + space : space + text;
     };
     put(lines[0], cells.title, false);
     for (std::size_t i = 0; i < cells.texts.size(); ++i) {
@@ -134,7 +144,7 @@ std::string as_table(
   }
   std::vector<std::string> notes;
   if (any_best) {
-    notes.push_back("* " + mark_text(columns));
+    notes.push_back("* " + mark_text(columns, comparison.settings));
   }
   if (any_spread) {
     notes.emplace_back("± standard deviation over the seeds");
@@ -147,9 +157,8 @@ std::string as_markdown(
     const std::vector<Column>& columns) {
   std::vector<std::string> lines(comparison.settings.size() + 2, "|");
   for (const Cells& cells : cells_of(comparison, columns)) {
-    const bool is_name = lines[0] == "|";
     lines[0] += " " + cells.title + " |";
-    lines[1] += is_name ? " --- |" : " ---: |";
+    lines[1] += cells.is_words ? " --- |" : " ---: |";
     for (std::size_t i = 0; i < cells.texts.size(); ++i) {
       std::string text;
       for (const char c : cells.texts[i]) {
@@ -165,27 +174,33 @@ std::string as_csv(
     const Comparison& comparison,
     const std::vector<Column>& columns) {
   std::vector<std::string> header = {"name", "runs", "finished"};
+  for (const Trait& trait : all_traits()) {
+    header.push_back(trait.key);
+  }
   for (const Column& column : columns) {
     header.push_back(column.key);
     header.push_back(column.key + "_sd");
   }
   header.insert(
       header.end(), comparison.varying.begin(), comparison.varying.end());
-  std::string out = join(header, ",") + "\r\n";
+  std::string out = csv_line(header) + "\r\n";
   for (const Setting& setting : comparison.settings) {
     std::vector<std::string> fields = {
-        csv_field(setting.name),
+        setting.name,
         std::to_string(setting.runs.size()),
         std::to_string(setting.finished())};
+    for (const Trait& trait : all_traits()) {
+      fields.push_back(trait.of(setting));
+    }
     for (const Column& column : columns) {
       const Figure figure = column.figure(setting);
       fields.push_back(figure.value ? exact(*figure.value) : "");
       fields.push_back(figure.spread ? exact(*figure.spread) : "");
     }
     for (const std::string& key : comparison.varying) {
-      fields.push_back(csv_field(setting.runs.front().value_of(key)));
+      fields.push_back(setting.runs.front().value_of(key));
     }
-    out += join(fields, ",") + "\r\n";
+    out += csv_line(fields) + "\r\n";
   }
   return out;
 }
@@ -195,12 +210,18 @@ std::string as_json(
     const std::vector<Column>& columns) {
   const std::vector<Setting>& settings = comparison.settings;
   ordered_json rows = ordered_json::array();
+  ordered_json unfinished = ordered_json::array();
   for (const Setting& setting : settings) {
     ordered_json folders = ordered_json::array();
     ordered_json seeds = ordered_json::array();
+    ordered_json states = ordered_json::array();
     for (const RunRecord& run : setting.runs) {
       folders.push_back(run.folder);
       seeds.push_back(run.seed);
+      states.push_back(name_of(run.state));
+      if (!run.summary) {
+        unfinished.push_back(unfinished_json(run));
+      }
     }
     ordered_json keys = ordered_json::object();
     for (const std::string& key : comparison.varying) {
@@ -211,7 +232,11 @@ std::string as_json(
          {"runs", folders},
          {"seeds", seeds},
          {"finished", setting.finished()},
+         {"states", states},
          {"config", keys}});
+    for (const Trait& trait : all_traits()) {
+      rows.back()[trait.key] = trait.of(setting);
+    }
   }
   for (const Column& column : columns) {
     const std::vector<Figure> all = figures(column, settings);
@@ -222,10 +247,9 @@ std::string as_json(
   const ordered_json json = {
       {"target", number(comparison.target)},
       {"settings", rows},
-      {"unfinished", unfinished_runs(comparison)},
+      {"unfinished", unfinished},
       {"skipped", comparison.skipped}};
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return json_text(json);
 }
 
 }  // namespace abtrain::report

@@ -22,9 +22,9 @@ std::string as_markdown(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// CSV as in RFC 4180. The fields are name, runs, finished, then KEY and KEY_sd
-// for each column, then the configuration keys that differ. A target that was
-// not reached is "inf".
+// CSV as in RFC 4180 (base/machine_text.h). The fields are name, runs,
+// finished, the traits, then KEY and KEY_sd for each column, then the
+// configuration keys that differ. A target that was not reached is "inf".
 std::string as_csv(
     const Comparison& comparison,
     const std::vector<Column>& columns);
@@ -34,7 +34,8 @@ std::string as_json(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// One line for each run that has not finished: its folder and the reason.
+// One line for each run that has not finished: its folder, how far it has got
+// and why.
 std::vector<std::string> unfinished_runs(const Comparison& comparison);
 
 }  // namespace abtrain::report

@@ -101,6 +101,23 @@ std::vector<bool> on_front(
   return there;
 }
 
+std::vector<bool> on_front(
+    const std::vector<std::optional<FrontPoint>>& points,
+    const std::vector<std::vector<std::size_t>>& groups) {
+  std::vector<bool> there(points.size());
+  for (const auto& members : groups) {
+    std::vector<std::optional<FrontPoint>> own;
+    for (const std::size_t i : members) {
+      own.push_back(points[i]);
+    }
+    const std::vector<bool> found = on_front(own);
+    for (std::size_t k = 0; k < members.size(); ++k) {
+      there[members[k]] = found[k];
+    }
+  }
+  return there;
+}
+
 std::vector<FrontLine> front_lines(const std::vector<Setting>& settings) {
   struct Group {
     KeyValues keys;

@@ -35,6 +35,11 @@ std::vector<std::optional<FrontPoint>> front_points(
 // Whether each point is on the front of all of them.
 std::vector<bool> on_front(
     const std::vector<std::optional<FrontPoint>>& points);
+// Whether each point is on the front of its group (by_data(), FrontLine); the
+// groups hold the indices of the points.
+std::vector<bool> on_front(
+    const std::vector<std::optional<FrontPoint>>& points,
+    const std::vector<std::vector<std::size_t>>& groups);
 
 // One configuration at several lengths: the settings that differ in nothing but
 // train.steps and train.epochs.

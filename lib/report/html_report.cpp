@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/machine_text.h"
 #include "base/text.h"
 #include "report/formats.h"
 #include "report/front.h"
 #include "report/page_assets.h"
+#include "report/traits.h"
 
 namespace abtrain::report {
 
@@ -141,8 +143,8 @@ ordered_json spectra(const std::vector<Decomposition>& cuts) {
 ordered_json
 run_json(const RunRecord& run, std::size_t setting, WhichScore which) {
   ordered_json json = {
-      {"name", run.name},
-      {"folder", run.folder},
+      {"name", printable(run.name)},
+      {"folder", printable(run.folder)},
       {"seed", run.seed},
       {"setting", setting},
       {"curve", curve(run.evaluations, which)},
@@ -211,24 +213,17 @@ ordered_json front_json(
   }
   const std::vector<FrontLine> lines = front_lines(settings);
   ordered_json lines_json = ordered_json::array();
+  std::vector<std::vector<std::size_t>> members;
   for (const FrontLine& line : lines) {
-    lines_json.push_back({{"name", line.name}, {"settings", line.settings}});
+    lines_json.push_back(
+        {{"name", printable(line.name)}, {"settings", line.settings}});
+    members.push_back(line.settings);
   }
   ordered_json costs = ordered_json::array();
   for (const Column& column : choose_columns(kFrontCosts, {})) {
     const auto points = front_points(column, settings);
-    const std::vector<bool> in_all = on_front(points);
-    std::vector<bool> in_line(settings.size());
-    for (const FrontLine& line : lines) {
-      std::vector<std::optional<FrontPoint>> members;
-      for (const std::size_t i : line.settings) {
-        members.push_back(points[i]);
-      }
-      const std::vector<bool> there = on_front(members);
-      for (std::size_t k = 0; k < there.size(); ++k) {
-        in_line[line.settings[k]] = there[k];
-      }
-    }
+    const std::vector<bool> in_all = on_front(points, by_data(settings));
+    const std::vector<bool> in_line = on_front(points, members);
     ordered_json list = ordered_json::array();
     for (std::size_t i = 0; i < points.size(); ++i) {
       list.push_back(
@@ -254,7 +249,7 @@ ordered_json data_of(
        comparison.target ? ordered_json(*comparison.target)
                          : ordered_json(nullptr)},
       {"varying", comparison.varying},
-      {"mark", mark_text(columns)},
+      {"mark", mark_text(columns, settings)},
       {"score",
        {{"title", is_text ? "bits per byte" : "accuracy, %"},
         {"unit", is_text ? 1 : 0.01},
@@ -265,7 +260,15 @@ ordered_json data_of(
       {"columns", ordered_json::array()},
       {"runs", ordered_json::array()},
       {"unfinished", unfinished_runs(comparison)},
-      {"skipped", comparison.skipped}};
+      {"skipped", comparison.skipped},
+      {"traits", ordered_json::array()}};
+  const std::vector<Trait> traits = shown_traits(settings);
+  for (const Trait& trait : traits) {
+    data["traits"].push_back(
+        {{"key", trait.key},
+         {"help", trait.help},
+         {"is_number", trait.is_number}});
+  }
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const RunRecord& first = settings[i].runs.front();
     ordered_json keys = ordered_json::object();
@@ -273,11 +276,17 @@ ordered_json data_of(
       keys[key] = first.value_of(key);
     }
     data["settings"].push_back(
-        {{"name", settings[i].name},
+        {{"name", printable(settings[i].name)},
          {"seeds", seeds_text(settings[i])},
          {"method", first.value_of("method.name")},
          {"rule", first.value_of("method.rank.rule")},
-         {"config", keys}});
+         {"config", keys},
+         {"traits", ordered_json::array()}});
+    for (const Trait& trait : traits) {
+      const std::string words = trait.of(settings[i]);
+      data["settings"].back()["traits"].push_back(
+          words.empty() ? "-" : printable(words));
+    }
     for (const RunRecord& run : settings[i].runs) {
       data["runs"].push_back(run_json(run, i, which));
     }
@@ -292,8 +301,7 @@ ordered_json data_of(
 // HTML comments.
 std::string for_a_script(const ordered_json& data) {
   std::string out;
-  for (const char c :
-       data.dump(-1, ' ', false, ordered_json::error_handler_t::replace)) {
+  for (const char c : json_text(data, -1)) {
     if (c == '<') {
       out += "\\u003c";
     } else {

@@ -1,6 +1,7 @@
 #include "report/run_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string_view>
 
@@ -9,6 +10,8 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "config/config.h"
+#include "data/known_sets.h"
+#include "run_folder/checkpoint.h"
 
 namespace abtrain::report {
 
@@ -31,6 +34,16 @@ void flatten(
   }
 }
 
+std::string data_name(const data::DataOptions& options) {
+  const data::KnownSet set = data::find_set(options.name);
+  const bool is_brought = set.has_files() || set.train_files.empty();
+  const fs::path root = options.root.value_or("");
+  const fs::path place = root.has_filename() ? root : root.parent_path();
+  return is_brought && options.root
+             ? options.name + " " + place.filename().string()
+             : options.name;
+}
+
 void read_config_of(RunRecord& run) {
   const std::string path = run.folder + "/config.yaml";
   ABT_CHECK(
@@ -38,9 +51,16 @@ void read_config_of(RunRecord& run) {
   config::RunOptions options = config::read_config(path);
   run.name = options.name;
   run.seed = options.seed;
+  run.data = data_name(options.data);
+  run.steps = options.train.steps;
   flatten(config::fields_of(options).list(), "", run.keys);
-  std::erase_if(run.keys, [](const auto& key) {
-    return key.first == "name" || key.first == "seed" || key.first == "output";
+  std::erase_if(run.keys, [&](const auto& key) {
+    const bool is_own =
+        key.first == "name" || key.first == "seed" || key.first == "output";
+    if (is_own) {
+      run.own_keys.push_back(key);
+    }
+    return is_own;
   });
 }
 
@@ -114,18 +134,28 @@ Score score_of(const JsonObject& json) {
   return {json.number("/accuracy")};
 }
 
+// A number of steps, which a damaged file may give as 1e308.
+std::int64_t count_of(double steps) {
+  return std::llround(std::clamp(steps, 0.0, 1e15));
+}
+
 struct Line {
   std::ptrdiff_t number = 0;  // from 1
   std::string_view text;
 };
 
 void read_metrics(RunRecord& run, Spectra spectra) {
+  using enum run_folder::RunState;
   const std::string path = run.folder + "/metrics.jsonl";
-  ABT_CHECK(
-      fs::exists(path),
-      MissingInput,
-      "{}: it has no metrics.jsonl",
-      run.folder);
+  if (!fs::exists(path)) {
+    // Only a run that has not trained yet may lack it.
+    ABT_CHECK(
+        run.state != Finished && run.state != Stopped,
+        MissingInput,
+        "{}: it has no metrics.jsonl",
+        run.folder);
+    return;
+  }
   const std::string text = read_file(path, kMostLines);
   std::vector<Line> cuts;  // with decompositions
   double vnmse = 0;
@@ -145,6 +175,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
     begin = end + 1;
     const JsonObject event(path, number, without_spectra(line.text));
     const std::string kind = event.text("/event");
+    run.step = count_of(event.maybe("/step").value_or(0));
     if (kind == "evaluate") {
       run.evaluations.push_back(
           {score_of(event),
@@ -173,11 +204,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
 }
 
 void read_summary(RunRecord& run) {
-  const std::string path = run.folder + "/summary.json";
-  if (!fs::exists(path)) {
-    return;
-  }
-  const JsonObject file = JsonObject::of_file(path);
+  const JsonObject file = JsonObject::of_file(run.folder + "/summary.json");
   const double steps = std::max(1.0, file.number("/steps"));
   const double train = file.number("/seconds/train");
   const double communication = file.number("/seconds/communication");
@@ -198,23 +225,25 @@ void read_summary(RunRecord& run) {
     summary.decode_ms = 1e3 * file.number("/reducer/decode_seconds") / steps;
   }
   run.summary = summary;
+  run.steps = count_of(steps);
 }
 
-std::string why_unfinished(const std::string& folder) {
-  const std::string path = folder + "/failure.json";
-  if (!fs::exists(path)) {
-    return "no summary.json: the run is still going, or was stopped";
+// "killed at step 41 of 60: process 7 on host; --resume auto continues from
+// step 40".
+void describe_unfinished(RunRecord& run, const std::string& about) {
+  const auto saved = run_folder::list_checkpoints(run.folder);
+  if (run.steps == 0 && !saved.empty()) {
+    run.steps = saved.front().run_steps;
   }
-  try {
-    const JsonObject failure = JsonObject::of_file(path);
-    const std::string message = failure.text("/message");
-    return formatted(
-        "failed with exit code {}: {}",
-        failure.number("/exit_code"),
-        message.substr(0, message.find('\n')));
-  } catch (const Error&) {
-    return "failed, and failure.json is damaged";
-  }
+  run.unfinished = formatted(
+      "{}{}{}{}",
+      run.progress(),
+      about.empty() ? "" : ": ",
+      about,
+      run.state == run_folder::RunState::Running || saved.empty()
+          ? ""
+          : formatted(
+                "; --resume auto continues from step {}", saved.front().step));
 }
 
 }  // namespace
@@ -228,6 +257,15 @@ bool Score::reaches(double target) const {
                   : bits_per_byte && *bits_per_byte <= target;
 }
 
+std::string RunRecord::progress() const {
+  return summary ? name_of(state)
+                 : formatted(
+                       "{} at step {}{}",
+                       name_of(state),
+                       step,
+                       steps > 0 ? formatted(" of {}", steps) : "");
+}
+
 std::string RunRecord::value_of(const std::string& key) const {
   const auto found =
       std::ranges::find(keys, key, [](const auto& pair) { return pair.first; });
@@ -238,10 +276,14 @@ RunRecord read_run(const std::string& folder, Spectra spectra) {
   RunRecord run;
   run.folder = folder;
   read_config_of(run);
-  read_summary(run);
+  const run_folder::RunStatus status = run_folder::status_of(folder);
+  run.state = status.state;
+  if (run.state == run_folder::RunState::Finished) {
+    read_summary(run);
+  }
   read_metrics(run, spectra);
   if (!run.summary) {
-    run.unfinished = why_unfinished(folder);
+    describe_unfinished(run, status.about);
   }
   return run;
 }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "run_folder/run_state.h"
+
 namespace abtrain::report {
 
 // How good a model is: its accuracy, or of a text the others.
@@ -73,14 +75,23 @@ struct RunRecord {
   std::string folder;
   std::string name;
   std::uint64_t seed = 0;
+  // The data set; of data that the user brings, also its file or folder.
+  std::string data;
   // Every key of the configuration but name, seed and output, with its value.
   std::vector<std::pair<std::string, std::string>> keys;
+  std::vector<std::pair<std::string, std::string>> own_keys;  // those three
   std::vector<Evaluation> evaluations;
   std::vector<Decomposition> decompositions;
   std::optional<double> vnmse;  // mean over the "compression" events
   std::optional<Summary> summary;
-  std::string unfinished;  // why there is no summary, as a message
+  run_folder::RunState state = run_folder::RunState::Finished;
+  std::int64_t step = 0;   // the last one that was logged
+  std::int64_t steps = 0;  // of the whole run; 0: not known yet
+  // How far a run without a summary has got, and why, as a message.
+  std::string unfinished;
 
+  // "finished", or "running at step 40 of 60".
+  std::string progress() const;
   // The value of a key; "" for an unknown key.
   std::string value_of(const std::string& key) const;
 };

@@ -44,12 +44,29 @@ TEST(CliReport, TheFrontIsMarked) {
       run("report --front '" + folder.path() + "'", Stream::Out);
   EXPECT_EQ(
       table.text,
-      "run  seeds  accuracy, %  s trained  MB sent  M parameters\n"
-      "a        1       90.00*       2.0*     0.0*        0.000*\n"
-      "b        1       80.00        1.0*     0.0*        0.000\n"
-      "c        1       70.00        3.0      0.0         0.000\n"
+      "run  steps  seeds  accuracy, %  s trained  MB sent  M parameters\n"
+      "a       20      1       90.00*       2.0*     0.0*        0.000*\n"
+      "b       10      1       80.00        1.0*     0.0*        0.000\n"
+      "c       30      1       70.00        3.0      0.0         0.000\n"
       "\n* best score, or on the front: no other run is as good for "
       "as little\n");
+}
+
+TEST(CliReport, ChosenRunsAreSorted) {
+  const TempFolder folder;
+  add_run(folder, {.name = "a", .reducer = "topk", .accuracies = {0.1, 0.9}});
+  add_run(folder, {.name = "b", .accuracies = {0.1}, .accuracy = 0.8});
+  add_run(folder, {.name = "c", .reducer = "thc", .accuracy = 0.7});
+  const Outcome table = run(
+      "report '" + folder.path() +
+          "' --where reducer.name=topk --where=reducer.name=plain --sort bytes "
+          "--columns loss,bytes",
+      Stream::Out);
+  EXPECT_EQ(
+      table.text,
+      "run  steps  seeds  MB sent\n"
+      "b       10      1      0.0\n"
+      "a       20      1      0.0\n");
 }
 
 TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
@@ -73,7 +90,7 @@ TEST(CliReport, TheEndingOfTheFileDecidesTheFormat) {
   EXPECT_TRUE(contains(written("r.txt", "--format csv"), "name,runs,"));
   EXPECT_EQ(
       written("r.csv", "--columns bytes"),
-      "name,runs,finished,bytes,bytes_sd\r");
+      "name,runs,finished,data,model,method,steps,state,bytes,bytes_sd\r");
 }
 
 TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
@@ -90,8 +107,7 @@ TEST(CliReport, BrokenAndUnfinishedRunsAreNamed) {
       folder / "c/summary.json" +
           ":2: error: expected a JSON object, but this is damaged or cut off; "
           "skipped\n" +
-          folder / "b" +
-          ": no summary.json: the run is still going, or was stopped\n");
+          folder / "b" + ": stopped at step 30\n");
   EXPECT_TRUE(contains(run(arguments, Stream::Out).text, "0 of 1"));
 }
 
@@ -130,6 +146,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadReport{"NotThere", "'@' '@/b'", "", 66, "it does not exist"},
         BadReport{"Format", "'@' --format xml", "", 2, "markdown"},
         BadReport{"Column", "'@' --columns byte", "", 2, "bytes"},
+        BadReport{
+            "Where",
+            "'@' --where method.name=ab",
+            "",
+            66,
+            "the values there are: ddp"},
+        BadReport{"WhereKey", "'@' --where methd.name=ab", "", 2, "method"},
+        BadReport{"Sort", "'@' --sort byte", "", 2, "bytes"},
+        BadReport{
+            "SortTarget",
+            "'@' --sort bytes_to_target",
+            "",
+            2,
+            "needs a --target"},
         BadReport{"NoPlace", "'@' -o '@/b/c.csv'", "", 74, "/b/c.csv"},
         BadReport{
             "FrontColumns",

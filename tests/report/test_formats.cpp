@@ -55,10 +55,14 @@ class Formats : public ::testing::Test {
 TEST_F(Formats, TheTableIsAlignedAndMarksTheBest) {
   EXPECT_EQ(
       as_table(comparison_, columns_, false),
-      "run    seeds   accuracy, %  MB sent              s to 82 %\n"
-      "p|q,       1         85.00      0.0                   1.0*\n"
-      "t          2  85.00 ± 7.07      0.0  not reached (1 of 2)\n"
-      "late  0 of 1             -        -  not reached (0 of 1)\n"
+      "run   steps  state                seeds   accuracy, %  MB sent"
+      "              s to 82 %\n"
+      "p|q,     10  finished                 1         85.00      0.0"
+      "                   1.0*\n"
+      "t        20  finished                 2  85.00 ± 7.07      0.0"
+      "  not reached (1 of 2)\n"
+      "late      -  stopped at step 10  0 of 1             -        -"
+      "  not reached (0 of 1)\n"
       "\n* best of the column; ± standard deviation over the seeds\n");
 }
 
@@ -76,10 +80,15 @@ TEST_F(Formats, ABoldCellKeepsItsWidth) {
 TEST_F(Formats, MarkdownEscapesAndIsBold) {
   const auto lines = split_text(as_markdown(comparison_, columns_), '\n');
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_EQ(lines[0], "| run | seeds | accuracy, % | MB sent | s to 82 % |");
-  EXPECT_EQ(lines[1], "| --- | ---: | ---: | ---: | ---: |");
-  EXPECT_EQ(lines[2], "| p\\|q, | 1 | 85.00 | 0.0 | **1.0** |");
-  EXPECT_EQ(lines[4], "| late | 0 of 1 | - | - | not reached (0 of 1) |");
+  EXPECT_EQ(
+      lines[0],
+      "| run | steps | state | seeds | accuracy, % | MB sent | s to 82 % |");
+  EXPECT_EQ(lines[1], "| --- | ---: | --- | ---: | ---: | ---: | ---: |");
+  EXPECT_EQ(lines[2], "| p\\|q, | 10 | finished | 1 | 85.00 | 0.0 | **1.0** |");
+  EXPECT_EQ(
+      lines[4],
+      "| late | - | stopped at step 10 | 0 of 1 | - | - | not reached (0 of "
+      "1) |");
 }
 
 TEST_F(Formats, CsvHasPlainNumbersInFull) {
@@ -87,13 +96,20 @@ TEST_F(Formats, CsvHasPlainNumbersInFull) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(
       lines[0],
-      "name,runs,finished,accuracy,accuracy_sd,bytes,bytes_sd,"
+      "name,runs,finished,data,model,method,steps,state,"
+      "accuracy,accuracy_sd,bytes,bytes_sd,"
       "seconds_to_target,seconds_to_target_sd,vnmse,vnmse_sd,reducer.name\r");
-  EXPECT_EQ(lines[1], "\"p|q,\",1,1,0.85,,10000.0,,1.0,,,,plain\r");
+  const std::string traits = "fashion-mnist,mlp,ddp,";
+  EXPECT_EQ(
+      lines[1],
+      "\"p|q,\",1,1," + traits + "10,finished,0.85,,10000.0,,1.0,,,,plain\r");
   EXPECT_EQ(
       lines[2],
-      "t,2,2,0.8500000000000001,0.07071067811865474,20000.0,0.0,inf,,,,thc\r");
-  EXPECT_EQ(lines[3], "late,1,0,,,,,inf,,,,topk\r");
+      "t,2,2," + traits +
+          "20,finished,0.8500000000000001,0.07071067811865474,20000.0,0.0,"
+          "inf,,,,thc\r");
+  EXPECT_EQ(
+      lines[3], "late,1,0," + traits + ",stopped at step 10,,,,,inf,,,,topk\r");
 }
 
 TEST_F(Formats, JsonHasEveryRun) {
@@ -111,7 +127,16 @@ TEST_F(Formats, JsonHasEveryRun) {
   EXPECT_EQ(thc["seconds_to_target"]["values"][1], 2.0);
   EXPECT_EQ(json["settings"][0]["seconds_to_target"]["best"], true);
   EXPECT_EQ(json["settings"][2]["finished"], 0);
-  EXPECT_EQ(json["unfinished"].size(), 1U);
+  EXPECT_EQ(thc["states"], (std::vector<std::string>(2, "finished")));
+  EXPECT_EQ(thc["data"], "fashion-mnist");
+  EXPECT_EQ(thc["steps"], "20");
+  ASSERT_EQ(json["unfinished"].size(), 1U);
+  const auto& late = json["unfinished"][0];
+  EXPECT_EQ(late["run"], folder_ / "late_1");
+  EXPECT_EQ(late["state"], "stopped");
+  EXPECT_EQ(late["step"], 10);
+  EXPECT_TRUE(late["steps"].is_null());
+  EXPECT_EQ(late["message"], "stopped at step 10");
   EXPECT_EQ(json["skipped"].size(), 1U);
 }
 
@@ -143,6 +168,8 @@ TEST_F(Formats, HtmlHasItsPartsAndItsData) {
   EXPECT_EQ(data["columns"].size(), 3U);  // none has a vNMSE
   EXPECT_EQ(data["columns"][0]["cells"][1]["text"], "85.00 ± 7.07");
   EXPECT_EQ(data["mark"], "best of the column");
+  EXPECT_EQ(data["traits"][0]["key"], "steps");
+  EXPECT_EQ(data["settings"][2]["traits"][1], "stopped at step 10");
   const auto& front = data["front"];
   EXPECT_EQ(front["lines"].size(), 3U);
   EXPECT_EQ(front["scores"][1]["low"], 0.8);

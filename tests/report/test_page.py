@@ -5,6 +5,7 @@ error in its console, no request to any other place.
 """
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -167,24 +168,25 @@ class Page(unittest.TestCase):
         rows = ("[...document.querySelectorAll('#table tr')]"
                 ".map(row => [...row.cells].map(cell => cell.textContent.trim()))")
         shown = self.js(rows)
-        self.assertEqual([row[:1] + row[2:] for row in shown], wanted)
-        self.assertEqual(shown[0][1], "method")
+        self.assertEqual(shown, wanted)
+        self.assertEqual(shown[0][:4], ["run", "method", "state", "seeds"])
+        self.assertIn("stopped at step 24 of 24", [row[2] for row in shown])
         methods = {row[0]: row[1] for row in shown[1:]}
         self.assertEqual(methods[ODD_NAME], "local-sgd")
         self.assertEqual(sorted(methods.values()), ["ab"] * 4 + ["ddp", "local-sgd"])
         self.assertGreater(self.js("document.querySelectorAll('#table td.best').length"), 0)
-        click = "document.querySelectorAll('#table th button')[3].click()"
+        click = "document.querySelectorAll('#table th button')[4].click()"
         self.js(click)
-        order = [row[3] for row in self.js(rows)[1:]]
+        order = [row[4] for row in self.js(rows)[1:]]
         means = [float(text.split()[0]) for text in order if text != "-"]
         self.assertEqual(means, sorted(means, reverse=True))
         self.assertEqual(order[-1], "-")
         self.js(click)
         self.assertEqual(self.js("document.querySelector('#table th[aria-sort]').ariaSort"),
                          "ascending")
-        self.assertEqual(self.js(rows)[-1][3], "-")
+        self.assertEqual(self.js(rows)[-1][4], "-")
         remarks = self.text("#remarks")
-        for word in ("late", "no summary.json", "broken", "no metrics.jsonl"):
+        for word in ("late", "stopped at step", "broken", "no metrics.jsonl"):
             self.assertIn(word, remarks)
         self.check_quiet()
 
@@ -238,6 +240,64 @@ class Page(unittest.TestCase):
                          ["The front: bits per byte against seconds, bytes and parameters",
                           "Bits per byte against bytes"])
         self.check_quiet()
+
+    def test_nothing_covers_a_label(self):
+        long = self.place / "long"
+        shutil.copytree(self.runs / "ddp_1", long, dirs_exist_ok=True)
+        config = long / "config.yaml"
+        name = "a_name_of_many_words_that_is_too_long_for_one_line"
+        config.write_text(config.read_text().replace("name: ddp_1\n", f"name: {name}\n"))
+        rects = ("[...document.querySelectorAll({})].map(e => e.getBoundingClientRect())"
+                 ".filter(r => r.width > 0).map(r => [r.left, r.top, r.right, r.bottom])").format
+
+        def cover(a, b):
+            return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+        try:
+            for width in (1280, 800):
+                self.browser.resize(width, 900)
+                self.open(runs=[self.runs, long])
+                for plot in ("front", "bytes", "seconds", "map", "spectra"):
+                    with self.subTest(plot, width=width):
+                        ticks = self.js(rects(f"'#{plot} g[class$=tick] text'"))
+                        titles = self.js(rects(f"'#{plot} .g-xtitle text, #{plot} .g-ytitle text'"))
+                        self.assertGreater(len(ticks), 3)
+                        labels = ticks + titles
+                        covered = [(a, b) for i, a in enumerate(labels) for b in labels[:i] if cover(a, b)]
+                        self.assertEqual(covered, [])
+                        buttons = self.js(rects(f"'#{plot} .modebar-group'"))
+                        self.assertGreater(len(buttons), 0)
+                        legend = self.js(rects(f"'#{plot} .legendtext'"))
+                        self.assertEqual([(a, b) for a in legend for b in buttons if cover(a, b)], [])
+                for kind, unit in (("bytes", r"[kMG]?B"), ("seconds", "s")):
+                    for texts in (self.js(f"document.getElementById('{kind}').layout.xaxis.ticktext"),
+                                  self.js("document.getElementById('front').layout."
+                                          f"xaxis{2 if kind == 'bytes' else ''}.ticktext")):
+                        self.assertGreater(len(texts), 1)
+                        for text in texts:
+                            self.assertRegex(text, rf"^[\d.]+ {unit}$")
+                # Zooming in to a tenth of the axis makes new ticks.
+                self.js("(() => { const axis = document.getElementById('bytes').layout.xaxis;"
+                        "const [a, b] = axis.range; return Plotly.relayout('bytes',"
+                        "{'xaxis.range[0]': a, 'xaxis.range[1]': a + (b - a) / 10}).then(() => null); })()")
+                self.browser.wait_for("(({range, type, tickvals}) => tickvals.length > 1 && tickvals.every("
+                                      "v => (type === 'log' ? Math.log10(v) : v) <= range[1]))"
+                                      "(document.getElementById('bytes').layout.xaxis)")
+                # Each line of a name is at the right of the line that shows its color.
+                left, right = self.js(f"""(() => {{
+                    const cell = [...document.querySelectorAll('#table td')]
+                        .find(cell => cell.textContent === {json.dumps(name)});
+                    const range = document.createRange();
+                    range.selectNodeContents(cell);
+                    range.setStartAfter(cell.querySelector('.swatch'));
+                    const lines = [...range.getClientRects()].filter(r => r.width > 0);
+                    return [Math.min(...lines.map(r => r.left)),
+                            cell.querySelector('.swatch').getBoundingClientRect().right];
+                }})()""")
+                self.assertGreater(left, right)
+                self.check_quiet()
+        finally:
+            self.browser.resize(1280, 900)
 
     def test_it_fits_narrow_windows(self):
         self.browser.resize(800, 700)

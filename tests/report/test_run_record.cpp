@@ -94,15 +94,26 @@ TEST(RunRecord, EvaluationsOfTheEstimateAreAveraged) {
 TEST(RunRecord, WhyARunHasNotEndedIsSaid) {
   const TempFolder folder;
   const std::string place = add_run(folder, {.name = "a", .finished = false});
-  EXPECT_NE(read_run(place).unfinished.find("stopped"), std::string::npos);
+  const auto why = [&] { return read_run(place).unfinished; };
+  EXPECT_EQ(why(), "stopped at step 30");
+  // The length of a run of epochs is known once it has a checkpoint.
+  folder.add(
+      "a/checkpoints/step-0000000020/manifest.json",
+      R"({"format": 1, "step": 20, "run_steps": 60, "metrics_bytes": 0,
+          "workers": 1, "leads": [0], "validation_accuracy": null})");
+  EXPECT_EQ(
+      why(), "stopped at step 30 of 60; --resume auto continues from step 20");
   folder.add(
       "a/failure.json",
       R"({"exit_code": 70, "message": "step 3: the loss is inf\nmore"})");
   EXPECT_EQ(
-      read_run(place).unfinished,
-      "failed with exit code 70: step 3: the loss is inf");
-  folder.add("a/failure.json", "{");
-  EXPECT_EQ(read_run(place).unfinished, "failed, and failure.json is damaged");
+      why(),
+      "failed at step 30 of 60: exit code 70: step 3: the loss is inf; "
+      "--resume auto continues from step 20");
+  EXPECT_EQ(read_run(place).progress(), "failed at step 30 of 60");
+  // Of a run that failed before it trained there are no metrics.
+  std::filesystem::remove(place + "/metrics.jsonl");
+  EXPECT_EQ(read_run(place).progress(), "failed at step 0 of 60");
 }
 
 TEST(RunRecord, DamageIsNamedWithFileAndLine) {

@@ -19,6 +19,8 @@ const tail = key => key.slice(key.lastIndexOf(".") + 1);
 // A score as the plots show it: an accuracy in percent, or bits per byte.
 const shown = score =>
     score === null ? null : +(score / data.score.unit).toPrecision(6);
+// A key without its section where that says enough: "group_size", "model.name".
+const short = key => tail(key) === "name" ? key : tail(key);
 const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 function element(tag, text, attributes = {}) {
@@ -39,10 +41,20 @@ function fill(select, labels, chosen = 0) {
 
 // ---- The page's head and its table
 
-// The columns that every page has, before those of data.columns.
-const OWN = { name: "run", method: "method", seeds: "seeds" };
-const own = Object.keys(OWN).length;
+// The columns of words, before those of data.columns.
+const OWN = [
+  { title: "run", help: "", of: setting => setting.name },
+  ...data.traits.map(({ key, help, is_number }, k) =>
+    ({ title: key, help, is_number, of: setting => setting.traits[k] })),
+  { title: "seeds", help: "", is_number: true, of: setting => setting.seeds },
+];
+const own = OWN.length;
 const table = { column: -1, descending: false };
+
+// The text in parts, with a place between them where a line may break.
+const breakable = text => text.split(/(?<=[_\-,=/])/).flatMap(part => [part, element("wbr")]);
+
+const classOf = i => i < own && !OWN[i].is_number ? { class: "words" } : {};
 
 function orderOfRows() {
   const rows = data.settings.map((_, i) => i);
@@ -53,9 +65,8 @@ function orderOfRows() {
   const cells = table.column < own ? null : data.columns[table.column - own].cells;
   return rows.sort((a, b) => {
     if (!cells) {
-      const key = Object.keys(OWN)[table.column];
-      const options = { numeric: true };
-      return sign * data.settings[a][key].localeCompare(data.settings[b][key], "en", options);
+      const [x, y] = [a, b].map(i => OWN[table.column].of(data.settings[i]));
+      return sign * x.localeCompare(y, "en", { numeric: true });
     }
     const [x, y] = [cells[a].value, cells[b].value];
     if (x === null || y === null) {
@@ -74,11 +85,11 @@ function sortBy(column) {
 
 function drawTable() {
   const head = element("tr");
-  const titles = [...Object.values(OWN), ...data.columns.map(c => c.title)];
-  titles.forEach((title, i) => {
-    const cell = element("th", undefined, { scope: "col" });
+  [...OWN, ...data.columns].forEach(({ title, help }, i) => {
+    const cell = element("th", undefined, classOf(i));
+    cell.scope = "col";
     const button = element("button", title, { type: "button" });
-    button.title = i < own ? "" : data.columns[i - own].help;
+    button.title = help;
     button.addEventListener("click", () => sortBy(i));
     if (table.column === i) {
       cell.setAttribute("aria-sort", table.descending ? "descending" : "ascending");
@@ -88,12 +99,16 @@ function drawTable() {
   });
   const rows = orderOfRows().map(i => {
     const row = element("tr");
-    const name = element("td");
+    OWN.forEach(({ of }, k) => {
+      const cell = element("td", undefined, classOf(k));
+      const text = of(data.settings[i]);
+      cell.append(...(k === 0 ? breakable(text) : [text]));
+      row.append(cell);
+    });
     const swatch = element("span", undefined, { class: "swatch" });
     swatch.style.borderTopColor = color(i);
     swatch.style.borderTopStyle = CSS_DASHES[dash(i)];
-    name.append(swatch, data.settings[i].name);
-    row.append(name, element("td", data.settings[i].method), element("td", data.settings[i].seeds));
+    row.cells[0].prepend(swatch);
     for (const column of data.columns) {
       const cell = column.cells[i];
       row.append(element("td", cell.text, cell.best ? { class: "best" } : {}));
@@ -140,4 +155,112 @@ function drawHead() {
   remarks("Runs that have not finished", data.unfinished);
   remarks("Skipped, because they could not be read", data.skipped);
   drawTable();
+}
+
+// ---- What the plots share
+
+const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// A Plotly layout with the page's colors and fonts.
+function layout(extra) {
+  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"),
+    linecolor: style("--faint"), automargin: true };
+  const whole = {
+    paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"),
+    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: style("--ink") },
+    margin: { l: 60, r: 20, t: 32, b: 50 }, height: 420, hovermode: "closest", ...extra };
+  whole.xaxis = { ...axis, ...extra.xaxis };
+  whole.yaxis = { ...axis, ...extra.yaxis };
+  return whole;
+}
+
+// `ticks`: the units of the axes whose ticks are set here, as { xaxis: "B" }.
+async function plot(id, traces, extra, ticks = {}) {
+  // Where a legend is above the plot, the buttons stand beside it.
+  const is_above = extra.legend?.orientation === "h";
+  const whole = layout({ ...extra, modebar: { orientation: is_above ? "v" : "h" } });
+  whole.margin.r = Math.max(whole.margin.r, is_above ? 48 : 0);
+  await Plotly.react($(id), traces, whole, {
+    displaylogo: false, responsive: true, doubleClick: "reset",
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+  $(id).removeAllListeners("plotly_relayout");
+  const set = () => {
+    const changes = tickChanges($(id), ticks);
+    return Object.keys(changes).length > 0 ? Plotly.relayout($(id), changes) : undefined;
+  };
+  await set();
+  $(id).on("plotly_relayout", change => {
+    if (!Object.keys(change).every(key => key.endsWith(".ticktext") || key.endsWith(".tickvals"))) {
+      set();
+    }
+  });
+}
+
+// ---- Ticks. Plotly's own overlap on logarithmic axes, where some have no unit.
+
+const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+// "5 MB", "0.1 s", "20 k" for the unit ""; null is a plain number, and far below 1
+// a power of ten.
+function tickText(value, unit) {
+  const [scale, prefix] = unit === "s" || unit === null ? [1, ""]
+    : PREFIXES.find(([least]) => Math.abs(value) >= least) || [1, ""];
+  const number = +(value / scale).toPrecision(4);
+  const [digit, power] = number.toExponential().split("e");
+  const text = number === 0 || power > -3 ? String(number)
+    : `${digit === "1" ? "" : digit + "·"}10<sup>${power}</sup>`;
+  const after = prefix + (unit || "");
+  return after ? `${text} ${after}` : text;
+}
+
+// The values on an axis of so many pixels that get a tick: `apart` pixels or more
+// from each other.
+function tickValues([low, high], is_log, pixels, apart) {
+  const most = Math.max(2, Math.floor(pixels / apart));
+  if (is_log) {
+    const decade = pixels / (high - low);
+    const digits = [[1, 2, 5], [1, 3], [1]].find((_, k) => decade * [0.3, 0.47, 1][k] >= apart);
+    const every = Math.max(1, Math.ceil(apart / decade));
+    const values = [];
+    for (let power = Math.floor(low); power <= high; ++power) {
+      values.push(...(power % every === 0 ? digits || [1] : []).map(d => d * 10 ** power));
+    }
+    const shown = values.filter(v => Math.log10(v) >= low && Math.log10(v) <= high);
+    if (shown.length > 1) {
+      return shown;
+    }
+    [low, high] = [10 ** low, 10 ** high];
+  }
+  const least = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].find(d => d * power >= least) * power;
+  const values = [];
+  for (let i = Math.ceil(low / step); i * step <= high; ++i) {
+    values.push(i * step);
+  }
+  return values;
+}
+
+function tickChanges(element, ticks) {
+  const changes = {};
+  for (const [name, unit] of Object.entries(ticks)) {
+    const { range, domain = [0, 1], type } = element.layout[name];
+    const { l, r, t, b } = element.layout.margin;
+    const is_x = name.startsWith("x");
+    const whole = is_x ? element.clientWidth - l - r : element.clientHeight - t - b;
+    const pixels = whole * (domain[1] - domain[0]);
+    const values = tickValues(range, type === "log", pixels, is_x ? 60 : 30);
+    changes[name + ".tickvals"] = values;
+    changes[name + ".ticktext"] = values.map(value => tickText(value, unit));
+  }
+  return changes;
+}
+
+// Shows a sentence in place of a plot.
+function leaveOut(id, sentence) {
+  Plotly.purge($(id));
+  $(id).replaceChildren();
+  const note = $(id + "-note") || $(id);
+  note.textContent = sentence;
+  return Promise.resolve();
 }

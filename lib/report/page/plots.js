@@ -1,36 +1,6 @@
 // Draws the plots, and starts everything. Runs after page.js.
 "use strict";
 
-const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-// A Plotly layout with the page's colors and fonts.
-function layout(extra) {
-  const axis = { gridcolor: style("--line"), zerolinecolor: style("--line"),
-    linecolor: style("--faint"), automargin: true };
-  const whole = {
-    paper_bgcolor: style("--paper"), plot_bgcolor: style("--paper"),
-    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: style("--ink") },
-    margin: { l: 60, r: 20, t: 32, b: 50 }, height: 420, hovermode: "closest", ...extra };
-  whole.xaxis = { ...axis, ...extra.xaxis };
-  whole.yaxis = { ...axis, ...extra.yaxis };
-  return whole;
-}
-
-function plot(id, traces, extra) {
-  return Plotly.react($(id), traces, layout(extra), {
-    displaylogo: false, responsive: true, doubleClick: "reset",
-    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
-}
-
-// Shows a sentence in place of a plot.
-function leaveOut(id, sentence) {
-  Plotly.purge($(id));
-  $(id).replaceChildren();
-  const note = $(id + "-note") || $(id);
-  note.textContent = sentence;
-  return Promise.resolve();
-}
-
 // The score over `what` ("bytes" or "seconds"): one line per run, one color
 // per setting.
 function drawCurves(what, unit) {
@@ -96,14 +66,11 @@ function drawCurves(what, unit) {
         text: what === 'bytes' ? 'bytes sent by worker 0' :
                                  'seconds of training'
       },
-      type: is_log ? 'log' : 'linear',
-      ticksuffix: unit,
-      tickformat: what === 'bytes' ? '~s' : '',
-      nticks: is_log ? 8 : 0
+      type: is_log ? 'log' : 'linear'
     },
     yaxis: {title: {text: data.score.title}},
     legend: {orientation: 'h', yanchor: 'bottom', y: 1.02, x: 0},
-  });
+  }, {xaxis: unit});
 }
 
 // A logarithmic axis where runs differ by more than a factor of 12: the bytes of
@@ -128,7 +95,8 @@ function drawFront() {
     return leaveOut("front", "No run has finished.");
   }
   $('front-note').textContent =
-      'Filled: no other setting is as good for as little. A line joins what no other ' +
+      `Filled: no other setting${data.traits.some(t => t.key === "data") ? " of the same data" : ""} ` +
+      'is as good for as little. A line joins what no other ' +
       'length of the same configuration (train.steps, train.epochs) beats. Bars go from the lowest to the highest seed.';
   const across = $("front").clientWidth < 900 ? 1 : costs.length;
   const down = Math.ceil(costs.length / across);
@@ -138,15 +106,17 @@ function drawFront() {
   const height = 330 * down + 20 * rows;
   const extra = { height, showlegend: has_legend, margin: { l: 60, r: 20, t: 20 + 20 * rows, b: 50 },
     legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0 } };
-  const [wide, tall] = [1 / across - 0.04, 1 / down - (down > 1 ? 0.09 : 0)];
+  const [wide, tall] = [1 / across - 0.05, 1 / down - (down > 1 ? 0.09 : 0)];
   const traces = [];
+  const ticks = {};
   costs.forEach((cost, k) => {
     const n = k === 0 ? "" : k + 1;
     const { title, unit } = COSTS[cost.key];
     const left = (k % across) / across;
     const top = 1 - Math.floor(k / across) / down;
     extra["xaxis" + n] = { ...axis, type: "log", title: { text: title }, anchor: "y" + n,
-      domain: [left, left + wide], tickformat: unit === "s" ? "~g" : "~s", nticks: 6 };
+      domain: [left, left + wide] };
+    ticks["xaxis" + n] = unit;
     extra['yaxis' + n] = {
       ...axis,
       title: {text: k % across === 0 ? data.score.title : ''},
@@ -208,7 +178,7 @@ function drawFront() {
       });
     });
   });
-  return plot("front", traces, extra);
+  return plot("front", traces, extra, ticks);
 }
 
 // ---- Heat map of a figure over two keys
@@ -248,7 +218,7 @@ function bestAxes() {
 function drawMap() {
   const column = data.columns[$("map-figure").value];
   const [x, y] = [mapKeys[$("map-x").value], mapKeys[$("map-y").value]];
-  $("map-title").textContent = `${column.title}: ${tail(x)} x ${tail(y)}`;
+  $("map-title").textContent = `${column.title}: ${short(x)} x ${short(y)}`;
   $("map-note").textContent = "";
   const settings = settingsWith([x, y]);
   const [across, up] = [valuesOf(x, settings), valuesOf(y, settings)];
@@ -274,11 +244,11 @@ function drawMap() {
     text: cells.map(row => row.map(digits)), texttemplate: "%{text}",
     colorscale: "Cividis", reversescale: column.better === "lower", xgap: 2, ygap: 2,
     colorbar: { title: { text: plain(column.title) }, outlinewidth: 0 }, hoverongaps: false,
-    hovertemplate: `${tail(x)} %{x}, ${tail(y)} %{y}: %{text}<extra></extra>`,
+    hovertemplate: `${short(x)} %{x}, ${short(y)} %{y}: %{text}<extra></extra>`,
   }], {
     height: 160 + 60 * Math.min(up.length, 12),
     xaxis: { title: { text: x }, type: "category", showgrid: false },
-    yaxis: { title: { text: y }, type: "category", showgrid: false },
+    yaxis: { title: { text: y, standoff: 12 }, type: "category", showgrid: false },
   });
 }
 
@@ -326,8 +296,8 @@ function drawSpectra() {
   const gaps = { x: 0.3 / across, y: 60 / (height - 90) };
   const extra = { height, annotations: [], margin: { l: 55, r: 15, t: 30, b: 60 },
     legend: { orientation: "h", yanchor: "bottom", y: 1 + 24 / (height - 90), x: 0 } };
-  const axis = { type: "log", gridcolor: style("--line"), nticks: 5, exponentformat: "power",
-    tickfont: { size: 11 } };
+  const axis = { type: "log", gridcolor: style("--line"), tickfont: { size: 11 } };
+  const ticks = {};
   const width = (1 - gaps.x * (across - 1)) / across;
   const tall = (1 - gaps.y * (down - 1)) / down;
   const traces = [];
@@ -337,6 +307,7 @@ function drawSpectra() {
     const top = 1 - Math.floor(i / across) * (tall + gaps.y);
     extra["xaxis" + n] = { ...axis, domain: [left, left + width], anchor: "y" + n };
     extra["yaxis" + n] = { ...axis, domain: [Math.max(0, top - tall), top], anchor: "x" + n };
+    ticks["xaxis" + n] = ticks["yaxis" + n] = null;
     extra.annotations.push({ text: plain(layer.name), showarrow: false, xref: "paper",
       yref: "paper", x: left + width / 2, y: top, xanchor: "center", yanchor: "bottom" });
     ["first", "last"].forEach((when, k) => {
@@ -356,7 +327,7 @@ function drawSpectra() {
       }
     });
   });
-  return plot("spectra", traces, extra);
+  return plot("spectra", traces, extra, ticks);
 }
 
 // ---- All together

@@ -1,0 +1,86 @@
+#include "report/traits.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace abtrain::report {
+
+namespace {
+
+const RunRecord& first_run(const Setting& setting) {
+  return setting.runs.front();
+}
+
+std::string steps_text(const Setting& setting) {
+  const auto known = std::ranges::find_if(
+      setting.runs, [](const RunRecord& run) { return run.steps > 0; });
+  return known == setting.runs.end() ? "" : std::to_string(known->steps);
+}
+
+// "finished", "running at step 40 of 60", "2 finished, 1 killed".
+std::string state_text(const Setting& setting) {
+  const RunRecord& first = first_run(setting);
+  if (setting.runs.size() == 1) {
+    return first.progress();
+  }
+  std::map<run_folder::RunState, int> counts;
+  for (const RunRecord& run : setting.runs) {
+    ++counts[run.state];
+  }
+  if (counts.size() == 1) {
+    return name_of(first.state);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : counts) {
+    parts.push_back(formatted("{} {}", count, name_of(state)));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::vector<Trait> all_traits() {
+  return {
+      {.key = "data",
+       .help = "the data set",
+       .of = [](const Setting& s) { return first_run(s).data; }},
+      {.key = "model",
+       .help = "the model's family",
+       .of =
+           [](const Setting& s) {
+             return first_run(s).value_of("model.name");
+           }},
+      {.key = "method",
+       .help = "how the workers train together",
+       .of =
+           [](const Setting& s) {
+             return first_run(s).value_of("method.name");
+           }},
+      {.key = "steps",
+       .help = "steps of the whole run",
+       .is_number = true,
+       .of = steps_text},
+      {.key = "state",
+       .help = "whether the runs have finished; of one that has not, its last "
+               "step",
+       .of = state_text}};
+}
+
+std::vector<Trait> shown_traits(const std::vector<Setting>& settings) {
+  std::vector<Trait> traits = all_traits();
+  std::erase_if(traits, [&](const Trait& trait) {
+    std::set<std::string> values;
+    for (const Setting& setting : settings) {
+      values.insert(trait.of(setting));
+    }
+    values.erase("");
+    return trait.key == "state" ? values == std::set<std::string>{"finished"}
+                                : values.size() < 2;
+  });
+  return traits;
+}
+
+}  // namespace abtrain::report
