@@ -176,7 +176,7 @@ TEST_F(BashCompletion, PositionalsAndWords) {
   EXPECT_EQ(offers("help ge"), Set{"generate"});
   EXPECT_EQ(offers("report runs/a runs/"), Set{"runs/a"});
   EXPECT_EQ(offers("report --sort comm"), Set{"communication_share"});
-  EXPECT_EQ(offers("report --where method.name=di"), Set{"diloco"});
+  EXPECT_EQ(offers("report --where method.name = dil"), Set{"diloco"});
   EXPECT_EQ(offers("completion ''"), (Set{"bash", "zsh", "fish"}));
   EXPECT_TRUE(offers("completion bash z").empty());
   EXPECT_EQ(offers("--resume a"), Set{"auto"});

@@ -233,6 +233,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.text("#front-note")[:7], "Filled:")
         self.assertIn("accuracy, %", self.texts_in("front"))
         self.assertGreater(self.lines_in("ranks"), 0)
+        self.assertEqual(self.js("document.getElementById('bytes').data.map(t => t.name)"), ["g1_r4"])
         self.check_quiet()
         self.open(runs=[text], skipped=0)
         self.assertIn("bits per byte", self.texts_in("front"))

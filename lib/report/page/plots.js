@@ -1,16 +1,18 @@
 // Draws the plots, and starts everything. Runs after page.js.
 "use strict";
 
+// The runs with a curve: beside images, texts have no accuracy.
+const drawn = data.runs.filter(run => run.curve.score.some(score => score !== null));
+
 // The score over `what` ("bytes" or "seconds"): one line per run, one color
 // per setting.
 function drawCurves(what, unit) {
-  const runs = data.runs.filter(run => run.curve.step.length > 0);
-  if (runs.length === 0) {
+  if (drawn.length === 0) {
     return leaveOut(what, "No run has been evaluated.");
   }
   const is_log = $(what + "-log").checked;
   const named = new Set();
-  const traces = runs.map(run => {
+  const traces = drawn.map(run => {
     const i = run.setting;
     const is_first = !named.has(i);
     named.add(i);
@@ -76,7 +78,7 @@ function drawCurves(what, unit) {
 // A logarithmic axis where runs differ by more than a factor of 12: the bytes of
 // different methods differ by powers of ten.
 function wantsLog(what) {
-  const last = data.runs.map(run => run.curve[what].at(-1)).filter(x => x > 0);
+  const last = drawn.map(run => run.curve[what].at(-1)).filter(x => x > 0);
   return Math.max(...last) > 12 * Math.min(...last);
 }
 
