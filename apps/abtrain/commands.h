@@ -17,6 +17,8 @@ struct Command {
   // Runs the command once the command line is parsed. Returns the program's
   // exit code; throws abtrain::Error.
   std::function<int()> run;
+  // The command handles signals itself (base/signals.h), as of its beginning.
+  bool handles_signals = false;
 };
 
 Command add_train(CLI::App& parser);

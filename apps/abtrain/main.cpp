@@ -15,6 +15,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/signals.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "comm/failure.h"
@@ -221,6 +222,9 @@ int run(int argc, char** argv) {
   }
   const app::Command& chosen = *chosen_of(commands);  // the parser requires one
   check_empty(*chosen.app);
+  if (!chosen.handles_signals) {
+    release_signals();
+  }
   return chosen.run();
 }
 
@@ -275,6 +279,7 @@ bool reports_at_exit() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  catch_signals();  // if early_start.cpp has not
   const int code = run_to_exit_code(argc, argv);
   // Everything is written and closed by now. To destroy the global objects of
   // LibTorch and CUDA would take 0.1 s, during which Ctrl-C would turn a

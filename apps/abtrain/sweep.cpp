@@ -251,6 +251,9 @@ int run_sweep(const SweepCommand& args) {
            l.local_processes < 0 && l.meet_at.empty()),
       Usage,
       "--rank and the other process options are for one point, --task N");
+  if (args.list || args.emit_slurm) {
+    release_signals();
+  }
   if (args.list) {
     return list_runs(args);
   }
@@ -337,7 +340,7 @@ Command add_sweep(CLI::App& parser) {
       "3\n"
       "  abtrain sweep my_sweep.yaml --list\n"
       "  abtrain sweep my_sweep.yaml --emit-slurm sweep.sbatch\n");
-  return {&command, [args] { return run_sweep(*args); }};
+  return {&command, [args] { return run_sweep(*args); }, true};
 }
 
 }  // namespace abtrain::app

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "config/run_files.h"
 #include "configuration.h"
 #include "plan/plan.h"
@@ -85,6 +86,7 @@ int run_train(TrainArgs& args) {
   }
   check_given(args.config);
   if (args.dry_run) {
+    release_signals();
     Log log;
     print(plan::plan_text(read_configuration(args.config, log)));
     return 0;
@@ -149,7 +151,7 @@ Command add_train(CLI::App& parser) {
       "  abtrain train --resume runs/my train.epochs=20   make it longer\n"
       "  mpirun -np 4 abtrain train my.yaml        a process per worker\n"
       "The word `train` may be left out.\n");
-  return {&command, [args] { return run_train(*args); }};
+  return {&command, [args] { return run_train(*args); }, true};
 }
 
 }  // namespace abtrain::app

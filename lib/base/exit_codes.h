@@ -1,4 +1,5 @@
-// The meaning of the program's exit codes: those of ErrorKind and three more.
+// The meaning of the program's exit codes: those of ErrorKind, and those
+// that others give it.
 #pragma once
 
 #include <array>
@@ -16,7 +17,7 @@ constexpr ExitCode exit_code(ErrorKind kind, const char* meaning) {
   return {static_cast<int>(kind), meaning};
 }
 
-constexpr std::array<ExitCode, 11> kExitCodes{
+constexpr std::array<ExitCode, 13> kExitCodes{
     ExitCode{0, "done"},
     ExitCode{1, "an error inside abtrain: please report it"},
     exit_code(ErrorKind::Usage, "invalid command line"),
@@ -38,6 +39,14 @@ constexpr std::array<ExitCode, 11> kExitCodes{
         ErrorKind::Config,
         "the configuration is wrong, or needs more memory or threads than "
         "are available"),
-    ExitCode{130, "stopped at once by a second signal"}};
+    ExitCode{
+        127,
+        "the program did not start: the shell has not found it, or the system "
+        "lacks one of its libraries, such as those of LibTorch, and names it"},
+    ExitCode{130, "stopped at once by a second signal"},
+    ExitCode{
+        141,
+        "nobody read what a command printed to the end, as in `abtrain plan "
+        "CONFIG | head`; training is not ended by this"}};
 
 }  // namespace abtrain

@@ -13,7 +13,9 @@ namespace {
 constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGUSR1};
 
 std::atomic<int> first_signal{0};
+std::atomic<bool> caught_early{false};
 std::array<struct sigaction, kSignals.size()> before;
+struct sigaction before_pipe;
 
 // Schedulers send SIGUSR1 and then SIGTERM, and SIGTERM more than once. Only a
 // person at the keyboard means "now" with a second signal.
@@ -25,10 +27,7 @@ void on_signal(int number) {
   }
 }
 
-}  // namespace
-
-StopSignals::StopSignals() {
-  first_signal = 0;
+void take_over() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -37,10 +36,43 @@ StopSignals::StopSignals() {
   }
 }
 
-StopSignals::~StopSignals() {
+void give_back() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], &before[i], nullptr);
   }
+}
+
+}  // namespace
+
+void catch_signals() {
+  if (!caught_early.exchange(true)) {
+    take_over();
+    ::signal(SIGXFSZ, SIG_IGN);
+  }
+}
+
+void release_signals() {
+  if (caught_early.exchange(false)) {
+    give_back();
+    if (const int number = first_signal.exchange(0); number != 0) {
+      ::raise(number);
+    }
+  }
+}
+
+StopSignals::StopSignals() {
+  if (!caught_early.exchange(false)) {
+    first_signal = 0;
+    take_over();
+  }
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &before_pipe);
+}
+
+StopSignals::~StopSignals() {
+  ::sigaction(SIGPIPE, &before_pipe, nullptr);
+  give_back();
 }
 
 int StopSignals::requested() {

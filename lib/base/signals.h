@@ -5,7 +5,8 @@
 namespace abtrain {
 
 // While this object exists, such a signal is only recorded. A SIGINT that
-// follows any of them ends the process at once with exit code 128 + SIGINT.
+// follows any of them ends the process at once with exit code 128 + SIGINT. Nor
+// does the process end when nobody reads its output any more (SIGPIPE).
 class StopSignals {
  public:
   StopSignals();
@@ -16,6 +17,14 @@ class StopSignals {
   // The number of the first signal received, or 0 if there was none.
   static int requested();
 };
+
+// For the first moments of a program, before its libraries are ready: records
+// these signals for the StopSignals to come. Also ignores SIGXFSZ, so that a
+// write beyond the largest size of a file fails like one to a full disk.
+void catch_signals();
+// Where no StopSignals is to come: signals have their usual effect again, also
+// the one that was recorded.
+void release_signals();
 
 // "SIGTERM"
 const char* signal_name(int number);

@@ -76,6 +76,59 @@ TEST(StopSignals, WhatWasThereBeforeComesBack) {
   ::signal(SIGUSR1, before);
 }
 
+// How a child ends that catches these signals before it has a StopSignals:
+// exit code, or minus the signal that killed it.
+int early_fate(const std::vector<int>& signals, bool stops) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    catch_signals();
+    for (const int number : signals) {
+      ::raise(number);
+    }
+    if (!stops) {
+      release_signals();
+      ::_exit(99);
+    }
+    const StopSignals stop;
+    ::_exit(StopSignals::requested());
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(EarlySignals, AreThoseOfTheStopSignalsToCome) {
+  EXPECT_EQ(early_fate({}, true), 0);
+  EXPECT_EQ(early_fate({SIGTERM}, true), SIGTERM);
+  EXPECT_EQ(early_fate({SIGINT}, true), SIGINT);
+  EXPECT_EQ(early_fate({SIGTERM, SIGINT}, true), 128 + SIGINT);
+}
+
+TEST(EarlySignals, HaveTheirUsualEffectWhereNoneAreToCome) {
+  EXPECT_EQ(early_fate({}, false), 99);
+  EXPECT_EQ(early_fate({SIGTERM}, false), -SIGTERM);
+  EXPECT_EQ(early_fate({SIGINT}, false), -SIGINT);
+}
+
+TEST(EarlySignals, AFileTooLargeIsAnErrorOfItsWriter) {
+  EXPECT_EQ(early_fate({SIGXFSZ}, false), 99);
+}
+
+TEST(StopSignals, NobodyNeedsToReadWhatIsWritten) {
+  EXPECT_EQ(fate({SIGPIPE}), 0);
+  const auto pipe = [] {
+    struct sigaction action {};
+    ::sigaction(SIGPIPE, nullptr, &action);
+    return action.sa_handler;
+  };
+  const auto before = pipe();
+  {
+    const StopSignals stop;
+    EXPECT_EQ(pipe(), SIG_IGN);
+  }
+  EXPECT_EQ(pipe(), before);
+}
+
 TEST(StopSignals, HaveNames) {
   EXPECT_STREQ(signal_name(SIGTERM), "SIGTERM");
   EXPECT_STREQ(signal_name(SIGINT), "SIGINT");

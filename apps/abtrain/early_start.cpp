@@ -1,11 +1,13 @@
-// Answers `abtrain --version` before anything else. LibTorch's libraries take
-// most of the time that a start takes, to initialize themselves; the functions
-// in .preinit_array come before that. No library is ready then, so only a system
-// call is used. What it cannot answer, main() does.
+// Answers `abtrain --version` and catches signals before anything else.
+// LibTorch's libraries take most of the time that a start takes, to initialize
+// themselves; the functions in .preinit_array come before that. No library is
+// ready then, so only system calls are used. What cannot be done here, main()
+// does.
 #include <unistd.h>
 
 #include <string_view>
 
+#include "base/signals.h"
 #include "build_config.h"
 #include "build_revision.h"
 
@@ -19,10 +21,13 @@ constexpr std::string_view kParts[] = {
     *abtrain::build_config::kRevision == '\0' ? "\n" : ")\n"};
 
 // Sanitizers are not ready either.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void answer(
+__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
     int argc,
     char** argv,
     char** /*environment*/) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  abtrain::catch_signals();
+#endif
   constexpr char kAsked[] = "--version";
   if (argc != 2) {
     return;
@@ -47,6 +52,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void answer(
 __attribute__((section(".preinit_array"), used)) void (*const first)(
     int,
     char**,
-    char**) = answer;
+    char**) = begin;
 
 }  // namespace
