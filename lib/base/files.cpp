@@ -332,12 +332,22 @@ void sync_path(const std::string& path) {
   flush(file.get(), path);
 }
 
-Appender::Appender(std::string path)
-    : path_(std::move(path)),
-      file_(File(path_, O_RDWR | O_CREAT | O_APPEND, "write").release()) {}
+Appender::Appender(std::string path) : path_(std::move(path)) {
+  File file(path_, O_RDWR | O_CREAT | O_APPEND, "write");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    fail("write", path_, errno);
+  }
+  is_regular_ = S_ISREG(status.st_mode);
+  size_ = is_regular_ ? std::int64_t{status.st_size} : 0;
+  file_ = file.release();
+}
 
 Appender::Appender(Appender&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      is_regular_(other.is_regular_),
+      size_(other.size_) {}
 
 Appender::~Appender() {
   if (file_ >= 0) {
@@ -346,7 +356,33 @@ Appender::~Appender() {
 }
 
 void Appender::write(std::string_view bytes) {
-  write_all(file_, bytes, path_);
+  try {
+    write_all(file_, bytes, path_);
+  } catch (const Error&) {
+    [[maybe_unused]] const int ignored =
+        is_regular_ ? ::ftruncate(file_, size_) : 0;
+    throw;
+  }
+  size_ += static_cast<std::int64_t>(bytes.size());
+}
+
+void Appender::keep_lines(std::int64_t bytes) {
+  if (!is_regular_) {
+    return;
+  }
+  ABT_CHECK(
+      bytes <= size_,
+      DamagedData,
+      "'{}' should hold at least {} bytes, but has {}",
+      path_,
+      bytes,
+      size_);
+  const std::int64_t kept =
+      whole_lines(file_, bytes >= 0 ? bytes : size_, path_);
+  if (kept < size_ && ::ftruncate(file_, kept) != 0) {
+    fail("write", path_, errno);
+  }
+  size_ = kept;
 }
 
 void Appender::sync() {
@@ -355,30 +391,11 @@ void Appender::sync() {
 
 LineWriter::LineWriter(std::string path, std::int64_t keep)
     : Appender(std::move(path)) {
-  struct stat status {};
-  if (::fstat(file(), &status) != 0) {
-    fail("write", this->path(), errno);
-  }
-  if (S_ISREG(status.st_mode)) {
-    ABT_CHECK(
-        keep <= status.st_size,
-        DamagedData,
-        "'{}' should hold at least {} bytes, but has {}",
-        this->path(),
-        keep,
-        status.st_size);
-    size_ = whole_lines(
-        file(), keep >= 0 ? keep : std::int64_t{status.st_size}, this->path());
-    if (size_ < status.st_size && ::ftruncate(file(), size_) != 0) {
-      fail("write", this->path(), errno);
-    }
-  }
+  keep_lines(keep);
 }
 
 void LineWriter::write(std::string_view line) {
-  const std::string whole = formatted("{}\n", line);
-  Appender::write(whole);
-  size_ += static_cast<std::int64_t>(whole.size());
+  Appender::write(formatted("{}\n", line));
 }
 
 }  // namespace abtrain

@@ -100,7 +100,8 @@ void make_folders(const std::string& path);
 void sync_path(const std::string& path);
 
 // Appends to a file, which is created if it does not exist; each call is one
-// write. Move-only; not thread-safe.
+// write, of which nothing stays in the file if it fails. Move-only; not
+// thread-safe.
 class Appender {
  public:
   explicit Appender(std::string path);
@@ -113,15 +114,20 @@ class Appender {
   const std::string& path() const {
     return path_;
   }
+  // Bytes in the file.
+  std::int64_t size() const {
+    return size_;
+  }
 
  protected:
-  int file() const {
-    return file_;
-  }
+  // Keeps the whole lines in the first `bytes` bytes, or in all (-1).
+  void keep_lines(std::int64_t bytes);
 
  private:
   std::string path_;
   int file_ = -1;
+  bool is_regular_ = false;
+  std::int64_t size_ = 0;
 };
 
 // Appends whole lines.
@@ -132,17 +138,11 @@ class LineWriter : private Appender {
   // many bytes first.
   explicit LineWriter(std::string path, std::int64_t keep = -1);
 
-  // `line` without its newline.
+  // `line` without its newline; or lines, of which the last one has none.
   void write(std::string_view line);
   using Appender::path;
+  using Appender::size;
   using Appender::sync;
-  // Bytes in the file.
-  std::int64_t size() const {
-    return size_;
-  }
-
- private:
-  std::int64_t size_ = 0;
 };
 
 }  // namespace abtrain

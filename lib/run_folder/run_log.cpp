@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "run_folder/run_lock.h"
 
@@ -21,7 +22,14 @@ RunLog::RunLog(
     const std::string& folder,
     Log& log,
     std::int64_t keep)
-    : log_(log), writer_(folder + "/metrics.jsonl", keep) {
+    : log_(log),
+      writer_(folder + "/metrics.jsonl", keep),
+      lines_(
+          [this](std::string_view lines) {
+            lines.remove_suffix(1);
+            writer_.write(lines);
+          },
+          log) {
   if (options.train.tensorboard) {
     board_.emplace(
         folder,
@@ -41,10 +49,20 @@ void RunLog::event(
   nlohmann::ordered_json line = {
       {"event", name}, {"step", step}, {"seconds", watch_.seconds()}};
   line.update(fields);
-  writer_.write(line.dump());
+  lines_.add(line.dump() + "\n");
   if (board_) {
     board_->add(line);
   }
+}
+
+std::int64_t RunLog::flush() {
+  lines_.add("");
+  try {
+    writer_.sync();
+  } catch (const Error& error) {
+    log_.warning("{}", error.what());
+  }
+  return writer_.size();
 }
 
 void RunLog::progress(

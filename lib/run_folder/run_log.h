@@ -1,5 +1,6 @@
 // What a run writes while it trains: metrics.jsonl, its numbers for
 // TensorBoard, and lines for people. Only worker 0 has one.
+// A full disk does not end the run (run_folder/backlog.h).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +13,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/run_options.h"
+#include "run_folder/backlog.h"
 #include "run_folder/tensorboard.h"
 
 namespace abtrain::run_folder {
@@ -25,6 +27,8 @@ class RunLog {
       const std::string& folder,
       Log& log,
       std::int64_t keep = 0);
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
 
   // Appends {"event": name, "step": step, "seconds": seconds since the start,
   // fields...}.
@@ -52,14 +56,17 @@ class RunLog {
     watch_ = Stopwatch(seconds);
   }
   // Forces metrics.jsonl to disk and returns its length in bytes.
-  std::int64_t flush() {
-    writer_.sync();
-    return writer_.size();
+  std::int64_t flush();
+  // At the end of the run: throws Error(Io) if metrics.jsonl lacks lines that
+  // still cannot be written.
+  void finish() {
+    lines_.finish();
   }
 
  private:
   Log& log_;
   LineWriter writer_;
+  Backlog lines_;
   std::optional<TensorBoard> board_;
   Stopwatch watch_;
   double last_progress_ = 0;

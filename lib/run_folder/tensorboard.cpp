@@ -102,7 +102,8 @@ TensorBoard::TensorBoard(
     const std::string& folder,
     const config::RunOptions& options,
     std::string_view kept_lines,
-    Log& log) {
+    Log& log)
+    : records_([this](std::string_view all) { file_->write(all); }, log) {
   const std::vector<std::string> lines = split_text(kept_lines, '\n');
   std::vector<ordered_json> events;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -141,7 +142,7 @@ TensorBoard::TensorBoard(
 }
 
 void TensorBoard::add(const ordered_json& event) {
-  file_->write(tensorboard_record(event, start_));
+  records_.add(tensorboard_record(event, start_));
 }
 
 }  // namespace abtrain::run_folder

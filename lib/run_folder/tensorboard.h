@@ -5,7 +5,7 @@
 //
 // An event's wall time is the start of the run plus the event's `seconds`: the
 // relative axis of TensorBoard is the run's own clock, which stands still
-// between a stop and a resume. Errors: Io.
+// between a stop and a resume. Errors: Io, but only when a run begins.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/run_options.h"
+#include "run_folder/backlog.h"
 
 namespace abtrain::run_folder {
 
@@ -36,6 +37,8 @@ class TensorBoard {
       const config::RunOptions& options,
       std::string_view kept_lines,
       Log& log);
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
 
   // Adds one event of metrics.jsonl, with "event", "step" and "seconds".
   void add(const nlohmann::ordered_json& event);
@@ -43,6 +46,7 @@ class TensorBoard {
  private:
   std::int64_t start_ = 0;  // start of the run, seconds since 1970
   std::optional<Appender> file_;
+  Backlog records_;
 };
 
 }  // namespace abtrain::run_folder

@@ -208,6 +208,21 @@ TEST(LineWriter, GoesBackToAPosition) {
       error.second.find("at least 100 bytes, but has 4"), std::string::npos);
 }
 
+TEST(LineWriter, OfALineWithoutRoomNothingStays) {
+  const TempFolder folder;
+  const std::string path = folder.file("a.jsonl");
+  LineWriter writer(path);
+  writer.write("one");
+  {
+    const SmallDisk disk(10);
+    EXPECT_EQ(error_of([&] { writer.write("much more"); }).first, 74);
+  }
+  EXPECT_EQ(writer.size(), 4);
+  EXPECT_EQ(read_file(path), "one\n");
+  writer.write("two");
+  EXPECT_EQ(read_file(path), "one\ntwo\n");
+}
+
 TEST(LineWriter, AFullDiskIsReported) {
   LineWriter writer("/dev/full");
   const auto error = error_of([&] { writer.write("x"); });

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "temp_folder.h"
 
@@ -87,6 +88,43 @@ TEST_F(RunLogTest, AFreshRunKeepsNothing) {
   RunLog run(options_, folder_.path(), log_);
   EXPECT_EQ(run.flush(), 0);
   EXPECT_EQ(metrics(), "");
+}
+
+TEST_F(RunLogTest, WhatHasNoRoomIsWrittenLater) {
+  std::string file;
+  bool is_full = true;
+  Backlog backlog(
+      [&](std::string_view bytes) {
+        ABT_CHECK(!is_full, Io, "cannot write 'file': full");
+        file += bytes;
+      },
+      log_);
+  backlog.finish();  // nothing is left
+  backlog.add("a");
+  backlog.add("b");
+  EXPECT_EQ(file, "");
+  EXPECT_EQ(said().size(), 1U);
+  EXPECT_TRUE(said()[0].starts_with("warning: cannot write 'file': full"));
+  EXPECT_THROW(backlog.finish(), Error);
+  is_full = false;
+  backlog.add("c");
+  EXPECT_EQ(file, "abc");
+  EXPECT_EQ(said().size(), 2U);
+  backlog.add("d");
+  backlog.finish();
+  EXPECT_EQ(file, "abcd");
+  EXPECT_EQ(said().size(), 2U);
+}
+
+TEST_F(RunLogTest, AFullDiskEndsNothingBeforeTheEnd) {
+  std::filesystem::create_symlink("/dev/full", folder_ / "metrics.jsonl");
+  RunLog run(options_, folder_.path(), log_);
+  run.event("sync", 7, ordered_json::object());
+  run.event("sync", 8, ordered_json::object());
+  run.flush();
+  ASSERT_EQ(said().size(), 1U);
+  EXPECT_NE(said()[0].find("No space left"), std::string::npos) << said()[0];
+  EXPECT_THROW(run.finish(), Error);
 }
 
 TEST_F(RunLogTest, TensorBoardsFilesComeAndGoWithTheOption) {

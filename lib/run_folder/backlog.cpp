@@ -1,0 +1,34 @@
+#include "run_folder/backlog.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace abtrain::run_folder {
+
+void Backlog::add(std::string_view bytes) {
+  left_ += bytes;
+  try {
+    finish();
+  } catch (const Error& error) {
+    if (std::exchange(problem_, error.what()).empty()) {
+      log_.warning(
+          "{}. The run goes on, and writes later what is missing there",
+          problem_);
+    }
+  }
+}
+
+void Backlog::finish() {
+  if (left_.empty()) {
+    return;
+  }
+  write_(left_);
+  left_.clear();
+  if (const std::string problem = std::exchange(problem_, {});
+      !problem.empty()) {
+    log_.info("nothing is missing any more where it said: {}", problem);
+  }
+}
+
+}  // namespace abtrain::run_folder

@@ -1,0 +1,31 @@
+// What cannot be written to a file, as on a full disk: it is kept, and written
+// before what follows it, once that is possible. A warning says so once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/log.h"
+
+namespace abtrain::run_folder {
+
+class Backlog {
+ public:
+  // `write` appends all of the bytes to the file or none, and throws Error(Io).
+  Backlog(std::function<void(std::string_view)> write, Log& log)
+      : write_(std::move(write)), log_(log) {}
+
+  // Writes what is left from before, and then the bytes.
+  void add(std::string_view bytes);
+  // Throws Error(Io) if something is left that still cannot be written.
+  void finish();
+
+ private:
+  std::function<void(std::string_view)> write_;
+  Log& log_;
+  std::string left_;
+  std::string problem_;  // why the last attempt has failed; "" if it has not
+};
+
+}  // namespace abtrain::run_folder
