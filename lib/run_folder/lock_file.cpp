@@ -33,7 +33,7 @@ constexpr std::size_t kBytes = 1024;
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags)
-      : file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+      : file_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {}
   ~Descriptor() {
     if (file_ >= 0) {
       ::close(file_);
@@ -140,13 +140,14 @@ LockHolder from_text(const std::string& text, ino_t inode) {
   return holder;
 }
 
-[[noreturn]] void fail(const std::string& path, int error) {
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
   throw Error(
       ErrorKind::Io,
-      formatted(
-          "cannot lock the run folder with '{}': {}",
-          path,
-          std::generic_category().message(error)));
+      formatted("cannot lock the run folder with '{}': {}", path, why));
+}
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  fail(path, std::generic_category().message(error));
 }
 
 // Returns nullopt if the file does not exist.
@@ -159,8 +160,12 @@ std::optional<LockFile> read_lock(const std::string& path, int file) {
   }
   std::array<char, 2 * kBytes> block{};
   struct stat status {};
+  const bool is_known = ::fstat(file, &status) == 0;
+  if (is_known && !S_ISREG(status.st_mode)) {
+    fail(path, "expected a file, found a folder, device or pipe; remove it");
+  }
   const ssize_t got = ::pread(file, block.data(), block.size(), 0);
-  if (got < 0 || ::fstat(file, &status) != 0) {
+  if (got < 0 || !is_known) {
     if (errno == ESTALE) {
       return std::nullopt;
     }

@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 constexpr int kTries = 200;
 constexpr std::chrono::milliseconds kPause{10};
 constexpr std::chrono::milliseconds kPatience{300};
+
+// For how many heartbeats to watch a lock that names no holder.
+constexpr double kUnnamedBeats = 3;
 
 std::timed_mutex registry_mutex;
 RunLock* registered = nullptr;
@@ -164,19 +168,31 @@ bool RunLock::is_dead(
   if (!before || before->holder.id != holder.id) {
     return false;
   }
+  const bool is_named = holder.pid > 0;
+  const double stale =
+      is_named ? times_.stale
+               : std::min(times_.stale, kUnnamedBeats * times_.beat);
   if (!std::exchange(waited_, true)) {
-    log.info(
-        "{}: locked by {}{}. Watching it for {} s to see whether it is still "
-        "alive",
-        folder_,
-        name_of(holder),
-        holder.started.empty() ? "" : formatted(" since {}", holder.started),
-        times_.stale);
+    if (is_named) {
+      log.info(
+          "{}: locked by {}{}. Watching it for {} s to see whether it is still "
+          "alive",
+          folder_,
+          name_of(holder),
+          holder.started.empty() ? "" : formatted(" since {}", holder.started),
+          stale);
+    } else {
+      log.info(
+          "{} is empty or damaged, and names nobody who holds the folder. "
+          "Watching it for {} s to see whether a process writes to it",
+          path,
+          stale);
+    }
   }
   // Counts looks rather than time, so that a hanging file system does not make
   // the holder look dead.
   const double between = times_.beat / 3;
-  const auto looks = static_cast<int>(std::ceil(times_.stale / between));
+  const auto looks = static_cast<int>(std::ceil(stale / between));
   for (int look = 0; look < looks; ++look) {
     pause_for(between);
     const auto now = read_lock(path);

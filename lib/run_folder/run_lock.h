@@ -5,8 +5,11 @@
 //
 // On the holder's own machine the kernel tells whether it is alive. The clock
 // of another host is not trusted: a holder there is watched, and counts as dead
-// once its counter has stood still for a minute. Of several processes that find
-// it dead one takes over: the one that creates lock-<id of that holder>.json.
+// once its counter has stood still for a minute. A file that names no holder is
+// watched for a few heartbeats only: it is being written, or nobody's, since a
+// process that finds no lock of its own gives up the folder. Of several
+// processes that find a holder dead one takes over: the one that creates
+// lock-<id of that holder>.json.
 #pragma once
 
 #include <atomic>

@@ -2,10 +2,13 @@
 #include "run_folder/lock_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
+#include <vector>
 
 #include "base/files.h"
 #include "error_of.h"
@@ -103,6 +106,20 @@ TEST(LockFile, ThatCannotBeReadIsAnError) {
   const auto [code, what] = error_of([&] { read_lock(folder.path()); });
   EXPECT_EQ(code, 74);
   EXPECT_NE(what.find(folder.path()), std::string::npos) << what;
+}
+
+TEST(LockFile, ThatIsAPipeIsRefusedAtOnce) {
+  const TempFolder folder;
+  const std::string path = lock_in(folder.path());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  for (const auto& read : std::vector<std::function<void()>>{
+           [&] { read_lock(path); },
+           [&] { beat_lock(path, this_process(), 1); }}) {
+    const auto [code, what] = error_of(read);
+    EXPECT_EQ(code, 74);
+    EXPECT_NE(what.find("'" + path + "': expected a file"), std::string::npos)
+        << what;
+  }
 }
 
 TEST(FindHolder, FollowsTheChainOfTakeovers) {

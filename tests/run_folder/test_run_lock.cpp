@@ -147,13 +147,30 @@ TEST(RunLock, AnotherHostIsWatched) {
   EXPECT_TRUE(contains(said, " on far")) << said;
 }
 
-// Nobody may name the holder of a file that a process was killed in.
-TEST(RunLock, AHalfWrittenLockAgesToo) {
+// Nobody may name the holder of a file that a process was killed in. It ages
+// with the heartbeats, in less time than that of a holder that is known.
+TEST(RunLock, AHalfWrittenLockAgesSooner) {
+  constexpr run_folder::LockTimes kNeverStale{0.03, 1e9};
   for (const char* text : {"", "{\"host\": \"x", "[[[[", "{\"pid\": -1}"}) {
     const TempFolder folder;
     folder.add("run/lock.json", text);
-    EXPECT_NO_THROW(RunLock(folder / "run", quiet(), kFast)) << text;
+    EXPECT_NO_THROW(RunLock(folder / "run", quiet(), kNeverStale)) << text;
   }
+}
+
+// Whoever holds the folder may only be about to write its name.
+TEST(RunLock, ALockThatIsBeingWrittenIsItsWriters) {
+  const TempFolder folder;
+  const json lock = left_behind(folder, {{"pid", ::getpid()}});
+  folder.add("run/lock.json", "");
+  std::jthread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    folder.add("run/lock.json", lock.dump() + "\n");
+  });
+  const std::string said = problem_of([&] {
+    const RunLock second(folder / "run", quiet(), {1, 1e9});
+  });
+  EXPECT_TRUE(contains(said, formatted("process {} on ", ::getpid()))) << said;
 }
 
 TEST(RunLock, OneOfManyTakesOver) {
