@@ -92,7 +92,30 @@ Error named(const std::exception_ptr& cause) {
   }
 }
 
+std::string names_of(const std::vector<int>& workers) {
+  std::vector<std::string> names;
+  for (const int worker : workers) {
+    names.push_back(formatted("worker {}", worker));
+  }
+  return names.empty() ? "the other workers" : join(names, ", ");
+}
+
 }  // namespace
+
+TimedOut::TimedOut(
+    const std::string& call,
+    double seconds,
+    const std::vector<int>& missing)
+    : Error(
+          ErrorKind::PeerLost,
+          formatted(
+              "{}: waited {} s for {}, longer than train.timeout allows. Look "
+              "why that takes so long, or set a larger train.timeout; "
+              "`--resume auto` continues from the last checkpoint",
+              call,
+              seconds,
+              names_of(missing))),
+      worker_(missing.empty() ? -1 : missing.front()) {}
 
 std::string message_of(const std::exception_ptr& cause) {
   try {
@@ -114,6 +137,16 @@ int exit_code_of(const std::exception_ptr& error) {
   }
 }
 
+int worker_of(const std::exception_ptr& error, int otherwise) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const TimedOut& late) {
+    return late.worker() < 0 ? otherwise : late.worker();
+  } catch (...) {
+    return otherwise;
+  }
+}
+
 bool is_echo(const std::exception_ptr& error) {
   return exit_code_of(error) == static_cast<int>(ErrorKind::PeerLost);
 }
@@ -123,10 +156,7 @@ bool Failure::set(std::exception_ptr cause) noexcept {
   if (cause_) {
     return false;
   }
-  message_ = message_of(cause);
-  if (!is_echo(cause)) {
-    message_ = "another worker failed: " + message_;
-  }
+  message_ = "another worker failed: " + message_of(cause);
   cause_ = std::move(cause);
   happened_.store(true, std::memory_order_release);
   return true;
@@ -140,6 +170,9 @@ std::exception_ptr Failure::cause() const {
 void Failure::throw_if_happened() const {
   if (happened()) {
     const std::lock_guard lock(mutex_);
+    if (is_echo(cause_)) {
+      std::rethrow_exception(cause_);
+    }
     throw Error(ErrorKind::PeerLost, message_);
   }
 }

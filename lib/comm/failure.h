@@ -7,8 +7,30 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <vector>
+
+#include "base/error.h"
 
 namespace abtrain::comm {
+
+// A collective that waited for longer than train.timeout. The message says for
+// whom, and what to do.
+class TimedOut : public Error {
+ public:
+  // `call`: the collective. `missing`: the workers that did not come; empty if
+  // it is not known.
+  TimedOut(
+      const std::string& call,
+      double seconds,
+      const std::vector<int>& missing);
+  // The first of them, or -1.
+  int worker() const {
+    return worker_;
+  }
+
+ private:
+  int worker_;
+};
 
 class Failure {
  public:
@@ -18,7 +40,7 @@ class Failure {
     return happened_.load(std::memory_order_acquire);
   }
   std::exception_ptr cause() const;
-  // Throws Error(PeerLost) with the cause's message.
+  // Throws a cause that is Error(PeerLost), or one with the cause's message.
   void throw_if_happened() const;
 
  private:
@@ -34,6 +56,9 @@ std::string message_of(const std::exception_ptr& cause);
 // The exit code that an error stands for: that of an abtrain::Error, that of a
 // wrong configuration when memory or threads do not suffice for it, else 1.
 int exit_code_of(const std::exception_ptr& error);
+
+// The worker that an error is about, where that is not the one that has it.
+int worker_of(const std::exception_ptr& error, int otherwise);
 
 // True for Error(PeerLost), which only follows from another worker's failure.
 bool is_echo(const std::exception_ptr& error);

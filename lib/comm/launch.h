@@ -21,6 +21,11 @@ struct Launch {
 
   // "Open MPI: process 1 of 4, 1 of 2 on this host"
   std::string text() const;
+  // Whether nothing shows what all processes print in one place: they were
+  // started one by one.
+  bool is_alone() const {
+    return source == "flags";
+  }
 };
 
 struct LaunchFlags {

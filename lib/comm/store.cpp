@@ -9,8 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <exception>
+#include <future>
 #include <mutex>
 #include <sstream>
+#include <thread>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -124,8 +127,36 @@ void Store::Impl::connect(
   options.port = static_cast<std::uint16_t>(port);
   // "localhost" would be tried by IPv6 first.
   const std::string server = host == "localhost" ? "127.0.0.1" : host;
-  ask("the server",
-      [&] { store = c10::make_intrusive<c10d::TCPStore>(server, options); });
+  // LibTorch's client can wait for twice the time-out, or without end for an
+  // answer. Then its thread is left behind.
+  const auto made = std::make_shared<std::promise<decltype(store)>>();
+  auto result = made->get_future();
+  std::thread([made, server, options] {
+    try {
+      made->set_value(c10::make_intrusive<c10d::TCPStore>(server, options));
+    } catch (...) {
+      made->set_exception(std::current_exception());
+    }
+  }).detach();
+  std::string why = "no answer";
+  if (result.wait_for(options.timeout) == std::future_status::ready) {
+    try {
+      store = result.get();
+      return;
+    } catch (const std::exception& error) {
+      why = reason_of(error);
+    }
+  }
+  throw Error(
+      ErrorKind::PeerLost,
+      formatted(
+          "store at {}: rank {} found nobody there within {} s ({}). Start "
+          "rank 0 too, and all ranks with the same address (--meet-at, or "
+          "MASTER_ADDR and MASTER_PORT); no firewall may block its port",
+          address,
+          rank,
+          seconds,
+          why));
 }
 
 // One store serves several runs one after another (a script under torchrun has

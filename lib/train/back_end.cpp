@@ -76,10 +76,12 @@ BackEndChoice of_processes(
       place.has_mpi,
       Config,
       "{} started {} processes, but without MPI, which is needed by {}: start "
-      "them with `mpirun` or `srun --mpi=pmix`",
+      "them with `mpirun -np {}` of Open MPI or MPICH (Debian: openmpi-bin) or "
+      "with `srun --mpi=pmix`, or start one process, whose threads they are",
       place.launcher,
       place.workers,
-      who_needs_mpi(wanted, place));
+      who_needs_mpi(wanted, place),
+      place.workers);
   return {
       BackEnd::Mpi,
       place.on_gpu && wanted != BackEnd::Mpi

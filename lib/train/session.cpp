@@ -85,9 +85,9 @@ class Session {
   SessionResult run() {
     try {
       return train();
-    } catch (const Error& error) {
-      if (run_lock_) {
-        host_.record(folder_, error);
+    } catch (...) {
+      if (run_log_) {
+        host_.record(folder_, std::current_exception());
       }
       throw;
     }
@@ -284,6 +284,7 @@ SessionResult Session::finish(const TrainResult& result) {
     summary["sparsity"] = weights::sparsity_json(*result.model, folder_);
   }
   summary["damaged_images"] = damaged_images(setup_.dataset);
+  run_log_->finish();
   run_folder::check_run_lock(true);
   atomic_write(folder_ + "/summary.json", json_text(summary));
   return report(options, folder_, summary);

@@ -109,6 +109,34 @@ TEST(CliRun, AFullDiskIsNamed) {
   EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "metrics.jsonl")) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "No space left")) << outcome.text;
+  // The run has gone on to its end.
+  EXPECT_TRUE(contains(outcome.text, "step 8/8")) << outcome.text;
+  EXPECT_TRUE(std::filesystem::exists(folder.file("small/model.safetensors")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("small/summary.json")));
+}
+
+// As a limit on the size of files sends a signal too.
+TEST(CliRun, AFileThatMayNotGrowIsAFullDisk) {
+  const TempFolder folder;
+  const Outcome outcome =
+      run(small_run(folder, "--set checkpoint.every=4"),
+          Stream::Error,
+          "ulimit -f 28; ");
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "step 4: no checkpoint was saved"))
+      << outcome.text;
+  EXPECT_TRUE(contains(
+      outcome.text,
+      "abtrain: cannot write '" + folder.file("small/model.safetensors") +
+          "': File too large"))
+      << outcome.text;
+}
+
+// Training is worth more than the log that nobody reads any more.
+TEST(CliRun, ATerminalThatGoesEndsNothing) {
+  const TempFolder folder;
+  run("train " + small_run(folder) + " 2>&1 | true; :", Stream::Out);
+  EXPECT_TRUE(std::filesystem::exists(folder.file("small/summary.json")));
 }
 
 TEST(CliRun, CutDataIsNamed) {

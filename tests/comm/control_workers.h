@@ -46,6 +46,7 @@ struct Worker {
   Communicator& world;
   std::atomic<bool> wants_stop = false;
   std::atomic<int> told = 0;  // calls of on_failure
+  std::atomic<int> gone = -1;
   std::unique_ptr<ControlChannel> channel;
 
   explicit Worker(Communicator& communicator) : world(communicator) {
@@ -54,7 +55,10 @@ struct Worker {
     options.size = world.size();
     options.share = share_over(world);
     options.wanted = [this] { return wants_stop.load(); };
-    options.on_failure = [this](const std::exception_ptr&) { ++told; };
+    options.on_failure = [this](const std::exception_ptr&, int who) {
+      gone = who;
+      ++told;
+    };
     options.connect_timeout = kTimeout;
     channel = std::make_unique<ControlChannel>(std::move(options));
   }

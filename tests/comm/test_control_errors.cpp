@@ -139,6 +139,7 @@ TEST_P(Failing, TellsTheOthersOnceAndWhy) {
         // Nor do echoes of it reach anybody.
         channel.fail(error(ErrorKind::PeerLost, "another worker failed"));
         worker.channel.reset();
+        EXPECT_EQ(worker.gone, -1);
         worker.world.barrier();
       },
       told);
@@ -159,6 +160,10 @@ TEST_P(Failing, AnEndWithoutAGoodbyeIsTold) {
         EXPECT_EQ(heard_of(worker.channel->cause()).code, kLost);
         // Closing is no wait for those that will not come.
         worker.channel->close();
+        worker.channel.reset();
+        // Seen by worker 0, or by all if it is the one.
+        const bool sees = worker.rank() == 0 || GetParam() == 0;
+        EXPECT_EQ(worker.gone, sees ? GetParam() : -1);
       },
       [](int rank) { return rank == GetParam() ? 0 : 1; });
 }

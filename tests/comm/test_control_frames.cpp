@@ -166,7 +166,7 @@ TEST(ControlFrames, AWorkerThatDoesNotReadIsLost) {
     options.size = 2;
     options.share = share_over(world);
     options.wanted = [] { return false; };
-    options.on_failure = [&](const std::exception_ptr&) { ++told; };
+    options.on_failure = [&](const std::exception_ptr&, int) { ++told; };
     options.connect_timeout = kTimeout;
     options.send_timeout = 0.5;
     auto channel = std::make_unique<ControlChannel>(std::move(options));

@@ -224,7 +224,31 @@ TEST(TimeOut, NamesTheCallAndTheWorkersThatDidNotCome) {
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
   expect_has(outcome.message, "all_reduce of 100001 Float");
   expect_has(outcome.message, "waited 0.1 s for worker 3");
+  expect_has(outcome.message, "train.timeout");
+  expect_has(outcome.message, "--resume auto");
   EXPECT_EQ(outcome.message.find("worker 2"), std::string::npos);
+}
+
+TEST(TimeOut, KnowsWhoDidNotCome) {
+  const auto late = [](const std::vector<int>& missing) {
+    return std::make_exception_ptr(TimedOut("barrier", 3, missing));
+  };
+  EXPECT_EQ(worker_of(late({2, 5}), 7), 2);
+  EXPECT_EQ(worker_of(late({}), 7), 7);
+  const Error other(ErrorKind::PeerLost, "gone");
+  EXPECT_EQ(worker_of(std::make_exception_ptr(other), 7), 7);
+  EXPECT_TRUE(is_echo(late({2, 5})));
+  expect_has(message_of(late({2, 5})), "waited 3 s for worker 2, worker 5,");
+  expect_has(message_of(late({})), "waited 3 s for the other workers,");
+  // It stays what it is for everybody who is told of it.
+  Failure failure;
+  failure.set(late({4}));
+  try {
+    failure.throw_if_happened();
+    ADD_FAILURE();
+  } catch (...) {
+    EXPECT_EQ(worker_of(std::current_exception(), 7), 4);
+  }
 }
 
 using CollectiveCall = std::function<void(Communicator&)>;

@@ -198,7 +198,17 @@ TEST(StoreFails, WhereNobodyServes) {
       outcome_of([&] { Store(kLoopback, port, 1, 2, kUnanswered, kNoAgent); });
   EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
   expect_has(outcome.message, address_of(port));
-  expect_has(outcome.message, "rank 1 waited at most 0.2 s for the server");
+  expect_has(outcome.message, "rank 1 found nobody there within 0.2 s");
+}
+
+TEST(StoreFails, WhereWhoeverListensSaysNothing) {
+  const Socket silent = Socket::listen(kLoopback);
+  const auto outcome = outcome_of(
+      [&] { Store(kLoopback, silent.port(), 1, 2, kUnanswered, kNoAgent); });
+  EXPECT_EQ(outcome.kind, ErrorKind::PeerLost);
+  expect_has(outcome.message, address_of(silent.port()));
+  expect_has(
+      outcome.message, "rank 1 found nobody there within 0.2 s (no answer)");
 }
 
 TEST(StoreFails, WhereThePortIsTaken) {

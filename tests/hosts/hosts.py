@@ -81,17 +81,26 @@ class Hosts(Runs):
             self.assertEqual(failure["exit_code"], 69)
             self.assertIn(f"worker {rank} on ", failure["message"])
             self.assertIn("is gone", failure["message"])
+            self.assertEqual(failure["worker"], rank)
             self.resumed(name, *THREE, processes=3)
             self.assertEqual(self.model("whole"), self.model(name))
             self.assertFalse(self.path(name, "failure.json").exists())
 
     def test_a_hanging_worker_ends_the_run(self):
-        outcome = self.run_it(
-            "hang", "method.name=ddp", "train.timeout=3", processes=2, code=69,
-            **self.fault(rank=1, step=15, kind="hang"))
-        self.assertIn("waited 3", outcome.err)
-        self.assertIn("for worker 1", outcome.err)
-        self.assertEqual(self.failure("hang")["exit_code"], 69)
+        # Of three, two wait in vain.
+        for processes, rank in [(2, 1), (3, 0), (3, 1)]:
+            name = f"hang{processes}{rank}"
+            outcome = self.run_it(
+                name, *THREE[:1 if processes == 3 else 0], "method.name=ddp",
+                "train.timeout=3", processes=processes, code=69,
+                **self.fault(rank=rank, step=15, kind="hang"))
+            self.assertEqual(outcome.err.count("waited 3"), 1, outcome)
+            self.assertIn(f"for worker {rank}, longer than train.timeout", outcome.err)
+            self.assertIn("--resume auto", outcome.err)
+            failure = self.failure(name)
+            self.assertEqual(failure["exit_code"], 69)
+            self.assertEqual(failure["worker"], rank)
+            self.assertIn("train.timeout", failure["message"])
 
     def test_a_loss_that_is_not_finite_ends_the_run(self):
         # ddp: gradients are on their way when the loss is looked at.
@@ -105,6 +114,7 @@ class Hosts(Runs):
             failure = self.failure(name)
             self.assertEqual(failure["exit_code"], 70)
             self.assertIn("loss of worker 1 is nan", failure["message"])
+            self.assertEqual(failure["worker"], 1)
 
     def test_an_update_that_breaks_the_factors_ends_the_run(self):
         # The decomposition of their product comes right after it.

@@ -1,6 +1,7 @@
 /* Preloaded: kills the process in front of its K-th system call that concerns a
    checkpoint (KILL_AT=K), counted over paths that hold "checkpoints" and files
-   opened there. With KILL_COUNT=FILE it writes how many there were. */
+   opened there. With KILL_COUNT=FILE it writes how many there were. With
+   RAISE_EARLY=SIGNAL that signal comes while the libraries are loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,6 +26,13 @@ static void count(void) {
 
 static int concerns(const char* path) {
   return path != NULL && strstr(path, "checkpoints") != NULL;
+}
+
+__attribute__((constructor)) static void raise_early(void) {
+  const char* number = getenv("RAISE_EARLY");
+  if (number) {
+    raise(atoi(number));
+  }
 }
 
 __attribute__((destructor)) static void tell(void) {

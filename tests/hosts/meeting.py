@@ -44,6 +44,14 @@ class Meeting(Runs):
         self.assertIn("was started as one of 4 processes", outcome.err)
         self.assertEqual(self.finish(early).code, 69)
 
+    def test_processes_without_mpi_all_say_why_they_end(self):
+        port = free_port()
+        for outcome in map(self.finish, [self.meet(rank, 2, port) for rank in (0, 1)]):
+            self.assertEqual(outcome.code, 78, outcome)
+            self.assertEqual(outcome.err.count("but without MPI, which is needed by workers on CPUs"),
+                             1, outcome)
+            self.assertIn("mpirun -np 2", outcome.err)
+
     def test_who_waits_says_so_and_can_be_stopped(self):
         waits = [self.meet(1, 2, free_port()) for _ in range(2)]
         for line in waits[0].stderr:

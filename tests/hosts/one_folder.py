@@ -6,6 +6,7 @@ ABTRAIN, ABTRAIN_FAULTS and MPIEXEC name what is used.
 import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 
@@ -87,6 +88,18 @@ class OneFolder(Runs):
             self.assertEqual(outcome.err.count("before the first step"), 1, outcome)
             self.assertIn(signal.Signals(number).name, outcome.err)
             self.assertFalse(self.path(name).exists())
+
+    def test_a_signal_while_the_program_loads(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            env = {"LD_PRELOAD": os.environ["KILL_AT_LIBRARY"],
+                   "RAISE_EARLY": str(int(number))}
+            outcome = self.run_it("early", env=env, code=75)
+            self.assertIn(f"stopped by {number.name} before the first step", outcome.err)
+            self.assertFalse(self.path("early").exists())
+            # What is not stopped before its end dies as other programs do.
+            plan = subprocess.run([PROGRAM, "plan", "fashion_mnist_mlp"], check=False,
+                                  capture_output=True, env=self.environment(**env))
+            self.assertEqual(plan.returncode, -number)
 
     def test_a_signal_ends_the_wait_for_other_processes(self):
         process = self.start("alone", extra=(

@@ -124,7 +124,9 @@ TEST(BackEndOfProcesses, Refusals) {
     expect_refused(BackEnd::Local, place, "Open MPI started 4 processes");
   }
   expect_refused(BackEnd::Nccl, processes(4), "nccl needs GPUs");
-  const std::string how = ": start them with `mpirun` or `srun --mpi=pmix`";
+  const std::string how =
+      ": start them with `mpirun -np 4` of Open MPI or MPICH (Debian: "
+      "openmpi-bin) or with `srun --mpi=pmix`";
   const std::string nothing =
       "torchrun started 4 processes, but without MPI, which is needed by ";
   expect_refused(

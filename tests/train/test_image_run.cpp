@@ -123,6 +123,10 @@ TEST_F(ImageRun, TooManyDamagedFilesEndIt) {
         message.find("allows 1 of the 16 training images"), std::string::npos)
         << message;
     EXPECT_NE(message.find(".jpg: "), std::string::npos) << message;
+    const json failure =
+        json::parse(read_file(options_.output + "/images/failure.json"));
+    EXPECT_EQ(failure["exit_code"], 65);
+    EXPECT_EQ(failure["message"], message);
   }
   EXPECT_FALSE(fs::exists(options_.output + "/images/summary.json"));
 }

@@ -19,6 +19,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "base/socket.h"
+#include "comm/failure.h"
 #include "error_of.h"
 #include "temp_folder.h"
 
@@ -135,23 +136,29 @@ TEST(Processes, StopAtTheSameStepAfterASignal) {
 
 TEST(RecordFailure, SaysWhatEndedTheRun) {
   const TempFolder folder;
-  record_failure(folder.path(), 65, "torn \"file\"", 3);
+  EXPECT_TRUE(record_failure(folder.path(), 65, "torn \"file\"", 3, "far"));
+  // What others say of the same failure comes too late.
+  EXPECT_FALSE(record_failure(folder.path(), 69, "an echo", 0, "near"));
+  EXPECT_EQ(
+      std::distance(
+          fs::directory_iterator(folder.path()), fs::directory_iterator()),
+      1);
   const auto failure =
       nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.size(), 5U);
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("message"), "torn \"file\"");
   EXPECT_EQ(failure.at("worker"), 3);
-  EXPECT_EQ(failure.at("host"), host_name());
+  EXPECT_EQ(failure.at("host"), "far");
   const std::string time = failure.at("time");
   EXPECT_EQ(time.size(), std::string("2026-01-31T23:59:59Z").size()) << time;
   EXPECT_TRUE(time.starts_with("20") && time.ends_with("Z")) << time;
   // Nowhere to write it, which is no error.
-  record_failure("", 1, "x", 0);
-  record_failure(folder / "nowhere", 1, "x", 0);
+  EXPECT_TRUE(record_failure("", 1, "x", 0, ""));
+  EXPECT_TRUE(record_failure(folder / "nowhere", 1, "x", 0, ""));
   EXPECT_FALSE(fs::exists(folder / "nowhere"));
   folder.add("file", "");
-  record_failure(folder / "file", 1, "x", 0);
+  EXPECT_TRUE(record_failure(folder / "file", 1, "x", 0, ""));
   EXPECT_EQ(read_file(folder / "file"), "");
 }
 
@@ -207,6 +214,21 @@ TEST(EndOfAProcess, AnErrorIsPrintedAndRecorded) {
       nlohmann::json::parse(read_file(folder / "failure.json"));
   EXPECT_EQ(failure.at("exit_code"), 65);
   EXPECT_EQ(failure.at("worker"), 0);
+}
+
+TEST(EndOfAProcess, ATimeOutIsAboutTheWorkerThatDidNotCome) {
+  const TempFolder folder;
+  const comm::TimedOut late("barrier", 3, {5});
+  ProcessEnd end = end_after(folder, late);
+  EXPECT_EQ(end.code, 69);
+  EXPECT_EQ(end.said, formatted("abtrain: {}\n", late.what()));
+  const auto failure =
+      nlohmann::json::parse(read_file(folder / "failure.json"));
+  EXPECT_EQ(failure.at("worker"), 5);
+  // Another worker that waits for it too has nothing to add.
+  end = end_after(folder, late);
+  EXPECT_EQ(end.code, 69);
+  EXPECT_EQ(end.said, "");
 }
 
 TEST(EndOfAProcess, ALocatedErrorHasNoPrefix) {

@@ -95,6 +95,22 @@ TEST(MeetingWatch, EndsAProcessThatWaitsForOthers) {
   EXPECT_EQ(end.said, "abtrain: waiting for the others; stopped by SIGTERM\n");
 }
 
+// LibTorch's calls fail when a signal interrupts them.
+TEST(MeetingWatch, ASignalCountsForMoreThanTheErrorItCauses) {
+  const WatchEnd end = end_of([] {
+    const StopSignals signals;
+    try {
+      const MeetingWatch watch("waiting for the others");
+      ::raise(SIGTERM);
+      throw Error(ErrorKind::PeerLost, "interrupted");
+    } catch (const Error&) {
+      ::_exit(69);
+    }
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_EQ(end.said, "abtrain: waiting for the others; stopped by SIGTERM\n");
+}
+
 TEST(MeetingWatch, EndsInSilenceWhenTheOthersHaveCome) {
   const WatchEnd end = end_of([] {
     { const MeetingWatch watch("waiting for the others"); }

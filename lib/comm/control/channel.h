@@ -27,8 +27,9 @@ struct ControlOptions {
   std::function<void(void* data, std::size_t bytes)> share;
   std::function<bool()> wanted;  // whether to stop; called at every step
   // Called once, by the channel's thread, when another worker has failed or is
-  // gone, with the cause: an error whose message names the worker.
-  std::function<void(std::exception_ptr)> on_failure;
+  // gone, with the cause: an error whose message names the worker. `gone`: the
+  // worker that cannot report it, or -1.
+  std::function<void(std::exception_ptr cause, int gone)> on_failure;
   double connect_timeout = 60;  // seconds
   // A connection whose other end takes no bytes for this many seconds counts as
   // lost.

@@ -16,9 +16,9 @@ namespace {
 using wire::Message;
 using wire::Type;
 
-// Codes that error_of() accepts.
+// Codes that error_of() accepts: those from 127 on say how a process ended.
 bool is_error(std::int64_t code) {
-  return code != 0 && code != 130 &&
+  return code > 0 && code < 127 &&
          std::ranges::any_of(kExitCodes, [&](const ExitCode& known) {
            return known.code == code;
          });
@@ -163,10 +163,9 @@ void ControlChannel::State::lost(std::size_t connection, const char* why) {
       static_cast<std::int64_t>(ErrorKind::PeerLost),
       name_of(rank) + why};
   if (is_hub()) {
-    handle_at_hub(message);
-  } else {
-    handle(message);
+    to_others(message);
   }
+  take_failure(message, true);
 }
 
 // serve() reports a connection that is lost or that nobody reads any more.
@@ -188,10 +187,14 @@ void ControlChannel::State::to_hub(const Message& message) {
   }
 }
 
-void ControlChannel::State::to_all(const Message& message) {
+void ControlChannel::State::to_others(const Message& message) {
   for (std::size_t i = 1; i < met.sockets.size(); ++i) {
     post(i, message);
   }
+}
+
+void ControlChannel::State::to_all(const Message& message) {
+  to_others(message);
   handle(message);
 }
 
@@ -270,7 +273,7 @@ void ControlChannel::State::handle(const Message& message) {
       break;
     case Type::Failed:
       lock.unlock();
-      take_failure(message.rank, message.value, message.text);
+      take_failure(message, false);
       return;
     default:
       return;
@@ -278,14 +281,11 @@ void ControlChannel::State::handle(const Message& message) {
   changed.notify_all();
 }
 
-void ControlChannel::State::take_failure(
-    int rank,
-    std::int64_t code,
-    const std::string& text) {
-  if (rank == options.rank) {
+void ControlChannel::State::take_failure(const Message& message, bool is_gone) {
+  if (message.rank == options.rank) {
     return;  // it knows
   }
-  const auto cause = error_of(code, text);
+  const auto cause = error_of(message.value, message.text);
   {
     const std::lock_guard lock(mutex);
     if (closing || !failure.set(cause)) {
@@ -294,7 +294,7 @@ void ControlChannel::State::take_failure(
     changed.notify_all();
   }
   if (options.on_failure) {
-    options.on_failure(cause);
+    options.on_failure(cause, is_gone ? message.rank : -1);
   }
 }
 

@@ -40,8 +40,9 @@ struct ControlChannel::State {
   void lost(std::size_t connection, const char* why);
   void post(std::size_t connection, const wire::Message& message);
   void to_hub(const wire::Message& message);
+  void to_others(const wire::Message& message);
   void to_all(const wire::Message& message);
-  void take_failure(int rank, std::int64_t code, const std::string& text);
+  void take_failure(const wire::Message& message, bool is_gone);
 
   ControlOptions options;
   wire::Connections met;

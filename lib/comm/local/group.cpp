@@ -202,25 +202,16 @@ void LocalGroup::meet(
   for (std::size_t i = 0; i < operation.calls.size() && !call; ++i) {
     call = operation.came[i] ? &operation.calls[i] : nullptr;
   }
-  const std::string message = formatted(
-      "{}: waited {} s for {}",
-      describe(*call),
-      seconds,
-      names_missing(members));
-  lock.unlock();
-  state_->abort(std::make_exception_ptr(Error(ErrorKind::PeerLost, message)));
-  lock.lock();
-}
-
-std::string LocalGroup::names_missing(const std::vector<bool>& members) const {
-  std::string names;
+  std::vector<int> missing;
   for (int i = 0; i < size(); ++i) {
     if (!members[i]) {
-      names += formatted(
-          "{}{}", names.empty() ? "worker " : ", worker ", workers_[i]);
+      missing.push_back(workers_[i]);
     }
   }
-  return names;
+  const TimedOut late(describe(*call), seconds, missing);
+  lock.unlock();
+  state_->abort(std::make_exception_ptr(late));
+  lock.lock();
 }
 
 std::string LocalGroup::compare(const LocalOperation& operation) const {

@@ -74,7 +74,6 @@ class LocalGroup {
       const std::atomic<bool>& flag,
       const std::vector<bool>& members);
   std::string compare(const LocalOperation& operation) const;
-  std::string names_missing(const std::vector<bool>& members) const;
   void do_all(LocalOperation& operation);
   void do_share(const LocalOperation& operation, int rank) const;
   void do_split(LocalOperation& operation);

@@ -341,7 +341,7 @@ double MpiCollective::seconds_since_progress() const {
   return std::chrono::duration<double>(Clock::now() - moved_at_).count();
 }
 
-std::string MpiCollective::overdue() const {
+TimedOut MpiCollective::overdue() const {
   // A member that has not sent its part is late; a missing result may only be
   // waiting for that part too.
   std::vector<int> missing;
@@ -359,15 +359,7 @@ std::string MpiCollective::overdue() const {
   }
   std::ranges::sort(missing);
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  std::vector<std::string> names;
-  for (const int worker : missing) {
-    names.push_back(formatted("worker {}", worker));
-  }
-  return formatted(
-      "{}: waited {} s for {}",
-      describe(call_),
-      seconds_since_progress(),
-      join(names, ", "));
+  return {describe(call_), seconds_since_progress(), missing};
 }
 
 void MpiCollective::check_match() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/call.h"
+#include "comm/failure.h"
 #include "comm/mpi/stream.h"
 
 namespace abtrain::comm {
@@ -32,8 +33,8 @@ class MpiCollective {
     return done_;
   }
   double seconds_since_progress() const;
-  // "all_reduce of 5 Float on cpu, sum: waited 3 s for worker 2"
-  std::string overdue() const;
+  // What to throw if that is too long.
+  TimedOut overdue() const;
   // Throws Error(Config) when a member has sent something for a different call.
   void check_match() const;
 

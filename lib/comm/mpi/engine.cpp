@@ -87,9 +87,7 @@ void MpiWorld::Engine::wait(const Job& job) {
             lock,
             std::chrono::duration<double>(std::min(timeout_, 1e8)),
             came)) {
-      const Error late(
-          ErrorKind::PeerLost,
-          formatted("split: waited {} s for the other workers", timeout_));
+      const TimedOut late("split", timeout_, {});
       lock.unlock();
       abort(std::make_exception_ptr(late));
       lock.lock();
@@ -229,11 +227,9 @@ bool MpiWorld::Engine::advance() {
       finish_job(*job);
     } else if (job->collective->seconds_since_progress() > kProbeSeconds) {
       job->collective->check_match();
-      ABT_CHECK(
-          job->collective->seconds_since_progress() <= timeout_,
-          PeerLost,
-          "{}",
-          job->collective->overdue());
+      if (job->collective->seconds_since_progress() > timeout_) {
+        throw job->collective->overdue();
+      }
     }
   }
   std::erase_if(open_, [](const auto& job) { return job->done; });

@@ -253,7 +253,9 @@ void NcclState::settle(Lock& lock, Link& link, const std::string& what) {
       return;
     }
     if (seconds_since(start) > failure_.timeout()) {
-      fail(ErrorKind::PeerLost, waited(what));
+      const TimedOut late = overdue(what);
+      abort(std::make_exception_ptr(late));
+      throw late;
     }
     lock.unlock();
     pause();
@@ -276,9 +278,8 @@ void NcclState::fail(ErrorKind kind, const std::string& message) {
   throw error;
 }
 
-std::string NcclState::waited(const std::string& what) const {
-  return formatted(
-      "nccl: {}: waited {} s for the other workers", what, failure_.timeout());
+TimedOut NcclState::overdue(const std::string& what) const {
+  return {formatted("nccl: {}", what), failure_.timeout(), {}};
 }
 
 void NcclState::watch() noexcept {
@@ -322,11 +323,9 @@ void NcclState::look() {
     if (!begun && first.begun.query()) {
       first.start = Clock::now();
     }
-    ABT_CHECK(
-        !begun || seconds_since(first.start) <= failure_.timeout(),
-        PeerLost,
-        "{}",
-        waited(first.what));
+    if (begun && seconds_since(first.start) > failure_.timeout()) {
+      throw overdue(first.what);
+    }
   }
 }
 

@@ -86,7 +86,7 @@ class NcclState {
   void settle(Lock& lock, Link& link, const std::string& what);
   void check(int result, const std::string& what);
   [[noreturn]] void fail(ErrorKind kind, const std::string& message);
-  std::string waited(const std::string& what) const;
+  TimedOut overdue(const std::string& what) const;
   void finalize(Lock& lock, Link& link);
   void watch() noexcept;
   void look();

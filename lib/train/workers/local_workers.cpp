@@ -6,7 +6,10 @@
 #include <set>
 #include <vector>
 
+#include "base/error.h"
 #include "base/signals.h"
+#include "base/socket.h"
+#include "comm/failure.h"
 #include "comm/nccl/world.h"
 #include "comm/run_workers.h"
 #include "device/devices.h"
@@ -68,7 +71,7 @@ void LocalWorkers::run_workers(
   comm::LocalControl control(
       workers_, [] { return StopSignals::requested() != 0; });
   NcclWorlds worlds;
-  comm::run_workers(workers_, timeout, [&](comm::Communicator& threads) {
+  const auto run_one = [&](comm::Communicator& threads) {
     if (back_end == BackEnd::Local) {
       work(threads, device, control);
       return;
@@ -89,13 +92,31 @@ void LocalWorkers::run_workers(
       throw;
     }
     worlds.remove(&world);
+  };
+  comm::run_workers(workers_, timeout, [&](comm::Communicator& threads) {
+    try {
+      run_one(threads);
+    } catch (...) {
+      int none = -1;
+      if (!comm::is_echo(std::current_exception())) {
+        failed_.compare_exchange_strong(none, threads.rank());
+      }
+      throw;
+    }
   });
 }
 
-void LocalWorkers::record(const std::string& folder, const Error& error) {
-  if (error.kind() == ErrorKind::Diverged ||
-      error.kind() == ErrorKind::PeerLost || error.kind() == ErrorKind::Io) {
-    record_failure(folder, error.exit_code(), error.what(), 0);
+void LocalWorkers::record(
+    const std::string& folder,
+    const std::exception_ptr& error) {
+  const int code = comm::exit_code_of(error);
+  if (code != static_cast<int>(ErrorKind::Stopped)) {
+    record_failure(
+        folder,
+        code,
+        comm::message_of(error),
+        comm::worker_of(error, std::max(0, failed_.load())),
+        host_name());
   }
 }
 

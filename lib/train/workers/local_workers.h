@@ -2,6 +2,8 @@
 // memory, all on one device, or over NCCL, each on a GPU of its own.
 #pragma once
 
+#include <atomic>
+
 #include "train/workers/worker_host.h"
 
 namespace abtrain::train {
@@ -33,11 +35,13 @@ class LocalWorkers : public WorkerHost {
       BackEnd back_end,
       at::Device device,
       const Work& work) override;
-  // Writes failure.json about a failure of the training itself.
-  void record(const std::string& folder, const Error& error) override;
+  // Writes failure.json, unless the run was stopped.
+  void record(const std::string& folder, const std::exception_ptr& error)
+      override;
 
  private:
   int workers_;
+  std::atomic<int> failed_ = -1;  // the first worker that had an error
 };
 
 }  // namespace abtrain::train

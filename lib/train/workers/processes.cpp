@@ -88,23 +88,37 @@ struct Processes::State {
   std::condition_variable changed;
   std::mutex mutex;
   std::string folder;
+  std::vector<std::string> hosts;  // of all workers, once there is a folder
   std::atomic<bool> said{false};
 
   // Worker 0 says why all processes stop, whichever was asked to.
   void say_once(const comm::Launch& launch, const std::string& message) {
-    if (launch.rank == 0 && !said.exchange(true)) {
+    if ((launch.rank == 0 || launch.is_alone()) && !said.exchange(true)) {
       log.live("");
       std::cerr << formatted("abtrain: {}\n", message) << std::flush;
     }
   }
-  void on_failure(const comm::Launch& launch, std::exception_ptr cause);
+  // Records what ended the run. False if another process has done so.
+  bool record(const std::exception_ptr& error, int worker) {
+    const std::lock_guard lock(mutex);
+    const auto place = static_cast<std::size_t>(worker);
+    return record_failure(
+        folder,
+        comm::exit_code_of(error),
+        comm::message_of(error),
+        worker,
+        place < hosts.size() ? hosts[place] : host_name());
+  }
+  void
+  on_failure(const comm::Launch& launch, std::exception_ptr cause, int gone);
 };
 
 // Runs in the channel's thread: the worker itself may be in the middle of a
 // step.
 void Processes::State::on_failure(
     const comm::Launch& launch,
-    std::exception_ptr cause) {
+    std::exception_ptr cause,
+    int gone) {
   const int code = comm::exit_code_of(cause);
   const std::string message = comm::message_of(cause);
   if (mpi) {
@@ -116,14 +130,13 @@ void Processes::State::on_failure(
       nccl->abort(cause);
     }
   }
-  // A worker that failed has reported it itself; one that is gone cannot.
-  if (code == static_cast<int>(ErrorKind::PeerLost) &&
-      (launch.rank == 0 || message.starts_with("worker 0 "))) {
+  // A worker that failed reports it itself; one that is gone cannot.
+  const bool must_report = gone == 0 || (gone > 0 && launch.rank == 0);
+  const bool is_stop = code == static_cast<int>(ErrorKind::Stopped);
+  if ((must_report && record(cause, gone)) || (launch.is_alone() && !is_stop)) {
     log.live("");
     std::cerr << formatted("abtrain: {}\n", printable(message, "\n\t"))
               << std::flush;
-    const std::lock_guard lock(mutex);
-    record_failure(folder, code, message, launch.rank);
   }
   {
     const std::lock_guard lock(mutex);
@@ -131,12 +144,11 @@ void Processes::State::on_failure(
     changed.notify_all();
   }
   // On a stop before the first step, nobody has anything to save.
-  const bool stopped = code == static_cast<int>(ErrorKind::Stopped);
-  if (stopped) {
+  if (is_stop) {
     say_once(launch, message);
   }
-  std::thread([code, stopped] {
-    std::this_thread::sleep_for(stopped ? kLastWords : kGrace);
+  std::thread([code, is_stop] {
+    std::this_thread::sleep_for(is_stop ? kLastWords : kGrace);
     leave(code);
   }).detach();
 }
@@ -173,8 +185,8 @@ Processes::Processes(const comm::Launch& launch, Log& log)
   options.rank = launch.rank;
   options.size = launch.size;
   options.wanted = [] { return StopSignals::requested() != 0; };
-  options.on_failure = [this](std::exception_ptr cause) {
-    state_->on_failure(launch_, std::move(cause));
+  options.on_failure = [this](std::exception_ptr cause, int gone) {
+    state_->on_failure(launch_, std::move(cause), gone);
   };
   state_->channel = std::make_unique<comm::ControlChannel>(std::move(options));
 }
@@ -282,9 +294,11 @@ void Processes::stop_before_start(const std::string& message) {
 }
 
 void Processes::join_folder(const std::string& folder) {
+  auto hosts = agree(nullptr, host_name());
   {
     const std::lock_guard lock(state_->mutex);
     state_->folder = folder;
+    state_->hosts = std::move(hosts);
   }
   all_or_none([&] {
     ABT_CHECK(
@@ -308,7 +322,7 @@ void Processes::run(const std::function<int()>& body) {
     if (!is_stop(error)) {
       end_badly(error);
     }
-    if (writes()) {
+    if (writes() || launch_.is_alone()) {
       std::cerr << "abtrain: " << printable(comm::message_of(error), "\n\t")
                 << '\n';
     }
@@ -323,11 +337,23 @@ void Processes::run(const std::function<int()>& body) {
 void Processes::end_badly(const std::exception_ptr& error) {
   State& s = *state_;
   const int code = comm::exit_code_of(error);
+  const auto print = [&] {
+    std::cerr
+        << (is_located(error) ? ""
+            : writes() || s.quiet
+                ? "abtrain: "
+                : formatted(
+                      "abtrain: worker {} on {}: ", launch_.rank, host_name()))
+        << printable(comm::message_of(error), "\n\t") << '\n';
+  };
+  const auto cause = s.channel->cause();
   if (s.quiet) {
+    if (launch_.is_alone() && !cause) {
+      print();
+    }
     std::this_thread::sleep_for(kLastWords);
     leave(code);
   }
-  const auto cause = s.channel->cause();
   if (cause) {
     // The worker that failed, or the channel's thread, prints it.
     std::unique_lock lock(s.mutex);
@@ -335,15 +361,10 @@ void Processes::end_badly(const std::exception_ptr& error) {
     leave(comm::exit_code_of(cause));
   }
   s.channel->fail(error);
-  std::cerr
-      << (writes()
-              ? is_located(error) ? std::string() : "abtrain: "
-              : formatted(
-                    "abtrain: worker {} on {}: ", launch_.rank, host_name()))
-      << printable(comm::message_of(error), "\n\t") << '\n';
-  {
-    const std::lock_guard lock(s.mutex);
-    record_failure(s.folder, code, comm::message_of(error), launch_.rank);
+  // Several can wait in vain for one worker: the first one says so.
+  if (s.record(error, comm::worker_of(error, launch_.rank)) ||
+      launch_.is_alone()) {
+    print();
   }
   std::this_thread::sleep_for(kLastWords);
   leave(code);

@@ -43,7 +43,9 @@ class Processes : public WorkerHost {
       BackEnd back_end,
       at::Device device,
       const Work& work) override;
-  void record(const std::string&, const Error&) override {}  // run() does it
+  void record(const std::string&, const std::exception_ptr&) override {
+    // run() does it.
+  }
 
   // Collective: throws on all processes if one brings an error. Otherwise
   // returns the texts of all processes, one line each, in rank order.

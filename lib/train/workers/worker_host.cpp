@@ -1,5 +1,8 @@
 #include "train/workers/worker_host.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -7,30 +10,43 @@
 #include "base/files.h"
 #include "base/machine_text.h"
 #include "base/socket.h"
+#include "base/text.h"
 #include "run_folder/run_lock.h"
 
 namespace abtrain::train {
 
-void record_failure(
+bool record_failure(
     const std::string& folder,
     int exit_code,
     const std::string& message,
-    int worker) noexcept {
+    int worker,
+    const std::string& host) noexcept {
   try {
     if (folder.empty() || run_folder::lost_run_lock() ||
         !std::filesystem::is_directory(folder)) {
-      return;
+      return true;
     }
     const nlohmann::ordered_json json = {
         {"exit_code", exit_code},
         {"message", message},
         {"worker", worker},
-        {"host", host_name()},
+        {"host", host},
         {"time", utc_now()}};
-    atomic_write(folder + "/failure.json", json_text(json));
+    // A link, unlike a renamed file, replaces nothing: the first one stays.
+    const std::string place = folder + "/failure.json";
+    const std::string own =
+        formatted("{}/failure-{}-{}.tmp", folder, host_name(), ::getpid());
+    atomic_write(own, json_text(json));
+    const bool is_first = ::link(own.c_str(), place.c_str()) == 0;
+    if (is_first || errno == EEXIST) {
+      std::filesystem::remove(own);
+      return is_first;
+    }
+    std::filesystem::rename(own, place);  // a file system without hard links
   } catch (...) {
     // The message goes to standard error as well.
   }
+  return true;
 }
 
 }  // namespace abtrain::train

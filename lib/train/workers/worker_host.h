@@ -7,10 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <string>
 
-#include "base/error.h"
 #include "comm/communicator.h"
 #include "comm/control/control.h"
 #include "config/run_options.h"
@@ -58,16 +58,21 @@ class WorkerHost {
       BackEnd back_end,
       at::Device device,
       const Work& work) = 0;
-  // Called with what ended a session, while the run folder is still locked.
-  virtual void record(const std::string& folder, const Error& error) = 0;
+  // Called with what ended a session that had begun to write its run folder,
+  // which is still locked.
+  virtual void record(
+      const std::string& folder,
+      const std::exception_ptr& error) = 0;
 };
 
 // Writes <run folder>/failure.json: exit code, message, worker and host of what
-// ended a run. Errors while writing it are ignored.
-void record_failure(
+// ended a run. Errors while writing it are ignored. False if another process
+// has written one before: the cause is known then.
+bool record_failure(
     const std::string& folder,
     int exit_code,
     const std::string& message,
-    int worker) noexcept;
+    int worker,
+    const std::string& host) noexcept;
 
 }  // namespace abtrain::train
