@@ -21,13 +21,8 @@ constexpr std::string_view kParts[] = {
     *abtrain::build_config::kRevision == '\0' ? "\n" : ")\n"};
 
 // Sanitizers are not ready either.
-__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
-    int argc,
-    char** argv,
-    char** /*environment*/) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  abtrain::catch_signals();
-#endif
+__attribute__((no_sanitize("address", "thread", "undefined"))) void
+answer_version(int argc, char** argv) {
   constexpr char kAsked[] = "--version";
   if (argc != 2) {
     return;
@@ -47,6 +42,16 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
   if (write(STDOUT_FILENO, text, size) == static_cast<ssize_t>(size)) {
     _exit(0);
   }
+}
+
+__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
+    int argc,
+    char** argv,
+    char** /*environment*/) {
+  answer_version(argc, argv);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  abtrain::catch_signals();
+#endif
 }
 
 __attribute__((section(".preinit_array"), used)) void (*const first)(

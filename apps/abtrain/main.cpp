@@ -203,7 +203,8 @@ int run(int argc, char** argv) {
     std::cerr << parser.help();
     return kUsageError;
   }
-  if (words.front() == "complete") {  // CLI11 would read the words
+  if (words.front() == "complete") {
+    release_signals();  // CLI11 would read the words
     return app::complete(parser, {words.begin() + 1, words.end()});
   }
   words = with_verb(std::move(words), verbs);
@@ -213,6 +214,7 @@ int run(int argc, char** argv) {
     parser.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help and --version
+      release_signals();
       return parser.exit(error);
     }
     if (const app::Command* chosen = chosen_of(commands)) {

@@ -15,7 +15,7 @@ constexpr std::array<int, 3> kSignals{SIGTERM, SIGINT, SIGUSR1};
 std::atomic<int> first_signal{0};
 std::atomic<bool> caught_early{false};
 std::array<struct sigaction, kSignals.size()> before;
-struct sigaction before_pipe;
+sighandler_t before_pipe = SIG_DFL;
 
 // Schedulers send SIGUSR1 and then SIGTERM, and SIGTERM more than once. Only a
 // person at the keyboard means "now" with a second signal.
@@ -48,12 +48,14 @@ void catch_signals() {
   if (!caught_early.exchange(true)) {
     take_over();
     ::signal(SIGXFSZ, SIG_IGN);
+    before_pipe = ::signal(SIGPIPE, SIG_IGN);
   }
 }
 
 void release_signals() {
   if (caught_early.exchange(false)) {
     give_back();
+    ::signal(SIGPIPE, before_pipe);
     if (const int number = first_signal.exchange(0); number != 0) {
       ::raise(number);
     }
@@ -65,13 +67,9 @@ StopSignals::StopSignals() {
     first_signal = 0;
     take_over();
   }
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &ignore, &before_pipe);
 }
 
 StopSignals::~StopSignals() {
-  ::sigaction(SIGPIPE, &before_pipe, nullptr);
   give_back();
 }
 

@@ -5,8 +5,7 @@
 namespace abtrain {
 
 // While this object exists, such a signal is only recorded. A SIGINT that
-// follows any of them ends the process at once with exit code 128 + SIGINT. Nor
-// does the process end when nobody reads its output any more (SIGPIPE).
+// follows any of them ends the process at once with exit code 128 + SIGINT.
 class StopSignals {
  public:
   StopSignals();
@@ -19,11 +18,12 @@ class StopSignals {
 };
 
 // For the first moments of a program, before its libraries are ready: records
-// these signals for the StopSignals to come. Also ignores SIGXFSZ, so that a
-// write beyond the largest size of a file fails like one to a full disk.
+// these signals for the StopSignals to come. Also ignores SIGPIPE and SIGXFSZ,
+// so that a write which nobody reads, or beyond the largest size of a file, is
+// an error of its writer, as on a full disk.
 void catch_signals();
-// Where no StopSignals is to come: signals have their usual effect again, also
-// the one that was recorded.
+// Where no StopSignals is to come: signals but SIGXFSZ have their usual effect
+// again, also the one that was recorded.
 void release_signals();
 
 // "SIGTERM"
