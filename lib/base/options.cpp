@@ -47,6 +47,20 @@ auto duration_in(Interval range) {
   };
 }
 
+// What to take in place of a word that is not one of `names`.
+std::string remark_on(
+    const std::string& word,
+    const std::vector<std::string>& names) {
+  if ((word == "fp16" || word == "float16" || word == "half") &&
+      std::ranges::count(names, "bf16") > 0) {
+    return std::ranges::count(names, "fp16") > 0
+               ? "did you mean 'fp16'?"
+               : "fp16 is not offered here, bf16 is";
+  }
+  const std::string near = nearest(word, names);
+  return near.empty() ? "" : formatted("did you mean '{}'?", near);
+}
+
 bool is_word(const Value& value, const char* word) {
   return value.kind == Kind::Scalar && value.text == word;
 }
@@ -271,10 +285,7 @@ void Fields::add_choice(
       set(value.text);
       return;
     }
-    const std::string near = nearest(value.text, names);
-    const std::string why =
-        near.empty() ? "" : formatted("did you mean '{}'?", near);
-    complain(value, expected(wanted, value, why));
+    complain(value, expected(wanted, value, remark_on(value.text, names)));
   };
   const auto print = [get = std::move(get)] { return print_text(get()); };
   fields_.push_back({key, wanted, help, read, print, {}, names});

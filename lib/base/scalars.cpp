@@ -91,6 +91,15 @@ bool parse_number(const std::string& text, double& out, std::string& why) {
 bool parse_duration(const std::string& text, Duration& out, std::string& why) {
   // The unit follows a space, which may be missing before a percent sign.
   const std::size_t end = text.find_first_of(" %");
+  const std::size_t letters = text.find_first_not_of("0123456789.");
+  if (letters > 0 && letters < end &&
+      (text[letters] == 's' || text.substr(letters).starts_with("ep"))) {
+    why = formatted(
+        "put a space before the unit: {} {}",
+        text.substr(0, letters),
+        text.substr(letters));
+    return false;
+  }
   const std::string unit(
       end == std::string::npos ? "steps" : trim(text.substr(end)));
   const std::string count = text.substr(0, end);

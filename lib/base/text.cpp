@@ -13,12 +13,18 @@ namespace abtrain {
 
 namespace {
 
-// As {fmt} does it, but for floating-point numbers without a specification.
+// As {fmt} does it, but for floating-point numbers without a specification: a
+// whole number keeps all of its digits.
 struct Handler : fmt::detail::format_handler<char> {
   void on_replacement_field(int id, const char* /*begin*/) {
     ctx.arg(id).visit([&](const auto& part) {
       if constexpr (std::is_floating_point_v<std::decay_t<decltype(part)>>) {
-        fmt::format_to(ctx.out(), "{:g}", part);
+        constexpr double kLargestWhole = 1e15;
+        if (part == std::trunc(part) && std::abs(part) < kLargestWhole) {
+          fmt::format_to(ctx.out(), "{:.0f}", part);
+        } else {
+          fmt::format_to(ctx.out(), "{:g}", part);
+        }
       } else {
         fmt::detail::default_arg_formatter<char>{ctx.out()}(part);
       }
@@ -161,21 +167,24 @@ bool glob_match(std::string_view pattern, std::string_view name) {
 
 namespace {
 
+// Characters to insert, delete or replace, or neighbors to swap.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, above, row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) {
     row[j] = j;
   }
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = std::move(above);
+    above = row;
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
       row[j] = std::min(
-          {above + 1,
+          {above[j] + 1,
            row[j - 1] + 1,
-           diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
+           above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];
@@ -187,9 +196,12 @@ std::string nearest(
     std::string_view name,
     const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  // Of a short word, two changes leave too little.
+  std::size_t best_distance =
+      name.size() < 3 ? 0 : std::clamp<std::size_t>(name.size() / 3, 1, 4) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(name, candidate);
+    const std::size_t distance =
+        candidate.starts_with(name) ? 1 : edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

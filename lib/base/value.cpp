@@ -1,6 +1,8 @@
 #include "base/value.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
 
@@ -60,13 +62,17 @@ std::string to_text(const Problem& problem) {
 }
 
 std::string to_text(const std::vector<Problem>& problems) {
-  constexpr std::size_t kMost = 100;  // nobody reads more
+  constexpr std::size_t kMost = 20;  // nobody reads more
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(problems.size(), kMost); ++i) {
-    parts.push_back(to_text(problems[i]));
+  std::set<std::string> given;  // one fault may be found at several values
+  for (const Problem& problem : problems) {
+    std::string text = to_text(problem);
+    if (given.insert(text).second && parts.size() < kMost) {
+      parts.push_back(std::move(text));
+    }
   }
-  if (problems.size() > kMost) {
-    parts.push_back(formatted("and {} more", problems.size() - kMost));
+  if (given.size() > kMost) {
+    parts.push_back(formatted("and {} more", given.size() - kMost));
   }
   return join(parts, "\n");
 }

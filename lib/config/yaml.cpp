@@ -172,6 +172,9 @@ bool check_text(
   return right;
 }
 
+// Ends the parsing; the problem is already known.
+struct HasAlias {};
+
 // Builds the tree from the parser's events.
 class Builder : public YAML::EventHandler {
  public:
@@ -188,7 +191,10 @@ class Builder : public YAML::EventHandler {
     add(make(Kind::Nothing, mark));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "aliases (*name) are not supported; write the value out");
+    problem(
+        source_.at(mark),
+        "aliases (*name) are not supported; write the value out");
+    throw HasAlias();  // what is built of aliases may have thousands
   }
   void OnScalar(
       const YAML::Mark& mark,
@@ -336,6 +342,8 @@ Value parse_yaml(
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
+  } catch (const HasAlias&) {
+    return invalid;
   } catch (const YAML::Exception& error) {
     problems.push_back(
         {source.at(error.mark), "", "not valid YAML: " + error.msg});

@@ -64,7 +64,8 @@ std::string file_in(const fs::path& folder, const std::string& name) {
 std::string what_lacks(const KnownSet& set, const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    return "no such folder";
+    return fs::exists(folder, ignored) ? "is a file; expected a folder"
+                                       : "no such folder";
   }
   Files lacking;
   for (const Files* files : {&set.train_files, &set.test_files}) {

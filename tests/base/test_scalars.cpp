@@ -110,6 +110,10 @@ TEST(Scalars, Durations) {
   EXPECT_EQ(read("5 %%"), "the unit must be steps, epochs or %");
   EXPECT_EQ(read("1.5"), "steps are whole numbers");
   EXPECT_EQ(read("2 hours"), "the unit must be steps, epochs or %");
+  EXPECT_EQ(read("2epochs"), "put a space before the unit: 2 epochs");
+  EXPECT_EQ(read("110steps"), "put a space before the unit: 110 steps");
+  EXPECT_EQ(read("0.5epoch"), "put a space before the unit: 0.5 epoch");
+  EXPECT_EQ(read("steps"), "");
   EXPECT_EQ(read("010"), "write it without the leading zero");
   EXPECT_EQ(read("inf epochs"), "not a finite number");
 }

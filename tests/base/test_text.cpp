@@ -33,7 +33,11 @@ TEST(Text, NearestIsWhatWasMeantOrNothing) {
   const std::vector<std::string> keys = {"rank", "ratio", "fraction"};
   EXPECT_EQ(nearest("rnak", keys), "rank");
   EXPECT_EQ(nearest("fractoin", keys), "fraction");
+  EXPECT_EQ(nearest("fra", keys), "fraction");
   EXPECT_EQ(nearest("something", keys), "");
+  for (const char* other : {"bank up", "tank2", "r", "an", "tar"}) {
+    EXPECT_EQ(nearest(other, keys), "") << other;
+  }
   EXPECT_EQ(nearest("rank", {}), "");
 }
 
@@ -60,7 +64,8 @@ TEST(Text, WhatATerminalWouldActOnIsEscaped) {
 TEST(Text, FormattedNumbersAreThoseOfStreams) {
   const std::string name = "fc1";
   EXPECT_EQ(formatted("{} of '{}'{}", 3, name, ';'), "3 of 'fc1';");
-  EXPECT_EQ(formatted("{} {}", 0.1 + 0.2, 1234567.0), "0.3 1.23457e+06");
+  EXPECT_EQ(formatted("{} {}", 0.1 + 0.2, 1234567.5), "0.3 1.23457e+06");
+  EXPECT_EQ(formatted("{} {}", 1e6, -1234567.0), "1000000 -1234567");
   EXPECT_EQ(formatted("{} {}", 0.1F, -std::nan("")), "0.1 -nan");
   EXPECT_EQ(formatted("{:.2f}|{:>7.1f}", 2.0, 1e3), "2.00| 1000.0");
   EXPECT_EQ(formatted("{:.{}g}", 0.12345, 3), "0.123");

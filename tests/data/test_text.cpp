@@ -297,7 +297,7 @@ TEST_F(Texts, RefuseATextShorterThanAWindow) {
       ErrorKind::Config,
       {"data.context: a window takes 5 tokens and the one after them, but the "
        "test part of",
-       "has only 2"});
+       "has only 2, which is data.test_share, 0.25, of its 7"});
   write_file(place("b"), counting(30));
   options_.test = place("b");
   EXPECT_EQ(load_dataset(options_).train.size(), 7);

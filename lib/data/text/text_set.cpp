@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/scalars.h"
 #include "data/text/text_files.h"
 #include "data/text/tokens.h"
 
@@ -20,16 +21,18 @@ void check_window(
     const char* part,
     const std::string& path,
     std::int64_t tokens,
-    std::int64_t context) {
+    std::int64_t context,
+    const std::string& because = "") {
   ABT_CHECK(
       windows.size() > 0,
       Config,
       "data.context: a window takes {} tokens and the one after them, but the "
-      "{} part of {} has only {}",
+      "{} part of {} has only {}{}",
       with_commas(context),
       part,
       path,
-      with_commas(tokens));
+      with_commas(tokens),
+      because);
 }
 
 }  // namespace
@@ -72,7 +75,16 @@ open_text(const DataOptions& options, const std::string& path, Log* log) {
         std::llround(options.test_share * static_cast<double>(text->size()));
     end -= tail;
     out.test = windows_of(text, end, text->size(), options.context);
-    check_window(out.test, "test", path, tail, options.context);
+    check_window(
+        out.test,
+        "test",
+        path,
+        tail,
+        options.context,
+        formatted(
+            ", which is data.test_share, {}, of its {}",
+            print_number(options.test_share),
+            with_commas(text->size())));
   }
   out.train = windows_of(text, 0, end, options.context);
   check_window(out.train, "training", path, end, options.context);
