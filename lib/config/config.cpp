@@ -66,7 +66,12 @@ Search search_config(
 std::string not_found(const std::string& name, const Search& search) {
   std::error_code error;
   if (fs::is_directory(name, error)) {
-    return formatted("'{}' is a folder; expected a YAML file", name);
+    const fs::path inside = fs::path(name) / "config.yaml";
+    return formatted(
+        "'{}' is a folder; expected a YAML file{}",
+        name,
+        fs::exists(inside, error) ? formatted(", such as {}", inside.string())
+                                  : "");
   }
   return formatted(
       "'{}' was not found; looked for {}{}",
@@ -90,7 +95,20 @@ class Reader {
     under_way_.push_back(identity);
     Value root = parse_yaml(
         read_file(path, kMostText, context_.fifo), path, true, reading_.problems);
-    if (root.kind == Kind::Section) {
+    const auto of_sweep =
+        std::ranges::find_if(root.entries, [](const Entry& entry) {
+          return entry.key == "base" || entry.key == "grid";
+        });
+    if (of_sweep != root.entries.end()) {
+      unreadable_ = true;
+      problem(
+          of_sweep->place,
+          of_sweep->key,
+          formatted(
+              "this is a sweep file, not a configuration; `abtrain sweep {}` "
+              "trains its points",
+              path));
+    } else if (root.kind == Kind::Section) {
       extend(root, path);
       apply(fields_, root, reading_);
     } else {
@@ -106,6 +124,7 @@ class Reader {
               "expected keys, as in 'workers: 4', got {}", describe(root)));
     }
     under_way_.pop_back();
+    last_of_files_ = reading_.last_order;
   }
 
   void override_by(const std::string& text) {
@@ -157,9 +176,9 @@ class Reader {
       context_.notes->push_back(std::move(text));
     }
   }
-  // Whether it stands on the command line.
-  static bool is_override(const ReadResult::Setting& setting) {
-    return setting.place.line == 0;
+  // Whether it stands on the command line or in a point of a sweep.
+  bool is_override(const ReadResult::Setting& setting) const {
+    return setting.order > last_of_files_;
   }
 
   void set_workers() {
@@ -180,6 +199,7 @@ class Reader {
       return;
     }
     if (is_override(set->second)) {
+      set->second.bad = true;  // or what does not fit it would be reported too
       problem(
           set->second.place,
           "workers",
@@ -330,6 +350,7 @@ class Reader {
   Fields fields_;
   const ConfigContext& context_;
   ReadResult reading_;
+  int last_of_files_ = 0;  // the order of the last setting of a file
   bool unreadable_ = false;
   std::set<std::string> read_;
   std::vector<std::string> under_way_;
@@ -355,9 +376,17 @@ RunOptions read(
         "configuration {}",
         not_found(path, search));
     found = search.found;
+    std::error_code error;
+    if (fs::is_directory(path, error) && context.notes != nullptr) {
+      context.notes->push_back(
+          formatted("'{}' is a folder; the configuration is {}", path, found));
+    }
     reader.file(found);
   }
   for (const T& override : overrides) {
+    reader.override_by(override);
+  }
+  for (const Override& override : context.last) {
     reader.override_by(override);
   }
   reader.finish(found);

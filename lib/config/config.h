@@ -6,7 +6,7 @@
 //
 // What depends on the start of the run adapts to it: without the key `workers`,
 // a method that trains two factors gets two of them; a launcher's processes are
-// the workers, whatever a file says; and with `--set train.steps=N` the
+// the workers, whatever a file says; and with an override `train.steps=N` the
 // warm-ups of the file fit into N steps.
 #pragma once
 
@@ -31,6 +31,9 @@ struct ConfigContext {
   // Whether warm-ups that an override gives are shortened too where they do not
   // fit (config/short_run.h).
   bool shortens_all = false;
+  // Overrides that come after the others: options of the command line with a
+  // meaning of their own, such as --name.
+  std::vector<Override> last = {};
   // Gets a sentence for each value that was changed to fit the launcher or the
   // length of the run; may be null.
   std::vector<std::string>* notes = nullptr;

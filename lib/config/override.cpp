@@ -1,6 +1,7 @@
 #include "config/override.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "config/yaml.h"
@@ -30,6 +31,15 @@ Override parse_override(
       key,
       place,
       parse_yaml(text.substr(equals + 1), place.source, false, problems)};
+}
+
+Override
+literal_override(std::string key, std::string text, const Location& place) {
+  Override out{std::move(key), place, {}};
+  out.value.kind = Value::Kind::Scalar;
+  out.value.text = std::move(text);
+  out.value.place = place;
+  return out;
 }
 
 Value as_section(const Override& override) {

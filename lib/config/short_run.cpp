@@ -2,48 +2,77 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "base/error.h"
 #include "base/scalars.h"
-#include "base/text.h"
+#include "config/run_length.h"
+#include "data/dataset.h"
 #include "methods/method_kind.h"
 
 namespace abtrain::config {
+
+namespace {
+
+bool is_in_epochs(const Duration& length) {
+  return length.unit == Duration::Unit::Epochs && length.value > 0;
+}
+
+// The run as the data make it; nothing where they are missing or do not fit,
+// which is reported when they are needed.
+std::optional<RunLength> length_with_data(const RunOptions& o) {
+  try {
+    return run_length(o, data::dataset_shape(o.data).train - o.data.validation);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> fit_warmups(
     RunOptions& o,
     const std::function<bool(const std::string& key)>& is_given) {
   std::vector<std::string> notes;
   const std::int64_t steps = o.train.steps;
-  const auto fit = [&](const char* key, Duration& length, double most) {
-    if (length.unit != Duration::Unit::Steps || length.value <= most ||
+  // The data set may be a folder of many files: it is looked at only where a
+  // length asks for it.
+  std::optional<RunLength> known;
+  if (is_in_epochs(o.schedule.warmup_steps) ||
+      is_in_epochs(o.method.warmup_steps) ||
+      is_in_epochs(o.method.anneal_steps)) {
+    known = length_with_data(o);
+  }
+  // Otherwise an epoch counts as the run.
+  const RunLength length = known.value_or(RunLength{steps, steps});
+  const auto fit = [&](const char* key, Duration& warmup, std::int64_t most) {
+    if (warmup.unit == Duration::Unit::Percent ||
+        (is_in_epochs(warmup) && !known) || warmup.in_steps(length) <= most ||
         is_given(key)) {
       return;
     }
     const double tenth =
         std::max(1.0, std::round(static_cast<double>(steps) / 10));
-    const Duration fitted = Duration::steps(std::min(most, tenth));
+    const Duration fitted =
+        Duration::steps(std::min(static_cast<double>(most), tenth));
     notes.push_back(formatted(
-        "{}: {} instead of {}, which do not fit into train.steps {}",
+        "{}: {} instead of {}{}, which do not fit into train.steps {}",
         key,
         print_duration(fitted),
-        print_duration(length),
+        print_duration(warmup),
+        is_in_epochs(warmup) ? formatted(" ({} steps)", warmup.in_steps(length))
+                             : "",
         steps));
-    length = fitted;
+    warmup = fitted;
   };
   const methods::MethodKind& kind = methods::kind_of(o.method);
-  fit("schedule.warmup_steps",
-      o.schedule.warmup_steps,
-      static_cast<double>(steps));
+  fit("schedule.warmup_steps", o.schedule.warmup_steps, steps);
   if (kind.changes_weights) {
-    fit("method.warmup_steps",
-        o.method.warmup_steps,
-        static_cast<double>(steps - 1));
+    fit("method.warmup_steps", o.method.warmup_steps, steps - 1);
   }
   if (!kind.factors_weights || o.method.anneal_steps.value <= 0) {
     return notes;
   }
-  // How many steps an epoch has is not known yet: as many as the run.
-  const RunLength length{steps, steps};
   const std::int64_t warmup = o.method.warmup_steps.in_steps(length);
   const std::int64_t most =
       kind.timeline(o.method, length).last_decomposition() - warmup;

@@ -1,5 +1,5 @@
 // Warm-ups of a configuration in a run of fewer steps than it was written for,
-// as with `train.steps=20` on the command line.
+// as with `train.steps=20` on the command line or in a sweep.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,12 @@
 
 namespace abtrain::config {
 
-// Shortens the warm-ups in steps that do not fit into train.steps to a tenth of
-// the run, and the annealing of the ranks to what the decompositions of the run
-// leave. `is_given`: the key must stay as it is. Returns what was done, one
-// sentence per key, which begins with it.
+// Shortens the warm-ups in steps or epochs that do not fit into train.steps to
+// a tenth of the run, and the annealing of the ranks to what the decompositions
+// of the run leave. The steps of an epoch are those of the data set, which is
+// looked at if a length is in epochs; where it is missing, such warm-ups stay.
+// `is_given`: the key must stay as it is. Returns what was done, one sentence
+// per key, which begins with it.
 std::vector<std::string> fit_warmups(
     RunOptions& options,
     const std::function<bool(const std::string& key)>& is_given);

@@ -145,7 +145,8 @@ PointRun resolve(
     overrides.push_back(assignment.override);
   }
   PointRun run{point.index, point.label, {}, ""};
-  run.options = config::read_config_with(overrides, sweep.base, {folders, 0});
+  run.options = config::read_config_with(
+      overrides, sweep.base, {.folders = folders, .notes = &run.notes});
   const std::string output =
       sweep.output.empty() ? run.options.output : sweep.output;
   run.options.output = (std::filesystem::path(output) / sweep.name).string();

@@ -24,6 +24,8 @@ struct PointRun {
   std::string label;
   config::RunOptions options;
   std::string folder;
+  // A sentence for each value that was changed to fit the length of the run.
+  std::vector<std::string> notes = {};
 };
 
 // Reads the configuration of one point. `folders`: where `extends` is looked

@@ -50,12 +50,27 @@ void add_name(
     const std::string& text,
     const Location& place) {
   if (!text.empty()) {
-    Value value;
-    value.kind = Kind::Scalar;
-    value.text = text;
-    value.place = place;
-    section.entries.push_back({key, place, value});
+    section.entries.push_back(
+        {key, place, config::literal_override(key, text, place).value});
   }
+}
+
+// Whether a file has keys of a configuration, and none that only a sweep has.
+bool is_configuration(const Value& root) {
+  config::RunOptions options;
+  const Fields keys = config::fields_of(options);
+  Sections sections;
+  const Fields own = fields_of(sections);
+  bool found = false;
+  for (const Entry& entry : root.entries) {
+    const bool is_key = entry.key == "extends" ||
+                        std::ranges::count(keys.list(), entry.key, &Field::key);
+    if (!is_key && std::ranges::count(own.list(), entry.key, &Field::key) > 0) {
+      return false;
+    }
+    found = found || is_key;
+  }
+  return found;
 }
 
 class SweepReader {
@@ -79,7 +94,17 @@ class SweepReader {
     const Value root = config::parse_yaml(
         read_file(sweep_.file, kMostText, Fifo::Wait), sweep_.file, true, problems());
     Sections sections;
-    if (root.kind == Kind::Section) {
+    if (is_configuration(root)) {
+      problem(
+          root.place,
+          "",
+          formatted(
+              "this is a configuration, not a sweep file; `abtrain {}` trains "
+              "it, and `abtrain sweep --config {} --grid KEY=VALUE,...` varies "
+              "it",
+              sweep_.file,
+              sweep_.file));
+    } else if (root.kind == Kind::Section) {
       apply(fields_of(sections), root, reading_);
       take(sections);
     } else if (root.kind != Kind::Invalid) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/options_apply.h"
+#include "base/scalars.h"
 #include "base/text.h"
 #include "config/check_options.h"
 #include "data/image_folder_files.h"
@@ -231,6 +232,13 @@ TEST(Launcher, AFilesGroupSizeGivesWayWhereItDoesNotFit) {
         std::string::npos)
         << error.what();
   }
+  // What does not fit the launcher is said once, without what follows from it.
+  const auto [code, what] = reading_error(file, {"workers=4"}, {.launched = 2});
+  EXPECT_EQ(code, 78);
+  EXPECT_EQ(
+      what,
+      "--set workers=4: error: workers: the launcher has started 2 processes, "
+      "got 4 (under a launcher, leave the key out)");
   EXPECT_THROW(group_size(3), LocatedError);
   EXPECT_THROW(group_size(2, {"method.group_size=2"}), LocatedError);
 }
@@ -296,6 +304,40 @@ TEST_F(ShortRun, WarmupsFitIntoTheStepsOfTheCommandLine) {
   EXPECT_EQ(one.schedule.warmup_steps.value, 1);
 }
 
+TEST_F(ShortRun, AnEpochHasTheStepsOfTheData) {
+  folder_.add(
+      "a.yaml",
+      "workers: 4\ndata: {subset: 2560, batch_size: 64}\n"  // 10 steps
+      "method: {group_size: 2, warmup_steps: 1 epoch}\n"
+      "schedule: {warmup_steps: 3 epochs}\n");
+  const RunOptions o = read({"train.steps=10"});
+  EXPECT_EQ(print_duration(o.method.warmup_steps), "1 step");
+  EXPECT_EQ(print_duration(o.schedule.warmup_steps), "1 step");
+  EXPECT_EQ(
+      notes_,
+      (std::vector<std::string>{
+          "schedule.warmup_steps: 1 step instead of 3 epochs (30 steps), which "
+          "do not fit into train.steps 10",
+          "method.warmup_steps: 1 step instead of 1 epoch (10 steps), which do "
+          "not fit into train.steps 10"}));
+  EXPECT_EQ(
+      print_duration(
+          read({"train.steps=9", "method.name=local-sgd"}).method.warmup_steps),
+      "1 step");
+  EXPECT_EQ(
+      print_duration(read({"train.steps=11"}).method.warmup_steps), "1 epoch");
+  EXPECT_EQ(notes_.size(), 1U);
+  // Without the data, nobody knows.
+  EXPECT_EQ(
+      print_duration(read({"train.steps=2",
+                           "data.subset=0",
+                           "data.name=image-folder",
+                           "data.root=" + (folder_ / "nowhere")})
+                         .method.warmup_steps),
+      "1 epoch");
+  EXPECT_TRUE(notes_.empty());
+}
+
 TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {
   const std::vector<std::string> sets = {
       "train.steps=40", "method.warmup_steps=60", "method.anneal_steps=0"};
@@ -307,6 +349,41 @@ TEST_F(ShortRun, WhatIsSaidBesideTheStepsStays) {
   folder_.add(
       "a.yaml", "workers: 2\nmethod: {warmup_steps: 70}\ntrain: {steps: 40}\n");
   EXPECT_EQ(reading_error(folder_ / "a.yaml", {}).first, 78);
+}
+
+TEST(Config, LiteralOverridesAreNotYaml) {
+  const std::string name = "exp 3 # lr: [1, 'b";
+  const auto read = [](const std::string& text) {
+    return read_config(
+        "",
+        {"name=other"},
+        {.last = {literal_override("name", text, {"--name", 0, 0, ""})}});
+  };
+  EXPECT_EQ(read(name).name, name);
+  EXPECT_EQ(read("null").name, "null");
+  try {
+    read("a/b");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "--name: error: name: expected a folder name, got 'a/b' (a name cannot "
+        "contain slashes)");
+  }
+}
+
+TEST(Config, AFolderOfTheSameNameIsNoted) {
+  const TempFolder folder;
+  folder.add("shapes/data.txt", "");
+  folder.add("shapes.yaml", "seed: 7\n");
+  std::vector<std::string> notes;
+  EXPECT_EQ(read_config(folder / "shapes", {}, {.notes = &notes}).seed, 7U);
+  EXPECT_EQ(
+      notes,
+      (std::vector<std::string>{formatted(
+          "'{}' is a folder; the configuration is {}",
+          folder / "shapes",
+          folder / "shapes.yaml")}));
 }
 
 TEST(ConfigYaml, ReadsBackToTheSameOptions) {

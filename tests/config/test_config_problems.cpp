@@ -54,6 +54,16 @@ const Case kKeys[] = {
      {},
      {"c.yaml:2:7: error: aliases (*name) are not supported; write the value "
       "out"}},
+    {"aliases_of_aliases",
+     "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b, *b]\n",
+     {},
+     {"c.yaml:2:8: error: aliases (*name) are not supported; write the value "
+      "out"}},
+    {"sweep_file",
+     "name: x\nbase: mlp\ngrid: {workers: [1, 2]}\n",
+     {},
+     {"c.yaml:2:1: error: base: this is a sweep file, not a configuration; "
+      "`abtrain sweep c.yaml` trains its points"}},
     {"tag",
      "seed: !!int 3\n",
      {},
@@ -135,6 +145,11 @@ const Case kValues[] = {
      {},
      {"c.yaml:1:17: error: optimizer.lr: expected a number above 0 and at most "
       "1e38, got '1e999' (beyond what a double can hold)"}},
+    {"fp16",
+     "train: {precision: fp16}\n",
+     {},
+     {"c.yaml:1:20: error: train.precision: expected one of fp32, bf16, got "
+      "'fp16' (fp16 is not offered here, bf16 is)"}},
     {"zero_rate",
      "optimizer: {lr: 0}\n",
      {},

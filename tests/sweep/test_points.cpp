@@ -172,6 +172,28 @@ TEST_F(PointRuns, TheCommandLineIsASweepToo) {
   EXPECT_EQ(all[0].options.model.hidden, (std::vector<std::int64_t>{64, 64}));
 }
 
+// As `abtrain train` does with train.steps=20; what the sweep sets stays.
+TEST_F(PointRuns, WarmupsOfTheBaseFitIntoTheStepsOfThePoint) {
+  folder_.add(
+      "configs/base.yaml",
+      "workers: 4\ndata: {subset: 2560}\n"
+      "method: {group_size: 2, warmup_steps: 2 epochs}\n"
+      "schedule: {warmup_steps: 70}\n");
+  const auto all =
+      runs(read("base: base\nset: {schedule.warmup_steps: 5}\n"
+                "grid: {train.steps: [20, 40]}\n"));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].options.method.warmup_steps.value, 2);
+  EXPECT_EQ(all[0].options.schedule.warmup_steps.value, 5);
+  ASSERT_EQ(all[0].notes.size(), 1U);
+  EXPECT_TRUE(all[0].notes[0].starts_with("method.warmup_steps: 2 steps"));
+  EXPECT_TRUE(all[1].notes.empty());
+  const std::string given = error_of(
+      "base: base\nset: {train.steps: 20}\n"
+      "grid: {method.warmup_steps: [30], schedule.warmup_steps: [1]}\n");
+  EXPECT_NE(given.find("leaves no factored phase"), std::string::npos) << given;
+}
+
 TEST_F(PointRuns, OneFaultOfManyPointsIsToldOnce) {
   const std::string path = folder_ / "some.yaml";
   EXPECT_EQ(

@@ -31,6 +31,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"Empty", "", {"@:1:1: error: expected a sweep"}},
         Wrong{"NoBase", "seeds: 3\n", {"@: error: base: is missing"}},
         Wrong{
+            "AConfiguration",
+            "name: x\nextends: base\nworkers: 4\n",
+            {"@:1:1: error: this is a configuration, not a sweep file; "
+             "`abtrain "}},
+        Wrong{
             "OtherBase",
             "base: bose\nseeds: 3\n",
             {"@:1:1: error: base: 'bose' was not found",
