@@ -107,6 +107,7 @@ Timeline make_timeline(
     s.every = every;
     t += s.steps;
     s.times = t > latest ? 0 : (latest - t) / every + 1;
+    timeline.goes_on = timeline.goes_on && t + s.times * every > steps;
     if (s.times > 0) {
       timeline.stretches.push_back(s);
     }

@@ -51,6 +51,9 @@ struct Timeline {
   // Steps over which something changes gradually (the rate after a switch, the
   // ranks), each of one meaning.
   std::vector<std::int64_t> gradual = {};
+  // Whether a longer run, with the same lengths in steps, passes through the
+  // state at the end: no event is left out because it comes too late.
+  bool goes_on = true;
 
   // The stretch whose event happens once t steps are done; null: none does.
   const Stretch* ending_after(std::int64_t t) const;

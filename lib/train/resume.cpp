@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/options_apply.h"
+#include "base/scalars.h"
 #include "config/config.h"
 #include "methods/method_kind.h"
 #include "optim/schedule.h"
@@ -67,25 +69,46 @@ std::map<std::string, std::string> flatten(config::RunOptions options) {
 constexpr auto kLength =
     std::to_array<std::string_view>({"train.steps", "train.epochs"});
 
-// "  a.b: 1 there, 2 now" for each key that matters and differs.
-// `but_length`: the length of the run does not matter.
+// The length in steps that a printed value gives as a share of the run, or else
+// nothing.
+std::optional<std::int64_t> share_in_steps(
+    const std::string& printed,
+    std::int64_t run_steps) {
+  Duration length;
+  std::string ignored;
+  if (!parse_duration(printed, length, ignored) ||
+      length.unit != Duration::Unit::Percent) {
+    return std::nullopt;
+  }
+  return length.in_steps({0, run_steps});
+}
+
+// "  a.b: 1 there, 2 now" for each key that matters and differs. `extended`:
+// the steps of a run that is made longer, 0 if it is not; then its length does
+// not matter, and what was a share of it may be given in steps.
 std::vector<std::string> differences(
     const config::RunOptions& before,
     const config::RunOptions& now,
-    bool but_length = false) {
+    std::int64_t extended = 0) {
   const bool regroups = before.workers != now.workers;
+  const bool is_longer = extended > 0 && !regroups;
   const auto old_values = flatten(before);
   std::vector<std::string> lines;
   for (const auto& [key, value] : flatten(now)) {
     const bool is_free =
         std::ranges::find(kFree, key) != kFree.end() ||
-        (but_length && !regroups &&
+        (is_longer &&
          std::ranges::find(kLength, key) != kLength.end()) ||
         (regroups &&
          std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
     const auto old_value = old_values.find(key);
-    if (!is_free && old_value != old_values.end() &&
-        old_value->second != value) {
+    if (is_free || old_value == old_values.end() ||
+        old_value->second == value) {
+      continue;
+    }
+    const auto share = share_in_steps(old_value->second, extended);
+    if (!is_longer || !share ||
+        value != print_duration(Duration::steps(static_cast<double>(*share)))) {
       lines.push_back(
           formatted("  {}: {} there, {} now", key, old_value->second, value));
     }
@@ -94,18 +117,32 @@ std::vector<std::string> differences(
 }
 
 void check_same(
-    const config::RunOptions& before,
-    const config::RunOptions& now,
+    const std::vector<std::string>& differences,
     const std::string& where,
-    bool but_length = false) {
-  const auto lines = differences(before, now, but_length);
+    const std::string& advice =
+        "Choose another --name, or use --overwrite to start over in its "
+        "place") {
   ABT_CHECK(
-      lines.empty(),
+      differences.empty(),
       Config,
-      "{} belongs to a run with another configuration:\n{}\nChoose another "
-      "--name, or use --overwrite to start over in its place",
+      "{} belongs to a run with another configuration:\n{}\n{}",
       where,
-      join(lines, "\n"));
+      join(differences, "\n"),
+      advice);
+}
+
+// "a.b=10 ..." for each length of the method that is a share of the run.
+std::string shares_in_steps(
+    const config::RunOptions& options,
+    std::int64_t run_steps) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : flatten(options)) {
+    const auto steps = share_in_steps(value, run_steps);
+    if (key.starts_with("method.") && steps.value_or(0) > 0) {
+      words.push_back(formatted("{}={}", key, *steps));
+    }
+  }
+  return join(words, " ");
 }
 
 // Refuses to start if that would lose something of worth: a finished run,
@@ -239,11 +276,21 @@ ResumeChoice decide(
     choice.is_own = is_own(from, run_folder);
     choice.changes_length =
         how != "auto" && choice.is_own && !differences(before, options).empty();
-    check_same(
-        before,
-        options,
-        from.copy_of.empty() ? from.folder : from.copy_of,
-        choice.changes_length);
+    const std::string where = from.copy_of.empty() ? from.folder : from.copy_of;
+    if (how == "auto") {
+      check_same(differences(before, options), where);
+    } else {
+      check_same(
+          differences(
+              before, options, choice.changes_length ? from.run_steps : 0),
+          where,
+          formatted(
+              "To continue it, leave these keys as they are there; to train "
+              "with them from the beginning, take {}/{} as the configuration, "
+              "without --resume and with another --name",
+              where,
+              config::kConfig));
+    }
   }
   const bool finished =
       is_there(run_folder + "/summary.json") &&
@@ -272,7 +319,8 @@ bool has_finished(
   }
   if (!overwrite) {
     check_same(
-        config::read_config(run_folder + "/config.yaml"), options, run_folder);
+        differences(config::read_config(run_folder + "/config.yaml"), options),
+        run_folder);
     return true;
   }
   return holds_run_of(options, run_folder);
@@ -301,13 +349,14 @@ void check_longer(
       !parts,
       Config,
       "{}: in a run of {} steps, {} would have done something else after "
-      "step {} than in the run of {} steps that is continued; give the keys "
-      "of `method` in steps instead of shares of the run",
+      "step {} than in the run of {} steps that is continued; give its "
+      "shares of that run in steps: {}",
       key,
       length.steps,
       options.method.name,
       parts.value_or(0),
-      before.steps);
+      before.steps,
+      shares_in_steps(options, before.steps));
   const std::string way = way_from_model(
       fs::path(from.folder).parent_path().parent_path().string());
   if (from.step < before.steps && !way.empty()) {

@@ -57,8 +57,6 @@ class Trainer {
   std::int64_t resume_from(const run_folder::Checkpoint& from);
   void regroup(const run_folder::Checkpoint& from, std::int64_t t);
   bool saves_after(std::int64_t t) const;
-  // Whether a longer run would pass through the state at the end of this one.
-  bool can_go_on() const;
   bool save(std::int64_t t);
 
   const TrainInputs& in_;

@@ -130,23 +130,18 @@ void Trainer::regroup(const run_folder::Checkpoint& from, std::int64_t t) {
   start_order(t);
 }
 
-bool Trainer::can_go_on() const {
-  const methods::MethodKind& kind = methods::kind_of(options_.method);
-  const auto timeline = [&](std::int64_t times) {
-    return kind.timeline(
-        options_.method, {length_.steps_per_epoch, times * length_.steps});
-  };
-  return !timeline(2).parts_from(timeline(1), length_.steps);
-}
-
 bool Trainer::saves_after(std::int64_t t) const {
   if (!writer_) {
     return false;
   }
   const bool is_better = validation_ && *validation_ > best_;
   const bool is_due = save_every_ > 0 && t % save_every_ == 0;
-  return t < length_.steps ? is_better || is_due
-                           : save_every_ > 0 && can_go_on();
+  if (t < length_.steps) {
+    return is_better || is_due;
+  }
+  return save_every_ > 0 && methods::kind_of(options_.method)
+                                .timeline(options_.method, length_)
+                                .goes_on;
 }
 
 bool Trainer::save(std::int64_t t) {

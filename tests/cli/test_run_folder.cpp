@@ -284,6 +284,22 @@ TEST_F(CliRunFolder, PhasesThatAreSharesOfARunKeepItsLength) {
       contains(outcome.text, "ab would have done something else after step 2"))
       << outcome.text;
   EXPECT_TRUE(files() == before);
+  // With what it advises, the run goes on.
+  constexpr const char* kAdvice =
+      "give its shares of that run in steps: method.warmup_steps=2\n";
+  ASSERT_TRUE(contains(outcome.text, kAdvice)) << outcome.text;
+  const std::string longer =
+      "--resume '" + path() + "' train.steps=16 method.warmup_steps=";
+  const Outcome other = run(longer + "3", Stream::Error);
+  EXPECT_EQ(other.exit_code, 78);
+  EXPECT_TRUE(contains(
+      other.text, "\n  method.warmup_steps: 25 % there, 3 steps now\n"))
+      << other.text;
+  EXPECT_TRUE(contains(other.text, "leave these keys as they are there"))
+      << other.text;
+  const Outcome taken = run(longer + "2", Stream::Error);
+  EXPECT_EQ(taken.exit_code, 0) << taken.text;
+  EXPECT_EQ(steps(), 16);
 }
 
 TEST_F(CliRunFolder, AFastDevRunLeavesNothing) {
