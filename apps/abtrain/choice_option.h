@@ -1,14 +1,64 @@
-// An option of the command line whose value is one of a few words.
+// Options of the command line whose value is one of a few words, or a number
+// within a range. The help names them `a|b` and `INT in [1, 9]`.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/options.h"
+#include "base/scalars.h"
+#include "base/text.h"
 
 namespace abtrain::app {
+
+inline CLI::Option* one_of(
+    CLI::Option* option,
+    const std::vector<std::string>& words) {
+  option->check([words](const std::string& text) {
+    return std::ranges::count(words, text) > 0
+               ? ""
+               : formatted(
+                     "expected one of {}, got '{}'", join(words, ", "), text);
+  });
+  return option->type_name(join(words, "|"));
+}
+
+// T: std::int64_t or double. Without `high`, there is no upper limit but that
+// of the type.
+template <class T>
+CLI::Option*
+in_range(CLI::Option* option, T low, T high = std::numeric_limits<T>::max()) {
+  constexpr bool kWhole = std::is_integral_v<T>;
+  const bool is_open = high == std::numeric_limits<T>::max();
+  const std::string wanted = formatted(
+      "{} {}",
+      kWhole ? "an integer" : "a number",
+      is_open ? formatted("of at least {}", low)
+              : formatted("from {} to {}", low, high));
+  option->check([low, high, wanted](const std::string& text) {
+    T value{};
+    std::string ignored;
+    bool is_number = false;
+    if constexpr (kWhole) {
+      is_number = parse_integer(text, value, ignored);
+    } else {
+      is_number = parse_number(text, value, ignored);
+    }
+    return is_number && value >= low && value <= high
+               ? ""
+               : formatted("expected {}, got '{}'", wanted, text);
+  });
+  return option->type_name(formatted(
+      "{}{}",
+      kWhole ? "INT" : "FLOAT",
+      is_open ? formatted(" >= {}", low)
+              : formatted(" in [{}, {}]", low, high)));
+}
 
 // `member` (an enumeration, or an optional one) must outlive the parser.
 template <class E, class T>
@@ -29,8 +79,8 @@ CLI::Option* add_choice(
       }
     }
   };
-  return command.add_option_function<std::string>(option, set, help)
-      ->check(CLI::IsMember(words));
+  return one_of(
+      command.add_option_function<std::string>(option, set, help), words);
 }
 
 // Adds --json, short for --format json. `member` must outlive the parser.

@@ -17,20 +17,11 @@ bool is_word(const std::string& text) {
 }
 
 // Reads a type name: "auto|none|FOLDER" means two accepted words, or a folder.
-// CLI11 appends the choices that it checks, as in "SHELL:{bash,zsh}".
 void read_type(const std::string& type, OptionInfo& option) {
-  const std::size_t open = type.find(":{");
-  option.value = type.substr(0, open);
-  if (open != std::string::npos) {
-    const std::size_t begin = open + 2;
-    option.choices =
-        split_text(type.substr(begin, type.find('}') - begin), ',');
-  }
-  for (const std::string& part : split_text(option.value, '|')) {
+  option.value = type;
+  for (const std::string& part : split_text(type, '|')) {
     if (is_word(part)) {
-      if (std::ranges::count(option.choices, part) == 0) {
-        option.choices.push_back(part);
-      }
+      option.choices.push_back(part);
     } else if (part.starts_with("a.b=")) {
       option.completes = Completes::Key;
     } else if (part == "FOLDER" || part == "RUN") {

@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/text.h"
+#include "choice_option.h"
 #include "commands.h"
 
 namespace abtrain::app {
@@ -120,10 +121,10 @@ Command add_completion(CLI::App& parser, const std::string& called) {
   auto shell = std::make_shared<std::string>();
   CLI::App& command = *parser.add_subcommand(
       "completion", "print a script that completes commands, options and keys");
-  command.add_option("shell", *shell, "the shell to print the script for")
-      ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
-      ->type_name("SHELL");
+  one_of(
+      command.add_option("shell", *shell, "the shell to print the script for"),
+      {"bash", "zsh", "fish"})
+      ->required();
   command.footer(
       "Examples:\n"
       "  source <(abtrain completion bash)\n"

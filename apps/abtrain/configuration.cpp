@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <map>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/text.h"
+#include "choice_option.h"
 #include "config/config.h"
 
 namespace abtrain::app {
@@ -142,8 +145,16 @@ void add_run_options(
 }
 
 void add_dtype_option(CLI::App& command, std::string& dtype, const char* what) {
-  command.add_option("--dtype", dtype, what)
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+  one_of(command.add_option("--dtype", dtype, what), {"fp32", "fp16", "bf16"});
+}
+
+void note_format(const std::string& file) {
+  const fs::path ending = fs::path(file).extension();
+  if (!ending.empty() && ending != ".safetensors") {
+    std::cerr << printable(file)
+              << ": the format is safetensors, whatever the name says; "
+                 "safetensors.torch.load_file reads it\n";
+  }
 }
 
 void add_force(CLI::App& command, bool& force) {
@@ -167,21 +178,23 @@ config::RunOptions read_run_configuration(
 
 config::RunOptions
 read_configuration(const ConfigArgs& args, Log& log, std::int64_t launched) {
-  std::vector<std::string> sets = args.sets;
-  if (!args.name.empty()) {
-    sets.push_back("name=" + args.name);
-  }
-  if (!args.output.empty()) {
-    sets.push_back("output=" + args.output);
-  }
   config::ConfigContext context;
+  const auto take = [&](const char* key, const std::string& text) {
+    if (!text.empty()) {
+      context.last.push_back(config::literal_override(
+          key, text, {formatted("--{} {}", key, text), 0, 0, ""}));
+    }
+  };
+  take("name", args.name);
+  take("output", args.output);
   context.launched = launched;
   context.folders = config::config_folders(program_path());
   context.shortens_all = args.shortens_all;
   context.fifo = Fifo::Wait;
   std::vector<std::string> notes;
   context.notes = &notes;
-  config::RunOptions options = config::read_config(args.config, sets, context);
+  config::RunOptions options =
+      config::read_config(args.config, args.sets, context);
   for (const std::string& note : notes) {
     log.info("{}", note);
   }

@@ -13,6 +13,7 @@
 #include "base/scalars.h"
 #include "base/text.h"
 #include "choice_option.h"
+#include "config/override.h"
 #include "configuration.h"
 #include "device/memory.h"
 #include "train/setup.h"
@@ -63,16 +64,16 @@ void read_rule(DecomposeArgs& args) {
   for (const auto& [key, text] : args.rule) {
     if (!text.empty()) {
       const Location place{"--" + key, 0, 0, ""};
-      Value value;
-      value.kind = Value::Kind::Scalar;
-      value.text = text;
-      value.place = place;
-      section.entries.push_back({key, place, value});
+      section.entries.push_back(
+          {key, place, config::literal_override(key, text, place).value});
     }
   }
   ReadResult reading;
   apply(linalg::fields_of(args.options.rule), section, reading);
   if (!reading.problems.empty()) {
+    for (Problem& problem : reading.problems) {
+      problem.key.clear();  // the option has its name
+    }
     throw LocatedError(ErrorKind::Usage, to_text(reading.problems));
   }
   for (const linalg::RankRuleKind& k : linalg::rank_rules()) {
@@ -127,6 +128,9 @@ int run_decompose(DecomposeArgs& args) {
   } else {
     print(text, /*exact=*/!is_table);
   }
+  if (report.written) {
+    note_format(args.options.output);
+  }
   return 0;
 }
 
@@ -140,7 +144,9 @@ void add_rule_options(CLI::App& command, DecomposeArgs& args) {
             args.rule[field.key],
             formatted("{} (default {})", field.help, field.print()))
         ->type_name(
-            field.choices.empty() ? "NUMBER" : join(field.choices, "|"));
+            !field.choices.empty()                   ? join(field.choices, "|")
+            : field.wanted.starts_with("an integer") ? "INT"
+                                                     : "FLOAT");
   }
   command
       .add_option(
@@ -194,13 +200,12 @@ Command add_decompose(CLI::App& parser) {
       "--only",
       options.only,
       "a tensor or layer to cut, all others are copied; may be repeated");
-  command
-      .add_option(
+  in_range<std::int64_t>(
+      command.add_option(
           "--min-size",
           options.min_size,
-          "copy matrices of fewer elements unchanged (default 0)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+          "copy matrices of fewer elements unchanged (default 0)"),
+      0);
   add_dtype_option(
       command,
       options.dtype,

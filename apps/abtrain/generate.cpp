@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "choice_option.h"
 #include "configuration.h"
 
 namespace abtrain::app {
@@ -21,25 +22,28 @@ Command add_generate(CLI::App& parser) {
           "are not bytes, their numbers with spaces between them, which must "
           "be given")
       ->type_name("TEXT");
-  command
-      .add_option(
-          "--tokens", args->tokens, "how many tokens follow (default 500)")
-      ->check(CLI::Range(1, 1'000'000));
-  command
-      .add_option(
+  in_range<std::int64_t>(
+      command.add_option(
+          "--tokens", args->tokens, "how many tokens follow (default 500)"),
+      1,
+      1'000'000);
+  in_range(
+      command.add_option(
           "--temperature",
           args->temperature,
           "divides the logits before a token is drawn; 0: always the likeliest "
-          "token (default 0.8)")
-      ->check(CLI::Range(0.0, 100.0));
-  command
-      .add_option(
+          "token (default 0.8)"),
+      0.0,
+      100.0);
+  in_range<std::int64_t>(
+      command.add_option(
           "--top-k",
           args->top_k,
           "draw among this many of the likeliest tokens; 0: among all (default "
-          "0)")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--seed", args->seed, "of the drawn tokens (default 1)");
+          "0)"),
+      0);
+  command.add_option("--seed", args->seed, "of the drawn tokens (default 1)")
+      ->type_name("INT >= 0");
   command.footer(
       "Examples:\n"
       "  abtrain generate runs/gcide_gpt --prompt 'The quick'\n"

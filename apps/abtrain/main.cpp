@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +20,9 @@
 #include "base/signals.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "choice_option.h"
 #include "comm/failure.h"
+#include "comm/launch.h"
 #include "commands.h"
 #include "configuration.h"
 #include "hints.h"
@@ -37,18 +41,9 @@ constexpr const char* kExamples =
     "  abtrain report runs/*              a comparison of finished runs\n"
     "  abtrain help train                 the options of a command\n";
 
-// Wraps descriptions beside their options, and names choices once.
+// Wraps descriptions beside their options.
 class HelpFormatter : public CLI::Formatter {
  public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text = CLI::Formatter::make_option_opts(option);
-    const std::size_t open = text.find(":{");
-    if (open != std::string::npos && text.find('|') < open) {  // table|json
-      text.erase(open, text.find('}') + 1 - open);
-    }
-    return text;
-  }
-
   std::string make_option_desc(const CLI::Option* option) const override {
     const std::size_t columns = 80 - get_column_width();
     std::string lines;
@@ -142,10 +137,8 @@ void check_unknown(
 app::Command add_help(CLI::App& parser, const std::vector<std::string>& verbs) {
   CLI::App& command =
       *parser.add_subcommand("help", "print the options of a command");
-  command.add_option("command")
-      ->description("one of the commands")
-      ->check(CLI::IsMember(verbs))
-      ->type_name("COMMAND");
+  app::one_of(
+      command.add_option("command")->description("one of the commands"), verbs);
   return {&command, [] { return 0; }};
 }
 
@@ -169,7 +162,8 @@ const app::Command* chosen_of(const std::vector<app::Command>& commands) {
   return chosen == commands.end() ? nullptr : &*chosen;
 }
 
-int run(int argc, char** argv) {
+// `verb`: receives the name of the command, once it is known.
+int run(int argc, char** argv, std::string& verb) {
   std::vector<std::string> words(argv + 1, argv + argc);
   CLI::App parser{
       "abtrain trains neural networks with as little communication as "
@@ -209,6 +203,9 @@ int run(int argc, char** argv) {
   }
   words = with_verb(std::move(words), verbs);
   check_verb(words.front(), verbs);
+  if (!words.front().starts_with('-')) {
+    verb = words.front();
+  }
   try {
     // CLI11 takes the arguments in reverse order.
     parser.parse(std::vector<std::string>(words.rbegin(), words.rend()));
@@ -222,7 +219,7 @@ int run(int argc, char** argv) {
     }
     throw Error(ErrorKind::Usage, error.what());
   }
-  const app::Command& chosen = *chosen_of(commands);  // the parser requires one
+  const app::Command& chosen = *chosen_of(commands);  // the parser requires it
   check_empty(*chosen.app);
   if (!chosen.handles_signals) {
     release_signals();
@@ -244,19 +241,44 @@ void abtrain::app::print(const std::string& text, bool exact) {
 
 namespace {
 
-int run_to_exit_code(int argc, char** argv) {
+// All processes of a launcher have the same command line, and process 0 says
+// what is wrong with it. The others give it time for that, because launchers
+// end all processes when one has failed.
+bool leaves_it_to_process_0(const Error& error) {
+  constexpr std::chrono::seconds kTime{3};
+  if (error.kind() != ErrorKind::Usage && error.kind() != ErrorKind::Config) {
+    return false;
+  }
   try {
-    const int code = run(argc, argv);
+    if (comm::find_launch({}).rank == 0) {
+      return false;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  std::this_thread::sleep_for(kTime);
+  return true;
+}
+
+int run_to_exit_code(int argc, char** argv) {
+  std::string command;
+  try {
+    const int code = run(argc, argv, command);
     ABT_CHECK(
         std::cout.flush(), Io, "cannot write to standard output (disk full?)");
     return code;
-  } catch (const LocatedError& error) {
-    std::cerr << shown(error.what()) << '\n';
-    return error.exit_code();
   } catch (const Error& error) {
-    std::cerr << "abtrain: " << shown(error.what()) << '\n';
-    if (error.kind() == ErrorKind::Usage) {
-      std::cerr << "`abtrain --help` lists commands and options.\n";
+    if (leaves_it_to_process_0(error)) {
+      return error.exit_code();
+    }
+    const bool has_place = dynamic_cast<const LocatedError*>(&error) != nullptr;
+    std::cerr << (has_place ? "" : "abtrain: ") << shown(error.what()) << '\n';
+    if (error.kind() == ErrorKind::Usage && !has_place) {
+      std::cerr
+          << (command.empty()
+                  ? "`abtrain --help` lists commands and options.\n"
+                  : formatted(
+                        "`abtrain help {}` lists its options.\n", command));
     }
     return error.exit_code();
   } catch (...) {

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/options_apply.h"
 #include "base/text.h"
+#include "choice_option.h"
 #include "command_line.h"
 #include "commands.h"
 #include "config/config.h"
@@ -168,11 +169,8 @@ void option_item(Page& page, const OptionInfo& option, std::string& group) {
     group = option.group;
     page.text(group == kOptions ? "Other options:" : group + ":");
   }
-  std::string text = option.help;
-  if (!option.choices.empty() && option.value.find('|') == std::string::npos) {
-    text += ": " + join(option.choices, ", ");
-  }
-  page.item(term_of(option), text + (option.required ? " (required)" : ""));
+  page.item(
+      term_of(option), option.help + (option.required ? " (required)" : ""));
 }
 
 void command_part(Page& page, const CommandInfo& command) {
@@ -275,10 +273,9 @@ Command add_man(CLI::App& parser) {
   auto name = std::make_shared<std::string>("abtrain");
   CLI::App& command = *parser.add_subcommand(
       "man", "print a manual page, such as for `abtrain man | man -l -`");
-  command.add_option("page", *name, "which page (default abtrain)")
-      ->check(
-          CLI::IsMember(std::vector<std::string>{"abtrain", "abtrain-config"}))
-      ->type_name("PAGE");
+  one_of(
+      command.add_option("page", *name, "which page (default abtrain)"),
+      {"abtrain", "abtrain-config"});
   return {
       &command, [name, &parser] {
         std::cout << (*name == "abtrain" ? program_page(parser) : config_page())

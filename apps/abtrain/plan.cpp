@@ -284,8 +284,7 @@ Command add_plan(CLI::App& parser) {
       "--format",
       args->format,
       {{"table", PlanFormat::Table}, {"json", PlanFormat::Json}},
-      "output format (default table)")
-      ->type_name("table|json");
+      "output format (default table)");
   add_json(command, args->format, PlanFormat::Json);
   command.add_flag(
       "--show-config",
@@ -305,7 +304,7 @@ Command add_plan(CLI::App& parser) {
           "--nodes",
           args->nodes,
           "number of nodes for the workers (default: one per worker)")
-      ->type_name("N")
+      ->type_name("INT")
       ->group(kTime);
   command
       .add_option(
@@ -318,7 +317,7 @@ Command add_plan(CLI::App& parser) {
           args->workers_here,
           "workers that compute at once while measuring (default: those of one "
           "node)")
-      ->type_name("N")
+      ->type_name("INT")
       ->group(kTime);
   command
       .add_option(

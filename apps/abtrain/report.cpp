@@ -171,7 +171,7 @@ Command add_report(CLI::App& parser) {
           args->target,
           "show the time to this accuracy, 0 to 1, or of a text to these bits "
           "per byte")
-      ->type_name("ACC");
+      ->type_name("FLOAT");
   add_choice<ReportFormat>(
       command,
       "--format",
@@ -181,8 +181,7 @@ Command add_report(CLI::App& parser) {
        {"json", ReportFormat::Json},
        {"markdown", ReportFormat::Markdown},
        {"html", ReportFormat::Html}},
-      "output format (default: by the ending of -o, else table)")
-      ->type_name("FORMAT");
+      "output format (default: by the ending of -o, else table)");
   add_json(command, args->format, ReportFormat::Json);
   command
       .add_option(

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -98,6 +99,18 @@ std::vector<sweep::PointRun> checked_runs(
   return runs;
 }
 
+// A note that several points share is given once.
+void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
+  std::set<std::string> given;
+  for (const sweep::PointRun& run : runs) {
+    for (const std::string& note : run.notes) {
+      if (given.insert(note).second) {
+        log.info("{}", note);
+      }
+    }
+  }
+}
+
 // The arguments that name this sweep in a batch file, valid in any folder.
 std::vector<std::string> arguments_of(
     const SweepCommand& args,
@@ -143,6 +156,8 @@ int emit_slurm(const SweepCommand& args) {
   const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   const auto runs = checked_runs(sweep, false);
+  Log log;
+  log_notes(runs, log);
   const std::string script = sweep::slurm_script(
       {sweep.name,
        program_path(),
@@ -163,7 +178,7 @@ int emit_slurm(const SweepCommand& args) {
 
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
-  const auto read = [&](std::int64_t launched, Log&) {
+  const auto read = [&](std::int64_t launched, Log& log) {
     const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
@@ -188,6 +203,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         run.options.workers,
         launched);
     own_state_of(run);
+    log_notes({run}, log);
     return run.options;
   };
   return train_here(args.launch, {.resume = "auto"}, read);
@@ -222,6 +238,7 @@ int train_all(const SweepCommand& args) {
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
   const auto runs = checked_runs(sweep, true);
   watch.end();
+  log_notes(runs, log);
   const int code = sweep::train_points(runs, jobs, program_path(), log);
   const int reported = report(runs);
   return code != 0 ? code : reported;
@@ -296,7 +313,7 @@ Command add_sweep(CLI::App& parser) {
           "--seeds",
           args->sweep.seeds,
           "number of seeds for each point, or a list of them: 3, or 1,5,7")
-      ->type_name("N");
+      ->type_name("INT|INT,...");
   add_sets(
       command,
       args->sweep.sets,

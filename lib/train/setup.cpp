@@ -130,6 +130,16 @@ void prepare(
                             : "initializing " + options.model.name);
   s.initial =
       std::make_unique<InitialModel>(options, shape, host.workers_in_process());
+  if (options.model.weights) {
+    log.info(
+        "{}: the initial weights are those of {}{}",
+        options.model.name,
+        *options.model.weights,
+        options.model.fresh.empty() ? ""
+                                    : formatted(
+                                          ", but not of {} (model.fresh)",
+                                          join(options.model.fresh, ", ")));
+  }
 }
 
 void open_folder(

@@ -93,6 +93,7 @@ struct WrongUse {
   const char* name;
   const char* arguments;
   const char* says;
+  const char* points_to = "`abtrain help train`";
 };
 
 class CliWrongUse : public ::testing::TestWithParam<WrongUse> {};
@@ -101,18 +102,23 @@ TEST_P(CliWrongUse, ExitsTwoAndSaysWhy) {
   const Outcome outcome = run(GetParam().arguments, Stream::Error);
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_TRUE(contains(outcome.text, GetParam().says)) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "`abtrain --help`")) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, GetParam().points_to)) << outcome.text;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All,
     CliWrongUse,
     ::testing::Values(
-        WrongUse{"Misspelt", "trian x.yaml", "did you mean 'train'?"},
+        WrongUse{
+            "Misspelt",
+            "trian x.yaml",
+            "did you mean 'train'?",
+            "`abtrain --help`"},
         WrongUse{
             "MisspeltConfiguration",
             "fashion_mnst_mlp",
-            "did you mean 'fashion_mnist_mlp'?"},
+            "did you mean 'fashion_mnist_mlp'?",
+            "`abtrain --help`"},
         WrongUse{"NoFile", "train", "expected a configuration"},
         WrongUse{"OnlySet", "--set a=1", "expected a configuration"},
         WrongUse{"OnlyAnOverride", "a=1", "expected a configuration"},
@@ -133,7 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{
             "KeyOfTwoWords",
             "plan x.yaml --batch-size=32",
-            "did you mean data.batch_size=32?"},
+            "did you mean data.batch_size=32?",
+            "`abtrain help plan`"},
         WrongUse{
             "WholeKeyAsAnOption",
             "x.yaml --method.outer.lr 1",
@@ -149,14 +156,36 @@ INSTANTIATE_TEST_SUITE_P(
         WrongUse{
             "KeyOfARun",
             "evaluate x --data-dir /d",
-            "did you mean --set data.root=/d?"},
+            "did you mean --set data.root=/d?",
+            "`abtrain help evaluate`"},
         WrongUse{
             "OverrideOfASweep",
             "sweep x.yaml method.name=ddp",
-            "sweep: did you mean --set method.name=ddp?"},
+            "sweep: did you mean --set method.name=ddp?",
+            "`abtrain help sweep`"},
         WrongUse{"Verbose", "x.yaml -v", "did you mean --version?"},
-        WrongUse{"NoCommand", "help nothing", "nothing"},
-        WrongUse{"NoRun", "evaluate", "run is required"}),
+        WrongUse{"NoCommand", "help nothing", "nothing", "`abtrain help help`"},
+        WrongUse{
+            "ATextForANumber",
+            "generate x --top-k many",
+            "--top-k: expected an integer of at least 0, got 'many'",
+            "`abtrain help generate`"},
+        WrongUse{
+            "OutOfRange",
+            "generate x --temperature 1e6",
+            "--temperature: expected a number from 0 to 100, got '1e6'",
+            "`abtrain help generate`"},
+        WrongUse{
+            "NotAChoice",
+            "report x --format yml",
+            "--format: expected one of table, csv, json, markdown, html, got "
+            "'yml'",
+            "`abtrain help report`"},
+        WrongUse{
+            "NoRun",
+            "evaluate",
+            "run is required",
+            "`abtrain help evaluate`"}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Cli, MissingConfigurationIsNamed) {
@@ -217,6 +246,53 @@ TEST(Cli, WrongKeyIsAConfigurationError) {
       run("--config fashion_mnist_mlp.yaml --set train.epocs=2", Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_TRUE(contains(outcome.text, "epochs")) << outcome.text;
+}
+
+TEST(Cli, NamesAreTakenAsTheyAreWritten) {
+  const Outcome outcome =
+      run("plan fashion_mnist_mlp --name 'exp 3 # lr' --output 'a: [b' "
+          "--show-config",
+          Stream::Out);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(contains(outcome.text, "name: \"exp 3 # lr\"\n"));
+  EXPECT_TRUE(contains(outcome.text, "\noutput: \"a: [b\"\n"));
+}
+
+// All processes have the same command line: one of them complains.
+TEST(Cli, ProcessesOfALauncherLeaveComplaintsToTheFirst) {
+  const auto of_rank = [](const std::string& rank, const char* arguments) {
+    const std::string before =
+        "OMPI_COMM_WORLD_RANK=" + rank +
+        " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=" + rank +
+        " OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+    return run(arguments, Stream::Error, before);
+  };
+  constexpr const char* kWrong = "fashion_mnist_mlp --wrong";
+  EXPECT_TRUE(contains(of_rank("0", kWrong).text, "unknown option '--wrong'"));
+  const Outcome other = of_rank("1", kWrong);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_EQ(other.text, "");
+}
+
+TEST(Cli, HelpWritesValuesInOneNotation) {
+  for (const char* verb :
+       {"train",
+        "plan",
+        "generate",
+        "sweep",
+        "report",
+        "export",
+        "decompose"}) {
+    const std::string text = run(std::string("help ") + verb, Stream::Out).text;
+    for (const char* other : {":{", "TEXT:", "INT:", "FLOAT:", "NONNEGATIVE"}) {
+      EXPECT_FALSE(contains(text, other)) << verb << ": " << other;
+    }
+  }
+  EXPECT_TRUE(contains(
+      run("help generate", Stream::Out).text,
+      "--temperature FLOAT in [0, 100]"));
+  EXPECT_TRUE(
+      contains(run("help export", Stream::Out).text, "--form factored|merged"));
 }
 
 TEST(Cli, PlanAndDryRunPrintTheSame) {

@@ -97,6 +97,18 @@ TEST_F(CliOutput, ModelsOfRunsAreReplacedByForceAlone) {
   EXPECT_NE(content(model), before);
 }
 
+// PyTorch's torch.load would not read it.
+TEST_F(CliOutput, AFileOfAnotherNameIsStillSafetensors) {
+  for (const std::size_t i : {0, 1}) {
+    const auto said = [&](const char* name) {
+      return run(commands()[i] + "'" + folder_.file(name) + "'", Stream::Error)
+          .text;
+    };
+    EXPECT_TRUE(contains(said("m.pt"), "/m.pt: the format is safetensors"));
+    EXPECT_EQ(said("m.safetensors"), "");
+  }
+}
+
 TEST_F(CliOutput, StandardOutputGetsTheFileAlone) {
   for (const std::string& command : commands()) {
     const std::string path = folder_.file("out");

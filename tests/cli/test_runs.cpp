@@ -171,79 +171,99 @@ INSTANTIATE_TEST_SUITE_P(
     All,
     CliBadRun,
     ::testing::Values(
-        BadRun{"GroupsDoNotFit",
-               "--set method.group_size=3",
-               78,
-               {"method.group_size", "1, 2"}},
-        BadRun{"RankAboveEveryLayer",
-               "--set method.rank.rank=33",
-               78,
-               {"method.rank.rank", "at most 32", "got 33"}},
-        BadRun{"NothingToFactor",
-               "--set 'method.keep_dense=[\"*\"]'",
-               78,
-               {"no layer to factor"}},
-        BadRun{"KeepsAnUnknownLayer",
-               "--set 'method.keep_dense=[conv9]'",
-               78,
-               {"'conv9' matches no layer", "fc1"}},
-        BadRun{"AllStaysDense",
-               "--set method.dense_share=1",
-               78,
-               {"method.dense_share", "from 0 to below 1"}},
-        BadRun{"BudgetOutOfReach",
-               "--set 'method.rank={rule: budget, ratio: 1000}'",
-               78,
-               {"method.rank.ratio"}},
-        BadRun{"BatchBeyondTheData",
-               "--set data.batch_size=20000",
-               78,
-               {"data.batch_size", "60,000"}},
-        BadRun{"ValidationBeyondTheData",
-               "--set data.validation=60000",
-               78,
-               {"data.validation"}},
-        BadRun{"ModelForLargerImages",
-               "--set model.name=vgg16-small",
-               78,
-               {"vgg16-small", "32x32", "28x28"}},
-        BadRun{"UnknownModel",
-               "--set model.name=vgg",
-               78,
-               {"model.name", "vgg16-small"}},
-        BadRun{"UnknownData",
-               "--set data.name=mnist",
-               78,
-               {"data.name", "fashion-mnist"}},
-        BadRun{"WorkersBeyondTheMemory",
-               "--set 'model.hidden=[100000, 100000]'",
-               78,
-               {"workers: 4 workers need", "memory"}},
-        BadRun{"NoWeightsFile",
-               "--set 'model.weights=@/nothing.safetensors'",
-               66,
-               {"nothing.safetensors"}},
-        BadRun{"WeightsOfSomethingElse",
-               "--set 'model.weights=@/file'",
-               65,
-               {"model.weights", "file", "header"}},
-        BadRun{"BatchNormOfOneValue",
-               "--set model.name=resnet18 --set model.stem=imagenet"
-               " --set model.width=0.0625 --set data.batch_size=1"
-               " --set 'method.rank={rule: fixed, rank: 1}'",
-               78,
-               {"data.batch_size", "single value"}},
+        BadRun{
+            "GroupsDoNotFit",
+            "--set method.group_size=3",
+            78,
+            {"method.group_size", "1, 2"}},
+        BadRun{
+            "RankAboveEveryLayer",
+            "--set method.rank.rank=33",
+            78,
+            {"method.rank.rank", "at most 32", "got 33"}},
+        BadRun{
+            "NothingToFactor",
+            "--set 'method.keep_dense=[\"*\"]'",
+            78,
+            {"no layer to factor"}},
+        BadRun{
+            "KeepsAnUnknownLayer",
+            "--set 'method.keep_dense=[conv9]'",
+            78,
+            {"'conv9' matches no layer", "fc1"}},
+        BadRun{
+            "AllStaysDense",
+            "--set method.dense_share=1",
+            78,
+            {"method.dense_share", "from 0 to below 1"}},
+        BadRun{
+            "BudgetOutOfReach",
+            "--set 'method.rank={rule: budget, ratio: 1000}'",
+            78,
+            {"method.rank.ratio"}},
+        BadRun{
+            "BatchBeyondTheData",
+            "--set data.batch_size=20000",
+            78,
+            {"data.batch_size", "60,000"}},
+        BadRun{
+            "ValidationBeyondTheData",
+            "--set data.validation=60000",
+            78,
+            {"data.validation"}},
+        BadRun{
+            "ModelForLargerImages",
+            "--set model.name=vgg16-small",
+            78,
+            {"vgg16-small", "32x32", "28x28"}},
+        BadRun{
+            "UnknownModel",
+            "--set model.name=vgg",
+            78,
+            {"model.name", "vgg16-small"}},
+        BadRun{
+            "UnknownData",
+            "--set data.name=mnist",
+            78,
+            {"data.name", "fashion-mnist"}},
+        BadRun{
+            "WorkersBeyondTheMemory",
+            "--set 'model.hidden=[100000, 100000]'",
+            78,
+            {"workers: 4 workers need", "memory"}},
+        BadRun{
+            "NoWeightsFile",
+            "--set 'model.weights=@/nothing.safetensors'",
+            66,
+            {"nothing.safetensors"}},
+        BadRun{
+            "WeightsOfSomethingElse",
+            "--set 'model.weights=@/file'",
+            65,
+            {"model.weights", "file", "header"}},
+        BadRun{
+            "BatchNormOfOneValue",
+            "--set model.name=resnet18 --set model.stem=imagenet"
+            " --set model.width=0.0625 --set data.batch_size=1"
+            " --set 'method.rank={rule: fixed, rank: 1}'",
+            78,
+            {"data.batch_size", "single value"}},
         BadRun{"NoData", "--set 'data.root=@/nothing'", 66, {"nothing"}},
-        BadRun{"DataInAFile", "--set 'data.root=@/file'", 66, {"file"}},
+        BadRun{
+            "DataInAFile",
+            "--set 'data.root=@/file'",
+            66,
+            {"/file: is a file; expected a folder"}},
         BadRun{"NoGpu", "--set device=cuda", 66, {"device", "cuda"}},
         BadRun{"UnknownDevice", "--set device=tpu", 78, {"device"}},
         BadRun{"OutputInAFile", "--output '@/file'", 74, {"file"}},
-        BadRun{"Diverges",
-               "--set optimizer.name=sgd --set optimizer.lr=1e30"
-               " --set method.factor_lr_scale=1 --set train.clip_norm=0"
-               " --set schedule.name=constant --set schedule.warmup_steps=0",
-               70,
-               {"step 2: the loss of worker", "nan", "optimizer.lr"}}),
+        BadRun{
+            "Diverges",
+            "--set optimizer.name=sgd --set optimizer.lr=1e30"
+            " --set method.factor_lr_scale=1 --set train.clip_norm=0"
+            " --set schedule.name=constant --set schedule.warmup_steps=0",
+            70,
+            {"step 2: the loss of worker", "nan", "optimizer.lr"}}),
     [](const auto& test) { return test.param.name; });
 
 // A run that is refused or fails must not look finished, and one that is refused
@@ -316,9 +336,16 @@ TEST(CliRun, StartsFromTheWeightsOfAnEarlierRun) {
   const json after = json::parse(content(folder.file("small/summary.json")));
   EXPECT_NEAR(
       after["accuracy"].get<double>(), before["accuracy"].get<double>(), 0.01);
+  EXPECT_TRUE(contains(
+      outcome.text,
+      "mlp: the initial weights are those of " +
+          folder.file("small/model.safetensors") + "\n"))
+      << outcome.text;
   const Outcome fresh = run(
       small_run(folder, on + "--set 'model.fresh=[fc3]'"), Stream::Error);
   ASSERT_EQ(fresh.exit_code, 0) << fresh.text;
+  EXPECT_TRUE(contains(fresh.text, ", but not of fc3 (model.fresh)\n"))
+      << fresh.text;
   const Outcome wrong = run(
       small_run(folder, on + "--set 'model.fresh=[fc9]'"), Stream::Error);
   EXPECT_EQ(wrong.exit_code, 78);

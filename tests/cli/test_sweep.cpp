@@ -113,6 +113,15 @@ TEST_F(CliSweep, AllIsCheckedBeforeTheFirstIsTrained) {
   EXPECT_FALSE(fs::exists(folder_.file("runs")));
   outcome = run(arguments("--emit-slurm"), Stream::Error);
   EXPECT_EQ(outcome.exit_code, 78) << outcome.text;
+  // A key that is wrong with each of its values.
+  outcome = run(
+      "sweep -c '" + folder_.file("base.yaml") + "' --grid wrokers=1,2 --list",
+      Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_EQ(
+      outcome.text,
+      "--grid wrokers=1,2: error: wrokers: unknown key, did you mean "
+      "'workers'?\n");
 
   // A folder that holds something else than its name says.
   add_sweep("grid: {method.rank.rank: [1, 2]}\n");
@@ -163,6 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadSweep{"JsonOfNothing", "--json", 2, "--json goes with --list"},
         BadSweep{"FileAndConfig", "--config base", 2, "got both"},
         BadSweep{"FileAndGrid", "--grid workers=1", 2, "--grid goes with"},
+        BadSweep{"WordForANumber", "--seeds many", 78, "or their number"},
         BadSweep{
             "VariedKey",
             "--set method.rank.rank=3",

@@ -89,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
             "Range",
             "@ --dry-run --keep 2",
             2,
-            "above 0 and at most 1"},
+            "--keep: error: expected a number above 0 and at most 1, got "
+            "'2'\n"},
         BadDecompose{"Rule", "@ --dry-run --rule svd", 2, "sigma"},
         BadDecompose{
             "TwoKeys",
