@@ -338,6 +338,12 @@ Appender::Appender(std::string path) : path_(std::move(path)) {
   if (::fstat(file.get(), &status) != 0) {
     fail("write", path_, errno);
   }
+  // A pipe that nobody reads would stop the program once it is full.
+  ABT_CHECK(
+      !S_ISFIFO(status.st_mode),
+      DamagedData,
+      "{}: expected a file, found a pipe",
+      path_);
   is_regular_ = S_ISREG(status.st_mode);
   size_ = is_regular_ ? std::int64_t{status.st_size} : 0;
   file_ = file.release();

@@ -87,6 +87,7 @@ TEST(Files, AFifoIsReadOnlyWhereItMayBe) {
   };
   EXPECT_EQ(read_with_writer(8), "12345678");
   EXPECT_EQ(error_of([&] { read_with_writer(7); }).first, 65);
+  EXPECT_EQ(error_of([&] { LineWriter{path}; }).first, 65);
 }
 
 TEST(Files, InputsAreReadAtAnyPlace) {
