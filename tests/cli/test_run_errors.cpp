@@ -39,6 +39,29 @@ TEST(CliRun, BrokenFactorsAreDivergence) {
   }
 }
 
+// Whatever ends the training: here images that are damaged, in files whose
+// names are not UTF-8.
+TEST(CliRun, WhatIsFoundWhileTrainingIsRecorded) {
+  const TempFolder folder;
+  for (const char* part : {"train", "val"}) {
+    for (const char* image : {"a/x\xff", "b/x\xff", "a/y", "b/y"}) {
+      folder.add(std::string("images/") + part + "/" + image + ".jpg", "no");
+    }
+  }
+  const Outcome outcome =
+      run("--config fashion_mnist_mlp --name r --output '" + folder.path() +
+              "' --set workers=2 --set train.steps=4 --set data.batch_size=1"
+              " --set 'data={name: image-folder, root: " +
+              folder.file("images") + ", image_size: 8, resize: 8}'",
+          Stream::Error);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
+  const json failure = json::parse(content(folder.file("r/failure.json")));
+  EXPECT_EQ(failure["exit_code"], 65);
+  EXPECT_TRUE(contains(failure["message"], "x\ufffd.jpg")) << failure;
+  const Outcome report = run("report '" + folder.path() + "'", Stream::Error);
+  EXPECT_TRUE(contains(report.text, "/r: failed at step 0")) << report.text;
+}
+
 // A clear word and the code of a wrong configuration, whatever has no room.
 TEST(CliRun, WhatNoMemoryHoldsIsRefused) {
   const TempFolder folder;
