@@ -265,7 +265,10 @@ int run_to_exit_code(int argc, char** argv) {
   try {
     const int code = run(argc, argv, command);
     ABT_CHECK(
-        std::cout.flush(), Io, "cannot write to standard output (disk full?)");
+        std::cout.flush(),
+        Io,
+        "cannot write to standard output (is the disk full, or its reader "
+        "gone?)");
     return code;
   } catch (const Error& error) {
     if (leaves_it_to_process_0(error)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <filesystem>
 #include <iostream>
@@ -179,7 +180,7 @@ Processes::Processes(const comm::Launch& launch, Log& log)
     options.share = [this](void* data, std::size_t bytes) {
       state_->store->share(data, bytes);
     };
-    options.connect_timeout = std::max(1.0, deadline.seconds_left());
+    options.connect_timeout = std::max(1.0, std::ceil(deadline.seconds_left()));
   }
   options.address = listen_address(launch);
   options.rank = launch.rank;
