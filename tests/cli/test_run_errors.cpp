@@ -50,8 +50,8 @@ TEST(CliRun, WhatIsFoundWhileTrainingIsRecorded) {
   }
   const Outcome outcome =
       run("--config fashion_mnist_mlp --name r --output '" + folder.path() +
-              "' --set workers=2 --set train.steps=4 --set data.batch_size=1"
-              " --set 'data={name: image-folder, root: " +
+              "' --set workers=2 --set method.name=ddp --set train.steps=4"
+              " --set 'data={name: image-folder, batch_size: 1, root: " +
               folder.file("images") + ", image_size: 8, resize: 8}'",
           Stream::Error);
   EXPECT_EQ(outcome.exit_code, 65) << outcome.text;
