@@ -241,12 +241,14 @@ void abtrain::app::print(const std::string& text, bool exact) {
 
 namespace {
 
-// All processes of a launcher have the same command line, and process 0 says
+// The processes of a run have the same command line, and process 0 says
 // what is wrong with it. The others give it time for that, because launchers
 // end all processes when one has failed.
-bool leaves_it_to_process_0(const Error& error) {
+bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
-  if (error.kind() != ErrorKind::Usage && error.kind() != ErrorKind::Config) {
+  const bool is_run = command == "train" || command == "sweep";
+  if (!is_run || (error.kind() != ErrorKind::Usage &&
+                  error.kind() != ErrorKind::Config)) {
     return false;
   }
   try {
@@ -271,7 +273,7 @@ int run_to_exit_code(int argc, char** argv) {
         "gone?)");
     return code;
   } catch (const Error& error) {
-    if (leaves_it_to_process_0(error)) {
+    if (leaves_it_to_process_0(command, error)) {
       return error.exit_code();
     }
     const bool has_place = dynamic_cast<const LocatedError*>(&error) != nullptr;

@@ -338,7 +338,7 @@ TEST(ManPage, IsSoundAndTellsOfEachPart) {
        {".SH ENVIRONMENT",
         ".SS abtrain report RUN...",
         "\\-\\-resume",
-        ".SS abtrain man [PAGE]",
+        ".SS abtrain man [abtrain|abtrain\\-config]",
         ".SS abtrain train [CONFIG] [a.b=VALUE...]",
         "abtrain train my.yaml method.name=ddp",
         "ABTRAIN_CONFIGS"}) {
