@@ -44,19 +44,16 @@ answer_version(int argc, char** argv) {
   }
 }
 
-__attribute__((no_sanitize("address", "thread", "undefined"))) void begin(
-    int argc,
-    char** argv,
-    char** /*environment*/) {
+__attribute__((no_sanitize("address", "thread", "undefined"))) void
+begin(int argc, char** argv, char** /*environment*/) {
   answer_version(argc, argv);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   abtrain::catch_signals();
 #endif
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const first)(
-    int,
-    char**,
-    char**) = begin;
+__attribute__((
+    section(".preinit_array"),
+    used)) void (*const first)(int, char**, char**) = begin;
 
 }  // namespace

@@ -247,8 +247,8 @@ namespace {
 bool leaves_it_to_process_0(const std::string& command, const Error& error) {
   constexpr std::chrono::seconds kTime{3};
   const bool is_run = command == "train" || command == "sweep";
-  if (!is_run || (error.kind() != ErrorKind::Usage &&
-                  error.kind() != ErrorKind::Config)) {
+  if (!is_run ||
+      (error.kind() != ErrorKind::Usage && error.kind() != ErrorKind::Config)) {
     return false;
   }
   try {

@@ -193,8 +193,7 @@ std::int64_t whole_lines(int file, std::int64_t size, const std::string& path) {
 
 }  // namespace
 
-std::string
-read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
+std::string read_file(const std::string& path, std::uint64_t most, Fifo fifo) {
   struct stat status {};
   const File file = open_input(path, status, fifo);
   const auto check_size = [&](std::uint64_t bytes) {
@@ -264,10 +263,8 @@ InputFile::~InputFile() {
   ::close(file_);
 }
 
-std::size_t InputFile::read_some(
-    std::uint64_t offset,
-    void* out,
-    std::size_t bytes) const {
+std::size_t
+InputFile::read_some(std::uint64_t offset, void* out, std::size_t bytes) const {
   return read_at(file_, offset, static_cast<char*>(out), bytes, path_);
 }
 
@@ -307,8 +304,7 @@ void SpoolFile::copy_to(const WritePiece& write) const {
   for (std::uint64_t done = 0; done < size_; done += block.size()) {
     block.resize(std::min<std::uint64_t>(size_ - done, 1 << 20));
     ABT_ASSERT(
-        read_at(file_, done, block.data(), block.size(), path_) ==
-            block.size(),
+        read_at(file_, done, block.data(), block.size(), path_) == block.size(),
         "a spool file is shorter than what was written to it");
     write(block);
   }

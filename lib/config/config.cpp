@@ -94,7 +94,10 @@ class Reader {
     }
     under_way_.push_back(identity);
     Value root = parse_yaml(
-        read_file(path, kMostText, context_.fifo), path, true, reading_.problems);
+        read_file(path, kMostText, context_.fifo),
+        path,
+        true,
+        reading_.problems);
     const auto of_sweep =
         std::ranges::find_if(root.entries, [](const Entry& entry) {
           return entry.key == "base" || entry.key == "grid";

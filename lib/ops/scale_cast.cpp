@@ -62,8 +62,7 @@ void scale_cast_by_promotion(
     float scale,
     const at::Tensor& out) {
   at::Tensor result = out;
-  at::mul_out(
-      result, in, at::full({1}, scale, in.options().dtype(at::kFloat)));
+  at::mul_out(result, in, at::full({1}, scale, in.options().dtype(at::kFloat)));
 }
 
 void scale_cast(const at::Tensor& in, float scale, const at::Tensor& out) {

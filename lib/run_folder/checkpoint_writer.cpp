@@ -189,8 +189,8 @@ bool CheckpointWriter::save(Checkpoint about, state::State& state, int lead) {
 
   std::int64_t bytes = 0;
   std::uint64_t hash = 0;
-  problem = write_own(
-      folder, about.step, state, lead == world_.rank(), bytes, hash);
+  problem =
+      write_own(folder, about.step, state, lead == world_.rank(), bytes, hash);
   if (!nobody_failed()) {
     return false;
   }

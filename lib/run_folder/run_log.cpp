@@ -34,7 +34,8 @@ RunLog::RunLog(
     board_.emplace(
         folder,
         options,
-        writer_.size() > 0 ? read_file(writer_.path(), kMostLines) : std::string(),
+        writer_.size() > 0 ? read_file(writer_.path(), kMostLines)
+                           : std::string(),
         log);
   } else {
     remove_events_files(folder);

@@ -29,7 +29,8 @@ std::string log_of(const PointRun& run) {
 // The last lines of a run's log, each on an indented line of its own.
 std::string last_lines(const std::string& path) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::string> lines = split_text(read_file(path, kMostLines), '\n');
+  std::vector<std::string> lines =
+      split_text(read_file(path, kMostLines), '\n');
   std::erase_if(
       lines, [](const std::string& line) { return trim(line).empty(); });
   if (lines.size() > kShown) {

@@ -92,7 +92,10 @@ class SweepReader {
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
-        read_file(sweep_.file, kMostText, Fifo::Wait), sweep_.file, true, problems());
+        read_file(sweep_.file, kMostText, Fifo::Wait),
+        sweep_.file,
+        true,
+        problems());
     Sections sections;
     if (is_configuration(root)) {
       problem(

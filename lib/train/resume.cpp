@@ -97,8 +97,7 @@ std::vector<std::string> differences(
   for (const auto& [key, value] : flatten(now)) {
     const bool is_free =
         std::ranges::find(kFree, key) != kFree.end() ||
-        (is_longer &&
-         std::ranges::find(kLength, key) != kLength.end()) ||
+        (is_longer && std::ranges::find(kLength, key) != kLength.end()) ||
         (regroups &&
          std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
     const auto old_value = old_values.find(key);
@@ -190,12 +189,12 @@ void check_nothing_is_lost(
 // folder has none.
 std::string way_from_model(const std::string& run_folder) {
   const std::string model = run_folder + "/model.safetensors";
-  return is_there(model)
-             ? formatted(
-                   "; to train on from its finished model, start a new run with "
-                   "model.weights={}",
-                   model)
-             : "";
+  return is_there(model) ? formatted(
+                               "; to train on from its finished model, start a "
+                               "new run with "
+                               "model.weights={}",
+                               model)
+                         : "";
 }
 
 // Whether the checkpoint, <run>/checkpoints/step-..., belongs to this run

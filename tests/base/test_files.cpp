@@ -62,8 +62,9 @@ TEST(Files, OnlyRegularFilesOfABoundedSizeAreRead) {
   EXPECT_EQ(read_file(path, 8), "12345678");
   const auto larger = error_of([&] { read_file(path, 7); });
   EXPECT_EQ(larger.first, 65);
-  EXPECT_NE(larger.second.find(path + ": expected at most 7 B, found 8 B"),
-            std::string::npos)
+  EXPECT_NE(
+      larger.second.find(path + ": expected at most 7 B, found 8 B"),
+      std::string::npos)
       << larger.second;
   for (const Special kind : kSpecials) {
     make_special(path, kind);

@@ -243,9 +243,7 @@ TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
       "'method.rank={rule: fixed, rank: 2}' ";
   const std::string local = "--set method.name=local-sgd --set method.";
   for (const std::string& method :
-       {std::string("--set method.name=ddp "),
-        ab,
-        local + "sync_every=3 "}) {
+       {std::string("--set method.name=ddp "), ab, local + "sync_every=3 "}) {
     done(rare + method + "--overwrite");
     done(rare + method + "--overwrite --name long --set train.steps=12");
     const Outcome outcome = run(longer, Stream::Error);
@@ -261,8 +259,8 @@ TEST_F(CliRunFolder, AShortRunCanBeMadeLonger) {
   const auto before = files();
   const Outcome outcome = run(longer, Stream::Error);
   EXPECT_EQ(outcome.exit_code, 66) << outcome.text;
-  EXPECT_TRUE(contains(
-      outcome.text, "model.weights=" + path("model.safetensors")))
+  EXPECT_TRUE(
+      contains(outcome.text, "model.weights=" + path("model.safetensors")))
       << outcome.text;
   EXPECT_TRUE(files() == before);
   done(

@@ -160,7 +160,8 @@ TEST_F(IdxFiles, LabelOutOfRange) {
 
 TEST_F(IdxFiles, MissingFolderOrUnreadable) {
   const auto read_here = [&] { read_idx(images_, labels_, 10); };
-  expect_error(read_here, ErrorKind::MissingInput, {images_, "there is no file"});
+  expect_error(
+      read_here, ErrorKind::MissingInput, {images_, "there is no file"});
   std::filesystem::create_directory(images_);
   expect_error(
       read_here,

@@ -54,7 +54,8 @@ std::string make_checkpoint(const TempFolder& folder) {
       R"({"format": 2, "step": 3, "run_steps": 7, "workers": 1, "leads": [0],
           "validation_accuracy": null, "metrics_bytes": 5, "files": {}})");
   weights::write_safetensors(
-      place + "/" + run_folder::worker_file(0), {}, 
+      place + "/" + run_folder::worker_file(0),
+      {},
       {{"state", "{}"}, {"step", "3"}, {"worker", "0"}});
   run_folder::mend_mark(place, config::kConfig);
   run_folder::mend_mark(place, run_folder::worker_file(0));
@@ -90,8 +91,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         place + "/" + names[static_cast<std::uint8_t>(text[1]) % names.size()];
     const std::string before = read_file(path);
     make_special(
-        path,
-        kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
+        path, kSpecials[static_cast<std::uint8_t>(text[2]) % kSpecials.size()]);
     refused();
     std::filesystem::remove_all(path);
     fuzz::write_file(path, before);

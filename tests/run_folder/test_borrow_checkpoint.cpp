@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 // A worker's file without tensors: length of the header, then the header.
 std::string no_tensors(std::int64_t step) {
   const std::string header = formatted(
-      R"({{"__metadata__":{{"state":"{{}}","step":"{}","worker":"0"}}}})", step);
+      R"({{"__metadata__":{{"state":"{{}}","step":"{}","worker":"0"}}}})",
+      step);
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(header.size());
   return bytes + header;

@@ -362,8 +362,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{
             "OtherShape",
             [](const std::string& f) {
-              return changed(
-                  f, [](json& h) { h["classifier.bias"]["shape"] = {2, 5}; });
+              return changed(f, [](json& h) {
+                h["classifier.bias"]["shape"] = {2, 5};
+              });
             },
             "expected 10"},
         Damage{

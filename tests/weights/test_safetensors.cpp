@@ -25,8 +25,7 @@ TEST_P(BadSafetensors, IsDamagedDataThatNamesTheTensor) {
   const TempFolder folder;
   const std::string path = folder.add(
       "bad", raw_file(GetParam().header, std::string(GetParam().bytes, 'x')));
-  const auto [code, what] =
-      failure_of([&] { SafetensorsFile{path}; });
+  const auto [code, what] = failure_of([&] { SafetensorsFile{path}; });
   EXPECT_EQ(code, 65);
   EXPECT_NE(what.find(path), std::string::npos) << what;
   EXPECT_NE(what.find(GetParam().says), std::string::npos) << what;

@@ -16,8 +16,8 @@ MappedFile::MappedFile(const std::string& path) {
   if (file.size() == 0) {  // nothing cannot be mapped
     return;
   }
-  void* data = ::mmap(
-      nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+  void* data =
+      ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
   ABT_CHECK(
       data != MAP_FAILED,
       Io,
