@@ -27,7 +27,7 @@ void Backlog::finish() {
   left_.clear();
   if (const std::string problem = std::exchange(problem_, {});
       !problem.empty()) {
-    log_.info("nothing is missing any more where it said: {}", problem);
+    log_.info("all is written now that could not be before ({})", problem);
   }
 }
 
