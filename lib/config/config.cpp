@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/options_apply.h"
 #include "comm/groups.h"
 #include "config/check_options.h"
+#include "config/config_search.h"
 #include "config/short_run.h"
 #include "config/yaml.h"
 #include "methods/method_kind.h"
@@ -20,66 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = Value::Kind;
-
-// The search for a file by name in `folders` (the first may be ""), with or
-// without ".yaml".
-struct Search {
-  std::string found;  // empty: not found
-  std::vector<std::string> looked_at;
-  std::string meant;  // an existing file with a similar name
-};
-
-Search search_config(
-    const std::string& name,
-    const std::vector<std::string>& folders) {
-  Search search;
-  std::vector<std::string> present;
-  for (const std::string& folder : folders) {
-    for (const char* ending : {"", ".yaml"}) {
-      const fs::path path = fs::path(folder) / (name + ending);
-      std::error_code error;
-      if (fs::exists(path, error) && !fs::is_directory(path, error)) {
-        search.found = path.string();
-        return search;
-      }
-      if (*ending == '\0') {
-        search.looked_at.push_back(path.string());
-      }
-    }
-    std::error_code error;
-    for (const auto& entry :
-         fs::directory_iterator(folder.empty() ? "." : folder, error)) {
-      if (entry.path().extension() == ".yaml") {
-        present.push_back(entry.path().filename().string());
-      }
-    }
-    if (fs::path(name).is_absolute()) {
-      break;
-    }
-  }
-  const std::string file = fs::path(name).filename().string();
-  search.meant = nearest(
-      file.find('.') == std::string::npos ? file + ".yaml" : file, present);
-  return search;
-}
-
-std::string not_found(const std::string& name, const Search& search) {
-  std::error_code error;
-  if (fs::is_directory(name, error)) {
-    const fs::path inside = fs::path(name) / "config.yaml";
-    return formatted(
-        "'{}' is a folder; expected a YAML file{}",
-        name,
-        fs::exists(inside, error) ? formatted(", such as {}", inside.string())
-                                  : "");
-  }
-  return formatted(
-      "'{}' was not found; looked for {}{}",
-      name,
-      join(search.looked_at, ", "),
-      search.meant.empty() ? ""
-                           : formatted("; did you mean '{}'?", search.meant));
-}
 
 class Reader {
  public:
@@ -290,7 +230,7 @@ class Reader {
     std::vector<std::string> folders = {fs::path(path).parent_path().string()};
     folders.insert(
         folders.end(), context_.folders.begin(), context_.folders.end());
-    const Search search = search_config(name.text, folders);
+    const ConfigSearch search = search_config(name.text, folders);
     if (search.found.empty()) {
       unreadable_ = true;
       problem(name.place, "extends", not_found(name.text, search));
@@ -372,7 +312,7 @@ RunOptions read(
     std::vector<std::string> folders = {""};
     folders.insert(
         folders.end(), context.folders.begin(), context.folders.end());
-    const Search search = search_config(path, folders);
+    const ConfigSearch search = search_config(path, folders);
     ABT_CHECK(
         !search.found.empty(),
         MissingInput,
@@ -398,14 +338,6 @@ RunOptions read(
 
 }  // namespace
 
-std::string find_config(
-    const std::string& name,
-    const std::vector<std::string>& folders) {
-  const Search search = search_config(name, folders);
-  ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
-  return search.found;
-}
-
 RunOptions read_config_with(
     const std::vector<Override>& overrides,
     const std::string& path,
@@ -418,24 +350,6 @@ RunOptions read_config(
     const std::vector<std::string>& overrides,
     const ConfigContext& context) {
   return read(path, overrides, context);
-}
-
-std::vector<std::string> config_folders(const std::string& program) {
-  std::vector<std::string> folders;
-  if (const auto listed = env("ABTRAIN_CONFIGS")) {
-    for (const std::string& folder : split_text(*listed, ':')) {
-      if (!folder.empty()) {
-        folders.push_back(folder);
-      }
-    }
-  }
-  folders.emplace_back("configs");
-  if (!program.empty()) {
-    const fs::path place = fs::path(program).parent_path();
-    folders.push_back((place.parent_path() / "share/abtrain/configs").string());
-    folders.push_back((place.parent_path().parent_path() / "configs").string());
-  }
-  return folders;
 }
 
 std::string to_yaml(const RunOptions& options) {

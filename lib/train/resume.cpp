@@ -1,119 +1,23 @@
 #include "train/resume.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <string_view>
 #include <system_error>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/options_apply.h"
-#include "base/scalars.h"
 #include "config/config.h"
 #include "methods/method_kind.h"
 #include "optim/schedule.h"
 #include "run_folder/checkpoint_files.h"
+#include "train/run_differences.h"
 
 namespace abtrain::train {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// Keys that may differ: they decide where and how fast a run trains, not what
-// it learns.
-constexpr auto kFree = std::to_array<std::string_view>(
-    {"name",
-     "output",
-     "workers",
-     "device",
-     "comm",
-     "data.root",
-     "data.test",
-     "data.prefetch",
-     "data.on_device",
-     "data.decode_threads",
-     "data.max_damaged",
-     "train.threads",
-     "train.timeout",
-     "train.log_every",
-     "train.tensorboard",
-     "train.check_replicas",
-     "checkpoint.every",
-     "checkpoint.keep",
-     "evaluate.every",
-     "evaluate.batch_size",
-     "evaluate.train",
-     "evaluate.norm_batches"});
-
-// If the number of workers changes, groups and batches may change as well.
-constexpr auto kFreeWithWorkers = std::to_array<std::string_view>({
-    "method.group_size",
-    "data.batch_size",
-    "train.accumulate"});
-
-std::map<std::string, std::string> flatten(config::RunOptions options) {
-  std::map<std::string, std::string> all;
-  each_key(
-      config::fields_of(options).list(),
-      [&](const std::string& key, const Field& field) {
-        all[key] = field.print();
-      });
-  return all;
-}
-
-constexpr auto kLength =
-    std::to_array<std::string_view>({"train.steps", "train.epochs"});
-
-// The length in steps that a printed value gives as a share of the run, or else
-// nothing.
-std::optional<std::int64_t> share_in_steps(
-    const std::string& printed,
-    std::int64_t run_steps) {
-  Duration length;
-  std::string ignored;
-  if (!parse_duration(printed, length, ignored) ||
-      length.unit != Duration::Unit::Percent) {
-    return std::nullopt;
-  }
-  return length.in_steps({0, run_steps});
-}
-
-// "  a.b: 1 there, 2 now" for each key that matters and differs. `extended`:
-// the steps of a run that is made longer, 0 if it is not; then its length does
-// not matter, and what was a share of it may be given in steps.
-std::vector<std::string> differences(
-    const config::RunOptions& before,
-    const config::RunOptions& now,
-    std::int64_t extended = 0) {
-  const bool regroups = before.workers != now.workers;
-  const bool is_longer = extended > 0 && !regroups;
-  const auto old_values = flatten(before);
-  std::vector<std::string> lines;
-  for (const auto& [key, value] : flatten(now)) {
-    const bool is_free =
-        std::ranges::find(kFree, key) != kFree.end() ||
-        (is_longer && std::ranges::find(kLength, key) != kLength.end()) ||
-        (regroups &&
-         std::ranges::find(kFreeWithWorkers, key) != kFreeWithWorkers.end());
-    const auto old_value = old_values.find(key);
-    if (is_free || old_value == old_values.end() ||
-        old_value->second == value) {
-      continue;
-    }
-    const auto share = share_in_steps(old_value->second, extended);
-    if (!is_longer || !share ||
-        value != print_duration(Duration::steps(static_cast<double>(*share)))) {
-      lines.push_back(
-          formatted("  {}: {} there, {} now", key, old_value->second, value));
-    }
-  }
-  return lines;
-}
 
 void check_same(
     const std::vector<std::string>& differences,
@@ -128,20 +32,6 @@ void check_same(
       where,
       join(differences, "\n"),
       advice);
-}
-
-// "a.b=10 ..." for each length of the method that is a share of the run.
-std::string shares_in_steps(
-    const config::RunOptions& options,
-    std::int64_t run_steps) {
-  std::vector<std::string> words;
-  for (const auto& [key, value] : flatten(options)) {
-    const auto steps = share_in_steps(value, run_steps);
-    if (key.starts_with("method.") && steps.value_or(0) > 0) {
-      words.push_back(formatted("{}={}", key, *steps));
-    }
-  }
-  return join(words, " ");
 }
 
 // Refuses to start if that would lose something of worth: a finished run,

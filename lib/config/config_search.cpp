@@ -1,0 +1,91 @@
+#include "config/config_search.h"
+
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "config/config.h"
+
+namespace abtrain::config {
+
+namespace fs = std::filesystem;
+
+ConfigSearch search_config(
+    const std::string& name,
+    const std::vector<std::string>& folders) {
+  ConfigSearch search;
+  std::vector<std::string> present;
+  for (const std::string& folder : folders) {
+    for (const char* ending : {"", ".yaml"}) {
+      const fs::path path = fs::path(folder) / (name + ending);
+      std::error_code error;
+      if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+        search.found = path.string();
+        return search;
+      }
+      if (*ending == '\0') {
+        search.looked_at.push_back(path.string());
+      }
+    }
+    std::error_code error;
+    for (const auto& entry :
+         fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+      if (entry.path().extension() == ".yaml") {
+        present.push_back(entry.path().filename().string());
+      }
+    }
+    if (fs::path(name).is_absolute()) {
+      break;
+    }
+  }
+  const std::string file = fs::path(name).filename().string();
+  search.meant = nearest(
+      file.find('.') == std::string::npos ? file + ".yaml" : file, present);
+  return search;
+}
+
+std::string not_found(const std::string& name, const ConfigSearch& search) {
+  std::error_code error;
+  if (fs::is_directory(name, error)) {
+    const fs::path inside = fs::path(name) / "config.yaml";
+    return formatted(
+        "'{}' is a folder; expected a YAML file{}",
+        name,
+        fs::exists(inside, error) ? formatted(", such as {}", inside.string())
+                                  : "");
+  }
+  return formatted(
+      "'{}' was not found; looked for {}{}",
+      name,
+      join(search.looked_at, ", "),
+      search.meant.empty() ? ""
+                           : formatted("; did you mean '{}'?", search.meant));
+}
+
+std::string find_config(
+    const std::string& name,
+    const std::vector<std::string>& folders) {
+  const ConfigSearch search = search_config(name, folders);
+  ABT_CHECK(!search.found.empty(), MissingInput, "{}", not_found(name, search));
+  return search.found;
+}
+
+std::vector<std::string> config_folders(const std::string& program) {
+  std::vector<std::string> folders;
+  if (const auto listed = env("ABTRAIN_CONFIGS")) {
+    for (const std::string& folder : split_text(*listed, ':')) {
+      if (!folder.empty()) {
+        folders.push_back(folder);
+      }
+    }
+  }
+  folders.emplace_back("configs");
+  if (!program.empty()) {
+    const fs::path place = fs::path(program).parent_path();
+    folders.push_back((place.parent_path() / "share/abtrain/configs").string());
+    folders.push_back((place.parent_path().parent_path() / "configs").string());
+  }
+  return folders;
+}
+
+}  // namespace abtrain::config
