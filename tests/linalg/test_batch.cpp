@@ -155,7 +155,8 @@ TEST(Batch, ReadBackChecksTheVerdicts) {
 
 TEST(Batch, WhereTheLibraryFailsTheHostDecomposes) {
   const std::vector<NamedMatrix> group = {
-      {noise(90, 64, 2).to(at::kFloat), "b"}, {decaying(128, 64, 3), "c"}};
+      {noise(90, 64, 2).to(at::kFloat), "b", {}},
+      {decaying(128, 64, 3), "c", {}}};
   const std::vector<double> scales = {1, 2};
   const auto fails_with = [&](const auto& error) {
     return or_on_host(

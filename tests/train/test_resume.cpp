@@ -294,12 +294,12 @@ TEST_F(Resume, OnlyJobsOfSlurmResumeByThemselves) {
 
 TEST_F(Resume, TheModelOfARunThatIsMadeLongerStays) {
   const auto left_by = [&](bool changes_length) {
+    ResumeChoice choice = choose(own_);
+    choice.changes_length = changes_length;
     for (const char* file :
          {"summary.json", "model.safetensors", "model.sparse.safetensors"}) {
       folder_.add(std::string("own/") + file, "x");
     }
-    ResumeChoice choice = choose(own_);
-    choice.changes_length = changes_length;
     open_folder(options_, own_, choice, log_);
     return std::array{
         fs::exists(own_ + "/summary.json"),
