@@ -199,14 +199,13 @@ Command add_report(CLI::App& parser) {
       ->type_name("a.b=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option(
+  one_of(
+      command.add_option(
           "--sort",
           args->sort,
           "sort by this column, the best first (default: by data, then by the "
-          "time to the target, then by accuracy)")
-      ->check(CLI::IsMember(report::sort_keys()))
-      ->type_name("COLUMN");
+          "time to the target, then by accuracy)"),
+      report::sort_keys());
   command.add_flag(
       "--front",
       args->front,

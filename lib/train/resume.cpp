@@ -78,7 +78,8 @@ void check_nothing_is_lost(
 // How training goes on from a model where no checkpoint fits; "" if the run
 // folder has none.
 std::string way_from_model(const std::string& run_folder) {
-  const std::string model = run_folder + "/model.safetensors";
+  const std::string model =
+      (fs::path(run_folder) / "model.safetensors").string();
   return is_there(model) ? formatted(
                                "; to train on from its finished model, start a "
                                "new run with "

@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
         IgnoredOption{
             "EmptyRule",
             "decompose x --dry-run --keep ''",
-            "--keep: expected NUMBER, got ''"},
+            "--keep: expected FLOAT, got ''"},
         IgnoredOption{"Letter", "-v", "train: unknown option '-v'"},
         IgnoredOption{
             "Mistyped",

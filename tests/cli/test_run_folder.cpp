@@ -120,6 +120,7 @@ TEST_F(CliRunFolder, AnUnfinishedRunStaysToo) {
   done("");
   fs::remove(path("summary.json"));
   fs::remove(path("model.safetensors"));
+  fs::remove_all(path("checkpoints/step-0000000008"));
   const std::string other = "--set optimizer.lr=0.5 ";
   refused(
       "",
@@ -151,7 +152,7 @@ TEST_F(CliRunFolder, AnotherRunsCheckpointReplacesNothing) {
   done(from + "--overwrite");
   const auto events = files().at(path("metrics.jsonl"));
   EXPECT_TRUE(
-      contains(events, folder_.file("runs/other/checkpoints/step-0000000004")))
+      contains(events, folder_.file("runs/other/checkpoints/step-0000000008")))
       << events;
   EXPECT_FALSE(fs::exists(path("checkpoints.source")));
 }
@@ -225,8 +226,8 @@ TEST_F(CliRunFolder, ARunCanBeMadeLonger) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_TRUE(contains(
       outcome.text,
-      "from step 4 on the learning rate is that of the longer run: 0.00075 "
-      "instead of 0.0005"))
+      "from step 8 on the learning rate is that of the longer run: 0.00025 "
+      "instead of 3.80602e-05"))
       << outcome.text;
   EXPECT_EQ(steps(), 12);
 }

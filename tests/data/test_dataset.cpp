@@ -180,7 +180,7 @@ TEST(Dataset, PublicLoadInsistsOnTheFullSize) {
   expect_error(
       [&] { load_dataset({.name = "fashion-mnist", .root = root.path()}); },
       ErrorKind::DamagedData,
-      {images, "found a directory"});
+      {images, "found a folder"});
 }
 
 TEST(Dataset, AGivenRootIsTheOnlyPlace) {

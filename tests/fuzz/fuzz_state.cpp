@@ -113,7 +113,7 @@ Kind& kind_named(const std::string& name) {
   if (is_new) {
     kind.options = options_of(name);
     const run_folder::CheckpointWriter::Options where{
-        kind.folder.path(), config::to_yaml(kind.options), 1};
+        kind.folder.path(), config::to_yaml(kind.options), 2};
     train(kind.options, &where, nullptr);
     kind.checkpoint = kind.folder.file(
         formatted("{}/{}", config::kCheckpoints, run_folder::step_folder(3)));

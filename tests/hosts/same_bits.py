@@ -1,4 +1,5 @@
 """The same bits from threads and processes, and after a resume."""
+import shutil
 import unittest
 
 from pathlib import Path
@@ -117,10 +118,8 @@ class SameBits(Runs):
                  "model.drop_rate=0.1", *TEXT),
         ]:
             self.run_it(name, *sets)
-            # As if killed at the save: all that came later is gone.
             before, whole = self.model(name), self.summary(name)["traffic"]
-            self.path(name, "summary.json").unlink()
-            self.path(name, "model.safetensors").unlink()
+            self.lose_the_end(name)
             self.resumed(name, *sets)
             self.assertEqual(before, self.model(name), name)
             parts = self.summary(name)["traffic"]
@@ -128,6 +127,13 @@ class SameBits(Runs):
                 del traffic["by_purpose"]["metrics"]  # saves send some too
             self.assertEqual(whole, parts, name)
             self.assertEqual(len(self.events(name, "resume")), 1)
+
+    def lose_the_end(self, name):
+        """As if killed at the last save before the end: all that came later is gone."""
+        end = f"step-{self.summary(name)['steps']:010}"
+        shutil.rmtree(self.path(name, "checkpoints", end), ignore_errors=True)
+        self.path(name, "summary.json").unlink()
+        self.path(name, "model.safetensors").unlink()
 
     def test_every_reducer_has_the_same_bits_everywhere(self):
         common = ["workers=3", "method.name=ddp", "reducer.min_numel=64",
@@ -149,8 +155,7 @@ class SameBits(Runs):
             self.assertEqual(before, self.model(name + "_mpi"), name)
             self.assertEqual(self.summary(name)["traffic"],
                              self.summary(name + "_mpi")["traffic"], name)
-            self.path(name, "summary.json").unlink()
-            self.path(name, "model.safetensors").unlink()
+            self.lose_the_end(name)
             self.resumed(name, *sets)
             self.assertEqual(before, self.model(name), name)
             self.assertEqual(self.events(name, "resume")[0]["step"], 20)

@@ -29,7 +29,7 @@ DOCS = ROOT / "docs"
 SMALL = [
     "workers=2", "model.hidden=[16,16]", "data.batch_size=8", "data.subset=400",
     "train.steps=9", "train.log_every=2", "train.threads=1", "device=cpu",
-    "schedule.warmup_steps=2", "evaluate.every=4", "checkpoint.every=4",
+    "schedule.warmup_steps=2", "evaluate.every=4", "checkpoint.every=4", "checkpoint.keep=3",
     "method.group_size=1", "method.warmup_steps=2", "method.sync_every=4",
     "method.full_rank_steps=1", "method.rank={rule: fixed, rank: 3}",
 ]
