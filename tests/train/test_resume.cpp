@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "error_of.h"
 #include "run_folder/checkpoint_files.h"
+#include "special_file.h"
 #include "temp_folder.h"
 #include "train/setup.h"
 
@@ -279,6 +280,15 @@ TEST_F(Resume, ARunThatAchievedNothingMayBeTriedAgain) {
   EXPECT_EQ(step_of("none"), -1);
   folder_.add("own/model.safetensors", "");
   expect_refused("none", 78, "holds an unfinished run");
+}
+
+// Only a configuration that a user names may be a FIFO, which is waited for.
+TEST_F(Resume, AFileOfTheRunThatIsNoneIsNotWaitedFor) {
+  finish("own");
+  for (const Special kind : kSpecials) {
+    make_special(own_ + "/config.yaml", kind);
+    expect_refused("none", 78, "its config.yaml is missing or cannot be read");
+  }
 }
 
 TEST_F(Resume, OnlyJobsOfSlurmResumeByThemselves) {
