@@ -197,8 +197,8 @@ int run(int argc, char** argv, std::string& verb) {
     std::cerr << parser.help();
     return kUsageError;
   }
-  if (words.front() == "complete") {
-    release_signals();  // CLI11 would read the words
+  if (words.front() == "complete") {  // CLI11 would read the words
+    release_signals();
     return app::complete(parser, {words.begin() + 1, words.end()});
   }
   words = with_verb(std::move(words), verbs);
