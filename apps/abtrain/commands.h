@@ -26,6 +26,7 @@ Command add_plan(CLI::App& parser);
 Command add_evaluate(CLI::App& parser);
 Command add_generate(CLI::App& parser);
 Command add_sweep(CLI::App& parser);
+Command add_rivals(CLI::App& parser);
 Command add_report(CLI::App& parser);
 Command add_export(CLI::App& parser);
 Command add_decompose(CLI::App& parser);

@@ -179,6 +179,7 @@ int run(int argc, char** argv, std::string& verb) {
       app::add_evaluate(parser),
       app::add_generate(parser),
       app::add_sweep(parser),
+      app::add_rivals(parser),
       app::add_report(parser),
       app::add_export(parser),
       app::add_decompose(parser),

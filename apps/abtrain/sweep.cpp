@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "configuration.h"
 #include "sweep/child_process.h"
+#include "sweep/halving.h"
 #include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
@@ -34,6 +35,7 @@ struct SweepCommand {
   sweep::SweepArgs sweep;
   comm::LaunchFlags launch;
   std::optional<std::int64_t> task;
+  std::optional<std::int64_t> round;  // of a sweep with halving, from 1
   std::optional<std::int64_t> jobs;
   bool list = false;
   bool json = false;
@@ -61,8 +63,36 @@ std::size_t jobs_of(const SweepCommand& args) {
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }
 
+// The sweep of the command line; of one with halving, the round that is asked
+// for (by default the first), whose points depend on the rounds before.
+sweep::Sweep points_of(const SweepCommand& args) {
+  sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  ABT_CHECK(
+      !args.round || sweep.halving,
+      Usage,
+      "--round is for sweeps with halving; {} has none",
+      sweep.source);
+  if (!sweep.halving) {
+    return sweep;
+  }
+  const std::size_t rounds = sweep::rounds_of(*sweep.halving);
+  const std::int64_t round = args.round.value_or(1);
+  ABT_CHECK(
+      round >= 1 && round <= static_cast<std::int64_t>(rounds),
+      Usage,
+      "--round: expected 1 to {}, got {}",
+      rounds,
+      round);
+  const auto index = static_cast<std::size_t>(round - 1);
+  sweep::Round now = sweep::round_of(sweep, index, folders());
+  if (args.task && index + 1 == rounds) {
+    sweep::write_tuning(sweep, now, folders());
+  }
+  return std::move(now.sweep);
+}
+
 int list_runs(const SweepCommand& args) {
-  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  const sweep::Sweep sweep = points_of(args);
   auto rows = nlohmann::ordered_json::array();
   std::string lines;
   for (const sweep::PointRun& run :
@@ -154,17 +184,28 @@ int emit_slurm(const SweepCommand& args) {
         args.force);
   }
   const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
-  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  const sweep::Sweep whole = sweep::read_sweep(args.sweep, folders());
+  const sweep::Sweep sweep = points_of(args);
   const auto runs = checked_runs(sweep, false);
   Log log;
   log_notes(runs, log);
+  std::vector<std::size_t> rounds;
+  if (whole.halving) {
+    const std::size_t rivals = whole.halving->rivals.size();
+    const std::size_t count = sweep::rounds_of(*whole.halving);
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      rounds.push_back(rivals * sweep::settings_in(*whole.halving, i));
+    }
+    rounds.push_back(rivals * std::max<std::size_t>(1, whole.seeds.size()));
+  }
   const std::string script = sweep::slurm_script(
-      {sweep.name,
+      {whole.name,
        program_path(),
        sweep::slurm_root(program_path()),
        fs::current_path().string(),
-       arguments_of(args, sweep),
-       at_once},
+       arguments_of(args, whole),
+       at_once,
+       rounds},
       runs);
   if (!args.to_file()) {
     print(script, /*exact=*/true);
@@ -172,14 +213,16 @@ int emit_slurm(const SweepCommand& args) {
   }
   atomic_write(*args.emit_slurm, script);
   std::cerr << printable(*args.emit_slurm) << ": " << runs.size()
-            << " points; submit it with sbatch\n";
+            << (rounds.empty() ? " points; submit it with sbatch\n"
+                               : " points in its first round; bash submits "
+                                 "all rounds\n");
   return 0;
 }
 
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
   const auto read = [&](std::int64_t launched, Log& log) {
-    const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+    const sweep::Sweep sweep = points_of(args);
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
     ABT_CHECK(
@@ -210,19 +253,76 @@ int train_task(const SweepCommand& args, std::int64_t task) {
 }
 
 // Prints the table of the finished runs with the command `report`.
-int report(const std::vector<sweep::PointRun>& runs) {
+int report(const std::vector<sweep::PointRun>& runs, bool of_rivals) {
   std::vector<std::string> command{program_path(), "report"};
+  if (of_rivals) {
+    command.emplace_back("--front");
+  }
+  const std::size_t words = command.size();
   for (const sweep::PointRun& run : runs) {
     if (state_of(run) == sweep::PointState::Finished) {
       command.push_back(run.folder);
     }
   }
-  return command.size() == 2
+  return command.size() == words
              ? 0
              : sweep::ChildProcess::start(command, "", {})->wait();
 }
 
+// Trains all rounds of a sweep with halving, then reports on the last.
+int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
+  const sweep::Halving& halving = *sweep.halving;
+  const std::size_t count = sweep::rounds_of(halving);
+  const auto seeds =
+      static_cast<double>(std::max<std::size_t>(1, sweep.seeds.size()));
+  const auto work = [&](std::size_t round) {  // in runs of full length
+    return sweep::length_of(halving, round) *
+           (round + 1 == count
+                ? seeds
+                : static_cast<double>(sweep::settings_in(halving, round))) *
+           static_cast<double>(halving.rivals.size());
+  };
+  for (std::size_t round = 0;; ++round) {
+    const sweep::Round now = sweep::round_of(sweep, round, folders());
+    const auto runs = checked_runs(now.sweep, true);
+    const bool is_last = round + 1 == count;
+    double later = 0;
+    for (std::size_t next = round + 1; next < count; ++next) {
+      later += work(next);
+    }
+    log_notes(runs, log);
+    log.info(
+        "round {} of {}: {} {} at {:.3g} % of the length",
+        round + 1,
+        count,
+        runs.size(),
+        is_last ? "runs" : "pilots",
+        100 * sweep::length_of(halving, round));
+    if (is_last) {
+      sweep::write_tuning(sweep, now, folders());
+    }
+    const int code = sweep::train_points(
+        runs,
+        jobs,
+        program_path(),
+        log,
+        later / sweep::length_of(halving, round),
+        static_cast<int>(ErrorKind::Diverged));
+    if (is_last) {
+      const int reported = report(runs, true);
+      return code != 0 ? code : reported;
+    }
+    if (code != 0) {
+      return code;  // a pilot without a result: nothing can be chosen
+    }
+  }
+}
+
 int train_all(const SweepCommand& args) {
+  ABT_CHECK(
+      !args.round,
+      Usage,
+      "--round goes with --task and --list; all rounds are trained in turn");
   const std::size_t jobs = jobs_of(args);
   const comm::Launch launch = comm::find_launch(args.launch);
   ABT_CHECK(
@@ -236,11 +336,15 @@ int train_all(const SweepCommand& args) {
   Log log;
   train::SetupWatch watch(log, "checking the points");
   const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  if (sweep.halving) {
+    watch.end();
+    return train_rounds(sweep, jobs, log);
+  }
   const auto runs = checked_runs(sweep, true);
   watch.end();
   log_notes(runs, log);
   const int code = sweep::train_points(runs, jobs, program_path(), log);
-  const int reported = report(runs);
+  const int reported = report(runs, false);
   return code != 0 ? code : reported;
 }
 
@@ -284,6 +388,12 @@ int run_sweep(const SweepCommand& args) {
 
 }  // namespace
 
+int train_sweep(const std::string& file) {
+  SweepCommand args;
+  args.sweep.file = file;
+  return train_all(args);
+}
+
 Command add_sweep(CLI::App& parser) {
   auto args = std::make_shared<SweepCommand>();
   CLI::App& command = *parser.add_subcommand(
@@ -292,7 +402,8 @@ Command add_sweep(CLI::App& parser) {
       .add_option(
           "sweep",
           args->sweep.file,
-          "a sweep file, with base, set, grid, list, exclude and seeds")
+          "a sweep file, with base, set, grid, list, exclude, seeds and "
+          "halving")
       ->type_name("FILE");
   command
       .add_option(
@@ -335,6 +446,11 @@ Command add_sweep(CLI::App& parser) {
       args->task,
       "train only this point, counted from 0, in this process (default "
       "$SLURM_ARRAY_TASK_ID where that is set)");
+  command.add_option(
+      "--round",
+      args->round,
+      "with --task or --list, of a sweep with halving: the round, counted from "
+      "1 (default)");
   command.add_flag(
       "--list",
       args->list,

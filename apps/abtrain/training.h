@@ -36,4 +36,8 @@ int train_here(
     const Start& start,
     const ReadOptions& read);
 
+// Trains all points of a sweep file, one at a time, and prints the report, as
+// `abtrain sweep FILE` does. Returns the exit code.
+int train_sweep(const std::string& file);
+
 }  // namespace abtrain::app

@@ -143,6 +143,13 @@ void find_repeated_keys(const Sweep& sweep, std::vector<Problem>& problems) {
       varied.insert(key);
     }
   }
+  if (sweep.halving) {
+    for (const Rival& rival : sweep.halving->rivals) {
+      for (const Assignment& assignment : rival.set) {
+        varied.insert(assignment.override.key);
+      }
+    }
+  }
   check(sweep.sets);
 }
 

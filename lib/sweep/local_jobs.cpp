@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/signals.h"
 #include "config/config.h"
 #include "sweep/child_process.h"
@@ -49,10 +50,18 @@ class Jobs {
       const std::vector<PointRun>& runs,
       std::size_t jobs,
       const std::string& program,
-      Log& log)
-      : all_(runs.size()), program_(program), log_(log) {
+      Log& log,
+      double later,
+      std::optional<int> allowed)
+      : all_(runs.size()),
+        program_(program),
+        log_(log),
+        later_(later),
+        allowed_(allowed) {
     for (const PointRun& run : runs) {
-      if (own_state_of(run) == PointState::Finished) {
+      if (const PointState state = own_state_of(run);
+          state == PointState::Finished ||
+          (state == PointState::Failed && allowed_ && failed_so(run))) {
         ++finished_;
       } else {
         waiting_.push_back(&run);
@@ -143,10 +152,10 @@ class Jobs {
     const PointRun& run = *job.run;
     const std::string seconds = human_seconds(job.watch.seconds());
     job.child.reset();
-    if (code == 0) {
+    if (code == 0 || code == allowed_) {
       ++trained_;
       trained_seconds_ += job.watch.seconds();
-      finish(run, seconds);
+      finish(run, seconds, code != 0);
     } else if (code == kStopped && is_stopping_) {
       fail(
           run,
@@ -168,9 +177,15 @@ class Jobs {
     show();
   }
 
-  void finish(const PointRun& run, const std::string& seconds) {
+  // Whether the run has ended with the exit code that is allowed.
+  bool failed_so(const PointRun& run) const {
+    return JsonObject::of_file(run.folder + "/failure.json")
+               .integer("/exit_code", 0, 255) == *allowed_;
+  }
+
+  void finish(const PointRun& run, const std::string& seconds, bool diverged) {
     try {
-      const std::string score = score_of(run);
+      const std::string score = diverged ? "diverged" : score_of(run);
       ++finished_;
       say(run, formatted(": {} in {}{}", score, seconds, time_left()));
     } catch (const Error& error) {
@@ -186,11 +201,11 @@ class Jobs {
   // ", about 3 min left" if the points to come take as long as those before;
   // "" while there are none of either.
   std::string time_left() const {
-    if (trained_ == 0 || (waiting_.empty() && running() == 0)) {
+    if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_ == 0)) {
       return "";
     }
     const double each = trained_seconds_ / static_cast<double>(trained_);
-    double seconds = each * static_cast<double>(waiting_.size());
+    double seconds = each * (static_cast<double>(waiting_.size()) + later_);
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
         seconds += std::max(0.0, each - job.watch.seconds());
@@ -242,6 +257,8 @@ class Jobs {
   std::size_t all_;
   std::string program_;
   Log& log_;
+  double later_;
+  std::optional<int> allowed_;
   std::deque<const PointRun*> waiting_;
   std::vector<Job> slots_;
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
@@ -257,8 +274,10 @@ int train_points(
     const std::vector<PointRun>& runs,
     std::size_t jobs,
     const std::string& program,
-    Log& log) {
-  return Jobs(runs, jobs, program, log).run();
+    Log& log,
+    double later,
+    std::optional<int> allowed) {
+  return Jobs(runs, jobs, program, log, later, allowed).run();
 }
 
 }  // namespace abtrain::sweep

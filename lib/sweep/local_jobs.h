@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,16 @@ namespace abtrain::sweep {
 // save, throws Error(Stopped); the next call resumes. Throws Error(Config)
 // before anything is started where a folder holds another configuration
 // (PointState::Foreign in point_state.h).
+//
+// `later`: what is to be trained after these points, in points of their length;
+// the time that is left includes it. `allowed`: an exit code that counts as an
+// end of a point like any other, such as that of a pilot that diverged.
 int train_points(
     const std::vector<PointRun>& runs,
     std::size_t jobs,
     const std::string& program,
-    Log& log);
+    Log& log,
+    double later = 0,
+    std::optional<int> allowed = {});
 
 }  // namespace abtrain::sweep

@@ -184,8 +184,17 @@ std::vector<Point> list_points(const Sweep& sweep) {
   exclude(sweep, keys, all);
   const auto names = short_names(keys);
   std::vector<Point> points;
+  const std::size_t repeats = std::max<std::size_t>(1, sweep.seeds.size());
   for (Choice& values : all) {
-    std::string label = label_of(values, names);
+    std::string label;
+    if (sweep.labels.empty()) {
+      label = label_of(values, names);
+    } else {
+      label = sweep.labels[points.size() / repeats];
+      if (!sweep.seeds.empty()) {
+        label += "," + label_of({values.back()}, names);
+      }
+    }
     points.push_back({points.size(), std::move(label), std::move(values)});
   }
   return points;

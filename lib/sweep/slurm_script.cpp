@@ -73,7 +73,7 @@ void check_plain(const SlurmArray& array) {
 constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
 # The @points@ points of the sweep @name@, each a job of an array, written by
 #   abtrain @shown@ --emit-slurm
-# Submit it with sbatch; submit it again to train what is missing (points that
+# @submit@; submit it again to train what is missing (points that
 # are finished end at once). slurm/README.md says more, and what sbatch can
 # override.
 # @tasks@
@@ -94,9 +94,22 @@ constexpr std::string_view kTemplate = R"(#!/usr/bin/env bash
 
 root=@root@
 ABTRAIN=${ABTRAIN:-@program@}
-source "$root/slurm/job.sh" || exit 66
+@rounds@source "$root/slurm/job.sh" || exit 66
 [[ -n ${SLURM_ARRAY_TASK_ID-} ]] || fail 2 "no array task: sbatch --array=@range@"
-run_abtrain @command@ --task "$SLURM_ARRAY_TASK_ID"
+run_abtrain @command@@round@ --task "$SLURM_ARRAY_TASK_ID"
+)";
+
+// Without a task, the script submits itself once per round.
+constexpr std::string_view kRounds = R"(if [[ -z ${SLURM_JOB_ID-} ]]; then
+  job= round=0
+  for last in @last@; do
+    round=$((round + 1))
+    job=$(sbatch --parsable --array=0-$last@at_once@ ${job:+--dependency=afterany:$job} \
+      --export=ALL,ABTRAIN_ROUND=$round "$@" "$0") || exit
+    echo "round $round: job $job"
+  done
+  exit
+fi
 )";
 
 // The template, with each @word@ of the table replaced by its value.
@@ -138,6 +151,13 @@ std::string slurm_script(
     words.push_back(quoted(word));
   }
   const std::string command = join(words, " ");
+  const bool has_rounds = !array.rounds.empty();
+  std::vector<std::string> last;
+  for (const std::size_t points : array.rounds) {
+    last.push_back(std::to_string(points - 1));
+  }
+  const std::string at_once =
+      array.at_once > 0 ? formatted("%{}", array.at_once) : "";
   return filled(
       kTemplate,
       {{"points", formatted("{}", runs.size())},
@@ -154,7 +174,15 @@ std::string slurm_script(
                   workers)},
        {"job", option_value(job_name(array.name))},
        {"range", formatted("0-{}", runs.size() - 1)},
-       {"at_once", array.at_once > 0 ? formatted("%{}", array.at_once) : ""},
+       {"at_once", at_once},
+       {"submit",
+        has_rounds ? "`bash FILE [SBATCH OPTIONS]` submits all rounds"
+                   : "Submit it with sbatch"},
+       {"rounds",
+        has_rounds
+            ? filled(kRounds, {{"last", join(last, " ")}, {"at_once", at_once}})
+            : ""},
+       {"round", has_rounds ? " --round \"${ABTRAIN_ROUND:-1}\"" : ""},
        {"ntasks", formatted("{}", alike ? workers : 1)},
        {"cpus", formatted("{}", alike ? 1 : workers)},
        {"workers", formatted("{}", workers)},

@@ -17,6 +17,9 @@ struct SlurmArray {
   // The arguments after `sweep` that name this sweep.
   std::vector<std::string> arguments;
   std::size_t at_once = 0;  // points at a time; 0: no limit
+  // Points in each round of a sweep with halving: an array per round, which
+  // begins when that before it has ended. Empty: one array.
+  std::vector<std::size_t> rounds = {};
 };
 
 // Each Slurm task is a worker where all points have the same number of workers;

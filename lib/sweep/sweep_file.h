@@ -9,12 +9,18 @@
 //   exclude: [{method.group_size: 1, method.rank.rule: fixed}]
 //   seeds: [1, 2]                    # each point with each; `2` means the same
 //
+// In place of grid, list and exclude, `halving` names rivals, each of which is
+// tuned in short pilots and then trained at full length (sweep/halving.h).
+//
 // All problems are reported together in one LocatedError(Config), each with its
 // place in the file. Throws Error(MissingInput) for a missing file and
 // Error(Usage) for options that contradict each other.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/override.h"
@@ -30,6 +36,23 @@ struct Assignment {
 // The keys that one value of a grid's key, or one item of a list, sets.
 using Choice = std::vector<Assignment>;
 
+// A method that is weighed against the others: its keys, and the settings of
+// which it may take the best.
+struct Rival {
+  std::string name;
+  std::string why;
+  Choice set;
+  std::vector<Choice> tune;
+  std::int64_t steps = 0;  // train.steps of `set`
+  Location place;
+};
+struct Halving {
+  Choice pilot;               // what pilots alone set
+  std::vector<Rival> rivals;  // each with as many settings
+  // Rivals that make no sense here, each with the reason.
+  std::vector<std::pair<std::string, std::string>> left_out;
+};
+
 struct Sweep {
   std::string source;  // what messages name: the file, else the base
   std::string file;    // "": the sweep is from the command line
@@ -40,8 +63,10 @@ struct Sweep {
   std::vector<config::Override> sets;    // `--set`, which override `set`
   std::vector<std::vector<Choice>> grid;
   std::vector<Choice> list;
+  std::vector<std::string> labels;  // of the list's items; empty: their values
   std::vector<Choice> exclude;
   std::vector<Choice> seeds;  // empty: the configuration's own
+  std::optional<Halving> halving;  // then grid, list and exclude are empty
 };
 
 // The sweep that a command line asks for: a file, or `config` with `grid` or

@@ -1,0 +1,249 @@
+#include "sweep/halving.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/machine_text.h"
+#include "sweep/assignments.h"
+#include "sweep/point_state.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+// Rounds of pilots that have lengths 1/8, 1/4 and 1/2.
+constexpr std::size_t kUsualPilots = 3;
+
+// The keys of both; those of `over` come first in doubt.
+Choice merged(const Choice& base, const Choice& over) {
+  Choice all;
+  std::ranges::copy_if(base, std::back_inserter(all), [&](const auto& one) {
+    return std::ranges::none_of(over, [&](const Assignment& other) {
+      return other.override.key == one.override.key;
+    });
+  });
+  all.insert(all.end(), over.begin(), over.end());
+  return all;
+}
+
+Assignment steps(std::int64_t count, const Location& place) {
+  const std::string text = std::to_string(count);
+  return {config::literal_override("train.steps", text, place), text};
+}
+
+// The setting of a rival at the length of a round.
+Choice choice_of(
+    const Halving& halving,
+    const Rival& rival,
+    std::size_t setting,
+    std::size_t round) {
+  Choice choice = merged(rival.set, rival.tune[setting]);
+  if (round + 1 < rounds_of(halving)) {
+    const auto count = std::max<std::int64_t>(
+        1,
+        std::llround(
+            static_cast<double>(rival.steps) * length_of(halving, round)));
+    choice = merged(merged(choice, halving.pilot), {steps(count, rival.place)});
+  }
+  return choice;
+}
+
+// The sweep of a round in which each rival has these settings.
+Sweep sweep_of(
+    const Sweep& sweep,
+    std::size_t round,
+    const std::vector<std::vector<std::size_t>>& settings) {
+  const Halving& halving = *sweep.halving;
+  Sweep plain = sweep;
+  plain.halving.reset();
+  const bool is_last = round + 1 == rounds_of(halving);
+  if (!is_last) {
+    plain.seeds.clear();  // pilots have the configuration's own
+    plain.name = formatted("{}/pilots/{}", sweep.name, round + 1);
+  }
+  for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
+    const Rival& rival = halving.rivals[i];
+    for (const std::size_t setting : settings[i]) {
+      plain.list.push_back(choice_of(halving, rival, setting, round));
+      plain.labels.push_back(
+          is_last ? rival.name
+                  : formatted("{},setting={}", rival.name, setting + 1));
+    }
+  }
+  return plain;
+}
+
+std::string text_or(const Choice& choice, const char* otherwise) {
+  std::vector<std::string> parts;
+  for (const Assignment& one : choice) {
+    parts.push_back(one.override.key + ": " + one.text);
+  }
+  return parts.empty() ? otherwise : join(parts, ", ");
+}
+
+}  // namespace
+
+std::size_t settings_in(const Halving& halving, std::size_t round) {
+  std::size_t count = halving.rivals.front().tune.size();
+  for (; round > 0; --round) {
+    count = (count + 1) / 2;
+  }
+  return count;
+}
+
+std::size_t rounds_of(const Halving& halving) {
+  std::size_t rounds = 1;
+  while (settings_in(halving, rounds - 1) > 1) {
+    ++rounds;
+  }
+  return rounds;
+}
+
+double length_of(const Halving& halving, std::size_t round) {
+  const std::size_t pilots = rounds_of(halving) - 1;
+  return round == pilots
+             ? 1
+             : std::pow(
+                   2.0,
+                   static_cast<double>(round) -
+                       static_cast<double>(std::max(pilots, kUsualPilots)));
+}
+
+PilotResult pilot_result(const PointRun& run) {
+  const PointState state = own_state_of(run);
+  PilotResult result;
+  if (state == PointState::Failed &&
+      JsonObject::of_file(run.folder + "/failure.json")
+              .integer("/exit_code", 0, 255) ==
+          static_cast<int>(ErrorKind::Diverged)) {
+    return result;
+  }
+  ABT_CHECK(
+      state == PointState::Finished,
+      MissingInput,
+      "{}: expected a finished pilot, because its result decides which "
+      "settings go on; it is {}",
+      run.folder,
+      name_of(state));
+  const JsonObject summary = JsonObject::of_file(run.folder + "/summary.json");
+  result.seconds = summary.number("/seconds/train");
+  // The last event with a score is that of the final model.
+  const std::string path = run.folder + "/metrics.jsonl";
+  const auto lines = split_text(read_file(path, kMostLines), '\n');
+  for (auto i = std::ssize(lines) - 1; i >= 0; --i) {
+    const std::string& line = lines[static_cast<std::size_t>(i)];
+    if (line.find("\"event\":\"evaluate\"") == std::string::npos) {
+      continue;
+    }
+    const JsonObject event(path, i + 1, line);
+    for (const char* prefix : {"/validation_", "/"}) {
+      const std::string begin = prefix;
+      if (const auto accuracy = event.maybe((begin + "accuracy").c_str())) {
+        result.quality = *accuracy;
+        return result;
+      }
+      if (const auto bits = event.maybe((begin + "bits_per_byte").c_str())) {
+        result.quality = -*bits;
+        return result;
+      }
+    }
+  }
+  damaged(path, std::ssize(lines), "expected an evaluation of the final model");
+}
+
+std::vector<std::size_t> better_half(
+    const std::vector<std::size_t>& present,
+    const std::vector<double>& qualities) {
+  std::vector<std::size_t> order(present.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(
+      order, std::greater(), [&](std::size_t i) { return qualities[i]; });
+  order.resize((present.size() + 1) / 2);
+  std::vector<std::size_t> chosen;
+  for (const std::size_t i : order) {
+    chosen.push_back(present[i]);
+  }
+  return chosen;
+}
+
+Round round_of(
+    const Sweep& sweep,
+    std::size_t round,
+    const std::vector<std::string>& folders) {
+  const Halving& halving = *sweep.halving;
+  std::vector<std::size_t> all(settings_in(halving, 0));
+  std::iota(all.begin(), all.end(), 0);
+  Round now{{}, std::vector(halving.rivals.size(), all)};
+  for (std::size_t before = 0; before < round; ++before) {
+    const Sweep pilots = sweep_of(sweep, before, now.settings);
+    const auto points = list_points(pilots);
+    auto point = points.begin();
+    for (std::vector<std::size_t>& present : now.settings) {
+      std::vector<double> qualities;
+      for (std::size_t i = 0; i < present.size(); ++i) {
+        qualities.push_back(
+            pilot_result(resolve(pilots, *point++, folders)).quality);
+      }
+      present = better_half(present, qualities);
+    }
+  }
+  now.sweep = sweep_of(sweep, round, now.settings);
+  return now;
+}
+
+void write_tuning(
+    const Sweep& sweep,
+    const Round& last,
+    const std::vector<std::string>& folders) {
+  const Halving& halving = *sweep.halving;
+  const std::size_t count = halving.rivals.size();
+  std::vector<double> seconds(count);
+  std::vector<std::size_t> pilots(count);
+  for (std::size_t round = 0; round + 1 < rounds_of(halving); ++round) {
+    const Round now = round_of(sweep, round, folders);
+    const auto points = list_points(now.sweep);
+    auto point = points.begin();
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < now.settings[i].size(); ++k) {
+        seconds[i] +=
+            pilot_result(resolve(now.sweep, *point++, folders)).seconds;
+        ++pilots[i];
+      }
+    }
+  }
+  ordered_json rivals = ordered_json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Rival& rival = halving.rivals[i];
+    rivals.push_back(
+        {{"name", rival.name},
+         {"why", rival.why},
+         {"tried", rival.tune.size()},
+         {"pilots", pilots[i]},
+         {"pilot_seconds", seconds[i]},
+         {"chosen",
+          text_or(rival.tune[last.settings[i].front()], "as configured")}});
+  }
+  ordered_json left_out = ordered_json::array();
+  for (const auto& [name, why] : halving.left_out) {
+    left_out.push_back({{"name", name}, {"why", why}});
+  }
+  const PointRun first =
+      resolve(last.sweep, list_points(last.sweep).front(), folders);
+  make_folders(first.options.output);
+  atomic_write(
+      first.options.output + "/tuning.json",
+      json_text(ordered_json{
+          {"settings", settings_in(halving, 0)},
+          {"rivals", rivals},
+          {"left_out", left_out}}));
+}
+
+}  // namespace abtrain::sweep

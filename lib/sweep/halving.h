@@ -1,0 +1,81 @@
+// Successive halving (Jamieson and Talwalkar 2016): every rival of a sweep gets
+// the same number K of settings. All of them are trained in short pilots, the
+// better half goes on to pilots of twice the length, and so on; the best
+// setting is trained at full length, with all seeds.
+//
+//   base: my.yaml
+//   halving:
+//     pilot: {data.validation: 5000}   # for pilots only
+//     rivals:
+//       ddp:
+//         why: the mean of all gradients
+//         set: {method.name: ddp, train.steps: 800}
+//         tune: [{}, {optimizer.lr: 2e-3}, {optimizer.lr: 5e-4}]
+//   seeds: 3
+//
+// Each round is a sweep of its own, whose list depends on the results of the
+// rounds before; the pilots' folders are <output>/<sweep>/pilots/<round>. A
+// pilot's quality is that of its final model, on the held-out examples where
+// there are any. A pilot that diverged is the worst; of equals, the one that
+// stands first wins.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sweep/resolve_points.h"
+#include "sweep/sweep_file.h"
+
+namespace abtrain::sweep {
+
+// The rounds with pilots, and the one at full length: 1 for one setting, 3 for
+// three (3, 2, 1).
+std::size_t rounds_of(const Halving& halving);
+// Settings per rival that take part in a round, which counts from 0.
+std::size_t settings_in(const Halving& halving, std::size_t round);
+// The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
+// in the end 1. With more than three rounds of pilots the first are shorter.
+double length_of(const Halving& halving, std::size_t round);
+
+// A pilot that has ended; -infinity where it diverged.
+struct PilotResult {
+  double quality = -std::numeric_limits<double>::infinity();
+  double seconds = 0;  // of training
+};
+// Reads the run folder of a pilot. Throws Error(MissingInput) where it has not
+// finished.
+PilotResult pilot_result(const PointRun& run);
+
+// The settings of each rival, by their number in its `tune`, that take part in
+// the round after one with these qualities: the better half (rounded up) of
+// `present`, best first.
+std::vector<std::size_t> better_half(
+    const std::vector<std::size_t>& present,
+    const std::vector<double>& qualities);
+
+// A round as a plain sweep, and what led to it.
+struct Round {
+  Sweep sweep;
+  // For each rival the settings that take part.
+  std::vector<std::vector<std::size_t>> settings;
+};
+// Reads the results of the rounds before from their folders. `folders`: see
+// resolve(). Throws Error(MissingInput), naming the pilot, where one of them is
+// missing.
+Round round_of(
+    const Sweep& sweep,
+    std::size_t round,
+    const std::vector<std::string>& folders);
+
+// What each rival was given, as <output>/<sweep>/tuning.json: "settings", and
+// for each of "rivals" name, why, tried, pilots, pilot_seconds and chosen.
+// `last`: the round at full length.
+void write_tuning(
+    const Sweep& sweep,
+    const Round& last,
+    const std::vector<std::string>& folders);
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,529 @@
+#include "sweep/rivals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "base/scalars.h"
+#include "base/text.h"
+#include "config/check_run.h"
+#include "config/config.h"
+#include "config/planned_sizes.h"
+#include "config/run_length.h"
+#include "methods/method_kind.h"
+#include "nn/families.h"
+#include "nn/model.h"
+#include "plan/planned_data.h"
+#include "plan/same_size.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+using config::RunOptions;
+
+constexpr double kUsualRatio = 10;
+constexpr std::int64_t kMostHeldOut = 5000;
+
+// A rival before it is fitted to a configuration.
+struct Sketch {
+  const char* name;
+  const char* why;
+  bool small;    // a dense network of AB-training's size
+  bool is_rare;  // only with --all
+  std::function<Keys(const RunOptions&)> set;
+};
+
+Keys joined(std::initializer_list<Keys> parts) {
+  Keys all;
+  for (const Keys& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// Muon with the settings of our tables, or as it is configured already.
+Keys muon(const RunOptions& o) {
+  if (o.optimizer.name == "muon") {
+    return {{"optimizer.matrices", "all"}};
+  }
+  return {
+      {"optimizer.name", "muon"},
+      {"optimizer.lr", "0.02"},
+      {"optimizer.momentum", "0.95"},
+      {"optimizer.scale", "spectral"},
+      {"optimizer.matrices", "all"},
+      {"optimizer.other_lr", "0.001"},
+      {"optimizer.weight_decay", "0"}};
+}
+
+// AdamW, as it is configured or else at the rate that Muon leaves to it.
+Keys adamw(const RunOptions& o) {
+  if (o.optimizer.name == "adamw") {
+    return {};
+  }
+  const double lr = o.optimizer.name == "muon" ? o.optimizer.other_lr : 1e-3;
+  return {
+      {"optimizer.name", "adamw"},
+      {"optimizer.lr", print_number(lr)},
+      {"optimizer.momentum", "0.9"},
+      {"optimizer.scale", "match_rms"}};
+}
+
+Keys ddp(const RunOptions&) {
+  return {{"method.name", "ddp"}};
+}
+
+Keys powersgd(const RunOptions& o) {
+  return joined(
+      {ddp(o), muon(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
+}
+
+// Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
+// which the usual 0.9 never settles (docs/results.md).
+Keys outer(const char* every) {
+  return {
+      {"method.name", "diloco"},
+      {"method.warmup_steps", "0"},
+      {"method.sync_every", every},
+      {"method.outer.name", "nesterov"},
+      {"method.outer.lr", "1"},
+      {"method.outer.momentum", "0.5"},
+      {"reducer.name", "plain"},
+      {"reducer.dtype", "bf16"}};
+}
+
+Keys muloco(const RunOptions& o) {
+  return joined(
+      {outer("20"),
+       muon(o),
+       {{"method.outer.wire.name", "int2"},
+        {"method.outer.wire.error_decay", "0.95"}}});
+}
+
+Keys sparseloco(const RunOptions& o) {
+  return joined(
+      {outer("10"),
+       adamw(o),
+       {{"method.outer.wire.name", "sparseloco"},
+        {"method.outer.wire.density", "0.03125"},
+        {"method.outer.wire.error_decay", "0.95"}}});
+}
+
+Keys ab_recipe(const RunOptions& o) {
+  return joined(
+      {{{"method.name", "ab"},
+        {"method.group_size", "1"},
+        {"method.sync", "only-learned"},
+        {"method.warmup_steps", "10 %"},
+        {"method.sync_every", "10"},
+        {"method.full_rank_steps", "0"},
+        {"method.moments", "carry"},
+        {"method.ramp", "none"},
+        {"method.factor_lr_scale", "1"},
+        {"method.rank.rule", "budget"},
+        {"method.rank.floor", "0.7"},
+        {"method.anneal_steps", "50 %"},
+        {"method.full_phase.reducer.name", "powersgd"},
+        {"method.outer.name", "auto"},
+        {"method.outer.wire.name", "int4"}},
+       muon(o)});
+}
+
+const std::vector<Sketch>& sketches() {
+  static const std::vector<Sketch> all = {
+      {"ddp",
+       "the large network, all gradients averaged, as configured",
+       false,
+       false,
+       ddp},
+      {"ddp_muon",
+       "the large network, all gradients averaged, with Muon",
+       false,
+       false,
+       [](const RunOptions& o) {
+         return joined({ddp(o), muon(o)});
+       }},
+      {"powersgd",
+       "the large network, gradients as products of rank 4, with Muon",
+       false,
+       false,
+       powersgd},
+      {"muloco_2bit",
+       "the large network, Muon on each worker, changes in 2 bits (MuLoCo)",
+       false,
+       false,
+       muloco},
+      {"sparseloco",
+       "the large network, AdamW on each worker, the largest changes in 2 bits "
+       "(SparseLoCo)",
+       false,
+       false,
+       sparseloco},
+      {"diloco",
+       "the large network, AdamW on each worker, changes in bf16 (DiLoCo)",
+       false,
+       true,
+       [](const RunOptions& o) {
+         return joined({outer("20"), adamw(o)});
+       }},
+      {"local_sgd",
+       "the large network, as configured on each worker, averaged every 10 "
+       "steps (local SGD)",
+       false,
+       true,
+       [](const RunOptions&) {
+         return Keys{
+             {"method.name", "local-sgd"},
+             {"method.warmup_steps", "10 %"},
+             {"method.sync_every", "10"},
+             {"method.average", "params"}};
+       }},
+      {"ab",
+       "AB-training as configured",
+       false,
+       false,
+       [](const RunOptions&) {
+         return Keys{{"method.name", "ab"}};
+       }},
+      {"ab_recipe",
+       "AB-training by its best recipe: groups of one, Muon, moments carried, "
+       "ranks annealed, 4 bits",
+       false,
+       false,
+       ab_recipe},
+      {"small_ddp",
+       "a dense network of AB-training's size, all gradients averaged, with "
+       "Muon",
+       true,
+       false,
+       [](const RunOptions& o) {
+         return joined({ddp(o), muon(o)});
+       }},
+      {"small_powersgd",
+       "a dense network of AB-training's size, gradients as products of rank "
+       "4, with Muon",
+       true,
+       false,
+       powersgd},
+      {"small_muloco_2bit",
+       "a dense network of AB-training's size, Muon on each worker, changes in "
+       "2 bits",
+       true,
+       false,
+       muloco},
+  };
+  return all;
+}
+
+std::vector<std::string> as_sets(const Keys& keys) {
+  std::vector<std::string> sets;
+  for (const auto& [key, value] : keys) {
+    sets.push_back(key + "=" + value);
+  }
+  return sets;
+}
+
+// A problem's own words, without the place of a file that nobody wrote.
+std::string reason_of(const Error& error) {
+  constexpr std::string_view kMark = ": error: ";
+  std::string line = error.what();
+  line.resize(std::min(line.size(), line.find('\n')));
+  const std::size_t at = line.find(kMark);
+  return at == std::string::npos ? line : line.substr(at + kMark.size());
+}
+
+// The settings in the order in which all rivals get them.
+std::vector<Keys> settings_of(const RunOptions& o, std::size_t count) {
+  const auto rate = [&](double factor) {
+    return Keys{{"optimizer.lr", print_number(factor * o.optimizer.lr)}};
+  };
+  const bool has_decay = o.optimizer.weight_decay == 0.1;
+  std::vector<Keys> all = {
+      {},
+      rate(2),
+      rate(0.5),
+      {{"optimizer.weight_decay", has_decay ? "0" : "0.1"}}};
+  const bool has_interval = o.method.name == "diloco" ||
+                            o.method.name == "local-sgd" ||
+                            methods::kind_of(o.method).factors_weights;
+  if (has_interval) {
+    const double every = o.method.sync_every.value;
+    const std::string unit =
+        o.method.sync_every.unit == Duration::Unit::Percent  ? " %"
+        : o.method.sync_every.unit == Duration::Unit::Epochs ? " epochs"
+                                                             : "";
+    const auto interval = [&](double factor) {
+      const double value = unit.empty()
+                               ? std::max(1.0, std::round(factor * every))
+                               : factor * every;
+      return Keys{{"method.sync_every", print_number(value) + unit}};
+    };
+    if (o.method.outer.name || o.method.name == "diloco") {
+      all.push_back(
+          {{"method.outer.lr", print_number(0.7 * o.method.outer.lr)}});
+    } else {
+      all.push_back(interval(0.5));
+    }
+    all.push_back(interval(2));
+  } else {
+    all.push_back(rate(1.5));
+    all.push_back(rate(0.7));
+  }
+  all.push_back(rate(4));
+  all.push_back(rate(0.25));
+  all.resize(std::min(count, all.size()));
+  return all;
+}
+
+std::string as_flow(const Keys& keys) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : keys) {
+    parts.push_back(key + ": " + value);
+  }
+  return "{" + join(parts, ", ") + "}";
+}
+
+// A warm-up in steps or epochs, as a share of the configured run: so runs of
+// all lengths have it in proportion.
+void add_share(
+    Keys& keys,
+    const char* key,
+    const Duration& warmup,
+    const RunLength& length) {
+  if (warmup.unit != Duration::Unit::Percent && warmup.value > 0) {
+    const double percent = std::min(
+        50.0,
+        100.0 * static_cast<double>(warmup.in_steps(length)) /
+            static_cast<double>(length.steps));
+    keys.emplace_back(key, formatted("{:.3g} %", percent));
+  }
+}
+
+// The compression of the whole network.
+double ratio_of(
+    const config::PlannedSizes& planned,
+    const nn::InputShape& shape,
+    const RunOptions& base) {
+  return static_cast<double>(
+             nn::make_model(base.model, shape)->dense_parameters()) /
+         static_cast<double>(planned.stored);
+}
+
+// Which of the rivals were asked for.
+std::vector<const Sketch*> chosen(const RivalsRequest& request) {
+  const std::vector<std::string> names = rival_names();
+  for (const std::string& name : request.only) {
+    const std::string meant = nearest(name, names);
+    ABT_CHECK(
+        std::ranges::count(names, name) > 0,
+        Usage,
+        "--only: expected one of {}; got '{}'{}",
+        join(names, ", "),
+        name,
+        meant.empty() ? "" : formatted(", did you mean '{}'?", meant));
+  }
+  std::vector<const Sketch*> out;
+  for (const Sketch& sketch : sketches()) {
+    const bool is_named = std::ranges::count(request.only, sketch.name) > 0;
+    if (is_named ||
+        (request.only.empty() && (request.all || !sketch.is_rare))) {
+      out.push_back(&sketch);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> rival_names() {
+  std::vector<std::string> names;
+  for (const Sketch& sketch : sketches()) {
+    names.emplace_back(sketch.name);
+  }
+  return names;
+}
+
+RivalList list_rivals(
+    const std::string& config,
+    const std::vector<std::string>& sets,
+    const RivalsRequest& request,
+    const std::vector<std::string>& folders) {
+  const auto read = [&](const Keys& keys) {
+    std::vector<std::string> all = sets;
+    std::ranges::move(as_sets(keys), std::back_inserter(all));
+    return config::read_config(
+        config, all, {.folders = folders, .shortens_all = true});
+  };
+  const RunOptions base = read({});
+  const data::DatasetShape set = plan::planned_data(base.data).shape;
+  const nn::InputShape shape = config::input_shape(set);
+  const RunLength length =
+      config::run_length(base, set.train - base.data.validation);
+  const bool is_ab = base.method.name == "ab";
+
+  RivalList list;
+  list.config = config;
+  list.name = base.name;
+  // AB-training's size: as configured, or by a budget.
+  Keys size;
+  if (request.ratio || !is_ab || !config::model_sizes(base, shape)) {
+    size = {
+        {"method.rank.rule", "budget"},
+        {"method.rank.ratio",
+         print_number(request.ratio.value_or(kUsualRatio))}};
+  }
+  RunOptions factored = read(joined({{{"method.name", "ab"}}, size}));
+  const auto planned = config::model_sizes(factored, shape);
+  ABT_CHECK(
+      planned && std::ranges::any_of(
+                     planned->sizes.layers,
+                     [](const auto& layer) { return layer.rank > 0; }),
+      Config,
+      "model.name: expected a model with layers that AB-training can factor; "
+      "{} has none{}",
+      base.model.name,
+      request.ratio ? " at this --size" : "");
+  list.parameters = planned->stored;
+
+  Keys usual = {{"evaluate.every", "25 %"}, {"checkpoint.every", "0"}};
+  add_share(usual, "schedule.warmup_steps", base.schedule.warmup_steps, length);
+  for (const std::string& one : sets) {
+    const std::size_t at = one.find('=');
+    list.common.emplace_back(one.substr(0, at), one.substr(at + 1));
+  }
+  // What the command line gives stays as it is.
+  std::ranges::copy_if(
+      usual, std::back_inserter(list.common), [&](const auto& own) {
+        return std::ranges::none_of(list.common, [&](const auto& given) {
+          return given.first == own.first;
+        });
+      });
+  list.pilot = {
+      {"evaluate.every", "0"},
+      {"data.validation",
+       std::to_string(std::min(kMostHeldOut, set.train / 10))}};
+
+  std::vector<std::pair<std::string, std::string>> known;  // content, name
+  for (const Sketch* sketch : chosen(request)) {
+    const std::string name = sketch->name;
+    try {
+      ABT_CHECK(
+          name != "ab" || is_ab,
+          Config,
+          "the configuration says nothing of AB-training; ab_recipe stands for "
+          "it");
+      RivalPlan rival;
+      rival.name = name;
+      rival.why = sketch->why;
+      rival.set = sketch->set(base);
+      if (name == "ab") {
+        add_share(
+            rival.set, "method.warmup_steps", base.method.warmup_steps, length);
+        add_share(
+            rival.set, "method.anneal_steps", base.method.anneal_steps, length);
+      }
+      if (name == "ab" || name == "ab_recipe") {
+        // The recipe's rule is `budget` already; of the size, only the ratio.
+        rival.set = joined({rival.set, size});
+        if (name == "ab_recipe" && size.empty()) {
+          // Of a rule other than budget and ratio, what it comes to.
+          const bool has_ratio =
+              base.method.rank.rule == linalg::RankRuleName::Budget ||
+              base.method.rank.rule == linalg::RankRuleName::Ratio;
+          rival.set.emplace_back(
+              "method.rank.ratio",
+              has_ratio ? print_number(base.method.rank.ratio)
+                        : print_number(ratio_of(*planned, shape, base)));
+        }
+      }
+      rival.options = read(joined({list.common, rival.set}));
+      if (sketch->small) {
+        const plan::SameSize found =
+            plan::same_size(rival.options, list.parameters);
+        for (const std::string& one : found.overrides) {
+          const std::size_t at = one.find('=');
+          rival.set.emplace_back(one.substr(0, at), one.substr(at + 1));
+        }
+        rival.options = read(joined({list.common, rival.set}));
+      }
+      config::check_run(
+          rival.options, shape, set.train - rival.options.data.validation);
+      RunOptions plain = rival.options;
+      plain.name.clear();
+      const std::string content = config::to_yaml(plain);
+      const auto twin = std::ranges::find(
+          known, content, &std::pair<std::string, std::string>::first);
+      ABT_CHECK(
+          twin == known.end(),
+          Config,
+          "is the same as {} here",
+          twin == known.end() ? "" : twin->second);
+      known.emplace_back(content, name);
+      rival.tune = settings_of(rival.options, request.tune);
+      list.rivals.push_back(std::move(rival));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Config) {
+        throw;
+      }
+      list.left_out.emplace_back(name, reason_of(error));
+    }
+  }
+  std::vector<std::string> reasons;
+  for (const auto& [name, why] : list.left_out) {
+    reasons.push_back("\n  " + name + ": " + why);
+  }
+  ABT_CHECK(
+      !list.rivals.empty(),
+      Config,
+      "{}: no rival makes sense for this configuration:{}",
+      config,
+      join(reasons, ""));
+  return list;
+}
+
+std::string rivals_yaml(
+    const RivalList& list,
+    std::int64_t seeds,
+    const std::string& head) {
+  const auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+      out += c == '"' || c == '\\' ? "\\" : "";
+      out += c;
+    }
+    return out + "\"";
+  };
+  std::string out = head;
+  out += formatted("base: {}\nname: {}\n", quoted(list.config), list.name);
+  if (!list.output.empty()) {
+    out += formatted("output: {}\n", quoted(list.output));
+  }
+  out += "set:\n";
+  for (const auto& [key, value] : list.common) {
+    out += formatted("  {}: {}\n", key, value);
+  }
+  out += "halving:\n  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
+  for (const RivalPlan& rival : list.rivals) {
+    out += formatted(
+        "    {}:\n      why: {}\n      set:\n", rival.name, quoted(rival.why));
+    for (const auto& [key, value] : rival.set) {
+      out += formatted("        {}: {}\n", key, value);
+    }
+    out += formatted("        train.steps: {}\n      tune:\n", rival.steps);
+    for (const Keys& setting : rival.tune) {
+      out += "        - " + as_flow(setting) + "\n";
+    }
+  }
+  if (!list.left_out.empty()) {
+    out += "  left_out:\n";
+    for (const auto& [name, why] : list.left_out) {
+      out += formatted("    {}: {}\n", name, quoted(why));
+    }
+  }
+  out += formatted("seeds: {}\n", seeds);
+  return out;
+}
+
+}  // namespace abtrain::sweep

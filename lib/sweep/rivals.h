@@ -1,0 +1,71 @@
+// The methods that a configuration's own is weighed against, as a sweep with
+// halving (sweep/halving.h): each rival's keys, and the settings that it may
+// try. All rivals get the same number of settings, in the order of one list.
+//
+//   RivalList list = list_rivals("my.yaml", {}, {.tune = 3}, folders);
+//   for (RivalPlan& rival : list.rivals) rival.steps = 800;
+//   atomic_write("rivals.yaml", rivals_yaml(list, 3, "# made by ..."));
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/run_options.h"
+
+namespace abtrain::sweep {
+
+// Keys of the configuration with their values as YAML, in order.
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+struct RivalsRequest {
+  // The compression that AB-training's ranks are to reach; none: as configured.
+  std::optional<double> ratio = {};
+  std::vector<std::string> only =
+      {};                // names; empty: all but DiLoCo, local SGD
+  bool all = false;      // those two as well
+  std::size_t tune = 3;  // settings per rival, 1 to kMostSettings
+};
+inline constexpr std::size_t kMostSettings = 8;
+
+struct RivalPlan {
+  std::string name;
+  std::string why;
+  Keys set;
+  std::vector<Keys> tune;
+  std::int64_t steps = 0;      // of a run at full length; set by the caller
+  config::RunOptions options;  // those of the configuration with `set`
+};
+
+struct RivalList {
+  std::string config;  // as it was named
+  std::string name;    // of the configuration; then of the sweep
+  std::string output;  // "": the configuration's own
+  Keys common;         // for all rivals
+  Keys pilot;          // for pilots only
+  std::vector<RivalPlan> rivals;
+  // Those that make no sense for this configuration, and why.
+  std::vector<std::pair<std::string, std::string>> left_out;
+  std::int64_t parameters = 0;  // that AB-training stores
+};
+
+// Throws Error(Usage) for an unknown name in `only`, Error(Config) where the
+// model has no layer to factor or cannot be made that small, or no rival is
+// left. `sets`: "a.b=VALUE", overrides of the configuration. `folders`: where
+// it is searched.
+RivalList list_rivals(
+    const std::string& config,
+    const std::vector<std::string>& sets,
+    const RivalsRequest& request,
+    const std::vector<std::string>& folders);
+
+// The words that `only` takes.
+std::vector<std::string> rival_names();
+
+// The sweep file. `head`: comment lines at its beginning.
+std::string
+rivals_yaml(const RivalList& list, std::int64_t seeds, const std::string& head);
+
+}  // namespace abtrain::sweep
