@@ -1,0 +1,153 @@
+#include "sweep/halving.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "config/config.h"
+#include "sweep_files.h"
+
+namespace abtrain::sweep {
+namespace {
+
+constexpr const char* kRivals =
+    "halving:\n"
+    "  pilot: {data.validation: 100}\n"
+    "  rivals:\n"
+    "    one:\n"
+    "      why: first\n"
+    "      set: {method.name: ddp, train.steps: 800}\n"
+    "      tune: [{}, {optimizer.lr: 0.5}, {optimizer.lr: 0.25}]\n"
+    "    two:\n"
+    "      set: {train.steps: 80, optimizer.lr: 0.1}\n"
+    "      tune: [{}, {optimizer.lr: 0.2}, {optimizer.lr: 0.3}]\n"
+    "  left_out: {three: \"needs a GPU\"}\n"
+    "seeds: [4, 9]\n";
+
+class HalvingOf : public testing::SweepFiles {
+ protected:
+  Sweep read_rivals() const {
+    return read(
+        "base: base\noutput: " + folder_.path() + "\nname: it\n" + kRivals);
+  }
+  Round round(std::size_t index) const {
+    return round_of(read_rivals(), index, {folder_ / "configs"});
+  }
+  // Writes what a pilot leaves: `quality` by the held-out images, and a test
+  // accuracy that would choose otherwise.
+  void finish(const PointRun& run, double quality) const {
+    make_folders(run.folder);
+    atomic_write(run.folder + "/config.yaml", config::to_yaml(run.options));
+    atomic_write(
+        run.folder + "/summary.json", "{\"seconds\": {\"train\": 2.5}}");
+    atomic_write(
+        run.folder + "/metrics.jsonl",
+        formatted(
+            "{{\"event\":\"evaluate\",\"accuracy\":0.1,\"validation_accuracy\":"
+            "0.99}}\n{{\"event\":\"evaluate\",\"accuracy\":{},\"validation_"
+            "accuracy\":{}}}\n{{\"event\":\"end\"}}\n",
+            1 - quality,
+            quality));
+  }
+  void diverge(const PointRun& run) const {
+    make_folders(run.folder);
+    atomic_write(run.folder + "/config.yaml", config::to_yaml(run.options));
+    atomic_write(run.folder + "/failure.json", "{\"exit_code\": 70}");
+  }
+};
+
+TEST_F(HalvingOf, RoundsAndLengths) {
+  const auto with = [](std::size_t settings) {
+    Halving halving;
+    halving.rivals.resize(1);
+    halving.rivals[0].tune.resize(settings);
+    return halving;
+  };
+  EXPECT_EQ(rounds_of(with(1)), 1U);
+  EXPECT_EQ(length_of(with(1), 0), 1);
+  const Halving three = with(3);
+  ASSERT_EQ(rounds_of(three), 3U);
+  EXPECT_EQ(settings_in(three, 1), 2U);
+  EXPECT_EQ(length_of(three, 0), 0.125);
+  EXPECT_EQ(length_of(three, 1), 0.25);
+  EXPECT_EQ(length_of(three, 2), 1);
+  const Halving sixteen = with(16);
+  ASSERT_EQ(rounds_of(sixteen), 5U);
+  EXPECT_EQ(length_of(sixteen, 0), 0.0625);
+  EXPECT_EQ(length_of(sixteen, 3), 0.5);
+}
+
+TEST_F(HalvingOf, TheFirstOfEqualsStays) {
+  EXPECT_EQ(
+      better_half({4, 7, 2}, {0.5, 0.5, 0.5}),
+      (std::vector<std::size_t>{4, 7}));
+  EXPECT_EQ(better_half({4, 7}, {0.1, 0.2}), (std::vector<std::size_t>{7}));
+}
+
+TEST_F(HalvingOf, PilotsAreShortAndHaveOneSeed) {
+  const auto runs = this->runs(round(0).sweep);
+  ASSERT_EQ(runs.size(), 6U);
+  EXPECT_EQ(runs[1].label, "one,setting=2");
+  EXPECT_EQ(runs[1].options.train.steps, 100);
+  EXPECT_EQ(runs[1].options.optimizer.lr, 0.5);
+  EXPECT_EQ(runs[1].options.data.validation, 100);
+  EXPECT_EQ(runs[3].options.optimizer.lr, 0.1);
+  EXPECT_EQ(runs[4].options.optimizer.lr, 0.2);
+  EXPECT_EQ(runs[3].options.train.steps, 10);
+  EXPECT_TRUE(runs[0].folder.starts_with(folder_ / "it/pilots/1/"));
+}
+
+TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
+  auto runs = this->runs(round(0).sweep);
+  for (const std::size_t i : {0, 1, 3, 4}) {
+    finish(runs[i], i % 3 == 0 ? 0.6 : 0.7);
+  }
+  EXPECT_THROW(round(1), Error);  // a pilot of each rival is missing
+  diverge(runs[2]);
+  finish(runs[5], 0.65);
+  runs = this->runs(round(1).sweep);
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_EQ(runs[0].label, "one,setting=2");
+  EXPECT_EQ(runs[1].label, "one,setting=1");
+  EXPECT_EQ(runs[3].label, "two,setting=3");
+  EXPECT_EQ(runs[0].options.train.steps, 200);
+  for (const PointRun& run : runs) {
+    finish(run, run.label == "one,setting=1" ? 0.9 : 0.8);
+  }
+  const Round last = round(2);
+  runs = this->runs(last.sweep);
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_EQ(runs[0].label, "one,seed=4");
+  EXPECT_EQ(runs[3].label, "two,seed=9");
+  EXPECT_EQ(runs[0].options.train.steps, 800);
+  EXPECT_EQ(runs[0].options.optimizer.lr, 1e-3);
+  EXPECT_EQ(runs[0].options.data.validation, 0);
+  EXPECT_EQ(runs[3].options.optimizer.lr, 0.2);
+
+  write_tuning(read_rivals(), last, {folder_ / "configs"});
+  const std::string tuning = read_file(folder_ / "it/tuning.json", kMostText);
+  EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos)
+      << tuning;
+  EXPECT_NE(tuning.find("\"pilot_seconds\": 10.0"), std::string::npos);
+  EXPECT_NE(tuning.find("needs a GPU"), std::string::npos);
+}
+
+TEST_F(HalvingOf, RivalsAreTunedEqually) {
+  EXPECT_NE(
+      error_of("base: base\nhalving:\n  rivals:\n"
+               "    a: {set: {train.steps: 8}, tune: [{}, {seed: 2}]}\n"
+               "    b: {set: {train.steps: 8}, tune: [{}]}\n")
+          .find("expected as many settings as a has, 2"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of("base: base\nhalving:\n  rivals:\n    a: {tune: [{}]}\n")
+          .find("expected train.steps"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of("base: base\ngrid: {workers: [2]}\nhalving:\n  rivals:\n"
+               "    a: {set: {train.steps: 8}, tune: [{}]}\n")
+          .find("does not go with halving"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace abtrain::sweep
