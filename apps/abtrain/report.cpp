@@ -16,6 +16,7 @@
 #include "report/front.h"
 #include "report/html_report.h"
 #include "report/select.h"
+#include "report/verdict.h"
 #include "train/build_info.h"
 
 namespace abtrain::app {
@@ -137,6 +138,10 @@ int run_report(const ReportArgs& args) {
   if (!args.sort.empty()) {
     report::sort_settings(comparison, args.sort);
   }
+  if (args.front) {
+    comparison.verdict = report::verdict(comparison.settings);
+    comparison.tuning = report::read_tuning(comparison.settings);
+  }
   for (const std::string& line : comparison.skipped) {
     std::cerr << printable(line) << "; skipped\n";
   }
@@ -209,8 +214,10 @@ Command add_report(CLI::App& parser) {
   command.add_flag(
       "--front",
       args->front,
-      "show accuracy, seconds, bytes and parameters, and mark the runs that no "
-      "other one beats in accuracy and that cost (the page always draws it)");
+      "show accuracy, seconds, bytes and parameters, mark the runs that no "
+      "other "
+      "one beats in accuracy and that cost (the page always draws it), and say "
+      "who wins within which budget");
   command
       .add_option(
           "-o,--output",

@@ -74,13 +74,17 @@ class ScratchFolder {
   std::string path_;
 };
 
+// Runs up to this length are tried where shorter ones are refused.
+constexpr std::int64_t kMostTries = 256;
+
 // Measures how long runs of a rival take, by training it for a moment.
 class Timer {
  public:
   Timer(std::string config, const sweep::RivalList& list)
       : config_(std::move(config)), list_(list) {}
 
-  // Seconds of training that so many steps take.
+  // Seconds of training that so many steps take; 0 if they are too few for the
+  // rival's intervals, negative if it diverged.
   double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
     const std::string name = formatted("{}_{}", rival.name, steps);
     std::vector<std::string> command{
@@ -110,6 +114,9 @@ class Timer {
     const int code = *child->ended();
     if (code == static_cast<int>(ErrorKind::Diverged)) {
       return -1;
+    }
+    if (code == static_cast<int>(ErrorKind::Config) && steps < kMostTries) {
+      return 0;
     }
     ABT_CHECK(
         code == 0,
@@ -143,6 +150,9 @@ steps_for(Timer& timer, const sweep::RivalPlan& rival, double wanted) {
   constexpr double kMostGrowth = 12;
   std::int64_t steps = 4;
   double seconds = timer.seconds(rival, steps);
+  for (; seconds == 0; steps *= 2) {
+    seconds = timer.seconds(rival, 2 * steps);
+  }
   double each = seconds / static_cast<double>(steps);
   double start = 0;
   while (seconds > 0 && seconds < kLongEnough * wanted) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "report/run_record.h"
+#include "report/tuning.h"
 
 namespace abtrain::report {
 
@@ -35,6 +36,10 @@ struct Comparison {
   std::vector<std::string> varying;  // configuration keys whose values differ
   // What could not be read, each as one line: file, line, why.
   std::vector<std::string> skipped;
+  // Sentences for below the table (verdict.h).
+  std::vector<std::string> verdict = {};
+  // What a sweep spent on tuning its settings.
+  std::optional<Tuning> tuning = {};
 };
 
 // A key of the configuration and the value that runs must have (select.h).

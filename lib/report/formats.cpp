@@ -84,6 +84,100 @@ ordered_json figure_json(
       {"best", figure.is_best}};
 }
 
+const char* const kTuningTitle = "What each rival was given";
+
+// The rows as a table for people; the first one holds the titles.
+std::string rows_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      widths[k] = std::max(widths[k], width_of(row[k]));
+    }
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      line += row[k] + std::string(widths[k] - width_of(row[k]) + 2, ' ');
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string markdown_cell(const std::string& words) {
+  std::string text;
+  for (const char c : words) {
+    text += c == '|' ? "\\|" : std::string(1, c);
+  }
+  return text;
+}
+
+std::string rows_markdown(const std::vector<std::vector<std::string>>& rows) {
+  std::string out;
+  for (const auto& row : rows) {
+    for (const std::string& cell : row) {
+      out += "| " + markdown_cell(cell) + " ";
+    }
+    out += "|\n";
+    if (&row == &rows.front()) {
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        out += "| --- ";
+      }
+      out += "|\n";
+    }
+  }
+  return out;
+}
+
+// What stands below the table: the verdict, and what was spent on tuning.
+std::string words_below(const Comparison& comparison, bool is_markdown) {
+  const auto titled = [&](const std::string& title) {
+    return is_markdown ? "\n**" + title + "**\n\n" : "\n" + title + "\n";
+  };
+  const auto listed = [&](const std::vector<std::string>& lines) {
+    std::string out;
+    for (const std::string& line : lines) {
+      out += (is_markdown ? "- " : "  ") + line + "\n";
+    }
+    return out;
+  };
+  std::string out;
+  if (!comparison.verdict.empty()) {
+    out += titled("Verdict") + listed(comparison.verdict);
+  }
+  if (const auto& tuning = comparison.tuning) {
+    const auto rows = tuning_rows(*tuning);
+    const auto left_out = left_out_lines(*tuning);
+    out += titled(kTuningTitle) +
+           (is_markdown ? rows_markdown(rows) : rows_table(rows));
+    out += left_out.empty() ? "" : "\n" + listed(left_out);
+  }
+  return out;
+}
+
+ordered_json tuning_json(const Tuning& tuning) {
+  ordered_json rivals = ordered_json::array();
+  for (const Rival& rival : tuning.rivals) {
+    rivals.push_back(
+        {{"sweep", rival.sweep},
+         {"name", rival.name},
+         {"why", rival.why},
+         {"tried", rival.tried},
+         {"pilots", rival.pilots},
+         {"pilot_seconds", rival.pilot_seconds},
+         {"chosen", rival.chosen}});
+  }
+  ordered_json left_out = ordered_json::array();
+  for (const LeftOut& one : tuning.left_out) {
+    left_out.push_back({{"name", one.name}, {"why", one.why}});
+  }
+  return {
+      {"settings", tuning.settings},
+      {"rivals", rivals},
+      {"left_out", left_out}};
+}
+
 ordered_json unfinished_json(const RunRecord& run) {
   return {
       {"run", run.folder},
@@ -149,7 +243,8 @@ std::string as_table(
   if (any_spread) {
     notes.emplace_back("± standard deviation over the seeds");
   }
-  return notes.empty() ? out : out + "\n" + join(notes, "; ") + "\n";
+  out += notes.empty() ? "" : "\n" + join(notes, "; ") + "\n";
+  return out + words_below(comparison, /*is_markdown=*/false);
 }
 
 std::string as_markdown(
@@ -160,14 +255,12 @@ std::string as_markdown(
     lines[0] += " " + cells.title + " |";
     lines[1] += cells.is_words ? " --- |" : " ---: |";
     for (std::size_t i = 0; i < cells.texts.size(); ++i) {
-      std::string text;
-      for (const char c : cells.texts[i]) {
-        text += c == '|' ? "\\|" : std::string(1, c);
-      }
+      const std::string text = markdown_cell(cells.texts[i]);
       lines[i + 2] += cells.best[i] ? " **" + text + "** |" : " " + text + " |";
     }
   }
-  return join(lines, "\n") + "\n";
+  return join(lines, "\n") + "\n" +
+         words_below(comparison, /*is_markdown=*/true);
 }
 
 std::string as_csv(
@@ -244,11 +337,17 @@ std::string as_json(
       rows[i][column.key] = figure_json(column, all[i], settings[i]);
     }
   }
-  const ordered_json json = {
+  ordered_json json = {
       {"target", number(comparison.target)},
       {"settings", rows},
       {"unfinished", unfinished},
       {"skipped", comparison.skipped}};
+  if (std::ranges::count(columns, Best::Front, &Column::best) > 0) {
+    json["verdict"] = comparison.verdict;
+  }
+  if (comparison.tuning) {
+    json["tuning"] = tuning_json(*comparison.tuning);
+  }
   return json_text(json);
 }
 

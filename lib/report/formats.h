@@ -12,7 +12,7 @@
 namespace abtrain::report {
 
 // The best cell of a column gets a star, and is printed bold where `bold` is
-// set.
+// set. The comparison's verdict and tuning stand below, in Markdown too.
 std::string as_table(
     const Comparison& comparison,
     const std::vector<Column>& columns,
@@ -29,7 +29,8 @@ std::string as_csv(
     const Comparison& comparison,
     const std::vector<Column>& columns);
 
-// A target that was not reached is null.
+// A target that was not reached is null. "verdict" is there where a column is
+// about the front, "tuning" where the comparison has one.
 std::string as_json(
     const Comparison& comparison,
     const std::vector<Column>& columns);

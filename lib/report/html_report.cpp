@@ -261,7 +261,13 @@ ordered_json data_of(
       {"runs", ordered_json::array()},
       {"unfinished", unfinished_runs(comparison)},
       {"skipped", comparison.skipped},
+      {"verdict", comparison.verdict},
+      {"tuning", nullptr},
       {"traits", ordered_json::array()}};
+  if (const auto& tuning = comparison.tuning) {
+    data["tuning"] = {
+        {"rows", tuning_rows(*tuning)}, {"left_out", left_out_lines(*tuning)}};
+  }
   const std::vector<Trait> traits = shown_traits(settings);
   for (const Trait& trait : traits) {
     data["traits"].push_back(

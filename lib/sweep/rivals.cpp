@@ -77,7 +77,7 @@ Keys ddp(const RunOptions&) {
 
 Keys powersgd(const RunOptions& o) {
   return joined(
-      {ddp(o), muon(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
+      {ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
 }
 
 // Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
@@ -146,7 +146,8 @@ const std::vector<Sketch>& sketches() {
          return joined({ddp(o), muon(o)});
        }},
       {"powersgd",
-       "the large network, gradients as products of rank 4, with Muon",
+       "the large network, gradients as products of rank 4, the optimizer as "
+       "configured",
        false,
        false,
        powersgd},
@@ -206,7 +207,7 @@ const std::vector<Sketch>& sketches() {
        "4, with Muon",
        true,
        false,
-       powersgd},
+       [](const RunOptions& o) { return joined({powersgd(o), muon(o)}); }},
       {"small_muloco_2bit",
        "a dense network of AB-training's size, Muon on each worker, changes in "
        "2 bits",

@@ -124,11 +124,44 @@ function drawTable() {
 function remarks(title, lines) {
   if (lines.length > 0) {
     const details = element("details");
-    const list = element("ul");
-    list.append(...lines.map(line => element("li", line)));
     details.open = lines.length <= 5;
-    details.append(element("summary", `${title} (${lines.length})`), list);
+    details.append(element("summary", `${title} (${lines.length})`), listOf(lines));
     $("remarks").append(details);
+  }
+}
+
+const listOf = lines => {
+  const list = element("ul");
+  list.append(...lines.map(line => element("li", line)));
+  return list;
+};
+
+// The verdict stands above the table, and what was spent on tuning below it.
+function drawWords() {
+  if (data.verdict.length > 0) {
+    const section = element("section", undefined, { id: "verdict" });
+    section.append(element("h2", "Verdict"), listOf(data.verdict));
+    document.querySelector("main").prepend(section);
+  }
+  if (data.tuning !== null) {
+    const section = element("section", undefined, { id: "tuning" });
+    const [titles, ...rivals] = data.tuning.rows;
+    const rowOf = (cells, tag) => {
+      const row = element("tr");
+      row.append(...cells.map(text => element(tag, text, { class: "words" })));
+      return row;
+    };
+    const [thead, tbody] = [element("thead"), element("tbody")];
+    thead.append(rowOf(titles, "th"));
+    tbody.append(...rivals.map(cells => rowOf(cells, "td")));
+    const [wide, rows] = [element("div", undefined, { class: "wide" }), element("table")];
+    rows.append(thead, tbody);
+    wide.append(rows);
+    section.append(element("h2", "What each rival was given"), wide);
+    if (data.tuning.left_out.length > 0) {
+      section.append(listOf(data.tuning.left_out));
+    }
+    $("table").closest("section").after(section);
   }
 }
 
@@ -155,6 +188,7 @@ function drawHead() {
   remarks("Runs that have not finished", data.unfinished);
   remarks("Skipped, because they could not be read", data.skipped);
   drawTable();
+  drawWords();
 }
 
 // ---- What the plots share

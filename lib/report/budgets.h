@@ -1,0 +1,60 @@
+// The winners of one data set within budgets of bytes and parameters; what
+// verdict.h puts into words.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/compare.h"
+
+namespace abtrain::report {
+
+// A setting that has a finished run: means over the finished ones.
+struct Contender {
+  std::string name;  // safe to show
+  bool is_ab = false;
+  std::vector<double> qualities;     // of its runs, as Score::quality()
+  double quality = 0;                // their mean
+  std::optional<double> parameters;  // stored, of the final model
+  double bytes = 0;                  // sent per worker
+  double seconds = 0;                // of training
+};
+
+std::vector<Contender> contenders(
+    const std::vector<Setting>& settings,
+    const std::vector<std::size_t>& members);
+
+// Whether a is better than b and the seeds separate them. Of one seed, whether
+// its mean is better.
+bool is_better(const Contender& a, const Contender& b);
+
+// Who wins from so many bytes on.
+struct Answer {
+  double bytes = 0;  // the budget, sent per worker
+  std::vector<std::size_t> first =
+      {};  // the winner, then those that tie with it
+  std::optional<std::size_t> next = {};  // the best of the others within budget
+};
+
+struct SizeBudget {
+  std::optional<double> parameters;  // at most so many; none: any number
+  std::vector<Answer> answers;  // bytes ascending; each differs from before
+};
+
+// Sizes within 2 % are one budget, and so are bytes. Ascending; a budget whose
+// answers are those of the next smaller one is left out.
+std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all);
+
+// For each contender the best of those that dominate it: as good, with no more
+// bytes, parameters (2 %) and seconds (10 %), and better in one of the four.
+std::vector<std::optional<std::size_t>> dominators(
+    const std::vector<Contender>& all);
+
+// More than by the tolerance: 2 % of parameters and bytes, 10 % of seconds.
+inline constexpr double kSameSize = 1.02;
+inline constexpr double kSameBytes = 1.02;
+inline constexpr double kSameSeconds = 1.1;
+
+}  // namespace abtrain::report

@@ -1,0 +1,296 @@
+#include "report/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/budgets.h"
+
+namespace abtrain::report {
+
+namespace {
+
+// How qualities are said: accuracies in percent, or bits per byte.
+struct Words {
+  bool is_text = false;
+
+  std::string level(double quality) const {
+    return is_text ? formatted("{:.4f} bits per byte", -quality)
+                   : formatted("{:.2f} %", 100 * quality);
+  }
+  // Of a difference or a spread; "" where it is too small to be shown.
+  std::string amount(double quality) const {
+    const double shown = is_text ? quality : 100 * quality;
+    const int decimals = is_text ? 4 : shown < 0.095 ? 2 : 1;
+    const std::string text = formatted("{:.{}f}", shown, decimals);
+    return text == formatted("{:.{}f}", 0.0, decimals) ? "" : text;
+  }
+  // "0.3 points above ab"
+  std::string lead(double quality, const std::string& other) const {
+    const std::string by = amount(quality);
+    return by.empty()    ? "barely ahead of " + other
+           : is_text     ? by + " below " + other
+           : by == "1.0" ? "1.0 point above " + other
+                         : by + " points above " + other;
+  }
+};
+
+// "a", "a and b", "a, b and c"
+std::string listed(const std::vector<std::string>& names) {
+  const std::vector<std::string> before(names.begin(), names.end() - 1);
+  return names.size() < 2 ? join(names, "")
+                          : join(before, ", ") + " and " + names.back();
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  }
+  return text;
+}
+
+double spread_of(const Contender& one) {
+  double sum = 0;
+  for (const double quality : one.qualities) {
+    sum += (quality - one.quality) * (quality - one.quality);
+  }
+  const auto count = static_cast<double>(one.qualities.size());
+  return count < 2 ? 0 : std::sqrt(sum / (count - 1));
+}
+
+// Rounded up to three digits, so that what is said of "at most" holds.
+std::string parameters_text(double parameters) {
+  double unit = 1;
+  while (parameters / unit >= 1000) {
+    unit *= 10;
+  }
+  return with_commas(
+      static_cast<std::int64_t>(std::ceil(parameters / unit) * unit));
+}
+
+std::string size_text(const SizeBudget& budget) {
+  return budget.parameters ? formatted(
+                                 "with at most {} parameters",
+                                 parameters_text(*budget.parameters))
+                           : "with any number of parameters";
+}
+
+// The sentences about one data set.
+class Judge {
+ public:
+  Judge(std::vector<Contender> all, bool is_text)
+      : all_(std::move(all)), words_{is_text}, budgets_(size_budgets(all_)) {}
+
+  std::vector<std::string> sentences() const {
+    std::vector<std::string> lines;
+    for (const SizeBudget& budget : budgets_) {
+      lines.push_back(winners(budget));
+    }
+    if (is_any([](const Answer& a) { return a.first.size() > 1; })) {
+      lines.emplace_back(
+          "A tie means that the seeds do not separate the settings (Welch's t "
+          "test at 5 %).");
+    }
+    const auto alone = std::ranges::count_if(
+        all_, [](const Contender& c) { return c.qualities.size() < 2; });
+    if (alone > 0) {
+      lines.push_back(
+          (alone < std::ssize(all_) ? "Some settings have only one seed"
+                                    : "There is only one seed per setting") +
+          std::string(": differences of a few ") +
+          (words_.is_text ? "hundredths of a bit per byte"
+                          : "tenths of a point") +
+          " may be chance.");
+    }
+    add_dominated(lines);
+    const auto is_ab = std::ranges::count(all_, true, &Contender::is_ab);
+    if (is_ab > 0 && is_ab < std::ssize(all_)) {
+      lines.push_back(about_ab());
+    }
+    return lines;
+  }
+
+ private:
+  template <class Test>
+  bool is_any(Test test) const {
+    return std::ranges::any_of(budgets_, [&](const SizeBudget& budget) {
+      return std::ranges::any_of(budget.answers, test);
+    });
+  }
+
+  bool is_one_size() const {
+    return budgets_.size() == 1 && !budgets_.front().parameters;
+  }
+
+  // "small_thc wins with 88.74 % (0.3 points above ab, seeds spread 0.1)"
+  std::string answer_text(const Answer& answer) const {
+    const Contender& first = all_[answer.first.front()];
+    if (answer.first.size() > 1) {
+      std::vector<std::string> names;
+      for (const std::size_t i : answer.first) {
+        names.push_back(
+            formatted("{} ({})", all_[i].name, words_.level(all_[i].quality)));
+      }
+      return listed(names) + " tie";
+    }
+    std::vector<std::string> notes;
+    if (answer.next) {
+      const Contender& next = all_[*answer.next];
+      notes.push_back(words_.lead(first.quality - next.quality, next.name));
+    }
+    if (const auto spread = words_.amount(spread_of(first)); !spread.empty()) {
+      notes.push_back("seeds spread " + spread);
+    }
+    return first.name + " wins with " + words_.level(first.quality) +
+           (notes.empty() ? "" : " (" + join(notes, ", ") + ")");
+  }
+
+  std::string winners(const SizeBudget& budget) const {
+    std::vector<std::string> parts;
+    for (const Answer& answer : budget.answers) {
+      parts.push_back(formatted(
+          "from {}{}, {}",
+          human_bytes(answer.bytes),
+          parts.empty() ? " sent per worker" : "",
+          answer_text(answer)));
+    }
+    const bool is_last = &budget == &budgets_.back();
+    const std::string size = is_one_size() ? "" : size_text(budget) + ": ";
+    return capitalized(size + join(parts, "; ")) + "." +
+           (is_last && budget.parameters ? " No larger model wins or ties."
+                                         : "");
+  }
+
+  // How a stands to b, which it dominates.
+  std::string by_what(const Contender& a, const Contender& b) const {
+    std::vector<std::string> parts = {
+        is_better(a, b) ? (words_.is_text ? "is better" : "is more accurate")
+                        : (words_.is_text ? "is as good" : "is as accurate"),
+        b.bytes > a.bytes * kSameBytes ? "sends less" : "sends no more"};
+    if (a.parameters && b.parameters) {
+      parts.emplace_back(
+          *b.parameters > *a.parameters * kSameSize ? "is smaller"
+                                                    : "is no larger");
+    }
+    parts.emplace_back(
+        b.seconds > a.seconds * kSameSeconds ? "takes less time"
+                                             : "takes no longer");
+    return formatted("{} {}", a.name, listed(parts));
+  }
+
+  // One sentence for all that the same setting dominates in the same way.
+  void add_dominated(std::vector<std::string>& lines) const {
+    const auto by = dominators(all_);
+    std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!by[i]) {
+        continue;
+      }
+      const std::string why = by_what(all_[*by[i]], all_[i]);
+      const auto group =
+          std::ranges::find(groups, why, [](const auto& g) { return g.first; });
+      if (group == groups.end()) {
+        groups.push_back({why, {all_[i].name}});
+      } else {
+        group->second.push_back(all_[i].name);
+      }
+    }
+    for (const auto& [why, names] : groups) {
+      lines.push_back(formatted(
+          "{} {} dominated on every axis: {}.",
+          listed(names),
+          names.size() == 1 ? "is" : "are",
+          why));
+    }
+  }
+
+  // "wins": none but AB-training is first; "ties"; or "" where it is not.
+  std::string ab_verb(const Answer& answer) const {
+    const auto count = std::ranges::count_if(
+        answer.first, [&](std::size_t i) { return all_[i].is_ab; });
+    return count == 0                          ? ""
+           : count == std::ssize(answer.first) ? "wins"
+                                               : "ties";
+  }
+
+  // "wins from 1.1 MB to 19.5 MB and ties from there on"
+  std::string ab_within(const SizeBudget& budget) const {
+    struct Stretch {
+      std::string verb;
+      double from = 0;
+      std::optional<double> to = {};
+    };
+    std::vector<Stretch> stretches;
+    std::string before;
+    for (const Answer& answer : budget.answers) {
+      const std::string verb = ab_verb(answer);
+      if (verb != before && !before.empty()) {
+        stretches.back().to = answer.bytes;
+      }
+      if (verb != before && !verb.empty()) {
+        stretches.push_back({verb, answer.bytes});
+      }
+      before = verb;
+    }
+    std::vector<std::string> parts;
+    for (const Stretch& stretch : stretches) {
+      parts.push_back(
+          stretch.to
+              ? formatted(
+                    "{} from {} up to {}",
+                    stretch.verb,
+                    human_bytes(stretch.from),
+                    human_bytes(*stretch.to))
+              : formatted(
+                    "{} from {} on", stretch.verb, human_bytes(stretch.from)));
+    }
+    return parts.empty() ? "" : listed(parts);
+  }
+
+  std::string about_ab() const {
+    std::vector<std::string> parts;
+    for (const SizeBudget& budget : budgets_) {
+      if (const std::string where = ab_within(budget); !where.empty()) {
+        parts.push_back(where + (is_one_size() ? "" : " " + size_text(budget)));
+      }
+    }
+    return parts.empty() ? "AB-training wins at no budget here."
+                         : "AB-training " + join(parts, "; it ") + ".";
+  }
+
+  std::vector<Contender> all_;
+  Words words_;
+  std::vector<SizeBudget> budgets_;
+};
+
+// Whether the runs have bits per byte in place of an accuracy.
+bool is_text(const Setting& setting) {
+  return std::ranges::any_of(setting.runs, [](const RunRecord& run) {
+    return run.summary && !run.summary->accuracy;
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> verdict(const std::vector<Setting>& settings) {
+  std::vector<std::string> lines;
+  const auto groups = by_data(settings);
+  for (const auto& members : groups) {
+    auto all = contenders(settings, members);
+    if (all.size() < 2) {
+      continue;
+    }
+    const bool of_text = std::ranges::any_of(
+        members, [&](std::size_t i) { return is_text(settings[i]); });
+    const std::string data =
+        groups.size() < 2
+            ? ""
+            : printable(settings[members.front()].runs.front().data) + ": ";
+    for (const auto& line : Judge(std::move(all), of_text).sentences()) {
+      lines.push_back(data + line);
+    }
+  }
+  return lines;
+}
+
+}  // namespace abtrain::report

@@ -1,0 +1,21 @@
+// What a comparison says, in words: which setting wins within each budget of
+// bytes and of stored parameters, which settings are dominated, and where
+// AB-training stands.
+//
+// Settings tie where Welch's test (welch.h) does not separate the qualities of
+// their finished runs at 5 %. Of a setting with fewer than two of them the mean
+// decides. Runs on different data do not compete.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/compare.h"
+
+namespace abtrain::report {
+
+// One line of whole sentences each; names are safe to show. Data sets with
+// fewer than two settings that have finished give none.
+std::vector<std::string> verdict(const std::vector<Setting>& settings);
+
+}  // namespace abtrain::report

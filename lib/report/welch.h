@@ -1,0 +1,19 @@
+// Welch's t test: whether two samples of unequal variances have different
+// means. B. L. Welch, "The generalization of Student's problem when several
+// different population variances are involved", Biometrika 34, 1947; the
+// degrees of freedom are those of Welch and Satterthwaite.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace abtrain::report {
+
+// The two-sided probability, 0 to 1, of a difference of the means at least as
+// large as this one if there were none. None where a sample has fewer than two
+// values. 1 for equal means, and 0 for others where neither sample varies.
+std::optional<double> welch_p(
+    const std::vector<double>& a,
+    const std::vector<double>& b);
+
+}  // namespace abtrain::report

@@ -1,0 +1,236 @@
+#include "report/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/formats.h"
+#include "report/front.h"
+#include "report/welch.h"
+#include "run_folders.h"
+
+namespace abtrain::report {
+namespace {
+
+using testing::add_run;
+
+TEST(Welch, IsStudentsDistributionInClosedForm) {
+  // Equal variances of 2, two values each: 2 degrees of freedom, t = sqrt(8).
+  const double t = std::sqrt(8);
+  EXPECT_NEAR(*welch_p({0, 2}, {4, 6}), 1 - t / std::sqrt(2 + t * t), 1e-12);
+  // Only one sample varies: 1 degree of freedom, t = 4.
+  EXPECT_NEAR(
+      *welch_p({0, 2}, {5, 5}), 1 - 2 / std::numbers::pi * std::atan(4), 1e-12);
+  // Three values each with a variance of 1: 4 degrees, t = 3 / sqrt(2 / 3).
+  const double u = 3 / std::sqrt(2.0 / 3);
+  const double share = 1 + u * u / 4;
+  EXPECT_NEAR(
+      *welch_p({0, 1, 2}, {3, 4, 5}),
+      1 - 0.75 * u / std::sqrt(share) * (1 - u * u / (12 * share)),
+      1e-12);
+}
+
+TEST(Welch, WhatHasNoSpread) {
+  EXPECT_FALSE(welch_p({1}, {2, 3}));
+  EXPECT_FALSE(welch_p({1, 2}, {}));
+  EXPECT_EQ(welch_p({1, 1}, {1, 1}), 1);
+  EXPECT_EQ(welch_p({1, 1}, {2, 2}), 0);
+  // Means of equal values that differ by rounding.
+  EXPECT_EQ(welch_p({0.7, 0.7, 0.7}, {0.7, 0.7}), 1);
+}
+
+// One run per quality; it sends so many bytes, and takes so many seconds.
+struct Given {
+  std::string name;
+  std::vector<double> qualities;
+  double bytes = 1e6;
+  double parameters = 1e5;
+  double seconds = 10;
+  bool is_text = false;
+  std::string method = "ddp";
+  std::string data = "digits";
+};
+
+std::vector<std::string> said(const std::vector<Given>& all) {
+  std::vector<Setting> settings;
+  for (const Given& given : all) {
+    Setting setting{given.name, {}};
+    for (const double quality : given.qualities) {
+      RunRecord run;
+      run.data = given.data;
+      run.keys = {{"method.name", given.method}};
+      run.summary.emplace();
+      (given.is_text ? run.summary->bits_per_byte : run.summary->accuracy) =
+          quality;
+      run.summary->parameters = given.parameters;
+      run.summary->bytes = given.bytes;
+      run.summary->train_seconds = given.seconds;
+      setting.runs.push_back(run);
+    }
+    settings.push_back(setting);
+  }
+  return verdict(settings);
+}
+
+using Lines = std::vector<std::string>;
+
+TEST(Verdict, NamesTheWinnerOfEachBudgetThatChangesTheAnswer) {
+  EXPECT_EQ(
+      said(
+          {{"two_bit", {0.878, 0.88}, 1.1e6, 331'400},
+           {"ab", {0.86, 0.861}, 1.1e6, 333'000},
+           {"power", {0.9, 0.901}, 19.5e6, 333'000, 9},
+           {"useless", {0.85, 0.851}, 10e6, 330'000, 8},
+           {"dense", {0.92, 0.921}, 90e6, 2e6, 8}}),
+      (Lines{
+          "With at most 333,000 parameters: from 1.1 MB sent per worker, "
+          "two_bit wins with 87.90 % (1.8 points above ab, seeds spread 0.1); "
+          "from 19.5 MB, power wins with 90.05 % (2.2 points above two_bit, "
+          "seeds spread 0.07).",
+          "With any number of parameters: from 1.1 MB sent per worker, two_bit "
+          "wins with 87.90 % (1.8 points above ab, seeds spread 0.1); from "
+          "19.5 MB, power wins with 90.05 % (2.2 points above two_bit, seeds "
+          "spread 0.07); from 90.0 MB, dense wins with 92.05 % (2.0 points "
+          "above power, seeds spread 0.07).",
+          "ab is dominated on every axis: two_bit is more accurate, sends no "
+          "more, is no larger and takes no longer."}));
+}
+
+TEST(Verdict, ALargerBudgetOfTheSameAnswersIsNotRepeated) {
+  EXPECT_EQ(
+      said(
+          {{"small", {0.9, 0.901}, 1e6, 1000},
+           {"large", {0.8, 0.801}, 2e6, 2000, 5}}),
+      (Lines{
+          "With at most 1,000 parameters: from 1.0 MB sent per worker, small "
+          "wins with 90.05 % (seeds spread 0.07). No larger model wins or "
+          "ties."}));
+}
+
+TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
+  // The samples of Welch's first case, times 0.01: p = 0.106.
+  const auto lines =
+      said({{"a", {0.04, 0.06}}, {"b", {0.00, 0.02}, 1e6, 1e5, 5}});
+  EXPECT_EQ(
+      lines,
+      (Lines{
+          "From 1.0 MB sent per worker, a (5.00 %) and b (1.00 %) tie.",
+          "A tie means that the seeds do not separate the settings (Welch's t "
+          "test at 5 %).",
+          "a is dominated on every axis: b is as accurate, sends no more, is "
+          "no larger and takes less time."}));
+  // t = 5 instead, so p = 1 - 5 / sqrt(27) = 0.038.
+  EXPECT_EQ(
+      said({{"a", {0.0607106781, 0.0807106781}},
+            {"b", {0.00, 0.02}, 1e6, 1e5, 5}})
+          .front(),
+      "From 1.0 MB sent per worker, a wins with 7.07 % (6.1 points above b, "
+      "seeds spread 1.4).");
+}
+
+TEST(Verdict, ATextHasBitsPerByteAndLessIsBetter) {
+  EXPECT_EQ(
+      said({{"a", {2.1, 2.102}, 1e6, 1e5, 10, true},
+            {"b", {2.0, 2.002}, 2e6, 1e5, 5, true}})
+          .front(),
+      "From 1.0 MB sent per worker, a wins with 2.1010 bits per byte (seeds "
+      "spread 0.0014); from 2.0 MB, b wins with 2.0010 bits per byte (0.1000 "
+      "below a, seeds spread 0.0014).");
+}
+
+TEST(Verdict, OneSeedIsSaidToBeOne) {
+  EXPECT_EQ(
+      said({{"a", {0.9}, 1e6}, {"b", {0.91, 0.911}, 2e6}}),
+      (Lines{
+          "From 1.0 MB sent per worker, a wins with 90.00 %; from 2.0 MB, b "
+          "wins with 91.05 % (1.1 points above a, seeds spread 0.07).",
+          "Some settings have only one seed: differences of a few tenths of a "
+          "point may be chance."}));
+  EXPECT_TRUE(said({{"a", {0.9}}}).empty());
+}
+
+TEST(Verdict, SaysWhereABTrainingWins) {
+  const Given ab{"ab", {0.9, 0.901}, 1e6, 1e5, 10, false, "ab"};
+  EXPECT_EQ(
+      said({ab, {"ddp", {0.95, 0.951}, 2e6}}).back(),
+      "AB-training wins from 1.0 MB up to 2.0 MB.");
+  EXPECT_EQ(
+      said({ab, {"ddp", {0.9, 0.902}, 2e6, 1e5, 5}}).back(),
+      "AB-training wins from 1.0 MB up to 2.0 MB and ties from 2.0 MB on.");
+  EXPECT_EQ(
+      said({ab, {"ddp", {0.95, 0.951}, 1e6}}).back(),
+      "AB-training wins at no budget here.");
+}
+
+TEST(Verdict, DataSetsDoNotCompete) {
+  const auto lines = said(
+      {{"a", {0.9, 0.901}},
+       {"b", {0.8, 0.801}},
+       {"c", {0.7, 0.701}, 1e6, 1e5, 10, false, "ddp", "letters"}});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].find("digits: From 1.0 MB"), 0U) << lines[0];
+}
+
+TEST(Tuning, WhatEachRivalWasGivenStandsBelowTheTable) {
+  const TempFolder folder;
+  for (const int seed : {1, 2}) {
+    add_run(folder, {.name = formatted("a_{}", seed), .seed = seed});
+  }
+  auto comparison = compare({folder.path()}, {});
+  EXPECT_FALSE(read_tuning(comparison.settings));
+  folder.add(
+      "tuning.json",
+      R"({"settings": 3, "rivals": [{"name": "a", "why": "all | averaged",
+          "tried": 3, "pilots": 5, "pilot_seconds": 41.2,
+          "chosen": "optimizer.lr: 0.04"}],
+          "left_out": [{"name": "b", "why": "too large"}]})");
+  comparison.tuning = read_tuning(comparison.settings);
+  ASSERT_TRUE(comparison.tuning);
+  const auto columns = front_columns({});
+  const std::string table = as_table(comparison, columns, false);
+  EXPECT_NE(
+      table.find("\nWhat each rival was given\n"
+                 "rival  what it is      settings tried  pilot runs  seconds  "
+                 "chosen\n"
+                 "a      all | averaged  3               5           41.2     "
+                 "optimizer.lr: 0.04\n"
+                 "\n  b was left out: too large\n"),
+      std::string::npos)
+      << table;
+  EXPECT_NE(
+      as_markdown(comparison, columns)
+          .find("| a | all \\| averaged | 3 | 5 | 41.2 | optimizer.lr: 0.04 |"),
+      std::string::npos);
+  const auto json = nlohmann::json::parse(as_json(comparison, columns));
+  EXPECT_EQ(json["verdict"], nlohmann::json::array());
+  EXPECT_EQ(json["tuning"]["rivals"][0]["pilot_seconds"], 41.2);
+  EXPECT_EQ(json["tuning"]["left_out"][0]["name"], "b");
+}
+
+TEST(Tuning, ADamagedFileIsRefused) {
+  const TempFolder folder;
+  add_run(folder, {});
+  const auto comparison = compare({folder.path()}, {});
+  for (const char* text :
+       {"{",
+        R"({"settings": -1, "rivals": [], "left_out": []})",
+        R"({"settings": 1, "rivals": [7], "left_out": []})",
+        R"({"settings": 1, "rivals": [], "left_out": [{"name": "b"}]})"}) {
+    folder.add("tuning.json", text);
+    try {
+      read_tuning(comparison.settings);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::DamagedData);
+      EXPECT_NE(
+          std::string(error.what()).find("tuning.json:1"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace abtrain::report
