@@ -44,16 +44,16 @@ Keys joined(std::initializer_list<Keys> parts) {
 }
 
 // Muon with the settings of our tables, or as it is configured already.
-Keys muon(const RunOptions& o) {
+Keys muon(const RunOptions& o, const char* matrices = "all") {
   if (o.optimizer.name == "muon") {
-    return {{"optimizer.matrices", "all"}};
+    return {{"optimizer.matrices", matrices}};
   }
   return {
       {"optimizer.name", "muon"},
       {"optimizer.lr", "0.02"},
       {"optimizer.momentum", "0.95"},
       {"optimizer.scale", "spectral"},
-      {"optimizer.matrices", "all"},
+      {"optimizer.matrices", matrices},
       {"optimizer.other_lr", "0.001"},
       {"optimizer.weight_decay", "0"}};
 }
@@ -128,7 +128,8 @@ Keys ab_recipe(const RunOptions& o) {
         {"method.full_phase.reducer.name", "powersgd"},
         {"method.outer.name", "auto"},
         {"method.outer.wire.name", "int4"}},
-       muon(o)});
+       // Its few dense steps by AdamW: of wide matrices, Muon's take seconds.
+       o.optimizer.name == "muon" ? Keys{} : muon(o, "factors")});
 }
 
 const std::vector<Sketch>& sketches() {
