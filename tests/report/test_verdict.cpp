@@ -124,10 +124,10 @@ TEST(Verdict, WhatTheSeedsDoNotSeparateIsATie) {
           "no larger and takes less time."}));
   // t = 5 instead, so p = 1 - 5 / sqrt(27) = 0.038.
   EXPECT_EQ(
-      said({{"a", {0.0607106781, 0.0807106781}},
+      said({{"a", {0.0707106781, 0.0907106781}},
             {"b", {0.00, 0.02}, 1e6, 1e5, 5}})
           .front(),
-      "From 1.0 MB sent per worker, a wins with 7.07 % (6.1 points above b, "
+      "From 1.0 MB sent per worker, a wins with 8.07 % (7.1 points above b, "
       "seeds spread 1.4).");
 }
 
