@@ -49,7 +49,14 @@ TEST(CliReport, TheFrontIsMarked) {
       "b       10      1       80.00        1.0*     0.0*        0.000\n"
       "c       30      1       70.00        3.0      0.0         0.000\n"
       "\n* best score, or on the front: no other run is as good for "
-      "as little\n");
+      "as little\n"
+      "\nVerdict\n"
+      "  From 10.0 kB sent per worker, b wins with 80.00 %; from 20.0 kB, a "
+      "wins with 90.00 % (10.0 points above b).\n"
+      "  There is only one seed per setting: differences of a few tenths of a "
+      "point may be chance.\n"
+      "  c is dominated on every axis: a is more accurate, sends less, is no "
+      "larger and takes less time.\n");
 }
 
 TEST(CliReport, ChosenRunsAreSorted) {
