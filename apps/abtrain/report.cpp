@@ -215,9 +215,8 @@ Command add_report(CLI::App& parser) {
       "--front",
       args->front,
       "show accuracy, seconds, bytes and parameters, mark the runs that no "
-      "other "
-      "one beats in accuracy and that cost (the page always draws it), and say "
-      "who wins within which budget");
+      "other one beats in accuracy and that cost (the page always draws it), "
+      "and say who wins within which budget");
   command
       .add_option(
           "-o,--output",

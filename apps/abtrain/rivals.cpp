@@ -21,9 +21,7 @@
 #include "config/config.h"
 #include "configuration.h"
 #include "sweep/child_process.h"
-#include "sweep/halving.h"
 #include "sweep/rivals.h"
-#include "sweep/sweep_file.h"
 #include "training.h"
 
 namespace abtrain::app {
@@ -203,9 +201,7 @@ std::string head_of(const RivalsCommand& args) {
   return formatted(
       "{}{}\n"
       "# A sweep of all methods that are worth weighing against each other: "
-      "edit "
-      "it, and\n"
-      "# train it with `abtrain sweep FILE`.\n",
+      "edit it, and\n# train it with `abtrain sweep FILE`.\n",
       kMark,
       command_line(args));
 }

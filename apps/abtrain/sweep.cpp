@@ -191,12 +191,9 @@ int emit_slurm(const SweepCommand& args) {
   log_notes(runs, log);
   std::vector<std::size_t> rounds;
   if (whole.halving) {
-    const std::size_t rivals = whole.halving->rivals.size();
-    const std::size_t count = sweep::rounds_of(*whole.halving);
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      rounds.push_back(rivals * sweep::settings_in(*whole.halving, i));
+    for (std::size_t i = 0; i < sweep::rounds_of(*whole.halving); ++i) {
+      rounds.push_back(sweep::runs_in(whole, i));
     }
-    rounds.push_back(rivals * std::max<std::size_t>(1, whole.seeds.size()));
   }
   const std::string script = sweep::slurm_script(
       {whole.name,
@@ -273,22 +270,14 @@ int report(const std::vector<sweep::PointRun>& runs, bool of_rivals) {
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
   const std::size_t count = sweep::rounds_of(halving);
-  const auto seeds =
-      static_cast<double>(std::max<std::size_t>(1, sweep.seeds.size()));
-  const auto work = [&](std::size_t round) {  // in runs of full length
-    return sweep::length_of(halving, round) *
-           (round + 1 == count
-                ? seeds
-                : static_cast<double>(sweep::settings_in(halving, round))) *
-           static_cast<double>(halving.rivals.size());
-  };
   for (std::size_t round = 0;; ++round) {
     const sweep::Round now = sweep::round_of(sweep, round, folders());
     const auto runs = checked_runs(now.sweep, true);
     const bool is_last = round + 1 == count;
     double later = 0;
     for (std::size_t next = round + 1; next < count; ++next) {
-      later += work(next);
+      later += sweep::length_of(halving, next) *
+               static_cast<double>(sweep::runs_in(sweep, next));
     }
     log_notes(runs, log);
     log.info(
@@ -307,7 +296,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         program_path(),
         log,
         later / sweep::length_of(halving, round),
-        static_cast<int>(ErrorKind::Diverged));
+        /*may_diverge=*/true);
     if (is_last) {
       const int reported = report(runs, true);
       return code != 0 ? code : reported;

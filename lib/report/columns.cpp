@@ -15,22 +15,6 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-std::optional<double> standard_deviation(const std::vector<double>& values) {
-  if (values.size() < 2) {
-    return {};
-  }
-  const auto count = static_cast<double>(values.size());
-  double mean = 0;
-  for (const double value : values) {
-    mean += value / count;
-  }
-  double sum = 0;
-  for (const double value : values) {
-    sum += (value - mean) * (value - mean);
-  }
-  return std::sqrt(sum / (count - 1));
-}
-
 double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -250,6 +251,22 @@ double median(std::vector<double> values) {
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half]
                                 : (values[half - 1] + values[half]) / 2;
+}
+
+std::optional<double> standard_deviation(const std::vector<double>& values) {
+  if (values.size() < 2) {
+    return {};
+  }
+  const auto count = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) {
+    mean += value / count;
+  }
+  double sum = 0;
+  for (const double value : values) {
+    sum += (value - mean) * (value - mean);
+  }
+  return std::sqrt(sum / (count - 1));
 }
 
 const Evaluation* arrival(const RunRecord& run, std::optional<double> target) {

@@ -76,5 +76,7 @@ double quality_of(const Setting& setting);
 
 // `values` must not be empty; the median may be infinite.
 double median(std::vector<double> values);
+// That of the sample (n - 1); none of fewer than two values.
+std::optional<double> standard_deviation(const std::vector<double>& values);
 
 }  // namespace abtrain::report

@@ -49,15 +49,6 @@ std::string capitalized(std::string text) {
   return text;
 }
 
-double spread_of(const Contender& one) {
-  double sum = 0;
-  for (const double quality : one.qualities) {
-    sum += (quality - one.quality) * (quality - one.quality);
-  }
-  const auto count = static_cast<double>(one.qualities.size());
-  return count < 2 ? 0 : std::sqrt(sum / (count - 1));
-}
-
 // Rounded up to three digits, so that what is said of "at most" holds.
 std::string parameters_text(double parameters) {
   double unit = 1;
@@ -138,7 +129,8 @@ class Judge {
       const Contender& next = all_[*answer.next];
       notes.push_back(words_.lead(first.quality - next.quality, next.name));
     }
-    if (const auto spread = words_.amount(spread_of(first)); !spread.empty()) {
+    const double sd = standard_deviation(first.qualities).value_or(0);
+    if (const auto spread = words_.amount(sd); !spread.empty()) {
       notes.push_back("seeds spread " + spread);
     }
     return first.name + " wins with " + words_.level(first.quality) +

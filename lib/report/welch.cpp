@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "report/compare.h"
+
 namespace abtrain::report {
 
 namespace {
@@ -49,9 +51,8 @@ Moments moments_of(const std::vector<double>& values) {
   for (const double value : values) {
     m.mean += value / count;
   }
-  for (const double value : values) {
-    m.error += (value - m.mean) * (value - m.mean) / (count - 1) / count;
-  }
+  const double deviation = *standard_deviation(values);
+  m.error = deviation * deviation / count;
   return m;
 }
 

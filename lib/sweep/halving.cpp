@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 // Rounds of pilots that have lengths 1/8, 1/4 and 1/2.
 constexpr std::size_t kUsualPilots = 3;
 
-// The keys of both; those of `over` come first in doubt.
+// The keys of both; where both have one, that of `over`.
 Choice merged(const Choice& base, const Choice& over) {
   Choice all;
   std::ranges::copy_if(base, std::back_inserter(all), [&](const auto& one) {
@@ -56,11 +56,11 @@ Choice choice_of(
   return choice;
 }
 
-// The sweep of a round in which each rival has these settings.
+// The sweep of a round in which the rivals have these settings.
 Sweep sweep_of(
     const Sweep& sweep,
     std::size_t round,
-    const std::vector<std::vector<std::size_t>>& settings) {
+    const std::vector<Round::Tuned>& rivals) {
   const Halving& halving = *sweep.halving;
   Sweep plain = sweep;
   plain.halving.reset();
@@ -71,7 +71,7 @@ Sweep sweep_of(
   }
   for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
     const Rival& rival = halving.rivals[i];
-    for (const std::size_t setting : settings[i]) {
+    for (const std::size_t setting : rivals[i].settings) {
       plain.list.push_back(choice_of(halving, rival, setting, round));
       plain.labels.push_back(
           is_last ? rival.name
@@ -107,6 +107,14 @@ std::size_t rounds_of(const Halving& halving) {
   return rounds;
 }
 
+std::size_t runs_in(const Sweep& sweep, std::size_t round) {
+  const Halving& halving = *sweep.halving;
+  const std::size_t each = round + 1 == rounds_of(halving)
+                               ? std::max<std::size_t>(1, sweep.seeds.size())
+                               : settings_in(halving, round);
+  return each * halving.rivals.size();
+}
+
 double length_of(const Halving& halving, std::size_t round) {
   const std::size_t pilots = rounds_of(halving) - 1;
   return round == pilots
@@ -120,10 +128,7 @@ double length_of(const Halving& halving, std::size_t round) {
 PilotResult pilot_result(const PointRun& run) {
   const PointState state = own_state_of(run);
   PilotResult result;
-  if (state == PointState::Failed &&
-      JsonObject::of_file(run.folder + "/failure.json")
-              .integer("/exit_code", 0, 255) ==
-          static_cast<int>(ErrorKind::Diverged)) {
+  if (state == PointState::Failed && has_diverged(run)) {
     return result;
   }
   ABT_CHECK(
@@ -181,21 +186,23 @@ Round round_of(
   const Halving& halving = *sweep.halving;
   std::vector<std::size_t> all(settings_in(halving, 0));
   std::iota(all.begin(), all.end(), 0);
-  Round now{{}, std::vector(halving.rivals.size(), all)};
+  Round now{{}, std::vector(halving.rivals.size(), Round::Tuned{all})};
   for (std::size_t before = 0; before < round; ++before) {
-    const Sweep pilots = sweep_of(sweep, before, now.settings);
+    const Sweep pilots = sweep_of(sweep, before, now.rivals);
     const auto points = list_points(pilots);
     auto point = points.begin();
-    for (std::vector<std::size_t>& present : now.settings) {
+    for (Round::Tuned& rival : now.rivals) {
       std::vector<double> qualities;
-      for (std::size_t i = 0; i < present.size(); ++i) {
-        qualities.push_back(
-            pilot_result(resolve(pilots, *point++, folders)).quality);
+      for (std::size_t i = 0; i < rival.settings.size(); ++i) {
+        const auto pilot = pilot_result(resolve(pilots, *point++, folders));
+        qualities.push_back(pilot.quality);
+        rival.pilot_seconds += pilot.seconds;
+        ++rival.pilots;
       }
-      present = better_half(present, qualities);
+      rival.settings = better_half(rival.settings, qualities);
     }
   }
-  now.sweep = sweep_of(sweep, round, now.settings);
+  now.sweep = sweep_of(sweep, round, now.rivals);
   return now;
 }
 
@@ -204,32 +211,18 @@ void write_tuning(
     const Round& last,
     const std::vector<std::string>& folders) {
   const Halving& halving = *sweep.halving;
-  const std::size_t count = halving.rivals.size();
-  std::vector<double> seconds(count);
-  std::vector<std::size_t> pilots(count);
-  for (std::size_t round = 0; round + 1 < rounds_of(halving); ++round) {
-    const Round now = round_of(sweep, round, folders);
-    const auto points = list_points(now.sweep);
-    auto point = points.begin();
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t k = 0; k < now.settings[i].size(); ++k) {
-        seconds[i] +=
-            pilot_result(resolve(now.sweep, *point++, folders)).seconds;
-        ++pilots[i];
-      }
-    }
-  }
   ordered_json rivals = ordered_json::array();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
     const Rival& rival = halving.rivals[i];
+    const Round::Tuned& tuned = last.rivals[i];
     rivals.push_back(
         {{"name", rival.name},
          {"why", rival.why},
          {"tried", rival.tune.size()},
-         {"pilots", pilots[i]},
-         {"pilot_seconds", seconds[i]},
+         {"pilots", tuned.pilots},
+         {"pilot_seconds", tuned.pilot_seconds},
          {"chosen",
-          text_or(rival.tune[last.settings[i].front()], "as configured")}});
+          text_or(rival.tune[tuned.settings.front()], "as configured")}});
   }
   ordered_json left_out = ordered_json::array();
   for (const auto& [name, why] : halving.left_out) {

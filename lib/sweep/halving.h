@@ -36,6 +36,8 @@ namespace abtrain::sweep {
 std::size_t rounds_of(const Halving& halving);
 // Settings per rival that take part in a round, which counts from 0.
 std::size_t settings_in(const Halving& halving, std::size_t round);
+// Runs in a round: settings, or at full length seeds, of all rivals.
+std::size_t runs_in(const Sweep& sweep, std::size_t round);
 // The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
 // in the end 1. With more than three rounds of pilots the first are shorter.
 double length_of(const Halving& halving, std::size_t round);
@@ -59,8 +61,13 @@ std::vector<std::size_t> better_half(
 // A round as a plain sweep, and what led to it.
 struct Round {
   Sweep sweep;
-  // For each rival the settings that take part.
-  std::vector<std::vector<std::size_t>> settings;
+  // For each rival the settings that take part, and the pilots before.
+  struct Tuned {
+    std::vector<std::size_t> settings;
+    std::size_t pilots = 0;
+    double pilot_seconds = 0;  // of their training, together
+  };
+  std::vector<Tuned> rivals;
 };
 // Reads the results of the rounds before from their folders. `folders`: see
 // resolve(). Throws Error(MissingInput), naming the pilot, where one of them is

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/signals.h"
 #include "config/config.h"
 #include "sweep/child_process.h"
@@ -21,6 +20,7 @@ namespace abtrain::sweep {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
+constexpr int kDiverged = static_cast<int>(ErrorKind::Diverged);
 constexpr int kStopped = static_cast<int>(ErrorKind::Stopped);
 
 std::string log_of(const PointRun& run) {
@@ -52,16 +52,16 @@ class Jobs {
       const std::string& program,
       Log& log,
       double later,
-      std::optional<int> allowed)
+      bool may_diverge)
       : all_(runs.size()),
         program_(program),
         log_(log),
         later_(later),
-        allowed_(allowed) {
+        may_diverge_(may_diverge) {
     for (const PointRun& run : runs) {
       if (const PointState state = own_state_of(run);
           state == PointState::Finished ||
-          (state == PointState::Failed && allowed_ && failed_so(run))) {
+          (state == PointState::Failed && may_diverge_ && has_diverged(run))) {
         ++finished_;
       } else {
         waiting_.push_back(&run);
@@ -152,7 +152,7 @@ class Jobs {
     const PointRun& run = *job.run;
     const std::string seconds = human_seconds(job.watch.seconds());
     job.child.reset();
-    if (code == 0 || code == allowed_) {
+    if (code == 0 || (code == kDiverged && may_diverge_)) {
       ++trained_;
       trained_seconds_ += job.watch.seconds();
       finish(run, seconds, code != 0);
@@ -175,12 +175,6 @@ class Jobs {
               last_lines(log_of(run))));
     }
     show();
-  }
-
-  // Whether the run has ended with the exit code that is allowed.
-  bool failed_so(const PointRun& run) const {
-    return JsonObject::of_file(run.folder + "/failure.json")
-               .integer("/exit_code", 0, 255) == *allowed_;
   }
 
   void finish(const PointRun& run, const std::string& seconds, bool diverged) {
@@ -258,7 +252,7 @@ class Jobs {
   std::string program_;
   Log& log_;
   double later_;
-  std::optional<int> allowed_;
+  bool may_diverge_;
   std::deque<const PointRun*> waiting_;
   std::vector<Job> slots_;
   std::map<std::size_t, int> failures_;  // exit codes by index of the point
@@ -276,8 +270,8 @@ int train_points(
     const std::string& program,
     Log& log,
     double later,
-    std::optional<int> allowed) {
-  return Jobs(runs, jobs, program, log, later, allowed).run();
+    bool may_diverge) {
+  return Jobs(runs, jobs, program, log, later, may_diverge).run();
 }
 
 }  // namespace abtrain::sweep

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,14 +22,14 @@ namespace abtrain::sweep {
 // (PointState::Foreign in point_state.h).
 //
 // `later`: what is to be trained after these points, in points of their length;
-// the time that is left includes it. `allowed`: an exit code that counts as an
-// end of a point like any other, such as that of a pilot that diverged.
+// the time that is left includes it. `may_diverge`: a point that
+// has diverged counts as finished, as a pilot does, and its exit code as 0.
 int train_points(
     const std::vector<PointRun>& runs,
     std::size_t jobs,
     const std::string& program,
     Log& log,
     double later = 0,
-    std::optional<int> allowed = {});
+    bool may_diverge = false);
 
 }  // namespace abtrain::sweep

@@ -54,6 +54,12 @@ PointState state_of(const PointRun& run) {
                                 : PointState::Started;
 }
 
+bool has_diverged(const PointRun& run) {
+  return JsonObject::of_file(run.folder + "/failure.json")
+             .integer("/exit_code", 0, 255) ==
+         static_cast<int>(ErrorKind::Diverged);
+}
+
 PointState own_state_of(const PointRun& run) {
   const PointState state = state_of(run);
   ABT_CHECK(

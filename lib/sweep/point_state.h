@@ -19,6 +19,8 @@ enum class PointState {
 const char* name_of(PointState state);
 
 PointState state_of(const PointRun& run);
+// Whether a run that has failed has diverged.
+bool has_diverged(const PointRun& run);
 // The state of a run that is about to be trained; throws Error(Config) where it
 // is Foreign.
 PointState own_state_of(const PointRun& run);

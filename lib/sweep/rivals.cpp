@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "base/error.h"
 #include "base/scalars.h"
@@ -16,6 +15,8 @@
 #include "nn/model.h"
 #include "plan/planned_data.h"
 #include "plan/same_size.h"
+#include "sweep/resolve_points.h"
+#include "sweep/rival_sketches.h"
 
 namespace abtrain::sweep {
 
@@ -25,199 +26,6 @@ using config::RunOptions;
 
 constexpr double kUsualRatio = 10;
 constexpr std::int64_t kMostHeldOut = 5000;
-
-// A rival before it is fitted to a configuration.
-struct Sketch {
-  const char* name;
-  const char* why;
-  bool small;    // a dense network of AB-training's size
-  bool is_rare;  // only with --all
-  std::function<Keys(const RunOptions&)> set;
-};
-
-Keys joined(std::initializer_list<Keys> parts) {
-  Keys all;
-  for (const Keys& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-// Muon with the settings of our tables, or as it is configured already.
-Keys muon(const RunOptions& o, const char* matrices = "all") {
-  if (o.optimizer.name == "muon") {
-    return {{"optimizer.matrices", matrices}};
-  }
-  return {
-      {"optimizer.name", "muon"},
-      {"optimizer.lr", "0.02"},
-      {"optimizer.momentum", "0.95"},
-      {"optimizer.scale", "spectral"},
-      {"optimizer.matrices", matrices},
-      {"optimizer.other_lr", "0.001"},
-      {"optimizer.weight_decay", "0"}};
-}
-
-// AdamW, as it is configured or else at the rate that Muon leaves to it.
-Keys adamw(const RunOptions& o) {
-  if (o.optimizer.name == "adamw") {
-    return {};
-  }
-  const double lr = o.optimizer.name == "muon" ? o.optimizer.other_lr : 1e-3;
-  return {
-      {"optimizer.name", "adamw"},
-      {"optimizer.lr", print_number(lr)},
-      {"optimizer.momentum", "0.9"},
-      {"optimizer.scale", "match_rms"}};
-}
-
-Keys ddp(const RunOptions&) {
-  return {{"method.name", "ddp"}};
-}
-
-Keys powersgd(const RunOptions& o) {
-  return joined(
-      {ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
-}
-
-// Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
-// which the usual 0.9 never settles (docs/results.md).
-Keys outer(const char* every) {
-  return {
-      {"method.name", "diloco"},
-      {"method.warmup_steps", "0"},
-      {"method.sync_every", every},
-      {"method.outer.name", "nesterov"},
-      {"method.outer.lr", "1"},
-      {"method.outer.momentum", "0.5"},
-      {"reducer.name", "plain"},
-      {"reducer.dtype", "bf16"}};
-}
-
-Keys muloco(const RunOptions& o) {
-  return joined(
-      {outer("20"),
-       muon(o),
-       {{"method.outer.wire.name", "int2"},
-        {"method.outer.wire.error_decay", "0.95"}}});
-}
-
-Keys sparseloco(const RunOptions& o) {
-  return joined(
-      {outer("10"),
-       adamw(o),
-       {{"method.outer.wire.name", "sparseloco"},
-        {"method.outer.wire.density", "0.03125"},
-        {"method.outer.wire.error_decay", "0.95"}}});
-}
-
-Keys ab_recipe(const RunOptions& o) {
-  return joined(
-      {{{"method.name", "ab"},
-        {"method.group_size", "1"},
-        {"method.sync", "only-learned"},
-        {"method.warmup_steps", "10 %"},
-        {"method.sync_every", "10"},
-        {"method.full_rank_steps", "0"},
-        {"method.moments", "carry"},
-        {"method.ramp", "none"},
-        {"method.factor_lr_scale", "1"},
-        {"method.rank.rule", "budget"},
-        {"method.rank.floor", "0.7"},
-        {"method.anneal_steps", "50 %"},
-        {"method.full_phase.reducer.name", "powersgd"},
-        {"method.outer.name", "auto"},
-        {"method.outer.wire.name", "int4"}},
-       // Its few dense steps by AdamW: of wide matrices, Muon's take seconds.
-       o.optimizer.name == "muon" ? Keys{} : muon(o, "factors")});
-}
-
-const std::vector<Sketch>& sketches() {
-  static const std::vector<Sketch> all = {
-      {"ddp",
-       "the large network, all gradients averaged, as configured",
-       false,
-       false,
-       ddp},
-      {"ddp_muon",
-       "the large network, all gradients averaged, with Muon",
-       false,
-       false,
-       [](const RunOptions& o) {
-         return joined({ddp(o), muon(o)});
-       }},
-      {"powersgd",
-       "the large network, gradients as products of rank 4, the optimizer as "
-       "configured",
-       false,
-       false,
-       powersgd},
-      {"muloco_2bit",
-       "the large network, Muon on each worker, changes in 2 bits (MuLoCo)",
-       false,
-       false,
-       muloco},
-      {"sparseloco",
-       "the large network, AdamW on each worker, the largest changes in 2 bits "
-       "(SparseLoCo)",
-       false,
-       false,
-       sparseloco},
-      {"diloco",
-       "the large network, AdamW on each worker, changes in bf16 (DiLoCo)",
-       false,
-       true,
-       [](const RunOptions& o) {
-         return joined({outer("20"), adamw(o)});
-       }},
-      {"local_sgd",
-       "the large network, as configured on each worker, averaged every 10 "
-       "steps (local SGD)",
-       false,
-       true,
-       [](const RunOptions&) {
-         return Keys{
-             {"method.name", "local-sgd"},
-             {"method.warmup_steps", "10 %"},
-             {"method.sync_every", "10"},
-             {"method.average", "params"}};
-       }},
-      {"ab",
-       "AB-training as configured",
-       false,
-       false,
-       [](const RunOptions&) {
-         return Keys{{"method.name", "ab"}};
-       }},
-      {"ab_recipe",
-       "AB-training by its best recipe: groups of one, Muon, moments carried, "
-       "ranks annealed, 4 bits",
-       false,
-       false,
-       ab_recipe},
-      {"small_ddp",
-       "a dense network of AB-training's size, all gradients averaged, with "
-       "Muon",
-       true,
-       false,
-       [](const RunOptions& o) {
-         return joined({ddp(o), muon(o)});
-       }},
-      {"small_powersgd",
-       "a dense network of AB-training's size, gradients as products of rank "
-       "4, with Muon",
-       true,
-       false,
-       [](const RunOptions& o) { return joined({powersgd(o), muon(o)}); }},
-      {"small_muloco_2bit",
-       "a dense network of AB-training's size, Muon on each worker, changes in "
-       "2 bits",
-       true,
-       false,
-       muloco},
-  };
-  return all;
-}
 
 std::vector<std::string> as_sets(const Keys& keys) {
   std::vector<std::string> sets;
@@ -314,7 +122,7 @@ double ratio_of(
 }
 
 // Which of the rivals were asked for.
-std::vector<const Sketch*> chosen(const RivalsRequest& request) {
+std::vector<const RivalSketch*> chosen(const RivalsRequest& request) {
   const std::vector<std::string> names = rival_names();
   for (const std::string& name : request.only) {
     const std::string meant = nearest(name, names);
@@ -326,11 +134,11 @@ std::vector<const Sketch*> chosen(const RivalsRequest& request) {
         name,
         meant.empty() ? "" : formatted(", did you mean '{}'?", meant));
   }
-  std::vector<const Sketch*> out;
-  for (const Sketch& sketch : sketches()) {
+  std::vector<const RivalSketch*> out;
+  for (const RivalSketch& sketch : rival_sketches()) {
     const bool is_named = std::ranges::count(request.only, sketch.name) > 0;
-    if (is_named ||
-        (request.only.empty() && (request.all || !sketch.is_rare))) {
+    if (is_named || (request.only.empty() &&
+                     (request.all || sketch.kind != RivalSketch::Kind::Rare))) {
       out.push_back(&sketch);
     }
   }
@@ -341,7 +149,7 @@ std::vector<const Sketch*> chosen(const RivalsRequest& request) {
 
 std::vector<std::string> rival_names() {
   std::vector<std::string> names;
-  for (const Sketch& sketch : sketches()) {
+  for (const RivalSketch& sketch : rival_sketches()) {
     names.emplace_back(sketch.name);
   }
   return names;
@@ -408,7 +216,7 @@ RivalList list_rivals(
        std::to_string(std::min(kMostHeldOut, set.train / 10))}};
 
   std::vector<std::pair<std::string, std::string>> known;  // content, name
-  for (const Sketch* sketch : chosen(request)) {
+  for (const RivalSketch* sketch : chosen(request)) {
     const std::string name = sketch->name;
     try {
       ABT_CHECK(
@@ -441,7 +249,7 @@ RivalList list_rivals(
         }
       }
       rival.options = read(joined({list.common, rival.set}));
-      if (sketch->small) {
+      if (sketch->kind == RivalSketch::Kind::Small) {
         const plan::SameSize found =
             plan::same_size(rival.options, list.parameters);
         for (const std::string& one : found.overrides) {
@@ -452,9 +260,7 @@ RivalList list_rivals(
       }
       config::check_run(
           rival.options, shape, set.train - rival.options.data.validation);
-      RunOptions plain = rival.options;
-      plain.name.clear();
-      const std::string content = config::to_yaml(plain);
+      const std::string content = content_of(rival.options);
       const auto twin = std::ranges::find(
           known, content, &std::pair<std::string, std::string>::first);
       ABT_CHECK(

@@ -1,0 +1,178 @@
+#include "sweep/rival_sketches.h"
+
+#include "base/scalars.h"
+
+namespace abtrain::sweep {
+
+namespace {
+
+using config::RunOptions;
+
+// Muon with the settings of our tables, or as it is configured already.
+Keys muon(const RunOptions& o, const char* matrices = "all") {
+  if (o.optimizer.name == "muon") {
+    return {{"optimizer.matrices", matrices}};
+  }
+  return {
+      {"optimizer.name", "muon"},
+      {"optimizer.lr", "0.02"},
+      {"optimizer.momentum", "0.95"},
+      {"optimizer.scale", "spectral"},
+      {"optimizer.matrices", matrices},
+      {"optimizer.other_lr", "0.001"},
+      {"optimizer.weight_decay", "0"}};
+}
+
+// AdamW, as it is configured or else at the rate that Muon leaves to it.
+Keys adamw(const RunOptions& o) {
+  if (o.optimizer.name == "adamw") {
+    return {};
+  }
+  const double lr = o.optimizer.name == "muon" ? o.optimizer.other_lr : 1e-3;
+  return {
+      {"optimizer.name", "adamw"},
+      {"optimizer.lr", print_number(lr)},
+      {"optimizer.momentum", "0.9"},
+      {"optimizer.scale", "match_rms"}};
+}
+
+Keys ddp(const RunOptions&) {
+  return {{"method.name", "ddp"}};
+}
+
+Keys powersgd(const RunOptions& o) {
+  return joined(
+      {ddp(o), {{"reducer.name", "powersgd"}, {"reducer.rank", "4"}}});
+}
+
+// Outer steps with momentum 0.5: runs of minutes have few synchronizations, in
+// which the usual 0.9 never settles (docs/results.md).
+Keys outer(const char* every) {
+  return {
+      {"method.name", "diloco"},
+      {"method.warmup_steps", "0"},
+      {"method.sync_every", every},
+      {"method.outer.name", "nesterov"},
+      {"method.outer.lr", "1"},
+      {"method.outer.momentum", "0.5"},
+      {"reducer.name", "plain"},
+      {"reducer.dtype", "bf16"}};
+}
+
+Keys muloco(const RunOptions& o) {
+  return joined(
+      {outer("20"),
+       muon(o),
+       {{"method.outer.wire.name", "int2"},
+        {"method.outer.wire.error_decay", "0.95"}}});
+}
+
+Keys sparseloco(const RunOptions& o) {
+  return joined(
+      {outer("10"),
+       adamw(o),
+       {{"method.outer.wire.name", "sparseloco"},
+        {"method.outer.wire.density", "0.03125"},
+        {"method.outer.wire.error_decay", "0.95"}}});
+}
+
+Keys ab_recipe(const RunOptions& o) {
+  return joined(
+      {{{"method.name", "ab"},
+        {"method.group_size", "1"},
+        {"method.sync", "only-learned"},
+        {"method.warmup_steps", "10 %"},
+        {"method.sync_every", "10"},
+        {"method.full_rank_steps", "0"},
+        {"method.moments", "carry"},
+        {"method.ramp", "none"},
+        {"method.factor_lr_scale", "1"},
+        {"method.rank.rule", "budget"},
+        {"method.rank.floor", "0.7"},
+        {"method.anneal_steps", "50 %"},
+        {"method.full_phase.reducer.name", "powersgd"},
+        {"method.outer.name", "auto"},
+        {"method.outer.wire.name", "int4"}},
+       // Its few dense steps by AdamW: of wide matrices, Muon's take seconds.
+       o.optimizer.name == "muon" ? Keys{} : muon(o, "factors")});
+}
+
+}  // namespace
+
+Keys joined(std::initializer_list<Keys> parts) {
+  Keys all;
+  for (const Keys& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+const std::vector<RivalSketch>& rival_sketches() {
+  static const std::vector<RivalSketch> all = {
+      {"ddp", "the large network, all gradients averaged, as configured", ddp},
+      {"ddp_muon",
+       "the large network, all gradients averaged, with Muon",
+       [](const RunOptions& o) {
+         return joined({ddp(o), muon(o)});
+       }},
+      {"powersgd",
+       "the large network, gradients as products of rank 4, the optimizer as "
+       "configured",
+       powersgd},
+      {"muloco_2bit",
+       "the large network, Muon on each worker, changes in 2 bits (MuLoCo)",
+       muloco},
+      {"sparseloco",
+       "the large network, AdamW on each worker, the largest changes in 2 bits "
+       "(SparseLoCo)",
+       sparseloco},
+      {"diloco",
+       "the large network, AdamW on each worker, changes in bf16 (DiLoCo)",
+       [](const RunOptions& o) {
+         return joined({outer("20"), adamw(o)});
+       },
+       RivalSketch::Kind::Rare},
+      {"local_sgd",
+       "the large network, as configured on each worker, averaged every 10 "
+       "steps (local SGD)",
+       [](const RunOptions&) {
+         return Keys{
+             {"method.name", "local-sgd"},
+             {"method.warmup_steps", "10 %"},
+             {"method.sync_every", "10"},
+             {"method.average", "params"}};
+       },
+       RivalSketch::Kind::Rare},
+      {"ab",
+       "AB-training as configured",
+       [](const RunOptions&) {
+         return Keys{{"method.name", "ab"}};
+       }},
+      {"ab_recipe",
+       "AB-training by its best recipe: groups of one, Muon, moments carried, "
+       "ranks annealed, 4 bits",
+       ab_recipe},
+      {"small_ddp",
+       "a dense network of AB-training's size, all gradients averaged, with "
+       "Muon",
+       [](const RunOptions& o) {
+         return joined({ddp(o), muon(o)});
+       },
+       RivalSketch::Kind::Small},
+      {"small_powersgd",
+       "a dense network of AB-training's size, gradients as products of rank "
+       "4, with Muon",
+       [](const RunOptions& o) {
+         return joined({powersgd(o), muon(o)});
+       },
+       RivalSketch::Kind::Small},
+      {"small_muloco_2bit",
+       "a dense network of AB-training's size, Muon on each worker, changes in "
+       "2 bits",
+       muloco,
+       RivalSketch::Kind::Small},
+  };
+  return all;
+}
+
+}  // namespace abtrain::sweep

@@ -1,0 +1,32 @@
+// The rivals before they are fitted to a configuration: a row for each, in the
+// order in which users see them (docs/rivals.md).
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+#include "config/run_options.h"
+#include "sweep/rivals.h"
+
+namespace abtrain::sweep {
+
+struct RivalSketch {
+  enum class Kind {
+    Usual,
+    Rare,  // only with --all
+    Small  // a dense network of AB-training's size
+  };
+  const char* name;
+  const char* why;
+  // The keys that make a configuration this rival.
+  std::function<Keys(const config::RunOptions&)> set;
+  Kind kind = Kind::Usual;
+};
+
+const std::vector<RivalSketch>& rival_sketches();
+
+// The keys of all parts, in order.
+Keys joined(std::initializer_list<Keys> parts);
+
+}  // namespace abtrain::sweep
