@@ -47,8 +47,8 @@ CASES = {
         "torch": ["--model", "cnn", "--batch", "16", "--hidden", "128",
                   "--optimizer", "sgd", "--clip", "0"]},
     "vgg16-small": {
-        "config": "vgg16_small_cifar10_ddp",
-        "set": ["data.batch_size=16", "train.label_smoothing=0"],
+        "config": "vgg16_small_cifar10",
+        "set": ["method.name=ddp", "data.batch_size=16", "train.label_smoothing=0"],
         "torch": ["--model", "vgg16-small", "--batch", "16"]},
 }
 WARM_UP = 5

@@ -1,8 +1,9 @@
 """The tables that bench/network.py prints, and the picture that it draws."""
+import pathlib
 import statistics
+import sys
 
-from front_table import load_plots
-
+NOTEBOOKS = pathlib.Path(__file__).resolve().parent.parent / "notebooks"
 TRAINED = ("done", "stopped")  # "stopped": at the target, or when the time was up
 COLUMNS = [  # title, key, unit (the divisor), digits
     ("steps", "steps", 1, 0), ("ms per step", "ms_per_step", 1, 0),
@@ -59,11 +60,24 @@ def plan_table(rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def load_plots():
+    """The drawing helpers of the notebooks, for a script without a window; ends the script
+    if what they need is missing."""
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        sys.path.insert(0, str(NOTEBOOKS))
+        import plots
+    except ImportError as error:
+        sys.exit(f"network.py: --plot needs matplotlib and numpy: {error}")
+    return plots
+
+
 def draw(rows, path, target=None):
     """Accuracy against training seconds and against MB sent: of each run the mean over its
     seeds at each evaluation that all of them had, where the clock and the bytes stood on
     average."""
-    plots = load_plots("network.py")
+    plots = load_plots()
     runs = {}
     for row in rows:
         if row["status"] in TRAINED and row.get("bytes_curve"):

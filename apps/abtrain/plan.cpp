@@ -18,6 +18,7 @@
 #include "choice_option.h"
 #include "config/config.h"
 #include "configuration.h"
+#include "link_option.h"
 #include "methods/method_kind.h"
 #include "plan/comparison.h"
 #include "plan/same_size.h"
@@ -34,15 +35,12 @@ struct PlanArgs {
   std::string same_size_as;
   PlanFormat format = PlanFormat::Table;
   bool show_config = false;
-  std::optional<int> nodes;
-  std::string bandwidth;
-  std::string latency;
+  plan::Link link;
   std::optional<int> workers_here;
   std::string compute;  // DENSE[,AB[,DECOMPOSITION]]
 };
 
 constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
-constexpr double kFastest = 1e18;               // bits per second
 
 double seconds_of(const char* option, const std::string& text) {
   const auto seconds = parse_seconds(text);
@@ -76,40 +74,19 @@ plan::TimeRequest request_of(
     const PlanArgs& args,
     const config::RunOptions& options) {
   plan::TimeRequest request;
-  for (const auto& [option, value] :
-       {std::pair("--nodes", args.nodes),
-        std::pair("--workers-here", args.workers_here)}) {
-    ABT_CHECK(
-        value.value_or(1) >= 1,
-        Usage,
-        "{}: expected at least 1; got {}",
-        option,
-        *value);
-  }
+  ABT_CHECK(
+      args.workers_here.value_or(1) >= 1,
+      Usage,
+      "--workers-here: expected at least 1; got {}",
+      *args.workers_here);
   const auto workers = static_cast<int>(options.workers);
-  request.network.nodes = args.nodes.value_or(workers);
-  if (request.network.nodes > 1) {
-    const auto rate = parse_rate(args.bandwidth);
-    ABT_CHECK(
-        rate && *rate >= 1 && *rate <= kFastest,
-        Usage,
-        "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
-        "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
-        workers,
-        request.network.nodes,
-        args.bandwidth.empty() ? "none (--nodes 1: all on one)"
-                               : "'" + args.bandwidth + "'");
-    request.network.rate = *rate;
-  } else {
-    ABT_CHECK(
-        args.bandwidth.empty() && args.latency.empty(),
-        Usage,
-        "--bandwidth and --latency describe the links between nodes, but all "
-        "workers are on one");
-  }
-  request.network.latency =
-      args.latency.empty() ? 50e-6 : seconds_of("--latency", args.latency);
-  request.network.ring = options.comm == comm::BackEnd::Nccl;
+  request.network = plan::network_of(args.link, options);
+  ABT_CHECK(
+      request.network.nodes > 1 ||
+          (args.link.bandwidth.empty() && args.link.latency.empty()),
+      Usage,
+      "--bandwidth and --latency describe the links between nodes, but all "
+      "workers are on one");
   ABT_CHECK(
       args.workers_here.value_or(1) <= workers,
       Usage,
@@ -129,7 +106,8 @@ plan::TimeRequest request_of(
 }
 
 bool wants_time(const PlanArgs& args) {
-  return args.nodes || !args.bandwidth.empty() || !args.latency.empty() ||
+  return args.link.nodes > 0 || !args.link.bandwidth.empty() ||
+         !args.link.latency.empty() ||
          args.workers_here || !args.compute.empty();
 }
 
@@ -292,25 +270,7 @@ Command add_plan(CLI::App& parser) {
       "check the configuration, and print all of its keys in place of the "
       "plan");
   constexpr const char* kTime = "Time (measures some steps on this machine)";
-  command
-      .add_option(
-          "--bandwidth",
-          args->bandwidth,
-          "rate of a node's link in each direction, such as 1Gbit or 100Mbit")
-      ->type_name("RATE")
-      ->group(kTime);
-  command
-      .add_option(
-          "--nodes",
-          args->nodes,
-          "number of nodes for the workers (default: one per worker)")
-      ->type_name("INT")
-      ->group(kTime);
-  command
-      .add_option(
-          "--latency", args->latency, "latency per message (default: 50us)")
-      ->type_name("TIME")
-      ->group(kTime);
+  add_link(command, args->link, kTime);
   command
       .add_option(
           "--workers-here",

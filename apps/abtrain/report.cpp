@@ -12,6 +12,8 @@
 #include "base/terminal.h"
 #include "choice_option.h"
 #include "configuration.h"
+#include "link_option.h"
+#include "plan/comparison.h"
 #include "report/formats.h"
 #include "report/front.h"
 #include "report/html_report.h"
@@ -33,6 +35,7 @@ struct ReportArgs {
   std::string sort;               // "": by data, time to the target, quality
   std::string columns;            // "": depends on the format
   std::string file;               // "" and "-": standard output
+  plan::Link link;                // "": no column about a link
   bool front = false;
   bool force = false;
   bool to_file() const {
@@ -103,6 +106,19 @@ std::string written(
       comparison, columns, !args.to_file() && wants_color(1));
 }
 
+// Adds what each finished run would take on the link.
+void add_link_seconds(report::Comparison& comparison, const plan::Link& link) {
+  for (report::Setting& setting : comparison.settings) {
+    for (report::RunRecord& run : setting.runs) {
+      if (run.summary) {
+        const config::RunOptions options = read_run_configuration(run.folder);
+        run.summary->link_seconds = plan::seconds_over(
+            options, run.folder, plan::network_of(link, options));
+      }
+    }
+  }
+}
+
 int run_report(const ReportArgs& args) {
   ABT_CHECK(
       !args.target || (*args.target > 0 && *args.target <= 64),
@@ -120,6 +136,11 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--front marks what is on the front, and csv has no marks; expected "
       "another --format");
+  ABT_CHECK(
+      !args.link.bandwidth.empty() ||
+          (args.link.latency.empty() && args.link.nodes == 0),
+      Usage,
+      "--nodes and --latency describe a network: expected its --bandwidth too");
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
   if (args.to_file()) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);
@@ -135,6 +156,9 @@ int run_report(const ReportArgs& args) {
       format == ReportFormat::Html ? report::Spectra::Read
                                    : report::Spectra::Skip,
       report::read_conditions(args.where));
+  if (!args.link.bandwidth.empty()) {
+    add_link_seconds(comparison, args.link);
+  }
   if (!args.sort.empty()) {
     report::sort_settings(comparison, args.sort);
   }
@@ -217,6 +241,10 @@ Command add_report(CLI::App& parser) {
       "show accuracy, seconds, bytes and parameters, mark the runs that no "
       "other one beats in accuracy and that cost (the page always draws it), "
       "and say who wins within which budget");
+  add_link(
+      command,
+      args->link,
+      "The seconds that each run would take on another network");
   command
       .add_option(
           "-o,--output",

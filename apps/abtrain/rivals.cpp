@@ -20,7 +20,9 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "configuration.h"
+#include "link_option.h"
 #include "sweep/child_process.h"
+#include "sweep/halving.h"
 #include "sweep/rivals.h"
 #include "training.h"
 
@@ -35,6 +37,7 @@ struct RivalsCommand {
   std::optional<double> seconds;
   std::optional<std::int64_t> steps;
   std::optional<double> ratio;
+  plan::Link link;
   std::int64_t seeds = 3;
   std::int64_t tune = 3;
   std::string only;
@@ -72,17 +75,13 @@ class ScratchFolder {
   std::string path_;
 };
 
-// Runs up to this length are tried where shorter ones are refused.
-constexpr std::int64_t kMostTries = 256;
-
 // Measures how long runs of a rival take, by training it for a moment.
 class Timer {
  public:
   Timer(std::string config, const sweep::RivalList& list)
       : config_(std::move(config)), list_(list) {}
 
-  // Seconds of training that so many steps take; 0 if they are too few for the
-  // rival's intervals, negative if it diverged.
+  // Seconds of training that so many steps take; 0 if it diverged.
   double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
     const std::string name = formatted("{}_{}", rival.name, steps);
     std::vector<std::string> command{
@@ -111,9 +110,6 @@ class Timer {
     }
     const int code = *child->ended();
     if (code == static_cast<int>(ErrorKind::Diverged)) {
-      return -1;
-    }
-    if (code == static_cast<int>(ErrorKind::Config) && steps < kMostTries) {
       return 0;
     }
     ABT_CHECK(
@@ -124,8 +120,9 @@ class Timer {
         steps,
         code,
         trim(read_file(log, kMostText)));
-    return JsonObject::of_file(scratch_.path() + "/" + name + "/summary.json")
-        .number("/seconds/train");
+    const std::string folder = scratch_.path() + "/" + name;
+    return sweep::seconds_of(
+        read_run_configuration(folder), folder, list_.link);
   }
 
  private:
@@ -134,26 +131,31 @@ class Timer {
   ScratchFolder scratch_;
 };
 
+// Runs of up to so many steps are tried where shorter ones are refused.
+constexpr std::int64_t kMostTries = 1024;
+
 // Runs with fewer steps say nothing, and pilots take an eighth of them.
 constexpr std::int64_t kFewestSteps = 16;
 
 // The steps of a run that takes so long: a line through the last two of some
-// short runs, each longer than the one before, since the first steps of a run
-// are slower. 0 if the rival diverged.
-std::int64_t
-steps_for(Timer& timer, const sweep::RivalPlan& rival, double wanted) {
-  constexpr double kShare = 0.12;  // of the whole, for the last short run
-  constexpr double kLongEnough = 0.06;
+// short runs, each longer than the one before, since the start of a run takes
+// time of its own. `first`: the steps of the first run. 0 if the rival diverged.
+std::int64_t steps_for(
+    Timer& timer,
+    const sweep::RivalPlan& rival,
+    std::int64_t first,
+    double wanted) {
+  constexpr double kShare = 0.15;  // of the whole, for the last short run
+  constexpr double kLongEnough = 0.08;
+  constexpr double kLongStart = 0.3;  // one run will do
   constexpr double kLeastGrowth = 2;
   constexpr double kMostGrowth = 12;
-  std::int64_t steps = 4;
+  std::int64_t steps = first;
   double seconds = timer.seconds(rival, steps);
-  for (; seconds == 0; steps *= 2) {
-    seconds = timer.seconds(rival, 2 * steps);
-  }
   double each = seconds / static_cast<double>(steps);
   double start = 0;
-  while (seconds > 0 && seconds < kLongEnough * wanted) {
+  while (seconds > 0 &&
+         seconds < (steps == first ? kLongStart : kLongEnough) * wanted) {
     const std::int64_t before = steps;
     const double took = seconds;
     steps = std::llround(
@@ -184,6 +186,15 @@ std::string command_line(const RivalsCommand& args) {
   }
   if (args.ratio) {
     add(formatted("--size {}", *args.ratio));
+  }
+  if (args.link.nodes > 0) {
+    add(formatted("--nodes {}", args.link.nodes));
+  }
+  if (!args.link.bandwidth.empty()) {
+    add("--bandwidth " + args.link.bandwidth);
+  }
+  if (!args.link.latency.empty()) {
+    add("--latency " + args.link.latency);
   }
   if (!args.only.empty()) {
     add("--only " + args.only);
@@ -248,6 +259,11 @@ void check(const RivalsCommand& args) {
       "--tune: expected 1 to {} settings per rival, got {}",
       sweep::kMostSettings,
       args.tune);
+  ABT_CHECK(
+      !args.link.bandwidth.empty() ||
+          (args.link.latency.empty() && args.link.nodes == 0),
+      Usage,
+      "--nodes and --latency describe a network: expected its --bandwidth too");
   std::error_code error;
   ABT_CHECK(
       !fs::is_directory(args.config.config, error),
@@ -256,6 +272,45 @@ void check(const RivalsCommand& args) {
       "configuration of a run is {}/config.yaml",
       args.config.config,
       args.config.config);
+}
+
+// Sets the rival's steps. Returns why it cannot take part, or "".
+std::string set_length(
+    const RivalsCommand& args,
+    Timer& timer,
+    const sweep::RivalList& list,
+    const std::vector<std::string>& folders,
+    sweep::RivalPlan& rival) {
+  const auto refused = [&](std::int64_t steps, bool is_pilot) {
+    return sweep::refusal(list, rival, steps, is_pilot, folders);
+  };
+  rival.steps = args.steps.value_or(0);
+  if (args.seconds) {
+    std::int64_t first = 4;
+    while (!refused(first, false).empty()) {
+      first *= 2;
+      if (first > kMostTries) {
+        return refused(first, false);
+      }
+    }
+    rival.steps = steps_for(timer, rival, first, *args.seconds);
+    if (rival.steps == 0) {
+      return "diverged in its first steps, as configured";
+    }
+    if (rival.steps < kFewestSteps) {
+      return formatted(
+          "only {} steps fit into {} s", rival.steps, *args.seconds);
+    }
+  }
+  std::string why = refused(rival.steps, false);
+  if (why.empty() && rival.tune.size() > 1) {
+    const std::int64_t pilot =
+        sweep::pilot_steps(rival.steps, rival.tune.size());
+    if (const std::string of_pilot = refused(pilot, true); !of_pilot.empty()) {
+      why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
+    }
+  }
+  return why;
 }
 
 void write_rivals(
@@ -284,23 +339,17 @@ void write_rivals(
   for (const auto& [name, why] : list.left_out) {
     log.info("{} is left out: {}", name, why);
   }
+  list.link = args.link;
   Timer timer(path, list);
   std::vector<sweep::RivalPlan> timed;
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     sweep::RivalPlan rival = list.rivals[i];
     log.live(formatted(
         "measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    rival.steps =
-        args.steps ? *args.steps : steps_for(timer, rival, *args.seconds);
-    if (args.seconds && rival.steps < kFewestSteps) {
-      list.left_out.emplace_back(
-          rival.name,
-          rival.steps == 0
-              ? "diverged in its first steps, as configured"
-              : formatted(
-                    "only {} steps fit into {} s", rival.steps, *args.seconds));
-      log.warning(
-          "{} is left out: {}", rival.name, list.left_out.back().second);
+    if (const std::string why = set_length(args, timer, list, folders, rival);
+        !why.empty()) {
+      list.left_out.emplace_back(rival.name, why);
+      log.warning("{} is left out: {}", rival.name, why);
       continue;
     }
     log.info(
@@ -309,6 +358,7 @@ void write_rivals(
   }
   log.live("");
   list.rivals = std::move(timed);
+  list.seconds = args.seconds.value_or(0);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   atomic_write(file, sweep::rivals_yaml(list, args.seeds, head_of(args)));
 }
@@ -369,6 +419,7 @@ Command add_rivals(CLI::App& parser) {
           "how many times fewer parameters AB-training stores, which the small "
           "dense networks match (default: as configured, else 10)")
       ->type_name("RATIO");
+  add_link(command, args->link);
   command.add_option(
       "--seeds", args->seeds, "seeds of each run at full length (default 3)");
   command.add_option(

@@ -249,11 +249,24 @@ int train_task(const SweepCommand& args, std::int64_t task) {
   return train_here(args.launch, {.resume = "auto"}, read);
 }
 
-// Prints the table of the finished runs with the command `report`.
-int report(const std::vector<sweep::PointRun>& runs, bool of_rivals) {
+// Prints the table of the finished runs with the command `report`; of rivals the
+// front, which it also writes as a page.
+int report(
+    const std::vector<sweep::PointRun>& runs,
+    const sweep::Halving* halving,
+    Log& log) {
   std::vector<std::string> command{program_path(), "report"};
-  if (of_rivals) {
+  if (halving != nullptr) {
     command.emplace_back("--front");
+    const plan::Link& link = halving->link;
+    const auto add = [&](const char* option, const std::string& value) {
+      if (!value.empty()) {
+        command.insert(command.end(), {option, value});
+      }
+    };
+    add("--bandwidth", link.bandwidth);
+    add("--latency", link.latency);
+    add("--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");
   }
   const std::size_t words = command.size();
   for (const sweep::PointRun& run : runs) {
@@ -261,9 +274,20 @@ int report(const std::vector<sweep::PointRun>& runs, bool of_rivals) {
       command.push_back(run.folder);
     }
   }
-  return command.size() == words
-             ? 0
-             : sweep::ChildProcess::start(command, "", {})->wait();
+  if (command.size() == words) {
+    return 0;
+  }
+  const int code = sweep::ChildProcess::start(command, "", {})->wait();
+  if (halving != nullptr && code == 0) {
+    const std::string page = runs.front().options.output + "/report.html";
+    command.insert(command.end(), {"-o", page});
+    const int written = sweep::ChildProcess::start(command, "", {})->wait();
+    if (written == 0) {
+      log.info("the page of this report: {}", page);
+    }
+    return written;
+  }
+  return code;
 }
 
 // Trains all rounds of a sweep with halving, then reports on the last.
@@ -298,7 +322,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         later / sweep::length_of(halving, round),
         /*may_diverge=*/true);
     if (is_last) {
-      const int reported = report(runs, true);
+      const int reported = report(runs, &halving, log);
       return code != 0 ? code : reported;
     }
     if (code != 0) {
@@ -333,7 +357,7 @@ int train_all(const SweepCommand& args) {
   watch.end();
   log_notes(runs, log);
   const int code = sweep::train_points(runs, jobs, program_path(), log);
-  const int reported = report(runs, false);
+  const int reported = report(runs, nullptr, log);
   return code != 0 ? code : reported;
 }
 

@@ -36,6 +36,39 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   return ranks;
 }
 
+// A finished run as it would be planned, with the ranks that it had.
+struct FinishedRun {
+  JsonObject summary;
+  config::RunOptions options;
+  data::DatasetShape set;
+  RunLength length;
+  methods::ModelSizes sizes;
+
+  double seconds(const char* key) const {
+    return summary.number(formatted("/seconds/{}", key).c_str());
+  }
+  double bytes() const {
+    return summary.number("/traffic/bytes_per_worker");
+  }
+};
+
+FinishedRun
+read_finished(const config::RunOptions& options, const std::string& folder) {
+  FinishedRun run{read_summary(folder), options, {}, {}, {}};
+  config::RunOptions& o = run.options;
+  o.train.steps = run.summary.integer("/steps", 1, kMostSteps);
+  run.set = planned_data(o.data).shape;
+  const nn::InputShape shape = config::input_shape(run.set);
+  run.length = config::check_run(o, shape, run.set.train - o.data.validation);
+  const std::map<std::string, std::int64_t> ranks = ranks_of(run.summary);
+  auto planned = config::model_sizes(o, shape);
+  if (!planned) {
+    planned = config::model_sizes(o, shape, &ranks);
+  }
+  run.sizes = planned->sizes;
+  return run;
+}
+
 }  // namespace
 
 JsonObject read_summary(const std::string& folder) {
@@ -52,52 +85,58 @@ PlanComparison compare_with_run(
     const config::RunOptions& options,
     const std::string& folder,
     const TimeRequest& request) {
-  const JsonObject summary = read_summary(folder);
+  const FinishedRun run = read_finished(options, folder);
   PlanComparison result;
-  config::RunOptions o = options;
-  o.train.steps = summary.integer("/steps", 1, kMostSteps);
-  const data::DatasetShape set = planned_data(o.data).shape;
-  const nn::InputShape shape = config::input_shape(set);
-  const RunLength length =
-      config::check_run(o, shape, set.train - o.data.validation);
-  const std::map<std::string, std::int64_t> ranks = ranks_of(summary);
-  auto planned = config::model_sizes(o, shape);
-  if (!planned) {
-    planned = config::model_sizes(o, shape, &ranks);
-  }
-  const methods::ModelSizes& sizes = planned->sizes;
-  const ComputeTime compute = compute_time(o, set, sizes, request);
-  const TimePlan time = plan_time(o, sizes, length, request.network, compute);
-
-  const auto of = [&](const char* key) {
-    return summary.number(formatted("/seconds/{}", key).c_str());
-  };
-  const auto steps = static_cast<double>(length.steps);
+  const config::RunOptions& o = run.options;
+  const ComputeTime compute = compute_time(o, run.set, run.sizes, request);
+  const TimePlan time =
+      plan_time(o, run.sizes, run.length, request.network, compute);
+  const auto steps = static_cast<double>(run.length.steps);
   const double svd = time.train - time.communication - time.compute;
   result.run = formatted(
       "{}: {}, {} workers, {} steps",
       folder,
       o.method.name,
       o.workers,
-      length.steps);
+      run.length.steps);
   result.network = network_text(request.network, compute);
   result.rows = {
       {"bytes per worker",
        "bytes_per_worker",
-       planned_bytes(o, sizes, length),
-       summary.number("/traffic/bytes_per_worker")},
+       planned_bytes(o, run.sizes, run.length),
+       run.bytes()},
       {"ms per step",
        "ms_per_step",
        1e3 * time.train / steps,
-       1e3 * of("train") / steps},
-      {"seconds of training", "train", time.train, of("train")},
-      {"  computing", "compute", time.compute, of("compute") + of("data")},
+       1e3 * run.seconds("train") / steps},
+      {"seconds of training", "train", time.train, run.seconds("train")},
+      {"  computing",
+       "compute",
+       time.compute,
+       run.seconds("compute") + run.seconds("data")},
       {"  communicating",
        "communication",
        time.communication,
-       of("communication")},
-      {"  decomposing", "svd", svd, of("svd")}};
+       run.seconds("communication")},
+      {"  decomposing", "svd", svd, run.seconds("svd")}};
   return result;
+}
+
+double seconds_over(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const Network& network) {
+  const FinishedRun run = read_finished(options, folder);
+  const double compute = run.seconds("compute") + run.seconds("data");
+  ComputeTime step;
+  step.dense = compute / static_cast<double>(run.length.steps);
+  step.ab = step.dense;
+  step.workers = static_cast<int>(options.workers);
+  const TimePlan plan =
+      plan_time(run.options, run.sizes, run.length, network, step);
+  const double planned = planned_bytes(run.options, run.sizes, run.length);
+  const double metered = planned > 0 ? run.bytes() / planned : 1;
+  return compute + run.seconds("svd") + metered * plan.communication;
 }
 
 std::string comparison_text(const PlanComparison& plan) {

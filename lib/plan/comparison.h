@@ -33,6 +33,13 @@ PlanComparison compare_with_run(
     const std::string& folder,
     const TimeRequest& request);
 
+// What a finished run would take on a network: computing and decomposing as it
+// measured them, and its bytes as it metered them. Seconds. Throws as above.
+double seconds_over(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const Network& network);
+
 // A table for people; {"run", "network", KEY: {"planned", "measured",
 // "ratio"}}.
 std::string comparison_text(const PlanComparison& plan);

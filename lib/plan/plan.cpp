@@ -159,12 +159,6 @@ ComputeTime compute_time(
     const methods::ModelSizes& sizes,
     const TimeRequest& request) {
   const auto workers = static_cast<int>(options.workers);
-  ABT_CHECK(
-      request.network.nodes >= 1 && workers % request.network.nodes == 0,
-      Usage,
-      "--nodes: expected a divisor of the {} workers; got {}",
-      workers,
-      request.network.nodes);
   if (request.compute) {
     return *request.compute;
   }

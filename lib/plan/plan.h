@@ -21,8 +21,7 @@ struct TimeRequest {
   int workers_here = 0;  // at once while measuring; 0: those of one node
   std::optional<ComputeTime> compute;  // else it is measured
 };
-// The compute time of the request, or a measured one. Throws Error(Usage) if
-// `network.nodes` does not divide the workers.
+// The compute time of the request, or a measured one.
 ComputeTime compute_time(
     const config::RunOptions& options,
     const data::DatasetShape& shape,

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "base/error.h"
 #include "base/rows.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -136,6 +137,45 @@ double product_share(const methods::ModelSizes& sizes) {
 }
 
 }  // namespace
+
+Network network_of(const Link& link, const config::RunOptions& options) {
+  constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
+  constexpr double kFastest = 1e18;               // bits per second
+  const auto workers = static_cast<int>(options.workers);
+  Network network;
+  network.nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers;
+  network.ring = options.comm == comm::BackEnd::Nccl;
+  ABT_CHECK(
+      workers % network.nodes == 0,
+      Usage,
+      "--nodes: expected a divisor of the {} workers; got {}",
+      workers,
+      network.nodes);
+  if (!link.latency.empty()) {
+    const auto latency = parse_seconds(link.latency);
+    ABT_CHECK(
+        latency && *latency <= kLongest,
+        Usage,
+        "--latency: expected a time of at most a year, such as 50us or 1.5ms; "
+        "got '{}'",
+        link.latency);
+    network.latency = *latency;
+  }
+  if (network.nodes > 1 || !link.bandwidth.empty()) {
+    const auto rate = parse_rate(link.bandwidth);
+    ABT_CHECK(
+        rate && *rate >= 1 && *rate <= kFastest,
+        Usage,
+        "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
+        "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",
+        workers,
+        network.nodes,
+        link.bandwidth.empty() ? "none (--nodes 1: all on one)"
+                               : "'" + link.bandwidth + "'");
+    network.rate = *rate;
+  }
+  return network;
+}
 
 TimePlan plan_time(
     const config::RunOptions& options,

@@ -29,6 +29,17 @@ struct Network {
   bool ring = false;       // a ring, as in NCCL
 };
 
+// A network as users describe it; without a bandwidth there is none.
+struct Link {
+  std::string bandwidth;  // of a node, each way: "100Mbit", "1Gbit/s"
+  std::string latency;    // per message: "50us"; "": 50 us
+  std::int64_t nodes = 0;  // 0: one per worker
+};
+
+// Throws Error(Usage), naming the option, if a figure is out of range or the
+// nodes do not divide the workers.
+Network network_of(const Link& link, const config::RunOptions& options);
+
 // Seconds. The time of a step includes its compute time.
 struct TimePlan {
   double dense_step = 0;

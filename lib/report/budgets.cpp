@@ -112,7 +112,8 @@ std::vector<Contender> contenders(
       if (const auto& summary = run.summary) {
         one.qualities.push_back(summary->quality());
         one.bytes += summary->bytes / finished;
-        one.seconds += summary->train_seconds / finished;
+        one.seconds +=
+            summary->link_seconds.value_or(summary->train_seconds) / finished;
         one.parameters =
             one.parameters && summary->parameters
                 ? std::optional(

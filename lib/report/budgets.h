@@ -19,7 +19,7 @@ struct Contender {
   double quality = 0;                // their mean
   std::optional<double> parameters;  // stored, of the final model
   double bytes = 0;                  // sent per worker
-  double seconds = 0;                // of training
+  double seconds = 0;  // of training, over a link where one was asked for
 };
 
 std::vector<Contender> contenders(

@@ -207,6 +207,14 @@ std::vector<Column> all_columns(std::optional<double> target) {
        .best = Lowest,
        .of_run = of_summary(&Summary::train_seconds)},
       in_default(
+          {.key = "link_seconds",
+           .title = "s over link",
+           .help = "training time on the network that was asked for: computing "
+                   "as measured, bytes as metered",
+           .decimals = 1,
+           .best = Lowest,
+           .of_run = of_summary(&Summary::link_seconds)}),
+      in_default(
           {.key = "ms_per_step",
            .title = "ms per step",
            .help = "training time divided by the number of steps",

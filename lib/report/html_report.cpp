@@ -220,7 +220,8 @@ ordered_json front_json(
     members.push_back(line.settings);
   }
   ordered_json costs = ordered_json::array();
-  for (const Column& column : choose_columns(kFrontCosts, {})) {
+  for (const Column& column :
+       shown_columns(choose_columns(kFrontCosts, {}), settings)) {
     const auto points = front_points(column, settings);
     const std::vector<bool> in_all = on_front(points, by_data(settings));
     const std::vector<bool> in_line = on_front(points, members);

@@ -64,6 +64,7 @@ struct Summary : Score {
   double bytes = 0;
   std::optional<double> vs_fp32;  // bytes relative to fp32 data parallel
   double train_seconds = 0;
+  std::optional<double> link_seconds;  // over the network that was asked for
   double ms_per_step = 0;
   double communication_share = 0;   // share of the training time
   double sent_bits = 0;             // per worker, step and dense parameter

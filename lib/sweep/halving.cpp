@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/machine_text.h"
+#include "plan/comparison.h"
 #include "sweep/assignments.h"
 #include "sweep/point_state.h"
 
@@ -39,21 +40,27 @@ Assignment steps(std::int64_t count, const Location& place) {
   return {config::literal_override("train.steps", text, place), text};
 }
 
-// The setting of a rival at the length of a round.
+// The steps of a round's runs, of so many at full length.
+std::int64_t
+steps_in(const Halving& halving, std::int64_t whole, std::size_t round) {
+  return std::max<std::int64_t>(
+      1,
+      std::llround(static_cast<double>(whole) * length_of(halving, round)));
+}
+
+// The setting of a rival in a round; `whole`: its steps at full length.
 Choice choice_of(
     const Halving& halving,
     const Rival& rival,
     std::size_t setting,
-    std::size_t round) {
+    std::size_t round,
+    std::int64_t whole) {
   Choice choice = merged(rival.set, rival.tune[setting]);
   if (round + 1 < rounds_of(halving)) {
-    const auto count = std::max<std::int64_t>(
-        1,
-        std::llround(
-            static_cast<double>(rival.steps) * length_of(halving, round)));
-    choice = merged(merged(choice, halving.pilot), {steps(count, rival.place)});
+    choice = merged(choice, halving.pilot);
   }
-  return choice;
+  return merged(
+      choice, {steps(steps_in(halving, whole, round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -65,17 +72,27 @@ Sweep sweep_of(
   Sweep plain = sweep;
   plain.halving.reset();
   const bool is_last = round + 1 == rounds_of(halving);
+  // Pilots have the configuration's own seed. At full length all rivals train
+  // with one seed before the next, so that a drift of the machine's speed
+  // affects them alike.
+  const std::vector<Choice> seeds = is_last && !sweep.seeds.empty()
+                                        ? sweep.seeds
+                                        : std::vector<Choice>{{}};
+  plain.seeds.clear();
   if (!is_last) {
-    plain.seeds.clear();  // pilots have the configuration's own
     plain.name = formatted("{}/pilots/{}", sweep.name, round + 1);
   }
-  for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
-    const Rival& rival = halving.rivals[i];
-    for (const std::size_t setting : rivals[i].settings) {
-      plain.list.push_back(choice_of(halving, rival, setting, round));
-      plain.labels.push_back(
-          is_last ? rival.name
-                  : formatted("{},setting={}", rival.name, setting + 1));
+  for (const Choice& seed : seeds) {
+    for (std::size_t i = 0; i < halving.rivals.size(); ++i) {
+      const Rival& rival = halving.rivals[i];
+      for (const std::size_t setting : rivals[i].settings) {
+        plain.list.push_back(merged(
+            choice_of(halving, rival, setting, round, rivals[i].steps), seed));
+        const std::string number =
+            is_last ? seed.empty() ? "" : ",seed=" + seed.front().text
+                    : formatted(",setting={}", setting + 1);
+        plain.labels.push_back(rival.name + number);
+      }
     }
   }
   return plain;
@@ -125,7 +142,24 @@ double length_of(const Halving& halving, std::size_t round) {
                        static_cast<double>(std::max(pilots, kUsualPilots)));
 }
 
-PilotResult pilot_result(const PointRun& run) {
+std::int64_t pilot_steps(std::int64_t steps, std::size_t settings) {
+  Halving halving;
+  halving.rivals.resize(1);
+  halving.rivals.front().tune.resize(settings);
+  return steps_in(halving, steps, 0);
+}
+
+double seconds_of(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const plan::Link& link) {
+  return link.bandwidth.empty()
+             ? plan::read_summary(folder).number("/seconds/train")
+             : plan::seconds_over(
+                   options, folder, plan::network_of(link, options));
+}
+
+PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
   const PointState state = own_state_of(run);
   PilotResult result;
   if (state == PointState::Failed && has_diverged(run)) {
@@ -138,8 +172,7 @@ PilotResult pilot_result(const PointRun& run) {
       "settings go on; it is {}",
       run.folder,
       name_of(state));
-  const JsonObject summary = JsonObject::of_file(run.folder + "/summary.json");
-  result.seconds = summary.number("/seconds/train");
+  result.seconds = seconds_of(run.options, run.folder, link);
   // The last event with a score is that of the final model.
   const std::string path = run.folder + "/metrics.jsonl";
   const auto lines = split_text(read_file(path, kMostLines), '\n');
@@ -186,18 +219,33 @@ Round round_of(
   const Halving& halving = *sweep.halving;
   std::vector<std::size_t> all(settings_in(halving, 0));
   std::iota(all.begin(), all.end(), 0);
-  Round now{{}, std::vector(halving.rivals.size(), Round::Tuned{all})};
+  Round now;
+  for (const Rival& rival : halving.rivals) {
+    now.rivals.push_back({all, rival.steps});
+  }
   for (std::size_t before = 0; before < round; ++before) {
     const Sweep pilots = sweep_of(sweep, before, now.rivals);
     const auto points = list_points(pilots);
     auto point = points.begin();
     for (Round::Tuned& rival : now.rivals) {
       std::vector<double> qualities;
+      double fastest = 0;
       for (std::size_t i = 0; i < rival.settings.size(); ++i) {
-        const auto pilot = pilot_result(resolve(pilots, *point++, folders));
+        const auto pilot =
+            pilot_result(resolve(pilots, *point++, folders), halving.link);
         qualities.push_back(pilot.quality);
         rival.pilot_seconds += pilot.seconds;
+        fastest = fastest > 0 && pilot.seconds > 0
+                      ? std::min(fastest, pilot.seconds)
+                      : std::max(fastest, pilot.seconds);
         ++rival.pilots;
+      }
+      if (halving.seconds > 0 && fastest > 0) {
+        const std::int64_t steps = steps_in(halving, rival.steps, before);
+        rival.steps = std::max<std::int64_t>(
+            1,
+            std::llround(
+                halving.seconds / fastest * static_cast<double>(steps)));
       }
       rival.settings = better_half(rival.settings, qualities);
     }

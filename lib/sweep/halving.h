@@ -5,6 +5,7 @@
 //
 //   base: my.yaml
 //   halving:
+//     seconds: 30                      # of a run at full length
 //     pilot: {data.validation: 5000}   # for pilots only
 //     rivals:
 //       ddp:
@@ -17,7 +18,9 @@
 // rounds before; the pilots' folders are <output>/<sweep>/pilots/<round>. A
 // pilot's quality is that of its final model, on the held-out examples where
 // there are any. A pilot that diverged is the worst; of equals, the one that
-// stands first wins.
+// stands first wins. With `seconds`, each round corrects the rival's steps by
+// the time that the fastest of its pilots took: whatever else a machine does
+// only ever makes them slower.
 #pragma once
 
 #include <cstdint>
@@ -41,15 +44,22 @@ std::size_t runs_in(const Sweep& sweep, std::size_t round);
 // The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
 // in the end 1. With more than three rounds of pilots the first are shorter.
 double length_of(const Halving& halving, std::size_t round);
+// Steps of the first pilots of a rival with so many settings.
+std::int64_t pilot_steps(std::int64_t steps, std::size_t settings);
 
 // A pilot that has ended; -infinity where it diverged.
 struct PilotResult {
   double quality = -std::numeric_limits<double>::infinity();
-  double seconds = 0;  // of training
+  double seconds = 0;  // of training, on the sweep's link
 };
 // Reads the run folder of a pilot. Throws Error(MissingInput) where it has not
 // finished.
-PilotResult pilot_result(const PointRun& run);
+PilotResult pilot_result(const PointRun& run, const plan::Link& link);
+// Training seconds of a finished run, on the link if there is one.
+double seconds_of(
+    const config::RunOptions& options,
+    const std::string& folder,
+    const plan::Link& link);
 
 // The settings of each rival, by their number in its `tune`, that take part in
 // the round after one with these qualities: the better half (rounded up) of
@@ -64,6 +74,7 @@ struct Round {
   // For each rival the settings that take part, and the pilots before.
   struct Tuned {
     std::vector<std::size_t> settings;
+    std::int64_t steps = 0;  // of a run at full length
     std::size_t pilots = 0;
     double pilot_seconds = 0;  // of their training, together
   };

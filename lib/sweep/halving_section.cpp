@@ -15,11 +15,26 @@ using Kind = Value::Kind;
 
 // The section `halving` as it was written.
 struct HalvingSections {
+  double seconds = 0;
+  plan::Link link;
   Value pilot, rivals, left_out;
 };
 
 Fields fields_of(HalvingSections& s) {
   Fields f;
+  f.number(
+      "seconds",
+      s.seconds,
+      between(0, kLargest),
+      "training time of a run at full length; its steps follow from what the "
+      "pilots took");
+  f.text("bandwidth", s.link.bandwidth, "of a link, over which seconds count");
+  f.text("latency", s.link.latency, "per message of that link");
+  f.integer(
+      "nodes",
+      s.link.nodes,
+      between(0, 1 << 20),
+      "hosts of that network; 0: one per worker");
   f.value("pilot", s.pilot, "for pilots only");
   f.value("rivals", s.rivals, "the rivals by their names");
   f.value("left_out", s.left_out, "rivals that make no sense, and why");
@@ -48,6 +63,8 @@ class HalvingReader {
     HalvingSections sections;
     read_section(sections, value);
     Halving halving;
+    halving.seconds = sections.seconds;
+    halving.link = sections.link;
     if (sections.pilot.kind == Kind::Section) {
       assignments_.add_section("", sections.pilot, halving.pilot);
     }

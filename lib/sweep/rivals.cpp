@@ -291,6 +291,32 @@ RivalList list_rivals(
   return list;
 }
 
+std::string refusal(
+    const RivalList& list,
+    const RivalPlan& rival,
+    std::int64_t steps,
+    bool is_pilot,
+    const std::vector<std::string>& folders) {
+  const Keys length = {{"train.steps", std::to_string(steps)}};
+  const Keys keys =
+      joined({list.common, rival.set, is_pilot ? list.pilot : Keys{}, length});
+  try {
+    const RunOptions options =
+        config::read_config(list.config, as_sets(keys), {.folders = folders});
+    const data::DatasetShape set = plan::planned_data(options.data).shape;
+    config::check_run(
+        options,
+        config::input_shape(set),
+        set.train - options.data.validation);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Config) {
+      throw;
+    }
+    return reason_of(error);
+  }
+  return "";
+}
+
 std::string rivals_yaml(
     const RivalList& list,
     std::int64_t seeds,
@@ -312,7 +338,20 @@ std::string rivals_yaml(
   for (const auto& [key, value] : list.common) {
     out += formatted("  {}: {}\n", key, value);
   }
-  out += "halving:\n  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
+  out += "halving:\n";
+  if (list.seconds > 0) {
+    out += formatted("  seconds: {}\n", list.seconds);
+  }
+  if (!list.link.bandwidth.empty()) {
+    out += "  bandwidth: " + quoted(list.link.bandwidth) + "\n";
+    if (!list.link.latency.empty()) {
+      out += "  latency: " + quoted(list.link.latency) + "\n";
+    }
+    if (list.link.nodes > 0) {
+      out += formatted("  nodes: {}\n", list.link.nodes);
+    }
+  }
+  out += "  pilot: " + as_flow(list.pilot) + "\n  rivals:\n";
   for (const RivalPlan& rival : list.rivals) {
     out += formatted(
         "    {}:\n      why: {}\n      set:\n", rival.name, quoted(rival.why));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "config/run_options.h"
+#include "plan/time.h"
 
 namespace abtrain::sweep {
 
@@ -49,6 +50,8 @@ struct RivalList {
   // Those that make no sense for this configuration, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
   std::int64_t parameters = 0;  // that AB-training stores
+  double seconds = 0;  // that runs at full length are to take; 0: by steps
+  plan::Link link;     // on which they take them
 };
 
 // Throws Error(Usage) for an unknown name in `only`, Error(Config) where the
@@ -59,6 +62,14 @@ RivalList list_rivals(
     const std::string& config,
     const std::vector<std::string>& sets,
     const RivalsRequest& request,
+    const std::vector<std::string>& folders);
+
+// Why a run of the rival with so many steps is refused, or "".
+std::string refusal(
+    const RivalList& list,
+    const RivalPlan& rival,
+    std::int64_t steps,
+    bool is_pilot,
     const std::vector<std::string>& folders);
 
 // The words that `only` takes.

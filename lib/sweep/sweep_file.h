@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "config/override.h"
+#include "plan/time.h"
 
 namespace abtrain::sweep {
 
@@ -47,6 +48,10 @@ struct Rival {
   Location place;
 };
 struct Halving {
+  // Training time that a run at full length is to take; 0: as many steps as
+  // `set` says.
+  double seconds = 0;
+  plan::Link link;            // over which that time counts
   Choice pilot;               // what pilots alone set
   std::vector<Rival> rivals;  // each with as many settings
   // Rivals that make no sense here, each with the reason.

@@ -6,6 +6,7 @@
 
 #include "program.h"
 #include "run_folders.h"
+#include "small_run.h"
 
 namespace abtrain {
 namespace {
@@ -33,6 +34,36 @@ TEST(CliReport, PrintsATableOrJson) {
   const auto parsed = nlohmann::json::parse(listed.text);
   EXPECT_EQ(parsed["settings"][0]["name"], "fast");
   EXPECT_EQ(parsed["settings"][1]["seconds_to_target"]["median"], 2.0);
+}
+
+// Computing as measured, bytes as metered over a slow link.
+TEST(CliReport, SecondsOverALink) {
+  const TempFolder folder;
+  ASSERT_EQ(
+      run(small_run(folder, "--set method.name=ddp"), Stream::Error).exit_code,
+      0);
+  const Outcome outcome =
+      run("report --json --bandwidth 100kbit --latency 1us '" + folder.path() +
+              "'",
+          Stream::Out);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
+  const auto summary =
+      nlohmann::json::parse(content(folder.file("small/summary.json")));
+  const auto of = [&](const char* key) {
+    return summary["seconds"][key].get<double>();
+  };
+  const double sent = summary["traffic"]["bytes_per_worker"];
+  const double wanted =
+      of("compute") + of("data") + 8 * sent * (1 + 66.0 / 1448) / 100e3;
+  const auto parsed = nlohmann::json::parse(outcome.text);
+  EXPECT_NEAR(
+      parsed["settings"][0]["link_seconds"]["mean"].get<double>(),
+      wanted,
+      0.01 * wanted);
+  const Outcome none =
+      run("report --latency 1ms '" + folder.path() + "'", Stream::Error);
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(contains(none.text, "--bandwidth")) << none.text;
 }
 
 TEST(CliReport, TheFrontIsMarked) {

@@ -290,8 +290,8 @@ TEST(Compare, WithoutAnyRunTheFirstErrorDecides) {
 }
 
 TEST(Compare, ColumnsAreChosenByName) {
-  EXPECT_EQ(choose_columns("default", {}).size(), 6U);
-  EXPECT_EQ(choose_columns("default", 0.5).size(), 8U);
+  EXPECT_EQ(choose_columns("default", {}).size(), 7U);
+  EXPECT_EQ(choose_columns("default", 0.5).size(), 9U);
   const auto two = choose_columns("vnmse, bytes", {});
   ASSERT_EQ(two.size(), 2U);
   EXPECT_EQ(two[0].key, "vnmse");

@@ -97,7 +97,7 @@ TEST_F(FrontOfRuns, LengthsOfOneConfigurationAreOneLine) {
 
 TEST_F(FrontOfRuns, MeansOverTheSeedsAreMarked) {
   const auto columns = front_columns({});
-  ASSERT_EQ(columns.size(), 5U);
+  ASSERT_EQ(columns.size(), 6U);
   EXPECT_EQ(columns[1].key, "bits_per_byte");
   EXPECT_EQ(columns[2].key, "train_seconds");
   EXPECT_EQ(columns[3].key, "bytes");

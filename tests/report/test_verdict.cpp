@@ -52,6 +52,7 @@ struct Given {
   bool is_text = false;
   std::string method = "ddp";
   std::string data = "digits";
+  std::optional<double> link_seconds = {};
 };
 
 std::vector<std::string> said(const std::vector<Given>& all) {
@@ -68,6 +69,7 @@ std::vector<std::string> said(const std::vector<Given>& all) {
       run.summary->parameters = given.parameters;
       run.summary->bytes = given.bytes;
       run.summary->train_seconds = given.seconds;
+      run.summary->link_seconds = given.link_seconds;
       setting.runs.push_back(run);
     }
     settings.push_back(setting);
@@ -97,6 +99,19 @@ TEST(Verdict, NamesTheWinnerOfEachBudgetThatChangesTheAnswer) {
           "above power, seeds spread 0.07).",
           "ab is dominated on every axis: two_bit is more accurate, sends no "
           "more, is no larger and takes no longer."}));
+}
+
+TEST(Verdict, SecondsAreThoseOverALinkWhereOneWasAskedFor) {
+  Given fast{"fast", {0.9}, 2e6, 1000, 5};
+  fast.link_seconds = 50;
+  Given slow{"slow", {0.8}, 2e6, 1000, 8};
+  slow.link_seconds = 20;
+  EXPECT_EQ(said({fast, slow}).size(), 2U);
+  slow.link_seconds = 60;
+  EXPECT_EQ(
+      said({fast, slow}).back(),
+      "slow is dominated on every axis: fast is more accurate, sends no more, "
+      "is no larger and takes less time.");
 }
 
 TEST(Verdict, ALargerBudgetOfTheSameAnswersIsNotRepeated) {

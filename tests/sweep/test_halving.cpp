@@ -25,12 +25,15 @@ constexpr const char* kRivals =
 
 class HalvingOf : public testing::SweepFiles {
  protected:
-  Sweep read_rivals() const {
-    return read(
+  // `seconds`: of runs at full length; 0: none are given.
+  Sweep read_rivals(double seconds = 0) const {
+    Sweep sweep = read(
         "base: base\noutput: " + folder_.path() + "\nname: it\n" + kRivals);
+    sweep.halving->seconds = seconds;
+    return sweep;
   }
-  Round round(std::size_t index) const {
-    return round_of(read_rivals(), index, {folder_ / "configs"});
+  Round round(std::size_t index, double seconds = 0) const {
+    return round_of(read_rivals(seconds), index, {folder_ / "configs"});
   }
   // Writes what a pilot leaves: `quality` by the held-out images, and a test
   // accuracy that would choose otherwise.
@@ -96,6 +99,36 @@ TEST_F(HalvingOf, PilotsAreShortAndHaveOneSeed) {
   EXPECT_TRUE(runs[0].folder.starts_with(folder_ / "it/pilots/1/"));
 }
 
+// Each pilot took 2.5 s, those of a rival that diverged do not count.
+TEST_F(HalvingOf, StepsFollowFromWhatThePilotsTook) {
+  auto runs = this->runs(round(0, 40).sweep);
+  for (const PointRun& run : runs) {
+    run.label == "one,setting=1" ? diverge(run) : finish(run, 0.5);
+  }
+  const Round second = round(1, 40);
+  EXPECT_EQ(second.rivals[0].steps, 1600);  // 100 steps took 2.5 s
+  EXPECT_EQ(second.rivals[1].steps, 160);
+  runs = this->runs(second.sweep);
+  EXPECT_EQ(runs[0].options.train.steps, 400);
+  EXPECT_EQ(runs[2].options.train.steps, 40);
+  for (const PointRun& run : runs) {
+    finish(run, 0.5);
+  }
+  runs = this->runs(round(2, 40).sweep);
+  EXPECT_EQ(runs[0].options.train.steps, 6400);  // 400 steps took 2.5 s
+  EXPECT_EQ(runs[1].options.train.steps, 640);
+}
+
+TEST_F(HalvingOf, ReadsTimeAndLink) {
+  const Sweep sweep = read(
+      "base: base\nhalving:\n  seconds: 30\n  bandwidth: 100Mbit\n  latency: "
+      "1ms\n  nodes: 2\n  rivals:\n    a: {set: {train.steps: 8}, tune: [{}]}\n");
+  EXPECT_EQ(sweep.halving->seconds, 30);
+  EXPECT_EQ(sweep.halving->link.bandwidth, "100Mbit");
+  EXPECT_EQ(sweep.halving->link.latency, "1ms");
+  EXPECT_EQ(sweep.halving->link.nodes, 2);
+}
+
 TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   auto runs = this->runs(round(0).sweep);
   for (const std::size_t i : {0, 1, 3, 4}) {
@@ -117,6 +150,8 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   runs = this->runs(last.sweep);
   ASSERT_EQ(runs.size(), 4U);
   EXPECT_EQ(runs[0].label, "one,seed=4");
+  EXPECT_EQ(runs[1].label, "two,seed=4");
+  EXPECT_EQ(runs[2].options.seed, 9U);
   EXPECT_EQ(runs[3].label, "two,seed=9");
   EXPECT_EQ(runs[0].options.train.steps, 800);
   EXPECT_EQ(runs[0].options.optimizer.lr, 1e-3);

@@ -139,9 +139,10 @@ TEST_F(Rivals, TheFileReadsBackAsTheSameRuns) {
   for (std::size_t i = 0; i < list.rivals.size(); ++i) {
     config::RunOptions wanted = list.rivals[i].options;
     wanted.train.steps = 48;
-    EXPECT_EQ(content_of(runs[2 * i].options), content_of(wanted));
-    EXPECT_EQ(runs[2 * i + 1].label, list.rivals[i].name + ",seed=2");
-    EXPECT_EQ(runs[2 * i].options.data.batch_size, 10);
+    EXPECT_EQ(content_of(runs[i].options), content_of(wanted));
+    EXPECT_EQ(
+        runs[list.rivals.size() + i].label, list.rivals[i].name + ",seed=2");
+    EXPECT_EQ(runs[i].options.data.batch_size, 10);
   }
 }
 

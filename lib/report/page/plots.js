@@ -87,6 +87,7 @@ function wantsLog(what) {
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star"];
 const COSTS = {
   train_seconds: { title: "seconds of training", unit: "s" },
+  link_seconds: { title: "seconds over the link", unit: "s" },
   bytes: { title: "bytes sent per worker", unit: "B" },
   parameters: { title: "parameters stored", unit: "" },
 };

@@ -1,0 +1,45 @@
+// Options that describe the network of a command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "plan/time.h"
+
+namespace abtrain::app {
+
+// Adds --bandwidth, --latency and --nodes, also spelled --hosts.
+inline void
+add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
+  const auto grouped = [&](CLI::Option* option) {
+    if (!group.empty()) {
+      option->group(group);
+    }
+  };
+  grouped(command
+              .add_option(
+                  "--bandwidth",
+                  link.bandwidth,
+                  "rate of a node's link in each direction, such as 1Gbit or "
+                  "100Mbit")
+              ->type_name("RATE"));
+  grouped(command
+              .add_option(
+                  "--latency",
+                  link.latency,
+                  "latency per message (default: 50us)")
+              ->type_name("TIME"));
+  grouped(command
+              .add_option(
+                  "--nodes,--hosts",
+                  link.nodes,
+                  "number of nodes for the workers (default: one per worker)")
+              ->type_name("INT")
+              ->check([](const std::string& text) {
+                return text.find_first_not_of("0") == std::string::npos ||
+                               text.front() == '-'
+                           ? "expected at least 1; got " + text
+                           : std::string();
+              }));
+}
+
+}  // namespace abtrain::app
