@@ -158,6 +158,24 @@ class Page(unittest.TestCase):
             self.js("new Promise(r => setTimeout(r, 500))")
             self.browser.screenshot(PICTURE)
 
+    def test_the_verdict_what_was_tuned_and_the_link(self):
+        tuning = self.runs / "tuning.json"
+        tuning.write_text(json.dumps({
+            "settings": 2,
+            "rivals": [{"name": "ddp", "why": ODD_NAME, "tried": 2, "pilots": 3, "pilot_seconds": 4.5,
+                        "chosen": "optimizer.lr: 0.5"}],
+            "left_out": [{"name": "powersgd", "why": "no matrices"}]}))
+        self.addCleanup(tuning.unlink)
+        self.open("--front", "--bandwidth", "10Mbit")
+        self.assertIn("sent per worker", self.text("#verdict"))
+        self.assertIn("AB-training", self.text("#verdict"))
+        row = self.js("[...document.querySelectorAll('#tuning td')].map(cell => cell.textContent)")
+        self.assertEqual(row, ["ddp", ODD_NAME, "2", "3", "4.5", "optimizer.lr: 0.5"])
+        self.assertIn("powersgd was left out: no matrices", self.text("#tuning"))
+        self.assertIn("seconds over the link", self.texts_in("front"))
+        self.assertIn("s over link", self.text("#table"))
+        self.check_quiet()
+
     def test_the_table_is_that_of_the_program_and_sorts(self):
         self.open("--target", "0.3")
         markdown = subprocess.run(

@@ -2,7 +2,8 @@
 from one command here and as an array on a real Slurm of one node:
     python3 tests/slurm/test_sweep.py PROGRAM [unittest's arguments]
 Both are interrupted and called again, which must repeat nothing; both must come
-to the same table. Ends with 77 where no Slurm can be started.
+to the same table. A sweep with halving comes to the same choices either way. Ends
+with 77 where no Slurm can be started.
 """
 
 import json
@@ -19,6 +20,26 @@ SHORT = ["--set", "train={steps: 60, log_every: 5}",
          "--set", "checkpoint.every=20",
          "--set", "evaluate={every: 0, batch_size: 500}"]
 POINTS = 18
+RIVALS = """
+base: fashion_mnist_mlp
+name: weighed
+set:
+  workers: 2
+  model.hidden: [64, 64]
+  schedule.warmup_steps: 5 %
+  checkpoint.every: 0
+  evaluate: {every: 0, batch_size: 500}
+halving:
+  pilot: {data.validation: 1000}
+  rivals:
+    ddp:
+      set: {method.name: ddp, train.steps: 48}
+      tune: [{}, {optimizer.lr: 4e-3}, {optimizer.lr: 1e-2}]
+    local:
+      set: {method.name: local-sgd, method.warmup_steps: 0, method.sync_every: 4, train.steps: 40}
+      tune: [{}, {optimizer.lr: 4e-3}, {optimizer.lr: 1e-2}]
+seeds: 2
+"""
 
 
 class Sweep(BatchJobs):
@@ -120,6 +141,31 @@ class Sweep(BatchJobs):
         for task in range(POINTS):
             self.wait_state(f"{again}_{task}", "COMPLETED", 600)
         self.check_all("slurm", before)
+
+    def chosen(self, place):
+        """What each rival's pilots chose, and the accuracies at full length."""
+        folder = self.folder / place / "weighed"
+        tuning = json.loads((folder / "tuning.json").read_text())
+        runs = {path.parent.name: json.loads(path.read_text())
+                for path in folder.glob("*/summary.json")}
+        return ([(rival["name"], rival["pilots"], rival["chosen"])
+                 for rival in tuning["rivals"]],
+                {name: (run["steps"], run["accuracy"])
+                 for name, run in sorted(runs.items())})
+
+    def test_rounds_here_and_on_slurm_choose_the_same(self):
+        (self.folder / "weighed.yaml").write_text(RIVALS)
+        self.sweep("weighed.yaml", "--output", "here")
+        self.sweep("weighed.yaml", "--output", "slurm", "--emit-slurm", "rounds.sh")
+        said = self.slurm.run("bash", "rounds.sh", cwd=self.folder).stdout
+        jobs = [line.rpartition(" ")[2] for line in said.splitlines()]
+        self.assertEqual(len(jobs), 3, said)
+        for job, tasks in zip(jobs, (6, 4, 4)):  # settings, then two seeds
+            for task in range(tasks):
+                self.wait_state(f"{job}_{task}", "COMPLETED", 600)
+        chosen, runs = self.chosen("slurm")
+        self.assertEqual(len(runs), 4)
+        self.assertEqual((chosen, runs), self.chosen("here"))
 
     def test_here_and_on_slurm_are_the_same_table(self):
         self.sweep_here()
