@@ -63,17 +63,20 @@ std::size_t jobs_of(const SweepCommand& args) {
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }
 
-// The sweep of the command line; of one with halving, the round that is asked
-// for (by default the first), whose points depend on the rounds before.
-sweep::Sweep points_of(const SweepCommand& args) {
-  sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+sweep::Sweep read_sweep(const SweepCommand& args) {
+  return sweep::read_sweep(args.sweep, folders());
+}
+
+// The points of the sweep; of one with halving, those of the round that is
+// asked for (by default the first), which depend on the rounds before.
+sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   ABT_CHECK(
       !args.round || sweep.halving,
       Usage,
       "--round is for sweeps with halving; {} has none",
       sweep.source);
   if (!sweep.halving) {
-    return sweep;
+    return {.sweep = sweep, .rivals = {}};
   }
   const std::size_t rounds = sweep::rounds_of(*sweep.halving);
   const std::int64_t round = args.round.value_or(1);
@@ -83,16 +86,12 @@ sweep::Sweep points_of(const SweepCommand& args) {
       "--round: expected 1 to {}, got {}",
       rounds,
       round);
-  const auto index = static_cast<std::size_t>(round - 1);
-  sweep::Round now = sweep::round_of(sweep, index, folders());
-  if (args.task && index + 1 == rounds) {
-    sweep::write_tuning(sweep, now, folders());
-  }
-  return std::move(now.sweep);
+  return sweep::round_of(
+      sweep, static_cast<std::size_t>(round - 1), folders());
 }
 
 int list_runs(const SweepCommand& args) {
-  const sweep::Sweep sweep = points_of(args);
+  const sweep::Sweep sweep = points_of(args, read_sweep(args)).sweep;
   auto rows = nlohmann::ordered_json::array();
   std::string lines;
   for (const sweep::PointRun& run :
@@ -184,8 +183,8 @@ int emit_slurm(const SweepCommand& args) {
         args.force);
   }
   const std::size_t at_once = args.jobs ? jobs_of(args) : 0;
-  const sweep::Sweep whole = sweep::read_sweep(args.sweep, folders());
-  const sweep::Sweep sweep = points_of(args);
+  const sweep::Sweep whole = read_sweep(args);
+  const sweep::Sweep sweep = points_of(args, whole).sweep;
   const auto runs = checked_runs(sweep, false);
   Log log;
   log_notes(runs, log);
@@ -219,7 +218,9 @@ int emit_slurm(const SweepCommand& args) {
 // Trains one point in this process, or with a launcher's processes as workers.
 int train_task(const SweepCommand& args, std::int64_t task) {
   const auto read = [&](std::int64_t launched, Log& log) {
-    const sweep::Sweep sweep = points_of(args);
+    const sweep::Sweep whole = read_sweep(args);
+    const sweep::Round round = points_of(args, whole);
+    const sweep::Sweep& sweep = round.sweep;
     const auto points = sweep::list_points(sweep);
     const auto count = static_cast<std::int64_t>(points.size());
     ABT_CHECK(
@@ -242,6 +243,9 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         run.label,
         run.options.workers,
         launched);
+    if (round.is_last) {
+      sweep::write_tuning(whole, round, folders());
+    }
     own_state_of(run);
     log_notes({run}, log);
     return run.options;
@@ -297,7 +301,6 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   for (std::size_t round = 0;; ++round) {
     const sweep::Round now = sweep::round_of(sweep, round, folders());
     const auto runs = checked_runs(now.sweep, true);
-    const bool is_last = round + 1 == count;
     double later = 0;
     for (std::size_t next = round + 1; next < count; ++next) {
       later += sweep::length_of(halving, next) *
@@ -309,9 +312,9 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         round + 1,
         count,
         runs.size(),
-        is_last ? "runs" : "pilots",
+        now.is_last ? "runs" : "pilots",
         100 * sweep::length_of(halving, round));
-    if (is_last) {
+    if (now.is_last) {
       sweep::write_tuning(sweep, now, folders());
     }
     const int code = sweep::train_points(
@@ -321,7 +324,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         log,
         later / sweep::length_of(halving, round),
         /*may_diverge=*/true);
-    if (is_last) {
+    if (now.is_last) {
       const int reported = report(runs, &halving, log);
       return code != 0 ? code : reported;
     }
@@ -348,7 +351,7 @@ int train_all(const SweepCommand& args) {
   const StopSignals signals;
   Log log;
   train::SetupWatch watch(log, "checking the points");
-  const sweep::Sweep sweep = sweep::read_sweep(args.sweep, folders());
+  const sweep::Sweep sweep = read_sweep(args);
   if (sweep.halving) {
     watch.end();
     return train_rounds(sweep, jobs, log);

@@ -79,7 +79,8 @@ bool are_same(const std::vector<Answer>& a, const std::vector<Answer>& b) {
 }
 
 bool dominates(const Contender& a, const Contender& b) {
-  if (a.parameters.has_value() != b.parameters.has_value() || is_better(b, a) ||
+  if (a.parameters.has_value() != b.parameters.has_value() ||
+      b.quality > a.quality ||
       a.bytes > b.bytes ||
       a.parameters.value_or(0) > b.parameters.value_or(0) * kSameSize ||
       a.seconds > b.seconds * kSameSeconds) {

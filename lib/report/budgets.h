@@ -47,7 +47,8 @@ struct SizeBudget {
 // answers are those of the next smaller one is left out.
 std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all);
 
-// For each contender the best of those that dominate it: as good, with no more
+// For each contender the best of those that dominate it: their mean quality is
+// no lower, since a tie is no proof of being as good; they cost no more
 // bytes, parameters (2 %) and seconds (10 %), and better in one of the four.
 std::vector<std::optional<std::size_t>> dominators(
     const std::vector<Contender>& all);

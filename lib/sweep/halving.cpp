@@ -251,6 +251,7 @@ Round round_of(
     }
   }
   now.sweep = sweep_of(sweep, round, now.rivals);
+  now.is_last = round + 1 == rounds_of(halving);
   return now;
 }
 

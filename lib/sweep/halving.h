@@ -79,6 +79,7 @@ struct Round {
     double pilot_seconds = 0;  // of their training, together
   };
   std::vector<Tuned> rivals;
+  bool is_last = false;  // at full length
 };
 // Reads the results of the rounds before from their folders. `folders`: see
 // resolve(). Throws Error(MissingInput), naming the pilot, where one of them is
