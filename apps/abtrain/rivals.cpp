@@ -3,26 +3,21 @@
 // and equally long, and on request trains it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "configuration.h"
 #include "link_option.h"
-#include "sweep/child_process.h"
-#include "sweep/halving.h"
+#include "rival_lengths.h"
+#include "sweep_training.h"
 #include "sweep/rivals.h"
 #include "training.h"
 
@@ -50,129 +45,6 @@ struct RivalsCommand {
 constexpr double kLongestRun = 366 * 24 * 3600.0;  // seconds
 constexpr std::int64_t kMostRivalSteps = 1'000'000'000;
 constexpr std::int64_t kMostRivalSeeds = 1000;
-
-// A folder for short runs that nobody needs afterwards.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name =
-        (fs::temp_directory_path() / "abtrain-rivals-XXXXXX").string();
-    ABT_CHECK(::mkdtemp(name.data()) != nullptr, Io, "cannot make '{}'", name);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const {
-    return path_;
-  }
-
- private:
-  std::string path_;
-};
-
-// Measures how long runs of a rival take, by training it for a moment.
-class Timer {
- public:
-  Timer(std::string config, const sweep::RivalList& list)
-      : config_(std::move(config)), list_(list) {}
-
-  // Seconds of training that so many steps take; 0 if it diverged.
-  double seconds(const sweep::RivalPlan& rival, std::int64_t steps) {
-    const std::string name = formatted("{}_{}", rival.name, steps);
-    std::vector<std::string> command{
-        program_path(), "train", "--config", config_};
-    const auto add = [&](const sweep::Keys& keys) {
-      for (const auto& [key, value] : keys) {
-        command.insert(command.end(), {"--set", key + "=" + value});
-      }
-    };
-    add(list_.common);
-    add(rival.set);
-    add({{"train.steps", std::to_string(steps)}, {"evaluate.every", "0"}});
-    command.insert(
-        command.end(), {"--name", name, "--output", scratch_.path()});
-    const std::string log = scratch_.path() + "/" + name + ".log";
-    const auto child = sweep::ChildProcess::start(command, log, {});
-    while (!child->ended()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      if (const int signal = StopSignals::requested(); signal != 0) {
-        throw Error(
-            ErrorKind::Stopped,
-            formatted(
-                "stopped by {} while measuring; nothing was written",
-                signal_name(signal)));
-      }
-    }
-    const int code = *child->ended();
-    if (code == static_cast<int>(ErrorKind::Diverged)) {
-      return 0;
-    }
-    ABT_CHECK(
-        code == 0,
-        Config,
-        "{}: a run of {} steps ended with exit code {}:\n{}",
-        rival.name,
-        steps,
-        code,
-        trim(read_file(log, kMostText)));
-    const std::string folder = scratch_.path() + "/" + name;
-    return sweep::seconds_of(
-        read_run_configuration(folder), folder, list_.link);
-  }
-
- private:
-  std::string config_;
-  const sweep::RivalList& list_;
-  ScratchFolder scratch_;
-};
-
-// Runs of up to so many steps are tried where shorter ones are refused.
-constexpr std::int64_t kMostTries = 1024;
-
-// Runs with fewer steps say nothing, and pilots take an eighth of them.
-constexpr std::int64_t kFewestSteps = 16;
-
-// The steps of a run that takes so long: a line through the last two of some
-// short runs, each longer than the one before, since the start of a run takes
-// time of its own. `first`: the steps of the first run. 0 if the rival diverged.
-std::int64_t steps_for(
-    Timer& timer,
-    const sweep::RivalPlan& rival,
-    std::int64_t first,
-    double wanted) {
-  constexpr double kShare = 0.15;  // of the whole, for the last short run
-  constexpr double kLongEnough = 0.08;
-  constexpr double kLongStart = 0.3;  // one run will do
-  constexpr double kLeastGrowth = 2;
-  constexpr double kMostGrowth = 12;
-  std::int64_t steps = first;
-  double seconds = timer.seconds(rival, steps);
-  double each = seconds / static_cast<double>(steps);
-  double start = 0;
-  while (seconds > 0 &&
-         seconds < (steps == first ? kLongStart : kLongEnough) * wanted) {
-    const std::int64_t before = steps;
-    const double took = seconds;
-    steps = std::llround(
-        static_cast<double>(steps) *
-        std::clamp(kShare * wanted / seconds, kLeastGrowth, kMostGrowth));
-    seconds = timer.seconds(rival, steps);
-    each = (seconds - took) / static_cast<double>(steps - before);
-    start = seconds - each * static_cast<double>(steps);
-    if (!(each > 0) || start < 0) {
-      each = seconds / static_cast<double>(steps);
-      start = 0;
-    }
-  }
-  return seconds <= 0
-             ? 0
-             : std::max<std::int64_t>(1, std::llround((wanted - start) / each));
-}
 
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
@@ -274,50 +146,11 @@ void check(const RivalsCommand& args) {
       args.config.config);
 }
 
-// Sets the rival's steps. Returns why it cannot take part, or "".
-std::string set_length(
-    const RivalsCommand& args,
-    Timer& timer,
-    const sweep::RivalList& list,
-    const std::vector<std::string>& folders,
-    sweep::RivalPlan& rival) {
-  const auto refused = [&](std::int64_t steps, bool is_pilot) {
-    return sweep::refusal(list, rival, steps, is_pilot, folders);
-  };
-  rival.steps = args.steps.value_or(0);
-  if (args.seconds) {
-    std::int64_t first = 4;
-    while (!refused(first, false).empty()) {
-      first *= 2;
-      if (first > kMostTries) {
-        return refused(first, false);
-      }
-    }
-    rival.steps = steps_for(timer, rival, first, *args.seconds);
-    if (rival.steps == 0) {
-      return "diverged in its first steps, as configured";
-    }
-    if (rival.steps < kFewestSteps) {
-      return formatted(
-          "only {} steps fit into {} s", rival.steps, *args.seconds);
-    }
-  }
-  std::string why = refused(rival.steps, false);
-  if (why.empty() && rival.tune.size() > 1) {
-    const std::int64_t pilot =
-        sweep::pilot_steps(rival.steps, rival.tune.size());
-    if (const std::string of_pilot = refused(pilot, true); !of_pilot.empty()) {
-      why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
-    }
-  }
-  return why;
-}
-
 void write_rivals(
     const RivalsCommand& args,
     const std::string& file,
     Log& log) {
-  const auto folders = config::config_folders(program_path());
+  const auto folders = config_places();
   sweep::RivalsRequest request;
   request.ratio = args.ratio;
   request.all = args.all;
@@ -340,25 +173,8 @@ void write_rivals(
     log.info("{} is left out: {}", name, why);
   }
   list.link = args.link;
-  Timer timer(path, list);
-  std::vector<sweep::RivalPlan> timed;
-  for (std::size_t i = 0; i < list.rivals.size(); ++i) {
-    sweep::RivalPlan rival = list.rivals[i];
-    log.live(formatted(
-        "measuring {} ({} of {})", rival.name, i + 1, list.rivals.size()));
-    if (const std::string why = set_length(args, timer, list, folders, rival);
-        !why.empty()) {
-      list.left_out.emplace_back(rival.name, why);
-      log.warning("{} is left out: {}", rival.name, why);
-      continue;
-    }
-    log.info(
-        "{}: {} steps; {}", rival.name, with_commas(rival.steps), rival.why);
-    timed.push_back(std::move(rival));
-  }
-  log.live("");
-  list.rivals = std::move(timed);
   list.seconds = args.seconds.value_or(0);
+  set_lengths(list, args.steps.value_or(0), folders, log);
   ABT_CHECK(!list.rivals.empty(), Diverged, "no rival is left to train");
   atomic_write(file, sweep::rivals_yaml(list, args.seeds, head_of(args)));
 }

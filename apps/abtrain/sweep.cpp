@@ -6,7 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -17,11 +16,10 @@
 #include "base/signals.h"
 #include "config/config.h"
 #include "configuration.h"
-#include "sweep/child_process.h"
 #include "sweep/halving.h"
-#include "sweep/local_jobs.h"
 #include "sweep/point_state.h"
 #include "sweep/slurm_script.h"
+#include "sweep_training.h"
 #include "train/workers/setup_watch.h"
 #include "training.h"
 
@@ -47,10 +45,6 @@ struct SweepCommand {
   }
 };
 
-std::vector<std::string> folders() {
-  return config::config_folders(program_path());
-}
-
 constexpr std::int64_t kMostJobs = 65536;
 
 std::size_t jobs_of(const SweepCommand& args) {
@@ -64,7 +58,7 @@ std::size_t jobs_of(const SweepCommand& args) {
 }
 
 sweep::Sweep read_sweep(const SweepCommand& args) {
-  return sweep::read_sweep(args.sweep, folders());
+  return sweep::read_sweep(args.sweep, config_places());
 }
 
 // The points of the sweep; of one with halving, those of the round that is
@@ -87,7 +81,7 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
       rounds,
       round);
   return sweep::round_of(
-      sweep, static_cast<std::size_t>(round - 1), folders());
+      sweep, static_cast<std::size_t>(round - 1), config_places());
 }
 
 int list_runs(const SweepCommand& args) {
@@ -95,7 +89,7 @@ int list_runs(const SweepCommand& args) {
   auto rows = nlohmann::ordered_json::array();
   std::string lines;
   for (const sweep::PointRun& run :
-       sweep::resolve_all(sweep, sweep::list_points(sweep), folders())) {
+       sweep::resolve_all(sweep, sweep::list_points(sweep), config_places())) {
     const char* state = name_of(state_of(run));
     if (args.json) {
       rows.push_back(
@@ -116,28 +110,6 @@ int list_runs(const SweepCommand& args) {
   }
   print(args.json ? json_text(rows) : lines, /*exact=*/true);
   return 0;
-}
-
-// Reads and checks all points, so that every problem is reported before the
-// first point is trained.
-std::vector<sweep::PointRun> checked_runs(
-    const sweep::Sweep& sweep,
-    bool here) {
-  auto runs = sweep::resolve_all(sweep, sweep::list_points(sweep), folders());
-  sweep::check_runs(sweep, runs, here);
-  return runs;
-}
-
-// A note that several points share is given once.
-void log_notes(const std::vector<sweep::PointRun>& runs, Log& log) {
-  std::set<std::string> given;
-  for (const sweep::PointRun& run : runs) {
-    for (const std::string& note : run.notes) {
-      if (given.insert(note).second) {
-        log.info("{}", note);
-      }
-    }
-  }
 }
 
 // The arguments that name this sweep in a batch file, valid in any folder.
@@ -232,7 +204,7 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         count == 1 ? " point" : " points",
         task);
     const sweep::PointRun run = sweep::resolve(
-        sweep, points[static_cast<std::size_t>(task)], folders());
+        sweep, points[static_cast<std::size_t>(task)], config_places());
     ABT_CHECK(
         launched == 0 || run.options.workers == launched,
         Config,
@@ -244,94 +216,13 @@ int train_task(const SweepCommand& args, std::int64_t task) {
         run.options.workers,
         launched);
     if (round.is_last) {
-      sweep::write_tuning(whole, round, folders());
+      sweep::write_tuning(whole, round, config_places());
     }
     own_state_of(run);
     log_notes({run}, log);
     return run.options;
   };
   return train_here(args.launch, {.resume = "auto"}, read);
-}
-
-// Prints the table of the finished runs with the command `report`; of rivals the
-// front, which it also writes as a page.
-int report(
-    const std::vector<sweep::PointRun>& runs,
-    const sweep::Halving* halving,
-    Log& log) {
-  std::vector<std::string> command{program_path(), "report"};
-  if (halving != nullptr) {
-    command.emplace_back("--front");
-    const plan::Link& link = halving->link;
-    const auto add = [&](const char* option, const std::string& value) {
-      if (!value.empty()) {
-        command.insert(command.end(), {option, value});
-      }
-    };
-    add("--bandwidth", link.bandwidth);
-    add("--latency", link.latency);
-    add("--nodes", link.nodes > 0 ? std::to_string(link.nodes) : "");
-  }
-  const std::size_t words = command.size();
-  for (const sweep::PointRun& run : runs) {
-    if (state_of(run) == sweep::PointState::Finished) {
-      command.push_back(run.folder);
-    }
-  }
-  if (command.size() == words) {
-    return 0;
-  }
-  const int code = sweep::ChildProcess::start(command, "", {})->wait();
-  if (halving != nullptr && code == 0) {
-    const std::string page = runs.front().options.output + "/report.html";
-    command.insert(command.end(), {"-o", page});
-    const int written = sweep::ChildProcess::start(command, "", {})->wait();
-    if (written == 0) {
-      log.info("the page of this report: {}", page);
-    }
-    return written;
-  }
-  return code;
-}
-
-// Trains all rounds of a sweep with halving, then reports on the last.
-int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
-  const sweep::Halving& halving = *sweep.halving;
-  const std::size_t count = sweep::rounds_of(halving);
-  for (std::size_t round = 0;; ++round) {
-    const sweep::Round now = sweep::round_of(sweep, round, folders());
-    const auto runs = checked_runs(now.sweep, true);
-    double later = 0;
-    for (std::size_t next = round + 1; next < count; ++next) {
-      later += sweep::length_of(halving, next) *
-               static_cast<double>(sweep::runs_in(sweep, next));
-    }
-    log_notes(runs, log);
-    log.info(
-        "round {} of {}: {} {} at {:.3g} % of the length",
-        round + 1,
-        count,
-        runs.size(),
-        now.is_last ? "runs" : "pilots",
-        100 * sweep::length_of(halving, round));
-    if (now.is_last) {
-      sweep::write_tuning(sweep, now, folders());
-    }
-    const int code = sweep::train_points(
-        runs,
-        jobs,
-        program_path(),
-        log,
-        later / sweep::length_of(halving, round),
-        /*may_diverge=*/true);
-    if (now.is_last) {
-      const int reported = report(runs, &halving, log);
-      return code != 0 ? code : reported;
-    }
-    if (code != 0) {
-      return code;  // a pilot without a result: nothing can be chosen
-    }
-  }
 }
 
 int train_all(const SweepCommand& args) {
@@ -359,9 +250,7 @@ int train_all(const SweepCommand& args) {
   const auto runs = checked_runs(sweep, true);
   watch.end();
   log_notes(runs, log);
-  const int code = sweep::train_points(runs, jobs, program_path(), log);
-  const int reported = report(runs, nullptr, log);
-  return code != 0 ? code : reported;
+  return train_runs(runs, jobs, log);
 }
 
 int run_sweep(const SweepCommand& args) {
