@@ -149,8 +149,8 @@ std::string set_length(
     const std::vector<std::string>& folders,
     Timer& timer,
     sweep::RivalPlan& rival) {
-  const auto refused = [&](std::int64_t steps, bool is_pilot) {
-    return sweep::refusal(list, rival, steps, is_pilot, folders);
+  const auto refused = [&](std::int64_t count, bool is_pilot) {
+    return sweep::refusal(list, rival, count, is_pilot, folders);
   };
   rival.steps = steps;
   if (list.seconds > 0) {
