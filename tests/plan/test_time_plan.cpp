@@ -166,14 +166,14 @@ TEST(TimePlan, LocalStepsSendNowAndThen) {
   EXPECT_GT(hidden, 50);
 }
 
-TEST(TimePlan, NodesMustDivideTheWorkers) {
+TEST(TimePlan, ANetworkIsReadAndItsNodesDivideTheWorkers) {
   const config::RunOptions o = options_of("ddp", 4);
-  TimeRequest request;
-  request.network.nodes = 3;
-  request.compute = given(1, 0, 0);
-  EXPECT_THROW(
-      compute_time(o, kShape, config::model_sizes(o, kInput)->sizes, request),
-      Error);
+  EXPECT_THROW(network_of({"1Mbit", "", 3}, o), Error);
+  EXPECT_THROW(network_of({"", "1ms", 2}, o), Error);  // no bandwidth
+  const Network network = network_of({"1Mbit", "2ms", 0}, o);
+  EXPECT_EQ(network.nodes, 4);
+  EXPECT_EQ(network.rate, 1e6);
+  EXPECT_EQ(network.latency, 2e-3);
 }
 
 TEST(ComputeTime, MeasuresEveryKindOfStep) {
