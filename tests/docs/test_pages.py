@@ -153,6 +153,10 @@ class Commands(unittest.TestCase):
                 del words[at:at + count]
         if verb == "train":
             words.append("--dry-run")
+        if verb == "rivals":  # by steps, since only seconds are measured
+            words = [w for w in words if w != "--run"]
+            at = words.index("--seconds")
+            words[at:at + 2] = ["--steps", "1000"]
         if verb == "plan" and {"--nodes", "--bandwidth"} & set(words) and "--compute" not in words:
             words += ["--compute", "10ms,5ms,1s"]
         return words
