@@ -22,12 +22,11 @@ add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
                   "rate of a node's link in each direction, such as 1Gbit or "
                   "100Mbit")
               ->type_name("RATE"));
-  grouped(command
-              .add_option(
-                  "--latency",
-                  link.latency,
-                  "latency per message (default: 50us)")
-              ->type_name("TIME"));
+  grouped(
+      command
+          .add_option(
+              "--latency", link.latency, "latency per message (default: 50us)")
+          ->type_name("TIME"));
   grouped(command
               .add_option(
                   "--nodes,--hosts",

@@ -107,8 +107,8 @@ plan::TimeRequest request_of(
 
 bool wants_time(const PlanArgs& args) {
   return args.link.nodes > 0 || !args.link.bandwidth.empty() ||
-         !args.link.latency.empty() ||
-         args.workers_here || !args.compute.empty();
+         !args.link.latency.empty() || args.workers_here ||
+         !args.compute.empty();
 }
 
 std::optional<plan::TimeRequest> time_wanted(

@@ -107,7 +107,8 @@ constexpr std::int64_t kFewestSteps = 16;
 
 // The steps of a run that takes so long: a line through the last two of some
 // short runs, each longer than the one before, since the start of a run takes
-// time of its own. `first`: the steps of the first run. 0 if the rival diverged.
+// time of its own. `first`: the steps of the first run. 0 if the rival
+// diverged.
 std::int64_t steps_for(
     Timer& timer,
     const sweep::RivalPlan& rival,

@@ -17,8 +17,8 @@
 #include "configuration.h"
 #include "link_option.h"
 #include "rival_lengths.h"
-#include "sweep_training.h"
 #include "sweep/rivals.h"
+#include "sweep_training.h"
 #include "training.h"
 
 namespace abtrain::app {

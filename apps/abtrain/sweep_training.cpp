@@ -14,8 +14,8 @@ namespace abtrain::app {
 
 namespace {
 
-// Prints the table of the finished runs with the command `report`; of rivals the
-// front, which it also writes as a page.
+// Prints the table of the finished runs with the command `report`; of rivals
+// the front, which it also writes as a page.
 int report(
     const std::vector<sweep::PointRun>& runs,
     const sweep::Halving* halving,
@@ -64,7 +64,8 @@ std::vector<std::string> config_places() {
 std::vector<sweep::PointRun> checked_runs(
     const sweep::Sweep& sweep,
     bool here) {
-  auto runs = sweep::resolve_all(sweep, sweep::list_points(sweep), config_places());
+  auto runs =
+      sweep::resolve_all(sweep, sweep::list_points(sweep), config_places());
   sweep::check_runs(sweep, runs, here);
   return runs;
 }

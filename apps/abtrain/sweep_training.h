@@ -14,9 +14,7 @@ std::vector<std::string> config_places();
 
 // Reads and checks all points, so that every problem is reported before the
 // first point is trained. `here`: they are trained on this machine.
-std::vector<sweep::PointRun> checked_runs(
-    const sweep::Sweep& sweep,
-    bool here);
+std::vector<sweep::PointRun> checked_runs(const sweep::Sweep& sweep, bool here);
 
 // A note that several points share is given once.
 void log_notes(const std::vector<sweep::PointRun>& runs, Log& log);

@@ -52,8 +52,9 @@ struct FinishedRun {
   }
 };
 
-FinishedRun
-read_finished(const config::RunOptions& options, const std::string& folder) {
+FinishedRun read_finished(
+    const config::RunOptions& options,
+    const std::string& folder) {
   FinishedRun run{read_summary(folder), options, {}, {}, {}};
   config::RunOptions& o = run.options;
   o.train.steps = run.summary.integer("/steps", 1, kMostSteps);

@@ -31,8 +31,8 @@ struct Network {
 
 // A network as users describe it; without a bandwidth there is none.
 struct Link {
-  std::string bandwidth;  // of a node, each way: "100Mbit", "1Gbit/s"
-  std::string latency;    // per message: "50us"; "": 50 us
+  std::string bandwidth;   // of a node, each way: "100Mbit", "1Gbit/s"
+  std::string latency;     // per message: "50us"; "": 50 us
   std::int64_t nodes = 0;  // 0: one per worker
 };
 

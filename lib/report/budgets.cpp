@@ -80,8 +80,7 @@ bool are_same(const std::vector<Answer>& a, const std::vector<Answer>& b) {
 
 bool dominates(const Contender& a, const Contender& b) {
   if (a.parameters.has_value() != b.parameters.has_value() ||
-      b.quality > a.quality ||
-      a.bytes > b.bytes ||
+      b.quality > a.quality || a.bytes > b.bytes ||
       a.parameters.value_or(0) > b.parameters.value_or(0) * kSameSize ||
       a.seconds > b.seconds * kSameSeconds) {
     return false;

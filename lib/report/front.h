@@ -14,7 +14,7 @@
 namespace abtrain::report {
 
 // The costs that the quality is weighed against, as keys of columns.
-inline constexpr const char* kFrontCosts = 
+inline constexpr const char* kFrontCosts =
     "train_seconds,bytes,parameters,link_seconds";
 
 // What `--front` shows: the accuracy or the bits per byte, of which the best is

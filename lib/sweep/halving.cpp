@@ -44,8 +44,7 @@ Assignment steps(std::int64_t count, const Location& place) {
 std::int64_t
 steps_in(const Halving& halving, std::int64_t whole, std::size_t round) {
   return std::max<std::int64_t>(
-      1,
-      std::llround(static_cast<double>(whole) * length_of(halving, round)));
+      1, std::llround(static_cast<double>(whole) * length_of(halving, round)));
 }
 
 // The setting of a rival in a round; `whole`: its steps at full length.
@@ -59,8 +58,7 @@ Choice choice_of(
   if (round + 1 < rounds_of(halving)) {
     choice = merged(choice, halving.pilot);
   }
-  return merged(
-      choice, {steps(steps_in(halving, whole, round), rival.place)});
+  return merged(choice, {steps(steps_in(halving, whole, round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -75,9 +73,8 @@ Sweep sweep_of(
   // Pilots have the configuration's own seed. At full length all rivals train
   // with one seed before the next, so that a drift of the machine's speed
   // affects them alike.
-  const std::vector<Choice> seeds = is_last && !sweep.seeds.empty()
-                                        ? sweep.seeds
-                                        : std::vector<Choice>{{}};
+  const std::vector<Choice> seeds =
+      is_last && !sweep.seeds.empty() ? sweep.seeds : std::vector<Choice>{{}};
   plain.seeds.clear();
   if (!is_last) {
     plain.name = formatted("{}/pilots/{}", sweep.name, round + 1);

@@ -305,9 +305,7 @@ std::string refusal(
         config::read_config(list.config, as_sets(keys), {.folders = folders});
     const data::DatasetShape set = plan::planned_data(options.data).shape;
     config::check_run(
-        options,
-        config::input_shape(set),
-        set.train - options.data.validation);
+        options, config::input_shape(set), set.train - options.data.validation);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Config) {
       throw;

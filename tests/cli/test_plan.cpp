@@ -213,7 +213,8 @@ TEST(PlanSameSize, AsAConfigurationPlans) {
   EXPECT_TRUE(contains(vit.text, "parameters          535,390")) << vit.text;
   // With --config, only the dense network, which may be another one.
   const Outcome other =
-      run("plan -c resnet18_cifar10 method.name=ddp --same-size-as vgg16_small_cifar10",
+      run("plan -c resnet18_cifar10 method.name=ddp --same-size-as "
+          "vgg16_small_cifar10",
           Stream::Out);
   ASSERT_EQ(other.exit_code, 0);
   EXPECT_TRUE(contains(other.text, "ddp, resnet18 on cifar10\n")) << other.text;

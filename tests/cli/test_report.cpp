@@ -42,10 +42,9 @@ TEST(CliReport, SecondsOverALink) {
   ASSERT_EQ(
       run(small_run(folder, "--set method.name=ddp"), Stream::Error).exit_code,
       0);
-  const Outcome outcome =
-      run("report --json --bandwidth 100kbit --latency 1us '" + folder.path() +
-              "'",
-          Stream::Out);
+  const Outcome outcome = run(
+      "report --json --bandwidth 100kbit --latency 1us '" + folder.path() + "'",
+      Stream::Out);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
   const auto summary =
       nlohmann::json::parse(content(folder.file("small/summary.json")));

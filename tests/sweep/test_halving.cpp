@@ -122,7 +122,8 @@ TEST_F(HalvingOf, StepsFollowFromWhatThePilotsTook) {
 TEST_F(HalvingOf, ReadsTimeAndLink) {
   const Sweep sweep = read(
       "base: base\nhalving:\n  seconds: 30\n  bandwidth: 100Mbit\n  latency: "
-      "1ms\n  nodes: 2\n  rivals:\n    a: {set: {train.steps: 8}, tune: [{}]}\n");
+      "1ms\n  nodes: 2\n  rivals:\n    a: {set: {train.steps: 8}, tune: "
+      "[{}]}\n");
   EXPECT_EQ(sweep.halving->seconds, 30);
   EXPECT_EQ(sweep.halving->link.bandwidth, "100Mbit");
   EXPECT_EQ(sweep.halving->link.latency, "1ms");
