@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/error.h"
 #include "plan/time.h"
 
 namespace abtrain::app {
@@ -39,6 +40,14 @@ add_link(CLI::App& command, plan::Link& link, const std::string& group = {}) {
                            ? "expected at least 1; got " + text
                            : std::string();
               }));
+}
+
+// Throws Error(Usage) where a network is described, but for its bandwidth.
+inline void check_link(const plan::Link& link) {
+  ABT_CHECK(
+      !link.bandwidth.empty() || (link.latency.empty() && link.nodes == 0),
+      Usage,
+      "--nodes and --latency describe a network: expected its --bandwidth too");
 }
 
 }  // namespace abtrain::app

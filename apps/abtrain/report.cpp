@@ -136,11 +136,7 @@ int run_report(const ReportArgs& args) {
       Usage,
       "--front marks what is on the front, and csv has no marks; expected "
       "another --format");
-  ABT_CHECK(
-      !args.link.bandwidth.empty() ||
-          (args.link.latency.empty() && args.link.nodes == 0),
-      Usage,
-      "--nodes and --latency describe a network: expected its --bandwidth too");
+  check_link(args.link);
   ABT_CHECK(args.to_file() || !args.force, Usage, "--force goes with -o FILE");
   if (args.to_file()) {
     check_replaceable(args.file, {"-o", "a report", is_report}, args.force);

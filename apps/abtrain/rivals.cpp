@@ -131,11 +131,7 @@ void check(const RivalsCommand& args) {
       "--tune: expected 1 to {} settings per rival, got {}",
       sweep::kMostSettings,
       args.tune);
-  ABT_CHECK(
-      !args.link.bandwidth.empty() ||
-          (args.link.latency.empty() && args.link.nodes == 0),
-      Usage,
-      "--nodes and --latency describe a network: expected its --bandwidth too");
+  check_link(args.link);
   std::error_code error;
   ABT_CHECK(
       !fs::is_directory(args.config.config, error),

@@ -40,6 +40,10 @@ Assignment steps(std::int64_t count, const Location& place) {
   return {config::literal_override("train.steps", text, place), text};
 }
 
+bool is_at_full_length(const Halving& halving, std::size_t round) {
+  return round + 1 == rounds_of(halving);
+}
+
 // The steps of a round's runs, of so many at full length.
 std::int64_t
 steps_in(const Halving& halving, std::int64_t whole, std::size_t round) {
@@ -55,7 +59,7 @@ Choice choice_of(
     std::size_t round,
     std::int64_t whole) {
   Choice choice = merged(rival.set, rival.tune[setting]);
-  if (round + 1 < rounds_of(halving)) {
+  if (!is_at_full_length(halving, round)) {
     choice = merged(choice, halving.pilot);
   }
   return merged(choice, {steps(steps_in(halving, whole, round), rival.place)});
@@ -69,7 +73,7 @@ Sweep sweep_of(
   const Halving& halving = *sweep.halving;
   Sweep plain = sweep;
   plain.halving.reset();
-  const bool is_last = round + 1 == rounds_of(halving);
+  const bool is_last = is_at_full_length(halving, round);
   // Pilots have the configuration's own seed. At full length all rivals train
   // with one seed before the next, so that a drift of the machine's speed
   // affects them alike.
@@ -123,7 +127,7 @@ std::size_t rounds_of(const Halving& halving) {
 
 std::size_t runs_in(const Sweep& sweep, std::size_t round) {
   const Halving& halving = *sweep.halving;
-  const std::size_t each = round + 1 == rounds_of(halving)
+  const std::size_t each = is_at_full_length(halving, round)
                                ? std::max<std::size_t>(1, sweep.seeds.size())
                                : settings_in(halving, round);
   return each * halving.rivals.size();
@@ -226,18 +230,18 @@ Round round_of(
     auto point = points.begin();
     for (Round::Tuned& rival : now.rivals) {
       std::vector<double> qualities;
-      double fastest = 0;
+      double fastest = std::numeric_limits<double>::infinity();
       for (std::size_t i = 0; i < rival.settings.size(); ++i) {
         const auto pilot =
             pilot_result(resolve(pilots, *point++, folders), halving.link);
         qualities.push_back(pilot.quality);
         rival.pilot_seconds += pilot.seconds;
-        fastest = fastest > 0 && pilot.seconds > 0
-                      ? std::min(fastest, pilot.seconds)
-                      : std::max(fastest, pilot.seconds);
+        if (pilot.seconds > 0) {
+          fastest = std::min(fastest, pilot.seconds);
+        }
         ++rival.pilots;
       }
-      if (halving.seconds > 0 && fastest > 0) {
+      if (halving.seconds > 0 && std::isfinite(fastest)) {
         const std::int64_t steps = steps_in(halving, rival.steps, before);
         rival.steps = std::max<std::int64_t>(
             1,
@@ -248,7 +252,7 @@ Round round_of(
     }
   }
   now.sweep = sweep_of(sweep, round, now.rivals);
-  now.is_last = round + 1 == rounds_of(halving);
+  now.is_last = is_at_full_length(halving, round);
   return now;
 }
 
