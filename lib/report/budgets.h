@@ -48,8 +48,8 @@ struct SizeBudget {
 std::vector<SizeBudget> size_budgets(const std::vector<Contender>& all);
 
 // For each contender the best of those that dominate it: their mean quality is
-// no lower, since a tie is no proof of being as good; they cost no more
-// bytes, parameters (2 %) and seconds (10 %), and better in one of the four.
+// no lower, since a tie is no proof of being as good, they cost no more bytes,
+// parameters (2 %) and seconds (10 %), and they are better in one of the four.
 std::vector<std::optional<std::size_t>> dominators(
     const std::vector<Contender>& all);
 
