@@ -40,19 +40,6 @@ struct PlanArgs {
   std::string compute;  // DENSE[,AB[,DECOMPOSITION]]
 };
 
-constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
-
-double seconds_of(const char* option, const std::string& text) {
-  const auto seconds = parse_seconds(text);
-  ABT_CHECK(
-      seconds && *seconds <= kLongest,
-      Usage,
-      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
-      option,
-      text);
-  return *seconds;
-}
-
 plan::ComputeTime read_compute(const std::string& text) {
   const std::vector<std::string> parts = split_text(text, ',');
   ABT_CHECK(
@@ -63,10 +50,10 @@ plan::ComputeTime read_compute(const std::string& text) {
       text);
   plan::ComputeTime compute;
   compute.how = "as given";
-  compute.dense = seconds_of("--compute", parts[0]);
+  compute.dense = plan::seconds_in("--compute", parts[0]);
   compute.ab =
-      parts.size() > 1 ? seconds_of("--compute", parts[1]) : compute.dense;
-  compute.decompose = parts.size() > 2 ? seconds_of("--compute", parts[2]) : 0;
+      parts.size() > 1 ? plan::seconds_in("--compute", parts[1]) : compute.dense;
+  compute.decompose = parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
   return compute;
 }
 

@@ -174,7 +174,7 @@ std::string set_length(
   std::string why = refused(rival.steps, false);
   if (why.empty() && rival.tune.size() > 1) {
     const std::int64_t pilot =
-        sweep::pilot_steps(rival.steps, rival.tune.size());
+        sweep::steps_in(rival.steps, rival.tune.size(), 0);
     if (const std::string of_pilot = refused(pilot, true); !of_pilot.empty()) {
       why = formatted("in pilots of {} steps, {}", pilot, of_pilot);
     }

@@ -72,7 +72,7 @@ sweep::Round points_of(const SweepCommand& args, const sweep::Sweep& sweep) {
   if (!sweep.halving) {
     return {.sweep = sweep, .rivals = {}};
   }
-  const std::size_t rounds = sweep::rounds_of(*sweep.halving);
+  const std::size_t rounds = sweep::rounds_of(sweep.halving->settings());
   const std::int64_t round = args.round.value_or(1);
   ABT_CHECK(
       round >= 1 && round <= static_cast<std::int64_t>(rounds),
@@ -162,7 +162,7 @@ int emit_slurm(const SweepCommand& args) {
   log_notes(runs, log);
   std::vector<std::size_t> rounds;
   if (whole.halving) {
-    for (std::size_t i = 0; i < sweep::rounds_of(*whole.halving); ++i) {
+    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings()); ++i) {
       rounds.push_back(sweep::runs_in(whole, i));
     }
   }

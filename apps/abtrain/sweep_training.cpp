@@ -92,14 +92,17 @@ int train_runs(
 
 int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
   const sweep::Halving& halving = *sweep.halving;
-  const std::size_t count = sweep::rounds_of(halving);
+  const std::size_t settings = halving.settings();
+  const std::size_t count = sweep::rounds_of(settings);
   for (std::size_t round = 0;; ++round) {
     const sweep::Round now = sweep::round_of(sweep, round, config_places());
     const auto runs = checked_runs(now.sweep, true);
-    double later = 0;
+    const double length = sweep::length_of(settings, round);
+    sweep::Later later;
     for (std::size_t next = round + 1; next < count; ++next) {
-      later += sweep::length_of(halving, next) *
-               static_cast<double>(sweep::runs_in(sweep, next));
+      const auto runs_then = static_cast<double>(sweep::runs_in(sweep, next));
+      later.runs += runs_then;
+      later.lengths += runs_then * sweep::length_of(settings, next) / length;
     }
     log_notes(runs, log);
     log.info(
@@ -108,7 +111,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         count,
         runs.size(),
         now.is_last ? "runs" : "pilots",
-        100 * sweep::length_of(halving, round));
+        100 * length);
     if (now.is_last) {
       sweep::write_tuning(sweep, now, config_places());
     }
@@ -117,7 +120,7 @@ int train_rounds(const sweep::Sweep& sweep, std::size_t jobs, Log& log) {
         jobs,
         program_path(),
         log,
-        later / sweep::length_of(halving, round),
+        later,
         /*may_diverge=*/true);
     if (now.is_last) {
       const int reported = report(runs, &halving, log);

@@ -138,9 +138,20 @@ double product_share(const methods::ModelSizes& sizes) {
 
 }  // namespace
 
+double seconds_in(const char* option, const std::string& text) {
+  constexpr double kLongest = 366 * 24 * 3600.0;
+  const auto seconds = parse_seconds(text);
+  ABT_CHECK(
+      seconds && *seconds <= kLongest,
+      Usage,
+      "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
+      option,
+      text);
+  return *seconds;
+}
+
 Network network_of(const Link& link, const config::RunOptions& options) {
-  constexpr double kLongest = 366 * 24 * 3600.0;  // seconds
-  constexpr double kFastest = 1e18;               // bits per second
+  constexpr double kFastest = 1e18;  // bits per second
   const auto workers = static_cast<int>(options.workers);
   Network network;
   network.nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers;
@@ -152,14 +163,7 @@ Network network_of(const Link& link, const config::RunOptions& options) {
       workers,
       network.nodes);
   if (!link.latency.empty()) {
-    const auto latency = parse_seconds(link.latency);
-    ABT_CHECK(
-        latency && *latency <= kLongest,
-        Usage,
-        "--latency: expected a time of at most a year, such as 50us or 1.5ms; "
-        "got '{}'",
-        link.latency);
-    network.latency = *latency;
+    network.latency = seconds_in("--latency", link.latency);
   }
   if (network.nodes > 1 || !link.bandwidth.empty()) {
     const auto rate = parse_rate(link.bandwidth);

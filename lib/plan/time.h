@@ -36,6 +36,10 @@ struct Link {
   std::int64_t nodes = 0;  // 0: one per worker
 };
 
+// The time that an option gives, of at most a year. Throws Error(Usage), naming
+// the option.
+double seconds_in(const char* option, const std::string& text);
+
 // Throws Error(Usage), naming the option, if a figure is out of range or the
 // nodes do not divide the workers.
 Network network_of(const Link& link, const config::RunOptions& options);

@@ -41,14 +41,7 @@ Assignment steps(std::int64_t count, const Location& place) {
 }
 
 bool is_at_full_length(const Halving& halving, std::size_t round) {
-  return round + 1 == rounds_of(halving);
-}
-
-// The steps of a round's runs, of so many at full length.
-std::int64_t
-steps_in(const Halving& halving, std::int64_t whole, std::size_t round) {
-  return std::max<std::int64_t>(
-      1, std::llround(static_cast<double>(whole) * length_of(halving, round)));
+  return round + 1 == rounds_of(halving.settings());
 }
 
 // The setting of a rival in a round; `whole`: its steps at full length.
@@ -62,7 +55,9 @@ Choice choice_of(
   if (!is_at_full_length(halving, round)) {
     choice = merged(choice, halving.pilot);
   }
-  return merged(choice, {steps(steps_in(halving, whole, round), rival.place)});
+  return merged(
+      choice,
+      {steps(steps_in(whole, halving.settings(), round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -109,32 +104,23 @@ std::string text_or(const Choice& choice, const char* otherwise) {
 
 }  // namespace
 
-std::size_t settings_in(const Halving& halving, std::size_t round) {
-  std::size_t count = halving.rivals.front().tune.size();
+std::size_t settings_in(std::size_t settings, std::size_t round) {
   for (; round > 0; --round) {
-    count = (count + 1) / 2;
+    settings = (settings + 1) / 2;
   }
-  return count;
+  return settings;
 }
 
-std::size_t rounds_of(const Halving& halving) {
+std::size_t rounds_of(std::size_t settings) {
   std::size_t rounds = 1;
-  while (settings_in(halving, rounds - 1) > 1) {
+  while (settings_in(settings, rounds - 1) > 1) {
     ++rounds;
   }
   return rounds;
 }
 
-std::size_t runs_in(const Sweep& sweep, std::size_t round) {
-  const Halving& halving = *sweep.halving;
-  const std::size_t each = is_at_full_length(halving, round)
-                               ? std::max<std::size_t>(1, sweep.seeds.size())
-                               : settings_in(halving, round);
-  return each * halving.rivals.size();
-}
-
-double length_of(const Halving& halving, std::size_t round) {
-  const std::size_t pilots = rounds_of(halving) - 1;
+double length_of(std::size_t settings, std::size_t round) {
+  const std::size_t pilots = rounds_of(settings) - 1;
   return round == pilots
              ? 1
              : std::pow(
@@ -143,11 +129,18 @@ double length_of(const Halving& halving, std::size_t round) {
                        static_cast<double>(std::max(pilots, kUsualPilots)));
 }
 
-std::int64_t pilot_steps(std::int64_t steps, std::size_t settings) {
-  Halving halving;
-  halving.rivals.resize(1);
-  halving.rivals.front().tune.resize(settings);
-  return steps_in(halving, steps, 0);
+std::int64_t
+steps_in(std::int64_t whole, std::size_t settings, std::size_t round) {
+  return std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(whole) * length_of(settings, round)));
+}
+
+std::size_t runs_in(const Sweep& sweep, std::size_t round) {
+  const Halving& halving = *sweep.halving;
+  const std::size_t each = is_at_full_length(halving, round)
+                               ? std::max<std::size_t>(1, sweep.seeds.size())
+                               : settings_in(halving.settings(), round);
+  return each * halving.rivals.size();
 }
 
 double seconds_of(

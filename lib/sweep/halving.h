@@ -34,18 +34,19 @@
 
 namespace abtrain::sweep {
 
-// The rounds with pilots, and the one at full length: 1 for one setting, 3 for
-// three (3, 2, 1).
-std::size_t rounds_of(const Halving& halving);
-// Settings per rival that take part in a round, which counts from 0.
-std::size_t settings_in(const Halving& halving, std::size_t round);
-// Runs in a round: settings, or at full length seeds, of all rivals.
-std::size_t runs_in(const Sweep& sweep, std::size_t round);
+// The rounds of rivals with so many settings each, those with pilots and the one
+// at full length: 1 for one setting, 3 for three (3, 2, 1). Rounds count from 0.
+std::size_t rounds_of(std::size_t settings);
+// Settings per rival that take part in a round.
+std::size_t settings_in(std::size_t settings, std::size_t round);
 // The length of the round's runs as a share of the rival's: 1/8, 1/4, 1/2, and
 // in the end 1. With more than three rounds of pilots the first are shorter.
-double length_of(const Halving& halving, std::size_t round);
-// Steps of the first pilots of a rival with so many settings.
-std::int64_t pilot_steps(std::int64_t steps, std::size_t settings);
+double length_of(std::size_t settings, std::size_t round);
+// The steps of a round's runs, of `whole` at full length.
+std::int64_t
+steps_in(std::int64_t whole, std::size_t settings, std::size_t round);
+// Runs in a round: settings, or at full length seeds, of all rivals.
+std::size_t runs_in(const Sweep& sweep, std::size_t round);
 
 // A pilot that has ended; -infinity where it diverged.
 struct PilotResult {

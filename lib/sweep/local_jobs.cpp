@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/signals.h"
 #include "config/config.h"
+#include "plan/comparison.h"
 #include "sweep/child_process.h"
 #include "sweep/point_state.h"
 
@@ -51,7 +52,7 @@ class Jobs {
       std::size_t jobs,
       const std::string& program,
       Log& log,
-      double later,
+      const Later& later,
       bool may_diverge)
       : all_(runs.size()),
         program_(program),
@@ -150,12 +151,11 @@ class Jobs {
 
   void end(Job& job, int code) {
     const PointRun& run = *job.run;
-    const std::string seconds = human_seconds(job.watch.seconds());
+    const double passed = job.watch.seconds();
+    const std::string seconds = human_seconds(passed);
     job.child.reset();
     if (code == 0 || (code == kDiverged && may_diverge_)) {
-      ++trained_;
-      trained_seconds_ += job.watch.seconds();
-      finish(run, seconds, code != 0);
+      finish(run, passed, code != 0);
     } else if (code == kStopped && is_stopping_) {
       fail(
           run,
@@ -177,11 +177,20 @@ class Jobs {
     show();
   }
 
-  void finish(const PointRun& run, const std::string& seconds, bool diverged) {
+  void finish(const PointRun& run, double seconds, bool diverged) {
     try {
-      const std::string score = diverged ? "diverged" : score_of(run);
+      std::string score = "diverged";
+      if (!diverged) {
+        score = score_of(run);
+        ++trained_;
+        trained_seconds_ += seconds;
+        stepping_seconds_ += std::min(
+            seconds, plan::read_summary(run.folder).number("/seconds/train"));
+      }
       ++finished_;
-      say(run, formatted(": {} in {}{}", score, seconds, time_left()));
+      say(run,
+          formatted(
+              ": {} in {}{}", score, human_seconds(seconds), time_left()));
     } catch (const Error& error) {
       fail(run, error.exit_code(), formatted(": failed: {}", error.what()));
     }
@@ -192,14 +201,17 @@ class Jobs {
     say(run, what);
   }
 
-  // ", about 3 min left" if the points to come take as long as those before;
-  // "" while there are none of either.
+  // ", about 3 min left" if the points to come start and end in the same time as
+  // those before and train as fast; "" while there are none of either.
   std::string time_left() const {
-    if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_ == 0)) {
+    if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_.runs == 0)) {
       return "";
     }
-    const double each = trained_seconds_ / static_cast<double>(trained_);
-    double seconds = each * (static_cast<double>(waiting_.size()) + later_);
+    const auto count = static_cast<double>(trained_);
+    const double each = trained_seconds_ / count;
+    const double stepping = stepping_seconds_ / count;
+    double seconds = each * static_cast<double>(waiting_.size()) +
+                     (each - stepping) * later_.runs + stepping * later_.lengths;
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
         seconds += std::max(0.0, each - job.watch.seconds());
@@ -251,7 +263,7 @@ class Jobs {
   std::size_t all_;
   std::string program_;
   Log& log_;
-  double later_;
+  Later later_;
   bool may_diverge_;
   std::deque<const PointRun*> waiting_;
   std::vector<Job> slots_;
@@ -259,6 +271,7 @@ class Jobs {
   std::size_t finished_ = 0;
   std::size_t trained_ = 0;     // in this process, to their end
   double trained_seconds_ = 0;  // in which they were
+  double stepping_seconds_ = 0;  // of these, those that grow with the length
   bool is_stopping_ = false;
 };
 
@@ -269,7 +282,7 @@ int train_points(
     std::size_t jobs,
     const std::string& program,
     Log& log,
-    double later,
+    const Later& later,
     bool may_diverge) {
   return Jobs(runs, jobs, program, log, later, may_diverge).run();
 }

@@ -10,6 +10,12 @@
 
 namespace abtrain::sweep {
 
+// What is to be trained after a list of points.
+struct Later {
+  double runs = 0;
+  double lengths = 0;  // of these runs together, in lengths of a listed point
+};
+
 // Trains the points that are not finished, `jobs` at a time, each with its
 // share of the cores and its output in <run folder>/log.txt; resumes from
 // checkpoints. `program` is the path of abtrain. Logs one line for each point
@@ -21,15 +27,14 @@ namespace abtrain::sweep {
 // before anything is started where a folder holds another configuration
 // (PointState::Foreign in point_state.h).
 //
-// `later`: what is to be trained after these points, in points of their length;
-// the time that is left includes it. `may_diverge`: a point that
-// has diverged counts as finished, as a pilot does, and its exit code as 0.
+// The time that is left includes `later`. `may_diverge`: a point that has
+// diverged counts as finished, as a pilot does, and its exit code as 0.
 int train_points(
     const std::vector<PointRun>& runs,
     std::size_t jobs,
     const std::string& program,
     Log& log,
-    double later = 0,
+    const Later& later = {},
     bool may_diverge = false);
 
 }  // namespace abtrain::sweep

@@ -56,6 +56,11 @@ struct Halving {
   std::vector<Rival> rivals;  // each with as many settings
   // Rivals that make no sense here, each with the reason.
   std::vector<std::pair<std::string, std::string>> left_out;
+
+  // Settings of each rival.
+  std::size_t settings() const {
+    return rivals.front().tune.size();
+  }
 };
 
 struct Sweep {

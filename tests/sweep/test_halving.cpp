@@ -59,24 +59,18 @@ class HalvingOf : public testing::SweepFiles {
 };
 
 TEST_F(HalvingOf, RoundsAndLengths) {
-  const auto with = [](std::size_t settings) {
-    Halving halving;
-    halving.rivals.resize(1);
-    halving.rivals[0].tune.resize(settings);
-    return halving;
-  };
-  EXPECT_EQ(rounds_of(with(1)), 1U);
-  EXPECT_EQ(length_of(with(1), 0), 1);
-  const Halving three = with(3);
-  ASSERT_EQ(rounds_of(three), 3U);
-  EXPECT_EQ(settings_in(three, 1), 2U);
-  EXPECT_EQ(length_of(three, 0), 0.125);
-  EXPECT_EQ(length_of(three, 1), 0.25);
-  EXPECT_EQ(length_of(three, 2), 1);
-  const Halving sixteen = with(16);
-  ASSERT_EQ(rounds_of(sixteen), 5U);
-  EXPECT_EQ(length_of(sixteen, 0), 0.0625);
-  EXPECT_EQ(length_of(sixteen, 3), 0.5);
+  EXPECT_EQ(rounds_of(1), 1U);
+  EXPECT_EQ(length_of(1, 0), 1);
+  ASSERT_EQ(rounds_of(3), 3U);
+  EXPECT_EQ(settings_in(3, 1), 2U);
+  EXPECT_EQ(length_of(3, 0), 0.125);
+  EXPECT_EQ(length_of(3, 1), 0.25);
+  EXPECT_EQ(length_of(3, 2), 1);
+  EXPECT_EQ(steps_in(1001, 3, 0), 125);
+  EXPECT_EQ(steps_in(3, 3, 0), 1);
+  ASSERT_EQ(rounds_of(16), 5U);
+  EXPECT_EQ(length_of(16, 0), 0.0625);
+  EXPECT_EQ(length_of(16, 3), 0.5);
 }
 
 TEST_F(HalvingOf, TheFirstOfEqualsStays) {
