@@ -19,10 +19,10 @@ struct AdagradStep {
   float* s;        // sums of squared gradients
   float* z;        // sums of gradients; null: QCMD
   float* start;    // QRDA: x before the first step, which writes it; null: 0
-  const float* l1;       // one number per tensor
-  const float* rate;     // one number
-  const float* steps;    // one number: 1 in the first step
-  const float* divisor;  // one number that divides the gradients; null: 1
+  const float* l1;       // one value per tensor
+  const float* rate;     // one value
+  const float* steps;    // one value: 1 in the first step
+  const float* divisor;  // one value that divides the gradients; null: 1
   float delta;
 };
 int adagrad_step(const AdagradStep& job, void* stream);

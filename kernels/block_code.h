@@ -2,12 +2,12 @@
 // accelerating distributed deep learning using tensor homomorphic compression",
 // NSDI 2024), shared by host and device: the same bits on both.
 //
-// A block x of L numbers has the coordinates h = H (s x), where H is the
+// A block x of L elements has the coordinates h = H (s x), where H is the
 // Walsh-Hadamard transform and s are random signs. R is the range of the block,
 // which |h| rarely exceeds in a Gaussian block. A coordinate has the code
 //   k = offset + stochastic rounding of h limit / R,  within offset +- limit,
 // and a code stands for (k - offset) R / limit. H turns these values back into
-// numbers that are L times as large. Without a rotation, h = x sqrt(L).
+// elements that are L times as large. Without a rotation, h = x sqrt(L).
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ enum class Lanes { Byte, Pair, Nibble };
 struct BlockCoding {
   std::int64_t numel = 0;   // element count; zeros follow up to the last block
   std::int64_t blocks = 0;  // a multiple of unit_of(log_size) / block size
-  int log_size = 0;         // a block has 2^log_size numbers
+  int log_size = 0;         // a block has 2^log_size elements
   bool rotate = true;
   Lanes lanes = Lanes::Byte;
   float limit = 0;                // 7.5 or 7
@@ -41,9 +41,9 @@ struct BlockCoding {
   std::int64_t first = 0;  // a multiple of kUnit
 };
 
-// Blocks are padded to a multiple of kUnit numbers, or of a block if that is
+// Blocks are padded to a multiple of kUnit elements, or of a block if that is
 // larger, and shards are cut at such multiples. One block of random numbers
-// (Philox) holds the signs of kUnit numbers.
+// (Philox) holds the signs of kUnit elements.
 constexpr std::int64_t kUnit = 128;
 
 ABT_HOST_DEVICE inline std::int64_t unit_of(int log_size) {
@@ -68,11 +68,11 @@ ABT_HOST_DEVICE inline float signed_by(float x, std::uint32_t sign) {
   return from_bits(bits_of(x) ^ (sign & 0x80000000u));
 }
 
-// A block with a smaller range counts as zero; the residual keeps its numbers.
+// A block with a smaller range counts as zero; the residual keeps its elements.
 constexpr float kSmallestRange = 1e-25f;
 
 // The factor that turns a coordinate into 65,536ths of a code; 0 for a block of
-// zeros and for a block with a number that is not finite.
+// zeros and for a block with a value that is not finite.
 ABT_HOST_DEVICE inline float
 code_scale(float range, float limit, int log_size, bool rotate) {
   // Both comparisons are false for a NaN.
@@ -84,7 +84,7 @@ code_scale(float range, float limit, int log_size, bool rotate) {
 }
 
 // What a code minus its zero point is worth in the mean of `members`, once H
-// has been applied. NaN for a block with a number that is not finite, so that
+// has been applied. NaN for a block with a value that is not finite, so that
 // the problem shows.
 ABT_HOST_DEVICE inline float
 code_value(float range, float limit, int log_size, bool rotate, float members) {

@@ -16,7 +16,7 @@ __device__ float norm_of(float squares) {
   return norm == norm ? norm : from_bits(0x7F800000u);
 }
 
-// Uses 128 lanes per block: lane i sums the squares of numbers i, i + 128, ...;
+// Uses 128 lanes per block: lane i sums the squares of elements i, i + 128, ...;
 // then the upper half of the lanes is added to the lower half until one is
 // left. 32 threads process a block, with four lanes each.
 __global__ void __launch_bounds__(kThreads) norms_kernel(
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   }
 }
 
-// For blocks of fewer than 128 numbers: one thread per block.
+// For blocks of fewer than 128 elements: one thread per block.
 __global__ void small_norms_kernel(
     const float* x,
     std::int64_t numel,

@@ -6,7 +6,7 @@
 
 namespace abtrain::kernels {
 
-// Lane l sums the squares of the numbers l, l + kNormLanes, ... of the chunk.
+// Lane l sums the squares of the elements l, l + kNormLanes, ... of the chunk.
 constexpr int kNormLanes = 32;
 
 // Adds the upper half of the lanes to the lower half until one lane is left.

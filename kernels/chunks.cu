@@ -11,7 +11,7 @@ namespace abtrain::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLane = 4;                             // numbers per thread
+constexpr int kLane = 4;                             // elements per thread
 constexpr int kThreadsOfChunk = kNormLanes / kLane;  // 8
 constexpr int kChunksOfBlock = kThreads / kThreadsOfChunk;
 // The stride of a row of lanes in shared memory; one extra word puts the rows
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) norms_kernel(
   }
 }
 
-// The index in u of number `at` of the wire.
+// The index in u of element `at` of the wire.
 __device__ std::int64_t place_of(const Chunks& chunks, unsigned at) {
   const auto chunk = static_cast<unsigned>(chunks.chunk);
   const unsigned j = at / chunk;

@@ -23,7 +23,7 @@ int add_with_norms(
 struct Chunks {
   const std::int32_t* indices;  // no duplicates
   std::int64_t count;
-  std::int64_t chunk;  // numbers per chunk; count * chunk is below 2^31
+  std::int64_t chunk;  // elements per chunk; count * chunk is below 2^31
   std::int64_t numel;  // element count of u
 };
 

@@ -1,5 +1,5 @@
 // What the kernels on code blocks share. 256 threads process a block: thread t
-// has its numbers 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round
+// has its elements 8 t .. 8 t + 7 (round 0) and those 2,048 further on (round
 // 1).
 #pragma once
 
@@ -35,7 +35,7 @@ __device__ inline bool is_wide(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }
 
-// Loads eight adjacent numbers, of which `count` exist; the others are 0.
+// Loads eight adjacent elements, of which `count` exist; the others are 0.
 __device__ inline void load_eight(
     const float* from,
     std::int64_t count,

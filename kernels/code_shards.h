@@ -31,7 +31,7 @@ constexpr int kMostMembers = 4096;
 
 // Adjusts the range of a saturating sum to the share of the sums that was
 // clamped (`clamped` of `all`). The result is between 0.25 and `members`, which
-// suffices even if all members have the same numbers.
+// suffices even if all members have the same values.
 ABT_HOST_DEVICE inline float
 next_scale(float scale, std::uint64_t clamped, std::uint64_t all, int members) {
   if (25 * clamped > all) {

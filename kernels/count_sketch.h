@@ -9,7 +9,7 @@
 
 namespace abtrain::kernels {
 
-// A chunk is `buckets` adjacent numbers, one for each bucket. kSketchChunks
+// A chunk is `buckets` adjacent elements, one for each bucket. kSketchChunks
 // chunks form a part; a part's chunks are added in order, then the parts are
 // added in order.
 constexpr std::int64_t kSketchChunks = 64;
@@ -38,14 +38,14 @@ ABT_HOST_DEVICE inline std::uint32_t mixed(std::uint32_t x) {
   x *= 0xC2B2AE35u;
   return x ^ (x >> 16);
 }
-// The number of places by which the numbers of a chunk are rotated.
+// The number of places by which the elements of a chunk are rotated.
 ABT_HOST_DEVICE inline std::int64_t
 turn_of(std::int64_t chunk, std::int64_t buckets, std::uint32_t seed) {
   const std::uint32_t hash = mixed(static_cast<std::uint32_t>(chunk) ^ seed);
   return static_cast<std::int64_t>(
       (std::uint64_t{hash} * static_cast<std::uint64_t>(buckets)) >> 32);
 }
-// The random sign of a number: 0 or the sign bit of a float.
+// The random sign of an element: 0 or the sign bit of a float.
 ABT_HOST_DEVICE inline std::uint32_t sign_of(
     std::int64_t index,
     std::uint32_t seed) {

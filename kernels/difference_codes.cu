@@ -8,7 +8,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A thread block processes a record, and each thread one number.
+// A thread block processes a record, and each thread one element.
 __global__ void __launch_bounds__(kRecordNumbers)
     encode(const EncodeDifference job) {
   auto* const sizes = reinterpret_cast<float*>(shared_memory());

@@ -11,7 +11,7 @@
 
 namespace abtrain::kernels {
 
-// A record holds the codes of kRecordNumbers numbers, then their scale (fp32).
+// A record holds the codes of kRecordNumbers elements, then their scale (fp32).
 constexpr int kRecordNumbers = 256;
 constexpr int kRecordBytes = kRecordNumbers + 4;
 
@@ -31,7 +31,7 @@ struct DecodeDifferences {
 };
 int decode_differences(const DecodeDifferences& job, void* stream);
 
-// The factor for the numbers of a record before they are rounded. `scale` is
+// The factor for the elements of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to
 // divide by.
 ABT_HOST_DEVICE inline float codes_per_unit(float scale) {

@@ -9,7 +9,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// One thread per lane; no thread touches another thread's numbers of a row.
+// One thread per lane; no thread touches another thread's elements of a row.
 class BlockTeam {
  public:
   __device__ explicit BlockTeam(std::int64_t length)

@@ -9,7 +9,7 @@
 namespace abtrain::kernels {
 
 struct RowSet {
-  std::int64_t offset;  // index of its first number
+  std::int64_t offset;  // index of its first element
   std::int32_t rows;    // at most `length`
   std::int32_t length;
 };

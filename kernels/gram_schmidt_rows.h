@@ -1,5 +1,5 @@
 // Gram-Schmidt over the rows of one matrix, for a thread block and for the
-// host. A Team consists of kRowLanes lanes; a lane holds the numbers i of a row
+// host. A Team consists of kRowLanes lanes; a lane holds the elements i of a row
 // with i % kRowLanes == lane. Both use this one source, so they give the same
 // bits.
 #pragma once

@@ -45,7 +45,7 @@ __global__ void stage_kernel(float* data, std::int64_t groups, int from) {
   if (group >= groups) {
     return;
   }
-  // The stride in packets of four numbers.
+  // The stride in packets of four elements.
   const int log_stride = from - 2;
   const std::int64_t low = group & ((std::int64_t{1} << log_stride) - 1);
   Four* const first = reinterpret_cast<Four*>(data) +

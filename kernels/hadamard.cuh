@@ -1,5 +1,5 @@
 // The transform of a tile by one thread block: thread t holds the eight
-// adjacent numbers 8 t .. 8 t + 7.
+// adjacent elements 8 t .. 8 t + 7.
 #pragma once
 
 #include "kernels/elements.cuh"
@@ -7,8 +7,8 @@
 
 namespace abtrain::kernels {
 
-// Eight numbers from data[begin] on, with 0 for those beyond the `numel`
-// numbers of data. `wide`: begin is a multiple of 8 and data is 16-byte
+// Eight elements from data[begin] on, with 0 for those beyond the `numel`
+// elements of data. `wide`: begin is a multiple of 8 and data is 16-byte
 // aligned.
 __device__ inline void load_eight(
     float (&x)[8],
@@ -55,8 +55,8 @@ __device__ inline void store_eight(
   }
 }
 
-// Where number i of the tile is stored in shared memory: eight words of padding
-// after every 64 put threads that are 64 numbers apart into different banks.
+// Where element i of the tile is stored in shared memory: eight words of padding
+// after every 64 put threads that are 64 elements apart into different banks.
 __host__ __device__ constexpr int padded(int i) {
   return i + i / 64 * 8;
 }
@@ -67,7 +67,7 @@ constexpr int kTileThreads = 1 << (kLog - 3);
 template <int kLog>
 constexpr int kTileBytes = padded(1 << kLog) * static_cast<int>(sizeof(float));
 
-// Stages `from` to `to` - 1 of eight numbers whose indices differ in the bits
+// Stages `from` to `to` - 1 of eight elements whose indices differ in the bits
 // first .. first + 2.
 __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
 #pragma unroll
@@ -87,7 +87,7 @@ __device__ inline void butterflies(float (&x)[8], int first, int from, int to) {
   }
 }
 
-// Stages 0 to log_size - 1 of a tile of 2^kLog numbers. All threads of the
+// Stages 0 to log_size - 1 of a tile of 2^kLog elements. All threads of the
 // block must call it. `shared`: kTileBytes<kLog> bytes.
 template <int kLog>
 __device__ void transform_tile(float (&x)[8], float* shared, int log_size) {

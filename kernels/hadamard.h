@@ -1,9 +1,9 @@
-// The Walsh-Hadamard transform of each block of 2^log_size numbers, in place
+// The Walsh-Hadamard transform of each block of 2^log_size elements, in place
 // and not scaled: H H x = 2^log_size x. The stages have the strides 1, 2, 4,
 // ..., in this order; each replaces a pair (a, b) by a + b and a - b. The bits
 // are therefore the same as on the CPU.
 //
-// A tile of up to 4,096 numbers is transformed in shared memory; longer blocks
+// A tile of up to 4,096 elements is transformed in shared memory; longer blocks
 // take another pass over memory for every four stages. `x` is a device pointer
 // with 16-byte alignment; numel is a multiple of the block size. The launches
 // are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an

@@ -7,7 +7,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// Eight adjacent numbers of a window.
+// Eight adjacent elements of a window.
 struct Eight {
   std::int64_t begin;  // index in the buffer
   std::int64_t count;  // how many exist; below 1: none
@@ -20,7 +20,7 @@ __device__ Eight eight_of(const LevelTensors& table, int round) {
   return {begin, table.numel - begin};
 }
 
-// Calls use(k, tensor) for each of the eight numbers that exists.
+// Calls use(k, tensor) for each of the eight elements that exists.
 template <class Use>
 __device__ void
 for_numbers(const LevelTensors& table, const Eight& eight, const Use& use) {
@@ -64,7 +64,7 @@ __device__ void store_codes(
   }
 }
 
-// The two bytes of the codes of eight numbers, the first one in the low bits.
+// The two bytes of the codes of eight elements, the first one in the low bits.
 __device__ unsigned
 load_codes(const std::uint8_t* codes, const Eight& eight, std::int64_t numel) {
   const std::int64_t byte = eight.begin / 4;
@@ -77,7 +77,7 @@ __device__ float sign_at(unsigned codes, int k) {
   return static_cast<float>(sign_of(codes >> shift_of(k) & 3));
 }
 
-// Needs shared memory for 2 kLanes floats. Lane i has numbers i and i + kLanes
+// Needs shared memory for 2 kLanes floats. Lane i has elements i and i + kLanes
 // of the window; the blocks of a window are processed one after another.
 __global__ void __launch_bounds__(kThreads)
     encode_above_kernel(const EncodeAbove job) {

@@ -1,4 +1,4 @@
-// Codes -a, 0, +a of numbers, with one level a per tensor, for tensors that
+// Codes -a, 0, +a of values, with one level a per tensor, for tensors that
 // follow one another without gaps: encoding, and the mean over workers
 // (ops/level_codes.h has the meaning). Pointers are device pointers; launches
 // are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
@@ -16,9 +16,9 @@
 
 namespace abtrain::kernels {
 
-// A window is kBlock numbers that begin at a multiple of kBlock, whichever
+// A window is kBlock elements that begin at a multiple of kBlock, whichever
 // tensors they belong to; a block is the part of one tensor in one window, at
-// least one number.
+// least one element.
 struct LevelTensors {
   const CodeBlock* blocks;
   const std::int64_t* windows;  // first block of each window, then block_count
@@ -43,7 +43,7 @@ int encode_above(const EncodeAbove& job, void* stream);
 struct EncodeByChance {
   LevelTensors table;
   const float* u;
-  const float* levels;  // a number is sent with probability |u| / level
+  const float* levels;  // an element is sent with probability |u| / level
   CodeForm form;
   std::uint8_t* codes;
   std::uint32_t key[2];  // key of the random numbers

@@ -21,7 +21,7 @@ __device__ void random_block(
   philox(key, words);
 }
 
-// Writes the signs of the tile's numbers, 32 per word, to shared memory.
+// Writes the signs of the tile's elements, 32 per word, to shared memory.
 template <int kLog>
 __device__ void
 stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
@@ -42,7 +42,7 @@ stage_signs(const BlockCoding& c, std::int64_t begin, std::uint32_t* signs) {
   __syncthreads();
 }
 
-// The signs of this thread's eight numbers, in bits 0 to 7.
+// The signs of this thread's eight elements, in bits 0 to 7.
 __device__ std::uint32_t own_signs(const std::uint32_t* signs) {
   const unsigned t = threadIdx.x;
   return signs[t / 4] >> (t % 4 * 8);
@@ -57,7 +57,7 @@ __device__ float range_at(const BlockCoding& c, std::int64_t place) {
   return block < c.blocks ? c.ranges[block] : 0.0f;
 }
 
-// If blocks have fewer than eight numbers, a thread needs several ranges.
+// If blocks have fewer than eight elements, a thread needs several ranges.
 __device__ bool needs_range(const BlockCoding& c, int v) {
   return v == 0 || (c.log_size < 3 && v % (1 << c.log_size) == 0);
 }

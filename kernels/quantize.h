@@ -1,5 +1,5 @@
 // Converts rotated blocks to codes and back, in one pass over memory if a block
-// fits into a thread block's shared memory (2^kTileLog numbers), else in
+// fits into a thread block's shared memory (2^kTileLog elements), else in
 // several passes that use `scratch`. The bits are the same as on the CPU
 // (lib/ops). Pointers are device pointers; launches are asynchronous on
 // `stream` (a cudaStream_t) and return a cudaError_t as an int.

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kNormThreads)
 }
 
 // Each thread counts the rows that rank before its own. The bits of nonnegative
-// numbers, taken as integers, have the same order as the numbers, with NaN as
+// values, taken as integers, have the same order as the values, with NaN as
 // the largest.
 __global__ void __launch_bounds__(kThreads)
     choose_kernel(const ChooseRows job) {

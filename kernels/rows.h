@@ -8,18 +8,18 @@
 
 namespace abtrain::kernels {
 
-// A tensor of `rows` rows of `length` numbers each, of which `chosen` are sent.
+// A tensor of `rows` rows of `length` elements each, of which `chosen` are sent.
 struct RowTensor {
-  std::int64_t begin;  // index of its first number in the buffer
+  std::int64_t begin;  // index of its first element in the buffer
   std::int64_t rows;
   std::int64_t length;
   std::int64_t chosen;        // at least 1
   std::int64_t first_row;     // rows in the tensors before it
   std::int64_t first_chosen;  // chosen rows in the tensors before it
-  std::int64_t first_value;   // numbers in those chosen rows
+  std::int64_t first_value;   // elements in those chosen rows
 };
 
-// The square of number i of a row is added to lane i mod kRowLanes, in order;
+// The square of element i of a row is added to lane i mod kRowLanes, in order;
 // then the upper half of the lanes is added to the lower half until one lane is
 // left.
 constexpr int kRowLanes = 256;

@@ -42,7 +42,7 @@ __device__ unsigned nonzero_of(const float (&x)[kEight]) {
   return bits;
 }
 
-// The scale with the number's sign; 0 for a dead number, or NaN if the scale is
+// The scale with the element's sign; 0 for a dead element, or NaN if the scale is
 // not finite.
 __device__ float value_of(float scale, unsigned signs, unsigned alive, int k) {
   return (alive >> k & 1) != 0
@@ -50,7 +50,7 @@ __device__ float value_of(float scale, unsigned signs, unsigned alive, int k) {
              : scale * 0.0f;
 }
 
-// The root mean square of the numbers that are alive; every thread of the block
+// The root mean square of the elements that are alive; every thread of the block
 // gets it.
 __device__ float scale_of(
     const float (&x)[kRounds][kEight],

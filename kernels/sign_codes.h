@@ -1,12 +1,12 @@
-// Signs of blocks of numbers, with one scale per block: what a worker sends,
+// Signs of blocks of elements, with one scale per block: what a worker sends,
 // how the server of a shard processes it, and what all workers read
 // (ops/sign_codes.h has the meaning). Pointers are device pointers; launches
 // are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
 // int.
 //
 // The record of a block of g groups has the scale (a float), g words of signs
-// (bit k of a word is set if number k of its group is negative) and, if
-// `fresh`, g words that tell which numbers are alive. Records follow one
+// (bit k of a word is set if element k of its group is negative) and, if
+// `fresh`, g words that tell which elements are alive. Records follow one
 // another.
 #pragma once
 
@@ -23,7 +23,7 @@ struct EncodeSigns {
   const std::uint32_t* alive;  // one word per group, from the first block on
   std::uint32_t* wire;
   bool
-      fresh;  // numbers other than zero are alive, which is sent; ignores alive
+      fresh;  // elements other than zero are alive, which is sent; ignores alive
 };
 int encode_signs(const EncodeSigns& job, void* stream);
 

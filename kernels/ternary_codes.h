@@ -2,7 +2,7 @@
 // host and device.
 //
 // A two-bit code is 3 for +a, 2 for -a, 0 for 0, and in twobit codes 1 for a
-// number that is not finite. Four of them are in a byte, the first one in the
+// value that is not finite. Four of them are in a byte, the first one in the
 // two high bits, as in MXNet. A byte code, which can be added up, is 0, 1 or 2
 // for -a, 0 or +a.
 #pragma once
@@ -35,7 +35,7 @@ ABT_HOST_DEVICE constexpr int sign_of(unsigned code) {
   return 2 * (high & low) - high;
 }
 
-// The byte code with the same meaning; of a number that is not finite, that of
+// The byte code with the same meaning; of a value that is not finite, that of
 // 0.
 ABT_HOST_DEVICE constexpr std::uint8_t byte_code(unsigned code) {
   return static_cast<std::uint8_t>(1 + sign_of(code));

@@ -10,8 +10,8 @@ constexpr float kLargest = 3.402823466e+38f;
 
 using EightBytes = Packet<std::uint8_t, 8>;
 
-// Calls use(eight, i) for each run of eight numbers of this thread: the index
-// of the run and of its first number in the block.
+// Calls use(eight, i) for each run of eight elements of this thread: the index
+// of the run and of its first element in the block.
 template <class Use>
 __device__ void for_eights(const CodeBlock& block, const Use& use) {
   const std::int64_t groups = groups_of(block);
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// The sums of the workers' codes of eight numbers, plus `workers`; above
-// 2 workers for a number that is not finite.
+// The sums of the workers' codes of eight elements, plus `workers`; above
+// 2 workers for a value that is not finite.
 __device__ void add_codes(
     const std::uint8_t* in,
     std::int64_t stride,

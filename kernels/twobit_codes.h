@@ -1,11 +1,11 @@
-// Codes -t, 0, +t of blocks of numbers, with one threshold t per tensor: the
+// Codes -t, 0, +t of blocks of elements, with one threshold t per tensor: the
 // sums from which t is computed, encoding, and sums over workers
 // (ops/twobit_codes.h has the meaning). Pointers are device pointers;
 // launches are asynchronous on `stream` (a cudaStream_t) and return a
 // cudaError_t as an int.
 //
 // kernels/ternary_codes.h has the codes. A sum k in -n .. n over n workers is
-// stored as k + n, or as 2 n + 1 if a number is not finite. The sums of a block
+// stored as k + n, or as 2 n + 1 if a value is not finite. The sums of a block
 // are stored as bit planes: one word per group for bit 0, then those for bit 1,
 // and so on. Blocks follow one another by their groups.
 #pragma once
@@ -27,7 +27,7 @@ struct EncodeThreshold {
 };
 int encode_threshold(const EncodeThreshold& job, void* stream);
 
-// The sums of the workers' two-bit codes, in `bits` bits per number.
+// The sums of the workers' two-bit codes, in `bits` bits per element.
 struct PackSums {
   const CodeBlock* blocks;
   std::int64_t count;
@@ -56,7 +56,7 @@ struct AverageCodes {
 };
 int average_codes(const AverageCodes& job, void* stream);
 
-// Added to a sum for each number that is not finite; larger than any other sum.
+// Added to a sum for each value that is not finite; larger than any other sum.
 constexpr int kNotFinite = 1 << 20;
 
 }  // namespace abtrain::kernels

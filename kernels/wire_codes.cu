@@ -10,7 +10,7 @@ namespace abtrain::kernels {
 namespace {
 
 // Eight threads process a chunk. Each has four adjacent lanes of
-// kernels/chunk_norm.h: a quad of numbers in each run of kNormLanes.
+// kernels/chunk_norm.h: a quad of elements in each run of kNormLanes.
 constexpr int kLane = 4;
 constexpr int kThreadsOfChunk = kNormLanes / kLane;
 constexpr int kChunksOfBlock = kThreads / kThreadsOfChunk;
@@ -21,8 +21,8 @@ constexpr int kRow = kNormLanes + 1;
 
 struct Place {
   std::int64_t chunk;
-  std::int64_t begin;  // index in u of the chunk's first number
-  int count;           // numbers in the chunk; 0 where there is no such chunk
+  std::int64_t begin;  // index in u of the chunk's first element
+  int count;           // elements in the chunk; 0 where there is no such chunk
   int row;             // of the chunk in the thread block
   int lane;            // the thread's first lane
 
@@ -50,7 +50,7 @@ __device__ Place place_of(std::int64_t numel) {
 
 using Quad = Packet<float, kLane>;
 
-// The numbers that do not exist are 0.
+// The elements that do not exist are 0.
 __device__ void
 load_quad(const float* from, int left, bool wide, float (&x)[kLane]) {
   if (wide && left >= kLane) {
@@ -80,7 +80,7 @@ store_quad(float* to, int left, bool wide, const float (&x)[kLane]) {
   }
 }
 
-// The code of number v of a quad is in byte v of word quad % kWords.
+// The code of element v of a quad is in byte v of word quad % kWords.
 template <int kBits>
 constexpr int kWords = kBits / 2;
 template <int kBits>

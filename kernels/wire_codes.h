@@ -1,4 +1,4 @@
-// A flat fp32 array u as a record of few bits per number, and back
+// A flat fp32 array u as a record of few bits per element, and back
 // (ops/wire_codes.h has the meaning). Pointers are device pointers; launches
 // are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
 // int.
@@ -8,17 +8,17 @@
 // multiple, as records that follow one another do.
 //
 // Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk
-// numbers, and 16 b bytes of codes. Byte i of them has the codes of the numbers
+// elements, and 16 b bytes of codes. Byte i of them has the codes of the elements
 // i, i + 16 b, i + 32 b, ... of the chunk, the first one in the low bits. A
-// last chunk of n < 16 b numbers has only n bytes. A code stands for a multiple
+// last chunk of n < 16 b elements has only n bytes. A code stands for a multiple
 // of the scale: in Int8 and Int4 for itself, in two's complement; in Int2 for
 // 1, or for 3 where bit 0 is set, with a minus where bit 1 is set.
 //
-// Sparse: two scales per chunk of kSparseChunk numbers, the lower level and the
-// upper one, and 7 bytes of codes for each group of four numbers that are sent.
+// Sparse: two scales per chunk of kSparseChunk elements, the lower level and the
+// upper one, and 7 bytes of codes for each group of four elements that are sent.
 // A group is an integer of 56 bits. Bits 12 j .. 12 j + 11 are the index of its
-// number j in the chunk, ascending from number to number; bit 48 + 2 j is set
-// for the upper level and bit 49 + 2 j for a minus. The bits of numbers that a
+// element j in the chunk, ascending from element to element; bit 48 + 2 j is set
+// for the upper level and bit 49 + 2 j for a minus. The bits of elements that a
 // chunk's last group lacks are 0.
 #pragma once
 
@@ -60,7 +60,7 @@ ABT_HOST_DEVICE constexpr std::int64_t codes_begin(const WireLayout& layout) {
   return fill_words(2 * scales * wire_chunks(layout));
 }
 
-// Bytes of a chunk's codes: of kWireChunk numbers with this many bits each ...
+// Bytes of a chunk's codes: of kWireChunk elements with this many bits each ...
 ABT_HOST_DEVICE constexpr std::int64_t chunk_bytes(int bits) {
   return kWireChunk / 8 * bits;
 }

@@ -12,7 +12,7 @@ namespace abtrain::kernels {
 
 constexpr std::uint16_t kNanScale = 0x7FC0;
 
-// A smaller scale is sent as 0: the residual keeps the numbers. Products with
+// A smaller scale is sent as 0: the residual keeps these elements. Products with
 // larger ones are exact, as they are normal and have at most 15 bits.
 constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
@@ -66,8 +66,8 @@ ABT_HOST_DEVICE inline std::uint32_t integer_code(float x, float scale) {
   return float_bits(x / scale + 12582912.0f);  // 1.5 * 2^23
 }
 
-// Int2: the magnitude above which a number has the level 3, for a chunk of
-// `count` numbers with this sum of squares. Max, "Quantizing for minimum
+// Int2: the magnitude above which an element has the level 3, for a chunk of
+// `count` elements with this sum of squares. Max, "Quantizing for minimum
 // distortion", 1960: the best four levels with equal steps for a Gaussian.
 ABT_HOST_DEVICE inline float level_cut(float squares, int count) {
   return 0.9957f * ::sqrtf(squares / static_cast<float>(count));
@@ -83,7 +83,7 @@ level_scale(float products, int count, int threes) {
       products / static_cast<float>(count + 8 * threes), /*up=*/false);
 }
 
-// Of Int2 and Sparse: the code of a number, and a level with the code's sign.
+// Of Int2 and Sparse: the code of an element, and a level with the code's sign.
 ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
   return (above ? 1u : 0u) | (float_bits(x) >> 30 & 2u);
 }
@@ -109,7 +109,7 @@ ABT_HOST_DEVICE inline std::uint16_t mean_scale(float sum, int count) {
              ? std::uint16_t{0}
              : round_scale(sum / static_cast<float>(count), /*up=*/false);
 }
-// The bits that number j of a group adds to it.
+// The bits that element j of a group adds to it.
 ABT_HOST_DEVICE inline std::uint64_t
 group_bits(std::uint32_t index, std::uint32_t code, int j) {
   return std::uint64_t{index} << (12 * j) | std::uint64_t{code} << (48 + 2 * j);

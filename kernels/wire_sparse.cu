@@ -8,7 +8,7 @@ namespace abtrain::kernels {
 
 namespace {
 
-// A thread block processes a chunk, whose numbers are spread over its threads
+// A thread block processes a chunk, whose elements are spread over its threads
 // as those of a code block.
 static_assert(kSparseChunk == kBlock);
 
@@ -25,14 +25,14 @@ struct Shared {
   float cut;
   std::uint16_t scales[2];
 };
-// The numbers that are sent, then their indices, follow it in shared memory.
+// The elements that are sent, then their indices, follow it in shared memory.
 std::size_t shared_bytes(int sent) {
   return sizeof(Shared) + static_cast<std::size_t>(sent) *
                               (sizeof(float) + sizeof(std::uint16_t));
 }
 
 struct Chunk {
-  std::int64_t begin;  // index in u of its first number
+  std::int64_t begin;  // index in u of its first element
   int count;
   int sent;
   std::int64_t scales;  // where they are in the record
@@ -54,7 +54,7 @@ __device__ Chunk chunk_of(const WireLayout& layout) {
       last};
 }
 
-// The index in the chunk of this thread's first number of a round.
+// The index in the chunk of this thread's first element of a round.
 __device__ int first_of(int round) {
   return (round * kThreads + static_cast<int>(threadIdx.x)) * kEight;
 }
@@ -138,7 +138,7 @@ find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
   return found;
 }
 
-// Copies the numbers that are sent, and their indices, in their order. Of those
+// Copies the elements that are sent, and their indices, in their order. Of those
 // that equal the smallest one, the first ones are sent.
 __device__ void collect(
     const float (&x)[kRounds][kEight],

@@ -77,7 +77,7 @@ void dequantize_blocks(
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out);
 
 // The controller of the scale. It reads the shards' tails in `codes` (laid out
-// as in Sums) for units of unit_of(block). scale: one fp32 number, multiplied
+// as in Sums) for units of unit_of(block). scale: one fp32 value, multiplied
 // by 1.1 if more than 4 % of the sums were clamped, divided by 1.05 if fewer
 // than 1 % were, and kept within 0.25 .. `shards`.
 void update_scale(

@@ -11,7 +11,7 @@ namespace abtrain::ops {
 
 void hadamard_cpu(const at::Tensor& x, int log_size);
 
-// One block of 2^log_size numbers.
+// One block of 2^log_size elements.
 void hadamard_block(float* x, int log_size, Simd simd);
 
 }  // namespace abtrain::ops
