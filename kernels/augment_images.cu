@@ -216,9 +216,9 @@ __global__ void __launch_bounds__(kMaxThreads, 5)
 
 // A block may use 48 KiB without special attributes; with about half of that,
 // enough blocks fit on a multiprocessor.
-constexpr std::int64_t kMostShared = 48 * 1024;
+constexpr std::int64_t kMaxShared = 48 * 1024;
 constexpr std::int64_t kShared = 25 * 1024;
-constexpr std::int64_t kMostImages = 16;
+constexpr std::int64_t kMaxImages = 16;
 // Small batches are first spread over all multiprocessors.
 constexpr std::int64_t kEnoughBlocks = 1024;
 
@@ -237,14 +237,14 @@ bool make_plan(const AugmentImages& job, Plan& plan) {
   const std::int64_t table =
       std::int64_t{job.channels} * kLevels * kCopies<kChannels> * sizeof(float);
   if (row % kVector != 0 || row / kVector > kMaxThreads ||
-      table + each > kMostShared ||
+      table + each > kMaxShared ||
       !is_aligned(job.images, sizeof(Packet<Out, kVector>))) {
     return false;
   }
   plan.images = static_cast<int>(std::clamp<std::int64_t>(
       std::min((kShared - table) / each, job.count / kEnoughBlocks),
       1,
-      kMostImages));
+      kMaxImages));
   plan.image_bytes = static_cast<int>(image);
   plan.row_packets = static_cast<int>(row / kVector);
   plan.rows_at_once = 1;

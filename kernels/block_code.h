@@ -69,14 +69,14 @@ ABT_HOST_DEVICE inline float signed_by(float x, std::uint32_t sign) {
 }
 
 // A block with a smaller range counts as zero; the residual keeps its elements.
-constexpr float kSmallestRange = 1e-25f;
+constexpr float kMinRange = 1e-25f;
 
 // The factor that turns a coordinate into 65,536ths of a code; 0 for a block of
 // zeros and for a block with a value that is not finite.
 ABT_HOST_DEVICE inline float
 code_scale(float range, float limit, int log_size, bool rotate) {
   // Both comparisons are false for a NaN.
-  if (!(range >= kSmallestRange && range <= 3e38f)) {
+  if (!(range >= kMinRange && range <= 3e38f)) {
     return 0;
   }
   const float size = static_cast<float>(std::int64_t{1} << log_size);
@@ -91,7 +91,7 @@ code_value(float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {
     return from_bits(0x7FC00000u);
   }
-  if (range < kSmallestRange) {
+  if (range < kMinRange) {
     return 0;
   }
   const float size = static_cast<float>(std::int64_t{1} << log_size);

@@ -27,7 +27,7 @@ constexpr std::int64_t kTailBytes = 16;
 
 // The maximum number of members, because sums of 4-bit codes are accumulated in
 // 16 bits.
-constexpr int kMostMembers = 4096;
+constexpr int kMaxMembers = 4096;
 
 // Adjusts the range of a saturating sum to the share of the sums that was
 // clamped (`clamped` of `all`). The result is between 0.25 and `members`, which

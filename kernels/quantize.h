@@ -46,7 +46,7 @@ int dequantize_blocks(const Dequantize& job, void* stream);
 
 // Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
 // that follow one another, clamps the sums to 1 .. 15 and writes them, followed
-// by the tail. `bytes` is a multiple of 64; `members` is at most kMostMembers;
+// by the tail. `bytes` is a multiple of 64; `members` is at most kMaxMembers;
 // `partial` is scratch for kPartials counts.
 struct SumCodes {
   const std::uint8_t* in = nullptr;

@@ -16,7 +16,7 @@ namespace abtrain::kernels {
 enum class CodeForm { TwoBits, Bytes };
 
 // The most workers whose byte codes a byte can add up.
-constexpr int kMostByteWorkers = 127;
+constexpr int kMaxByteWorkers = 127;
 
 // Bytes of this many two-bit codes.
 ABT_HOST_DEVICE constexpr std::int64_t packed_bytes(std::int64_t numel) {

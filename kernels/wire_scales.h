@@ -58,8 +58,8 @@ ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
 // no code exceeds 127 or 7.
 template <int kBits>
 ABT_HOST_DEVICE inline std::uint16_t integer_scale(std::uint32_t largest) {
-  constexpr float kMost = (1 << (kBits - 1)) - 1;
-  return round_scale(float_with(largest) / kMost, /*up=*/true);
+  constexpr float kMax = (1 << (kBits - 1)) - 1;
+  return round_scale(float_with(largest) / kMax, /*up=*/true);
 }
 // x / scale, rounded to nearest even, in the low bits. scale > 0.
 ABT_HOST_DEVICE inline std::uint32_t integer_code(float x, float scale) {

@@ -78,7 +78,7 @@ bool names_configuration(const std::string& word) {
 }
 
 std::vector<std::string> configuration_names() {
-  constexpr int kDeepest = 4;  // links may form circles
+  constexpr int kMaxDepth = 4;  // links may form circles
   constexpr auto kOptions = fs::directory_options::follow_directory_symlink |
                             fs::directory_options::skip_permission_denied;
   std::vector<std::string> names;
@@ -86,7 +86,7 @@ std::vector<std::string> configuration_names() {
     std::error_code error;
     fs::recursive_directory_iterator file(folder, kOptions, error);
     for (; file != end(file); file.increment(error)) {
-      if (file.depth() == kDeepest) {
+      if (file.depth() == kMaxDepth) {
         file.disable_recursion_pending();
       }
       if (file->path().extension() == ".yaml") {

@@ -88,7 +88,7 @@ class Timer {
         rival.name,
         steps,
         code,
-        trim(read_file(log, kMostText)));
+        trim(read_file(log, kMaxText)));
     const std::string folder = scratch_.path() + "/" + name;
     return sweep::seconds_of(
         read_run_configuration(folder), folder, list_.link);
@@ -100,10 +100,10 @@ class Timer {
 };
 
 // Runs of up to so many steps are tried where shorter ones are refused.
-constexpr std::int64_t kMostTries = 1024;
+constexpr std::int64_t kMaxTries = 1024;
 
 // Runs with fewer steps say nothing, and pilots take an eighth of them.
-constexpr std::int64_t kFewestSteps = 16;
+constexpr std::int64_t kMinSteps = 16;
 
 // The steps of a run that takes so long: a line through the last two of some
 // short runs, each longer than the one before, since the start of a run takes
@@ -117,8 +117,8 @@ std::int64_t steps_for(
   constexpr double kShare = 0.15;  // of the whole, for the last short run
   constexpr double kLongEnough = 0.08;
   constexpr double kLongStart = 0.3;  // one run will do
-  constexpr double kLeastGrowth = 2;
-  constexpr double kMostGrowth = 12;
+  constexpr double kMinGrowth = 2;
+  constexpr double kMaxGrowth = 12;
   std::int64_t steps = first;
   double seconds = timer.seconds(rival, steps);
   double each = seconds / static_cast<double>(steps);
@@ -129,7 +129,7 @@ std::int64_t steps_for(
     const double took = seconds;
     steps = std::llround(
         static_cast<double>(steps) *
-        std::clamp(kShare * wanted / seconds, kLeastGrowth, kMostGrowth));
+        std::clamp(kShare * wanted / seconds, kMinGrowth, kMaxGrowth));
     seconds = timer.seconds(rival, steps);
     each = (seconds - took) / static_cast<double>(steps - before);
     start = seconds - each * static_cast<double>(steps);
@@ -158,7 +158,7 @@ std::string set_length(
     std::int64_t first = 4;
     while (!refused(first, false).empty()) {
       first *= 2;
-      if (first > kMostTries) {
+      if (first > kMaxTries) {
         return refused(first, false);
       }
     }
@@ -166,7 +166,7 @@ std::string set_length(
     if (rival.steps == 0) {
       return "diverged in its first steps, as configured";
     }
-    if (rival.steps < kFewestSteps) {
+    if (rival.steps < kMinSteps) {
       return formatted(
           "only {} steps fit into {} s", rival.steps, list.seconds);
     }

@@ -42,9 +42,9 @@ struct RivalsCommand {
   bool force = false;
 };
 
-constexpr double kLongestRun = 366 * 24 * 3600.0;  // seconds
-constexpr std::int64_t kMostRivalSteps = 1'000'000'000;
-constexpr std::int64_t kMostRivalSeeds = 1000;
+constexpr double kMaxRun = 366 * 24 * 3600.0;  // seconds
+constexpr std::int64_t kMaxRivalSteps = 1'000'000'000;
+constexpr std::int64_t kMaxRivalSeeds = 1000;
 
 std::string command_line(const RivalsCommand& args) {
   std::vector<std::string> words{"abtrain", "rivals", args.config.config};
@@ -102,15 +102,15 @@ void check(const RivalsCommand& args) {
       "or --steps N; got {}",
       args.seconds ? "both" : "neither");
   ABT_CHECK(
-      !args.seconds || (*args.seconds > 0 && *args.seconds <= kLongestRun),
+      !args.seconds || (*args.seconds > 0 && *args.seconds <= kMaxRun),
       Usage,
       "--seconds: expected a time above 0 and of at most a year, got {}",
       *args.seconds);
   ABT_CHECK(
-      !args.steps || (*args.steps >= 1 && *args.steps <= kMostRivalSteps),
+      !args.steps || (*args.steps >= 1 && *args.steps <= kMaxRivalSteps),
       Usage,
       "--steps: expected 1 to {}, got {}",
-      kMostRivalSteps,
+      kMaxRivalSteps,
       *args.steps);
   ABT_CHECK(
       !args.ratio || (*args.ratio > 1 && *args.ratio <= 1e6),
@@ -119,17 +119,17 @@ void check(const RivalsCommand& args) {
       "above 1, such as 10; got {}",
       *args.ratio);
   ABT_CHECK(
-      args.seeds >= 1 && args.seeds <= kMostRivalSeeds,
+      args.seeds >= 1 && args.seeds <= kMaxRivalSeeds,
       Usage,
       "--seeds: expected 1 to {}, got {}",
-      kMostRivalSeeds,
+      kMaxRivalSeeds,
       args.seeds);
   ABT_CHECK(
       args.tune >= 1 &&
-          args.tune <= static_cast<std::int64_t>(sweep::kMostSettings),
+          args.tune <= static_cast<std::int64_t>(sweep::kMaxSettings),
       Usage,
       "--tune: expected 1 to {} settings per rival, got {}",
-      sweep::kMostSettings,
+      sweep::kMaxSettings,
       args.tune);
   check_link(args.link);
   std::error_code error;
@@ -192,7 +192,7 @@ int run_rivals(const RivalsCommand& args) {
     const StopSignals signals;
     // An interrupted comparison goes on with the lengths that were measured.
     const bool goes_on = args.run && !args.force && is_there &&
-                         read_file(file, kMostText).starts_with(head_of(args));
+                         read_file(file, kMaxText).starts_with(head_of(args));
     if (goes_on) {
       log.info("{}: written by this command before; it is continued", file);
     } else {

@@ -45,14 +45,14 @@ struct SweepCommand {
   }
 };
 
-constexpr std::int64_t kMostJobs = 65536;
+constexpr std::int64_t kMaxJobs = 65536;
 
 std::size_t jobs_of(const SweepCommand& args) {
   ABT_CHECK(
-      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMostJobs),
+      !args.jobs || (*args.jobs >= 1 && *args.jobs <= kMaxJobs),
       Usage,
       "--jobs: expected 1 to {}, got {}",
-      kMostJobs,
+      kMaxJobs,
       *args.jobs);
   return static_cast<std::size_t>(args.jobs.value_or(1));
 }

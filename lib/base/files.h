@@ -11,8 +11,8 @@
 namespace abtrain {
 
 // Limits of read_file: a file that is larger is not what its reader expects.
-inline constexpr std::uint64_t kMostText = std::uint64_t{64} << 20;
-inline constexpr std::uint64_t kMostLines = std::uint64_t{8} << 30;
+inline constexpr std::uint64_t kMaxText = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t kMaxLines = std::uint64_t{8} << 30;
 
 // Whether a FIFO is read like a file, which waits for its writer.
 enum class Fifo { Refuse, Wait };
@@ -21,7 +21,7 @@ enum class Fifo { Refuse, Wait };
 // has more than `most` bytes, before it reads them.
 std::string read_file(
     const std::string& path,
-    std::uint64_t most = kMostText,
+    std::uint64_t most = kMaxText,
     Fifo fifo = Fifo::Refuse);
 
 // Whether there is a file or folder that this process may see.

@@ -14,9 +14,9 @@ struct Interval {
   bool contains(double x) const;
   std::string text() const;  // " from 0 to 1"; "" for any()
 };
-// kMostSteps is the longest run, and so the longest interval, in steps;
+// kMaxSteps is the longest run, and so the longest interval, in steps;
 // kLargest is the largest rate or other factor, about the limit of fp32.
-constexpr double kMostSteps = 1e8;
+constexpr double kMaxSteps = 1e8;
 constexpr double kLargest = 1e38;
 
 Interval any();

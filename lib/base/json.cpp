@@ -15,12 +15,12 @@ using nlohmann::ordered_json;
 
 // The reference implementation's limit for a safetensors header, which is the
 // largest text we read.
-constexpr std::size_t kMostBytes = 100'000'000;
-constexpr std::size_t kMostValues = 10'000'000;
+constexpr std::size_t kMaxBytes = 100'000'000;
+constexpr std::size_t kMaxValues = 10'000'000;
 // We write 6 levels. The limit protects the stack, as printing and copying
 // values are recursive.
-constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostShown = 80;
+constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMaxShown = 80;
 
 // Builds the value. nlohmann's own builder searches all the keys of an ordered
 // object for each new key.
@@ -89,8 +89,8 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   }
   // Returns where the value is now, or null if there are too many values.
   ordered_json* put(ordered_json&& value) {
-    if (++count_ > kMostValues) {
-      fail(formatted("this has more than {} values", with_commas(kMostValues)));
+    if (++count_ > kMaxValues) {
+      fail(formatted("this has more than {} values", with_commas(kMaxValues)));
       return nullptr;
     }
     if (open_.empty()) {
@@ -107,9 +107,9 @@ class Builder : public nlohmann::json_sax<ordered_json> {
                 .second;
   }
   bool open(ordered_json value) {
-    if (open_.size() == kDeepest) {
+    if (open_.size() == kMaxDepth) {
       return fail(
-          formatted("this is nested more than {} levels deep", kDeepest));
+          formatted("this is nested more than {} levels deep", kMaxDepth));
     }
     open_.push_back(put(std::move(value)));
     return open_.back() != nullptr;
@@ -159,9 +159,9 @@ bool read_list(const ordered_json& value, std::vector<T>& out) {
 }  // namespace
 
 ordered_json parse_json(std::string_view text, JsonProblem& problem) {
-  if (text.size() > kMostBytes) {
+  if (text.size() > kMaxBytes) {
     problem = {
-        formatted("this has more than {} bytes", with_commas(kMostBytes)), 0};
+        formatted("this has more than {} bytes", with_commas(kMaxBytes)), 0};
     return ordered_json::value_t::discarded;
   }
   Builder builder(problem);
@@ -218,8 +218,8 @@ bool read_json(const ordered_json& value, ordered_json& out) {
 
 std::string shown(const ordered_json& value) {
   std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
-  if (text.size() > kMostShown) {
-    text.replace(kMostShown - 4, std::string::npos, " ...");
+  if (text.size() > kMaxShown) {
+    text.replace(kMaxShown - 4, std::string::npos, " ...");
   }
   return text;
 }
@@ -284,10 +284,10 @@ std::int64_t JsonObject::integer(
   std::int64_t number = 0;
   if (value == nullptr || !read_json(*value, number) || number < low ||
       number > high) {
-    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+    constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
     complain(
         pointer,
-        high == kMost ? formatted("a whole number of at least {}", low)
+        high == kMax ? formatted("a whole number of at least {}", low)
                       : formatted("a whole number from {} to {}", low, high));
   }
   return number;

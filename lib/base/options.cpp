@@ -87,7 +87,7 @@ bool take_text(const Value& value, std::string& out, std::string& why) {
 }
 
 std::string folder_name_fault(const std::string& name) {
-  constexpr std::size_t kLongest = 200;
+  constexpr std::size_t kMaxLength = 200;
   if (name == "." || name == "..") {
     return "that already stands for a folder";
   }
@@ -102,7 +102,7 @@ std::string folder_name_fault(const std::string& name) {
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
     return "a name cannot begin with '-' or a space, or end with a space";
   }
-  return name.size() > kLongest ? formatted("longer than {} bytes", kLongest)
+  return name.size() > kMaxLength ? formatted("longer than {} bytes", kMaxLength)
                                 : "";
 }
 

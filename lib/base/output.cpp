@@ -40,12 +40,12 @@ bool is_stream(const std::string& path) {
 }  // namespace
 
 OutputPlace find_output(const std::string& path) {
-  constexpr int kMostLinks = 40;  // the kernel's limit
+  constexpr int kMaxLinks = 40;  // the kernel's limit
   if (path == "-") {
     return {path, true, STDOUT_FILENO};
   }
   OutputPlace place{path, is_stream(path), -1};
-  for (int links = 0; links <= kMostLinks; ++links) {
+  for (int links = 0; links <= kMaxLinks; ++links) {
     const fs::path at = place.path;
     std::error_code error;
     const fs::path folder = fs::canonical(

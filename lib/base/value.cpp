@@ -62,23 +62,23 @@ std::string to_text(const Problem& problem) {
 }
 
 std::string to_text(const std::vector<Problem>& problems) {
-  constexpr std::size_t kMost = 20;  // nobody reads more
+  constexpr std::size_t kMax = 20;  // nobody reads more
   std::vector<std::string> parts;
   std::set<std::string> given;  // one fault may be found at several values
   for (const Problem& problem : problems) {
     std::string text = to_text(problem);
-    if (given.insert(text).second && parts.size() < kMost) {
+    if (given.insert(text).second && parts.size() < kMax) {
       parts.push_back(std::move(text));
     }
   }
-  if (given.size() > kMost) {
-    parts.push_back(formatted("and {} more", given.size() - kMost));
+  if (given.size() > kMax) {
+    parts.push_back(formatted("and {} more", given.size() - kMax));
   }
   return join(parts, "\n");
 }
 
 std::string describe(const Value& value) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kMaxLength = 60;
   switch (value.kind) {
     case Value::Kind::Nothing:
       return "nothing";
@@ -90,7 +90,7 @@ std::string describe(const Value& value) {
       break;
   }
   const char* quote = value.quoted ? "\"" : "'";
-  std::string shown = value.text.substr(0, kLongest);
+  std::string shown = value.text.substr(0, kMaxLength);
   for (char& c : shown) {
     c = c == '\n' || c == '\t' ? ' ' : c;  // a message must be one line
   }
@@ -98,7 +98,7 @@ std::string describe(const Value& value) {
       "{}{}{}{}",
       quote,
       shown,
-      value.text.size() > kLongest ? "..." : "",
+      value.text.size() > kMaxLength ? "..." : "",
       quote);
 }
 

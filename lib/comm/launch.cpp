@@ -10,7 +10,7 @@ namespace abtrain::comm {
 
 namespace {
 
-constexpr int kMostProcesses = 65536;
+constexpr int kMaxProcesses = 65536;
 
 // The number that the whole text spells; -1 if it spells none.
 std::int64_t whole_number(const std::string& text) {
@@ -22,7 +22,7 @@ std::int64_t whole_number(const std::string& text) {
 int number(const char* name) {
   const auto value = env_integer(name);
   ABT_CHECK(
-      value && *value >= 0 && *value <= kMostProcesses,
+      value && *value >= 0 && *value <= kMaxProcesses,
       Usage,
       "environment variable {}: expected a number of processes or a rank, got "
       "{}",
@@ -73,10 +73,10 @@ std::optional<Launch> from_flags(const LaunchFlags& flags) {
       Usage,
       "--rank and --processes belong together");
   ABT_CHECK(
-      flags.processes <= kMostProcesses,
+      flags.processes <= kMaxProcesses,
       Usage,
       "--processes: expected at most {}, got {}",
-      kMostProcesses,
+      kMaxProcesses,
       flags.processes);
   Launch launch;
   launch.source = "flags";

@@ -14,11 +14,11 @@ namespace {
 
 void check_members(CodeTransport transport, int members) {
   ABT_CHECK(
-      transport != CodeTransport::Int8 || members <= kernels::kMostByteWorkers,
+      transport != CodeTransport::Int8 || members <= kernels::kMaxByteWorkers,
       Config,
       "reducer.transport: int8 sums the codes of up to {} workers in a byte, "
       "got {}; a2a takes any number",
-      kernels::kMostByteWorkers,
+      kernels::kMaxByteWorkers,
       members);
 }
 
@@ -61,7 +61,7 @@ Conflicts check_int8(
     const std::string& section,
     std::int64_t members,
     const char* others) {
-  if (members <= kernels::kMostByteWorkers) {
+  if (members <= kernels::kMaxByteWorkers) {
     return {};
   }
   return {
@@ -69,7 +69,7 @@ Conflicts check_int8(
        formatted(
            "int8 holds the sum of at most {} workers' codes, but a group has "
            "{}; expected {}",
-           kernels::kMostByteWorkers,
+           kernels::kMaxByteWorkers,
            members,
            others)}};
 }

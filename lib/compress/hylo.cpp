@@ -19,7 +19,7 @@ namespace {
 
 // t = kShare * sum u^2 / sum |u|.
 constexpr double kShare = 0.70;
-constexpr double kLeastRate = 0.05;
+constexpr double kMinRate = 0.05;
 
 bool is_convolution(const Slot& slot) {
   return slot.sizes.size() == 4;
@@ -135,7 +135,7 @@ class Hylo : public CompressedReducer {
         std::sqrt(
             static_cast<double>(min_numel_) /
             static_cast<double>(slot.numel())),
-        kLeastRate,
+        kMinRate,
         1.0);
     return static_cast<std::int64_t>(
         std::ceil(rate * static_cast<double>(slot.rows())));

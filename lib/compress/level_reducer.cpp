@@ -13,7 +13,7 @@ namespace {
 
 // From this group size on, an all-reduce of bytes sends less than a gather of
 // two-bit codes.
-constexpr int kFewestInt8 = 9;
+constexpr int kMinInt8 = 9;
 
 }  // namespace
 
@@ -35,14 +35,14 @@ bool LevelReducer::gathers(int members) const {
   if (options_.transport) {
     const bool gather = *options_.transport == CodeTransport::Gather;
     ABT_CHECK(
-        gather || members <= kernels::kMostByteWorkers,
+        gather || members <= kernels::kMaxByteWorkers,
         Config,
         "reducer.transport: int8 sums the codes of up to {} workers, got {}",
-        kernels::kMostByteWorkers,
+        kernels::kMaxByteWorkers,
         members);
     return gather;
   }
-  return members < kFewestInt8 || members > kernels::kMostByteWorkers;
+  return members < kMinInt8 || members > kernels::kMaxByteWorkers;
 }
 
 ops::LevelTable LevelReducer::table_of(const Packed& packed) {

@@ -80,7 +80,7 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
   f.integer(
       "dense_steps",
       o.dense_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "first steps of the run, in which everything is sent uncompressed");
   f.number(
       "bits",
@@ -146,7 +146,7 @@ Fields fields_of(ReducerOptions& o, const std::string& extra) {
   f.integer(
       "evaluate_every",
       o.evaluate_every,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "steps between evaluations of the estimate against the true mean; 0: "
       "none");
   return f;

@@ -20,8 +20,8 @@ namespace {
 constexpr int kLevels = 16;
 // Sums of codes up to 15 each fit a byte; larger groups use 16 bits each in an
 // int32, whose upper half must stay below 2^15.
-constexpr int kMostInBytes = 255 / (kLevels - 1);
-constexpr int kMostMembers = 32767 / (kLevels - 1);
+constexpr int kMaxInBytes = 255 / (kLevels - 1);
+constexpr int kMaxMembers = 32767 / (kLevels - 1);
 // The largest power of two of `rotation: full`, 16 MiB of fp32.
 constexpr std::int64_t kLargestPiece = std::int64_t{1} << 22;
 
@@ -49,14 +49,14 @@ class Thc : public CompressedReducer {
     comm::Communicator& group = *task.group;
     const int n = group.size();
     ABT_CHECK(
-        n <= kMostMembers,
+        n <= kMaxMembers,
         Config,
         "reducer.name: thc sums the codes of at most {} workers, got {}",
-        kMostMembers,
+        kMaxMembers,
         n);
     const std::vector<Piece> pieces = pieces_of(task.packed->numel);
     const at::TensorOptions options = task.u.options();
-    const bool bytes = n <= kMostInBytes;
+    const bool bytes = n <= kMaxInBytes;
 
     at::Tensor ranges = norms_of(task.u, pieces);
     co_yield group.all_reduce(ranges, comm::ReduceOp::Max, task.purpose);
@@ -96,7 +96,7 @@ class Thc : public CompressedReducer {
   std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
       const override {
     const std::int64_t numbers = padded(packed.numel, options_.block);
-    const bool bytes = members <= kMostInBytes;
+    const bool bytes = members <= kMaxInBytes;
     return comm::all_reduce_bytes(
                blocks_of(pieces_of(packed.numel)), 4, members, rank) +
            comm::all_reduce_bytes(
@@ -106,7 +106,7 @@ class Thc : public CompressedReducer {
   std::int64_t exchange_bits(const Packed& packed, int members) const override {
     return 32 * blocks_of(pieces_of(packed.numel)) +
            padded(packed.numel, options_.block) *
-               (members <= kMostInBytes ? 8 : 16);
+               (members <= kMaxInBytes ? 8 : 16);
   }
 
  private:

@@ -27,11 +27,11 @@ class ThcSaturated : public CompressedReducer {
     comm::Communicator& group = *task.group;
     const int n = group.size();
     ABT_CHECK(
-        n <= kernels::kMostMembers,
+        n <= kernels::kMaxMembers,
         Config,
         "reducer.name: thc-saturated sums the codes of at most {} workers, got "
         "{}",
-        kernels::kMostMembers,
+        kernels::kMaxMembers,
         n);
     const std::int64_t block = options_.block;
     const std::int64_t units = units_of(*task.packed);

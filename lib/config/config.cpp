@@ -34,7 +34,7 @@ class Reader {
     }
     under_way_.push_back(identity);
     Value root = parse_yaml(
-        read_file(path, kMostText, context_.fifo),
+        read_file(path, kMaxText, context_.fifo),
         path,
         true,
         reading_.problems);

@@ -7,11 +7,11 @@ namespace {
 
 Fields fields_of(TrainOptions& o) {
   Fields f;
-  f.number("epochs", o.epochs, above_to(0, kMostSteps), "length of the run");
+  f.number("epochs", o.epochs, above_to(0, kMaxSteps), "length of the run");
   f.integer(
       "steps",
       o.steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "length of the run in steps; if above 0, overrides epochs");
   f.choice(
       "precision",
@@ -38,12 +38,12 @@ Fields fields_of(TrainOptions& o) {
   f.integer(
       "check_replicas",
       o.check_replicas,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "steps between comparisons of the replicas' bits; 0: never");
   f.integer(
       "log_every",
       o.log_every,
-      between(1, kMostSteps),
+      between(1, kMaxSteps),
       "steps between `step` events");
   f.flag(
       "tensorboard",
@@ -68,7 +68,7 @@ Fields fields_of(CheckpointOptions& o) {
   f.duration(
       "every",
       o.every,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "interval, and the end where a longer run passes through it; 0: only "
       "when the run is stopped");
   f.integer(
@@ -85,7 +85,7 @@ Fields fields_of(EvaluateOptions& o) {
   f.duration(
       "every",
       o.every,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "interval; 0: only when the run ends");
   f.integer(
       "batch_size",

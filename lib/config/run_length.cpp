@@ -33,7 +33,7 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
     return length;
   }
   ABT_CHECK(
-      std::llround(std::min(steps, 2 * kMostSteps)) > 0 && steps <= kMostSteps,
+      std::llround(std::min(steps, 2 * kMaxSteps)) > 0 && steps <= kMaxSteps,
       Config,
       "train.epochs: {} epochs of {} steps make {}",
       print_number(options.train.epochs),
@@ -42,7 +42,7 @@ RunLength run_length(const RunOptions& options, std::int64_t train_images) {
                 : formatted(
                       "{} steps, more than the {} of the longest run",
                       print_number(steps),
-                      with_commas(std::llround(kMostSteps))));
+                      with_commas(std::llround(kMaxSteps))));
   length.steps = std::llround(steps);
   return length;
 }

@@ -17,12 +17,12 @@ namespace {
 using Kind = Value::Kind;
 
 // Far more than a person writes; anything larger is refused within a second.
-constexpr std::size_t kMostBytes = 1 << 20;
-constexpr std::size_t kMostValues = 100'000;
-constexpr std::size_t kDeepest = 32;
+constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr std::size_t kMaxValues = 100'000;
+constexpr std::size_t kMaxDepth = 32;
 // Every value keeps its line, so a file that is one long line would be stored
 // once per value.
-constexpr std::size_t kLongestShown = 1000;
+constexpr std::size_t kMaxShownLength = 1000;
 
 // The lines of a source; turns byte positions into places.
 class Source {
@@ -52,7 +52,7 @@ class Source {
     const std::string& text = lines_[line];
     const auto end = text.begin() +
                      static_cast<std::ptrdiff_t>(std::min(column, text.size()));
-    const bool is_long = text.size() > kLongestShown;
+    const bool is_long = text.size() > kMaxShownLength;
     const auto characters =
         is_long ? column : std::count_if(text.begin(), end, [](char c) {
           return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -246,17 +246,17 @@ class Builder : public YAML::EventHandler {
   };
 
   void begin(Kind kind, const YAML::Mark& mark) {
-    if (stack_.size() == kDeepest) {
+    if (stack_.size() == kMaxDepth) {
       throw YAML::Exception(
-          mark, formatted("it is nested more than {} deep", kDeepest));
+          mark, formatted("it is nested more than {} deep", kMaxDepth));
     }
     stack_.push_back({make(kind, mark), {}, false});
   }
   Value make(Kind kind, const YAML::Mark& mark) {
-    if (++values_ > kMostValues) {
+    if (++values_ > kMaxValues) {
       throw YAML::Exception(
           mark,
-          formatted("it has more than {} values", with_commas(kMostValues)));
+          formatted("it has more than {} values", with_commas(kMaxValues)));
     }
     Value value;
     value.kind = kind;
@@ -322,13 +322,13 @@ Value parse_yaml(
       text.rfind(kByteOrderMark, 0) == 0 ? text.substr(3) : text;
   Value invalid;
   invalid.kind = Kind::Invalid;
-  if (body.size() > kMostBytes) {
+  if (body.size() > kMaxBytes) {
     problems.push_back(
         {{name, 0, 0, ""},
          "",
          formatted(
              "expected at most {} bytes, got {}",
-             with_commas(kMostBytes),
+             with_commas(kMaxBytes),
              with_commas(static_cast<std::int64_t>(body.size())))});
     return invalid;
   }

@@ -13,7 +13,7 @@ namespace abtrain::data {
 namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 16;
-constexpr std::size_t kMostPerCall = 1 << 30;  // zlib counts in 32 bits
+constexpr std::size_t kMaxPerCall = 1 << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t most_deflate_ratio = 1032;
 constexpr int gzip_window = 15 + 16;
 
@@ -99,7 +99,7 @@ struct ByteFile::State {
             path,
             with_commas(static_cast<std::int64_t>(file.size())));
       }
-      const std::size_t want = std::min(count - done, kMostPerCall);
+      const std::size_t want = std::min(count - done, kMaxPerCall);
       stream.next_in = next;
       stream.avail_in = static_cast<uInt>(left());
       stream.next_out = out + done;

@@ -81,7 +81,7 @@ bool rotate_rows(at::Tensor& x, at::Tensor& v) {
 }  // namespace
 
 ThinSvd jacobi_svd(const at::Tensor& matrix) {
-  constexpr int kMostSweeps = 60;  // ten are typical
+  constexpr int kMaxSweeps = 60;  // ten are typical
   const at::Tensor w = matrix.detach().to(at::kDouble);
   // A power of two keeps the squares in range and does not change any digit.
   const double largest = largest_entry(w, "a matrix");
@@ -89,7 +89,7 @@ ThinSvd jacobi_svd(const at::Tensor& matrix) {
       largest > 0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
   at::Tensor x = w.cpu().t().mul(scale).contiguous();
   at::Tensor v = at::eye(x.size(0), at::kDouble);
-  for (int sweep = 0; sweep < kMostSweeps && rotate_rows(x, v); ++sweep) {
+  for (int sweep = 0; sweep < kMaxSweeps && rotate_rows(x, v); ++sweep) {
   }
   const at::Tensor lengths = at::linalg_vector_norm(x, 2, {1});
   const auto [s, order] = lengths.sort(0, /*descending=*/true);

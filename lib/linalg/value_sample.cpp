@@ -6,14 +6,14 @@
 namespace abtrain::linalg {
 
 ValueSample sample_values(const std::vector<double>& singular_values) {
-  constexpr std::int64_t kMost = 64;
+  constexpr std::int64_t kMax = 64;
   const auto last = static_cast<std::int64_t>(singular_values.size());
   ValueSample sample;
   std::int64_t index = 0;
   while (index < last) {
     // Steps of one first, then steps in a constant ratio up to the last value.
     const auto left = static_cast<double>(
-        kMost - static_cast<std::int64_t>(sample.index.size()));
+        kMax - static_cast<std::int64_t>(sample.index.size()));
     const double ratio =
         index == 0 ? 1
                    : std::pow(

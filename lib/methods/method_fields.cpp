@@ -53,7 +53,7 @@ Fields fields_of(FullPhaseOptions& o) {
   f.integer(
       "sync_every",
       o.sync_every,
-      between(1, kMostSteps),
+      between(1, kMaxSteps),
       "steps between averagings of the parameters; 1: the gradients are "
       "averaged at each step");
   return f;
@@ -82,18 +82,18 @@ Fields fields_of(MethodOptions& o) {
   f.duration(
       "warmup_steps",
       o.warmup_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "ab: dense training before the first decomposition; local-sgd, diloco: "
       "data-parallel training before the first local step");
   f.duration(
       "sync_every",
       o.sync_every,
-      above_to(0, kMostSteps),
+      above_to(0, kMaxSteps),
       "ab, local-sgd, diloco: interval between synchronizations");
   f.duration(
       "full_rank_steps",
       o.full_rank_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "ab: dense training after a synchronization");
   f.choice<Anchor>(
       "anchor",
@@ -122,7 +122,7 @@ Fields fields_of(MethodOptions& o) {
   f.auto_or_duration(
       "rebound_steps",
       o.rebound_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "ab: length of a ramp; auto: full_rank_steps (or 20), at most the "
       "length of the factored phase");
   f.choice<FactorMoments>(
@@ -146,7 +146,7 @@ Fields fields_of(MethodOptions& o) {
   f.duration(
       "anneal_steps",
       o.anneal_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "ab: from the end of the warm-up on, decompositions cut to a growing "
       "ratio for so long, and then to rank.ratio; for the rules ratio and "
       "budget");
@@ -184,7 +184,7 @@ Fields fields_of(MethodOptions& o) {
   f.integer(
       "delay",
       o.delay,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "diloco: steps between the start of a synchronization and the use of "
       "its result; less than sync_every / fragments");
   f.number(

@@ -22,12 +22,12 @@ Fields fields_of(ModelOptions& o) {
   f.integers(
       "hidden",
       o.hidden,
-      between(1, kMostFeatures),
+      between(1, kMaxFeatures),
       "mlp, cnn: widths of the hidden linear layers");
   f.integers(
       "channels",
       o.channels,
-      between(1, kMostFeatures),
+      between(1, kMaxFeatures),
       "cnn: output channels of the convolutions");
   f.number(
       "width",
@@ -75,12 +75,12 @@ Fields fields_of(ModelOptions& o) {
   f.auto_or_integer(
       "features",
       o.features,
-      between(1, kMostFeatures),
+      between(1, kMaxFeatures),
       "gpt: features per token; auto: as the name says");
   f.auto_or_integer(
       "context",
       o.context,
-      between(1, kMostFeatures),
+      between(1, kMaxFeatures),
       "gpt: learned positions, at least data.context; auto: data.context");
   f.choice(
       "positions",

@@ -14,7 +14,7 @@ namespace abtrain::nn {
 
 // The largest `width`, and the largest number in `hidden` and `channels`.
 inline constexpr double kWidest = 1000;
-inline constexpr double kMostFeatures = 1e6;
+inline constexpr double kMaxFeatures = 1e6;
 
 enum class StemName { Auto, ImageNet, Cifar };
 enum class InitName { Kaiming, Orthogonal, Zeros };

@@ -192,9 +192,9 @@ void average_byte_levels(
     const at::Tensor& estimate) {
   const c10::Device device = sums.device();
   ABT_ASSERT(
-      workers > 0 && workers <= kernels::kMostByteWorkers,
+      workers > 0 && workers <= kernels::kMaxByteWorkers,
       "average_byte_levels: a byte holds the sum of 1 to {} workers, got {}",
-      kernels::kMostByteWorkers,
+      kernels::kMaxByteWorkers,
       workers);
   check_coding(estimate, levels, CodeForm::Bytes, sums, table);
   const kernels::AverageByteLevels job{

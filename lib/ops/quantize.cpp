@@ -170,7 +170,7 @@ void dequantize_blocks(
 void sum_codes(const at::Tensor& in, int members, const at::Tensor& out) {
   const std::int64_t bytes = out.numel() - kernels::kTailBytes;
   ABT_ASSERT(
-      members >= 1 && members <= kernels::kMostMembers &&
+      members >= 1 && members <= kernels::kMaxMembers &&
           is_flat(in, at::kByte, in) && is_flat(out, at::kByte, in) &&
           bytes >= 0 && bytes % 64 == 0 && in.numel() == members * bytes,
       "sum_codes: {} shards in {} do not make one of {}",

@@ -102,9 +102,9 @@ void average_codes(
       break;
     case CodeWire::Bytes:
       ABT_ASSERT(
-          workers <= kernels::kMostByteWorkers,
+          workers <= kernels::kMaxByteWorkers,
           "average_codes: a byte holds the sum of at most {} workers, got {}",
-          kernels::kMostByteWorkers,
+          kernels::kMaxByteWorkers,
           workers);
       check_flat(
           in,

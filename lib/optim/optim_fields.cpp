@@ -105,7 +105,7 @@ Fields fields_of(ScheduleOptions& o) {
   f.duration(
       "warmup_steps",
       o.warmup_steps,
-      between(0, kMostSteps),
+      between(0, kMaxSteps),
       "length of the linear warm-up of the learning rate");
   f.number(
       "warmup_from",

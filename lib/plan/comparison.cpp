@@ -16,9 +16,9 @@ namespace {
 using nlohmann::ordered_json;
 
 // Keeps the products that plans form within the range of an integer.
-constexpr std::int64_t kMostRank = 1 << 20;
+constexpr std::int64_t kMaxRank = 1 << 20;
 // Plans loop over all steps, so their number is limited.
-constexpr std::int64_t kMostSteps = 100'000'000;
+constexpr std::int64_t kMaxSteps = 100'000'000;
 
 std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
   std::map<std::string, std::int64_t> ranks;
@@ -28,7 +28,7 @@ std::map<std::string, std::int64_t> ranks_of(const JsonObject& summary) {
     std::string key;
     std::int64_t value = -1;
     if (name == layer.end() || rank == layer.end() || !read_json(*name, key) ||
-        !read_json(*rank, value) || value < 0 || value > kMostRank) {
+        !read_json(*rank, value) || value < 0 || value > kMaxRank) {
       summary.complain("/layers", "the name and rank of each layer");
     }
     ranks[key] = value;
@@ -57,7 +57,7 @@ FinishedRun read_finished(
     const std::string& folder) {
   FinishedRun run{read_summary(folder), options, {}, {}, {}};
   config::RunOptions& o = run.options;
-  o.train.steps = run.summary.integer("/steps", 1, kMostSteps);
+  o.train.steps = run.summary.integer("/steps", 1, kMaxSteps);
   run.set = planned_data(o.data).shape;
   const nn::InputShape shape = config::input_shape(run.set);
   run.length = config::check_run(o, shape, run.set.train - o.data.validation);

@@ -19,9 +19,9 @@ namespace abtrain::plan {
 
 namespace {
 
-constexpr double kMostAbove = 1.01;  // times the target
+constexpr double kMaxAbove = 1.01;  // times the target
 // Keeps the models that are tried within memory.
-constexpr std::int64_t kMostParameters = 1'000'000'000'000;
+constexpr std::int64_t kMaxParameters = 1'000'000'000'000;
 
 nn::InputShape input_of(const config::RunOptions& options) {
   return config::input_shape(planned_data(options.data).shape);
@@ -123,7 +123,7 @@ double relative_difference(const SameSize& found, const SizeTarget& target) {
 SizeTarget size_of_run(const std::string& folder) {
   const JsonObject summary = read_summary(folder);
   return {
-      summary.integer("/parameters/stored", 1, kMostParameters),
+      summary.integer("/parameters/stored", 1, kMaxParameters),
       folder + "/summary.json"};
 }
 
@@ -156,7 +156,7 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
   const std::int64_t more = model.parameters(bounds.above);
   const bool up =
       more - target < target - fewer &&
-      static_cast<double>(more) <= kMostAbove * static_cast<double>(target);
+      static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
   const double width = rounded(model, up ? bounds.above : bounds.below, up);
   SameSize found{
       options, up ? more : fewer, {"model.width=" + print_number(width)}};

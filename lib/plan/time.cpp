@@ -139,10 +139,10 @@ double product_share(const methods::ModelSizes& sizes) {
 }  // namespace
 
 double seconds_in(const char* option, const std::string& text) {
-  constexpr double kLongest = 366 * 24 * 3600.0;
+  constexpr double kMaxSeconds = 366 * 24 * 3600.0;
   const auto seconds = parse_seconds(text);
   ABT_CHECK(
-      seconds && *seconds <= kLongest,
+      seconds && *seconds <= kMaxSeconds,
       Usage,
       "{}: expected a time of at most a year, such as 50us or 1.5ms; got '{}'",
       option,
@@ -151,7 +151,7 @@ double seconds_in(const char* option, const std::string& text) {
 }
 
 Network network_of(const Link& link, const config::RunOptions& options) {
-  constexpr double kFastest = 1e18;  // bits per second
+  constexpr double kMaxRate = 1e18;  // bits per second
   const auto workers = static_cast<int>(options.workers);
   Network network;
   network.nodes = link.nodes > 0 ? static_cast<int>(link.nodes) : workers;
@@ -168,7 +168,7 @@ Network network_of(const Link& link, const config::RunOptions& options) {
   if (network.nodes > 1 || !link.bandwidth.empty()) {
     const auto rate = parse_rate(link.bandwidth);
     ABT_CHECK(
-        rate && *rate >= 1 && *rate <= kFastest,
+        rate && *rate >= 1 && *rate <= kMaxRate,
         Usage,
         "--bandwidth: expected the rate of a node's link, such as 1Gbit or "
         "100Mbit/s, from 1 bit/s to 10^18, for {} workers on {} nodes; got {}",

@@ -151,9 +151,9 @@ void name_settings(std::vector<Setting>& settings) {
   const auto varying = varying_keys(
       settings, [&](const Setting& s) { return is_one || is_unclear(s); });
   rename_repeated([&](const Setting& s) {
-    constexpr std::size_t kLongest = 60;
+    constexpr std::size_t kMaxLength = 60;
     std::string keys = by_its_keys(s, varying);
-    return keys.size() <= kLongest || common_stem(s).empty() ? keys
+    return keys.size() <= kMaxLength || common_stem(s).empty() ? keys
                                                              : with_folder(s);
   });
   rename_repeated(
@@ -171,7 +171,7 @@ struct RunOrError {
 std::vector<RunOrError> read_all(
     const std::vector<std::string>& folders,
     Spectra spectra) {
-  constexpr std::size_t kMostThreads = 8;
+  constexpr std::size_t kMaxThreads = 8;
   std::vector<RunOrError> readings(folders.size());
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
@@ -193,7 +193,7 @@ std::vector<RunOrError> read_all(
   {
     std::vector<std::jthread> threads;
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    const std::size_t wanted = std::min({folders.size(), cores, kMostThreads});
+    const std::size_t wanted = std::min({folders.size(), cores, kMaxThreads});
     for (std::size_t i = 1; i < wanted; ++i) {
       threads.emplace_back(work);
     }

@@ -19,13 +19,13 @@ namespace {
 using nlohmann::ordered_json;
 
 // A plot cannot show more points of a run's curve apart.
-constexpr std::size_t kMostPoints = 500;
+constexpr std::size_t kMaxPoints = 500;
 
 // The indices of the points to keep out of `count`: evenly spaced, both ends
 // included.
 std::vector<std::size_t> thinned(std::size_t count) {
   std::vector<std::size_t> kept;
-  const std::size_t points = std::min(count, kMostPoints);
+  const std::size_t points = std::min(count, kMaxPoints);
   for (std::size_t i = 0; i < points; ++i) {
     kept.push_back(points < 2 ? 0 : i * (count - 1) / (points - 1));
   }

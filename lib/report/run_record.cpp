@@ -156,7 +156,7 @@ void read_metrics(RunRecord& run, Spectra spectra) {
         run.folder);
     return;
   }
-  const std::string text = read_file(path, kMostLines);
+  const std::string text = read_file(path, kMaxLines);
   std::vector<Line> cuts;  // with decompositions
   double vnmse = 0;
   int estimates = 0;

@@ -34,7 +34,7 @@ Checkpoint read_checkpoint(const std::string& folder) {
   std::vector<std::int64_t> leads;
   const ordered_json* list = json.find("/leads");
   const bool is_list = list != nullptr && read_json(*list, leads);
-  const std::int64_t workers = json.integer("/workers", 1, kMostWorkers);
+  const std::int64_t workers = json.integer("/workers", 1, kMaxWorkers);
   for (std::int64_t w = 0; is_list && w < std::ssize(leads); ++w) {
     // Among workers that hold the same state, the lowest rank stores it.
     const std::int64_t lead = leads[static_cast<std::size_t>(w)];

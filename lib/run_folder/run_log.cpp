@@ -34,7 +34,7 @@ RunLog::RunLog(
     board_.emplace(
         folder,
         options,
-        writer_.size() > 0 ? read_file(writer_.path(), kMostLines)
+        writer_.size() > 0 ? read_file(writer_.path(), kMaxLines)
                            : std::string(),
         log);
   } else {

@@ -80,13 +80,13 @@ std::int64_t start_before_now(double seconds) {
 }
 
 double seconds_of(const ordered_json& event) {
-  constexpr double kMost = 1e9;
+  constexpr double kMax = 1e9;
   const auto found = event.find("seconds");
   double seconds = 0;
   if (found != event.end()) {
     read_json(*found, seconds);
   }
-  return std::clamp(seconds, 0.0, kMost);
+  return std::clamp(seconds, 0.0, kMax);
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ PilotResult pilot_result(const PointRun& run, const plan::Link& link) {
   result.seconds = seconds_of(run.options, run.folder, link);
   // The last event with a score is that of the final model.
   const std::string path = run.folder + "/metrics.jsonl";
-  const auto lines = split_text(read_file(path, kMostLines), '\n');
+  const auto lines = split_text(read_file(path, kMaxLines), '\n');
   for (auto i = std::ssize(lines) - 1; i >= 0; --i) {
     const std::string& line = lines[static_cast<std::size_t>(i)];
     if (line.find("\"event\":\"evaluate\"") == std::string::npos) {

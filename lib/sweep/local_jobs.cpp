@@ -32,7 +32,7 @@ std::string log_of(const PointRun& run) {
 std::string last_lines(const std::string& path) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> lines =
-      split_text(read_file(path, kMostLines), '\n');
+      split_text(read_file(path, kMaxLines), '\n');
   std::erase_if(
       lines, [](const std::string& line) { return trim(line).empty(); });
   if (lines.size() > kShown) {

@@ -13,7 +13,7 @@ namespace abtrain::sweep {
 
 namespace {
 
-constexpr std::size_t kMostPoints = 100000;
+constexpr std::size_t kMaxPoints = 100000;
 
 // All keys that the points set, sorted.
 std::set<std::string> keys_of(const Sweep& sweep) {
@@ -77,13 +77,13 @@ std::string in_name(const std::string& text) {
 std::string label_of(
     const Choice& values,
     const std::map<std::string, std::string>& names) {
-  constexpr std::size_t kLongest = 180;
+  constexpr std::size_t kMaxLength = 180;
   std::vector<std::string> parts;
   for (const Assignment& assignment : values) {
     parts.push_back(
         names.at(assignment.override.key) + "=" + in_name(assignment.text));
   }
-  return join(parts, ",").substr(0, kLongest);
+  return join(parts, ",").substr(0, kMaxLength);
 }
 
 // Every combination; the last list varies fastest.
@@ -93,10 +93,10 @@ std::vector<Choice> combinations(
   for (const std::vector<Choice>& choices : lists) {
     std::vector<Choice> longer;
     ABT_CHECK(
-        all.size() * choices.size() <= kMostPoints,
+        all.size() * choices.size() <= kMaxPoints,
         Config,
         "the sweep has more than {} points",
-        kMostPoints);
+        kMaxPoints);
     for (const Choice& begin : all) {
       for (const Choice& choice : choices) {
         longer.push_back(begin);

@@ -25,7 +25,7 @@ namespace {
 using config::RunOptions;
 
 constexpr double kUsualRatio = 10;
-constexpr std::int64_t kMostHeldOut = 5000;
+constexpr std::int64_t kMaxHeldOut = 5000;
 
 std::vector<std::string> as_sets(const Keys& keys) {
   std::vector<std::string> sets;
@@ -213,7 +213,7 @@ RivalList list_rivals(
   list.pilot = {
       {"evaluate.every", "0"},
       {"data.validation",
-       std::to_string(std::min(kMostHeldOut, set.train / 10))}};
+       std::to_string(std::min(kMaxHeldOut, set.train / 10))}};
 
   std::vector<std::pair<std::string, std::string>> known;  // content, name
   for (const RivalSketch* sketch : chosen(request)) {

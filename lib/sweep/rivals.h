@@ -27,9 +27,9 @@ struct RivalsRequest {
   std::vector<std::string> only =
       {};                // names; empty: all but DiLoCo, local SGD
   bool all = false;      // those two as well
-  std::size_t tune = 3;  // settings per rival, 1 to kMostSettings
+  std::size_t tune = 3;  // settings per rival, 1 to kMaxSettings
 };
-inline constexpr std::size_t kMostSettings = 8;
+inline constexpr std::size_t kMaxSettings = 8;
 
 struct RivalPlan {
   std::string name;

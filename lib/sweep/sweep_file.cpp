@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = Value::Kind;
 
-constexpr std::int64_t kMostSeeds = 10000;
+constexpr std::int64_t kMaxSeeds = 10000;
 
 // The sections of a sweep file as they were written.
 struct Sections {
@@ -94,7 +94,7 @@ class SweepReader {
     sweep_.source = sweep_.file;
     sweep_.name = fs::path(sweep_.file).stem().string();
     const Value root = config::parse_yaml(
-        read_file(sweep_.file, kMostText, Fifo::Wait),
+        read_file(sweep_.file, kMaxText, Fifo::Wait),
         sweep_.file,
         true,
         problems());
@@ -376,14 +376,14 @@ class SweepReader {
       std::int64_t count = 0;
       std::string why;
       if (!parse_integer(value.text, count, why) || count < 1 ||
-          count > kMostSeeds) {
+          count > kMaxSeeds) {
         problem(
             value.place,
             "seeds",
             formatted(
                 "expected a list of seeds, or their number, from 1 to {}, got "
                 "{}",
-                kMostSeeds,
+                kMaxSeeds,
                 describe(value)));
         return;
       }

@@ -100,9 +100,9 @@ Scores evaluate(
   const data::Tokens* text = text_of(images);
   if (text != nullptr) {
     // Each token has as many logits as there are tokens.
-    constexpr std::int64_t kMostLogits = std::int64_t{1} << 25;
+    constexpr std::int64_t kMaxLogits = std::int64_t{1} << 25;
     batch_size = std::clamp<std::int64_t>(
-        kMostLogits / (augment.context() * text->vocabulary()), 1, batch_size);
+        kMaxLogits / (augment.context() * text->vocabulary()), 1, batch_size);
   }
   const std::int64_t member = world.rank() % group_size;
   const std::int64_t count = example_count(images);

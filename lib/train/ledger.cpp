@@ -29,7 +29,7 @@ ordered_json to_json(const Scopes& scopes) {
 }
 
 // Sums of such numbers still fit.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 56;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 56;
 
 Scopes from_json(const ordered_json& json) {
   Scopes scopes;
@@ -42,7 +42,7 @@ Scopes from_json(const ordered_json& json) {
       ok =
           t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
           read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
-          std::clamp<std::int64_t>(all[p].bytes, 0, kMostBytes) == all[p].bytes;
+          std::clamp<std::int64_t>(all[p].bytes, 0, kMaxBytes) == all[p].bytes;
     }
   }
   ABT_CHECK(
@@ -182,12 +182,12 @@ void Ledger::archive(state::Archive& archive, const Counts& counts) {
   if (!archive.is_loading()) {
     return;
   }
-  constexpr double kMostSeconds = 1e9;
+  constexpr double kMaxSeconds = 1e9;
   ABT_CHECK(
-      shown >= 0 && shown < kMostSeconds,
+      shown >= 0 && shown < kMaxSeconds,
       DamagedData,
       "the checkpoint's value 'seconds': expected 0 to {}, got {}",
-      kMostSeconds,
+      kMaxSeconds,
       shown);
   watch_ = Stopwatch(shown);
   paused_seconds_ = paused;

@@ -62,9 +62,9 @@ class FileDecomposer {
     if (names.empty()) {
       return;
     }
-    constexpr std::size_t kMost = 3;
+    constexpr std::size_t kMax = 3;
     const std::size_t count = names.size();
-    names.resize(std::min(count, kMost));
+    names.resize(std::min(count, kMax));
     log_.warning(
         "{} of {} matrices are cut to rank 1 ({}{}), so the model may be "
         "useless without further training; --floor and --keep-dense keep more "
@@ -72,7 +72,7 @@ class FileDecomposer {
         count,
         report.tensors.size(),
         join(names, ", "),
-        count > kMost ? ", ..." : "");
+        count > kMax ? ", ..." : "");
   }
 
   template <class Body>

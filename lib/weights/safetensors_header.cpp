@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr std::size_t kMostDimensions = 64;  // limit of LibTorch's operators
+constexpr std::size_t kMaxDimensions = 64;  // limit of LibTorch's operators
 
 struct Dtype {
   const char* name;
@@ -59,7 +59,7 @@ std::optional<StoredTensor> parse_entry(
   };
   if (!get("dtype", tensor.dtype) || !get("shape", tensor.sizes) ||
       !get("data_offsets", offsets) || offsets.size() != 2 ||
-      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMostDimensions) {
+      std::ranges::min(offsets) < 0 || tensor.sizes.size() > kMaxDimensions) {
     return std::nullopt;
   }
   double most = 1;  // a product that no integer can hold is no element count

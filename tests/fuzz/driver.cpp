@@ -47,11 +47,11 @@ namespace fs = std::filesystem;
 using abtrain::fuzz::Input;
 using abtrain::fuzz::kLargest;
 using abtrain::fuzz::Mutator;
-constexpr std::size_t kMostKept = 2000;  // of inputs that ended in a new way
-constexpr int kMostSeconds = 5;          // of processor time, for an input
-constexpr int kMostWaiting = 60;         // of the clock
-constexpr std::size_t kMostMemory = std::size_t{1} << 30;  // of one input
-constexpr std::size_t kMostMemoryInAll = std::size_t{4} << 30;
+constexpr std::size_t kMaxKept = 2000;  // of inputs that ended in a new way
+constexpr int kMaxSeconds = 5;          // of processor time, for an input
+constexpr int kMaxWaiting = 60;         // of the clock
+constexpr std::size_t kMaxMemory = std::size_t{1} << 30;  // of one input
+constexpr std::size_t kMaxMemoryInAll = std::size_t{4} << 30;
 
 struct Shared {
   std::atomic<std::uint64_t> tried = 0;
@@ -68,7 +68,7 @@ struct Request {
 };
 
 void limit_time() {
-  const itimerval limit{{0, 0}, {kMostSeconds, 0}};
+  const itimerval limit{{0, 0}, {kMaxSeconds, 0}};
   ::setitimer(ITIMER_PROF, &limit, nullptr);  // its signal ends the process
 }
 
@@ -117,7 +117,7 @@ int work(const Request& request, Shared& shared) {
        n < request.runs || processor_seconds() - begin < request.seconds;
        ++n) {
     const Input input = mutator.next();
-    if (attempt(input) && pool.size() < kMostKept) {
+    if (attempt(input) && pool.size() < kMaxKept) {
       pool.push_back(input);
     }
   }
@@ -153,11 +153,11 @@ std::string watch(pid_t child, const Shared& shared) {
       before = last;  // the sanitizers keep some of what earlier inputs freed
     }
     last = memory;
-    if (memory > before + kMostMemory) {
+    if (memory > before + kMaxMemory) {
       why = "it took more than 1 GB of memory";
-    } else if (memory > kMostMemoryInAll) {
+    } else if (memory > kMaxMemoryInAll) {
       why = "all inputs up to it took more than 4 GB of memory";
-    } else if (Clock::now() - since > std::chrono::seconds(kMostWaiting)) {
+    } else if (Clock::now() - since > std::chrono::seconds(kMaxWaiting)) {
       why = "it waited for more than a minute";
     }
     if (!why.empty()) {

@@ -96,7 +96,7 @@ TEST(TwoBitKernel, AveragesAsTheCpuToTheBit) {
           random_words(ops::sum_words(blocks, blocks.all(), workers), 5),
           CodeWire::Planes,
           workers);
-      if (workers <= kMostByteWorkers) {
+      if (workers <= kMaxByteWorkers) {
         const at::Tensor bytes = at::randint(
             256,
             {code_bytes(blocks, blocks.all(), CodeForm::Bytes)},

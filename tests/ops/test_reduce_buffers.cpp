@@ -138,8 +138,8 @@ TEST(ReduceBuffersValues, IntegersWrapAroundAndCompareWithTheirSign) {
   EXPECT_EQ(out[1].item<int>(), 307 - 256);
   reduce_buffers(in, 0, 3, {out}, 0, ReduceOp::Max);
   EXPECT_EQ(out[1].item<int>(), 200);
-  constexpr int kMost = std::numeric_limits<int>::max();
-  in = {at::full({3}, kMost, at::kInt), at::full({3}, 5, at::kInt)};
+  constexpr int kMax = std::numeric_limits<int>::max();
+  in = {at::full({3}, kMax, at::kInt), at::full({3}, 5, at::kInt)};
   const at::Tensor sum = at::full({3}, 0, at::kInt);
   reduce_buffers(in, 0, 3, {sum}, 0, ReduceOp::Sum);
   EXPECT_EQ(sum[2].item<int>(), std::numeric_limits<int>::min() + 4);

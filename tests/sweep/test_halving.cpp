@@ -154,7 +154,7 @@ TEST_F(HalvingOf, TheBetterHalfGoesOnAndTheBestIsTrainedInFull) {
   EXPECT_EQ(runs[3].options.optimizer.lr, 0.2);
 
   write_tuning(read_rivals(), last, {folder_ / "configs"});
-  const std::string tuning = read_file(folder_ / "it/tuning.json", kMostText);
+  const std::string tuning = read_file(folder_ / "it/tuning.json", kMaxText);
   EXPECT_NE(tuning.find("\"chosen\": \"optimizer.lr: 0.2\""), std::string::npos)
       << tuning;
   EXPECT_NE(tuning.find("\"pilot_seconds\": 10.0"), std::string::npos);

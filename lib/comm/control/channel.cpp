@@ -72,7 +72,7 @@ std::vector<std::string> ControlChannel::agree(
 }
 
 void ControlChannel::share(void* data, std::size_t bytes) {
-  ABT_ASSERT(bytes <= wire::kLongestText, "share of {} bytes", bytes);
+  ABT_ASSERT(bytes <= wire::kMaxTextLength, "share of {} bytes", bytes);
   State& s = *state_;
   if (s.is_hub()) {
     s.to_hub({Type::Shared, 0, 0, {static_cast<char*>(data), bytes}});

@@ -54,7 +54,7 @@ class ControlChannel : public Control {
       std::exception_ptr mine,
       const std::string& text = "");
   // Gives worker 0's bytes to all: the same number of bytes everywhere, at most
-  // wire::kLongestText. Collective; worker 0 does not wait for the others.
+  // wire::kMaxTextLength. Collective; worker 0 does not wait for the others.
   void share(void* data, std::size_t bytes);
   // Tells the others about an error, unless it is one that they reported. From
   // then on it is no failure when their connections end.

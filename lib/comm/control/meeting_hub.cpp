@@ -16,7 +16,7 @@ namespace {
 
 // Connections to keep besides those of the workers; beyond this the oldest is
 // dropped.
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMaxStrangers = 64;
 
 // A connection that does not belong to the run, or not yet.
 struct Guest {
@@ -117,7 +117,7 @@ void Welcoming::accept() {
   if (!hear(guests_.back())) {
     guests_.pop_back();
   }
-  if (guests_.size() > kMostStrangers + met_.sockets.size()) {
+  if (guests_.size() > kMaxStrangers + met_.sockets.size()) {
     // Prefer one that has not shown the token, and never the one that just
     // came.
     const auto newest = std::prev(guests_.end());

@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kVariable = "ABTRAIN_SECRET";
 constexpr const char* kFileVariable = "ABTRAIN_SECRET_FILE";
-constexpr std::size_t kShortest = 16;
-constexpr std::size_t kLongest = 4096;
+constexpr std::size_t kMinLength = 16;
+constexpr std::size_t kMaxLength = 4096;
 
 static_assert(sizeof(Mac) == crypto_auth_BYTES);
 static_assert(crypto_auth_KEYBYTES == 32);
@@ -37,12 +37,12 @@ Secret checked(std::string text, const std::string& what) {
     text.pop_back();
   }
   ABT_CHECK(
-      text.size() >= kShortest && text.size() <= kLongest,
+      text.size() >= kMinLength && text.size() <= kMaxLength,
       Config,
       "{}: expected a secret of {} to {} bytes, got {}",
       what,
-      kShortest,
-      kLongest,
+      kMinLength,
+      kMaxLength,
       text.size());
   const Secret secret(text);
   sodium_memzero(text.data(), text.size());
@@ -56,7 +56,7 @@ Secret read_file(const std::string& path) {
   ABT_CHECK(file >= 0, MissingInput, "{}: {}", what, std::strerror(errno));
   struct stat about {};
   const bool known = ::fstat(file, &about) == 0;
-  std::string text(kLongest + 2, '\0');
+  std::string text(kMaxLength + 2, '\0');
   const ssize_t got = known && S_ISREG(about.st_mode)
                           ? ::read(file, text.data(), text.size())
                           : 0;

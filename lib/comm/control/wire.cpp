@@ -28,7 +28,7 @@ std::size_t longest_text(Type type) {
     case Type::Vote:
     case Type::Verdict:
     case Type::Failed:
-      return kLongestText;
+      return kMaxTextLength;
     default:
       return 0;
   }

@@ -40,7 +40,7 @@ struct Message {
   std::string text = {};
 };
 
-constexpr std::size_t kLongestText = 1 << 20;  // of any message
+constexpr std::size_t kMaxTextLength = 1 << 20;  // of any message
 
 // Sends a message; a text that is too long for its type is cut. Returns false
 // if the other end is gone or does not read in time: it may then have received

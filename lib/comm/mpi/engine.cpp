@@ -20,8 +20,8 @@ using std::chrono::microseconds;
 // Pause between two looks at transfers that do not progress. It grows with the
 // time without progress, so that workers that wait leave the cores to those
 // that compute.
-constexpr microseconds kShortestPause{20};
-constexpr microseconds kLongestPause{1000};
+constexpr microseconds kMinPause{20};
+constexpr microseconds kMaxPause{1000};
 constexpr double kProbeSeconds = 1;
 
 std::shared_ptr<MpiGroup> make_group(const MpiTable& mpi, MpiHandle comm) {
@@ -191,7 +191,7 @@ void MpiWorld::Engine::serve() {
             std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
         posted_.wait_for(
             lock,
-            std::clamp(idle / 4, kShortestPause, kLongestPause),
+            std::clamp(idle / 4, kMinPause, kMaxPause),
             something);
       }
       if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {

@@ -38,13 +38,13 @@ class Pause {
     if (++looks_ < 100) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::min(length_, kLongest));
+      std::this_thread::sleep_for(std::min(length_, kMaxPause));
       length_ += length_ / 4;
     }
   }
 
  private:
-  static constexpr std::chrono::microseconds kLongest{1000};
+  static constexpr std::chrono::microseconds kMaxPause{1000};
   int looks_ = 0;
   std::chrono::microseconds length_{20};
 };

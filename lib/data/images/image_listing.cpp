@@ -257,7 +257,7 @@ Known load_index(const std::vector<std::string>& files, Listing& listing) {
       continue;
     }
     try {
-      if (std::optional<Known> known = from_text(read_file(file, kMostLines))) {
+      if (std::optional<Known> known = from_text(read_file(file, kMaxLines))) {
         listing.index = file;
         return std::move(*known);
       }
