@@ -1,4 +1,4 @@
-// What a user may have meant who is used to other programs.
+// Suggestions for users who type what another program would accept.
 #pragma once
 
 #include <string>

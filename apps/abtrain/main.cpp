@@ -103,8 +103,8 @@ void check_verb(
           meant.empty() ? "" : formatted("; did you mean '{}'?", meant)));
 }
 
-// What CLI11 does not say of words that the command does not take: it complains
-// about missing ones first.
+// Reports words that the command does not take. CLI11 on its own would complain
+// about missing arguments first.
 void check_unknown(
     const CLI::App& command,
     const std::vector<std::string>& words) {

@@ -15,10 +15,10 @@
 
 namespace abtrain::data {
 
-// Whether a member of a gzip file begins with these bytes, which may be cut
-// off. One that is not deflated, of which there are none, does not count.
+// Whether these first bytes of a file, possibly fewer than kGzipMark, begin a
+// gzip member. Only the deflate method counts; no other is in use.
 bool begins_gzip(std::span<const std::uint8_t> bytes);
-// So many of them decide.
+// Number of bytes that decide.
 inline constexpr std::size_t kGzipMark = 3;
 
 // Whether the name is that of a gzip file (.gz, .dz).

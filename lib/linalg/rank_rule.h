@@ -23,8 +23,8 @@ struct RankRule {
   double fraction = 0.1;
   double ratio = 10;
   double floor = 0;
-  // Of energy, not a key: the rank of the layer's first cut, below which no
-  // later one goes; 0: there was none.
+  // For `energy`; not a key: the rank of the layer's first cut, which is the
+  // minimum for all later cuts. 0: not cut yet.
   std::int64_t least = 0;
 };
 

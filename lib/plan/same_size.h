@@ -1,5 +1,5 @@
-// A dense network with as many parameters as another model, such as a factored
-// one, whose rival it is.
+// Finds a dense network with as many parameters as another model, such as a
+// factored one, so that the two can be compared.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -202,8 +202,8 @@ ordered_json scores_json(const Setting& setting, WhichScore which) {
       {"high", rounded(high)}};
 }
 
-// Of each setting the score, each cost, and whether it is on the front of all
-// settings and on that of its own line.
+// For each setting: its score, its costs, and whether it is on the front of all
+// settings and on the front of its own line.
 ordered_json front_json(
     const std::vector<Setting>& settings,
     WhichScore which) {

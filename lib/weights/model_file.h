@@ -24,10 +24,10 @@
 
 namespace abtrain::weights {
 
-// What the file says of the model besides: entries of its metadata, such as
-// "mean" (docs/weights.md).
+// Further metadata entries that describe the model, such as "mean"
+// (docs/weights.md).
 using About = std::map<std::string, std::string>;
-// The entries of a file that are not about its format.
+// The entries of a file that do not describe its format.
 About about_of(const std::string& path);
 
 // Throws Error(Io).
