@@ -133,11 +133,17 @@ double seconds_over(
   step.dense = compute / static_cast<double>(run.length.steps);
   step.ab = step.dense;
   step.workers = static_cast<int>(options.workers);
-  const TimePlan plan =
-      plan_time(run.options, run.sizes, run.length, network, step);
-  const double planned = planned_bytes(run.options, run.sizes, run.length);
-  const double metered = planned > 0 ? run.bytes() / planned : 1;
-  return compute + run.seconds("svd") + metered * plan.communication;
+  const auto metered = [&](const char* phase) {
+    return run.summary.number(formatted("/traffic/by_phase/{}", phase).c_str());
+  };
+  const TimePlan plan = plan_time(
+      run.options,
+      run.sizes,
+      run.length,
+      network,
+      step,
+      PhaseBytes{metered("full"), metered("ab"), metered("switches")});
+  return compute + run.seconds("svd") + plan.communication;
 }
 
 std::string comparison_text(const PlanComparison& plan) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "config/run_length.h"
@@ -57,13 +58,22 @@ struct TimePlan {
   double communication = 0;
 };
 
-// `network.nodes` must divide the number of workers.
+// Bytes that a worker sent in a run, by phase (traffic.by_phase in docs/report.md).
+struct PhaseBytes {
+  double full = 0;
+  double ab = 0;
+  double switches = 0;
+};
+
+// `network.nodes` must divide the number of workers. `metered`: what was sent, in
+// place of what is planned.
 TimePlan plan_time(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length,
     const Network& network,
-    const ComputeTime& compute);
+    const ComputeTime& compute,
+    const std::optional<PhaseBytes>& metered = std::nullopt);
 
 // "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
 std::string network_text(const Network& network, const ComputeTime& compute);
