@@ -230,8 +230,8 @@ TimePlan plan_time(
       planned.switches += std::max(
           0.0, static_cast<double>(t.total) / workers - full - in_ab);
     }
-    const auto ratio = [](double bytes, double plan) {
-      return plan > 0 ? bytes / plan : 1;
+    const auto ratio = [](double bytes, double expected) {
+      return expected > 0 ? bytes / expected : 1;
     };
     more = {
         ratio(metered->full, planned.full),
