@@ -1,5 +1,7 @@
 #include "plan/comparison.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -133,17 +135,15 @@ double seconds_over(
   step.dense = compute / static_cast<double>(run.length.steps);
   step.ab = step.dense;
   step.workers = static_cast<int>(options.workers);
-  const auto metered = [&](const char* phase) {
-    return run.summary.number(formatted("/traffic/by_phase/{}", phase).c_str());
-  };
-  const TimePlan plan = plan_time(
-      run.options,
-      run.sizes,
-      run.length,
-      network,
-      step,
-      PhaseBytes{metered("full"), metered("ab"), metered("switches")});
-  return compute + run.seconds("svd") + plan.communication;
+  const TimePlan plan =
+      plan_time(run.options, run.sizes, run.length, network, step);
+  // What was sent beside the plan, because ranks changed during the run, is what
+  // all workers send alike: layers that were dense for a while.
+  const double more =
+      run.bytes() - planned_bytes(run.options, run.sizes, run.length);
+  const double wire = wire_seconds(network, step.workers, std::abs(more));
+  return compute + run.seconds("svd") +
+         std::max(0.0, plan.communication + (more < 0 ? -wire : wire));
 }
 
 std::string comparison_text(const PlanComparison& plan) {

@@ -181,13 +181,16 @@ Network network_of(const Link& link, const config::RunOptions& options) {
   return network;
 }
 
+double wire_seconds(const Network& network, int workers, double bytes) {
+  return Links(network, workers).seconds(workers, [&](int) { return bytes; });
+}
+
 TimePlan plan_time(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length,
     const Network& network,
-    const ComputeTime& compute,
-    const std::optional<PhaseBytes>& metered) {
+    const ComputeTime& compute) {
   const auto workers = static_cast<int>(options.workers);
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline timeline = kind.timeline(options.method, length);
@@ -218,36 +221,16 @@ TimePlan plan_time(
   const double dense_cuts = count(methods::Event::Decompose);
   const double product_cuts = count(methods::Event::SynchronizeAndDecompose);
   const double syncs = count(methods::Event::Synchronize) + product_cuts;
-  // How many times the planned bytes were sent, by phase.
-  PhaseBytes more{1, 1, 1};
-  if (metered) {
-    PhaseBytes planned;
-    for (const methods::TrafficPlan& t : traffic) {
-      const double full = dense * static_cast<double>(t.full_step) / workers;
-      const double in_ab = ab * static_cast<double>(t.ab_step) / workers;
-      planned.full += full;
-      planned.ab += in_ab;
-      planned.switches += std::max(
-          0.0, static_cast<double>(t.total) / workers - full - in_ab);
-    }
-    const auto ratio = [](double bytes, double expected) {
-      return expected > 0 ? bytes / expected : 1;
-    };
-    more = {
-        ratio(metered->full, planned.full),
-        ratio(metered->ab, planned.ab),
-        ratio(metered->switches, planned.switches)};
-  }
   plan.dense_step = step_seconds(
       compute.dense,
       compress::make_buckets(sizes.dense, options.reducer.bucket_mb),
-      more.full * links.seconds(workers, of(&methods::TrafficPlan::full_step)),
+      links.seconds(workers, of(&methods::TrafficPlan::full_step)),
       latency);
   double svd = 0;
   if (kind.factors_weights) {
     const int members = traffic.front().ab_members;
     const double wire =
-        more.ab * links.seconds(members, of(&methods::TrafficPlan::ab_step));
+        links.seconds(members, of(&methods::TrafficPlan::ab_step));
     for (const auto* slots : {&sizes.a, &sizes.b}) {
       plan.ab_step = std::max(
           plan.ab_step,
@@ -259,20 +242,17 @@ TimePlan plan_time(
     }
     // Three rounds for the factors, one for the dense parameters
     // (docs/methods.md).
-    plan.sync = more.switches *
-                    links.seconds(workers, of(&methods::TrafficPlan::sync)) +
-                4 * latency;
+    plan.sync =
+        links.seconds(workers, of(&methods::TrafficPlan::sync)) + 4 * latency;
     svd =
         compute.decompose * load(sizes, workers) / load(sizes, compute.workers);
     plan.decompose =
-        svd +
-        more.switches *
-            links.seconds(workers, of(&methods::TrafficPlan::decompose)) +
+        svd + links.seconds(workers, of(&methods::TrafficPlan::decompose)) +
         latency;
   }
 
   // Traffic besides these: averages of local steps, orders, the end of the run.
-  const double rest = more.switches * links.seconds(workers, [&](int rank) {
+  const double rest = links.seconds(workers, [&](int rank) {
     const methods::TrafficPlan& t = traffic[static_cast<std::size_t>(rank)];
     const double known = dense * static_cast<double>(t.full_step) +
                          ab * static_cast<double>(t.ab_step) +

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "config/run_length.h"
@@ -58,22 +57,16 @@ struct TimePlan {
   double communication = 0;
 };
 
-// Bytes that a worker sent in a run, by phase (traffic.by_phase in docs/report.md).
-struct PhaseBytes {
-  double full = 0;
-  double ab = 0;
-  double switches = 0;
-};
-
-// `network.nodes` must divide the number of workers. `metered`: what was sent, in
-// place of what is planned.
+// `network.nodes` must divide the number of workers.
 TimePlan plan_time(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length,
     const Network& network,
-    const ComputeTime& compute,
-    const std::optional<PhaseBytes>& metered = std::nullopt);
+    const ComputeTime& compute);
+
+// Seconds until each of the workers has sent so many bytes to all others.
+double wire_seconds(const Network& network, int workers, double bytes);
 
 // "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
 std::string network_text(const Network& network, const ComputeTime& compute);
