@@ -42,16 +42,16 @@ __device__ unsigned nonzero_of(const float (&x)[kEight]) {
   return bits;
 }
 
-// The scale with the element's sign; 0 for a dead element, or NaN if the scale is
-// not finite.
+// The scale with the element's sign; 0 for a dead element, or NaN if the scale
+// is not finite.
 __device__ float value_of(float scale, unsigned signs, unsigned alive, int k) {
   return (alive >> k & 1) != 0
              ? float_of(bits_of(scale) | (signs >> k & 1) << 31)
              : scale * 0.0f;
 }
 
-// The root mean square of the elements that are alive; every thread of the block
-// gets it.
+// The root mean square of the elements that are alive; every thread of the
+// block gets it.
 __device__ float scale_of(
     const float (&x)[kRounds][kEight],
     const unsigned (&alive)[kRounds]) {

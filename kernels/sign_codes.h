@@ -22,8 +22,8 @@ struct EncodeSigns {
   float* u;                    // becomes what was not sent
   const std::uint32_t* alive;  // one word per group, from the first block on
   std::uint32_t* wire;
-  bool
-      fresh;  // elements other than zero are alive, which is sent; ignores alive
+  bool fresh;  // elements other than zero are alive, which is sent; ignores
+               // alive
 };
 int encode_signs(const EncodeSigns& job, void* stream);
 

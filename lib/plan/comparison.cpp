@@ -137,8 +137,8 @@ double seconds_over(
   step.workers = static_cast<int>(options.workers);
   const TimePlan plan =
       plan_time(run.options, run.sizes, run.length, network, step);
-  // What was sent beside the plan, because ranks changed during the run, is what
-  // all workers send alike: layers that were dense for a while.
+  // What was sent beside the plan, because ranks changed during the run, is
+  // what all workers send alike: layers that were dense for a while.
   const double more =
       run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));

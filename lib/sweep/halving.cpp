@@ -56,8 +56,7 @@ Choice choice_of(
     choice = merged(choice, halving.pilot);
   }
   return merged(
-      choice,
-      {steps(steps_in(whole, halving.settings(), round), rival.place)});
+      choice, {steps(steps_in(whole, halving.settings(), round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -235,7 +234,7 @@ Round round_of(
         ++rival.pilots;
       }
       if (halving.seconds > 0 && std::isfinite(fastest)) {
-        const std::int64_t steps = 
+        const std::int64_t steps =
             steps_in(rival.steps, halving.settings(), before);
         rival.steps = std::max<std::int64_t>(
             1,
