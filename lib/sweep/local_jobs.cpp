@@ -184,7 +184,10 @@ class Jobs {
         ++trained_;
         trained_seconds_ += seconds;
         stepping_seconds_ += std::min(
-            seconds, plan::read_summary(run.folder).number("/seconds/train"));
+            seconds,
+            plan::read_summary(run.folder)
+                .maybe("/seconds/train")
+                .value_or(seconds));
       }
       ++finished_;
       say(run,
