@@ -246,7 +246,7 @@ class Scripts(unittest.TestCase):
 
     def test_they_answer_help(self):
         named = set(re.findall(r"`(bench/\w+\.py)", (ROOT / "docs/benchmarks.md").read_text()))
-        self.assertGreater(len(named), 8)
+        self.assertGreater(len(named), 5)
         for script in sorted(named):
             # Those that need PyTorch have another Python.
             if re.search(r"^(import|from) torch", (ROOT / script).read_text(), re.MULTILINE):
