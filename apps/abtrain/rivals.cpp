@@ -42,7 +42,6 @@ struct RivalsCommand {
   bool force = false;
 };
 
-constexpr double kMaxRun = 366 * 24 * 3600.0;  // seconds
 constexpr std::int64_t kMaxRivalSteps = 1'000'000'000;
 constexpr std::int64_t kMaxRivalSeeds = 1000;
 
@@ -102,7 +101,7 @@ void check(const RivalsCommand& args) {
       "or --steps N; got {}",
       args.seconds ? "both" : "neither");
   ABT_CHECK(
-      !args.seconds || (*args.seconds > 0 && *args.seconds <= kMaxRun),
+      !args.seconds || (*args.seconds > 0 && *args.seconds <= plan::kMaxSeconds),
       Usage,
       "--seconds: expected a time above 0 and of at most a year, got {}",
       *args.seconds);

@@ -143,7 +143,7 @@ double seconds_over(
       run.bytes() - planned_bytes(run.options, run.sizes, run.length);
   const double wire = wire_seconds(network, step.workers, std::abs(more));
   return compute + run.seconds("svd") +
-         std::max(0.0, plan.communication + (more < 0 ? -wire : wire));
+         std::max(0.0, plan.communication + std::copysign(wire, more));
 }
 
 std::string comparison_text(const PlanComparison& plan) {

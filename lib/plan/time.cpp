@@ -139,7 +139,6 @@ double product_share(const methods::ModelSizes& sizes) {
 }  // namespace
 
 double seconds_in(const char* option, const std::string& text) {
-  constexpr double kMaxSeconds = 366 * 24 * 3600.0;
   const auto seconds = parse_seconds(text);
   ABT_CHECK(
       seconds && *seconds <= kMaxSeconds,

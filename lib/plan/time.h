@@ -36,8 +36,10 @@ struct Link {
   std::int64_t nodes = 0;  // 0: one per worker
 };
 
-// The time that an option gives, of at most a year. Throws Error(Usage), naming
-// the option.
+// The longest time that an option may give: a year.
+inline constexpr double kMaxSeconds = 366 * 24 * 3600.0;
+// The time that an option gives, of at most kMaxSeconds. Throws Error(Usage),
+// naming the option.
 double seconds_in(const char* option, const std::string& text);
 
 // Throws Error(Usage), naming the option, if a figure is out of range or the
