@@ -78,6 +78,15 @@ TEST_P(Widths, Clusters) {
   }
 }
 
+// Clusters of three: the start vectors are nearly dependent for some seeds.
+TEST_P(Widths, SmallClusters) {
+  for (int seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto q = orthonormal_noise(5, 2, seed);
+    expect_eigenpairs(at::mm(q, q.t()), GetParam());
+  }
+}
+
 // Wilkinson's W21+: pairs of eigenvalues that agree to 14 digits although no
 // coupling is small.
 TEST_P(Widths, Wilkinson) {
