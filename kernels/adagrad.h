@@ -22,7 +22,7 @@ struct AdagradStep {
   const float* divisor;  // one value that divides the gradients; null: 1
   float delta;
 };
-int adagrad_step(const AdagradStep& job, void* stream);
+ABT_LAUNCHER int adagrad_step(const AdagradStep& job, void* stream);
 
 // a * b, rounded on its own: a compiler that fused it with an addition would
 // change the bits.

@@ -22,14 +22,14 @@ struct EncodeDifference {
   std::int64_t numel;
   std::uint8_t* records;  // output, 4-byte aligned
 };
-int encode_difference(const EncodeDifference& job, void* stream);
+ABT_LAUNCHER int encode_difference(const EncodeDifference& job, void* stream);
 
 struct DecodeDifferences {
   const std::uint8_t* records;
   std::int64_t count;  // records
   float* out;          // kRecordNumbers per record
 };
-int decode_differences(const DecodeDifferences& job, void* stream);
+ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
 
 // The factor for the elements of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to

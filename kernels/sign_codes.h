@@ -25,7 +25,7 @@ struct EncodeSigns {
   // Elements other than zero are alive, which is sent; `alive` is ignored.
   bool fresh;
 };
-int encode_signs(const EncodeSigns& job, void* stream);
+ABT_LAUNCHER int encode_signs(const EncodeSigns& job, void* stream);
 
 struct ServeSigns {
   const CodeBlock* blocks;  // the shard's blocks
@@ -38,7 +38,7 @@ struct ServeSigns {
   std::uint32_t* wire;
   bool fresh;
 };
-int serve_signs(const ServeSigns& job, void* stream);
+ABT_LAUNCHER int serve_signs(const ServeSigns& job, void* stream);
 
 struct DecodeSigns {
   const CodeBlock* blocks;
@@ -48,7 +48,7 @@ struct DecodeSigns {
   float* estimate;
   bool fresh;
 };
-int decode_signs(const DecodeSigns& job, void* stream);
+ABT_LAUNCHER int decode_signs(const DecodeSigns& job, void* stream);
 
 namespace sign_codes {
 

@@ -25,7 +25,7 @@ struct EncodeThreshold {
   std::uint8_t* wire;
   CodeForm form;
 };
-int encode_threshold(const EncodeThreshold& job, void* stream);
+ABT_LAUNCHER int encode_threshold(const EncodeThreshold& job, void* stream);
 
 // The sums of the workers' two-bit codes, in `bits` bits per element.
 struct PackSums {
@@ -37,7 +37,7 @@ struct PackSums {
   std::uint32_t* wire;
   int bits;
 };
-int pack_sums(const PackSums& job, void* stream);
+ABT_LAUNCHER int pack_sums(const PackSums& job, void* stream);
 
 // What a mean is computed from: the workers' two-bit codes, which follow one
 // another; their sums as bit planes; or sums of byte codes.
@@ -54,7 +54,7 @@ struct AverageCodes {
   const float* thresholds;
   float* estimate;
 };
-int average_codes(const AverageCodes& job, void* stream);
+ABT_LAUNCHER int average_codes(const AverageCodes& job, void* stream);
 
 // Added to a sum for each value that is not finite; larger than any other sum.
 constexpr int kNotFinite = 1 << 20;
