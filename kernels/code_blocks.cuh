@@ -14,10 +14,6 @@ constexpr int kThreads = 256;
 constexpr int kEight = 8;
 constexpr int kRounds = kBlock / (kThreads * kEight);
 
-__device__ inline float not_a_number() {
-  return float_of(0x7FC00000u);
-}
-
 __device__ inline bool is_wide(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
+#include "kernels/bits.h"
 
 namespace abtrain::kernels {
 

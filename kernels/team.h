@@ -40,10 +40,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
+#include "kernels/bits.h"
 #include "kernels/code_blocks.h"
-#include "kernels/host_device.h"
 
 #ifdef __CUDACC__
 #define ABT_BODY __device__ __forceinline__
@@ -58,25 +57,6 @@
 #endif
 
 namespace abtrain::kernels {
-
-ABT_HOST_DEVICE inline std::uint32_t bits_of(float x) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-ABT_HOST_DEVICE inline float float_of(std::uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-
-constexpr std::uint32_t kNan = 0x7FC00000;  // the bits of a NaN
-constexpr float kLargestFloat = 3.402823466e+38f;
-
-// A mask for a selection without branches, which compilers vectorize.
-ABT_HOST_DEVICE inline std::uint32_t all_ones(bool condition) {
-  return 0u - std::uint32_t{condition};
-}
 
 ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
 #ifdef __CUDA_ARCH__
