@@ -38,7 +38,7 @@ ABT_HOST_DEVICE inline float soft_threshold(float v, float t) {
 
 // A block of one tensor. kDual: dual averaging from `start` (null: 0).
 template <bool kDual, bool kDivide, bool kThreshold, class Team>
-ABT_BODY void
+ABT_INLINE void
 adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const float rate = *job.rate;
   const float steps = *job.steps;
@@ -89,7 +89,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
 }
 
 template <bool kDual, class Team>
-ABT_BODY void
+ABT_INLINE void
 adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const bool thresholds = job.l1[block.slot] > 0;
   if (job.divisor == nullptr) {
@@ -102,7 +102,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
 }
 
 template <class Team>
-ABT_BODY void work(Team& team, const AdagradStep& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const AdagradStep& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   job.z == nullptr ? adagrad_block<false>(team, job, block)
                    : adagrad_block<true>(team, job, block);

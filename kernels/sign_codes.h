@@ -53,14 +53,14 @@ ABT_LAUNCHER int decode_signs(const DecodeSigns& job, void* stream);
 namespace sign_codes {
 
 // Where the record of block b begins.
-ABT_BODY std::int64_t
+ABT_INLINE std::int64_t
 record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
   return b + (fresh ? 2 : 1) * (blocks[b].group - blocks[0].group);
 }
 
 // The scale with the element's sign; 0 for a dead element, or NaN if the scale is
 // not finite. Without branches, so that compilers vectorize it.
-ABT_BODY float value_of(
+ABT_INLINE float value_of(
     float scale,
     std::uint32_t signs,
     std::uint32_t alive,
@@ -71,13 +71,13 @@ ABT_BODY float value_of(
 }
 
 template <class Team>
-ABT_BODY std::uint32_t nonzero(const float* x) {
+ABT_INLINE std::uint32_t nonzero(const float* x) {
   return bits_where<Team>(x, [](float v) ABT_INLINED { return v != 0.0f; });
 }
 
 // Writes the record of x, and subtracts from x what it says.
 template <class Team>
-ABT_BODY void write_record(
+ABT_INLINE void write_record(
     Team& team,
     const CodeBlock& block,
     bool fresh,
@@ -114,7 +114,7 @@ ABT_BODY void write_record(
 }  // namespace sign_codes
 
 template <class Team>
-ABT_BODY void work(Team& team, const EncodeSigns& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const EncodeSigns& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::uint32_t* known = job.alive + (block.group - job.blocks[0].group);
   typename Team::Values x(job.u + block.begin, block.count);
@@ -133,7 +133,7 @@ ABT_BODY void work(Team& team, const EncodeSigns& job, std::int64_t b) {
 }
 
 template <class Team>
-ABT_BODY void work(Team& team, const ServeSigns& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t place = sign_codes::record_of(job.blocks, b, job.fresh);
@@ -170,7 +170,7 @@ ABT_BODY void work(Team& team, const ServeSigns& job, std::int64_t b) {
 }
 
 template <class Team>
-ABT_BODY void work(Team& team, const DecodeSigns& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const DecodeSigns& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::uint32_t* const record =

@@ -3,7 +3,7 @@
 // thread (team_host.h). Both give the same bits, because it is the same source.
 //
 //   template <class Team>
-//   ABT_BODY void work(Team& team, const MyJob& job, std::int64_t b) {
+//   ABT_INLINE void work(Team& team, const MyJob& job, std::int64_t b) {
 //     const CodeBlock block = job.blocks[b];
 //     typename Team::Values x(job.u + block.begin, block.count);
 //     team.for_units(block, [&](int unit, int own) ABT_INLINED {
@@ -44,18 +44,6 @@
 #include "kernels/bits.h"
 #include "kernels/code_blocks.h"
 
-#ifdef __CUDACC__
-#define ABT_BODY __device__ __forceinline__
-#define ABT_INLINED
-#define ABT_UNROLL _Pragma("unroll")
-#else
-// Inlines a body, and its lambdas, into each compiled version of the loop over
-// blocks.
-#define ABT_BODY [[gnu::always_inline]] inline
-#define ABT_INLINED __attribute__((always_inline))
-#define ABT_UNROLL
-#endif
-
 namespace abtrain::kernels {
 
 ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
@@ -73,7 +61,7 @@ ABT_HOST_DEVICE inline std::int64_t groups_of(const CodeBlock& block) {
 
 // Bit k is whether test(x[k]).
 template <class Team, class Test>
-ABT_BODY std::uint32_t bits_where(const float* x, const Test& test) {
+ABT_INLINE std::uint32_t bits_where(const float* x, const Test& test) {
   std::uint32_t bits = 0;
   ABT_UNROLL
   for (int k = 0; k < Team::kUnit; ++k) {

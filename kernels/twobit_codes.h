@@ -64,7 +64,7 @@ namespace twobit_codes {
 // The sums of the workers' codes of a unit, plus `workers`; above 2 workers for a
 // value that is not finite.
 template <class Team>
-ABT_BODY void add_codes(
+ABT_INLINE void add_codes(
     const Team& team,
     const std::uint8_t* in,
     std::int64_t stride,
@@ -90,7 +90,7 @@ ABT_BODY void add_codes(
 }  // namespace twobit_codes
 
 template <class Team>
-ABT_BODY void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t group = block.group - job.blocks[0].group;
   const float t = job.thresholds[block.slot];
@@ -121,7 +121,7 @@ ABT_BODY void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
 }
 
 template <class Team>
-ABT_BODY void work(Team& team, const PackSums& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const PackSums& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
@@ -151,7 +151,7 @@ ABT_BODY void work(Team& team, const PackSums& job, std::int64_t b) {
 }
 
 template <class Team>
-ABT_BODY void work(Team& team, const AverageCodes& job, std::int64_t b) {
+ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;

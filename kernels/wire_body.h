@@ -30,7 +30,7 @@ using ChunkCodes = std::uint32_t[kRuns][Team::kLane];
 
 // Calls use(run, lane) for all elements of a member.
 template <class Team, class Use>
-ABT_BODY void for_elements(const Use& use) {
+ABT_INLINE void for_elements(const Use& use) {
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
     ABT_UNROLL
@@ -42,7 +42,7 @@ ABT_BODY void for_elements(const Use& use) {
 
 // Both return the bits of the chunk's scale.
 template <int kBits, class Team>
-ABT_BODY std::uint16_t encode_integers(
+ABT_INLINE std::uint16_t encode_integers(
     Team& team,
     const ChunkValues<Team>& x,
     ChunkCodes<Team>& codes) {
@@ -61,7 +61,7 @@ ABT_BODY std::uint16_t encode_integers(
 }
 
 template <class Team>
-ABT_BODY std::uint16_t encode_levels(
+ABT_INLINE std::uint16_t encode_levels(
     Team& team,
     const ChunkValues<Team>& x,
     ChunkCodes<Team>& codes) {
@@ -94,7 +94,7 @@ template <int kBits>
 constexpr int kRows = kBits / 2;
 
 template <int kBits, class Team>
-ABT_BODY void encode_chunk(Team& team, const EncodeWire& job) {
+ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   ChunkValues<Team> x;
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
@@ -140,7 +140,7 @@ ABT_BODY void encode_chunk(Team& team, const EncodeWire& job) {
 }
 
 template <int kBits, class Team>
-ABT_BODY void decode_chunk(const Team& team, const DecodeWire& job) {
+ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
   if (team.count() == 0) {
     return;
   }

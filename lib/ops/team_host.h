@@ -22,7 +22,7 @@ class HostTeam {
   // A whole block is worked on in place.
   class Values {
    public:
-    ABT_BODY Values(float* from, std::int64_t count)
+    ABT_INLINE Values(float* from, std::int64_t count)
         : from_(from), count_(count), x_(from) {
       if (count < kBlock) {
         std::copy(from, from + count, scratch_);
@@ -30,10 +30,10 @@ class HostTeam {
         x_ = scratch_;
       }
     }
-    ABT_BODY float* operator[](int own) {
+    ABT_INLINE float* operator[](int own) {
       return x_ + own * kUnit;
     }
-    ABT_BODY void store() {
+    ABT_INLINE void store() {
       if (count_ < kBlock) {
         std::copy(scratch_, scratch_ + count_, from_);
       }
@@ -48,21 +48,21 @@ class HostTeam {
   using Bits = std::uint32_t[kUnits];
 
   template <class Use>
-  ABT_BODY void for_units(const CodeBlock& block, const Use& use) const {
+  ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
     const auto groups = static_cast<int>(groups_of(block));
     for (int unit = 0; unit < groups; ++unit) {
       use(unit, unit);
     }
   }
-  ABT_BODY std::uint32_t bits(const std::uint32_t* words, int unit) const {
+  ABT_INLINE std::uint32_t bits(const std::uint32_t* words, int unit) const {
     return words[unit];
   }
-  ABT_BODY void
+  ABT_INLINE void
   store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
     words[unit] = bits;
   }
   template <class Lane, class Part>
-  ABT_BODY SumAndCount
+  ABT_INLINE SumAndCount
   sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
     float lanes[kLanes];
     for (int unit = 0; unit < kUnits / 2; ++unit) {
@@ -79,7 +79,7 @@ class HostTeam {
     for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
     return {lanes[0], count};
   }
-  ABT_BODY void bytes(
+  ABT_INLINE void bytes(
       const std::uint8_t* from,
       int unit,
       std::int32_t (&x)[kUnit]) const {
@@ -87,7 +87,7 @@ class HostTeam {
       x[k] = from[unit * kUnit + k];
     }
   }
-  ABT_BODY void store_bytes(
+  ABT_INLINE void store_bytes(
       std::uint8_t* to,
       int unit,
       const std::uint32_t (&x)[kUnit]) const {
@@ -95,7 +95,7 @@ class HostTeam {
       to[unit * kUnit + k] = static_cast<std::uint8_t>(x[k]);
     }
   }
-  ABT_BODY void two_bits(
+  ABT_INLINE void two_bits(
       const std::uint8_t* from,
       int unit,
       std::uint32_t (&codes)[kUnit]) const {
@@ -108,7 +108,7 @@ class HostTeam {
       }
     }
   }
-  ABT_BODY void store_two_bits(
+  ABT_INLINE void store_two_bits(
       std::uint8_t* to,
       int unit,
       const std::uint32_t (&codes)[kUnit]) const {
@@ -121,7 +121,7 @@ class HostTeam {
       std::memcpy(to + (unit * kUnit + begin) / 4, &word, sizeof(word));
     }
   }
-  ABT_BODY void load(
+  ABT_INLINE void load(
       const float* from,
       int unit,
       std::int64_t count,
@@ -134,7 +134,7 @@ class HostTeam {
     }
     std::fill(std::copy(from, from + left, x), x + kUnit, 0.0f);
   }
-  ABT_BODY void store(
+  ABT_INLINE void store(
       float* to,
       int unit,
       std::int64_t count,
@@ -147,7 +147,7 @@ class HostTeam {
     }
     std::copy(x, x + left, to);
   }
-  ABT_BODY bool leads() const {
+  ABT_INLINE bool leads() const {
     return true;
   }
 

@@ -13,10 +13,6 @@
 #include "kernels/team.h"
 #include "ops/cpu/simd.h"
 
-// Inlines the function into every version of its caller, each compiled for a
-// different instruction set.
-#define ABT_INLINE [[gnu::always_inline]] inline
-
 namespace abtrain::ops {
 
 using kernels::all_ones;
@@ -84,31 +80,17 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
 }
 
 // Calls work(b) for b < count, compiled for the processor at hand, on as many
-// threads as ATen has. `work` must be a lambda marked ABT_INLINED, so that it
-// is inlined into each compiled version.
-template <class Work>
-#if defined(__x86_64__)
-// The same loops, with instructions that the baseline lacks.
-__attribute__((target("avx2,fma")))
-#endif
-void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
-  for (std::int64_t b = begin; b < end; ++b) {
-    work(b);
-  }
-}
-
-// `grain` is the smallest number of blocks worth a thread.
+// threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is the
+// smallest number of blocks worth a thread.
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
-  const bool wide = best_simd() == Simd::Avx2;
+  const Simd simd = best_simd();
   at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
-    if (wide) {
-      for_blocks_wide(begin, end, work);
-      return;
-    }
-    for (std::int64_t b = begin; b < end; ++b) {
-      work(b);
-    }
+    compiled_for(simd, [&]() ABT_INLINED {
+      for (std::int64_t b = begin; b < end; ++b) {
+        work(b);
+      }
+    });
   });
 }
 

@@ -16,22 +16,22 @@ class HostChunkTeam {
  public:
   static constexpr int kLane = kNormLanes;
 
-  ABT_BODY HostChunkTeam(std::int64_t numel, std::int64_t chunk)
+  ABT_INLINE HostChunkTeam(std::int64_t numel, std::int64_t chunk)
       : chunk_(chunk),
         count_(static_cast<int>(
             std::min(kWireChunk, numel - chunk * kWireChunk))) {}
 
-  ABT_BODY std::int64_t chunk() const {
+  ABT_INLINE std::int64_t chunk() const {
     return chunk_;
   }
-  ABT_BODY int count() const {
+  ABT_INLINE int count() const {
     return count_;
   }
-  ABT_BODY bool leads() const {
+  ABT_INLINE bool leads() const {
     return true;
   }
 
-  ABT_BODY void load(const float* from, int run, float (&x)[kLane]) const {
+  ABT_INLINE void load(const float* from, int run, float (&x)[kLane]) const {
     from += chunk_ * kWireChunk + run * kLane;
     if (left(run) == kLane) {
       std::memcpy(x, from, sizeof(x));
@@ -39,7 +39,7 @@ class HostChunkTeam {
     }
     std::fill(std::copy_n(from, left(run), x), x + kLane, 0.0f);
   }
-  ABT_BODY void store(float* to, int run, const float (&x)[kLane]) const {
+  ABT_INLINE void store(float* to, int run, const float (&x)[kLane]) const {
     to += chunk_ * kWireChunk + run * kLane;
     if (left(run) == kLane) {
       std::memcpy(to, x, sizeof(x));
@@ -48,25 +48,25 @@ class HostChunkTeam {
     std::copy_n(x, left(run), to);
   }
   // A record's parts are filled up to words, so that a word is never cut.
-  ABT_BODY void
+  ABT_INLINE void
   bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
     std::copy_n(from + run * kLane, left(run), x);
   }
-  ABT_BODY void
+  ABT_INLINE void
   store_bytes(std::uint8_t* to, int run, const std::uint8_t (&x)[kLane]) const {
     std::copy_n(x, kernels::fill_words(left(run)), to + run * kLane);
   }
 
-  ABT_BODY std::int32_t largest(std::int32_t own) const {
+  ABT_INLINE std::int32_t largest(std::int32_t own) const {
     return own;
   }
   template <int kCall>
-  ABT_BODY kernels::SumAndCount sums(float (&lanes)[kLane], int own) const {
+  ABT_INLINE kernels::SumAndCount sums(float (&lanes)[kLane], int own) const {
     return {kernels::sum_of_lanes(lanes), own};
   }
 
  private:
-  ABT_BODY int left(int run) const {
+  ABT_INLINE int left(int run) const {
     return std::clamp(count_ - run * kLane, 0, kLane);
   }
 
