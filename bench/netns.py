@@ -155,8 +155,10 @@ class Network:
                 f'hostname {name}; exec "$@"', "sh"]
 
     def set_rate(self, rate):
-        # 5 ms worth of bytes, as a busy machine serves the queue's timer late.
-        burst = max(65536, int(bits(rate) / 8 * 0.005))
+        # What a link may send at once after a pause: as little as a busy machine
+        # can do with, which serves the queue's timer late, because no real link
+        # catches up on what it did not send while its workers computed.
+        burst = max(4096, int(bits(rate) / 8 * 0.001))
         links = [(self.name(host), "eth0") for host in self.hosts]
         links += [(PREFIX + "sw", f"p{host}") for host in self.hosts]
         for name, link in links:

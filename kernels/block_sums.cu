@@ -16,8 +16,8 @@ __device__ float norm_of(float squares) {
   return norm == norm ? norm : float_of(0x7F800000u);
 }
 
-// Uses 128 lanes per block: lane i sums the squares of elements i, i + 128, ...;
-// then the upper half of the lanes is added to the lower half until one is
+// Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,
+// ...; then the upper half of the lanes is added to the lower half until one is
 // left. 32 threads process a block, with four lanes each.
 __global__ void __launch_bounds__(kThreads) norms_kernel(
     const float* x,

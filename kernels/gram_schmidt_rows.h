@@ -1,7 +1,7 @@
 // Gram-Schmidt over the rows of one matrix, for a thread block and for the
-// host. A Team consists of kRowLanes lanes; a lane holds the elements i of a row
-// with i % kRowLanes == lane. Both use this one source, so they give the same
-// bits.
+// host. A Team consists of kRowLanes lanes; a lane holds the elements i of a
+// row with i % kRowLanes == lane. Both use this one source, so they give the
+// same bits.
 #pragma once
 
 #include <cmath>

@@ -55,8 +55,9 @@ __device__ inline void store_eight(
   }
 }
 
-// Where element i of the tile is stored in shared memory: eight words of padding
-// after every 64 put threads that are 64 elements apart into different banks.
+// Where element i of the tile is stored in shared memory: eight words of
+// padding after every 64 put threads that are 64 elements apart into different
+// banks.
 __host__ __device__ constexpr int padded(int i) {
   return i + i / 64 * 8;
 }

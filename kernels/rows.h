@@ -10,7 +10,8 @@
 
 namespace abtrain::kernels {
 
-// A tensor of `rows` rows of `length` elements each, of which `chosen` are sent.
+// A tensor of `rows` rows of `length` elements each, of which `chosen` are
+// sent.
 struct RowTensor {
   std::int64_t begin;  // index of its first element in the buffer
   std::int64_t rows;

@@ -8,18 +8,18 @@
 // multiple, as records that follow one another do.
 //
 // Int8, Int4, Int2, with b bits per code: one scale per chunk of kWireChunk
-// elements, and 16 b bytes of codes. Byte i of them has the codes of the elements
-// i, i + 16 b, i + 32 b, ... of the chunk, the first one in the low bits. A
-// last chunk of n < 16 b elements has only n bytes. A code stands for a multiple
-// of the scale: in Int8 and Int4 for itself, in two's complement; in Int2 for
-// 1, or for 3 where bit 0 is set, with a minus where bit 1 is set.
+// elements, and 16 b bytes of codes. Byte i of them has the codes of the
+// elements i, i + 16 b, i + 32 b, ... of the chunk, the first one in the low
+// bits. A last chunk of n < 16 b elements has only n bytes. A code stands for a
+// multiple of the scale: in Int8 and Int4 for itself, in two's complement; in
+// Int2 for 1, or for 3 where bit 0 is set, with a minus where bit 1 is set.
 //
-// Sparse: two scales per chunk of kSparseChunk elements, the lower level and the
-// upper one, and 7 bytes of codes for each group of four elements that are sent.
-// A group is an integer of 56 bits. Bits 12 j .. 12 j + 11 are the index of its
-// element j in the chunk, ascending from element to element; bit 48 + 2 j is set
-// for the upper level and bit 49 + 2 j for a minus. The bits of elements that a
-// chunk's last group lacks are 0.
+// Sparse: two scales per chunk of kSparseChunk elements, the lower level and
+// the upper one, and 7 bytes of codes for each group of four elements that are
+// sent. A group is an integer of 56 bits. Bits 12 j .. 12 j + 11 are the index
+// of its element j in the chunk, ascending from element to element; bit 48 + 2
+// j is set for the upper level and bit 49 + 2 j for a minus. The bits of
+// elements that a chunk's last group lacks are 0.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ namespace abtrain::kernels {
 
 constexpr std::uint16_t kNanScale = 0x7FC0;
 
-// A smaller scale is sent as 0: the residual keeps these elements. Products with
-// larger ones are exact, as they are normal and have at most 15 bits.
+// A smaller scale is sent as 0: the residual keeps these elements. Products
+// with larger ones are exact, as they are normal and have at most 15 bits.
 constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
 

@@ -138,8 +138,8 @@ find_smallest(const float (&x)[kRounds][kEight], int k, Shared& shared) {
   return found;
 }
 
-// Copies the elements that are sent, and their indices, in their order. Of those
-// that equal the smallest one, the first ones are sent.
+// Copies the elements that are sent, and their indices, in their order. Of
+// those that equal the smallest one, the first ones are sent.
 __device__ void collect(
     const float (&x)[kRounds][kEight],
     const Smallest& smallest,

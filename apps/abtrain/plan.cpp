@@ -51,9 +51,10 @@ plan::ComputeTime read_compute(const std::string& text) {
   plan::ComputeTime compute;
   compute.how = "as given";
   compute.dense = plan::seconds_in("--compute", parts[0]);
-  compute.ab =
-      parts.size() > 1 ? plan::seconds_in("--compute", parts[1]) : compute.dense;
-  compute.decompose = parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
+  compute.ab = parts.size() > 1 ? plan::seconds_in("--compute", parts[1])
+                                : compute.dense;
+  compute.decompose =
+      parts.size() > 2 ? plan::seconds_in("--compute", parts[2]) : 0;
   return compute;
 }
 

@@ -162,7 +162,8 @@ int emit_slurm(const SweepCommand& args) {
   log_notes(runs, log);
   std::vector<std::size_t> rounds;
   if (whole.halving) {
-    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings()); ++i) {
+    for (std::size_t i = 0; i < sweep::rounds_of(whole.halving->settings());
+         ++i) {
       rounds.push_back(sweep::runs_in(whole, i));
     }
   }

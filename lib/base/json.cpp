@@ -288,7 +288,7 @@ std::int64_t JsonObject::integer(
     complain(
         pointer,
         high == kMax ? formatted("a whole number of at least {}", low)
-                      : formatted("a whole number from {} to {}", low, high));
+                     : formatted("a whole number from {} to {}", low, high));
   }
   return number;
 }

@@ -102,8 +102,9 @@ std::string folder_name_fault(const std::string& name) {
   if (name.front() == '-' || name.front() == ' ' || name.back() == ' ') {
     return "a name cannot begin with '-' or a space, or end with a space";
   }
-  return name.size() > kMaxLength ? formatted("longer than {} bytes", kMaxLength)
-                                : "";
+  return name.size() > kMaxLength
+             ? formatted("longer than {} bytes", kMaxLength)
+             : "";
 }
 
 std::string wanted_duration(Interval range) {

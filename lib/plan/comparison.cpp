@@ -1,5 +1,7 @@
 #include "plan/comparison.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -135,9 +137,13 @@ double seconds_over(
   step.workers = static_cast<int>(options.workers);
   const TimePlan plan =
       plan_time(run.options, run.sizes, run.length, network, step);
-  const double planned = planned_bytes(run.options, run.sizes, run.length);
-  const double metered = planned > 0 ? run.bytes() / planned : 1;
-  return compute + run.seconds("svd") + metered * plan.communication;
+  // What was sent beside the plan, because ranks changed during the run, is
+  // what all workers send alike: layers that were dense for a while.
+  const double more =
+      run.bytes() - planned_bytes(run.options, run.sizes, run.length);
+  const double wire = wire_seconds(network, step.workers, std::abs(more));
+  return compute + run.seconds("svd") +
+         std::max(0.0, plan.communication + (more < 0 ? -wire : wire));
 }
 
 std::string comparison_text(const PlanComparison& plan) {

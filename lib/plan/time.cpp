@@ -181,6 +181,10 @@ Network network_of(const Link& link, const config::RunOptions& options) {
   return network;
 }
 
+double wire_seconds(const Network& network, int workers, double bytes) {
+  return Links(network, workers).seconds(workers, [&](int) { return bytes; });
+}
+
 TimePlan plan_time(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,

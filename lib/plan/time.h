@@ -65,6 +65,9 @@ TimePlan plan_time(
     const Network& network,
     const ComputeTime& compute);
 
+// Seconds until each of the workers has sent so many bytes to all others.
+double wire_seconds(const Network& network, int workers, double bytes);
+
 // "4 nodes, links of 1 Gbit/s each way, 50 us; compute time ..."
 std::string network_text(const Network& network, const ComputeTime& compute);
 

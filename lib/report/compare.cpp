@@ -154,7 +154,7 @@ void name_settings(std::vector<Setting>& settings) {
     constexpr std::size_t kMaxLength = 60;
     std::string keys = by_its_keys(s, varying);
     return keys.size() <= kMaxLength || common_stem(s).empty() ? keys
-                                                             : with_folder(s);
+                                                               : with_folder(s);
   });
   rename_repeated(
       [](const Setting& s) { return stem(s.runs.front()) + ", ..."; });

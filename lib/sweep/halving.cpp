@@ -56,8 +56,7 @@ Choice choice_of(
     choice = merged(choice, halving.pilot);
   }
   return merged(
-      choice,
-      {steps(steps_in(whole, halving.settings(), round), rival.place)});
+      choice, {steps(steps_in(whole, halving.settings(), round), rival.place)});
 }
 
 // The sweep of a round in which the rivals have these settings.
@@ -211,7 +210,7 @@ Round round_of(
     std::size_t round,
     const std::vector<std::string>& folders) {
   const Halving& halving = *sweep.halving;
-  std::vector<std::size_t> all(settings_in(halving, 0));
+  std::vector<std::size_t> all(halving.settings());
   std::iota(all.begin(), all.end(), 0);
   Round now;
   for (const Rival& rival : halving.rivals) {
@@ -235,7 +234,8 @@ Round round_of(
         ++rival.pilots;
       }
       if (halving.seconds > 0 && std::isfinite(fastest)) {
-        const std::int64_t steps = steps_in(halving, rival.steps, before);
+        const std::int64_t steps =
+            steps_in(rival.steps, halving.settings(), before);
         rival.steps = std::max<std::int64_t>(
             1,
             std::llround(
@@ -277,7 +277,7 @@ void write_tuning(
   atomic_write(
       first.options.output + "/tuning.json",
       json_text(ordered_json{
-          {"settings", settings_in(halving, 0)},
+          {"settings", halving.settings()},
           {"rivals", rivals},
           {"left_out", left_out}}));
 }

@@ -34,8 +34,9 @@
 
 namespace abtrain::sweep {
 
-// The rounds of rivals with so many settings each, those with pilots and the one
-// at full length: 1 for one setting, 3 for three (3, 2, 1). Rounds count from 0.
+// The rounds of rivals with so many settings each, those with pilots and the
+// one at full length: 1 for one setting, 3 for three (3, 2, 1). Rounds count
+// from 0.
 std::size_t rounds_of(std::size_t settings);
 // Settings per rival that take part in a round.
 std::size_t settings_in(std::size_t settings, std::size_t round);

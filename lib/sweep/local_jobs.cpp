@@ -31,8 +31,7 @@ std::string log_of(const PointRun& run) {
 // The last lines of a run's log, each on an indented line of its own.
 std::string last_lines(const std::string& path) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::string> lines =
-      split_text(read_file(path, kMaxLines), '\n');
+  std::vector<std::string> lines = split_text(read_file(path, kMaxLines), '\n');
   std::erase_if(
       lines, [](const std::string& line) { return trim(line).empty(); });
   if (lines.size() > kShown) {
@@ -201,17 +200,19 @@ class Jobs {
     say(run, what);
   }
 
-  // ", about 3 min left" if the points to come start and end in the same time as
-  // those before and train as fast; "" while there are none of either.
+  // ", about 3 min left" if the points to come start and end in the same time
+  // as those before and train as fast; "" while there are none of either.
   std::string time_left() const {
-    if (trained_ == 0 || (waiting_.empty() && running() == 0 && later_.runs == 0)) {
+    if (trained_ == 0 ||
+        (waiting_.empty() && running() == 0 && later_.runs == 0)) {
       return "";
     }
     const auto count = static_cast<double>(trained_);
     const double each = trained_seconds_ / count;
     const double stepping = stepping_seconds_ / count;
     double seconds = each * static_cast<double>(waiting_.size()) +
-                     (each - stepping) * later_.runs + stepping * later_.lengths;
+                     (each - stepping) * later_.runs +
+                     stepping * later_.lengths;
     for (const Job& job : slots_) {
       if (job.child != nullptr) {
         seconds += std::max(0.0, each - job.watch.seconds());

@@ -39,10 +39,9 @@ Scopes from_json(const ordered_json& json) {
     ok = ok && purposes.is_array() && purposes.size() == all.size();
     for (std::size_t p = 0; ok && p < all.size(); ++p) {
       const ordered_json& t = purposes[p];
-      ok =
-          t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
-          read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
-          std::clamp<std::int64_t>(all[p].bytes, 0, kMaxBytes) == all[p].bytes;
+      ok = t.is_array() && t.size() == 3 && read_json(t[0], all[p].bytes) &&
+           read_json(t[1], all[p].calls) && read_json(t[2], all[p].seconds) &&
+           std::clamp<std::int64_t>(all[p].bytes, 0, kMaxBytes) == all[p].bytes;
     }
   }
   ABT_CHECK(

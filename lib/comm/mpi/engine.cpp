@@ -190,9 +190,7 @@ void MpiWorld::Engine::serve() {
         const auto idle =
             std::chrono::duration_cast<microseconds>(Clock::now() - moved_at);
         posted_.wait_for(
-            lock,
-            std::clamp(idle / 4, kMinPause, kMaxPause),
-            something);
+            lock, std::clamp(idle / 4, kMinPause, kMaxPause), something);
       }
       if (failure_.happened() || (ending_ && inbox_.empty() && open_.empty())) {
         return;
