@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
 #include "kernels/element.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
@@ -31,6 +31,7 @@ struct AugmentImages {
 };
 
 // `element` must be F32 or BF16.
-ABT_LAUNCHER int augment_images(const AugmentImages& job, Element element, void* stream);
+ABT_LAUNCHER int
+augment_images(const AugmentImages& job, Element element, void* stream);
 
 }  // namespace abtrain::kernels

@@ -3,9 +3,9 @@
 // 1).
 #pragma once
 
-#include "kernels/team.h"
 #include "kernels/elements.cuh"
 #include "kernels/launch.cuh"
+#include "kernels/team.h"
 #include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {

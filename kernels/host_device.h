@@ -1,5 +1,5 @@
-// How functions are marked that kernels and host code share: one source, so that
-// both give the same bits.
+// How functions are marked that kernels and host code share: one source, so
+// that both give the same bits.
 #pragma once
 
 // ABT_HOST_DEVICE is for plain functions, ABT_INLINE for those that are inlined

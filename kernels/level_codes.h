@@ -11,8 +11,8 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
 #include "kernels/code_blocks.h"
+#include "kernels/host_device.h"
 #include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
@@ -80,6 +80,8 @@ struct AverageByteLevels {
   const float* levels;
   float* estimate;
 };
-ABT_LAUNCHER int average_byte_levels(const AverageByteLevels& job, void* stream);
+ABT_LAUNCHER int average_byte_levels(
+    const AverageByteLevels& job,
+    void* stream);
 
 }  // namespace abtrain::kernels

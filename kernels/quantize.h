@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
 #include "kernels/block_code.h"
 #include "kernels/code_shards.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
 #include "kernels/element.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 

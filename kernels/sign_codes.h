@@ -58,13 +58,10 @@ record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
   return b + (fresh ? 2 : 1) * (blocks[b].group - blocks[0].group);
 }
 
-// The scale with the element's sign; 0 for a dead element, or NaN if the scale is
-// not finite. Without branches, so that compilers vectorize it.
-ABT_INLINE float value_of(
-    float scale,
-    std::uint32_t signs,
-    std::uint32_t alive,
-    int k) {
+// The scale with the element's sign; 0 for a dead element, or NaN if the scale
+// is not finite. Without branches, so that compilers vectorize it.
+ABT_INLINE float
+value_of(float scale, std::uint32_t signs, std::uint32_t alive, int k) {
   const std::uint32_t mask = 0u - (alive >> k & 1);
   const std::uint32_t live = bits_of(scale) | (signs >> k & 1) << 31;
   return float_of((live & mask) | (bits_of(scale * 0.0f) & ~mask));
@@ -120,8 +117,8 @@ ABT_INLINE void work(Team& team, const EncodeSigns& job, std::int64_t b) {
   typename Team::Values x(job.u + block.begin, block.count);
   typename Team::Bits alive;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own])
-                           : team.bits(known, unit);
+    alive[own] =
+        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
   });
   sign_codes::write_record(
       team,
@@ -143,8 +140,8 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
       job.residual + (block.begin - job.blocks[0].begin), block.count);
   typename Team::Bits alive;
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
-    alive[own] = job.fresh ? sign_codes::nonzero<Team>(x[own])
-                           : team.bits(known, unit);
+    alive[own] =
+        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
     float sum[Team::kUnit] = {};
     for (int w = 0; w < job.workers; ++w) {
       const std::uint32_t* const from = job.in + w * job.stride + place;
@@ -165,8 +162,7 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
       x[own][k] = k < count ? ::fmaf(sum[k], share, x[own][k]) : 0.0f;
     }
   });
-  sign_codes::write_record(
-      team, block, job.fresh, x, alive, job.wire + place);
+  sign_codes::write_record(team, block, job.fresh, x, alive, job.wire + place);
 }
 
 template <class Team>

@@ -13,8 +13,8 @@
 //   }
 //
 // A block is divided into units of kUnit adjacent elements: a thread has two of
-// eight elements, a host thread all of 32, which its compiler vectorizes. A Team
-// provides
+// eight elements, a host thread all of 32, which its compiler vectorizes. A
+// Team provides
 //   kUnit             elements per unit
 //   Values            a member's elements of a block, x[own][k]; those beyond
 //                     `count` are 0. store() writes them back.
@@ -23,17 +23,19 @@
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(lane, part)  the sum over lane(low, high, k), where low and high are the
-//                     units of a lane (code_blocks.h) and k its element in them,
-//                     in fp32 in the order of code_blocks.h; and the sum of the
-//                     integers part(own). Every member gets both.
+//   sums(lane, part)  the sum over lane(low, high, k), where low and high are
+//   the
+//                     units of a lane (code_blocks.h) and k its element in
+//                     them, in fp32 in the order of code_blocks.h; and the sum
+//                     of the integers part(own). Every member gets both.
 //   bytes(from, unit, x), store_bytes(to, unit, x)
 //                     a unit's integers in an array with a byte per element
 //   two_bits(from, unit, codes), store_two_bits(to, unit, codes)
-//                     a unit's codes in an array of two-bit codes (ternary_codes.h)
+//                     a unit's codes in an array of two-bit codes
+//                     (ternary_codes.h)
 //   load(from, unit, count, x), store(to, unit, count, x)
-//                     a unit's elements in a buffer that has `count` of the block;
-//                     those beyond are 0, and are not written
+//                     a unit's elements in a buffer that has `count` of the
+//                     block; those beyond are 0, and are not written
 //   leads()           whether this member writes what a block has only once
 #pragma once
 

@@ -1,5 +1,5 @@
-// A Team (team.h) of the 256 threads of a block, and its kernel. Thread t has the
-// elements 8 t .. 8 t + 7 of a code block, and those 2,048 further on.
+// A Team (team.h) of the 256 threads of a block, and its kernel. Thread t has
+// the elements 8 t .. 8 t + 7 of a code block, and those 2,048 further on.
 #pragma once
 
 #include "kernels/code_blocks.cuh"
@@ -54,8 +54,8 @@ class CudaTeam {
   __device__ std::uint32_t bits(const std::uint32_t* words, int unit) const {
     return reinterpret_cast<const std::uint8_t*>(words)[unit];
   }
-  __device__ void
-  store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
+  __device__ void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
+      const {
     reinterpret_cast<std::uint8_t*>(words)[unit] =
         static_cast<std::uint8_t>(bits);
   }
@@ -74,10 +74,8 @@ class CudaTeam {
     add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
     return {shared.lanes[0], shared.counts[0]};
   }
-  __device__ void bytes(
-      const std::uint8_t* from,
-      int unit,
-      std::int32_t (&x)[kUnit]) const {
+  __device__ void
+  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
     const EightBytes packet = reinterpret_cast<const EightBytes*>(from)[unit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {

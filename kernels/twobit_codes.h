@@ -1,8 +1,8 @@
 // Codes -t, 0, +t of blocks of elements, with one threshold t per tensor: the
 // sums from which t is computed, encoding, and sums over workers
-// (ops/twobit_codes.h has the meaning). The bodies (team.h), and their launchers,
-// which take device pointers, are asynchronous on `stream` (a cudaStream_t) and
-// return a cudaError_t as an int.
+// (ops/twobit_codes.h has the meaning). The bodies (team.h), and their
+// launchers, which take device pointers, are asynchronous on `stream` (a
+// cudaStream_t) and return a cudaError_t as an int.
 //
 // kernels/ternary_codes.h has the codes. A sum k in -n .. n over n workers is
 // stored as k + n, or as 2 n + 1 if a value is not finite. The sums of a block
@@ -61,8 +61,8 @@ constexpr int kNotFinite = 1 << 20;
 
 namespace twobit_codes {
 
-// The sums of the workers' codes of a unit, plus `workers`; above 2 workers for a
-// value that is not finite.
+// The sums of the workers' codes of a unit, plus `workers`; above 2 workers for
+// a value that is not finite.
 template <class Team>
 ABT_INLINE void add_codes(
     const Team& team,
@@ -104,8 +104,7 @@ ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
       const std::uint32_t up = all_ones(value >= t) & finite;
       const std::uint32_t down = all_ones(value <= -t) & ~up & finite;
       codes[k] = (up & 3) | (down & 2) | (~finite & 1);
-      x[own][k] = value -
-                  float_of((up & bits_of(t)) | (down & bits_of(-t)));
+      x[own][k] = value - float_of((up & bits_of(t)) | (down & bits_of(-t)));
     }
     if (job.form == CodeForm::Bytes) {
       ABT_UNROLL

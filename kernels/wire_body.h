@@ -1,16 +1,18 @@
-// The bodies of wire_codes.h for Int8, Int4 and Int2, over the Team (team.h) that
-// processes a chunk. Its members hold kLane adjacent lanes (chunk_norm.h) of the
-// chunk: kLane elements in each of the kRuns runs of kNormLanes. A thread of a GPU
-// has four lanes, a host thread all 32. A ChunkTeam provides
-//   chunk(), count()    its chunk, and how many elements that has; 0: there is none
-//   leads()             whether this member writes what a chunk has only once
-//   load(from, run, x), store(to, run, x)
-//                       the member's elements of a run of the chunk; those beyond
-//                       `count` are 0, and are not written
+// The bodies of wire_codes.h for Int8, Int4 and Int2, over the Team (team.h)
+// that processes a chunk. Its members hold kLane adjacent lanes (chunk_norm.h)
+// of the chunk: kLane elements in each of the kRuns runs of kNormLanes. A
+// thread of a GPU has four lanes, a host thread all 32. A ChunkTeam provides
+//   chunk(), count()    its chunk, and how many elements that has; 0: there is
+//   none leads()             whether this member writes what a chunk has only
+//   once load(from, run, x), store(to, run, x)
+//                       the member's elements of a run of the chunk; those
+//                       beyond `count` are 0, and are not written
 //   bytes(from, run, x), store_bytes(to, run, x)
-//                       the same for a byte per element, from the chunk's codes on
+//                       the same for a byte per element, from the chunk's codes
+//                       on
 //   largest(own)        the largest over all members
-//   sums<k>(lanes, own) the sum of the lanes in the order of chunk_norm.h, and of
+//   sums<k>(lanes, own) the sum of the lanes in the order of chunk_norm.h, and
+//   of
 //                       the members' counts; k-th call in a body
 #pragma once
 
@@ -51,8 +53,8 @@ ABT_INLINE std::uint16_t encode_integers(
     const auto bits = static_cast<std::int32_t>(magnitude_bits(x[run][lane]));
     largest = largest < bits ? bits : largest;
   });
-  const std::uint16_t bits = integer_scale<kBits>(
-      static_cast<std::uint32_t>(team.largest(largest)));
+  const std::uint16_t bits =
+      integer_scale<kBits>(static_cast<std::uint32_t>(team.largest(largest)));
   const float scale = scale_value(bits);
   for_elements<Team>([&](int run, int lane) ABT_INLINED {
     codes[run][lane] = scale > 0 ? integer_code(x[run][lane], scale) : 0u;
@@ -61,10 +63,8 @@ ABT_INLINE std::uint16_t encode_integers(
 }
 
 template <class Team>
-ABT_INLINE std::uint16_t encode_levels(
-    Team& team,
-    const ChunkValues<Team>& x,
-    ChunkCodes<Team>& codes) {
+ABT_INLINE std::uint16_t
+encode_levels(Team& team, const ChunkValues<Team>& x, ChunkCodes<Team>& codes) {
   float squares[Team::kLane] = {};
   for_elements<Team>([&](int run, int lane) ABT_INLINED {
     squares[lane] = ::fmaf(x[run][lane], x[run][lane], squares[lane]);
@@ -124,8 +124,8 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
   for (int run = 0; run < kRuns; ++run) {
     team.store(job.u, run, x[run]);
   }
-  std::uint8_t* const to = job.record + codes_begin(job.layout) +
-                           team.chunk() * chunk_bytes(kBits);
+  std::uint8_t* const to =
+      job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
   ABT_UNROLL
   for (int row = 0; row < kRows<kBits>; ++row) {
     team.store_bytes(to, row, bytes[row]);
@@ -146,8 +146,8 @@ ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
   }
   const float scale = scale_value(
       reinterpret_cast<const std::uint16_t*>(job.record)[team.chunk()]);
-  const std::uint8_t* const from = job.record + codes_begin(job.layout) +
-                                   team.chunk() * chunk_bytes(kBits);
+  const std::uint8_t* const from =
+      job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
   std::uint8_t bytes[kRows<kBits>][Team::kLane] = {};
   ABT_UNROLL
   for (int row = 0; row < kRows<kBits>; ++row) {
@@ -164,8 +164,8 @@ ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
       const std::uint32_t code =
           std::uint32_t{bytes[run % kRows<kBits>][lane]} >>
           kBits * (run / kRows<kBits>);
-      x[lane] =
-          decoded(x[lane], job.factor, scale * multiple_of<kBits>(code), job.add);
+      x[lane] = decoded(
+          x[lane], job.factor, scale * multiple_of<kBits>(code), job.add);
     }
     team.store(job.out, run, x);
   }

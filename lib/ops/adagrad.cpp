@@ -58,8 +58,7 @@ void adagrad_step(
       pointer(scalars[1]),
       pointer(scalars[2]),
       static_cast<float>(delta)};
-  dispatch(
-      "adagrad_step", job, device, kernels::adagrad_step);
+  dispatch("adagrad_step", job, device, kernels::adagrad_step);
 }
 
 }  // namespace abtrain::ops

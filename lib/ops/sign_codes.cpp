@@ -43,8 +43,7 @@ void encode_signs(
       words(alive),
       words(wire),
       fresh};
-  dispatch(
-      "encode_signs", job, device, kernels::encode_signs);
+  dispatch("encode_signs", job, device, kernels::encode_signs);
 }
 
 void serve_signs(
@@ -100,8 +99,7 @@ void decode_signs(
       words(alive),
       estimate.mutable_data_ptr<float>(),
       fresh};
-  dispatch(
-      "decode_signs", job, device, kernels::decode_signs);
+  dispatch("decode_signs", job, device, kernels::decode_signs);
 }
 
 }  // namespace abtrain::ops

@@ -57,8 +57,8 @@ class HostTeam {
   ABT_INLINE std::uint32_t bits(const std::uint32_t* words, int unit) const {
     return words[unit];
   }
-  ABT_INLINE void
-  store_bits(std::uint32_t* words, int unit, std::uint32_t bits) const {
+  ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
+      const {
     words[unit] = bits;
   }
   template <class Lane, class Part>
@@ -79,10 +79,8 @@ class HostTeam {
     for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
     return {lanes[0], count};
   }
-  ABT_INLINE void bytes(
-      const std::uint8_t* from,
-      int unit,
-      std::int32_t (&x)[kUnit]) const {
+  ABT_INLINE void
+  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
     for (int k = 0; k < kUnit; ++k) {
       x[k] = from[unit * kUnit + k];
     }

@@ -41,11 +41,7 @@ void encode_threshold(
       thresholds.const_data_ptr<float>(),
       wire.mutable_data_ptr<std::uint8_t>(),
       form};
-  dispatch(
-      "encode_threshold",
-      job,
-      device,
-      kernels::encode_threshold);
+  dispatch("encode_threshold", job, device, kernels::encode_threshold);
 }
 
 void pack_sums(
@@ -127,8 +123,7 @@ void average_codes(
       workers,
       thresholds.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  dispatch(
-      "average_codes", job, device, kernels::average_codes);
+  dispatch("average_codes", job, device, kernels::average_codes);
 }
 
 }  // namespace abtrain::ops

@@ -127,8 +127,9 @@ class Session {
 SessionResult Session::train() {
   choose_start();
   if (finished_) {
-    return host_.writes() ? report_finished(configured_, session_, folder_, log_)
-                          : SessionResult();
+    return host_.writes()
+               ? report_finished(configured_, session_, folder_, log_)
+               : SessionResult();
   }
   choose_place(setup_, configured_, host_, log_);
   host_.all_or_none([&] {

@@ -17,8 +17,8 @@ nlohmann::ordered_json summarize(
     const TrainResult& result);
 
 // The table; `folder` is the run folder, which its last row names unless it is
-// about to go. Throws Error(DamagedData) if `summary`, read from there, is not a
-// summary.
+// about to go. Throws Error(DamagedData) if `summary`, read from there, is not
+// a summary.
 std::string report_table(
     const config::RunOptions& options,
     const nlohmann::ordered_json& summary,

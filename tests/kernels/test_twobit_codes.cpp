@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/twobit_codes.h"
 #include "ops/team_host.h"
+#include "ops/twobit_codes.h"
 
 namespace abtrain::kernels {
 namespace {

@@ -80,8 +80,8 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
 }
 
 // Calls work(b) for b < count, compiled for the processor at hand, on as many
-// threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is the
-// smallest number of blocks worth a thread.
+// threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is
+// the smallest number of blocks worth a thread.
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
   const Simd simd = best_simd();

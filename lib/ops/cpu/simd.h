@@ -9,8 +9,8 @@ enum class Simd { Plain, Avx2 };  // Avx2: with FMA and popcnt
 
 Simd best_simd();
 
-// Calls work() compiled for that instruction set. `work` must be a lambda marked
-// ABT_INLINED, and what it calls marked ABT_INLINE:
+// Calls work() compiled for that instruction set. `work` must be a lambda
+// marked ABT_INLINED, and what it calls marked ABT_INLINE:
 //
 //   compiled_for(best_simd(), [&]() ABT_INLINED { add(a, b, count); });
 template <class Work>
