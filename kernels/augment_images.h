@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/element.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
@@ -30,6 +31,7 @@ struct AugmentImages {
 };
 
 // `element` must be F32 or BF16.
-int augment_images(const AugmentImages& job, Element element, void* stream);
+ABT_LAUNCHER int
+augment_images(const AugmentImages& job, Element element, void* stream);
 
 }  // namespace abtrain::kernels

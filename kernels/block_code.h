@@ -12,9 +12,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
-#include "kernels/host_device.h"
+#include "kernels/bits.h"
 
 namespace abtrain::kernels {
 
@@ -51,21 +50,9 @@ ABT_HOST_DEVICE inline std::int64_t unit_of(int log_size) {
   return size > kUnit ? size : kUnit;
 }
 
-ABT_HOST_DEVICE inline std::uint32_t bits_of(float x) {
-  std::uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-
-ABT_HOST_DEVICE inline float from_bits(std::uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-
 // x, with its sign changed if bit 31 of `sign` is set.
 ABT_HOST_DEVICE inline float signed_by(float x, std::uint32_t sign) {
-  return from_bits(bits_of(x) ^ (sign & 0x80000000u));
+  return float_of(bits_of(x) ^ (sign & 0x80000000u));
 }
 
 // A block with a smaller range counts as zero; the residual keeps its elements.
@@ -89,7 +76,7 @@ code_scale(float range, float limit, int log_size, bool rotate) {
 ABT_HOST_DEVICE inline float
 code_value(float range, float limit, int log_size, bool rotate, float members) {
   if (!(range <= 3e38f)) {
-    return from_bits(0x7FC00000u);
+    return float_of(kNan);
   }
   if (range < kMinRange) {
     return 0;

@@ -13,7 +13,7 @@ constexpr int kThreads = 256;
 
 __device__ float norm_of(float squares) {
   const float norm = ::sqrtf(squares);
-  return norm == norm ? norm : from_bits(0x7F800000u);
+  return norm == norm ? norm : float_of(0x7F800000u);
 }
 
 // Uses 128 lanes per block: lane i sums the squares of elements i, i + 128,

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace abtrain::kernels {
 
 // u[i] = (add ? u[i] : 0) + g[i]; norms[c] = the sum of squares of chunk c of
 // the new u. There are ceil(numel / chunk) chunks.
-int add_with_norms(
+ABT_LAUNCHER int add_with_norms(
     float* u,
     const float* g,
     bool add,
@@ -28,7 +30,7 @@ struct Chunks {
 };
 
 // wire (fp16) = u / members; u -= members * wire.
-int take_chunks(
+ABT_LAUNCHER int take_chunks(
     const Chunks& chunks,
     float* u,
     int members,
@@ -36,7 +38,7 @@ int take_chunks(
     void* stream);
 
 // out += wire if `add`, else out = wire, at the chunks' places.
-int put_chunks(
+ABT_LAUNCHER int put_chunks(
     const Chunks& chunks,
     const void* wire,
     float* out,

@@ -3,12 +3,9 @@
 // 1).
 #pragma once
 
-#include <cmath>
-#include <cstring>
-
-#include "kernels/code_blocks.h"
 #include "kernels/elements.cuh"
 #include "kernels/launch.cuh"
+#include "kernels/team.h"
 #include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
@@ -16,20 +13,6 @@ namespace abtrain::kernels {
 constexpr int kThreads = 256;
 constexpr int kEight = 8;
 constexpr int kRounds = kBlock / (kThreads * kEight);
-
-__device__ inline std::uint32_t bits_of(float x) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-__device__ inline float float_of(std::uint32_t bits) {
-  float x;
-  std::memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-__device__ inline float not_a_number() {
-  return float_of(0x7FC00000u);
-}
 
 __device__ inline bool is_wide(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
@@ -93,11 +76,6 @@ __device__ inline TwoBytes pack_eight(const unsigned (&codes)[kEight]) {
         bytes.values[k / 4] | codes[k] << shift_of(k % 4));
   }
   return bytes;
-}
-
-// The number of groups in a block.
-__device__ inline std::int64_t groups_of(const CodeBlock& block) {
-  return (block.count + kGroup - 1) / kGroup;
 }
 
 // Adds the upper half of `lanes` to the lower half until one lane is left, and

@@ -14,13 +14,9 @@ constexpr int kSketchThreads = 256;
 __device__ inline float signed_number(
     const CountSketch& job,
     std::int64_t index) {
-  float x =
+  const float x =
       job.first[index] - (job.second != nullptr ? job.second[index] : 0.0f);
-  std::uint32_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  bits ^= sign_of(index, job.seed);
-  std::memcpy(&x, &bits, sizeof(x));
-  return x;
+  return float_of(bits_of(x) ^ sign_of(index, job.seed));
 }
 
 // A thread block processes a part, and each thread every 256th bucket.

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/host_device.h"
+#include "kernels/bits.h"
 
 namespace abtrain::kernels {
 
@@ -23,7 +23,7 @@ struct CountSketch {
   float* parts;  // scratch: sketch_parts() x buckets
   float* out;    // buckets
 };
-int count_sketch(const CountSketch& job, void* stream);
+ABT_LAUNCHER int count_sketch(const CountSketch& job, void* stream);
 
 inline std::int64_t sketch_parts(const CountSketch& job) {
   const std::int64_t numbers = kSketchChunks * job.buckets;

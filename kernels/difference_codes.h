@@ -5,9 +5,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
-#include "kernels/host_device.h"
+#include "kernels/bits.h"
 
 namespace abtrain::kernels {
 
@@ -22,14 +21,14 @@ struct EncodeDifference {
   std::int64_t numel;
   std::uint8_t* records;  // output, 4-byte aligned
 };
-int encode_difference(const EncodeDifference& job, void* stream);
+ABT_LAUNCHER int encode_difference(const EncodeDifference& job, void* stream);
 
 struct DecodeDifferences {
   const std::uint8_t* records;
   std::int64_t count;  // records
   float* out;          // kRecordNumbers per record
 };
-int decode_differences(const DecodeDifferences& job, void* stream);
+ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
 
 // The factor for the elements of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to
@@ -40,9 +39,7 @@ ABT_HOST_DEVICE inline float codes_per_unit(float scale) {
 // x * factor, rounded to the nearest integer in -127 .. 127, ties to even.
 ABT_HOST_DEVICE inline std::uint8_t to_code(float x, float factor) {
   const float shifted = ::fmaf(x, factor, 12582912.0f);  // 1.5 * 2^23
-  std::uint32_t bits;
-  std::memcpy(&bits, &shifted, sizeof(bits));
-  return static_cast<std::uint8_t>(bits);
+  return static_cast<std::uint8_t>(bits_of(shifted));
 }
 // scale * code, rounded on its own and never fused with an addition.
 ABT_HOST_DEVICE inline float from_code(std::uint8_t code, float scale) {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace abtrain::kernels {
 
 struct RowSet {
@@ -21,6 +23,7 @@ struct RowSetList {
   RowSet sets[kMaxRowSets];
 };
 
-int gram_schmidt(float* numbers, const RowSetList& sets, void* stream);
+ABT_LAUNCHER int
+gram_schmidt(float* numbers, const RowSetList& sets, void* stream);
 
 }  // namespace abtrain::kernels

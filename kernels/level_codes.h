@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/code_blocks.h"
+#include "kernels/host_device.h"
 #include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
@@ -38,7 +39,7 @@ struct EncodeAbove {
   float* parts;  // scratch: 2 per block
   float* sums;   // 2 per tensor: sum and count of the |u| above the cut
 };
-int encode_above(const EncodeAbove& job, void* stream);
+ABT_LAUNCHER int encode_above(const EncodeAbove& job, void* stream);
 
 struct EncodeByChance {
   LevelTensors table;
@@ -50,7 +51,7 @@ struct EncodeByChance {
   std::uint32_t step;
   std::uint32_t random_stream;
 };
-int encode_by_chance(const EncodeByChance& job, void* stream);
+ABT_LAUNCHER int encode_by_chance(const EncodeByChance& job, void* stream);
 
 // Subtracts what was sent from u.
 struct SubtractLevels {
@@ -60,7 +61,7 @@ struct SubtractLevels {
   CodeForm form;
   const std::uint8_t* codes;
 };
-int subtract_levels(const SubtractLevels& job, void* stream);
+ABT_LAUNCHER int subtract_levels(const SubtractLevels& job, void* stream);
 
 // The mean of the workers' records, which follow one another in `in`.
 struct AverageLevels {
@@ -69,7 +70,7 @@ struct AverageLevels {
   int workers;
   float* estimate;
 };
-int average_levels(const AverageLevels& job, void* stream);
+ABT_LAUNCHER int average_levels(const AverageLevels& job, void* stream);
 
 // The mean from sums of byte codes, with levels that all workers share.
 struct AverageByteLevels {
@@ -79,6 +80,8 @@ struct AverageByteLevels {
   const float* levels;
   float* estimate;
 };
-int average_byte_levels(const AverageByteLevels& job, void* stream);
+ABT_LAUNCHER int average_byte_levels(
+    const AverageByteLevels& job,
+    void* stream);
 
 }  // namespace abtrain::kernels

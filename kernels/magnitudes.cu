@@ -6,8 +6,6 @@ namespace abtrain::kernels {
 
 namespace {
 
-constexpr float kLargestFloat = 3.402823466e+38f;
-
 // NaN if either is NaN.
 __device__ float larger(float a, float b) {
   return b > a || b != b ? b : a;

@@ -28,6 +28,6 @@ struct Magnitudes {
   float* parts;    // scratch: values_of(statistic) per block
   float* results;  // values_of(statistic) per tensor
 };
-int magnitudes(const Magnitudes& job, void* stream);
+ABT_LAUNCHER int magnitudes(const Magnitudes& job, void* stream);
 
 }  // namespace abtrain::kernels

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace abtrain::kernels {
 
 constexpr int kMaxPairRows = 1024;
@@ -16,6 +18,6 @@ struct PairSigns {
   int rows;  // 1 .. kMaxPairRows
   std::int8_t* signs;
 };
-int pair_signs(const PairSigns& job, void* stream);
+ABT_LAUNCHER int pair_signs(const PairSigns& job, void* stream);
 
 }  // namespace abtrain::kernels

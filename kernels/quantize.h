@@ -9,12 +9,13 @@
 
 #include "kernels/block_code.h"
 #include "kernels/code_shards.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
 // norms[b] = square root of the sum of squares of block b, or infinity if that
 // is NaN.
-int block_norms(
+ABT_LAUNCHER int block_norms(
     const float* x,
     std::int64_t numel,
     std::int64_t blocks,
@@ -30,7 +31,7 @@ struct Quantize {
   float* scratch =
       nullptr;  // blocks << log_size, if a block is larger than a tile
 };
-int quantize_blocks(const Quantize& job, void* stream);
+ABT_LAUNCHER int quantize_blocks(const Quantize& job, void* stream);
 
 struct Dequantize {
   BlockCoding coding;
@@ -42,7 +43,7 @@ struct Dequantize {
   float* out = nullptr;
   float* scratch = nullptr;
 };
-int dequantize_blocks(const Dequantize& job, void* stream);
+ABT_LAUNCHER int dequantize_blocks(const Dequantize& job, void* stream);
 
 // Adds up the 4-bit codes (8 stands for 0) of `members` shards of `bytes` bytes
 // that follow one another, clamps the sums to 1 .. 15 and writes them, followed
@@ -56,7 +57,7 @@ struct SumCodes {
   std::uint32_t* partial = nullptr;
 };
 constexpr int kPartials = 1024;
-int sum_codes(const SumCodes& job, void* stream);
+ABT_LAUNCHER int sum_codes(const SumCodes& job, void* stream);
 
 // Multiplies scale[0] by 1.1 if more than 4 % of the sums were clamped, or
 // divides it by 1.05 if fewer than 1 % were; the result is between 0.25 and the
@@ -69,6 +70,6 @@ struct UpdateScale {
   int shards = 0;
   float* scale = nullptr;
 };
-int update_scale(const UpdateScale& job, void* stream);
+ABT_LAUNCHER int update_scale(const UpdateScale& job, void* stream);
 
 }  // namespace abtrain::kernels

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/element.h"
+#include "kernels/host_device.h"
 
 namespace abtrain::kernels {
 
@@ -21,7 +22,7 @@ struct BufferList {
   void* data[kMaxBuffers];  // each points to the range's first element
 };
 
-int reduce_buffers(
+ABT_LAUNCHER int reduce_buffers(
     const BufferList& in,
     const BufferList& out,
     std::int64_t numel,

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace abtrain::kernels {
 
 // A tensor of `rows` rows of `length` elements each, of which `chosen` are
@@ -32,7 +34,7 @@ struct RowNorms {
   const float* u;
   float* norms;  // squared norms, one per row
 };
-int row_norms(const RowNorms& job, void* stream);
+ABT_LAUNCHER int row_norms(const RowNorms& job, void* stream);
 
 // chosen[first_chosen + r] = the index, within its tensor, of the row with the
 // r-th largest norm.
@@ -43,7 +45,7 @@ struct ChooseRows {
   const float* norms;
   std::int32_t* chosen;
 };
-int choose_rows(const ChooseRows& job, void* stream);
+ABT_LAUNCHER int choose_rows(const ChooseRows& job, void* stream);
 
 struct SendRows {
   const RowTensor* tensors;
@@ -54,7 +56,7 @@ struct SendRows {
   void* wire;  // fp16: u / members
   int members;
 };
-int send_rows(const SendRows& job, void* stream);
+ABT_LAUNCHER int send_rows(const SendRows& job, void* stream);
 
 struct AddRows {
   const RowTensor* tensors;
@@ -64,6 +66,6 @@ struct AddRows {
   const void* wire;
   float* estimate;
 };
-int add_rows(const AddRows& job, void* stream);
+ABT_LAUNCHER int add_rows(const AddRows& job, void* stream);
 
 }  // namespace abtrain::kernels

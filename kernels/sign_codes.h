@@ -1,8 +1,8 @@
 // Signs of blocks of elements, with one scale per block: what a worker sends,
 // how the server of a shard processes it, and what all workers read
-// (ops/sign_codes.h has the meaning). Pointers are device pointers; launches
-// are asynchronous on `stream` (a cudaStream_t) and return a cudaError_t as an
-// int.
+// (ops/sign_codes.h has the meaning). The bodies (team.h), and their launchers,
+// which take device pointers, are asynchronous on `stream` (a cudaStream_t) and
+// return a cudaError_t as an int.
 //
 // The record of a block of g groups has the scale (a float), g words of signs
 // (bit k of a word is set if element k of its group is negative) and, if
@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/code_blocks.h"
+#include "kernels/team.h"
 
 namespace abtrain::kernels {
 
@@ -22,10 +22,10 @@ struct EncodeSigns {
   float* u;                    // becomes what was not sent
   const std::uint32_t* alive;  // one word per group, from the first block on
   std::uint32_t* wire;
-  bool fresh;  // elements other than zero are alive, which is sent; ignores
-               // alive
+  // Elements other than zero are alive, which is sent; `alive` is ignored.
+  bool fresh;
 };
-int encode_signs(const EncodeSigns& job, void* stream);
+ABT_LAUNCHER int encode_signs(const EncodeSigns& job, void* stream);
 
 struct ServeSigns {
   const CodeBlock* blocks;  // the shard's blocks
@@ -38,7 +38,7 @@ struct ServeSigns {
   std::uint32_t* wire;
   bool fresh;
 };
-int serve_signs(const ServeSigns& job, void* stream);
+ABT_LAUNCHER int serve_signs(const ServeSigns& job, void* stream);
 
 struct DecodeSigns {
   const CodeBlock* blocks;
@@ -48,6 +48,144 @@ struct DecodeSigns {
   float* estimate;
   bool fresh;
 };
-int decode_signs(const DecodeSigns& job, void* stream);
+ABT_LAUNCHER int decode_signs(const DecodeSigns& job, void* stream);
+
+namespace sign_codes {
+
+// Where the record of block b begins.
+ABT_INLINE std::int64_t
+record_of(const CodeBlock* blocks, std::int64_t b, bool fresh) {
+  return b + (fresh ? 2 : 1) * (blocks[b].group - blocks[0].group);
+}
+
+// The scale with the element's sign; 0 for a dead element, or NaN if the scale
+// is not finite. Without branches, so that compilers vectorize it.
+ABT_INLINE float
+value_of(float scale, std::uint32_t signs, std::uint32_t alive, int k) {
+  const std::uint32_t mask = 0u - (alive >> k & 1);
+  const std::uint32_t live = bits_of(scale) | (signs >> k & 1) << 31;
+  return float_of((live & mask) | (bits_of(scale * 0.0f) & ~mask));
+}
+
+template <class Team>
+ABT_INLINE std::uint32_t nonzero(const float* x) {
+  return bits_where<Team>(x, [](float v) ABT_INLINED { return v != 0.0f; });
+}
+
+// Writes the record of x, and subtracts from x what it says.
+template <class Team>
+ABT_INLINE void write_record(
+    Team& team,
+    const CodeBlock& block,
+    bool fresh,
+    typename Team::Values& x,
+    const typename Team::Bits& alive,
+    std::uint32_t* record) {
+  const auto [sum, count] = team.sums(
+      block,
+      [&](int low, int high, int k) ABT_INLINED {
+        return ::fmaf(x[high][k], x[high][k], x[low][k] * x[low][k]);
+      },
+      [&](int own) ABT_INLINED { return count_bits(alive[own]); });
+  const float scale =
+      count == 0 ? sum * 0.0f : ::sqrtf(sum / static_cast<float>(count));
+  if (team.leads()) {
+    record[0] = bits_of(scale);
+  }
+  const std::int64_t groups = groups_of(block);
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    const std::uint32_t signs = bits_where<Team>(
+        x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31 != 0; });
+    team.store_bits(record + 1, unit, signs);
+    if (fresh) {
+      team.store_bits(record + 1 + groups, unit, alive[own]);
+    }
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      x[own][k] -= value_of(scale, signs, alive[own], k);
+    }
+  });
+  x.store();
+}
+
+}  // namespace sign_codes
+
+template <class Team>
+ABT_INLINE void work(Team& team, const EncodeSigns& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::uint32_t* known = job.alive + (block.group - job.blocks[0].group);
+  typename Team::Values x(job.u + block.begin, block.count);
+  typename Team::Bits alive;
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    alive[own] =
+        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
+  });
+  sign_codes::write_record(
+      team,
+      block,
+      job.fresh,
+      x,
+      alive,
+      job.wire + sign_codes::record_of(job.blocks, b, job.fresh));
+}
+
+template <class Team>
+ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t place = sign_codes::record_of(job.blocks, b, job.fresh);
+  const std::uint32_t* known = job.alive + (block.group - job.blocks[0].group);
+  const float share = 1.0f / static_cast<float>(job.workers);
+  typename Team::Values x(
+      job.residual + (block.begin - job.blocks[0].begin), block.count);
+  typename Team::Bits alive;
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    alive[own] =
+        job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
+    float sum[Team::kUnit] = {};
+    for (int w = 0; w < job.workers; ++w) {
+      const std::uint32_t* const from = job.in + w * job.stride + place;
+      const float scale = float_of(from[0]);
+      const std::uint32_t signs = team.bits(from + 1, unit);
+      const std::uint32_t there =
+          job.fresh ? team.bits(from + 1 + groups, unit) : alive[own];
+      ABT_UNROLL
+      for (int k = 0; k < Team::kUnit; ++k) {
+        sum[k] += sign_codes::value_of(scale, signs, there, k);
+      }
+      alive[own] |= there;
+    }
+    // Past the block's end, only a scale that is not finite leaves anything.
+    const auto count = static_cast<int>(block.count - unit * Team::kUnit);
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      x[own][k] = k < count ? ::fmaf(sum[k], share, x[own][k]) : 0.0f;
+    }
+  });
+  sign_codes::write_record(team, block, job.fresh, x, alive, job.wire + place);
+}
+
+template <class Team>
+ABT_INLINE void work(Team& team, const DecodeSigns& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::int64_t groups = groups_of(block);
+  const std::uint32_t* const record =
+      job.wire + sign_codes::record_of(job.blocks, b, job.fresh);
+  std::uint32_t* const known = job.alive + (block.group - job.blocks[0].group);
+  const float scale = float_of(record[0]);
+  team.for_units(block, [&](int unit, int) ABT_INLINED {
+    if (job.fresh) {
+      team.store_bits(known, unit, team.bits(record + 1 + groups, unit));
+    }
+    const std::uint32_t signs = team.bits(record + 1, unit);
+    const std::uint32_t alive = team.bits(known, unit);
+    float x[Team::kUnit];
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      x[k] = sign_codes::value_of(scale, signs, alive, k);
+    }
+    team.store(job.estimate + block.begin, unit, block.count, x);
+  });
+}
 
 }  // namespace abtrain::kernels

@@ -1,8 +1,8 @@
 // Codes -t, 0, +t of blocks of elements, with one threshold t per tensor: the
 // sums from which t is computed, encoding, and sums over workers
-// (ops/twobit_codes.h has the meaning). Pointers are device pointers;
-// launches are asynchronous on `stream` (a cudaStream_t) and return a
-// cudaError_t as an int.
+// (ops/twobit_codes.h has the meaning). The bodies (team.h), and their
+// launchers, which take device pointers, are asynchronous on `stream` (a
+// cudaStream_t) and return a cudaError_t as an int.
 //
 // kernels/ternary_codes.h has the codes. A sum k in -n .. n over n workers is
 // stored as k + n, or as 2 n + 1 if a value is not finite. The sums of a block
@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "kernels/code_blocks.h"
+#include "kernels/team.h"
 #include "kernels/ternary_codes.h"
 
 namespace abtrain::kernels {
@@ -25,7 +25,7 @@ struct EncodeThreshold {
   std::uint8_t* wire;
   CodeForm form;
 };
-int encode_threshold(const EncodeThreshold& job, void* stream);
+ABT_LAUNCHER int encode_threshold(const EncodeThreshold& job, void* stream);
 
 // The sums of the workers' two-bit codes, in `bits` bits per element.
 struct PackSums {
@@ -37,7 +37,7 @@ struct PackSums {
   std::uint32_t* wire;
   int bits;
 };
-int pack_sums(const PackSums& job, void* stream);
+ABT_LAUNCHER int pack_sums(const PackSums& job, void* stream);
 
 // What a mean is computed from: the workers' two-bit codes, which follow one
 // another; their sums as bit planes; or sums of byte codes.
@@ -54,9 +54,141 @@ struct AverageCodes {
   const float* thresholds;
   float* estimate;
 };
-int average_codes(const AverageCodes& job, void* stream);
+ABT_LAUNCHER int average_codes(const AverageCodes& job, void* stream);
 
 // Added to a sum for each value that is not finite; larger than any other sum.
 constexpr int kNotFinite = 1 << 20;
+
+namespace twobit_codes {
+
+// The sums of the workers' codes of a unit, plus `workers`; above 2 workers for
+// a value that is not finite.
+template <class Team>
+ABT_INLINE void add_codes(
+    const Team& team,
+    const std::uint8_t* in,
+    std::int64_t stride,
+    int workers,
+    int unit,
+    std::int32_t (&sums)[Team::kUnit]) {
+  ABT_UNROLL
+  for (int k = 0; k < Team::kUnit; ++k) {
+    sums[k] = workers;
+  }
+  for (int w = 0; w < workers; ++w) {
+    std::uint32_t codes[Team::kUnit];
+    team.two_bits(in + w * stride, unit, codes);
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      const auto not_finite =
+          static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
+      sums[k] += sign_of(codes[k]) + not_finite * kNotFinite;
+    }
+  }
+}
+
+}  // namespace twobit_codes
+
+template <class Team>
+ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::int64_t group = block.group - job.blocks[0].group;
+  const float t = job.thresholds[block.slot];
+  typename Team::Values x(job.u + block.begin, block.count);
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    std::uint32_t codes[Team::kUnit];
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      const float value = x[own][k];
+      const std::uint32_t finite = all_ones(::fabsf(value) <= kLargestFloat);
+      const std::uint32_t up = all_ones(value >= t) & finite;
+      const std::uint32_t down = all_ones(value <= -t) & ~up & finite;
+      codes[k] = (up & 3) | (down & 2) | (~finite & 1);
+      x[own][k] = value - float_of((up & bits_of(t)) | (down & bits_of(-t)));
+    }
+    if (job.form == CodeForm::Bytes) {
+      ABT_UNROLL
+      for (int k = 0; k < Team::kUnit; ++k) {
+        codes[k] = byte_code(codes[k]);
+      }
+      team.store_bytes(job.wire + kGroup * group, unit, codes);
+    } else {
+      team.store_two_bits(job.wire + packed_bytes(kGroup) * group, unit, codes);
+    }
+  });
+  x.store();
+}
+
+template <class Team>
+ABT_INLINE void work(Team& team, const PackSums& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t group = block.group - job.blocks[0].group;
+  team.for_units(block, [&](int unit, int) ABT_INLINED {
+    std::int32_t sums[Team::kUnit];
+    twobit_codes::add_codes(
+        team,
+        job.in + packed_bytes(kGroup) * group,
+        job.stride,
+        job.workers,
+        unit,
+        sums);
+    const int most = 2 * job.workers + 1;
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      sums[k] = sums[k] < most ? sums[k] : most;
+    }
+    for (int p = 0; p < job.bits; ++p) {
+      std::uint32_t plane = 0;
+      ABT_UNROLL
+      for (int k = 0; k < Team::kUnit; ++k) {
+        plane |= (static_cast<std::uint32_t>(sums[k]) >> p & 1) << k;
+      }
+      team.store_bits(job.wire + job.bits * group + p * groups, unit, plane);
+    }
+  });
+}
+
+template <class Team>
+ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
+  const CodeBlock block = job.blocks[b];
+  const std::int64_t groups = groups_of(block);
+  const std::int64_t group = block.group - job.blocks[0].group;
+  const auto* const in = static_cast<const std::uint8_t*>(job.in);
+  const float factor =
+      job.thresholds[block.slot] / static_cast<float>(job.workers);
+  team.for_units(block, [&](int unit, int) ABT_INLINED {
+    std::int32_t sums[Team::kUnit] = {};
+    if (job.wire == CodeWire::Codes) {
+      twobit_codes::add_codes(
+          team,
+          in + packed_bytes(kGroup) * group,
+          job.stride,
+          job.workers,
+          unit,
+          sums);
+    } else if (job.wire == CodeWire::Bytes) {
+      team.bytes(in + kGroup * group, unit, sums);
+    } else {
+      const auto* const planes =
+          static_cast<const std::uint32_t*>(job.in) + job.bits * group;
+      for (int p = 0; p < job.bits; ++p) {
+        const std::uint32_t plane = team.bits(planes + p * groups, unit);
+        ABT_UNROLL
+        for (int k = 0; k < Team::kUnit; ++k) {
+          sums[k] |= static_cast<std::int32_t>((plane >> k & 1) << p);
+        }
+      }
+    }
+    float x[Team::kUnit];
+    ABT_UNROLL
+    for (int k = 0; k < Team::kUnit; ++k) {
+      const float mean = factor * static_cast<float>(sums[k] - job.workers);
+      const std::uint32_t finite = all_ones(sums[k] <= 2 * job.workers);
+      x[k] = float_of((bits_of(mean) & finite) | (kNan & ~finite));
+    }
+    team.store(job.estimate + block.begin, unit, block.count, x);
+  });
+}
 
 }  // namespace abtrain::kernels

@@ -91,7 +91,7 @@ struct EncodeWire {
   float* u;
   std::uint8_t* record;
 };
-int encode_wire(const EncodeWire& job, void* stream);
+ABT_LAUNCHER int encode_wire(const EncodeWire& job, void* stream);
 
 // out = (add ? out : 0) + factor * what the record stands for.
 struct DecodeWire {
@@ -101,6 +101,6 @@ struct DecodeWire {
   bool add;
   float* out;
 };
-int decode_wire(const DecodeWire& job, void* stream);
+ABT_LAUNCHER int decode_wire(const DecodeWire& job, void* stream);
 
 }  // namespace abtrain::kernels

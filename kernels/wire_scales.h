@@ -4,9 +4,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
-#include "kernels/host_device.h"
+#include "kernels/bits.h"
 
 namespace abtrain::kernels {
 
@@ -17,23 +16,13 @@ constexpr std::uint16_t kNanScale = 0x7FC0;
 constexpr float kSmallestScale = 0x1p-126f;
 constexpr float kLargestScale = 0x1.FEp127f;
 
-ABT_HOST_DEVICE inline std::uint32_t float_bits(float x) {
-  std::uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-ABT_HOST_DEVICE inline float float_with(std::uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
-}
 // Processors return NaNs of different bits.
 ABT_HOST_DEVICE inline float with_one_nan(float x) {
-  return x == x ? x : float_with(0x7FC00000u);
+  return x == x ? x : float_of(kNan);
 }
 // Magnitudes are ordered as these are; a NaN is larger than any number.
 ABT_HOST_DEVICE inline std::uint32_t magnitude_bits(float x) {
-  return float_bits(x) & 0x7FFFFFFFu;
+  return bits_of(x) & 0x7FFFFFFFu;
 }
 
 // The bits of a scale (bf16), rounded up or to nearest even; NaN if it is not
@@ -46,12 +35,12 @@ ABT_HOST_DEVICE inline std::uint16_t round_scale(float scale, bool up) {
   if (scale < kSmallestScale) {
     return 0;
   }
-  const std::uint32_t bits = float_bits(scale);
+  const std::uint32_t bits = bits_of(scale);
   const std::uint32_t half = up ? 0xFFFFu : 0x7FFFu + (bits >> 16 & 1);
   return static_cast<std::uint16_t>((bits + half) >> 16);
 }
 ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
-  return float_with(std::uint32_t{bits} << 16);
+  return float_of(std::uint32_t{bits} << 16);
 }
 
 // Of a chunk of Int8 or Int4 with this largest magnitude. Rounded up, so that
@@ -59,11 +48,11 @@ ABT_HOST_DEVICE inline float scale_value(std::uint16_t bits) {
 template <int kBits>
 ABT_HOST_DEVICE inline std::uint16_t integer_scale(std::uint32_t largest) {
   constexpr float kMax = (1 << (kBits - 1)) - 1;
-  return round_scale(float_with(largest) / kMax, /*up=*/true);
+  return round_scale(float_of(largest) / kMax, /*up=*/true);
 }
 // x / scale, rounded to nearest even, in the low bits. scale > 0.
 ABT_HOST_DEVICE inline std::uint32_t integer_code(float x, float scale) {
-  return float_bits(x / scale + 12582912.0f);  // 1.5 * 2^23
+  return bits_of(x / scale + 12582912.0f);  // 1.5 * 2^23
 }
 
 // Int2: the magnitude above which an element has the level 3, for a chunk of
@@ -85,7 +74,7 @@ level_scale(float products, int count, int threes) {
 
 // Of Int2 and Sparse: the code of an element, and a level with the code's sign.
 ABT_HOST_DEVICE inline std::uint32_t signed_code(float x, bool above) {
-  return (above ? 1u : 0u) | (float_bits(x) >> 30 & 2u);
+  return (above ? 1u : 0u) | (bits_of(x) >> 30 & 2u);
 }
 ABT_HOST_DEVICE inline float with_sign(float level, std::uint32_t code) {
   return (code & 2u) != 0 ? -level : level;

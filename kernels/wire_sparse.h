@@ -5,7 +5,7 @@
 
 namespace abtrain::kernels {
 
-int encode_sparse(const EncodeWire& job, void* stream);
-int decode_sparse(const DecodeWire& job, void* stream);
+ABT_LAUNCHER int encode_sparse(const EncodeWire& job, void* stream);
+ABT_LAUNCHER int decode_sparse(const DecodeWire& job, void* stream);
 
 }  // namespace abtrain::kernels

@@ -83,6 +83,7 @@ int train_here(
   train::SetupWatch watch(log, "reading the configuration");
   session.resume = start.resume;
   session.overwrite = start.overwrite;
+  session.names_folder = !start.leaves_nothing;
   session.watch = &watch;
   session.hooks = train_hooks();
   const auto train_once = [&](const config::RunOptions& options) {
@@ -90,11 +91,7 @@ int train_here(
     if (start.leaves_nothing && launch.rank == 0) {
       folder.emplace(fs::path(options.output));
     }
-    std::string table = train::train(options, session, log).table;
-    if (start.leaves_nothing) {  // not the files, which are about to go
-      table.resize(std::min(table.size(), table.rfind("  files ")));
-    }
-    app::print(table);
+    app::print(train::train(options, session, log).table);
   };
   if (launch.size == 1) {
     train_once(read(0, log));

@@ -1,9 +1,9 @@
 #include "ops/adagrad.h"
 
 #include "device/tensor_text.h"
-#include "ops/cpu/adagrad.h"
+#include "kernels/adagrad.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -58,8 +58,7 @@ void adagrad_step(
       pointer(scalars[1]),
       pointer(scalars[2]),
       static_cast<float>(delta)};
-  dispatch(
-      "adagrad_step", job, device, adagrad_step_cpu, kernels::adagrad_step);
+  dispatch("adagrad_step", job, device, kernels::adagrad_step);
 }
 
 }  // namespace abtrain::ops

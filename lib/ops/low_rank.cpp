@@ -21,7 +21,7 @@ struct Shape {
 // overwrites the row if `begin`. It adds rank by rank, so the grouping of ranks
 // does not affect the bits.
 template <int kRanks>
-[[gnu::always_inline]] inline void add_ranks(
+ABT_INLINE void add_ranks(
     const float* p,
     const float* q,
     float* __restrict row,
@@ -44,7 +44,7 @@ template <int kRanks>
   }
 }
 
-[[gnu::always_inline]] inline void add_product(
+ABT_INLINE void add_product(
     const float* p,
     const float* q,
     float* out,
@@ -63,26 +63,6 @@ template <int kRanks>
     }
   }
 }
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void add_product_avx2(
-    const float* p,
-    const float* q,
-    float* out,
-    const Shape& shape,
-    float sign,
-    bool fresh) {
-  add_product(p, q, out, shape, sign, fresh);
-}
-#else
-void add_product_avx2(
-    const float*,
-    const float*,
-    float*,
-    const Shape&,
-    float,
-    bool) {}
-#endif
 
 bool is_matrix(const at::Tensor& t, const at::Tensor& like) {
   return t.dim() == 2 && t.is_contiguous() && t.scalar_type() == at::kFloat &&
@@ -107,13 +87,13 @@ void add_on_cpu(
     const at::Tensor& out,
     float sign,
     bool fresh) {
-  (best_simd() == Simd::Avx2 ? add_product_avx2 : add_product)(
-      p.const_data_ptr<float>(),
-      q.const_data_ptr<float>(),
-      out.mutable_data_ptr<float>(),
-      {p.size(0), p.size(1), q.size(1)},
-      sign,
-      fresh);
+  const Shape shape{p.size(0), p.size(1), q.size(1)};
+  const auto* const left = p.const_data_ptr<float>();
+  const auto* const right = q.const_data_ptr<float>();
+  auto* const to = out.mutable_data_ptr<float>();
+  compiled_for(best_simd(), [&]() ABT_INLINED {
+    add_product(left, right, to, shape, sign, fresh);
+  });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "ops/sign_codes.h"
 
-#include "ops/cpu/sign_codes.h"
+#include "kernels/sign_codes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -43,8 +43,7 @@ void encode_signs(
       words(alive),
       words(wire),
       fresh};
-  dispatch(
-      "encode_signs", job, device, encode_signs_cpu, kernels::encode_signs);
+  dispatch("encode_signs", job, device, kernels::encode_signs);
 }
 
 void serve_signs(
@@ -74,7 +73,7 @@ void serve_signs(
       residual.mutable_data_ptr<float>(),
       words(wire),
       fresh};
-  dispatch("serve_signs", job, device, serve_signs_cpu, kernels::serve_signs);
+  dispatch("serve_signs", job, device, kernels::serve_signs);
 }
 
 void decode_signs(
@@ -100,8 +99,7 @@ void decode_signs(
       words(alive),
       estimate.mutable_data_ptr<float>(),
       fresh};
-  dispatch(
-      "decode_signs", job, device, decode_signs_cpu, kernels::decode_signs);
+  dispatch("decode_signs", job, device, kernels::decode_signs);
 }
 
 }  // namespace abtrain::ops

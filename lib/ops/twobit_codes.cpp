@@ -1,8 +1,8 @@
 #include "ops/twobit_codes.h"
 
-#include "ops/cpu/twobit_codes.h"
+#include "kernels/twobit_codes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -41,12 +41,7 @@ void encode_threshold(
       thresholds.const_data_ptr<float>(),
       wire.mutable_data_ptr<std::uint8_t>(),
       form};
-  dispatch(
-      "encode_threshold",
-      job,
-      device,
-      encode_threshold_cpu,
-      kernels::encode_threshold);
+  dispatch("encode_threshold", job, device, kernels::encode_threshold);
 }
 
 void pack_sums(
@@ -73,7 +68,7 @@ void pack_sums(
       workers,
       reinterpret_cast<std::uint32_t*>(wire.mutable_data_ptr<std::int32_t>()),
       sum_bits(workers)};
-  dispatch("pack_sums", job, device, pack_sums_cpu, kernels::pack_sums);
+  dispatch("pack_sums", job, device, kernels::pack_sums);
 }
 
 void average_codes(
@@ -128,8 +123,7 @@ void average_codes(
       workers,
       thresholds.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  dispatch(
-      "average_codes", job, device, average_codes_cpu, kernels::average_codes);
+  dispatch("average_codes", job, device, kernels::average_codes);
 }
 
 }  // namespace abtrain::ops

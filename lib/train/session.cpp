@@ -53,18 +53,23 @@ nlohmann::ordered_json damaged_images(const data::Dataset& dataset) {
 
 SessionResult report(
     const config::RunOptions& options,
+    const SessionOptions& session,
     const std::string& folder,
     const nlohmann::ordered_json& summary) {
-  return {folder, report_table(options, summary, folder), json_text(summary)};
+  return {
+      folder,
+      report_table(options, summary, folder, session.names_folder),
+      json_text(summary)};
 }
 
 SessionResult report_finished(
     const config::RunOptions& options,
+    const SessionOptions& session,
     const std::string& folder,
     Log& log) {
   log.info("{}: this run has finished; here is its report", folder);
   const JsonObject summary = JsonObject::of_file(folder + "/summary.json");
-  return report(options, folder, summary.all());
+  return report(options, session, folder, summary.all());
 }
 
 // One training run, from the look at its folder to its report.
@@ -122,8 +127,9 @@ class Session {
 SessionResult Session::train() {
   choose_start();
   if (finished_) {
-    return host_.writes() ? report_finished(configured_, folder_, log_)
-                          : SessionResult();
+    return host_.writes()
+               ? report_finished(configured_, session_, folder_, log_)
+               : SessionResult();
   }
   choose_place(setup_, configured_, host_, log_);
   host_.all_or_none([&] {
@@ -287,7 +293,7 @@ SessionResult Session::finish(const TrainResult& result) {
   run_log_->finish();
   run_folder::check_run_lock(true);
   atomic_write(folder_ + "/summary.json", json_text(summary));
-  return report(options, folder_, summary);
+  return report(options, session_, folder_, summary);
 }
 
 }  // namespace

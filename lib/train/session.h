@@ -22,6 +22,8 @@ struct SessionOptions {
   std::string resume = "none";
   // Whether an existing run of this name may be lost: see train/resume.h.
   bool overwrite = false;
+  // Whether the report names the run folder.
+  bool names_folder = true;
   // Watches until the first step; may be null.
   SetupWatch* watch = nullptr;
   // Where the workers are; null: they are threads of this process. Of several

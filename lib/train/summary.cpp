@@ -156,7 +156,8 @@ namespace {
 std::string table_of(
     const config::RunOptions& options,
     const ordered_json& s,
-    const std::string& folder) {
+    const std::string& folder,
+    bool names_folder) {
   std::string out;
   const auto row = [&](const std::string& label, const std::string& value) {
     out += "  " + label +
@@ -331,7 +332,9 @@ std::string table_of(
             damaged.at("files").at(0).get<std::string>(),
             damaged.at("count") > 1 ? ", ..." : ""));
   }
-  row("files", folder);
+  if (names_folder) {
+    row("files", folder);
+  }
   return out;
 }
 
@@ -340,9 +343,10 @@ std::string table_of(
 std::string report_table(
     const config::RunOptions& options,
     const ordered_json& summary,
-    const std::string& folder) {
+    const std::string& folder,
+    bool names_folder) {
   try {
-    return table_of(options, summary, folder);
+    return table_of(options, summary, folder, names_folder);
   } catch (const ordered_json::exception& error) {
     throw Error(
         ErrorKind::DamagedData,

@@ -16,12 +16,14 @@ nlohmann::ordered_json summarize(
     const config::RunOptions& options,
     const TrainResult& result);
 
-// The table; `folder` is the run folder. Throws Error(DamagedData) if
-// `summary`, read from there, is not a summary.
+// The table; `folder` is the run folder, which its last row names unless it is
+// about to go. Throws Error(DamagedData) if `summary`, read from there, is not
+// a summary.
 std::string report_table(
     const config::RunOptions& options,
     const nlohmann::ordered_json& summary,
-    const std::string& folder);
+    const std::string& folder,
+    bool names_folder = true);
 
 // Bytes that a worker of dense data parallel training sends in `steps` steps
 // (mean over the workers), with elements of `element_size` bytes.

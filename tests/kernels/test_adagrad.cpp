@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/cpu/adagrad.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -47,7 +46,7 @@ TEST(AdagradKernel, StepsAsTheCpuToTheBit) {
                   &steps,
                   divides ? &divisor : nullptr,
                   1e-3f};
-              i == 0 ? ops::adagrad_step_cpu(job)
+              i == 0 ? work_on_host(job)
                      : static_cast<void>(adagrad_step(job, nullptr));
             }
             for (int k = 0; k < 5; ++k) {

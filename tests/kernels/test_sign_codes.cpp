@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
-#include "ops/cpu/sign_codes.h"
 #include "ops/sign_codes.h"
+#include "ops/team_host.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -80,7 +80,7 @@ TEST_P(SignKernel, EncodesAsTheCpuToTheBit) {
             words(alive),
             words(wire[i]),
             GetParam()};
-        i == 0 ? ops::encode_signs_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(encode_signs(job, nullptr));
       }
       EXPECT_TRUE(same_bits(u[0], u[1]));
@@ -113,7 +113,7 @@ TEST_P(SignKernel, ServesAsTheCpuToTheBit) {
             residual[i].mutable_data_ptr<float>(),
             words(wire[i]),
             GetParam()};
-        i == 0 ? ops::serve_signs_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(serve_signs(job, nullptr));
       }
       EXPECT_TRUE(residual[0].isfinite().all().item<bool>());
@@ -140,7 +140,7 @@ TEST_P(SignKernel, DecodesAsTheCpuToTheBit) {
           words(alive[i]),
           estimate[i].mutable_data_ptr<float>(),
           GetParam()};
-      i == 0 ? ops::decode_signs_cpu(job)
+      i == 0 ? work_on_host(job)
              : static_cast<void>(decode_signs(job, nullptr));
     }
     EXPECT_TRUE(same_bits(alive[0], alive[1]));

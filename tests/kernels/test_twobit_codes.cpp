@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "code_buffers.h"
-#include "ops/cpu/twobit_codes.h"
+#include "ops/team_host.h"
 #include "ops/twobit_codes.h"
 
 namespace abtrain::kernels {
@@ -48,7 +48,7 @@ TEST(TwoBitKernel, EncodesAsTheCpuToTheBit) {
               thresholds.const_data_ptr<float>(),
               wire[i].mutable_data_ptr<std::uint8_t>(),
               form};
-          i == 0 ? ops::encode_threshold_cpu(job)
+          i == 0 ? work_on_host(job)
                  : static_cast<void>(encode_threshold(job, nullptr));
         }
         EXPECT_TRUE(same_bits(u[0], u[1])) << threshold;

@@ -124,13 +124,15 @@ void AbTraining::finish(std::int64_t t) {
     return;  // the last step ended in a synchronization or decomposition
   }
   const Products products = synchronize(t, /*last=*/true);
-  if (context_.options.sync == SyncMode::Full || !left_dense().empty()) {
+  if (context_.options.sync == SyncMode::Full ||
+      std::ranges::any_of(factorable_, [](const nn::NamedWeight& w) {
+        return !w.weight->is_factored();
+      })) {
     decompose(t, products);
     return;
   }
-  const std::vector<nn::NamedWeight> weights = factored();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    weights[i].weight->set_factors(products[i]);
+  for (std::size_t i = 0; i < factorable_.size(); ++i) {
+    factorable_[i].weight->set_factors(products[i]);
   }
   build_blocks();
 }
@@ -145,10 +147,11 @@ void AbTraining::merge_into(nn::Model& target) {
   }
   if (phase_ == Phase::Ab) {
     const Products products = merged_products(comm::Purpose::Metrics, false);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < target.weights().size(); ++i) {
-      if (context_.model.weights()[i].weight->is_factored()) {
-        target.weights()[i].weight->set_factors(products[next++]);
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      if (products[i].a.defined()) {
+        std::ranges::find(
+            target.weights(), factorable_[i].name, &nn::NamedWeight::name)
+            ->weight->set_factors(products[i]);
       }
     }
   }
@@ -170,29 +173,9 @@ std::vector<at::Tensor> AbTraining::replicated_state() {
   return state;
 }
 
-std::vector<nn::NamedWeight> AbTraining::factored() const {
-  std::vector<nn::NamedWeight> result;
-  for (const nn::NamedWeight& w : factorable_) {
-    if (w.weight->is_factored()) {
-      result.push_back(w);
-    }
-  }
-  return result;
-}
-
-std::vector<nn::NamedWeight> AbTraining::left_dense() const {
-  std::vector<nn::NamedWeight> result;
-  for (const nn::NamedWeight& w : factorable_) {
-    if (!w.weight->is_factored()) {
-      result.push_back(w);
-    }
-  }
-  return result;
-}
-
 std::int64_t AbTraining::numel_of(nn::Factor which) const {
   std::int64_t numel = 0;
-  for (const nn::NamedWeight& w : factored()) {
+  for (const nn::NamedWeight& w : factorable_) {
     numel += w.weight->factor_numel(which, w.weight->rank());
   }
   return numel;
@@ -202,7 +185,6 @@ AbTraining::Products AbTraining::merged_products(
     comm::Purpose purpose,
     bool outer) {
   const at::NoGradGuard no_grad;
-  const std::vector<nn::NamedWeight> weights = factored();
   std::int64_t a = numel_of(nn::Factor::A);
   std::int64_t b = numel_of(nn::Factor::B);
   const at::Tensor own =
@@ -225,8 +207,12 @@ AbTraining::Products AbTraining::merged_products(
   Products products;
   a = 0;
   b = 0;
-  for (const nn::NamedWeight& named : weights) {
+  for (const nn::NamedWeight& named : factorable_) {
     const nn::Weight& w = *named.weight;
+    linalg::LowRankPair& product = products.emplace_back();
+    if (!w.is_factored()) {
+      continue;
+    }
     const auto matrix_at =
         [&](const at::Tensor& flat, nn::Factor which, std::int64_t offset) {
           return flat.defined()
@@ -236,12 +222,12 @@ AbTraining::Products AbTraining::merged_products(
                                flat, offset, w.stored_sizes(which, w.rank())))
                      : at::Tensor();
         };
-    products.push_back(merge_factors(
+    product = merge_factors(
         context_.options.sync,
         {matrix_at(start_a, nn::Factor::A, a),
          matrix_at(start_b, nn::Factor::B, b)},
         matrix_at(change.a, nn::Factor::A, a),
-        matrix_at(change.b, nn::Factor::B, b)));
+        matrix_at(change.b, nn::Factor::B, b));
     a += w.factor_numel(nn::Factor::A, w.rank());
     b += w.factor_numel(nn::Factor::B, w.rank());
   }

@@ -47,13 +47,11 @@ class AbTraining : public Method {
   std::vector<at::Tensor> replicated_state() override;
 
  private:
+  // One per factorable weight; undefined where that is dense now.
   using Products = std::vector<linalg::LowRankPair>;
 
-  // The weights that are factored now, and those that may be but are dense.
-  std::vector<nn::NamedWeight> factored() const;
-  std::vector<nn::NamedWeight> left_dense() const;
-  // The merged factors of the factored weights, one product per layer: as they
-  // are now, or with the outer step and what it keeps.
+  // The merged factors: as they are now, or with the outer step and what it
+  // keeps.
   Products merged_products(comm::Purpose purpose, bool outer);
   // Averages dense parameters, running statistics and moments over the world.
   void average_dense();
@@ -63,11 +61,11 @@ class AbTraining : public Method {
 
   // Synchronizes an AB phase, at the end of a run (`last`) without an outer
   // step: no later one would make up for its momentum or for codes. Returns the
-  // merged products, one per factored weight, for enter_full() or decompose().
+  // merged products, for enter_full() or decompose().
   Products synchronize(std::int64_t t, bool last = false);
   void enter_full(const Products& products);
-  // Ends either phase. `products`: one per weight that is factored now.
-  void decompose(std::int64_t t, const Products& products = {});
+  // Ends either phase. `products`: empty at the end of a FULL phase.
+  void decompose(std::int64_t t, Products products = {});
   // What the optimizer keeps of a factorable layer: of the trained factor, or of
   // the dense weight, as matrices, one per buffer.
   struct LayerMoments {

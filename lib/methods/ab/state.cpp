@@ -204,7 +204,7 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
   } else {
     // Merge them as a synchronization would have done.
     struct Side {
-      std::vector<linalg::LowRankPair> start, now;
+      Products start, now;
       at::Tensor dense;
       at::Tensor moments;
       double groups = 0;
@@ -222,15 +222,19 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
                        .narrow(0, own_numel_, trained_.numel() - own_numel_)
                        .clone();
       std::vector<at::Tensor> moments;
-      for (const auto& w : factored()) {
-        const linalg::LowRankPair pair = w.weight->pair();
-        side.now.push_back({pair.a.clone(), pair.b.clone()});
-      }
+      const auto factors = [&] {
+        Products pairs(factorable_.size());
+        for (std::size_t i = 0; i < factorable_.size(); ++i) {
+          if (factorable_[i].weight->is_factored()) {
+            const linalg::LowRankPair pair = factorable_[i].weight->pair();
+            pairs[i] = {pair.a.clone(), pair.b.clone()};
+          }
+        }
+        return pairs;
+      };
+      side.now = factors();
       trained_.values().narrow(0, 0, own_numel_).copy_(own_start_);
-      for (const auto& w : factored()) {
-        const linalg::LowRankPair pair = w.weight->pair();
-        side.start.push_back({pair.a.clone(), pair.b.clone()});
-      }
+      side.start = factors();
       for (int k = 0; k < trained_.moment_count(); ++k) {
         moments.push_back(trained_.moments().narrow(
             0,
@@ -245,11 +249,15 @@ void AbTraining::regroup(std::vector<state::State>& old, std::int64_t t) {
     role_ = own_role;
     Products products;
     for (std::size_t i = 0; i < b.now.size(); ++i) {
-      products.push_back(merge_factors(
+      linalg::LowRankPair& product = products.emplace_back();
+      if (!b.now[i].a.defined()) {
+        continue;
+      }
+      product = merge_factors(
           context_.options.sync,
           b.start[i],
           a.now.empty() ? at::Tensor() : a.now[i].a - a.start[i].a,
-          b.now[i].b - b.start[i].b));
+          b.now[i].b - b.start[i].b);
     }
     // B was loaded last, so its block keeps the dense parameters.
     const auto mean = [&](const at::Tensor& x, const at::Tensor& y) {

@@ -48,11 +48,10 @@ void AbTraining::average_replicas(std::int64_t t, bool with_moments) {
   }
   std::vector<at::Tensor> moments;
   for (std::size_t i = 0; i < trained_.parameters().size(); ++i) {
-    const at::Tensor* tensor = trained_.parameters()[i].tensor;
-    const bool stays = std::none_of(
-        factorable_.begin(), factorable_.end(), [&](const nn::NamedWeight& w) {
-          return &w.weight->dense == tensor;
-        });
+    const bool stays = std::ranges::find(
+                           factorable_,
+                           trained_.parameters()[i].name,
+                           &nn::NamedWeight::name) == factorable_.end();
     for (int k = 0; stays && k < trained_.moment_count(); ++k) {
       moments.push_back(trained_.moment_views(k)[i]);
     }
@@ -76,10 +75,11 @@ AbTraining::Products AbTraining::synchronize(std::int64_t t, bool last) {
 
 void AbTraining::enter_full(const Products& products) {
   const at::NoGradGuard no_grad;
-  const std::vector<nn::NamedWeight> weights = factored();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    nn::Weight& w = *weights[i].weight;
-    w.set_dense(w.from_matrix(at::matmul(products[i].a, products[i].b)));
+  for (std::size_t i = 0; i < factorable_.size(); ++i) {
+    nn::Weight& w = *factorable_[i].weight;
+    if (w.is_factored()) {
+      w.set_dense(w.from_matrix(at::matmul(products[i].a, products[i].b)));
+    }
   }
   phase_ = Phase::Full;
   build_blocks();
@@ -100,17 +100,20 @@ DecomposeOptions AbTraining::decompose_options(std::int64_t t) const {
       context_.options.svd};
 }
 
-void AbTraining::decompose(std::int64_t t, const Products& products) {
+void AbTraining::decompose(std::int64_t t, Products products) {
+  products.resize(factorable_.size());
   const bool carries = context_.options.moments == FactorMoments::Carry;
   const std::vector<LayerMoments> moments =
       carries ? layer_moments() : std::vector<LayerMoments>();
   std::vector<BasisChange> basis;
-  std::size_t next = 0;
-  for (const nn::NamedWeight& w : factorable_) {
-    basis.push_back({*w.weight, w.weight->rank(), 0, {}, {}});
-    if (w.weight->is_factored()) {
-      basis.back().before = products[next++];
-    }
+  std::vector<Source> sources;
+  for (std::size_t i = 0; i < factorable_.size(); ++i) {
+    const nn::Weight& w = *factorable_[i].weight;
+    basis.push_back({w, w.rank(), 0, products[i], {}});
+    sources.push_back(
+        {factorable_[i],
+         products[i],
+         layers_.empty() ? 0 : layers_[i].first_rank});
   }
   Stopwatch watch;
   if (phase_ == Phase::Full) {
@@ -118,15 +121,6 @@ void AbTraining::decompose(std::int64_t t, const Products& products) {
     trained_.drop_gradients();  // the factors get memory of their own
     // The running statistics differ between workers up to here.
     average_buffers(context_.model, context_.world, comm::Purpose::Sync);
-  }
-  std::vector<Source> sources;
-  next = 0;
-  for (std::size_t i = 0; i < factorable_.size(); ++i) {
-    sources.push_back(
-        {factorable_[i], {}, layers_.empty() ? 0 : layers_[i].first_rank});
-    if (factorable_[i].weight->is_factored()) {
-      sources.back().product = products[next++];
-    }
   }
   const std::vector<LayerFactors> factors = decompose_layers(
       sources,
@@ -246,7 +240,10 @@ void AbTraining::build_blocks() {
   const nn::Factor frozen =
       trained == nn::Factor::A ? nn::Factor::B : nn::Factor::A;
   own_numel_ = 0;
-  for (const nn::NamedWeight& w : factored()) {
+  for (const nn::NamedWeight& w : factorable_) {
+    if (!w.weight->is_factored()) {
+      continue;
+    }
     own.push_back(
         {trained_name(w),
          &w.weight->factor(trained),
@@ -265,8 +262,10 @@ void AbTraining::build_blocks() {
   trained_.adopt(old);
   if (local_steps()) {
     // Moments of weights that might have been factored were not averaged.
-    for (const nn::NamedWeight& w : left_dense()) {
-      trained_.forget(w.name);
+    for (const nn::NamedWeight& w : factorable_) {
+      if (!w.weight->is_factored()) {
+        trained_.forget(w.name);
+      }
     }
   }
   frozen_ = optim::ParameterBlock(other, false, 0);

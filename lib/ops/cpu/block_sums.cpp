@@ -13,7 +13,7 @@ namespace abtrain::ops {
 namespace {
 
 // Lane i sums elements i, i + 128, ...; then the lanes are added by halves.
-[[gnu::always_inline]] inline float
+ABT_INLINE float
 sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
   constexpr std::int64_t kLanes = kernels::kUnit;
   float sum[kLanes] = {};
@@ -34,28 +34,8 @@ sum_of_squares(const float* x, std::int64_t present, std::int64_t size) {
   return sum[0];
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) float
-sum_of_squares_avx2(const float* x, std::int64_t present, std::int64_t size) {
-  return sum_of_squares(x, present, size);
-}
-#else
-float sum_of_squares_avx2(
-    const float* x,
-    std::int64_t present,
-    std::int64_t size) {
-  return sum_of_squares(x, present, size);
-}
-#endif
-float sum_of_squares_plain(
-    const float* x,
-    std::int64_t present,
-    std::int64_t size) {
-  return sum_of_squares(x, present, size);
-}
-
 // Adds bytes of two codes each to the two arrays of sums.
-[[gnu::always_inline]] inline void add_codes(
+ABT_INLINE void add_codes(
     const std::uint8_t* in,
     std::int64_t count,
     std::uint16_t (*sums)[512]) {
@@ -65,7 +45,7 @@ float sum_of_squares_plain(
   }
 }
 
-[[gnu::always_inline]] inline std::uint32_t clamp_codes(
+ABT_INLINE std::uint32_t clamp_codes(
     const std::uint16_t (*sums)[512],
     std::int64_t count,
     int offset,
@@ -85,7 +65,7 @@ float sum_of_squares_plain(
 }
 
 // Works tile by tile. A sum is at most 4,096 * 15, which fits 16 bits.
-[[gnu::always_inline]] inline std::uint32_t sum_shards(
+ABT_INLINE std::uint32_t sum_shards(
     const std::uint8_t* in,
     std::int64_t bytes,
     int members,
@@ -102,24 +82,6 @@ float sum_of_squares_plain(
   return clamped;
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) std::uint32_t sum_shards_avx2(
-    const std::uint8_t* in,
-    std::int64_t bytes,
-    int members,
-    std::uint8_t* out) {
-  return sum_shards(in, bytes, members, out);
-}
-#else
-std::uint32_t sum_shards_avx2(
-    const std::uint8_t* in,
-    std::int64_t bytes,
-    int members,
-    std::uint8_t* out) {
-  return sum_shards(in, bytes, members, out);
-}
-#endif
-
 }  // namespace
 
 void block_norms_cpu(
@@ -130,35 +92,32 @@ void block_norms_cpu(
   const auto* x = u.const_data_ptr<float>();
   auto* out = norms.mutable_data_ptr<float>();
   const std::int64_t size = std::int64_t{1} << log_size;
-  const auto sum =
-      simd == Simd::Avx2 ? sum_of_squares_avx2 : sum_of_squares_plain;
   at::parallel_for(
       0,
       norms.numel(),
       std::max<std::int64_t>(1, 65536 / size),
       [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t b = begin; b < end; ++b) {
-          const std::int64_t present =
-              std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
-          const float norm = std::sqrt(sum(x + b * size, present, size));
-          out[b] = norm == norm ? norm : std::numeric_limits<float>::infinity();
-        }
+        compiled_for(simd, [&]() ABT_INLINED {
+          for (std::int64_t b = begin; b < end; ++b) {
+            const std::int64_t present =
+                std::clamp<std::int64_t>(u.numel() - b * size, 0, size);
+            const float norm =
+                std::sqrt(sum_of_squares(x + b * size, present, size));
+            out[b] =
+                norm == norm ? norm : std::numeric_limits<float>::infinity();
+          }
+        });
       });
 }
 
 void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out) {
   const std::int64_t bytes = out.numel() - kernels::kTailBytes;
   auto* to = out.mutable_data_ptr<std::uint8_t>();
-  const auto sum = best_simd() == Simd::Avx2
-                       ? sum_shards_avx2
-                       : +[](const std::uint8_t* from,
-                             std::int64_t count,
-                             int n,
-                             std::uint8_t* result) {
-                           return sum_shards(from, count, n, result);
-                         };
-  const std::uint32_t tail[kernels::kTailBytes / 4] = {
-      sum(in.const_data_ptr<std::uint8_t>(), bytes, members, to)};
+  const auto* const from = in.const_data_ptr<std::uint8_t>();
+  std::uint32_t tail[kernels::kTailBytes / 4] = {};
+  compiled_for(best_simd(), [&]() ABT_INLINED {
+    tail[0] = sum_shards(from, bytes, members, to);
+  });
   std::memcpy(to + bytes, tail, sizeof(tail));
 }
 

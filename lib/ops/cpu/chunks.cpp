@@ -15,7 +15,7 @@ namespace {
 using kernels::kNormLanes;
 
 // Vectorized where the target allows; __builtin_fmaf is then one instruction.
-[[gnu::always_inline]] inline void norms_of_chunks(
+ABT_INLINE void norms_of_chunks(
     float* u,
     const float* g,
     bool add,
@@ -44,47 +44,12 @@ using kernels::kNormLanes;
 }
 
 // u[i] -= members * rounded[i].
-[[gnu::always_inline]] inline void
+ABT_INLINE void
 subtract(float* u, const float* rounded, float members, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     u[i] = __builtin_fmaf(-members, rounded[i], u[i]);
   }
 }
-
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) void norms_avx2(
-    float* u,
-    const float* g,
-    bool add,
-    std::int64_t numel,
-    std::int64_t chunk,
-    float* norms) {
-  // Two loops instead of a branch in each iteration.
-  if (add) {
-    norms_of_chunks(u, g, true, numel, chunk, norms);
-  } else {
-    norms_of_chunks(u, g, false, numel, chunk, norms);
-  }
-}
-
-__attribute__((target("avx2,fma"))) void subtract_avx2(
-    float* u,
-    const float* rounded,
-    float members,
-    std::int64_t count) {
-  subtract(u, rounded, members, count);
-}
-
-#else
-void norms_avx2(
-    float*,
-    const float*,
-    bool,
-    std::int64_t,
-    std::int64_t,
-    float*) {}
-void subtract_avx2(float*, const float*, float, std::int64_t) {}
-#endif
 
 constexpr std::int64_t kTile = 2048;  // wire elements per tile
 
@@ -151,13 +116,17 @@ void add_with_norms_cpu(
     bool add,
     std::int64_t chunk,
     const at::Tensor& norms) {
-  (best_simd() == Simd::Avx2 ? norms_avx2 : norms_of_chunks)(
-      u.mutable_data_ptr<float>(),
-      g.const_data_ptr<float>(),
-      add,
-      u.numel(),
-      chunk,
-      norms.mutable_data_ptr<float>());
+  auto* const to = u.mutable_data_ptr<float>();
+  const auto* const from = g.const_data_ptr<float>();
+  auto* const out = norms.mutable_data_ptr<float>();
+  compiled_for(best_simd(), [&]() ABT_INLINED {
+    // Two loops instead of a branch in each iteration.
+    if (add) {
+      norms_of_chunks(to, from, true, u.numel(), chunk, out);
+    } else {
+      norms_of_chunks(to, from, false, u.numel(), chunk, out);
+    }
+  });
 }
 
 void take_chunks_cpu(
@@ -169,8 +138,6 @@ void take_chunks_cpu(
   auto* numbers = u.mutable_data_ptr<float>();
   auto* out = wire.mutable_data_ptr<c10::Half>();
   const float scale = 1.0f / static_cast<float>(members);
-  const auto subtract_run =
-      best_simd() == Simd::Avx2 ? subtract_avx2 : subtract;
   std::array<float, kTile> scratch, scaled;
   Walk walk(indices, chunk, u.numel());
   for (std::int64_t begin = 0; begin < wire.numel(); begin += kTile) {
@@ -186,8 +153,10 @@ void take_chunks_cpu(
     }
     from_float(scaled.data(), out + begin, size);
     to_float(out + begin, scaled.data(), size);
-    subtract_run(
-        scratch.data(), scaled.data(), static_cast<float>(members), size);
+    compiled_for(best_simd(), [&]() ABT_INLINED {
+      subtract(
+          scratch.data(), scaled.data(), static_cast<float>(members), size);
+    });
     back.tile(size, [&](auto at, auto place, auto valid, auto) {
       std::copy_n(scratch.data() + at, valid, numbers + place);
     });

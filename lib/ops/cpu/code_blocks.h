@@ -10,24 +10,18 @@
 #include <cstdint>
 #include <utility>
 
-#include "kernels/code_blocks.h"
+#include "kernels/team.h"
 #include "ops/cpu/simd.h"
-
-// Inlines the function into every version of its caller, each compiled for a
-// different instruction set.
-#define ABT_INLINE [[gnu::always_inline]] inline
 
 namespace abtrain::ops {
 
+using kernels::all_ones;
 using kernels::CodeBlock;
+using kernels::groups_of;
 using kernels::kBlock;
 using kernels::kGroup;
 using kernels::kLanes;
 using kernels::kTensorLanes;
-
-ABT_INLINE std::int64_t groups_of(const CodeBlock& block) {
-  return (block.count + kGroup - 1) / kGroup;
-}
 
 // A block's elements, padded to kBlock. A full block is returned in place; a
 // shorter one is copied to `scratch` (kBlock) and filled with zeros.
@@ -72,11 +66,6 @@ Sum add_parts(
   return add_by_halves(lanes, kTensorLanes);
 }
 
-// A mask for branchless selection, which compilers vectorize.
-ABT_INLINE std::uint32_t all_ones(bool condition) {
-  return 0u - std::uint32_t{condition};
-}
-
 // Sets bit k of word w to test(32 w + k).
 template <class Test>
 ABT_INLINE void
@@ -91,33 +80,17 @@ pack_bits(std::int64_t groups, std::uint32_t* words, const Test& test) {
 }
 
 // Calls work(b) for b < count, compiled for the processor at hand, on as many
-// threads as ATen has. `work` must be a lambda marked ABT_INLINED, so that it
-// is inlined into each compiled version.
-#define ABT_INLINED __attribute__((always_inline))
-
-template <class Work>
-#if defined(__x86_64__)
-// The same loops, with instructions that the baseline lacks.
-__attribute__((target("avx2,fma")))
-#endif
-void for_blocks_wide(std::int64_t begin, std::int64_t end, const Work& work) {
-  for (std::int64_t b = begin; b < end; ++b) {
-    work(b);
-  }
-}
-
-// `grain` is the smallest number of blocks worth a thread.
+// threads as ATen has. `work` must be a lambda marked ABT_INLINED. `grain` is
+// the smallest number of blocks worth a thread.
 template <class Work>
 void for_blocks(std::int64_t count, const Work& work, std::int64_t grain = 16) {
-  const bool wide = best_simd() == Simd::Avx2;
+  const Simd simd = best_simd();
   at::parallel_for(0, count, grain, [&](std::int64_t begin, std::int64_t end) {
-    if (wide) {
-      for_blocks_wide(begin, end, work);
-      return;
-    }
-    for (std::int64_t b = begin; b < end; ++b) {
-      work(b);
-    }
+    compiled_for(simd, [&]() ABT_INLINED {
+      for (std::int64_t b = begin; b < end; ++b) {
+        work(b);
+      }
+    });
   });
 }
 

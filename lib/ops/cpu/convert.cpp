@@ -13,7 +13,7 @@ namespace abtrain::ops {
 namespace {
 
 // Branchless, so that the compiler vectorizes it.
-[[gnu::always_inline]] inline void
+ABT_INLINE void
 round_to_bf16(const float* in, c10::BFloat16* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(in[i]);
@@ -46,12 +46,6 @@ from_float_f16c(const float* in, c10::Half* out, std::int64_t count) {
   return i;
 }
 
-// The same loop, with instructions that the baseline lacks.
-__attribute__((target("avx2"))) void
-round_to_bf16_avx2(const float* in, c10::BFloat16* out, std::int64_t count) {
-  round_to_bf16(in, out, count);
-}
-
 bool has_f16c() {
   return __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
 }
@@ -62,7 +56,6 @@ std::int64_t to_float_f16c(const c10::Half*, float*, std::int64_t) {
 std::int64_t from_float_f16c(const float*, c10::Half*, std::int64_t) {
   return 0;
 }
-void round_to_bf16_avx2(const float*, c10::BFloat16*, std::int64_t) {}
 bool has_f16c() {
   return false;
 }
@@ -91,11 +84,8 @@ void to_float(const c10::BFloat16* in, float* out, std::int64_t count) {
 }
 
 void from_float(const float* in, c10::BFloat16* out, std::int64_t count) {
-  if (best_simd() == Simd::Avx2) {
-    round_to_bf16_avx2(in, out, count);
-  } else {
-    round_to_bf16(in, out, count);
-  }
+  compiled_for(
+      best_simd(), [&]() ABT_INLINED { round_to_bf16(in, out, count); });
 }
 
 }  // namespace abtrain::ops

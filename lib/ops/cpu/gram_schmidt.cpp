@@ -10,7 +10,7 @@ namespace {
 
 using kernels::kRowLanes;
 
-[[gnu::always_inline]] inline double
+ABT_INLINE double
 dot_in_lanes(const float* a, const float* b, std::int64_t length) {
   double lanes[kRowLanes] = {};
   std::int64_t i = 0;
@@ -30,46 +30,30 @@ dot_in_lanes(const float* a, const float* b, std::int64_t length) {
   return lanes[0];
 }
 
-[[gnu::always_inline]] inline void
+ABT_INLINE void
 add_row(float* a, double factor, const float* b, std::int64_t length) {
   for (std::int64_t i = 0; i < length; ++i) {
     a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
   }
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"))) double
-dot_avx2(const float* a, const float* b, std::int64_t length) {
-  return dot_in_lanes(a, b, length);
-}
-__attribute__((target("avx2,fma"))) void
-add_avx2(float* a, double factor, const float* b, std::int64_t length) {
-  add_row(a, factor, b, length);
-}
-#else
-double dot_avx2(const float*, const float*, std::int64_t) {
-  return 0;
-}
-void add_avx2(float*, double, const float*, std::int64_t) {}
-#endif
-
 // The team of lanes for orthonormal_rows(), all in one thread.
-class HostTeam {
+class LaneTeam {
  public:
-  explicit HostTeam(std::int64_t length) : length_(length) {}
+  explicit LaneTeam(std::int64_t length) : length_(length) {}
 
-  double dot(const float* a, const float* b) const {
-    return (fast_ ? dot_avx2 : dot_in_lanes)(a, b, length_);
+  ABT_INLINE double dot(const float* a, const float* b) const {
+    return dot_in_lanes(a, b, length_);
   }
-  void add(float* a, double factor, const float* b) const {
-    (fast_ ? add_avx2 : add_row)(a, factor, b, length_);
+  ABT_INLINE void add(float* a, double factor, const float* b) const {
+    add_row(a, factor, b, length_);
   }
-  void scale(float* a, double factor) const {
+  ABT_INLINE void scale(float* a, double factor) const {
     for (std::int64_t i = 0; i < length_; ++i) {
       a[i] = static_cast<float>(factor * a[i]);
     }
   }
-  void set_unit(float* a, const float* rows, int k) const {
+  ABT_INLINE void set_unit(float* a, const float* rows, int k) const {
     double least = 0;
     std::int64_t place = 0;
     for (std::int64_t i = 0; i < length_; ++i) {
@@ -89,7 +73,6 @@ class HostTeam {
 
  private:
   std::int64_t length_;
-  bool fast_ = best_simd() == Simd::Avx2;
 };
 
 }  // namespace
@@ -97,9 +80,11 @@ class HostTeam {
 void gram_schmidt_cpu(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   auto* numbers = flat.mutable_data_ptr<float>();
   for (const RowSet& set : sets) {
-    HostTeam team(set.length);
-    kernels::orthonormal_rows(
-        team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+    compiled_for(best_simd(), [&]() ABT_INLINED {
+      LaneTeam team(set.length);
+      kernels::orthonormal_rows(
+          team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+    });
   }
 }
 

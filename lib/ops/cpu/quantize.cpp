@@ -17,30 +17,8 @@ using kernels::BlockCoding;
 // Elements are coded and signed in runs that stay in the first-level cache.
 constexpr std::int64_t kRun = 1024;
 
-// Loops that the compiler vectorizes, compiled for the baseline and for AVX2
-// with FMA. Products within sums are explicit fma, so the bits are the same.
-#define ABT_INLINE [[gnu::always_inline]] inline
-#if defined(__x86_64__)
-#define ABT_FORMS(name, arguments, call)                           \
-  __attribute__((target("avx2,fma"))) void name##_avx2 arguments { \
-    name##_body call;                                              \
-  }                                                                \
-  void name##_plain arguments {                                    \
-    name##_body call;                                              \
-  }                                                                \
-  constexpr auto name = [](Simd simd, auto&&... rest) {            \
-    (simd == Simd::Avx2 ? name##_avx2 : name##_plain)(rest...);    \
-  }
-#else
-#define ABT_FORMS(name, arguments, call) \
-  void name##_plain arguments {          \
-    name##_body call;                    \
-  }                                      \
-  constexpr auto name = [](Simd, auto&&... rest) { name##_plain(rest...); }
-#endif
-
 // out = in * value with signs from bits: word i / 32, bit i % 32.
-ABT_INLINE void apply_signs_body(
+ABT_INLINE void apply_signs(
     const float* in,
     const std::uint32_t* signs,
     float value,
@@ -57,17 +35,9 @@ ABT_INLINE void apply_signs_body(
     out[i] = kernels::signed_by(value, signs[i / 32] << (31 - i % 32)) * in[i];
   }
 }
-ABT_FORMS(
-    apply_signs,
-    (const float* in,
-     const std::uint32_t* signs,
-     float value,
-     std::int64_t count,
-     float* out),
-    (in, signs, value, count, out));
 
 // u -= in * value with signs from bits.
-ABT_INLINE void subtract_signed_body(
+ABT_INLINE void subtract_signed(
     const float* in,
     const std::uint32_t* signs,
     float value,
@@ -88,20 +58,12 @@ ABT_INLINE void subtract_signed_body(
         u[i]);
   }
 }
-ABT_FORMS(
-    subtract_signed,
-    (const float* in,
-     const std::uint32_t* signs,
-     float value,
-     std::int64_t count,
-     float* u),
-    (in, signs, value, count, u));
 
 // The sixteen-bit halves of each word, the low half first.
 typedef std::uint16_t HalfWord __attribute__((may_alias));
 
 // Writes the codes of x and replaces x with what they stand for.
-ABT_INLINE void code_body(
+ABT_INLINE void code(
     float* x,
     const HalfWord* random,
     float scale,
@@ -116,16 +78,6 @@ ABT_INLINE void code_body(
     x[i] = static_cast<float>(static_cast<std::int32_t>(k)) - offset;
   }
 }
-ABT_FORMS(
-    code,
-    (float* x,
-     const HalfWord* random,
-     float scale,
-     float limit,
-     float offset,
-     std::int64_t count,
-     std::uint8_t* codes),
-    (x, random, scale, limit, offset, count, codes));
 
 // Packs two neighboring codes into each lane.
 template <class Lane, int kShift>
@@ -135,7 +87,7 @@ pack_pairs(const std::uint8_t* codes, std::int64_t count, Lane* out) {
     out[i] = static_cast<Lane>(codes[2 * i] | codes[2 * i + 1] << kShift);
   }
 }
-ABT_INLINE void pack_body(
+ABT_INLINE void pack(
     const std::uint8_t* codes,
     std::int64_t begin,
     std::int64_t count,
@@ -151,14 +103,6 @@ ABT_INLINE void pack_body(
         codes, count, static_cast<std::int32_t*>(out) + begin / 2);
   }
 }
-ABT_FORMS(
-    pack,
-    (const std::uint8_t* codes,
-     std::int64_t begin,
-     std::int64_t count,
-     Lanes lanes,
-     void* out),
-    (codes, begin, count, lanes, out));
 
 template <int kBits, class Lane>
 ABT_INLINE void
@@ -171,7 +115,7 @@ unpack_pairs(const Lane* in, std::int64_t count, float zero, float* x) {
   }
 }
 // `begin` is the index of the first code.
-ABT_INLINE void unpack_body(
+ABT_INLINE void unpack(
     const void* in,
     std::int64_t begin,
     std::int64_t count,
@@ -190,18 +134,6 @@ ABT_INLINE void unpack_body(
         static_cast<const std::int32_t*>(in) + begin / 2, count, zero, x);
   }
 }
-ABT_FORMS(
-    unpack,
-    (const void* in,
-     std::int64_t begin,
-     std::int64_t count,
-     Lanes lanes,
-     float zero,
-     float* x),
-    (in, begin, count, lanes, zero, x));
-
-#undef ABT_FORMS
-#undef ABT_INLINE
 
 // One unit: its elements, signs and roundings.
 class Unit {
@@ -216,7 +148,9 @@ class Unit {
 
   void encode(std::int64_t unit, const kernels::Quantize& job) {
     start(unit);
-    apply_signs(simd_, job.u + begin_, signs_.data(), 1.0f, present_, x());
+    compiled_for(simd_, [&]() ABT_INLINED {
+      apply_signs(job.u + begin_, signs_.data(), 1.0f, present_, x());
+    });
     std::fill(x() + present_, x() + size_, 0.0f);
     rotate();
     const std::int64_t run = std::min(size_, kRun);
@@ -237,7 +171,9 @@ class Unit {
         return;
       }
       signed_run(at, [&](const std::uint32_t* signs) {
-        subtract_signed(simd_, x() + at, signs, value, count, u);
+        compiled_for(simd_, [&]() ABT_INLINED {
+          subtract_signed(x() + at, signs, value, count, u);
+        });
       });
     });
   }
@@ -249,14 +185,18 @@ class Unit {
         job.shards > 1 ? kernels::shard_of(unit, units, job.shards) : 0;
     const auto* const codes = static_cast<const std::uint8_t*>(job.codes) +
                               tails * kernels::kTailBytes;
-    unpack(simd_, codes, begin_, size_, c_.lanes, job.zero, x());
+    compiled_for(simd_, [&]() ABT_INLINED {
+      unpack(codes, begin_, size_, c_.lanes, job.zero, x());
+    });
     rotate();
     each_block([&](std::int64_t at, std::int64_t count, float range) {
       const float value = kernels::code_value(
           range, c_.limit, c_.log_size, c_.rotate, job.members);
       float* const out = job.out + begin_ + at;
       signed_run(at, [&](const std::uint32_t* signs) {
-        apply_signs(simd_, x() + at, signs, value, count, out);
+        compiled_for(simd_, [&]() ABT_INLINED {
+          apply_signs(x() + at, signs, value, count, out);
+        });
       });
     });
   }
@@ -295,22 +235,23 @@ class Unit {
         random,
         simd_);
     const auto* const halves = reinterpret_cast<const HalfWord*>(random);
-    for (std::int64_t i = 0; i < count;) {
-      const std::int64_t part = std::min(count - i, block_);
-      const float scale = kernels::code_scale(
-          range_at(from + i), c_.limit, c_.log_size, c_.rotate);
-      code(
-          simd_,
-          x() + from + i,
-          halves + i,
-          scale,
-          c_.limit,
-          c_.offset,
-          part,
-          made + i);
-      i += part;
-    }
-    pack(simd_, made, begin_ + from, count, c_.lanes, codes);
+    compiled_for(simd_, [&]() ABT_INLINED {
+      for (std::int64_t i = 0; i < count;) {
+        const std::int64_t part = std::min(count - i, block_);
+        const float scale = kernels::code_scale(
+            range_at(from + i), c_.limit, c_.log_size, c_.rotate);
+        code(
+            x() + from + i,
+            halves + i,
+            scale,
+            c_.limit,
+            c_.offset,
+            part,
+            made + i);
+        i += part;
+      }
+      pack(made, begin_ + from, count, c_.lanes, codes);
+    });
   }
 
   float range_at(std::int64_t at) const {

@@ -89,7 +89,7 @@ choose(const float* u, int count, int sent, std::uint16_t* places) {
     const bool same = highs[i] == high;
     equal += same ? 1 : 0;
     lows[i] = static_cast<std::int16_t>(
-        same ? static_cast<int>(kernels::float_bits(u[i]) & (kHalf - 1)) : -1);
+        same ? static_cast<int>(kernels::bits_of(u[i]) & (kHalf - 1)) : -1);
   }
   std::fill(lows + count, lows + kChunk, std::int16_t{-1});
   // If all that have the high key are sent, so are all low keys.

@@ -1,0 +1,30 @@
+// The bits of floats, on host and device.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/host_device.h"
+
+namespace abtrain::kernels {
+
+constexpr std::uint32_t kNan = 0x7FC00000;  // the bits of a NaN
+constexpr float kLargestFloat = 3.402823466e+38f;
+
+ABT_HOST_DEVICE inline std::uint32_t bits_of(float x) {
+  std::uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+ABT_HOST_DEVICE inline float float_of(std::uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+
+// A mask for a selection without branches, which compilers vectorize.
+ABT_HOST_DEVICE inline std::uint32_t all_ones(bool condition) {
+  return 0u - std::uint32_t{condition};
+}
+
+}  // namespace abtrain::kernels

@@ -1,0 +1,80 @@
+// One body per op on code blocks: a template over the Team that processes a
+// block, compiled for a thread block of a GPU (team_cuda.cuh) and for a host
+// thread (team_host.h). Both give the same bits, because it is the same source.
+//
+//   template <class Team>
+//   ABT_INLINE void work(Team& team, const MyJob& job, std::int64_t b) {
+//     const CodeBlock block = job.blocks[b];
+//     typename Team::Values x(job.u + block.begin, block.count);
+//     team.for_units(block, [&](int unit, int own) ABT_INLINED {
+//       for (int k = 0; k < Team::kUnit; ++k) { x[own][k] *= 2; }
+//     });
+//     x.store();
+//   }
+//
+// A block is divided into units of kUnit adjacent elements: a thread has two of
+// eight elements, a host thread all of 32, which its compiler vectorizes. A
+// Team provides
+//   kUnit             elements per unit
+//   Values            a member's elements of a block, x[own][k]; those beyond
+//                     `count` are 0. store() writes them back.
+//   Bits              a bit per element of a member's units, b[own]
+//   for_units(block, use)  use(unit, own) for each of the member's units that
+//                     have an element of a group of the block
+//   bits(words, unit), store_bits(words, unit, bits)
+//                     the bits of a unit in an array with a word per group
+//   sums(lane, part)  the sum over lane(low, high, k), where low and high are
+//   the
+//                     units of a lane (code_blocks.h) and k its element in
+//                     them, in fp32 in the order of code_blocks.h; and the sum
+//                     of the integers part(own). Every member gets both.
+//   bytes(from, unit, x), store_bytes(to, unit, x)
+//                     a unit's integers in an array with a byte per element
+//   two_bits(from, unit, codes), store_two_bits(to, unit, codes)
+//                     a unit's codes in an array of two-bit codes
+//                     (ternary_codes.h)
+//   load(from, unit, count, x), store(to, unit, count, x)
+//                     a unit's elements in a buffer that has `count` of the
+//                     block; those beyond are 0, and are not written
+//   leads()           whether this member writes what a block has only once
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/bits.h"
+#include "kernels/code_blocks.h"
+
+namespace abtrain::kernels {
+
+ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
+#ifdef __CUDA_ARCH__
+  return __popc(bits);
+#else
+  return std::popcount(bits);
+#endif
+}
+
+// The number of groups in a block.
+ABT_HOST_DEVICE inline std::int64_t groups_of(const CodeBlock& block) {
+  return (block.count + kGroup - 1) / kGroup;
+}
+
+// Bit k is whether test(x[k]).
+template <class Team, class Test>
+ABT_INLINE std::uint32_t bits_where(const float* x, const Test& test) {
+  std::uint32_t bits = 0;
+  ABT_UNROLL
+  for (int k = 0; k < Team::kUnit; ++k) {
+    bits |= std::uint32_t{test(x[k])} << k;
+  }
+  return bits;
+}
+
+struct SumAndCount {
+  float sum;
+  int count;
+};
+
+}  // namespace abtrain::kernels

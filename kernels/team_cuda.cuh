@@ -1,0 +1,163 @@
+// A Team (team.h) of the 256 threads of a block, and its kernel. Thread t has
+// the elements 8 t .. 8 t + 7 of a code block, and those 2,048 further on.
+#pragma once
+
+#include "kernels/code_blocks.cuh"
+#include "kernels/team.h"
+
+namespace abtrain::kernels {
+
+class CudaTeam {
+ public:
+  static constexpr int kUnit = kEight;
+
+  class Values {
+   public:
+    __device__ Values(float* from, std::int64_t count)
+        : from_(from), count_(count) {
+      const bool wide = is_wide(from);
+#pragma unroll
+      for (int r = 0; r < kRounds; ++r) {
+        const int i = unit_of(r) * kEight;
+        load_eight(from + i, count - i, wide, x_[r]);
+      }
+    }
+    __device__ float* operator[](int own) {
+      return x_[own];
+    }
+    __device__ void store() const {
+      const bool wide = is_wide(from_);
+#pragma unroll
+      for (int r = 0; r < kRounds; ++r) {
+        const int i = unit_of(r) * kEight;
+        store_eight(from_ + i, count_ - i, wide, x_[r]);
+      }
+    }
+
+   private:
+    float* from_;
+    std::int64_t count_;
+    float x_[kRounds][kEight];
+  };
+  using Bits = std::uint32_t[kRounds];
+
+  template <class Use>
+  __device__ void for_units(const CodeBlock& block, const Use& use) const {
+    const auto units = static_cast<int>(kGroup / kUnit * groups_of(block));
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+      if (unit_of(r) < units) {
+        use(unit_of(r), r);
+      }
+    }
+  }
+  __device__ std::uint32_t bits(const std::uint32_t* words, int unit) const {
+    return reinterpret_cast<const std::uint8_t*>(words)[unit];
+  }
+  __device__ void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
+      const {
+    reinterpret_cast<std::uint8_t*>(words)[unit] =
+        static_cast<std::uint8_t>(bits);
+  }
+  template <class Lane, class Part>
+  __device__ SumAndCount
+  sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
+    auto& shared = *reinterpret_cast<Shared*>(shared_memory());
+    const auto t = static_cast<int>(threadIdx.x);
+#pragma unroll
+    for (int k = 0; k < kEight; ++k) {
+      shared.lanes[kEight * t + k] = lane(0, 1, k);
+    }
+    int count = 0;
+    for_units(block, [&](int, int own) { count += part(own); });
+    shared.counts[t] = count;
+    add_by_halves(shared.lanes, kLanes, shared.counts, kThreads);
+    return {shared.lanes[0], shared.counts[0]};
+  }
+  __device__ void
+  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
+    const EightBytes packet = reinterpret_cast<const EightBytes*>(from)[unit];
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      x[k] = packet.values[k];
+    }
+  }
+  __device__ void store_bytes(
+      std::uint8_t* to,
+      int unit,
+      const std::uint32_t (&x)[kUnit]) const {
+    EightBytes packet;
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      packet.values[k] = static_cast<std::uint8_t>(x[k]);
+    }
+    reinterpret_cast<EightBytes*>(to)[unit] = packet;
+  }
+  __device__ void two_bits(
+      const std::uint8_t* from,
+      int unit,
+      std::uint32_t (&codes)[kUnit]) const {
+    const TwoBytes packet = reinterpret_cast<const TwoBytes*>(from)[unit];
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      codes[k] = std::uint32_t{packet.values[k / 4]} >> shift_of(k % 4) & 3;
+    }
+  }
+  __device__ void store_two_bits(
+      std::uint8_t* to,
+      int unit,
+      const std::uint32_t (&codes)[kUnit]) const {
+    reinterpret_cast<TwoBytes*>(to)[unit] = pack_eight(codes);
+  }
+  __device__ void load(
+      const float* from,
+      int unit,
+      std::int64_t count,
+      float (&x)[kUnit]) const {
+    const int i = unit * kUnit;
+    load_eight(from + i, count - i, is_wide(from), x);
+  }
+  __device__ void store(
+      float* to,
+      int unit,
+      std::int64_t count,
+      const float (&x)[kUnit]) const {
+    const int i = unit * kUnit;
+    store_eight(to + i, count - i, is_wide(to), x);
+  }
+  __device__ bool leads() const {
+    return threadIdx.x == 0;
+  }
+
+  struct Shared {
+    float lanes[kLanes];
+    int counts[kThreads];
+  };
+
+ private:
+  using EightBytes = Packet<std::uint8_t, 8>;
+
+  __device__ static int unit_of(int round) {
+    return round * kThreads + static_cast<int>(threadIdx.x);
+  }
+};
+
+template <class Job>
+__global__ void __launch_bounds__(kThreads) block_kernel(const Job job) {
+  CudaTeam team;
+  work(team, job, static_cast<std::int64_t>(blockIdx.x));
+}
+
+// `sums`: whether the body adds anything up.
+template <class Job>
+int launch_blocks(const Job& job, void* stream, bool sums = false) {
+  return launch(
+      block_kernel<Job>,
+      job.count,
+      kThreads,
+      sums ? sizeof(CudaTeam::Shared) : 0,
+      stream,
+      job);
+}
+
+}  // namespace abtrain::kernels

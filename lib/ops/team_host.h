@@ -1,0 +1,188 @@
+// A Team (kernels/team.h) of one host thread, the loop over blocks, and the
+// dispatch of an op with one body:
+//
+//   dispatch("encode_signs", job, device, kernels::encode_signs);
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/team.h"
+#include "kernels/ternary_codes.h"
+#include "ops/cpu/code_blocks.h"
+#include "ops/launch.h"
+
+namespace abtrain::kernels {
+
+class HostTeam {
+ public:
+  static constexpr int kUnit = kGroup;
+  static constexpr int kUnits = kBlock / kUnit;
+
+  // A whole block is worked on in place.
+  class Values {
+   public:
+    ABT_INLINE Values(float* from, std::int64_t count)
+        : from_(from), count_(count), x_(from) {
+      if (count < kBlock) {
+        std::copy(from, from + count, scratch_);
+        std::fill(scratch_ + count, scratch_ + kBlock, 0.0f);
+        x_ = scratch_;
+      }
+    }
+    ABT_INLINE float* operator[](int own) {
+      return x_ + own * kUnit;
+    }
+    ABT_INLINE void store() {
+      if (count_ < kBlock) {
+        std::copy(scratch_, scratch_ + count_, from_);
+      }
+    }
+
+   private:
+    float* from_;
+    std::int64_t count_;
+    float* x_;
+    float scratch_[kBlock];
+  };
+  using Bits = std::uint32_t[kUnits];
+
+  template <class Use>
+  ABT_INLINE void for_units(const CodeBlock& block, const Use& use) const {
+    const auto groups = static_cast<int>(groups_of(block));
+    for (int unit = 0; unit < groups; ++unit) {
+      use(unit, unit);
+    }
+  }
+  ABT_INLINE std::uint32_t bits(const std::uint32_t* words, int unit) const {
+    return words[unit];
+  }
+  ABT_INLINE void store_bits(std::uint32_t* words, int unit, std::uint32_t bits)
+      const {
+    words[unit] = bits;
+  }
+  template <class Lane, class Part>
+  ABT_INLINE SumAndCount
+  sums(const CodeBlock& block, const Lane& lane, const Part& part) const {
+    float lanes[kLanes];
+    for (int unit = 0; unit < kUnits / 2; ++unit) {
+      for (int k = 0; k < kUnit; ++k) {
+        lanes[unit * kUnit + k] = lane(unit, unit + kUnits / 2, k);
+      }
+    }
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) {
+        lanes[i] += lanes[i + half];
+      }
+    }
+    int count = 0;
+    for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
+    return {lanes[0], count};
+  }
+  ABT_INLINE void
+  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
+    for (int k = 0; k < kUnit; ++k) {
+      x[k] = from[unit * kUnit + k];
+    }
+  }
+  ABT_INLINE void store_bytes(
+      std::uint8_t* to,
+      int unit,
+      const std::uint32_t (&x)[kUnit]) const {
+    for (int k = 0; k < kUnit; ++k) {
+      to[unit * kUnit + k] = static_cast<std::uint8_t>(x[k]);
+    }
+  }
+  ABT_INLINE void two_bits(
+      const std::uint8_t* from,
+      int unit,
+      std::uint32_t (&codes)[kUnit]) const {
+    for (int begin = 0; begin < kUnit; begin += kSixteen) {
+      std::uint32_t word;
+      std::memcpy(&word, from + (unit * kUnit + begin) / 4, sizeof(word));
+#pragma GCC unroll 1
+      for (int k = 0; k < kSixteen; ++k) {
+        codes[begin + k] = word >> kShift[k] & 3;
+      }
+    }
+  }
+  ABT_INLINE void store_two_bits(
+      std::uint8_t* to,
+      int unit,
+      const std::uint32_t (&codes)[kUnit]) const {
+    for (int begin = 0; begin < kUnit; begin += kSixteen) {
+      std::uint32_t word = 0;
+#pragma GCC unroll 1
+      for (int k = 0; k < kSixteen; ++k) {
+        word |= codes[begin + k] << kShift[k];
+      }
+      std::memcpy(to + (unit * kUnit + begin) / 4, &word, sizeof(word));
+    }
+  }
+  ABT_INLINE void load(
+      const float* from,
+      int unit,
+      std::int64_t count,
+      float (&x)[kUnit]) const {
+    const std::int64_t left = count - unit * kUnit;
+    from += unit * kUnit;
+    if (left >= kUnit) {
+      std::memcpy(x, from, sizeof(x));
+      return;
+    }
+    std::fill(std::copy(from, from + left, x), x + kUnit, 0.0f);
+  }
+  ABT_INLINE void store(
+      float* to,
+      int unit,
+      std::int64_t count,
+      const float (&x)[kUnit]) const {
+    const std::int64_t left = count - unit * kUnit;
+    to += unit * kUnit;
+    if (left >= kUnit) {
+      std::memcpy(to, x, sizeof(x));
+      return;
+    }
+    std::copy(x, x + left, to);
+  }
+  ABT_INLINE bool leads() const {
+    return true;
+  }
+
+ private:
+  // Where the sixteen two-bit codes of a word begin: a table, so that the
+  // compiler vectorizes the shifts.
+  static constexpr int kSixteen = 16;
+  static constexpr std::array<int, kSixteen> kShift = [] {
+    std::array<int, kSixteen> shift{};
+    for (int k = 0; k < kSixteen; ++k) {
+      shift[static_cast<std::size_t>(k)] = shift_of(k);
+    }
+    return shift;
+  }();
+};
+
+// Does the work of all blocks of the job.
+template <class Job>
+void work_on_host(const Job& job) {
+  ops::for_blocks(job.count, [&job](std::int64_t b) ABT_INLINED {
+    HostTeam team;
+    work(team, job, b);
+  });
+}
+
+}  // namespace abtrain::kernels
+
+namespace abtrain::ops {
+
+// For an op with one body.
+template <class Job>
+void dispatch(
+    const char* op,
+    const Job& job,
+    c10::Device device,
+    int (*on_gpu)(const Job&, void* stream)) {
+  dispatch(op, job, device, kernels::work_on_host<Job>, on_gpu);
+}
+
+}  // namespace abtrain::ops
