@@ -23,8 +23,7 @@
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(lane, part)  the sum over lane(low, high, k), where low and high are
-//   the
+//   sums(lane, part)  the sum over lane(low, high, k), where low and high are the
 //                     units of a lane (code_blocks.h) and k its element in
 //                     them, in fp32 in the order of code_blocks.h; and the sum
 //                     of the integers part(own). Every member gets both.
@@ -39,7 +38,6 @@
 //   leads()           whether this member writes what a block has only once
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -52,7 +50,7 @@ ABT_HOST_DEVICE inline int count_bits(std::uint32_t bits) {
 #ifdef __CUDA_ARCH__
   return __popc(bits);
 #else
-  return std::popcount(bits);
+  return __builtin_popcount(bits);
 #endif
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "code_buffers.h"
+#include "ops/team_host.h"
 
 namespace abtrain::kernels {
 namespace {
