@@ -49,6 +49,10 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
   const std::int64_t at = block.begin;
   const std::int64_t count = block.count;
   team.for_units(block, [&](int unit, int) ABT_INLINED {
+    const auto store = [&](float* to, const float* from) ABT_INLINED {
+      team.store(
+          to + at, unit, count, [&](int k) ABT_INLINED { return from[k]; });
+    };
     float x[Team::kUnit];
     float g[Team::kUnit];
     float s[Team::kUnit];
@@ -60,7 +64,7 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
     if constexpr (kDual) {
       team.load(job.z + at, unit, count, z);
       if (starts) {
-        team.store(job.start + at, unit, count, x);
+        store(job.start, x);
       }
       if (job.start != nullptr) {
         team.load(job.start + at, unit, count, start);
@@ -80,10 +84,10 @@ adagrad_block(Team& team, const AdagradStep& job, const CodeBlock& block) {
       }
       x[k] = kThreshold ? soft_threshold(v, shrink / h) : v;
     }
-    team.store(job.x + at, unit, count, x);
-    team.store(job.s + at, unit, count, s);
+    store(job.x, x);
+    store(job.s, s);
     if constexpr (kDual) {
-      team.store(job.z + at, unit, count, z);
+      store(job.z, z);
     }
   });
 }

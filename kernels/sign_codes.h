@@ -95,7 +95,7 @@ ABT_INLINE void write_record(
   const std::int64_t groups = groups_of(block);
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
     const std::uint32_t signs = bits_where<Team>(
-        x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31 != 0; });
+        x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
     team.store_bits(record + 1, unit, signs);
     if (fresh) {
       team.store_bits(record + 1 + groups, unit, alive[own]);
@@ -142,24 +142,28 @@ ABT_INLINE void work(Team& team, const ServeSigns& job, std::int64_t b) {
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
     alive[own] =
         job.fresh ? sign_codes::nonzero<Team>(x[own]) : team.bits(known, unit);
-    float sum[Team::kUnit] = {};
-    for (int w = 0; w < job.workers; ++w) {
-      const std::uint32_t* const from = job.in + w * job.stride + place;
-      const float scale = float_of(from[0]);
+  });
+  float sum[Team::kUnits][Team::kUnit] = {};
+  for (int w = 0; w < job.workers; ++w) {
+    const std::uint32_t* const from = job.in + w * job.stride + place;
+    const float scale = float_of(from[0]);
+    team.for_units(block, [&](int unit, int own) ABT_INLINED {
       const std::uint32_t signs = team.bits(from + 1, unit);
       const std::uint32_t there =
           job.fresh ? team.bits(from + 1 + groups, unit) : alive[own];
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
-        sum[k] += sign_codes::value_of(scale, signs, there, k);
+        sum[own][k] += sign_codes::value_of(scale, signs, there, k);
       }
       alive[own] |= there;
-    }
+    });
+  }
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
     // Past the block's end, only a scale that is not finite leaves anything.
     const auto count = static_cast<int>(block.count - unit * Team::kUnit);
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
-      x[own][k] = k < count ? ::fmaf(sum[k], share, x[own][k]) : 0.0f;
+      x[own][k] = k < count ? ::fmaf(sum[own][k], share, x[own][k]) : 0.0f;
     }
   });
   sign_codes::write_record(team, block, job.fresh, x, alive, job.wire + place);
@@ -179,12 +183,10 @@ ABT_INLINE void work(Team& team, const DecodeSigns& job, std::int64_t b) {
     }
     const std::uint32_t signs = team.bits(record + 1, unit);
     const std::uint32_t alive = team.bits(known, unit);
-    float x[Team::kUnit];
-    ABT_UNROLL
-    for (int k = 0; k < Team::kUnit; ++k) {
-      x[k] = sign_codes::value_of(scale, signs, alive, k);
-    }
-    team.store(job.estimate + block.begin, unit, block.count, x);
+    team.store(
+        job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
+          return sign_codes::value_of(scale, signs, alive, k);
+        });
   });
 }
 

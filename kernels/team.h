@@ -16,6 +16,7 @@
 // eight elements, a host thread all of 32, which its compiler vectorizes. A
 // Team provides
 //   kUnit             elements per unit
+//   kUnits            units per member
 //   Values            a member's elements of a block, x[own][k]; those beyond
 //                     `count` are 0. store() writes them back.
 //   Bits              a bit per element of a member's units, b[own]
@@ -23,16 +24,18 @@
 //                     have an element of a group of the block
 //   bits(words, unit), store_bits(words, unit, bits)
 //                     the bits of a unit in an array with a word per group
-//   sums(lane, part)  the sum over lane(low, high, k), where low and high are the
+//   sums(lane, part)  the sum over lane(low, high, k), where low and high are
+//   the
 //                     units of a lane (code_blocks.h) and k its element in
 //                     them, in fp32 in the order of code_blocks.h; and the sum
 //                     of the integers part(own). Every member gets both.
-//   bytes(from, unit, x), store_bytes(to, unit, x)
-//                     a unit's integers in an array with a byte per element
+//   bytes(from, unit, x), store_bytes(to, unit, value)
+//                     a unit's elements in an array with a byte per element;
+//                     value(k) is what is stored for the unit's k-th
 //   two_bits(from, unit, codes), store_two_bits(to, unit, codes)
 //                     a unit's codes in an array of two-bit codes
 //                     (ternary_codes.h)
-//   load(from, unit, count, x), store(to, unit, count, x)
+//   load(from, unit, count, x), store(to, unit, count, value)
 //                     a unit's elements in a buffer that has `count` of the
 //                     block; those beyond are 0, and are not written
 //   leads()           whether this member writes what a block has only once
@@ -65,7 +68,7 @@ ABT_INLINE std::uint32_t bits_where(const float* x, const Test& test) {
   std::uint32_t bits = 0;
   ABT_UNROLL
   for (int k = 0; k < Team::kUnit; ++k) {
-    bits |= std::uint32_t{test(x[k])} << k;
+    bits |= static_cast<std::uint32_t>(test(x[k])) << k;
   }
   return bits;
 }

@@ -10,6 +10,7 @@ namespace abtrain::kernels {
 class CudaTeam {
  public:
   static constexpr int kUnit = kEight;
+  static constexpr int kUnits = kRounds;
 
   class Values {
    public:
@@ -39,7 +40,7 @@ class CudaTeam {
     std::int64_t count_;
     float x_[kRounds][kEight];
   };
-  using Bits = std::uint32_t[kRounds];
+  using Bits = std::uint32_t[kUnits];
 
   template <class Use>
   __device__ void for_units(const CodeBlock& block, const Use& use) const {
@@ -75,21 +76,20 @@ class CudaTeam {
     return {shared.lanes[0], shared.counts[0]};
   }
   __device__ void
-  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
+  bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
     const EightBytes packet = reinterpret_cast<const EightBytes*>(from)[unit];
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
       x[k] = packet.values[k];
     }
   }
-  __device__ void store_bytes(
-      std::uint8_t* to,
-      int unit,
-      const std::uint32_t (&x)[kUnit]) const {
+  template <class Value>
+  __device__ void store_bytes(std::uint8_t* to, int unit, const Value& value)
+      const {
     EightBytes packet;
 #pragma unroll
     for (int k = 0; k < kUnit; ++k) {
-      packet.values[k] = static_cast<std::uint8_t>(x[k]);
+      packet.values[k] = static_cast<std::uint8_t>(value(k));
     }
     reinterpret_cast<EightBytes*>(to)[unit] = packet;
   }
@@ -117,11 +117,14 @@ class CudaTeam {
     const int i = unit * kUnit;
     load_eight(from + i, count - i, is_wide(from), x);
   }
-  __device__ void store(
-      float* to,
-      int unit,
-      std::int64_t count,
-      const float (&x)[kUnit]) const {
+  template <class Value>
+  __device__ void
+  store(float* to, int unit, std::int64_t count, const Value& value) const {
+    float x[kUnit];
+#pragma unroll
+    for (int k = 0; k < kUnit; ++k) {
+      x[k] = value(k);
+    }
     const int i = unit * kUnit;
     store_eight(to + i, count - i, is_wide(to), x);
   }

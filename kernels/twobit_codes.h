@@ -61,29 +61,30 @@ constexpr int kNotFinite = 1 << 20;
 
 namespace twobit_codes {
 
-// The sums of the workers' codes of a unit, plus `workers`; above 2 workers for
-// a value that is not finite.
+template <class Team>
+using Sums = std::int32_t[Team::kUnits][Team::kUnit];
+
+// The sums of the workers' codes of a block, plus `workers`; above 2 workers
+// for a value that is not finite.
 template <class Team>
 ABT_INLINE void add_codes(
     const Team& team,
+    const CodeBlock& block,
     const std::uint8_t* in,
     std::int64_t stride,
     int workers,
-    int unit,
-    std::int32_t (&sums)[Team::kUnit]) {
-  ABT_UNROLL
-  for (int k = 0; k < Team::kUnit; ++k) {
-    sums[k] = workers;
-  }
+    Sums<Team>& sums) {
   for (int w = 0; w < workers; ++w) {
-    std::uint32_t codes[Team::kUnit];
-    team.two_bits(in + w * stride, unit, codes);
-    ABT_UNROLL
-    for (int k = 0; k < Team::kUnit; ++k) {
-      const auto not_finite =
-          static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
-      sums[k] += sign_of(codes[k]) + not_finite * kNotFinite;
-    }
+    team.for_units(block, [&](int unit, int own) ABT_INLINED {
+      std::uint32_t codes[Team::kUnit];
+      team.two_bits(in + w * stride, unit, codes);
+      ABT_UNROLL
+      for (int k = 0; k < Team::kUnit; ++k) {
+        const auto not_finite =
+            static_cast<std::int32_t>(codes[k] & ~(codes[k] >> 1) & 1);
+        sums[own][k] += sign_of(codes[k]) + 1 + not_finite * kNotFinite;
+      }
+    });
   }
 }
 
@@ -107,11 +108,9 @@ ABT_INLINE void work(Team& team, const EncodeThreshold& job, std::int64_t b) {
       x[own][k] = value - float_of((up & bits_of(t)) | (down & bits_of(-t)));
     }
     if (job.form == CodeForm::Bytes) {
-      ABT_UNROLL
-      for (int k = 0; k < Team::kUnit; ++k) {
-        codes[k] = byte_code(codes[k]);
-      }
-      team.store_bytes(job.wire + kGroup * group, unit, codes);
+      team.store_bytes(job.wire + kGroup * group, unit, [&](int k) ABT_INLINED {
+        return byte_code(codes[k]);
+      });
     } else {
       team.store_two_bits(job.wire + packed_bytes(kGroup) * group, unit, codes);
     }
@@ -124,25 +123,22 @@ ABT_INLINE void work(Team& team, const PackSums& job, std::int64_t b) {
   const CodeBlock block = job.blocks[b];
   const std::int64_t groups = groups_of(block);
   const std::int64_t group = block.group - job.blocks[0].group;
-  team.for_units(block, [&](int unit, int) ABT_INLINED {
-    std::int32_t sums[Team::kUnit];
-    twobit_codes::add_codes(
-        team,
-        job.in + packed_bytes(kGroup) * group,
-        job.stride,
-        job.workers,
-        unit,
-        sums);
-    const int most = 2 * job.workers + 1;
-    ABT_UNROLL
-    for (int k = 0; k < Team::kUnit; ++k) {
-      sums[k] = sums[k] < most ? sums[k] : most;
-    }
+  twobit_codes::Sums<Team> sums = {};
+  twobit_codes::add_codes(
+      team,
+      block,
+      job.in + packed_bytes(kGroup) * group,
+      job.stride,
+      job.workers,
+      sums);
+  const int most = 2 * job.workers + 1;
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
     for (int p = 0; p < job.bits; ++p) {
       std::uint32_t plane = 0;
       ABT_UNROLL
       for (int k = 0; k < Team::kUnit; ++k) {
-        plane |= (static_cast<std::uint32_t>(sums[k]) >> p & 1) << k;
+        const int sum = sums[own][k] < most ? sums[own][k] : most;
+        plane |= (static_cast<std::uint32_t>(sum) >> p & 1) << k;
       }
       team.store_bits(job.wire + job.bits * group + p * groups, unit, plane);
     }
@@ -157,37 +153,47 @@ ABT_INLINE void work(Team& team, const AverageCodes& job, std::int64_t b) {
   const auto* const in = static_cast<const std::uint8_t*>(job.in);
   const float factor =
       job.thresholds[block.slot] / static_cast<float>(job.workers);
-  team.for_units(block, [&](int unit, int) ABT_INLINED {
-    std::int32_t sums[Team::kUnit] = {};
-    if (job.wire == CodeWire::Codes) {
-      twobit_codes::add_codes(
-          team,
-          in + packed_bytes(kGroup) * group,
-          job.stride,
-          job.workers,
-          unit,
-          sums);
-    } else if (job.wire == CodeWire::Bytes) {
+  const auto store_means = [&](int unit, const auto& sums) ABT_INLINED {
+    team.store(
+        job.estimate + block.begin, unit, block.count, [&](int k) ABT_INLINED {
+          const std::int32_t sum = sums[k];
+          const float mean = factor * static_cast<float>(sum - job.workers);
+          const std::uint32_t finite = all_ones(sum <= 2 * job.workers);
+          return float_of((bits_of(mean) & finite) | (kNan & ~finite));
+        });
+  };
+  if (job.wire == CodeWire::Bytes) {
+    team.for_units(block, [&](int unit, int) ABT_INLINED {
+      std::uint8_t sums[Team::kUnit];
       team.bytes(in + kGroup * group, unit, sums);
-    } else {
-      const auto* const planes =
-          static_cast<const std::uint32_t*>(job.in) + job.bits * group;
-      for (int p = 0; p < job.bits; ++p) {
+      store_means(unit, sums);
+    });
+    return;
+  }
+  twobit_codes::Sums<Team> sums = {};
+  if (job.wire == CodeWire::Codes) {
+    twobit_codes::add_codes(
+        team,
+        block,
+        in + packed_bytes(kGroup) * group,
+        job.stride,
+        job.workers,
+        sums);
+  } else {
+    const auto* const planes =
+        static_cast<const std::uint32_t*>(job.in) + job.bits * group;
+    for (int p = 0; p < job.bits; ++p) {
+      team.for_units(block, [&](int unit, int own) ABT_INLINED {
         const std::uint32_t plane = team.bits(planes + p * groups, unit);
         ABT_UNROLL
         for (int k = 0; k < Team::kUnit; ++k) {
-          sums[k] |= static_cast<std::int32_t>((plane >> k & 1) << p);
+          sums[own][k] |= static_cast<std::int32_t>((plane >> k & 1) << p);
         }
-      }
+      });
     }
-    float x[Team::kUnit];
-    ABT_UNROLL
-    for (int k = 0; k < Team::kUnit; ++k) {
-      const float mean = factor * static_cast<float>(sums[k] - job.workers);
-      const std::uint32_t finite = all_ones(sums[k] <= 2 * job.workers);
-      x[k] = float_of((bits_of(mean) & finite) | (kNan & ~finite));
-    }
-    team.store(job.estimate + block.begin, unit, block.count, x);
+  }
+  team.for_units(block, [&](int unit, int own) ABT_INLINED {
+    store_means(unit, sums[own]);
   });
 }
 

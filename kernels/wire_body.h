@@ -3,17 +3,18 @@
 // of the chunk: kLane elements in each of the kRuns runs of kNormLanes. A
 // thread of a GPU has four lanes, a host thread all 32. A ChunkTeam provides
 //   chunk(), count()    its chunk, and how many elements that has; 0: there is
-//   none leads()             whether this member writes what a chunk has only
-//   once load(from, run, x), store(to, run, x)
+//                       none
+//   leads()             whether this member writes what a chunk has only once
+//   load(from, run, x), store(to, run, value)
 //                       the member's elements of a run of the chunk; those
-//                       beyond `count` are 0, and are not written
-//   bytes(from, run, x), store_bytes(to, run, x)
+//                       beyond `count` are 0, and are not written; value(lane)
+//                       is what is stored
+//   bytes(from, run, x), store_bytes(to, run, value)
 //                       the same for a byte per element, from the chunk's codes
 //                       on
 //   largest(own)        the largest over all members
 //   sums<k>(lanes, own) the sum of the lanes in the order of chunk_norm.h, and
-//   of
-//                       the members' counts; k-th call in a body
+//                       of the members' counts; k-th call in a body
 #pragma once
 
 #include "kernels/chunk_norm.h"
@@ -111,24 +112,26 @@ ABT_INLINE void encode_chunk(Team& team, const EncodeWire& job) {
     return;
   }
   const float scale = scale_value(bits);
-  std::uint8_t bytes[kRows<kBits>][Team::kLane] = {};
-  for_elements<Team>([&](int run, int lane) ABT_INLINED {
-    constexpr std::uint32_t kMask = (1u << kBits) - 1;
-    std::uint8_t& byte = bytes[run % kRows<kBits>][lane];
-    byte = static_cast<std::uint8_t>(
-        byte | (codes[run][lane] & kMask) << kBits * (run / kRows<kBits>));
-    x[run][lane] =
-        rest_of(x[run][lane], scale, multiple_of<kBits>(codes[run][lane]));
-  });
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
-    team.store(job.u, run, x[run]);
+    team.store(job.u, run, [&](int lane) ABT_INLINED {
+      return rest_of(x[run][lane], scale, multiple_of<kBits>(codes[run][lane]));
+    });
   }
   std::uint8_t* const to =
       job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
   ABT_UNROLL
   for (int row = 0; row < kRows<kBits>; ++row) {
-    team.store_bytes(to, row, bytes[row]);
+    team.store_bytes(to, row, [&](int lane) ABT_INLINED {
+      constexpr std::uint32_t kMask = (1u << kBits) - 1;
+      std::uint32_t byte = 0;
+      ABT_UNROLL
+      for (int part = 0; part < 8 / kBits; ++part) {
+        const std::uint32_t code = codes[row + part * kRows<kBits>][lane];
+        byte |= (code & kMask) << kBits * part;
+      }
+      return static_cast<std::uint8_t>(byte);
+    });
   }
   if (team.leads()) {
     auto* const scales = reinterpret_cast<std::uint16_t*>(job.record);
@@ -148,26 +151,31 @@ ABT_INLINE void decode_chunk(const Team& team, const DecodeWire& job) {
       reinterpret_cast<const std::uint16_t*>(job.record)[team.chunk()]);
   const std::uint8_t* const from =
       job.record + codes_begin(job.layout) + team.chunk() * chunk_bytes(kBits);
-  std::uint8_t bytes[kRows<kBits>][Team::kLane] = {};
+  const float factor = job.factor;
+  std::uint8_t bytes[kRows<kBits>][Team::kLane];
   ABT_UNROLL
   for (int row = 0; row < kRows<kBits>; ++row) {
     team.bytes(from, row, bytes[row]);
   }
   ABT_UNROLL
   for (int run = 0; run < kRuns; ++run) {
-    float x[Team::kLane] = {};
-    if (job.add) {
-      team.load(job.out, run, x);
-    }
-    ABT_UNROLL
-    for (int lane = 0; lane < Team::kLane; ++lane) {
+    const auto value = [&](int lane) ABT_INLINED {
       const std::uint32_t code =
           std::uint32_t{bytes[run % kRows<kBits>][lane]} >>
           kBits * (run / kRows<kBits>);
-      x[lane] = decoded(
-          x[lane], job.factor, scale * multiple_of<kBits>(code), job.add);
+      return scale * multiple_of<kBits>(code);
+    };
+    if (job.add) {
+      float x[Team::kLane];
+      team.load(job.out, run, x);
+      team.store(job.out, run, [&](int lane) ABT_INLINED {
+        return decoded(x[lane], factor, value(lane), true);
+      });
+    } else {
+      team.store(job.out, run, [&](int lane) ABT_INLINED {
+        return decoded(0, factor, value(lane), false);
+      });
     }
-    team.store(job.out, run, x);
   }
 }
 

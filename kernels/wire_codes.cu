@@ -59,35 +59,39 @@ class CudaChunkTeam {
       x[v] = v < left(run) ? at[v] : 0.0f;
     }
   }
-  __device__ void store(float* to, int run, const float (&x)[kLane]) const {
+  template <class Value>
+  __device__ void store(float* to, int run, const Value& value) const {
+    const Quad quad{{value(0), value(1), value(2), value(3)}};
     float* const at = to + chunk_ * kWireChunk + index(run);
     if (is_wide(to) && left(run) >= kLane) {
-      *reinterpret_cast<Quad*>(at) = Quad{{x[0], x[1], x[2], x[3]}};
+      *reinterpret_cast<Quad*>(at) = quad;
       return;
     }
 #pragma unroll
     for (int v = 0; v < kLane; ++v) {
       if (v < left(run)) {
-        at[v] = x[v];
+        at[v] = quad.values[v];
       }
     }
   }
   // A record's parts are filled up to words, so that a word is never cut.
   __device__ void
   bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
+    Bytes word = {};
     if (left(run) > 0) {
-      const Bytes word = *reinterpret_cast<const Bytes*>(from + index(run));
+      word = *reinterpret_cast<const Bytes*>(from + index(run));
+    }
 #pragma unroll
-      for (int v = 0; v < kLane; ++v) {
-        x[v] = word.values[v];
-      }
+    for (int v = 0; v < kLane; ++v) {
+      x[v] = word.values[v];
     }
   }
-  __device__ void
-  store_bytes(std::uint8_t* to, int run, const std::uint8_t (&x)[kLane]) const {
+  template <class Value>
+  __device__ void store_bytes(std::uint8_t* to, int run, const Value& value)
+      const {
     if (left(run) > 0) {
       *reinterpret_cast<Bytes*>(to + index(run)) =
-          Bytes{{x[0], x[1], x[2], x[3]}};
+          Bytes{{value(0), value(1), value(2), value(3)}};
     }
   }
 

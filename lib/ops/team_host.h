@@ -80,17 +80,14 @@ class HostTeam {
     return {lanes[0], count};
   }
   ABT_INLINE void
-  bytes(const std::uint8_t* from, int unit, std::int32_t (&x)[kUnit]) const {
-    for (int k = 0; k < kUnit; ++k) {
-      x[k] = from[unit * kUnit + k];
-    }
+  bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
+    ops::copy_vectors<kUnit>(from + unit * kUnit, x);
   }
-  ABT_INLINE void store_bytes(
-      std::uint8_t* to,
-      int unit,
-      const std::uint32_t (&x)[kUnit]) const {
+  template <class Value>
+  ABT_INLINE void store_bytes(std::uint8_t* to, int unit, const Value& value)
+      const {
     for (int k = 0; k < kUnit; ++k) {
-      to[unit * kUnit + k] = static_cast<std::uint8_t>(x[k]);
+      to[unit * kUnit + k] = static_cast<std::uint8_t>(value(k));
     }
   }
   ABT_INLINE void two_bits(
@@ -127,23 +124,25 @@ class HostTeam {
     const std::int64_t left = count - unit * kUnit;
     from += unit * kUnit;
     if (left >= kUnit) {
-      std::memcpy(x, from, sizeof(x));
+      ops::copy_vectors<kUnit>(from, x);
       return;
     }
     std::fill(std::copy(from, from + left, x), x + kUnit, 0.0f);
   }
-  ABT_INLINE void store(
-      float* to,
-      int unit,
-      std::int64_t count,
-      const float (&x)[kUnit]) const {
+  template <class Value>
+  ABT_INLINE void
+  store(float* to, int unit, std::int64_t count, const Value& value) const {
     const std::int64_t left = count - unit * kUnit;
     to += unit * kUnit;
     if (left >= kUnit) {
-      std::memcpy(to, x, sizeof(x));
+      for (int k = 0; k < kUnit; ++k) {
+        to[k] = value(k);
+      }
       return;
     }
-    std::copy(x, x + left, to);
+    for (int k = 0; k < left; ++k) {
+      to[k] = value(k);
+    }
   }
   ABT_INLINE bool leads() const {
     return true;

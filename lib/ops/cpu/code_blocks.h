@@ -34,6 +34,18 @@ ABT_INLINE float* whole_block(float* from, std::int64_t count, float* scratch) {
   return scratch;
 }
 
+// Copies kCount elements in vectors of 32 bytes, as wide as those of the loops
+// that read them: a load that spans two narrower stores waits for the cache.
+template <int kCount, class T>
+ABT_INLINE void copy_vectors(const T* from, T* to) {
+  using Vector [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = T;
+  constexpr int kWidth = 32 / sizeof(T);
+  for (int k = 0; k < kCount; k += kWidth) {
+    *reinterpret_cast<Vector*>(to + k) =
+        *reinterpret_cast<const Vector*>(from + k);
+  }
+}
+
 template <class T>
 ABT_INLINE T add_by_halves(T* lanes, int count = kLanes) {
   for (int half = count / 2; half > 0; half /= 2) {

@@ -34,27 +34,28 @@ class HostChunkTeam {
   ABT_INLINE void load(const float* from, int run, float (&x)[kLane]) const {
     from += chunk_ * kWireChunk + run * kLane;
     if (left(run) == kLane) {
-      std::memcpy(x, from, sizeof(x));
+      copy_vectors<kLane>(from, x);
       return;
     }
     std::fill(std::copy_n(from, left(run), x), x + kLane, 0.0f);
   }
-  ABT_INLINE void store(float* to, int run, const float (&x)[kLane]) const {
-    to += chunk_ * kWireChunk + run * kLane;
-    if (left(run) == kLane) {
-      std::memcpy(to, x, sizeof(x));
-      return;
-    }
-    std::copy_n(x, left(run), to);
+  template <class Value>
+  ABT_INLINE void store(float* to, int run, const Value& value) const {
+    store_lanes(to + chunk_ * kWireChunk + run * kLane, left(run), value);
   }
   // A record's parts are filled up to words, so that a word is never cut.
   ABT_INLINE void
   bytes(const std::uint8_t* from, int run, std::uint8_t (&x)[kLane]) const {
-    std::copy_n(from + run * kLane, left(run), x);
+    if (left(run) == kLane) {
+      copy_vectors<kLane>(from + run * kLane, x);
+      return;
+    }
+    std::fill(std::copy_n(from + run * kLane, left(run), x), x + kLane, 0);
   }
-  ABT_INLINE void
-  store_bytes(std::uint8_t* to, int run, const std::uint8_t (&x)[kLane]) const {
-    std::copy_n(x, kernels::fill_words(left(run)), to + run * kLane);
+  template <class Value>
+  ABT_INLINE void store_bytes(std::uint8_t* to, int run, const Value& value)
+      const {
+    store_lanes(to + run * kLane, kernels::fill_words(left(run)), value);
   }
 
   ABT_INLINE std::int32_t largest(std::int32_t own) const {
@@ -66,6 +67,18 @@ class HostChunkTeam {
   }
 
  private:
+  template <class T, class Value>
+  ABT_INLINE static void store_lanes(T* to, int count, const Value& value) {
+    if (count == kLane) {
+      for (int lane = 0; lane < kLane; ++lane) {
+        to[lane] = value(lane);
+      }
+      return;
+    }
+    for (int lane = 0; lane < count; ++lane) {
+      to[lane] = value(lane);
+    }
+  }
   ABT_INLINE int left(int run) const {
     return std::clamp(count_ - run * kLane, 0, kLane);
   }
