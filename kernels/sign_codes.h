@@ -92,14 +92,16 @@ ABT_INLINE void write_record(
   if (team.leads()) {
     record[0] = bits_of(scale);
   }
-  const std::int64_t groups = groups_of(block);
+  if (fresh) {
+    const std::int64_t groups = groups_of(block);
+    team.for_units(block, [&](int unit, int own) ABT_INLINED {
+      team.store_bits(record + 1 + groups, unit, alive[own]);
+    });
+  }
   team.for_units(block, [&](int unit, int own) ABT_INLINED {
     const std::uint32_t signs = bits_where<Team>(
         x[own], [](float v) ABT_INLINED { return bits_of(v) >> 31; });
     team.store_bits(record + 1, unit, signs);
-    if (fresh) {
-      team.store_bits(record + 1 + groups, unit, alive[own]);
-    }
     ABT_UNROLL
     for (int k = 0; k < Team::kUnit; ++k) {
       x[own][k] -= value_of(scale, signs, alive[own], k);

@@ -70,14 +70,9 @@ class HostTeam {
         lanes[unit * kUnit + k] = lane(unit, unit + kUnits / 2, k);
       }
     }
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) {
-        lanes[i] += lanes[i + half];
-      }
-    }
     int count = 0;
     for_units(block, [&](int, int own) ABT_INLINED { count += part(own); });
-    return {lanes[0], count};
+    return {ops::add_by_halves(lanes), count};
   }
   ABT_INLINE void
   bytes(const std::uint8_t* from, int unit, std::uint8_t (&x)[kUnit]) const {
