@@ -173,15 +173,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void scale_kernel(const UpdateScale job) {
-  std::uint64_t count = 0;
-  for (std::int64_t i = 1; i <= job.shards; ++i) {
-    const std::int64_t tail =
-        job.units * i / job.shards * job.unit_bytes + (i - 1) * kTailBytes;
-    count += *reinterpret_cast<const std::uint32_t*>(job.codes + tail);
-  }
-  const std::uint64_t all =
-      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes);
-  *job.scale = next_scale(*job.scale, count, all, job.shards);
+  update(job);
 }
 
 }  // namespace

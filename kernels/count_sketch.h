@@ -24,6 +24,7 @@ struct CountSketch {
   float* out;    // buckets
 };
 ABT_LAUNCHER int count_sketch(const CountSketch& job, void* stream);
+void work_on_host(const CountSketch& job);
 
 inline std::int64_t sketch_parts(const CountSketch& job) {
   const std::int64_t numbers = kSketchChunks * job.buckets;

@@ -22,6 +22,7 @@ struct EncodeDifference {
   std::uint8_t* records;  // output, 4-byte aligned
 };
 ABT_LAUNCHER int encode_difference(const EncodeDifference& job, void* stream);
+void work_on_host(const EncodeDifference& job);
 
 struct DecodeDifferences {
   const std::uint8_t* records;
@@ -29,6 +30,7 @@ struct DecodeDifferences {
   float* out;          // kRecordNumbers per record
 };
 ABT_LAUNCHER int decode_differences(const DecodeDifferences& job, void* stream);
+void work_on_host(const DecodeDifferences& job);
 
 // The factor for the elements of a record before they are rounded. `scale` is
 // the largest magnitude / 127; the factor is 0 if the scale is too small to

@@ -40,6 +40,7 @@ struct EncodeAbove {
   float* sums;   // 2 per tensor: sum and count of the |u| above the cut
 };
 ABT_LAUNCHER int encode_above(const EncodeAbove& job, void* stream);
+void work_on_host(const EncodeAbove& job);
 
 struct EncodeByChance {
   LevelTensors table;
@@ -52,6 +53,7 @@ struct EncodeByChance {
   std::uint32_t random_stream;
 };
 ABT_LAUNCHER int encode_by_chance(const EncodeByChance& job, void* stream);
+void work_on_host(const EncodeByChance& job);
 
 // Subtracts what was sent from u.
 struct SubtractLevels {
@@ -62,6 +64,7 @@ struct SubtractLevels {
   const std::uint8_t* codes;
 };
 ABT_LAUNCHER int subtract_levels(const SubtractLevels& job, void* stream);
+void work_on_host(const SubtractLevels& job);
 
 // The mean of the workers' records, which follow one another in `in`.
 struct AverageLevels {
@@ -71,6 +74,7 @@ struct AverageLevels {
   float* estimate;
 };
 ABT_LAUNCHER int average_levels(const AverageLevels& job, void* stream);
+void work_on_host(const AverageLevels& job);
 
 // The mean from sums of byte codes, with levels that all workers share.
 struct AverageByteLevels {
@@ -83,5 +87,6 @@ struct AverageByteLevels {
 ABT_LAUNCHER int average_byte_levels(
     const AverageByteLevels& job,
     void* stream);
+void work_on_host(const AverageByteLevels& job);
 
 }  // namespace abtrain::kernels

@@ -29,5 +29,6 @@ struct Magnitudes {
   float* results;  // values_of(statistic) per tensor
 };
 ABT_LAUNCHER int magnitudes(const Magnitudes& job, void* stream);
+void work_on_host(const Magnitudes& job);
 
 }  // namespace abtrain::kernels

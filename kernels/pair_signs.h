@@ -19,5 +19,6 @@ struct PairSigns {
   std::int8_t* signs;
 };
 ABT_LAUNCHER int pair_signs(const PairSigns& job, void* stream);
+void work_on_host(const PairSigns& job);
 
 }  // namespace abtrain::kernels

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/block_code.h"
 #include "kernels/code_shards.h"
@@ -71,5 +72,21 @@ struct UpdateScale {
   float* scale = nullptr;
 };
 ABT_LAUNCHER int update_scale(const UpdateScale& job, void* stream);
+ABT_HOST_DEVICE inline void update(const UpdateScale& job) {
+  std::uint64_t count = 0;
+  for (std::int64_t i = 1; i <= job.shards; ++i) {
+    const std::int64_t tail =
+        job.units * i / job.shards * job.unit_bytes + (i - 1) * kTailBytes;
+    std::uint32_t clamped;
+    ::memcpy(&clamped, job.codes + tail, sizeof(clamped));
+    count += clamped;
+  }
+  const std::uint64_t all =
+      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes);
+  *job.scale = next_scale(*job.scale, count, all, job.shards);
+}
+inline void work_on_host(const UpdateScale& job) {
+  update(job);
+}
 
 }  // namespace abtrain::kernels

@@ -35,6 +35,7 @@ struct RowNorms {
   float* norms;  // squared norms, one per row
 };
 ABT_LAUNCHER int row_norms(const RowNorms& job, void* stream);
+void work_on_host(const RowNorms& job);
 
 // chosen[first_chosen + r] = the index, within its tensor, of the row with the
 // r-th largest norm.
@@ -46,6 +47,7 @@ struct ChooseRows {
   std::int32_t* chosen;
 };
 ABT_LAUNCHER int choose_rows(const ChooseRows& job, void* stream);
+void work_on_host(const ChooseRows& job);
 
 struct SendRows {
   const RowTensor* tensors;
@@ -57,6 +59,7 @@ struct SendRows {
   int members;
 };
 ABT_LAUNCHER int send_rows(const SendRows& job, void* stream);
+void work_on_host(const SendRows& job);
 
 struct AddRows {
   const RowTensor* tensors;
@@ -67,5 +70,6 @@ struct AddRows {
   float* estimate;
 };
 ABT_LAUNCHER int add_rows(const AddRows& job, void* stream);
+void work_on_host(const AddRows& job);
 
 }  // namespace abtrain::kernels

@@ -92,6 +92,7 @@ struct EncodeWire {
   std::uint8_t* record;
 };
 ABT_LAUNCHER int encode_wire(const EncodeWire& job, void* stream);
+void work_on_host(const EncodeWire& job);
 
 // out = (add ? out : 0) + factor * what the record stands for.
 struct DecodeWire {
@@ -102,5 +103,6 @@ struct DecodeWire {
   float* out;
 };
 ABT_LAUNCHER int decode_wire(const DecodeWire& job, void* stream);
+void work_on_host(const DecodeWire& job);
 
 }  // namespace abtrain::kernels

@@ -2,9 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
-#include "ops/cpu/count_sketch.h"
+#include "kernels/count_sketch.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -33,8 +33,7 @@ void count_sketch(
   const at::Tensor parts =
       at::empty({kernels::sketch_parts(job) * buckets}, sketch.options());
   job.parts = parts.mutable_data_ptr<float>();
-  dispatch(
-      "count_sketch", job, device, count_sketch_cpu, kernels::count_sketch);
+  dispatch("count_sketch", job, device, kernels::count_sketch);
 }
 
 }  // namespace abtrain::ops

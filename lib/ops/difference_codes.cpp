@@ -1,8 +1,7 @@
 #include "ops/difference_codes.h"
 
-#include "ops/cpu/difference_codes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -28,12 +27,7 @@ void encode_difference(
       second.defined() ? second.const_data_ptr<float>() : nullptr,
       numel,
       records.mutable_data_ptr<std::uint8_t>()};
-  dispatch(
-      "encode_difference",
-      job,
-      device,
-      encode_difference_cpu,
-      kernels::encode_difference);
+  dispatch("encode_difference", job, device, kernels::encode_difference);
 }
 
 void encode_difference_of_kept(
@@ -52,12 +46,7 @@ void encode_difference_of_kept(
       second.const_data_ptr<float>(),
       numel,
       records.mutable_data_ptr<std::uint8_t>()};
-  dispatch(
-      "encode_difference",
-      job,
-      device,
-      encode_difference_cpu,
-      kernels::encode_difference);
+  dispatch("encode_difference", job, device, kernels::encode_difference);
 }
 
 void decode_differences(const at::Tensor& records, const at::Tensor& out) {
@@ -79,12 +68,7 @@ void decode_differences(const at::Tensor& records, const at::Tensor& out) {
       records.const_data_ptr<std::uint8_t>(),
       count,
       out.mutable_data_ptr<float>()};
-  dispatch(
-      "decode_differences",
-      job,
-      device,
-      decode_differences_cpu,
-      kernels::decode_differences);
+  dispatch("decode_differences", job, device, kernels::decode_differences);
 }
 
 }  // namespace abtrain::ops

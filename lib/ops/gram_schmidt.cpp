@@ -1,16 +1,98 @@
 #include "ops/gram_schmidt.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 #include "device/tensor_text.h"
 #include "kernels/gram_schmidt.h"
-#include "ops/cpu/gram_schmidt.h"
+#include "kernels/gram_schmidt_rows.h"
+#include "ops/cpu/simd.h"
 #include "ops/launch.h"
 
 namespace abtrain::ops {
 
 namespace {
+
+using kernels::kRowLanes;
+
+ABT_INLINE double
+dot_in_lanes(const float* a, const float* b, std::int64_t length) {
+  double lanes[kRowLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kRowLanes <= length; i += kRowLanes) {
+    for (int l = 0; l < kRowLanes; ++l) {
+      lanes[l] = __builtin_fma(a[i + l], b[i + l], lanes[l]);
+    }
+  }
+  for (int l = 0; i < length; ++i, ++l) {
+    lanes[l] = __builtin_fma(a[i], b[i], lanes[l]);
+  }
+  for (int half = kRowLanes / 2; half > 0; half /= 2) {
+    for (int l = 0; l < half; ++l) {
+      lanes[l] += lanes[l + half];
+    }
+  }
+  return lanes[0];
+}
+
+ABT_INLINE void
+add_row(float* a, double factor, const float* b, std::int64_t length) {
+  for (std::int64_t i = 0; i < length; ++i) {
+    a[i] = static_cast<float>(__builtin_fma(factor, b[i], a[i]));
+  }
+}
+
+// The team of lanes for orthonormal_rows(), all in one thread.
+class LaneTeam {
+ public:
+  explicit LaneTeam(std::int64_t length) : length_(length) {}
+
+  ABT_INLINE double dot(const float* a, const float* b) const {
+    return dot_in_lanes(a, b, length_);
+  }
+  ABT_INLINE void add(float* a, double factor, const float* b) const {
+    add_row(a, factor, b, length_);
+  }
+  ABT_INLINE void scale(float* a, double factor) const {
+    for (std::int64_t i = 0; i < length_; ++i) {
+      a[i] = static_cast<float>(factor * a[i]);
+    }
+  }
+  ABT_INLINE void set_unit(float* a, const float* rows, int k) const {
+    double least = 0;
+    std::int64_t place = 0;
+    for (std::int64_t i = 0; i < length_; ++i) {
+      double weight = 0;
+      for (int j = 0; j < k; ++j) {
+        const double x = rows[j * length_ + i];
+        weight = __builtin_fma(x, x, weight);
+      }
+      if (i == 0 || weight < least) {
+        least = weight;
+        place = i;
+      }
+    }
+    std::fill_n(a, length_, 0.0f);
+    a[place] = 1;
+  }
+
+ private:
+  std::int64_t length_;
+};
+
+void gram_schmidt_on_host(
+    const at::Tensor& flat,
+    const std::vector<RowSet>& sets) {
+  auto* numbers = flat.mutable_data_ptr<float>();
+  for (const RowSet& set : sets) {
+    compiled_for(best_simd(), [&]() ABT_INLINED {
+      LaneTeam team(set.length);
+      kernels::orthonormal_rows(
+          team, numbers + set.offset, static_cast<int>(set.rows), set.length);
+    });
+  }
+}
 
 void gram_schmidt_on_gpu(
     const at::Tensor& flat,
@@ -59,7 +141,7 @@ void gram_schmidt(const at::Tensor& flat, const std::vector<RowSet>& sets) {
   if (flat.is_cuda()) {
     gram_schmidt_on_gpu(flat, sets);
   } else {
-    gram_schmidt_cpu(flat, sets);
+    gram_schmidt_on_host(flat, sets);
   }
 }
 

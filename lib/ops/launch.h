@@ -1,7 +1,5 @@
-// Dispatches an op to one of its two forms: a function on the CPU, or a
-// launcher of kernels/ on the current stream of a GPU.
-//
-//   dispatch("row_norms", job, device, row_norms_cpu, kernels::row_norms);
+// Queues a kernel on the current stream of a GPU. Most ops do so through
+// dispatch() of team_host.h.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,20 +14,5 @@ void launch(
     const char* op,
     c10::Device device,
     c10::function_ref<int(void* stream)> kernel);
-
-// For an op whose job struct holds all that either form needs.
-template <class Job, class OnCpu>
-void dispatch(
-    const char* op,
-    const Job& job,
-    c10::Device device,
-    const OnCpu& on_cpu,  // on_cpu(job)
-    int (*on_gpu)(const Job&, void* stream)) {
-  if (device.is_cuda()) {
-    launch(op, device, [&](void* stream) { return on_gpu(job, stream); });
-  } else {
-    on_cpu(job);
-  }
-}
 
 }  // namespace abtrain::ops

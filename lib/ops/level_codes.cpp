@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "base/random.h"
-#include "ops/cpu/level_codes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -101,12 +100,7 @@ void encode_above(
       codes.mutable_data_ptr<std::uint8_t>(),
       parts.mutable_data_ptr<float>(),
       sums.mutable_data_ptr<float>()};
-  dispatch(
-      "encode_above",
-      job,
-      device,
-      [](const auto& it) { encode_above_cpu(it, best_simd()); },
-      kernels::encode_above);
+  dispatch("encode_above", job, device, kernels::encode_above);
 }
 
 void encode_by_chance(
@@ -127,12 +121,7 @@ void encode_by_chance(
       {key[0], key[1]},
       chance.step,
       chance.stream};
-  dispatch(
-      "encode_by_chance",
-      job,
-      u.device(),
-      encode_by_chance_cpu,
-      kernels::encode_by_chance);
+  dispatch("encode_by_chance", job, u.device(), kernels::encode_by_chance);
 }
 
 void subtract_levels(
@@ -148,12 +137,7 @@ void subtract_levels(
       levels.const_data_ptr<float>(),
       form,
       codes.const_data_ptr<std::uint8_t>()};
-  dispatch(
-      "subtract_levels",
-      job,
-      u.device(),
-      subtract_levels_cpu,
-      kernels::subtract_levels);
+  dispatch("subtract_levels", job, u.device(), kernels::subtract_levels);
 }
 
 void average_levels(
@@ -176,12 +160,7 @@ void average_levels(
       in.const_data_ptr<std::uint8_t>(),
       workers,
       estimate.mutable_data_ptr<float>()};
-  dispatch(
-      "average_levels",
-      job,
-      device,
-      [](const auto& it) { average_levels_cpu(it, best_simd()); },
-      kernels::average_levels);
+  dispatch("average_levels", job, device, kernels::average_levels);
 }
 
 void average_byte_levels(
@@ -203,12 +182,7 @@ void average_byte_levels(
       workers,
       levels.const_data_ptr<float>(),
       estimate.mutable_data_ptr<float>()};
-  dispatch(
-      "average_byte_levels",
-      job,
-      device,
-      average_byte_levels_cpu,
-      kernels::average_byte_levels);
+  dispatch("average_byte_levels", job, device, kernels::average_byte_levels);
 }
 
 }  // namespace abtrain::ops

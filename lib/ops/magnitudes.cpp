@@ -2,9 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
-#include "ops/cpu/magnitudes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -32,7 +31,7 @@ void magnitudes(
       statistic,
       parts.mutable_data_ptr<float>(),
       results.mutable_data_ptr<float>()};
-  dispatch("magnitudes", job, device, magnitudes_cpu, kernels::magnitudes);
+  dispatch("magnitudes", job, device, kernels::magnitudes);
 }
 
 }  // namespace abtrain::ops

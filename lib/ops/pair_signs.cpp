@@ -1,8 +1,7 @@
 #include "ops/pair_signs.h"
 
-#include "ops/cpu/pair_signs.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -21,7 +20,7 @@ void pair_signs(const at::Tensor& triangle, const at::Tensor& signs) {
       triangle.const_data_ptr<float>(),
       static_cast<int>(rows),
       signs.mutable_data_ptr<std::int8_t>()};
-  dispatch("pair_signs", job, device, pair_signs_cpu, kernels::pair_signs);
+  dispatch("pair_signs", job, device, kernels::pair_signs);
 }
 
 }  // namespace abtrain::ops

@@ -7,8 +7,8 @@
 #include "kernels/hadamard.h"
 #include "ops/cpu/quantize.h"
 #include "ops/hadamard.h"
-#include "ops/launch.h"
 #include "ops/quantize_job.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -220,12 +220,7 @@ void update_scale(
   if (codes.is_cuda()) {
     check_alignment(job.codes);
   }
-  dispatch(
-      "update_scale",
-      job,
-      codes.device(),
-      update_scale_cpu,
-      kernels::update_scale);
+  dispatch("update_scale", job, codes.device(), kernels::update_scale);
 }
 
 }  // namespace abtrain::ops

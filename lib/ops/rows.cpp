@@ -4,9 +4,8 @@
 
 #include <cstring>
 
-#include "ops/cpu/rows.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -64,7 +63,7 @@ void row_norms(const at::Tensor& u, RowTable& table, const at::Tensor& norms) {
       table.rows(),
       u.const_data_ptr<float>(),
       norms.mutable_data_ptr<float>()};
-  dispatch("row_norms", job, device, row_norms_cpu, kernels::row_norms);
+  dispatch("row_norms", job, device, kernels::row_norms);
 }
 
 void choose_rows(
@@ -80,7 +79,7 @@ void choose_rows(
       table.rows(),
       norms.const_data_ptr<float>(),
       chosen.mutable_data_ptr<std::int32_t>()};
-  dispatch("choose_rows", job, device, choose_rows_cpu, kernels::choose_rows);
+  dispatch("choose_rows", job, device, kernels::choose_rows);
 }
 
 void send_rows(
@@ -101,7 +100,7 @@ void send_rows(
       u.mutable_data_ptr<float>(),
       wire.mutable_data_ptr(),
       members};
-  dispatch("send_rows", job, device, send_rows_cpu, kernels::send_rows);
+  dispatch("send_rows", job, device, kernels::send_rows);
 }
 
 void add_rows(
@@ -120,7 +119,7 @@ void add_rows(
       chosen.const_data_ptr<std::int32_t>(),
       wire.const_data_ptr(),
       estimate.mutable_data_ptr<float>()};
-  dispatch("add_rows", job, device, add_rows_cpu, kernels::add_rows);
+  dispatch("add_rows", job, device, kernels::add_rows);
 }
 
 }  // namespace abtrain::ops

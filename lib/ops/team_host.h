@@ -1,5 +1,5 @@
 // A Team (kernels/team.h) of one host thread, the loop over blocks, and the
-// dispatch of an op with one body:
+// dispatch of an op to a GPU or the host:
 //
 //   dispatch("encode_signs", job, device, kernels::encode_signs);
 #pragma once
@@ -169,14 +169,19 @@ void work_on_host(const Job& job) {
 
 namespace abtrain::ops {
 
-// For an op with one body.
+// Does the job on a GPU or on the host: in the host form that the job's header
+// declares, or else by the body that both have in common.
 template <class Job>
 void dispatch(
     const char* op,
     const Job& job,
     c10::Device device,
     int (*on_gpu)(const Job&, void* stream)) {
-  dispatch(op, job, device, kernels::work_on_host<Job>, on_gpu);
+  if (device.is_cuda()) {
+    launch(op, device, [&](void* stream) { return on_gpu(job, stream); });
+  } else {
+    work_on_host(job);
+  }
 }
 
 }  // namespace abtrain::ops

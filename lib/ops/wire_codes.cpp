@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/cpu/wire_codes.h"
 #include "ops/flat_check.h"
-#include "ops/launch.h"
+#include "ops/team_host.h"
 
 namespace abtrain::ops {
 
@@ -73,8 +72,7 @@ void encode_wire(
       layout_of(format, u.numel()),
       u.mutable_data_ptr<float>(),
       record.mutable_data_ptr<std::uint8_t>()};
-  dispatch(
-      "encode_wire", job, u.device(), encode_wire_cpu, kernels::encode_wire);
+  dispatch("encode_wire", job, u.device(), kernels::encode_wire);
 }
 
 void decode_wire(
@@ -93,8 +91,7 @@ void decode_wire(
       factor,
       add,
       out.mutable_data_ptr<float>()};
-  dispatch(
-      "decode_wire", job, out.device(), decode_wire_cpu, kernels::decode_wire);
+  dispatch("decode_wire", job, out.device(), kernels::decode_wire);
 }
 
 }  // namespace abtrain::ops

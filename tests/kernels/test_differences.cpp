@@ -6,8 +6,6 @@
 #include "code_buffers.h"
 #include "kernels/count_sketch.h"
 #include "kernels/difference_codes.h"
-#include "ops/cpu/count_sketch.h"
-#include "ops/cpu/difference_codes.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -41,9 +39,9 @@ TEST(DifferenceCodesKernel, EqualTheCpuToTheBit) {
       again.second = second.const_data_ptr<float>();
       again.records = more[i].mutable_data_ptr<std::uint8_t>();
       if (i == 0) {
-        ops::encode_difference_cpu(encode);
-        ops::decode_differences_cpu(decode);
-        ops::encode_difference_cpu(again);
+        work_on_host(encode);
+        work_on_host(decode);
+        work_on_host(again);
       } else {
         encode_difference(encode, nullptr);
         decode_differences(decode, nullptr);
@@ -74,7 +72,7 @@ TEST(CountSketchKernel, EqualsTheCpuToTheBit) {
             out[i].mutable_data_ptr<float>()};
         const at::Tensor parts = at::zeros({sketch_parts(job) * buckets});
         job.parts = parts.mutable_data_ptr<float>();
-        i == 0 ? ops::count_sketch_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(count_sketch(job, nullptr));
       }
       EXPECT_TRUE(same_bits(out[0], out[1])) << numel << " " << buckets;

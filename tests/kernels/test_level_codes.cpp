@@ -54,9 +54,7 @@ TEST(LevelKernel, EncodesAboveACutAsTheCpuToTheBit) {
           ASSERT_EQ(encode_above(job, nullptr), 0);
         });
         for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-          run([&](const EncodeAbove& job) {
-            ops::encode_above_cpu(job, simd);
-          });
+          run([&](const EncodeAbove& job) { work_on_host(job, simd); });
           EXPECT_TRUE(same_bits(sums[0], sums.back())) << cut;
           EXPECT_TRUE(same_bits(wires[0], wires.back())) << cut;
         }
@@ -86,7 +84,7 @@ TEST(LevelKernel, EncodesByChanceAsTheCpuToTheBit) {
             {key[0], key[1]},
             11,
             3};
-        i == 0 ? ops::encode_by_chance_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(encode_by_chance(job, nullptr));
       }
       EXPECT_TRUE(same_bits(wire[0], wire[1])) << static_cast<int>(form);
@@ -114,7 +112,7 @@ TEST(LevelKernel, SubtractsAsTheCpuToTheBit) {
             levels.const_data_ptr<float>(),
             form,
             codes.const_data_ptr<std::uint8_t>()};
-        i == 0 ? ops::subtract_levels_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(subtract_levels(job, nullptr));
       }
       if (table.numel() > 1) {
@@ -157,9 +155,7 @@ TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
         ASSERT_EQ(average_levels(job, nullptr), 0);
       });
       for (const ops::Simd simd : {ops::Simd::Plain, ops::best_simd()}) {
-        run([&](const AverageLevels& job) {
-          ops::average_levels_cpu(job, simd);
-        });
+        run([&](const AverageLevels& job) { work_on_host(job, simd); });
         EXPECT_TRUE(same_bits(means[0], means.back())) << workers;
       }
       at::Tensor other[2];
@@ -171,7 +167,7 @@ TEST(LevelKernel, AveragesAsTheCpuToTheBit) {
             workers,
             levels.const_data_ptr<float>(),
             other[i].mutable_data_ptr<float>()};
-        i == 0 ? ops::average_byte_levels_cpu(job)
+        i == 0 ? work_on_host(job)
                : static_cast<void>(average_byte_levels(job, nullptr));
       }
       EXPECT_TRUE(same_bits(other[0], other[1]));

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
-#include "ops/cpu/pair_signs.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -19,8 +18,7 @@ TEST(PairSignsKernel, DecidesAsTheCpu) {
           triangle.const_data_ptr<float>(),
           rows,
           signs[i].mutable_data_ptr<std::int8_t>()};
-      i == 0 ? ops::pair_signs_cpu(job)
-             : static_cast<void>(pair_signs(job, nullptr));
+      i == 0 ? work_on_host(job) : static_cast<void>(pair_signs(job, nullptr));
     }
     EXPECT_TRUE(same_bits(signs[0], signs[1])) << rows;
   }

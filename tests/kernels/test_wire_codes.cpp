@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "code_buffers.h"
-#include "ops/cpu/wire_codes.h"
 
 namespace abtrain::kernels {
 namespace {
@@ -43,7 +42,7 @@ void compare(const WireLayout& layout, std::int64_t begin, bool finite) {
         u[i].mutable_data_ptr<float>() + begin,
         record[i].mutable_data_ptr<std::uint8_t>()};
     if (i == 0) {
-      ops::encode_wire_cpu(encode);
+      work_on_host(encode);
     } else {
       ASSERT_EQ(encode_wire(encode, nullptr), 0);
     }
@@ -60,7 +59,7 @@ void compare(const WireLayout& layout, std::int64_t begin, bool finite) {
           add,
           out[i].mutable_data_ptr<float>() + begin};
       if (i == 0) {
-        ops::decode_wire_cpu(decode);
+        work_on_host(decode);
       } else {
         ASSERT_EQ(decode_wire(decode, nullptr), 0);
       }

@@ -121,20 +121,4 @@ void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out) {
   std::memcpy(to + bytes, tail, sizeof(tail));
 }
 
-void update_scale_cpu(const kernels::UpdateScale& job) {
-  std::uint64_t count = 0;
-  for (std::int64_t i = 1; i <= job.shards; ++i) {
-    std::uint32_t each = 0;
-    const std::int64_t tail = job.units * i / job.shards * job.unit_bytes +
-                              (i - 1) * kernels::kTailBytes;
-    std::memcpy(&each, job.codes + tail, sizeof(each));
-    count += each;
-  }
-  *job.scale = kernels::next_scale(
-      *job.scale,
-      count,
-      2 * static_cast<std::uint64_t>(job.units * job.unit_bytes),
-      job.shards);
-}
-
 }  // namespace abtrain::ops

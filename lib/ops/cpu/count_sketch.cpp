@@ -1,16 +1,18 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/count_sketch.h"
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/count_sketch.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
+
+using namespace ops;
 
 namespace {
 
 // sums[i] += element index + i with its sign.
 ABT_INLINE void add_signed(
-    const kernels::CountSketch& job,
+    const CountSketch& job,
     std::int64_t index,
     std::int64_t count,
     float* sums) {
@@ -20,22 +22,21 @@ ABT_INLINE void add_signed(
   for (std::int64_t i = 0; i < count; ++i) {
     const float x = first[i] - (both ? second[i] : 0.0f);
     sums[i] += std::bit_cast<float>(
-        std::bit_cast<std::uint32_t>(x) ^
-        kernels::sign_of(index + i, job.seed));
+        std::bit_cast<std::uint32_t>(x) ^ sign_of(index + i, job.seed));
   }
 }
 
-ABT_INLINE void add_chunks(const kernels::CountSketch& job, std::int64_t part) {
+ABT_INLINE void add_chunks(const CountSketch& job, std::int64_t part) {
   float* const sums = job.parts + part * job.buckets;
   std::fill(sums, sums + job.buckets, 0.0f);
-  const std::int64_t begin = part * kernels::kSketchChunks;
-  for (std::int64_t c = begin; c < begin + kernels::kSketchChunks; ++c) {
+  const std::int64_t begin = part * kSketchChunks;
+  for (std::int64_t c = begin; c < begin + kSketchChunks; ++c) {
     const std::int64_t index = c * job.buckets;
     if (index >= job.numel) {
       return;
     }
     const std::int64_t count = std::min(job.buckets, job.numel - index);
-    const std::int64_t turn = kernels::turn_of(c, job.buckets, job.seed);
+    const std::int64_t turn = turn_of(c, job.buckets, job.seed);
     const std::int64_t straight = std::min(count, job.buckets - turn);
     add_signed(job, index, straight, sums + turn);
     add_signed(job, index + straight, count - straight, sums);
@@ -44,8 +45,8 @@ ABT_INLINE void add_chunks(const kernels::CountSketch& job, std::int64_t part) {
 
 }  // namespace
 
-void count_sketch_cpu(const kernels::CountSketch& job) {
-  const std::int64_t parts = kernels::sketch_parts(job);
+void work_on_host(const CountSketch& job) {
+  const std::int64_t parts = sketch_parts(job);
   for_blocks(parts, [&](std::int64_t p) ABT_INLINED { add_chunks(job, p); });
   std::fill(job.out, job.out + job.buckets, 0.0f);
   for (std::int64_t p = 0; p < parts; ++p) {
@@ -55,4 +56,4 @@ void count_sketch_cpu(const kernels::CountSketch& job) {
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

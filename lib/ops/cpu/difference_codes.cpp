@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include "kernels/difference_codes.h"
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/difference_codes.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
 
-using kernels::kRecordBytes;
-using kernels::kRecordNumbers;
+using namespace ops;
 
 namespace {
 
@@ -15,13 +14,13 @@ decode(const std::uint8_t* record, std::int64_t count, float* out) {
   float scale;
   std::memcpy(&scale, record + kRecordNumbers, sizeof(scale));
   for (std::int64_t i = 0; i < count; ++i) {
-    out[i] = kernels::from_code(record[i], scale);
+    out[i] = from_code(record[i], scale);
   }
 }
 
 // The second operand is 0 if undefined.
 ABT_INLINE void subtract(
-    const kernels::EncodeDifference& job,
+    const EncodeDifference& job,
     std::int64_t begin,
     std::int64_t count,
     float* difference) {
@@ -57,7 +56,7 @@ ABT_INLINE float largest_size(const float* x) {
 
 }  // namespace
 
-void encode_difference_cpu(const kernels::EncodeDifference& job) {
+void work_on_host(const EncodeDifference& job) {
   const std::int64_t count = (job.numel + kRecordNumbers - 1) / kRecordNumbers;
   for_blocks(count, [&](std::int64_t b) ABT_INLINED {
     const std::int64_t begin = b * kRecordNumbers;
@@ -68,16 +67,16 @@ void encode_difference_cpu(const kernels::EncodeDifference& job) {
         std::min<std::int64_t>(kRecordNumbers, job.numel - begin),
         x);
     const float scale = largest_size(x) / 127.0f;
-    const float factor = kernels::codes_per_unit(scale);
+    const float factor = codes_per_unit(scale);
     std::uint8_t* const record = job.records + b * kRecordBytes;
     for (int i = 0; i < kRecordNumbers; ++i) {
-      record[i] = kernels::to_code(x[i], factor);
+      record[i] = to_code(x[i], factor);
     }
     std::memcpy(record + kRecordNumbers, &scale, sizeof(scale));
   });
 }
 
-void decode_differences_cpu(const kernels::DecodeDifferences& job) {
+void work_on_host(const DecodeDifferences& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED {
     decode(
         job.records + b * kRecordBytes,
@@ -86,4 +85,4 @@ void decode_differences_cpu(const kernels::DecodeDifferences& job) {
   });
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

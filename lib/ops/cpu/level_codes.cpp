@@ -5,12 +5,11 @@
 #include "ops/cpu/level_codes_simd.h"
 #include "ops/cpu/random_words.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
+
+using namespace ops;
 
 namespace {
-
-using kernels::CodeForm;
-using kernels::LevelTensors;
 
 std::int64_t count_of(const LevelTensors& table, std::int64_t window) {
   return std::min<std::int64_t>(kBlock, table.numel - window * kBlock);
@@ -29,16 +28,16 @@ for_window(const LevelTensors& table, std::int64_t window, const F& f) {
 ABT_INLINE void
 store_bytes(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
   for (std::int64_t i = 0; i < count; ++i) {
-    to[i] = kernels::byte_code(codes[i]);
+    to[i] = byte_code(codes[i]);
   }
 }
 
-ABT_INLINE float sign_of(std::uint32_t code) {
-  return static_cast<float>(kernels::sign_of(code));
+ABT_INLINE float float_sign(std::uint32_t code) {
+  return static_cast<float>(sign_of(code));
 }
 
 ABT_INLINE void
-work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
+work(const EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
   alignas(64) std::uint8_t codes[kCodeBytes] = {};
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
     const CodeBlock& block = job.table.blocks[b];
@@ -65,14 +64,13 @@ work(const kernels::EncodeAbove& job, EncodeWindow* encode, std::int64_t w) {
     unpack_codes(codes, kCodeBytes, each);
     store_bytes(each, count, job.codes + w * kBlock);
   } else {
-    std::copy_n(
-        codes, kernels::packed_bytes(count), job.codes + w * kCodeBytes);
+    std::copy_n(codes, packed_bytes(count), job.codes + w * kCodeBytes);
   }
 }
 
-ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
+ABT_INLINE void work(const EncodeByChance& job, std::int64_t w) {
   const std::int64_t count = count_of(job.table, w);
-  const std::int64_t bytes = kernels::packed_bytes(count);
+  const std::int64_t bytes = packed_bytes(count);
   alignas(64) std::uint8_t codes[kBlock];
   alignas(64) std::uint32_t random[kBlock];
   random_words(
@@ -100,13 +98,13 @@ ABT_INLINE void work(const kernels::EncodeByChance& job, std::int64_t w) {
   }
 }
 
-ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
+ABT_INLINE void work(const SubtractLevels& job, std::int64_t w) {
   alignas(64) std::uint8_t codes[kBlock];
   const bool bytes = job.form == CodeForm::Bytes;
   if (!bytes) {
     unpack_codes(
         job.codes + w * kCodeBytes,
-        kernels::packed_bytes(count_of(job.table, w)),
+        packed_bytes(count_of(job.table, w)),
         codes);
   }
   for_window(job.table, w, [&](std::int64_t b, std::int64_t place) ABT_INLINED {
@@ -120,18 +118,15 @@ ABT_INLINE void work(const kernels::SubtractLevels& job, std::int64_t w) {
       }
     } else {
       for (std::int64_t i = 0; i < block.count; ++i) {
-        u[i] -= level * sign_of(codes[place + i]);
+        u[i] -= level * float_sign(codes[place + i]);
       }
     }
   });
 }
 
-void work(
-    const kernels::AverageLevels& job,
-    AverageWindow* average,
-    std::int64_t w) {
+void work(const AverageLevels& job, AverageWindow* average, std::int64_t w) {
   const std::int64_t head = 4 * job.table.tensor_count;
-  const std::int64_t stride = head + kernels::packed_bytes(job.table.numel);
+  const std::int64_t stride = head + packed_bytes(job.table.numel);
   std::vector<Multiples> levels(static_cast<std::size_t>(job.workers));
   const AverageRun run{
       job.in + head + w * kCodeBytes,
@@ -147,14 +142,14 @@ void work(
           &level, job.in + worker * stride + 4 * block.slot, sizeof(level));
       for (int code = 0; code < 8; ++code) {
         levels[static_cast<std::size_t>(worker)].of[code] =
-            level * sign_of(static_cast<std::uint32_t>(code & 3));
+            level * float_sign(static_cast<std::uint32_t>(code & 3));
       }
     }
     average(run, place, place + block.count);
   });
 }
 
-ABT_INLINE void work(const kernels::AverageByteLevels& job, std::int64_t b) {
+ABT_INLINE void work(const AverageByteLevels& job, std::int64_t b) {
   const CodeBlock& block = job.table.blocks[b];
   const float level = job.levels[block.slot];
   const auto workers = static_cast<float>(job.workers);
@@ -166,7 +161,7 @@ ABT_INLINE void work(const kernels::AverageByteLevels& job, std::int64_t b) {
 
 }  // namespace
 
-void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd) {
+void work_on_host(const EncodeAbove& job, Simd simd) {
   const LevelTensors& table = job.table;
   EncodeWindow* const encode = encode_window(simd);
   for_blocks(table.window_count, [&](std::int64_t w) ABT_INLINED {
@@ -181,25 +176,32 @@ void encode_above_cpu(const kernels::EncodeAbove& job, Simd simd) {
     job.sums[2 * t + 1] = count;
   }
 }
-void encode_by_chance_cpu(const kernels::EncodeByChance& job) {
+void work_on_host(const EncodeByChance& job) {
   for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
     work(job, w);
   });
 }
-void subtract_levels_cpu(const kernels::SubtractLevels& job) {
+void work_on_host(const SubtractLevels& job) {
   for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
     work(job, w);
   });
 }
-void average_levels_cpu(const kernels::AverageLevels& job, Simd simd) {
+void work_on_host(const AverageLevels& job, Simd simd) {
   AverageWindow* const average = average_window(simd);
   for_blocks(job.table.window_count, [&](std::int64_t w) ABT_INLINED {
     work(job, average, w);
   });
 }
-void average_byte_levels_cpu(const kernels::AverageByteLevels& job) {
+void work_on_host(const AverageByteLevels& job) {
   for_blocks(
       job.table.block_count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
 }
 
-}  // namespace abtrain::ops
+void work_on_host(const EncodeAbove& job) {
+  work_on_host(job, best_simd());
+}
+void work_on_host(const AverageLevels& job) {
+  work_on_host(job, best_simd());
+}
+
+}  // namespace abtrain::kernels

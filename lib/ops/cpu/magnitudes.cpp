@@ -1,14 +1,14 @@
-#include "ops/cpu/magnitudes.h"
+#include "kernels/magnitudes.h"
 
 #include <limits>
 
 #include "ops/cpu/code_blocks.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
+
+using namespace ops;
 
 namespace {
-
-using kernels::Statistic;
 
 // The sum of |x| over a full block. The first four halvings of the lanes are
 // done in registers while the buffer's next block is fetched from memory.
@@ -66,7 +66,7 @@ ABT_INLINE float largest_of(const float* x, std::int64_t count) {
   return most;
 }
 
-ABT_INLINE void work(const kernels::Magnitudes& job, std::int64_t b) {
+ABT_INLINE void work(const Magnitudes& job, std::int64_t b) {
   const CodeBlock& block = job.blocks[b];
   const float* const u = job.u + block.begin;
   if (job.statistic == Statistic::Largest) {
@@ -95,7 +95,7 @@ float largest_part(const float* parts, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-void magnitudes_cpu(const kernels::Magnitudes& job) {
+void work_on_host(const Magnitudes& job) {
   for_blocks(job.count, [&](std::int64_t b) ABT_INLINED { work(job, b); });
   const int values = values_of(job.statistic);
   for (std::int64_t tensor = 0; tensor < job.tensors; ++tensor) {
@@ -112,4 +112,4 @@ void magnitudes_cpu(const kernels::Magnitudes& job) {
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

@@ -1,8 +1,8 @@
-#include "ops/cpu/pair_signs.h"
+#include "kernels/pair_signs.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
 
-void pair_signs_cpu(const kernels::PairSigns& job) {
+void work_on_host(const PairSigns& job) {
   const float* row = job.triangle;
   for (int j = 0; j < job.rows; row += ++j) {
     float product = row[j];
@@ -13,4 +13,4 @@ void pair_signs_cpu(const kernels::PairSigns& job) {
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

@@ -15,6 +15,5 @@ void block_norms_cpu(
 void quantize_blocks_cpu(const kernels::Quantize& job, Simd simd);
 void dequantize_blocks_cpu(const kernels::Dequantize& job, Simd simd);
 void sum_codes_cpu(const at::Tensor& in, int members, const at::Tensor& out);
-void update_scale_cpu(const kernels::UpdateScale& job);
 
 }  // namespace abtrain::ops

@@ -1,16 +1,15 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/rows.h"
 #include "ops/cpu/code_blocks.h"
 #include "ops/cpu/convert.h"
-#include "ops/cpu/rows.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
+
+using namespace ops;
 
 namespace {
-
-using kernels::kRowLanes;
-using kernels::RowTensor;
 
 ABT_INLINE float squared_norm(const float* row, std::int64_t length) {
   float lanes[kRowLanes] = {};
@@ -81,7 +80,7 @@ void choose(const RowTensor& tensor, const float* norms, std::int32_t* chosen) {
 
 }  // namespace
 
-void row_norms_cpu(const kernels::RowNorms& job) {
+void work_on_host(const RowNorms& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     for_blocks(tensor.rows, [&](std::int64_t row) ABT_INLINED {
@@ -91,7 +90,7 @@ void row_norms_cpu(const kernels::RowNorms& job) {
   }
 }
 
-void choose_rows_cpu(const kernels::ChooseRows& job) {
+void work_on_host(const ChooseRows& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     choose(
@@ -99,7 +98,7 @@ void choose_rows_cpu(const kernels::ChooseRows& job) {
   }
 }
 
-void send_rows_cpu(const kernels::SendRows& job) {
+void work_on_host(const SendRows& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     auto* const wire = static_cast<c10::Half*>(job.wire) + tensor.first_value;
@@ -114,7 +113,7 @@ void send_rows_cpu(const kernels::SendRows& job) {
   }
 }
 
-void add_rows_cpu(const kernels::AddRows& job) {
+void work_on_host(const AddRows& job) {
   for (int t = 0; t < job.count; ++t) {
     const RowTensor& tensor = job.tensors[t];
     const auto* const wire =
@@ -129,4 +128,4 @@ void add_rows_cpu(const kernels::AddRows& job) {
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

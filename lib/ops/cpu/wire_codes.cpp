@@ -1,13 +1,12 @@
-#include "ops/cpu/wire_codes.h"
+#include "kernels/wire_codes.h"
 
 #include "kernels/wire_body.h"
+#include "kernels/wire_sparse.h"
 #include "ops/cpu/code_blocks.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
 
-using kernels::kNormLanes;
-using kernels::kWireChunk;
-using kernels::WireCode;
+using namespace ops;
 
 namespace {
 
@@ -55,15 +54,15 @@ class HostChunkTeam {
   template <class Value>
   ABT_INLINE void store_bytes(std::uint8_t* to, int run, const Value& value)
       const {
-    store_lanes(to + run * kLane, kernels::fill_words(left(run)), value);
+    store_lanes(to + run * kLane, fill_words(left(run)), value);
   }
 
   ABT_INLINE std::int32_t largest(std::int32_t own) const {
     return own;
   }
   template <int kCall>
-  ABT_INLINE kernels::SumAndCount sums(float (&lanes)[kLane], int own) const {
-    return {kernels::sum_of_lanes(lanes), own};
+  ABT_INLINE SumAndCount sums(float (&lanes)[kLane], int own) const {
+    return {sum_of_lanes(lanes), own};
   }
 
  private:
@@ -90,29 +89,29 @@ class HostChunkTeam {
 constexpr std::int64_t kGrain = 256;  // chunks worth a thread
 
 template <int kBits>
-void encode_chunks(const kernels::EncodeWire& job) {
+void encode_chunks(const EncodeWire& job) {
   for_blocks(
-      kernels::wire_chunks(job.layout),
+      wire_chunks(job.layout),
       [&](std::int64_t c) ABT_INLINED {
         HostChunkTeam team(job.layout.numel, c);
-        kernels::encode_chunk<kBits>(team, job);
+        encode_chunk<kBits>(team, job);
       },
       kGrain);
 }
 
 template <int kBits>
-void decode_chunks(const kernels::DecodeWire& job) {
+void decode_chunks(const DecodeWire& job) {
   for_blocks(
-      kernels::wire_chunks(job.layout),
+      wire_chunks(job.layout),
       [&](std::int64_t c) ABT_INLINED {
-        kernels::decode_chunk<kBits>(HostChunkTeam(job.layout.numel, c), job);
+        decode_chunk<kBits>(HostChunkTeam(job.layout.numel, c), job);
       },
       kGrain);
 }
 
 }  // namespace
 
-void encode_wire_cpu(const kernels::EncodeWire& job) {
+void work_on_host(const EncodeWire& job) {
   switch (job.layout.code) {
     case WireCode::Int8:
       return encode_chunks<8>(job);
@@ -121,11 +120,11 @@ void encode_wire_cpu(const kernels::EncodeWire& job) {
     case WireCode::Int2:
       return encode_chunks<2>(job);
     case WireCode::Sparse:
-      return encode_sparse_cpu(job);
+      return encode_sparse_on_host(job);
   }
 }
 
-void decode_wire_cpu(const kernels::DecodeWire& job) {
+void work_on_host(const DecodeWire& job) {
   switch (job.layout.code) {
     case WireCode::Int8:
       return decode_chunks<8>(job);
@@ -134,8 +133,8 @@ void decode_wire_cpu(const kernels::DecodeWire& job) {
     case WireCode::Int2:
       return decode_chunks<2>(job);
     case WireCode::Sparse:
-      return decode_sparse_cpu(job);
+      return decode_sparse_on_host(job);
   }
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels

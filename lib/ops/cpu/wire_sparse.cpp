@@ -3,18 +3,16 @@
 
 #include "kernels/chunk_norm.h"
 #include "kernels/wire_scales.h"
+#include "kernels/wire_sparse.h"
 #include "ops/cpu/code_blocks.h"
-#include "ops/cpu/wire_codes.h"
 
-namespace abtrain::ops {
+namespace abtrain::kernels {
 
-using kernels::kGroupBytes;
-using kernels::kGroupNumbers;
-using kernels::kNormLanes;
+using namespace ops;
 
 namespace {
 
-constexpr int kChunk = static_cast<int>(kernels::kSparseChunk);
+constexpr int kChunk = static_cast<int>(kSparseChunk);
 constexpr std::int64_t kGrain = 8;  // chunks worth a thread
 
 struct SparseChunk {
@@ -25,7 +23,7 @@ struct SparseChunk {
   std::int64_t codes;
 };
 
-SparseChunk chunk_of(const kernels::WireLayout& layout, std::int64_t chunk) {
+SparseChunk chunk_of(const WireLayout& layout, std::int64_t chunk) {
   const std::int64_t begin = chunk * kChunk;
   const std::int64_t left = layout.numel - begin;
   const bool last = left <= kChunk;
@@ -34,8 +32,7 @@ SparseChunk chunk_of(const kernels::WireLayout& layout, std::int64_t chunk) {
       static_cast<int>(last ? left : kChunk),
       last ? layout.sent_of_last : layout.sent,
       4 * chunk,
-      kernels::codes_begin(layout) +
-          chunk * kernels::sparse_bytes(layout.sent)};
+      codes_begin(layout) + chunk * sparse_bytes(layout.sent)};
 }
 
 // How many keys of a chunk are above `key`. Four counters keep a vector unit
@@ -78,7 +75,7 @@ choose(const float* u, int count, int sent, std::uint16_t* places) {
   constexpr int kHalf = 1 << 15;
   for (int i = 0; i < count; ++i) {
     highs[i] = static_cast<std::int16_t>(
-        static_cast<int>(kernels::magnitude_bits(u[i]) >> 15) - kHalf);
+        static_cast<int>(magnitude_bits(u[i]) >> 15) - kHalf);
   }
   // Beyond the end are zeros, which come after all that exist.
   std::fill(highs + count, highs + kChunk, static_cast<std::int16_t>(-kHalf));
@@ -89,7 +86,7 @@ choose(const float* u, int count, int sent, std::uint16_t* places) {
     const bool same = highs[i] == high;
     equal += same ? 1 : 0;
     lows[i] = static_cast<std::int16_t>(
-        same ? static_cast<int>(kernels::bits_of(u[i]) & (kHalf - 1)) : -1);
+        same ? static_cast<int>(bits_of(u[i]) & (kHalf - 1)) : -1);
   }
   std::fill(lows + count, lows + kChunk, std::int16_t{-1});
   // If all that have the high key are sent, so are all low keys.
@@ -125,7 +122,7 @@ ABT_INLINE Levels find_levels(const float* values, int sent) {
     lanes[0][i % kNormLanes] += std::fabs(values[i]);
   }
   Levels levels;
-  levels.cut = kernels::sum_of_lanes(lanes[0]) / static_cast<float>(sent);
+  levels.cut = sum_of_lanes(lanes[0]) / static_cast<float>(sent);
   std::fill_n(lanes[0], kNormLanes, 0.0f);
   int counts[2] = {};
   for (int i = 0; i < sent; ++i) {
@@ -135,13 +132,12 @@ ABT_INLINE Levels find_levels(const float* values, int sent) {
     ++counts[upper];
   }
   for (int k = 0; k < 2; ++k) {
-    levels.bits[k] =
-        kernels::mean_scale(kernels::sum_of_lanes(lanes[k]), counts[k]);
+    levels.bits[k] = mean_scale(sum_of_lanes(lanes[k]), counts[k]);
   }
   return levels;
 }
 
-ABT_INLINE void encode_chunk(const kernels::EncodeWire& job, std::int64_t c) {
+ABT_INLINE void encode_chunk(const EncodeWire& job, std::int64_t c) {
   const SparseChunk chunk = chunk_of(job.layout, c);
   float* const u = job.u + chunk.begin;
   std::uint16_t places[kChunk];
@@ -153,8 +149,7 @@ ABT_INLINE void encode_chunk(const kernels::EncodeWire& job, std::int64_t c) {
   const Levels levels = find_levels(values, chunk.sent);
   std::memcpy(job.record + chunk.scales, levels.bits, sizeof(levels.bits));
   const float scales[2] = {
-      kernels::scale_value(levels.bits[0]),
-      kernels::scale_value(levels.bits[1])};
+      scale_value(levels.bits[0]), scale_value(levels.bits[1])};
   std::uint8_t* to = job.record + chunk.codes;
   for (int first = 0; first < chunk.sent; first += kGroupNumbers) {
     std::uint64_t group = 0;
@@ -162,17 +157,16 @@ ABT_INLINE void encode_chunk(const kernels::EncodeWire& job, std::int64_t c) {
       const float x = values[first + j];
       const std::uint16_t place = places[first + j];
       const bool upper = std::fabs(x) > levels.cut;
-      const std::uint32_t code = kernels::signed_code(x, upper);
-      group |= kernels::group_bits(place, code, j);
-      u[place] =
-          kernels::with_one_nan(x - kernels::with_sign(scales[upper], code));
+      const std::uint32_t code = signed_code(x, upper);
+      group |= group_bits(place, code, j);
+      u[place] = with_one_nan(x - with_sign(scales[upper], code));
     }
     std::memcpy(to, &group, kGroupBytes);
     to += kGroupBytes;
   }
 }
 
-ABT_INLINE void decode_chunk(const kernels::DecodeWire& job, std::int64_t c) {
+ABT_INLINE void decode_chunk(const DecodeWire& job, std::int64_t c) {
   const SparseChunk chunk = chunk_of(job.layout, c);
   float* const out = job.out + chunk.begin;
   if (!job.add) {
@@ -180,23 +174,19 @@ ABT_INLINE void decode_chunk(const kernels::DecodeWire& job, std::int64_t c) {
   }
   std::uint16_t bits[2];
   std::memcpy(bits, job.record + chunk.scales, sizeof(bits));
-  const float scales[2] = {
-      kernels::scale_value(bits[0]), kernels::scale_value(bits[1])};
+  const float scales[2] = {scale_value(bits[0]), scale_value(bits[1])};
   const std::uint8_t* from = job.record + chunk.codes;
   for (int first = 0; first < chunk.sent; first += kGroupNumbers) {
     std::uint64_t group = 0;
     std::memcpy(&group, from, kGroupBytes);
     from += kGroupBytes;
     for (int j = 0; j < std::min(kGroupNumbers, chunk.sent - first); ++j) {
-      const auto index = static_cast<int>(kernels::index_in(group, j));
-      const std::uint32_t code = kernels::code_in(group, j);
+      const auto index = static_cast<int>(index_in(group, j));
+      const std::uint32_t code = code_in(group, j);
       // A damaged record must not write elsewhere.
       if (index < chunk.count) {
-        out[index] = kernels::decoded(
-            out[index],
-            job.factor,
-            kernels::with_sign(scales[code & 1], code),
-            job.add);
+        out[index] = decoded(
+            out[index], job.factor, with_sign(scales[code & 1], code), job.add);
       }
     }
   }
@@ -204,24 +194,23 @@ ABT_INLINE void decode_chunk(const kernels::DecodeWire& job, std::int64_t c) {
 
 }  // namespace
 
-void encode_sparse_cpu(const kernels::EncodeWire& job) {
+void encode_sparse_on_host(const EncodeWire& job) {
   // The zeros behind the codes.
-  const std::int64_t chunks = kernels::wire_chunks(job.layout);
+  const std::int64_t chunks = wire_chunks(job.layout);
   const std::int64_t end = chunk_of(job.layout, chunks - 1).codes +
-                           kernels::sparse_bytes(job.layout.sent_of_last);
-  std::fill(
-      job.record + end, job.record + kernels::fill_words(end), std::uint8_t{0});
+                           sparse_bytes(job.layout.sent_of_last);
+  std::fill(job.record + end, job.record + fill_words(end), std::uint8_t{0});
   for_blocks(
       chunks,
       [&](std::int64_t c) ABT_INLINED { encode_chunk(job, c); },
       kGrain);
 }
 
-void decode_sparse_cpu(const kernels::DecodeWire& job) {
+void decode_sparse_on_host(const DecodeWire& job) {
   for_blocks(
-      kernels::wire_chunks(job.layout),
+      wire_chunks(job.layout),
       [&](std::int64_t c) ABT_INLINED { decode_chunk(job, c); },
       kGrain);
 }
 
-}  // namespace abtrain::ops
+}  // namespace abtrain::kernels
