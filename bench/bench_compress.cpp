@@ -93,24 +93,17 @@ class Measured {
     const double encode = bench::median(encode_);
     const double decode = bench::median(decode_);
     const auto reducer = compress::make_reducer(options_, 1);
-    const auto buckets = compress::make_buckets(slots_, options_.bucket_mb);
-    reducer->bind(buckets);
-    double payload = 0;
-    double sent = 0;
-    for (std::size_t b = 0; b < buckets.size(); ++b) {
-      payload += static_cast<double>(
-          reducer->payload_bits(b, group_.size(), /*step=*/1));
-      sent += 8.0 * static_cast<double>(reducer->bytes(
-                        b, group_.size(), group_.rank(), /*step=*/1));
-    }
+    reducer->bind(compress::make_buckets(slots_, options_.bucket_mb));
+    const compress::Volume volume =
+        reducer->volume({group_.size(), group_.rank()}, /*turn=*/1);
     const double seconds = 1e-3 * (encode + decode);
     return {
         {"scheme", name_},
         {"encode_ms", encode},
         {"decode_ms", decode},
         {"share_of_step", (encode + decode) / step_ms},
-        {"payload_bits", payload / numel},
-        {"sent_bits", sent / numel},
+        {"payload_bits", static_cast<double>(volume.payload_bits) / numel},
+        {"sent_bits", 8 * static_cast<double>(volume.bytes) / numel},
         {"gigabytes_per_second", seconds > 0 ? 4e-9 * numel / seconds : 0}};
   }
 

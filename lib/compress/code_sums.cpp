@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/traffic.h"
 
 namespace abtrain::compress {
 
@@ -128,42 +127,25 @@ Rounds average_by_codes(CodeSums task) {
       sums, ops::CodeWire::Planes, n, blocks, task.thresholds, task.estimate);
 }
 
-std::int64_t code_sums_bytes(
+Volume code_sums_volume(
     const ops::CodeBlocks& blocks,
     CodeTransport transport,
-    int members,
-    int rank) {
-  check_members(transport, members);
-  switch (transport) {
-    case CodeTransport::Int8:
-      return comm::all_reduce_bytes(
-          bytes_of_all(blocks, CodeForm::Bytes), 1, members, rank);
-    case CodeTransport::Gather:
-      return comm::all_gather_bytes(
-          bytes_of_all(blocks, CodeForm::TwoBits), 1, members);
-    case CodeTransport::AllToAll:
-      break;
-  }
-  const ops::CodeBlocks::Range mine = blocks.share(members, rank);
-  return comm::all_to_all_bytes(
-             bytes_of_all(blocks, CodeForm::TwoBits),
-             code_bytes(blocks, mine, CodeForm::TwoBits),
-             1) +
-         comm::all_gather_bytes(
-             ops::sum_words(blocks, mine, members), 4, members);
-}
-
-std::int64_t code_sums_bits(
-    const ops::CodeBlocks& blocks,
-    CodeTransport transport,
-    int members) {
+    Member member) {
+  check_members(transport, member.members);
   if (transport == CodeTransport::Int8) {
-    return 8 * bytes_of_all(blocks, CodeForm::Bytes);
+    return member.all_reduce(bytes_of_all(blocks, CodeForm::Bytes), 1);
   }
-  const std::int64_t codes = 8 * bytes_of_all(blocks, CodeForm::TwoBits);
-  return transport == CodeTransport::Gather
-             ? codes
-             : codes + 32 * ops::sum_words(blocks, blocks.all(), members);
+  const std::int64_t all = bytes_of_all(blocks, CodeForm::TwoBits);
+  if (transport == CodeTransport::Gather) {
+    return member.all_gather(all, 1);
+  }
+  const int n = member.members;
+  const ops::CodeBlocks::Range mine = blocks.share(n, member.rank);
+  return {
+      comm::all_to_all_bytes(
+          all, code_bytes(blocks, mine, CodeForm::TwoBits), 1) +
+          comm::all_gather_bytes(ops::sum_words(blocks, mine, n), 4, n),
+      8 * all + 32 * ops::sum_words(blocks, blocks.all(), n)};
 }
 
 }  // namespace abtrain::compress

@@ -19,6 +19,7 @@
 #include "compress/bucket.h"
 #include "compress/reducer_options.h"
 #include "compress/rounds.h"
+#include "compress/volume.h"
 #include "ops/twobit_codes.h"
 
 namespace abtrain::compress {
@@ -47,14 +48,9 @@ struct CodeSums {
 
 // Throws Error(Config) if the group is too large for int8.
 Rounds average_by_codes(CodeSums task);
-std::int64_t code_sums_bytes(
+Volume code_sums_volume(
     const ops::CodeBlocks& blocks,
     CodeTransport transport,
-    int members,
-    int rank);
-std::int64_t code_sums_bits(
-    const ops::CodeBlocks& blocks,
-    CodeTransport transport,
-    int members);
+    Member member);
 
 }  // namespace abtrain::compress

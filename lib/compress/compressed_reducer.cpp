@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/text.h"
-#include "comm/traffic.h"
 
 namespace abtrain::compress {
 
@@ -127,38 +126,18 @@ Rounds CompressedReducer::reduce(Job job) {
   }
 }
 
-std::int64_t CompressedReducer::bytes(
-    std::size_t bucket,
-    int members,
-    int rank,
-    std::int64_t turn) const {
-  if (members == 1) {
-    return 0;
+Volume CompressedReducer::volume(Member member, std::int64_t turn) const {
+  Volume volume;
+  for (const State& state : states_) {
+    volume =
+        volume + member.all_reduce(
+                     numel_of(ranges_of(plain_slots(state, turn))),
+                     static_cast<std::int64_t>(c10::elementSize(plain_dtype_)));
+    if (turn != kDense && state.packed.numel > 0) {
+      volume = volume + exchanged(state.packed, member, turn);
+    }
   }
-  const State& state = states_[bucket];
-  const std::int64_t plain = comm::all_reduce_bytes(
-      numel_of(ranges_of(plain_slots(state, turn))),
-      static_cast<std::int64_t>(c10::elementSize(plain_dtype_)),
-      members,
-      rank);
-  return plain + (turn == kDense || state.packed.numel == 0
-                      ? 0
-                      : exchange_bytes(state.packed, members, rank) +
-                            extra_bytes(state.packed, members, rank, turn));
-}
-
-std::int64_t CompressedReducer::payload_bits(
-    std::size_t bucket,
-    int members,
-    std::int64_t turn) const {
-  const State& state = states_[bucket];
-  const std::int64_t plain =
-      numel_of(ranges_of(plain_slots(state, turn))) *
-      static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype_));
-  return plain + (turn == kDense || state.packed.numel == 0
-                      ? 0
-                      : exchange_bits(state.packed, members) +
-                            extra_bits(state.packed, members, turn));
+  return volume;
 }
 
 void CompressedReducer::archive(

@@ -44,13 +44,7 @@ class CompressedReducer : public Reducer {
 
   void bind(std::vector<Bucket> buckets) override;
   Rounds reduce(Job job) override;
-  std::int64_t bytes(
-      std::size_t bucket,
-      int members,
-      int rank,
-      std::int64_t turn) const override;
-  std::int64_t payload_bits(std::size_t bucket, int members, std::int64_t turn)
-      const override;
+  Volume volume(Member member, std::int64_t turn) const override;
   std::string name() const override {
     return options_.name;
   }
@@ -85,23 +79,9 @@ class CompressedReducer : public Reducer {
       const at::Tensor& residual,
       const at::Tensor& gradients);
   virtual Rounds exchange(Task task) = 0;
-  // Bytes that member `rank` sends in exchange(), and their payload in bits.
-  virtual std::int64_t
-  exchange_bytes(const Packed& packed, int members, int rank) const = 0;
-  virtual std::int64_t exchange_bits(const Packed& packed, int members)
-      const = 0;
-  // What it sends in addition, in some turns only.
-  virtual std::int64_t extra_bytes(
-      const Packed&,
-      int /*members*/,
-      int /*rank*/,
-      std::int64_t /*turn*/) const {
-    return 0;
-  }
-  virtual std::int64_t
-  extra_bits(const Packed&, int /*members*/, std::int64_t /*turn*/) const {
-    return 0;
-  }
+  // What a member sends in exchange().
+  virtual Volume
+  exchanged(const Packed& packed, Member member, std::int64_t turn) const = 0;
   // Whether the scheme compresses this tensor.
   virtual bool compresses(const Slot& slot) const {
     return slot.numel() >= min_numel_;

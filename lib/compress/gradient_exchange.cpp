@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -209,15 +210,11 @@ Evaluation GradientExchange::evaluate(
   group_->all_reduce(squares, comm::ReduceOp::Mean, comm::Purpose::Metrics)
       .wait();
   result.residual_norm = std::sqrt(squares.item<double>());
-  std::int64_t payload = 0;
-  std::int64_t sent = 0;
-  for (std::size_t b = 0; b < buckets_; ++b) {
-    payload += reducer_->payload_bits(b, group_->size(), turn_of(t));
-    sent += reducer_->bytes(b, group_->size(), group_->rank(), turn_of(t));
-  }
+  const Volume volume =
+      reducer_->volume({group_->size(), group_->rank()}, turn_of(t));
   const auto numel = static_cast<double>(gradients_.numel());
-  result.payload_bits = static_cast<double>(payload) / numel;
-  result.sent_bits = 8.0 * static_cast<double>(sent) / numel;
+  result.payload_bits = static_cast<double>(volume.payload_bits) / numel;
+  result.sent_bits = 8.0 * static_cast<double>(volume.bytes) / numel;
   return result;
 }
 
@@ -256,60 +253,37 @@ void GradientExchange::archive(
 
 ExchangePlan::ExchangePlan(
     const ReducerOptions& options,
-    std::vector<Slot> slots)
-    : dense_steps_(options.dense_steps), reducer_(make_reducer(options, 0)) {
-  std::vector<Bucket> buckets =
-      make_buckets(std::move(slots), options.bucket_mb);
-  buckets_ = buckets.size();
-  reducer_->bind(std::move(buckets));
-}
-
-std::int64_t
-ExchangePlan::turn_bytes(int members, int rank, std::int64_t turn) {
-  const std::int64_t place =
-      turn == kDense ? kDense : turn % reducer_->period();
-  const auto [known, is_new] =
-      known_.try_emplace({members, rank, place}, std::int64_t{0});
-  if (is_new) {
-    for (std::size_t b = 0; b < buckets_; ++b) {
-      known->second += reducer_->bytes(b, members, rank, place);
-    }
+    std::vector<Slot> slots,
+    Member member)
+    : dense_steps_(options.dense_steps) {
+  const std::unique_ptr<Reducer> reducer = make_reducer(options, 0);
+  reducer->bind(make_buckets(std::move(slots), options.bucket_mb));
+  dense_ = reducer->volume(member, kDense).bytes;
+  for (std::int64_t turn = 0; turn < reducer->period(); ++turn) {
+    turns_.push_back(reducer->volume(member, turn).bytes);
   }
-  return known->second;
-}
-
-std::int64_t ExchangePlan::bytes(int members, int rank, std::int64_t step) {
-  return turn_bytes(
-      members, rank, step < dense_steps_ ? kDense : step - dense_steps_);
 }
 
 std::int64_t ExchangePlan::bytes_between(
-    int members,
-    int rank,
     std::int64_t first,
     std::int64_t end,
-    std::int64_t interval) {
+    std::int64_t interval) const {
   const auto count = [&](std::int64_t before) {
     return before <= first ? 0 : (before - first + interval - 1) / interval;
   };
   const std::int64_t dense = count(std::min(end, dense_steps_));
-  const std::int64_t turns = count(end) - dense;
-  const std::int64_t period = reducer_->period();
-  std::int64_t total =
-      dense > 0 ? dense * turn_bytes(members, rank, kDense) : 0;
-  for (std::int64_t k = 0; k < std::min(period, turns); ++k) {
-    // Turns k, k + period, ...
-    total += (turns - k + period - 1) / period * turn_bytes(members, rank, k);
+  // Of each turn of the period, those that are left.
+  std::int64_t left = count(end) - dense + std::ssize(turns_);
+  std::int64_t total = dense * dense_;
+  for (const std::int64_t bytes : turns_) {
+    total += --left / std::ssize(turns_) * bytes;
   }
   return total;
 }
 
-std::int64_t ExchangePlan::usual_bytes(int members, int rank) {
-  std::int64_t total = 0;
-  for (std::int64_t k = 0; k < reducer_->period(); ++k) {
-    total += turn_bytes(members, rank, k);
-  }
-  return total / reducer_->period();
+std::int64_t ExchangePlan::usual_bytes() const {
+  return std::accumulate(turns_.begin(), turns_.end(), std::int64_t{0}) /
+         std::ssize(turns_);
 }
 
 }  // namespace abtrain::compress

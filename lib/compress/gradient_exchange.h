@@ -12,11 +12,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -144,32 +142,26 @@ class GradientExchange {
   std::deque<std::pair<Stage, device::Span>> spans_;
 };
 
-// Computes the bytes that member `rank` of `members` sends, for `plan`. It
-// caches results, so several threads must not use it at once.
+// The bytes that a member sends, for `plan`.
 class ExchangePlan {
  public:
-  ExchangePlan(const ReducerOptions& options, std::vector<Slot> slots);
-  // In one step, with an exchange in every step, bound before step 0.
-  std::int64_t bytes(int members, int rank, std::int64_t step);
+  ExchangePlan(
+      const ReducerOptions& options,
+      std::vector<Slot> slots,
+      Member member);
   // In all exchanges of a binding, that is in steps first, first + interval,
   // ... before `end`.
   std::int64_t bytes_between(
-      int members,
-      int rank,
       std::int64_t first,
       std::int64_t end,
-      std::int64_t interval = 1);
+      std::int64_t interval = 1) const;
   // The mean over the turns of a period.
-  std::int64_t usual_bytes(int members, int rank);
+  std::int64_t usual_bytes() const;
 
  private:
-  std::int64_t turn_bytes(int members, int rank, std::int64_t turn);
-
   std::int64_t dense_steps_;
-  std::unique_ptr<Reducer> reducer_;
-  std::size_t buckets_;
-  // Cached results by (members, rank, turn within the period or kDense).
-  std::map<std::tuple<int, int, std::int64_t>, std::int64_t> known_;
+  std::int64_t dense_;               // of an uncompressed exchange
+  std::vector<std::int64_t> turns_;  // of each turn of a period
 };
 
 }  // namespace abtrain::compress

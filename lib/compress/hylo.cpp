@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 
-#include "comm/traffic.h"
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
 #include "ops/magnitudes.h"
@@ -105,24 +104,13 @@ class Hylo : public CompressedReducer {
     }
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
     const Layers layers = layers_of(packed);
-    std::int64_t bytes =
-        comm::all_reduce_bytes(agreed_of(layers), 4, members, rank);
-    if (consensus_) {
-      bytes +=
-          comm::all_reduce_bytes(layers.kernels.values(), 2, members, rank);
-    } else {
-      bytes += comm::all_gather_bytes(record_of(layers), 1, members);
-    }
-    return bytes + code_sums_bytes(layers.codes, transport_, members, rank);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int members) const override {
-    const Layers layers = layers_of(packed);
-    return 32 * agreed_of(layers) +
-           (consensus_ ? 16 * layers.kernels.values() : 8 * record_of(layers)) +
-           code_sums_bits(layers.codes, transport_, members);
+    return member.all_reduce(agreed_of(layers), 4) +
+           (consensus_ ? member.all_reduce(layers.kernels.values(), 2)
+                       : member.all_gather(record_of(layers), 1)) +
+           code_sums_volume(layers.codes, transport_, member);
   }
 
   void forget() override {

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/code_sums.h"
 
 namespace abtrain::compress {
@@ -94,26 +93,15 @@ Rounds LevelReducer::exchange(Task task) {
   ops::average_byte_levels(sums, n, table, levels, task.estimate);
 }
 
-std::int64_t LevelReducer::exchange_bytes(
+Volume LevelReducer::exchanged(
     const Packed& packed,
-    int members,
-    int rank) const {
+    Member member,
+    std::int64_t /*turn*/) const {
   const auto tensors = static_cast<std::int64_t>(packed.slots.size());
-  if (gathers(members)) {
-    return comm::all_gather_bytes(
-        ops::record_bytes(tensors, packed.numel), 1, members);
-  }
-  return comm::all_reduce_bytes(
-             numbers_per_tensor() * tensors, 4, members, rank) +
-         comm::all_reduce_bytes(packed.numel, 1, members, rank);
-}
-
-std::int64_t LevelReducer::exchange_bits(const Packed& packed, int members)
-    const {
-  const auto tensors = static_cast<std::int64_t>(packed.slots.size());
-  return gathers(members)
-             ? 8 * ops::record_bytes(tensors, packed.numel)
-             : 32 * numbers_per_tensor() * tensors + 8 * packed.numel;
+  return gathers(member.members)
+             ? member.all_gather(ops::record_bytes(tensors, packed.numel), 1)
+             : member.all_reduce(numbers_per_tensor() * tensors, 4) +
+                   member.all_reduce(packed.numel, 1);
 }
 
 }  // namespace abtrain::compress

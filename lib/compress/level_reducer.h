@@ -26,9 +26,8 @@ class LevelReducer : public CompressedReducer {
 
  protected:
   Rounds exchange(Task task) override;
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t turn)
       const override;
-  std::int64_t exchange_bits(const Packed& packed, int members) const override;
   bool works_in_place() const override {
     return true;
   }

@@ -9,7 +9,6 @@
 #include <map>
 
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/code_sums.h"
 #include "compress/compressed_reducer.h"
 #include "ops/sign_codes.h"
@@ -55,25 +54,15 @@ class OneBit : public CompressedReducer {
     ops::decode_signs(wire, blocks, state.alive, task.estimate, fresh);
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t turn)
       const override {
-    return bytes_of(packed, members, rank, false);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int) const override {
-    return bits_of(packed, false);
-  }
-  std::int64_t extra_bytes(
-      const Packed& packed,
-      int members,
-      int rank,
-      std::int64_t turn) const override {
-    return !is_fresh(turn) ? 0
-                           : bytes_of(packed, members, rank, true) -
-                                 bytes_of(packed, members, rank, false);
-  }
-  std::int64_t extra_bits(const Packed& packed, int, std::int64_t turn)
-      const override {
-    return !is_fresh(turn) ? 0 : bits_of(packed, true) - bits_of(packed, false);
+    const ops::CodeBlocks blocks = blocks_of(packed.slots);
+    const std::int64_t all =
+        ops::sign_words(blocks, blocks.all(), is_fresh(turn));
+    const std::int64_t own = ops::sign_words(
+        blocks, blocks.share(member.members, member.rank), is_fresh(turn));
+    // The payload counts the way to the servers and back.
+    return member.serve(all, own, 4) + Volume{0, 32 * all};
   }
 
   std::int64_t period() const override {
@@ -163,21 +152,6 @@ class OneBit : public CompressedReducer {
           ops::sign_words(blocks, blocks.share(members, i), fresh));
     }
     return counts;
-  }
-
-  static std::int64_t
-  bytes_of(const Packed& packed, int members, int rank, bool fresh) {
-    const ops::CodeBlocks blocks = blocks_of(packed.slots);
-    const std::int64_t own =
-        ops::sign_words(blocks, blocks.share(members, rank), fresh);
-    const std::int64_t all = ops::sign_words(blocks, blocks.all(), fresh);
-    return comm::all_to_all_bytes(all, own, 4) +
-           comm::all_gather_bytes(own, 4, members);
-  }
-  // Counts the way to the servers and back.
-  static std::int64_t bits_of(const Packed& packed, bool fresh) {
-    const ops::CodeBlocks blocks = blocks_of(packed.slots);
-    return 2 * 32 * ops::sign_words(blocks, blocks.all(), fresh);
   }
 
   std::map<std::size_t, State> states_;  // by bucket; addresses are stable

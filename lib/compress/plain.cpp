@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/schemes.h"
 #include "device/tensor_text.h"
 
@@ -81,23 +80,18 @@ class Plain : public Reducer {
         job.gradients, buckets_[job.bucket], *job.group, job.purpose, wire_);
   }
 
-  std::int64_t bytes(std::size_t bucket, int members, int rank, std::int64_t)
-      const override {
-    const std::vector<Range>& ranges = buckets_[bucket];
-    if (wire_ != at::kFloat) {
-      return comm::all_reduce_bytes(numel_of(ranges), 2, members, rank);
+  Volume volume(Member member, std::int64_t) const override {
+    Volume volume;
+    for (const std::vector<Range>& ranges : buckets_) {
+      if (wire_ != at::kFloat) {
+        volume = volume + member.all_reduce(numel_of(ranges), 2);
+        continue;
+      }
+      for (const Range& range : ranges) {
+        volume = volume + member.all_reduce(range.size, 4);
+      }
     }
-    std::int64_t total = 0;
-    for (const Range& range : ranges) {
-      total += comm::all_reduce_bytes(range.size, 4, members, rank);
-    }
-    return total;
-  }
-
-  std::int64_t payload_bits(std::size_t bucket, int, std::int64_t)
-      const override {
-    return numel_of(buckets_[bucket]) *
-           static_cast<std::int64_t>(8 * c10::elementSize(wire_));
+    return volume;
   }
 
   std::string name() const override {

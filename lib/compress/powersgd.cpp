@@ -12,7 +12,6 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/compressed_reducer.h"
 #include "ops/gram_schmidt.h"
 #include "ops/low_rank.h"
@@ -103,17 +102,12 @@ class PowerSgd : public CompressedReducer {
     }
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
     const Matrices matrices = matrices_of(packed);
     const auto size = static_cast<std::int64_t>(c10::elementSize(plain_dtype_));
-    return comm::all_reduce_bytes(matrices.p_numel, size, members, rank) +
-           comm::all_reduce_bytes(matrices.q_numel, size, members, rank);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int) const override {
-    const Matrices matrices = matrices_of(packed);
-    return (matrices.p_numel + matrices.q_numel) *
-           static_cast<std::int64_t>(8 * c10::elementSize(plain_dtype_));
+    return member.all_reduce(matrices.p_numel, size) +
+           member.all_reduce(matrices.q_numel, size);
   }
   void forget() override {
     warm_.clear();

@@ -20,6 +20,7 @@
 #include "compress/bucket.h"
 #include "compress/reducer_options.h"
 #include "compress/rounds.h"
+#include "compress/volume.h"
 #include "state/archive.h"
 
 namespace abtrain::compress {
@@ -46,14 +47,9 @@ class Reducer {
   // for others. Allocates nothing.
   virtual void bind(std::vector<Bucket> buckets) = 0;
   virtual Rounds reduce(Job job) = 0;
-  // Bytes that member `rank` of `members` sends per bucket and exchange.
-  virtual std::int64_t
-  bytes(std::size_t bucket, int members, int rank, std::int64_t turn) const = 0;
-  // The payload P of these bytes' collectives, in bits: what one member has to
-  // send, whatever bytes the collective makes of it.
-  virtual std::int64_t
-  payload_bits(std::size_t bucket, int members, std::int64_t turn) const = 0;
-  // Bytes and payload repeat with this period, in turns.
+  // What a member sends per exchange, for all buckets.
+  virtual Volume volume(Member member, std::int64_t turn) const = 0;
+  // It repeats with this period, in turns.
   virtual std::int64_t period() const {
     return 1;
   }

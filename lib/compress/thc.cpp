@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/traffic.h"
 #include "compress/compressed_reducer.h"
 #include "ops/quantize.h"
 
@@ -93,20 +92,12 @@ class Thc : public CompressedReducer {
     });
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
     const std::int64_t numbers = padded(packed.numel, options_.block);
-    const bool bytes = members <= kMaxInBytes;
-    return comm::all_reduce_bytes(
-               blocks_of(pieces_of(packed.numel)), 4, members, rank) +
-           comm::all_reduce_bytes(
-               bytes ? numbers : numbers / 2, bytes ? 1 : 4, members, rank);
-  }
-
-  std::int64_t exchange_bits(const Packed& packed, int members) const override {
-    return 32 * blocks_of(pieces_of(packed.numel)) +
-           padded(packed.numel, options_.block) *
-               (members <= kMaxInBytes ? 8 : 16);
+    return member.all_reduce(blocks_of(pieces_of(packed.numel)), 4) +
+           (member.members <= kMaxInBytes ? member.all_reduce(numbers, 1)
+                                          : member.all_reduce(numbers / 2, 4));
   }
 
  private:

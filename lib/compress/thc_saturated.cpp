@@ -87,22 +87,16 @@ class ThcSaturated : public CompressedReducer {
     ops::update_scale(sums, units, block, n, scale);
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
     const std::int64_t units = units_of(packed);
     const std::int64_t unit_bytes = ops::unit_of(options_.block) / 2;
     const std::int64_t own =
-        comm::chunk_size(units, members, rank) * unit_bytes;
-    return comm::all_reduce_bytes(blocks_of(packed), 4, members, rank) +
-           comm::all_to_all_bytes(units * unit_bytes, own, 1) +
-           comm::all_gather_bytes(own + kernels::kTailBytes, 1, members);
-  }
-
-  // Codes both ways count once: of each direction, every member sends (n-1)/n
-  // of them, as in an all-reduce.
-  std::int64_t exchange_bits(const Packed& packed, int) const override {
-    return 32 * blocks_of(packed) +
-           4 * units_of(packed) * ops::unit_of(options_.block);
+        comm::chunk_size(units, member.members, member.rank) * unit_bytes;
+    const std::int64_t tails =
+        comm::all_gather_bytes(kernels::kTailBytes, 1, member.members);
+    return member.all_reduce(blocks_of(packed), 4) +
+           member.serve(units * unit_bytes, own, 1) + Volume{tails, 0};
   }
 
   void forget() override {

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/select_largest.h"
@@ -44,12 +43,9 @@ class Topk : public CompressedReducer {
     }
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
-    return comm::all_gather_bytes(list_bytes(kept(packed.numel)), 1, members);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int) const override {
-    return 8 * list_bytes(kept(packed.numel));
+    return member.all_gather(list_bytes(kept(packed.numel)), 1);
   }
 
  private:

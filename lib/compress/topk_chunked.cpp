@@ -9,7 +9,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "comm/traffic.h"
 #include "compress/compressed_reducer.h"
 #include "ops/chunks.h"
 #include "ops/scale_cast.h"
@@ -85,13 +84,10 @@ class TopkChunked : public CompressedReducer {
     ops::put_chunks(wire, indices, chunk_, task.estimate, ops::Put::Set);
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
-    return comm::all_reduce_bytes(chunks(packed), 2, members, rank) +
-           comm::all_reduce_bytes(chosen(packed) * chunk_, 2, members, rank);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int) const override {
-    return 16 * (chunks(packed) + chosen(packed) * chunk_);
+    return member.all_reduce(chunks(packed), 2) +
+           member.all_reduce(chosen(packed) * chunk_, 2);
   }
   void forget() override {
     norms_.reset();

@@ -30,14 +30,10 @@ class TwoBit : public CompressedReducer {
          task.purpose,
          cheaper_transport(task.group->size())});
   }
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
-    return code_sums_bytes(
-        blocks_of(packed.slots), cheaper_transport(members), members, rank);
-  }
-  std::int64_t exchange_bits(const Packed& packed, int members) const override {
-    return code_sums_bits(
-        blocks_of(packed.slots), cheaper_transport(members), members);
+    return code_sums_volume(
+        blocks_of(packed.slots), cheaper_transport(member.members), member);
   }
   void forget() override {
     blocks_.clear();

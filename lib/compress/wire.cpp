@@ -125,21 +125,15 @@ class Wire : public CompressedReducer {
     }
   }
 
-  std::int64_t exchange_bytes(const Packed& packed, int members, int rank)
+  Volume exchanged(const Packed& packed, Member member, std::int64_t)
       const override {
     if (gathers()) {
-      return comm::all_gather_bytes(
-          ops::wire_bytes(format_, packed.numel), 1, members);
+      return member.all_gather(ops::wire_bytes(format_, packed.numel), 1);
     }
-    const std::vector<std::int64_t> counts = records(packed.numel, members);
-    const std::int64_t own = counts[static_cast<std::size_t>(rank)];
-    return comm::all_to_all_bytes(sum_of(counts), own, 1) +
-           comm::all_gather_bytes(own, 1, members);
-  }
-  // As in an all-reduce, both ways count once.
-  std::int64_t exchange_bits(const Packed& packed, int members) const override {
-    return 8 * (gathers() ? ops::wire_bytes(format_, packed.numel)
-                          : sum_of(records(packed.numel, members)));
+    const std::vector<std::int64_t> counts =
+        records(packed.numel, member.members);
+    return member.serve(
+        sum_of(counts), counts[static_cast<std::size_t>(member.rank)], 1);
   }
 
   void forget() override {

@@ -32,18 +32,4 @@ TrafficPlan plan_traffic(
   return plan;
 }
 
-std::int64_t sum_of_steps(
-    const StepTraffic& beside,
-    std::int64_t first,
-    std::int64_t end,
-    std::int64_t numel,
-    int members,
-    int member) {
-  std::int64_t sum = 0;
-  for (std::int64_t t = first; beside && t < end; ++t) {
-    sum += beside(t, first, numel, members, member);
-  }
-  return sum;
-}
-
 }  // namespace abtrain::methods

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compress/bucket.h"
+#include "compress/volume.h"
 
 namespace abtrain::methods {
 
@@ -39,30 +40,20 @@ struct TrafficPlan {
   std::int64_t total = 0;      // the whole run
 };
 
-// A line of `plan`; without `bytes`, nothing is sent.
+// A line of `plan`, and its key for programs; without `bytes`, nothing is sent.
 struct TrafficRow {
   const char* label;
+  const char* key;
   std::int64_t TrafficPlan::*bytes = nullptr;
 };
 
-// Bytes that member `member` of `members` workers sends in step t besides the
-// gradients that they average, for `numel` parameters that they have trained
-// since step `since`. Empty if there are none.
+// Bytes that a member of a group sends in steps first, first + 1, ... before
+// `end` besides the gradients that they average, for `numel` parameters that
+// they have trained since step `first`. Empty if there are none.
 using StepTraffic = std::function<std::int64_t(
-    std::int64_t t,
-    std::int64_t since,
-    std::int64_t numel,
-    int members,
-    int member)>;
-
-// The sum over the steps first, first + 1, ... before `end`, the first of which
-// is the first that trains these parameters.
-std::int64_t sum_of_steps(
-    const StepTraffic& beside,
     std::int64_t first,
     std::int64_t end,
     std::int64_t numel,
-    int members,
-    int member);
+    compress::Member member)>;
 
 }  // namespace abtrain::methods

@@ -91,9 +91,7 @@ PlanComparison compare_with_run(
   const FinishedRun run = read_finished(options, folder);
   PlanComparison result;
   const config::RunOptions& o = run.options;
-  const ComputeTime compute = compute_time(o, run.set, run.sizes, request);
-  const TimePlan time =
-      plan_time(o, run.sizes, run.length, request.network, compute);
+  const TimePlan time = time_of(o, run.set, run.sizes, run.length, request);
   const auto steps = static_cast<double>(run.length.steps);
   const double svd = time.train - time.communication - time.compute;
   result.run = formatted(
@@ -102,7 +100,7 @@ PlanComparison compare_with_run(
       o.method.name,
       o.workers,
       run.length.steps);
-  result.network = network_text(request.network, compute);
+  result.network = network_text(request.network, time.measured);
   result.rows = {
       {"bytes per worker",
        "bytes_per_worker",

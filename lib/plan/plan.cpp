@@ -107,12 +107,7 @@ std::string layers_text(const config::RunOptions& options, const Facts& facts) {
   return out;
 }
 
-struct PlannedTime {
-  ComputeTime compute;
-  TimePlan plan;
-};
-
-PlannedTime time_of(
+TimePlan time_of(
     const config::RunOptions& options,
     const Facts& facts,
     const TimeRequest& request) {
@@ -122,16 +117,8 @@ PlannedTime time_of(
       "method.rank.rule: the ranks of this rule follow from the spectra, so "
       "the time cannot be planned; expected fixed, fraction, ratio or "
       "budget, or a run to take the ranks from (--against)");
-  const ComputeTime compute =
-      compute_time(options, facts.data.shape, facts.planned->sizes, request);
-  return {
-      compute,
-      plan_time(
-          options,
-          facts.planned->sizes,
-          facts.length,
-          request.network,
-          compute)};
+  return time_of(
+      options, facts.data.shape, facts.planned->sizes, facts.length, request);
 }
 
 std::string data_text(const config::RunOptions& options, const Facts& facts) {
@@ -153,24 +140,26 @@ std::string data_text(const config::RunOptions& options, const Facts& facts) {
 
 }  // namespace
 
-ComputeTime compute_time(
+TimePlan time_of(
     const config::RunOptions& options,
     const data::DatasetShape& shape,
     const methods::ModelSizes& sizes,
+    const RunLength& length,
     const TimeRequest& request) {
-  const auto workers = static_cast<int>(options.workers);
-  if (request.compute) {
-    return *request.compute;
+  std::optional<ComputeTime> compute = request.compute;
+  if (!compute) {
+    // A worker on a GPU has that GPU to itself.
+    const int per_node =
+        device::pick_device(options.device).is_cuda()
+            ? 1
+            : static_cast<int>(options.workers) / request.network.nodes;
+    compute = measure_compute(
+        options,
+        shape,
+        sizes,
+        request.workers_here > 0 ? request.workers_here : per_node);
   }
-  // A worker on a GPU has that GPU to itself.
-  const int per_node = device::pick_device(options.device).is_cuda()
-                           ? 1
-                           : workers / request.network.nodes;
-  return measure_compute(
-      options,
-      shape,
-      sizes,
-      request.workers_here > 0 ? request.workers_here : per_node);
+  return plan_time(options, sizes, length, request.network, *compute);
 }
 
 std::string plan_text(
@@ -229,9 +218,8 @@ std::string plan_text(
     out += "\nwarnings\n  " + join(facts.notes, "\n  ") + "\n";
   }
   if (request) {
-    const PlannedTime time = time_of(options, facts, *request);
-    out +=
-        time_text(options, length, request->network, time.compute, time.plan);
+    out += time_text(
+        options, length, request->network, time_of(options, facts, *request));
   }
   return out;
 }
@@ -277,18 +265,18 @@ nlohmann::ordered_json plan_json(
                      : ordered_json()},
       {"warnings", facts.notes}};
   if (request) {
-    const PlannedTime time = time_of(options, facts, *request);
+    const TimePlan time = time_of(options, facts, *request);
     const auto steps = static_cast<double>(facts.length.steps);
     out["seconds"] = {
-        {"network", network_text(request->network, time.compute)},
-        {"dense_step", time.plan.dense_step},
-        {"ab_step", time.plan.ab_step},
-        {"synchronization", time.plan.sync},
-        {"decomposition", time.plan.decompose},
-        {"average_step", time.plan.train / steps},
-        {"train", time.plan.train},
-        {"compute", time.plan.compute},
-        {"communication", time.plan.communication}};
+        {"network", network_text(request->network, time.measured)},
+        {"dense_step", time.dense_step},
+        {"ab_step", time.ab_step},
+        {"synchronization", time.sync},
+        {"decomposition", time.decompose},
+        {"average_step", time.train / steps},
+        {"train", time.train},
+        {"compute", time.compute},
+        {"communication", time.communication}};
   }
   return out;
 }

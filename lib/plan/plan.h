@@ -21,11 +21,13 @@ struct TimeRequest {
   int workers_here = 0;  // at once while measuring; 0: those of one node
   std::optional<ComputeTime> compute;  // else it is measured
 };
-// The compute time of the request, or a measured one.
-ComputeTime compute_time(
+// Of a run of this length, from the compute time of the request or a measured
+// one.
+TimePlan time_of(
     const config::RunOptions& options,
     const data::DatasetShape& shape,
     const methods::ModelSizes& sizes,
+    const RunLength& length,
     const TimeRequest& request);
 
 // Data, groups, layers with sizes and ranks, bytes per step and per

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/rows.h"
@@ -27,46 +29,16 @@ nn::InputShape input_of(const config::RunOptions& options) {
   return config::input_shape(planned_data(options.data).shape);
 }
 
-// A model of any width.
-class SizedModel {
- public:
-  SizedModel(const nn::ModelOptions& model, const nn::InputShape& shape)
-      : model_(model), shape_(shape) {
-    ABT_CHECK(
-        nn::can_scale(model),
-        Config,
-        "model.name: expected a model whose size follows from model.width; {} "
-        "has no layer to widen",
-        model.name);
-  }
-
-  // At 0, one channel or feature everywhere, or one for each head.
-  nn::ModelOptions at_width(double width) const {
-    nn::ModelOptions sized = model_;
-    sized.width = width;
-    return sized;
-  }
-  // Allocates no weights: a model has none before it is initialized.
-  std::int64_t parameters(double width) const {
-    return nn::make_model(at_width(width), shape_)->dense_parameters();
-  }
-
- private:
-  nn::ModelOptions model_;
-  nn::InputShape shape_;
-};
+// Parameters of the model at a width; at 0, with one channel or feature
+// everywhere, or one for each head.
+using Parameters = std::function<std::int64_t(double width)>;
 
 // The last width with at most `target` parameters, and the first with more.
-struct Bounds {
-  double below = 0;
-  double above = 0;
-};
-
-Bounds bounds_of(
-    const SizedModel& model,
+std::pair<double, double> bounds_of(
+    const Parameters& parameters,
     const std::string& name,
     std::int64_t target) {
-  const std::int64_t smallest = model.parameters(0);
+  const std::int64_t smallest = parameters(0);
   ABT_CHECK(
       smallest <= target,
       Config,
@@ -75,37 +47,35 @@ Bounds bounds_of(
       name,
       with_commas(smallest),
       with_commas(target));
-  Bounds bounds{0, 1};
-  while (model.parameters(bounds.above) <= target) {
-    ABT_CHECK(
-        bounds.above < nn::kWidest,
-        Config,
-        "model.name: at the largest model.width that is allowed, {} has {} "
-        "parameters; expected a target below that, got {}",
-        name,
-        with_commas(model.parameters(bounds.above)),
-        with_commas(target));
-    bounds = {bounds.above, std::min(2 * bounds.above, nn::kWidest)};
-  }
+  double below = 0;
+  double above = nn::kWidest;
+  const std::int64_t largest = parameters(above);
+  ABT_CHECK(
+      largest > target,
+      Config,
+      "model.name: at the largest model.width that is allowed, {} has {} "
+      "parameters; expected a target below that, got {}",
+      name,
+      with_commas(largest),
+      with_commas(target));
   for (;;) {
-    const double middle = std::midpoint(bounds.below, bounds.above);
-    if (middle <= bounds.below || middle >= bounds.above) {
-      return bounds;
+    const double middle = std::midpoint(below, above);
+    if (middle <= below || middle >= above) {
+      return {below, above};
     }
-    (model.parameters(middle) <= target ? bounds.below : bounds.above) = middle;
+    (parameters(middle) <= target ? below : above) = middle;
   }
 }
 
 // The width with the fewest decimals on this side of `exact` at which the model
 // is as large.
-double rounded(const SizedModel& model, double exact, bool up) {
+double rounded(const Parameters& parameters, double exact, bool up) {
   constexpr double kFinest = 1e12;
-  const std::int64_t parameters = model.parameters(exact);
+  const std::int64_t wanted = parameters(exact);
   for (double scale = 1; scale <= kFinest; scale *= 10) {
     const double units = exact * scale;
     const double width = (up ? std::ceil(units) : std::floor(units)) / scale;
-    if (width > 0 && width <= nn::kWidest &&
-        model.parameters(width) == parameters) {
+    if (width > 0 && width <= nn::kWidest && parameters(width) == wanted) {
       return width;
     }
   }
@@ -150,17 +120,29 @@ SameSize same_size(const config::RunOptions& options, std::int64_t target) {
       "model.weights: expected none, because a network of another size cannot "
       "start from a file; got '{}'",
       *options.model.weights);
-  const SizedModel model(options.model, input_of(options));
-  const Bounds bounds = bounds_of(model, options.model.name, target);
-  const std::int64_t fewer = model.parameters(bounds.below);
-  const std::int64_t more = model.parameters(bounds.above);
+  ABT_CHECK(
+      nn::can_scale(options.model),
+      Config,
+      "model.name: expected a model whose size follows from model.width; {} "
+      "has no layer to widen",
+      options.model.name);
+  SameSize found{options, 0, {}};
+  nn::ModelOptions& model = found.options.model;
+  const nn::InputShape shape = input_of(options);
+  // Allocates no weights: a model has none before it is initialized.
+  const auto parameters = [&](double width) {
+    model.width = width;
+    return nn::make_model(model, shape)->dense_parameters();
+  };
+  const auto [below, above] = bounds_of(parameters, model.name, target);
+  const std::int64_t fewer = parameters(below);
+  const std::int64_t more = parameters(above);
   const bool up =
       more - target < target - fewer &&
       static_cast<double>(more) <= kMaxAbove * static_cast<double>(target);
-  const double width = rounded(model, up ? bounds.above : bounds.below, up);
-  SameSize found{
-      options, up ? more : fewer, {"model.width=" + print_number(width)}};
-  found.options.model = model.at_width(width);
+  const double width = rounded(parameters, up ? above : below, up);
+  found.parameters = parameters(width);
+  found.overrides = {"model.width=" + print_number(width)};
   return found;
 }
 

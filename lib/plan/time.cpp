@@ -194,12 +194,7 @@ TimePlan plan_time(
   const methods::MethodKind& kind = methods::kind_of(options.method);
   const methods::Timeline timeline = kind.timeline(options.method, length);
   const Links links(network, workers);
-  const methods::StepTraffic beside = order_traffic(options, length);
-  std::vector<methods::TrafficPlan> traffic;
-  for (int rank = 0; rank < workers; ++rank) {
-    traffic.push_back(methods::plan_traffic(
-        config::method_setup(options), length, sizes, rank, beside));
-  }
+  const auto traffic = traffic_of_workers(options, sizes, length);
   const auto of = [&](std::int64_t methods::TrafficPlan::*what) -> Bytes {
     return [&traffic, what](int rank) {
       return static_cast<double>(traffic[static_cast<std::size_t>(rank)].*what);
@@ -207,7 +202,7 @@ TimePlan plan_time(
   };
   const double latency = links.latency(workers);
 
-  TimePlan plan;
+  TimePlan plan{compute};
   const auto steps = [&](methods::Over gradients) {
     return static_cast<double>(timeline.steps(gradients));
   };
@@ -300,7 +295,6 @@ std::string time_text(
     const config::RunOptions& options,
     const RunLength& length,
     const Network& network,
-    const ComputeTime& compute,
     const TimePlan& plan) {
   const auto ms = [](double seconds) {
     return seconds >= 10 ? human_seconds(seconds)
@@ -310,10 +304,11 @@ std::string time_text(
     return formatted(
         "{}, of which {} computing", ms(whole), ms(std::min(whole, computed)));
   };
-  std::string out = formatted("\ntime ({})\n", network_text(network, compute));
-  out += row("dense step", step(plan.dense_step, compute.dense));
+  std::string out =
+      formatted("\ntime ({})\n", network_text(network, plan.measured));
+  out += row("dense step", step(plan.dense_step, plan.measured.dense));
   if (methods::kind_of(options.method).factors_weights) {
-    out += row("AB step", step(plan.ab_step, compute.ab));
+    out += row("AB step", step(plan.ab_step, plan.measured.ab));
     out += row("decomposition", ms(plan.decompose));
   }
   if (plan.sync > 0) {

@@ -48,6 +48,7 @@ Network network_of(const Link& link, const config::RunOptions& options);
 
 // Seconds. The time of a step includes its compute time.
 struct TimePlan {
+  ComputeTime measured;  // what it is planned from
   double dense_step = 0;
   double ab_step = 0;  // for the slower role
   double sync = 0;
@@ -78,7 +79,6 @@ std::string time_text(
     const config::RunOptions& options,
     const RunLength& length,
     const Network& network,
-    const ComputeTime& compute,
     const TimePlan& plan);
 
 }  // namespace abtrain::plan

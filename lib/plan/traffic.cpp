@@ -1,7 +1,5 @@
 #include "plan/traffic.h"
 
-#include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -10,49 +8,58 @@
 #include "methods/method_kind.h"
 #include "orders/difference_wire.h"
 #include "orders/order_kind.h"
-#include "orders/order_traffic.h"
 #include "train/summary.h"
 
 namespace abtrain::plan {
 
 namespace {
 
+// Of the differences that a member sends after a batch or, if the order takes
+// microbatches, after every other step.
+std::int64_t difference_bytes(
+    const config::RunOptions& options,
+    std::int64_t numel,
+    compress::Member member) {
+  return orders::difference_bytes(
+      options.order,
+      numel,
+      config::balances_examples(options) ? options.data.batch_size / 2 : 1,
+      member.members,
+      member.rank);
+}
+
 // What the example order sends in a dense step.
 std::string order_text(
     const config::RunOptions& options,
     std::int64_t parameters) {
   const auto workers = static_cast<int>(options.workers);
-  const bool examples = config::balances_examples(options);
-  const std::int64_t pairs = examples ? options.data.batch_size / 2 : 1;
   std::int64_t sum = 0;
   for (int r = 0; r < workers; ++r) {
-    sum +=
-        orders::difference_bytes(options.order, parameters, pairs, workers, r);
+    sum += difference_bytes(options, parameters, {workers, r});
   }
   return formatted(
       "{}{} ({})",
       human_bytes(static_cast<double>(sum) / workers),
-      examples ? " per batch" : " every other step",
+      config::balances_examples(options) ? " per batch" : " every other step",
       orders::name_of(options.order.wire));
 }
 
-methods::TrafficPlan sum_over_workers(
+std::vector<methods::TrafficRow> rows_of(
     const config::RunOptions& options,
-    const methods::ModelSizes& sizes,
     const RunLength& length) {
-  const auto workers = static_cast<int>(options.workers);
-  const methods::StepTraffic beside = order_traffic(options, length);
-  methods::TrafficPlan sum;
-  for (int r = 0; r < workers; ++r) {
-    const methods::TrafficPlan p = methods::plan_traffic(
-        config::method_setup(options), length, sizes, r, beside);
-    sum.full_step += p.full_step;
-    sum.ab_step += p.ab_step;
-    sum.sync += p.sync;
-    sum.decompose += p.decompose;
-    sum.total += p.total;
+  const methods::MethodKind& kind = methods::kind_of(options.method);
+  return kind.traffic_rows(kind.timeline(options.method, length));
+}
+
+// The mean over the workers; 0 without `bytes`.
+double mean_of(
+    const std::vector<methods::TrafficPlan>& workers,
+    std::int64_t methods::TrafficPlan::*bytes) {
+  std::int64_t sum = 0;
+  for (const methods::TrafficPlan& worker : workers) {
+    sum += bytes == nullptr ? 0 : worker.*bytes;
   }
-  return sum;
+  return static_cast<double>(sum) / static_cast<double>(workers.size());
 }
 
 // `bytes`: per worker, in the whole run. Nothing where data parallel training
@@ -69,40 +76,72 @@ std::optional<double> share_of_fp32(
 
 }  // namespace
 
+methods::StepTraffic order_traffic(
+    const config::RunOptions& options,
+    const RunLength& length) {
+  if (!orders::kind_of(options.order).decides_together) {
+    return {};
+  }
+  const std::int64_t per_step =
+      config::balances_examples(options) ? options.train.accumulate : 0;
+  return [=, &options](
+             std::int64_t first,
+             std::int64_t end,
+             std::int64_t numel,
+             compress::Member member) {
+    std::int64_t times = per_step * (end - first);
+    // A pair of steps needs the same parameters, and one epoch.
+    for (std::int64_t t = first + 1; per_step == 0 && t < end; ++t) {
+      times += t % length.steps_per_epoch % 2;
+    }
+    return times * difference_bytes(options, numel, member);
+  };
+}
+
+std::vector<methods::TrafficPlan> traffic_of_workers(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
+    const RunLength& length) {
+  const methods::StepTraffic beside = order_traffic(options, length);
+  std::vector<methods::TrafficPlan> workers;
+  for (int rank = 0; rank < options.workers; ++rank) {
+    workers.push_back(methods::plan_traffic(
+        config::method_setup(options), length, sizes, rank, beside));
+  }
+  return workers;
+}
+
 double planned_bytes(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length) {
-  return static_cast<double>(sum_over_workers(options, sizes, length).total) /
-         static_cast<double>(options.workers);
+  return mean_of(
+      traffic_of_workers(options, sizes, length), &methods::TrafficPlan::total);
 }
 
 std::string traffic_text(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length) {
-  const auto workers = static_cast<int>(options.workers);
-  const methods::TrafficPlan sum = sum_over_workers(options, sizes, length);
-  const auto mean = [&](std::int64_t bytes) {
-    return human_bytes(static_cast<double>(bytes) / workers);
-  };
+  const auto workers = traffic_of_workers(options, sizes, length);
   std::string out = "\ntraffic (bytes sent per worker, mean)\n";
-  const methods::MethodKind& kind = methods::kind_of(options.method);
-  for (const methods::TrafficRow& each :
-       kind.traffic_rows(kind.timeline(options.method, length))) {
+  for (const methods::TrafficRow& each : rows_of(options, length)) {
     out +=
-        row(each.label, each.bytes == nullptr ? "none" : mean(sum.*each.bytes));
+        row(each.label,
+            each.bytes == nullptr ? "none"
+                                  : human_bytes(mean_of(workers, each.bytes)));
   }
   if (orders::kind_of(options.order).decides_together) {
     out += row("example order", order_text(options, sizes.parameters));
   }
-  const std::optional<double> share = share_of_fp32(
-      static_cast<double>(sum.total) / workers, options, sizes, length);
+  const double whole = mean_of(workers, &methods::TrafficPlan::total);
+  const std::optional<double> share =
+      share_of_fp32(whole, options, sizes, length);
   out +=
       row("whole run",
           share ? formatted(
                       "{}, {} of fp32 data parallel",
-                      mean(sum.total),
+                      human_bytes(whole),
                       train::percent_of_data_parallel(*share))
                 : "none: one worker");
   return out;
@@ -112,36 +151,18 @@ nlohmann::ordered_json traffic_json(
     const config::RunOptions& options,
     const methods::ModelSizes& sizes,
     const RunLength& length) {
-  const auto workers = static_cast<double>(options.workers);
-  const methods::TrafficPlan sum = sum_over_workers(options, sizes, length);
-  const methods::MethodKind& kind = methods::kind_of(options.method);
+  const auto workers = traffic_of_workers(options, sizes, length);
   nlohmann::ordered_json out;
-  for (const methods::TrafficRow& each :
-       kind.traffic_rows(kind.timeline(options.method, length))) {
-    std::string key = each.label;
-    std::ranges::replace_if(
-        key, [](char c) { return c == ' ' || c == '-'; }, '_');
-    std::ranges::transform(key, key.begin(), [](unsigned char c) {
-      return static_cast<char>(std::tolower(c));
-    });
-    out[key] = each.bytes == nullptr
-                   ? 0.0
-                   : static_cast<double>(sum.*each.bytes) / workers;
+  for (const methods::TrafficRow& each : rows_of(options, length)) {
+    out[each.key] = mean_of(workers, each.bytes);
   }
-  const double whole = static_cast<double>(sum.total) / workers;
+  const double whole = mean_of(workers, &methods::TrafficPlan::total);
   const std::optional<double> share =
       share_of_fp32(whole, options, sizes, length);
   out["whole_run"] = whole;
   out["vs_fp32"] =
       share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json();
   return out;
-}
-
-methods::StepTraffic order_traffic(
-    const config::RunOptions& options,
-    const RunLength& length) {
-  return orders::order_traffic(
-      options.order, options.data.batch_size, options.train.accumulate, length);
 }
 
 }  // namespace abtrain::plan

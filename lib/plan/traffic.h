@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>
+#include <vector>
 
 #include "config/run_length.h"
 #include "config/run_options.h"
@@ -11,10 +12,16 @@
 
 namespace abtrain::plan {
 
-// What the order of the examples sends (orders/order_traffic.h); empty if that
-// is nothing.
+// What the order of the examples sends; empty if that is nothing. It refers to
+// `options`.
 methods::StepTraffic order_traffic(
     const config::RunOptions& options,
+    const RunLength& length);
+
+// What each worker sends, in rank order.
+std::vector<methods::TrafficPlan> traffic_of_workers(
+    const config::RunOptions& options,
+    const methods::ModelSizes& sizes,
     const RunLength& length);
 
 // Bytes that a worker sends in the whole run, mean over the workers.

@@ -57,10 +57,11 @@ inline double mean_bytes(
     const std::vector<Slot>& slots,
     int n,
     std::int64_t step = 0) {
-  ExchangePlan plan(options, slots);
   double sum = 0;
   for (int i = 0; i < n; ++i) {
-    sum += static_cast<double>(plan.bytes(n, i, step));
+    const ExchangePlan plan(options, slots, {n, i});
+    sum += static_cast<double>(
+        plan.bytes_between(0, step + 1) - plan.bytes_between(0, step));
   }
   return sum / n;
 }

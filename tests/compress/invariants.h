@@ -98,7 +98,7 @@ inline void run_steps(
     const auto rank = static_cast<std::size_t>(world->rank());
     const at::Tensor flat = at::zeros({numel_of(slots)});
     GradientExchange exchange(options, 5);
-    ExchangePlan plan(options, slots);
+    const ExchangePlan plan(options, slots, {n, world->rank()});
     exchange.bind(slots, flat, *world);
     for (std::int64_t t = 0; t < steps; ++t) {
       const auto before = meter.of(comm::Purpose::Gradient).bytes;
@@ -107,7 +107,7 @@ inline void run_steps(
       exchange.finish(t);
       EXPECT_EQ(
           meter.of(comm::Purpose::Gradient).bytes - before,
-          plan.bytes(n, world->rank(), t))
+          plan.bytes_between(0, t + 1) - plan.bytes_between(0, t))
           << "step " << t << " worker " << rank;
       step.estimates[rank] = flat.clone();
       if (!look) {

@@ -102,7 +102,7 @@ TEST(Hylo, LinearBytesAreThoseOfTheFormula) {
        {std::pair("int8", 8), std::pair("a2a", 6), std::pair("gather", 2)}) {
     const auto reducer = make_reducer(hylo("consensus", transport), 1);
     reducer->bind({{slots}});
-    EXPECT_EQ(reducer->payload_bits(0, 4, 0), bits * d + 2 * 32);
+    EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, bits * d + 2 * 32);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(Hylo, ConvolutionsSendTheRootOfTheirShare) {
   EXPECT_EQ(values({1000, 1024, 4, 4}), 2 * 50 * 16384);
   const auto reducer = make_reducer(options, 1);
   reducer->bind({{one_slot({64, 64, 4, 4})}});
-  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 32 * 64 + 16 * 32 * 1024);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 32 * 64 + 16 * 32 * 1024);
   // Below min_numel, or of no shape that it knows: fp16, no norms.
   EXPECT_EQ(mean_bytes(options, one_slot({16, 60, 4, 4}), 2), 2 * 15360);
   EXPECT_EQ(mean_bytes(options, one_slot({20000}), 2), 2 * 20000);

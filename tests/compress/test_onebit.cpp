@@ -47,8 +47,10 @@ TEST(OneBit, BytesAreThoseOfTheFormula) {
     EXPECT_EQ(mean_bytes(kOptions, slots, n, 8), 2 * bits + scales);
     const auto reducer = make_reducer(kOptions, 1);
     reducer->bind({{slots}});
-    EXPECT_EQ(reducer->payload_bits(0, n, 1), 2 * 8 * blocks * (512 + 4));
-    EXPECT_EQ(reducer->payload_bits(0, n, 8), 2 * 8 * blocks * (1024 + 4));
+    EXPECT_EQ(
+        reducer->volume({n, 0}, 1).payload_bits, 2 * 8 * blocks * (512 + 4));
+    EXPECT_EQ(
+        reducer->volume({n, 0}, 8).payload_bits, 2 * 8 * blocks * (1024 + 4));
   }
 }
 
@@ -131,10 +133,10 @@ TEST(OneBit, MasksFollowTheExchangesNotTheSteps) {
             << "step " << t << " dense " << dense;
         end = t + 1;
       }
-      ExchangePlan plan(options, slots);
+      const ExchangePlan plan(options, slots, {2, world->rank()});
       EXPECT_EQ(
           meter.of(comm::Purpose::Gradient).bytes,
-          plan.bytes_between(2, world->rank(), 5, end, interval));
+          plan.bytes_between(5, end, interval));
     });
   }
 }

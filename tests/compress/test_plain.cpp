@@ -75,8 +75,9 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
         reduce(plain(GetParam().dtype), flat, *world);
         EXPECT_EQ(
             meter.of("world", Purpose::Gradient).bytes,
-            ExchangePlan(plain(GetParam().dtype), {{"flat", 0, {numel}}})
-                .bytes(n, rank, 0));
+            ExchangePlan(
+                plain(GetParam().dtype), {{"flat", 0, {numel}}}, {n, rank})
+                .usual_bytes());
         results[rank] = flat;
       });
       for (const at::Tensor& result : results) {
@@ -96,9 +97,10 @@ TEST_P(Plain, GivesTheMeanAndTheBytesThatItSays) {
 TEST_P(Plain, BytesFollowTheDtype) {
   const auto reducer = make_reducer(plain(GetParam().dtype), 1);
   reducer->bind({{{{"flat", 0, {10, 100}}}}});
-  EXPECT_EQ(reducer->bytes(0, 4, 0, 0), 2 * 3 * 250 * GetParam().bytes);
-  EXPECT_EQ(reducer->bytes(0, 1, 0, 0), 0);
-  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 8 * 1000 * GetParam().bytes);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).bytes, 2 * 3 * 250 * GetParam().bytes);
+  EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
+  EXPECT_EQ(
+      reducer->volume({4, 0}, 0).payload_bits, 8 * 1000 * GetParam().bytes);
   EXPECT_EQ(reducer->name(), std::string("plain ") + GetParam().dtype);
 }
 

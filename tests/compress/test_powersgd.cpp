@@ -162,8 +162,8 @@ TEST(PowerSgd, CompressesOnlyWhatItMakesSmaller) {
   const auto bits = [](std::vector<std::int64_t> sizes, std::int64_t rank) {
     const auto reducer = make_reducer(powersgd(rank), 1);
     reducer->bind({{one_slot(std::move(sizes))}});
-    const std::int64_t payload = reducer->payload_bits(0, 4, 0);
-    EXPECT_EQ(reducer->bytes(0, 4, 0, 0), 2 * 3 * payload / 32);
+    const std::int64_t payload = reducer->volume({4, 0}, 0).payload_bits;
+    EXPECT_EQ(reducer->volume({4, 0}, 0).bytes, 2 * 3 * payload / 32);
     return payload;
   };
   EXPECT_EQ(bits({100, 60}, 4), 32 * 4 * 160);

@@ -95,7 +95,7 @@ TEST(Schemes, AutoChunksFollowTheBits) {
     options.chunk = chunk;
     const auto reducer = make_reducer(options, 1);
     reducer->bind({{{{"w", 0, {193}}}}});
-    return reducer->payload_bits(0, 4, 0);
+    return reducer->volume({4, 0}, 0).payload_bits;
   };
   for (const double bits : {0.3, 0.99, 1.0, 2.0}) {
     EXPECT_EQ(payload(bits, 64), 16 * (4 + 64)) << bits;

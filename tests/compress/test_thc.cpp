@@ -51,11 +51,10 @@ TEST_P(ThcRotations, ResidualsStayBounded) {
 TEST(Thc, SumsOfMoreThan17MembersTakeWiderLanes) {
   for (const int n : {17, 18}) {
     check_conservation(thc(), one_slot({1300}), n);
-    ExchangePlan plan(thc(), one_slot({1300}));
     // Two blocks of 1,024: a byte a number, or two numbers in 32 bits.
     std::int64_t all = 0;
     for (int rank = 0; rank < n; ++rank) {
-      all += plan.bytes(n, rank, 0);
+      all += ExchangePlan(thc(), one_slot({1300}), {n, rank}).usual_bytes();
     }
     EXPECT_EQ(all, 2 * (n - 1) * (2 * 4 + 2048 * (n > 17 ? 2 : 1)));
   }
@@ -315,7 +314,8 @@ TEST(Thc, WhatIsNotFiniteShowsInTheEstimate) {
 TEST(Thc, BytesFollowTheFormula) {
   for (const std::string rotation : {"block", "none", "full"}) {
     for (const std::int64_t numel : {1, 1024, 70001}) {
-      ExchangePlan plan(thc(rotation), one_slot({numel}));
+      const auto reducer = make_reducer(thc(rotation), 1);
+      reducer->bind({{one_slot({numel})}});
       const std::int64_t padded = (numel + 1023) / 1024 * 1024;
       // 70001: 69 blocks are pieces of 65536, 4096 and 1024.
       const std::int64_t ranges = rotation != "full" ? padded / 1024
@@ -324,14 +324,13 @@ TEST(Thc, BytesFollowTheFormula) {
       for (const int n : {2, 3, 8}) {
         std::int64_t all = 0;
         for (int rank = 0; rank < n; ++rank) {
-          all += plan.bytes(n, rank, 0);
+          all += reducer->volume({n, rank}, 0).bytes;
         }
         EXPECT_EQ(all, 2 * (n - 1) * (4 * ranges + padded)) << rotation;
       }
-      EXPECT_EQ(plan.bytes(1, 0, 0), 0);
-      const auto reducer = make_reducer(thc(rotation), 1);
-      reducer->bind({{one_slot({numel})}});
-      EXPECT_EQ(reducer->payload_bits(0, 4, 0), 32 * ranges + 8 * padded);
+      EXPECT_EQ(reducer->volume({1, 0}, 0).bytes, 0);
+      EXPECT_EQ(
+          reducer->volume({4, 0}, 0).payload_bits, 32 * ranges + 8 * padded);
     }
   }
 }

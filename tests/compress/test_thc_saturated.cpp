@@ -116,11 +116,11 @@ TEST(ThcSaturated, BytesFollowTheMeter) {
     }
   }
   // 8 blocks over 4 workers: two each, of 512 bytes, and a tail of 16.
-  ExchangePlan plan(scheme("thc-saturated"), one_slot({8192}));
-  EXPECT_EQ(plan.bytes(4, 1, 0), 2 * 3 * 2 * 4 + 3 * 1024 + 3 * (1024 + 16));
+  const ExchangePlan plan(scheme("thc-saturated"), one_slot({8192}), {4, 1});
+  EXPECT_EQ(plan.usual_bytes(), 2 * 3 * 2 * 4 + 3 * 1024 + 3 * (1024 + 16));
   const auto reducer = make_reducer(scheme("thc-saturated"), 1);
   reducer->bind({{one_slot({8192})}});
-  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 8 * 32 + 4 * 8192);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 8 * 32 + 4 * 8192);
 }
 
 double vnmse_of(const at::Tensor& estimate, const std::vector<at::Tensor>& u) {

@@ -285,9 +285,9 @@ TEST(TopkChunked, BytesAreThoseOfTheFormula) {
     const auto reducer = make_reducer(options, 1);
     reducer->bind({{one_slot({numel})}});
     EXPECT_EQ(
-        reducer->bytes(0, 4, 1, 0),
-        2 * 3 * reducer->payload_bits(0, 4, 0) / 32);
-    return reducer->payload_bits(0, 4, 0);
+        reducer->volume({4, 1}, 0).bytes,
+        2 * 3 * reducer->volume({4, 0}, 0).payload_bits / 32);
+    return reducer->volume({4, 0}, 0).payload_bits;
   };
   // 16/64 for norms; (2 - 16/64) / 16 of the numbers, in whole chunks.
   EXPECT_EQ(bits(64 * 1024), 16 * 1024 + 16 * 64 * 112);
@@ -303,11 +303,11 @@ TEST(Topk, BytesAreThoseOfTheFormula) {
   options.bits = 2;
   const auto reducer = make_reducer(options, 1);
   reducer->bind({{one_slot({24 * 1000})}});
-  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 48 * 1000);
-  EXPECT_EQ(reducer->bytes(0, 4, 1, 0), 3 * 6 * 1000);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 48 * 1000);
+  EXPECT_EQ(reducer->volume({4, 1}, 0).bytes, 3 * 6 * 1000);
   // An odd number of values is filled up to whole places.
   reducer->bind({{one_slot({24 * 5})}});
-  EXPECT_EQ(reducer->bytes(0, 4, 1, 0), 3 * 32);
+  EXPECT_EQ(reducer->volume({4, 1}, 0).bytes, 3 * 32);
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ TEST(TwoBit, BytesAreThoseOfTheFormula) {
   EXPECT_EQ(mean_bytes(twobit(1), slots, 8), 7.0 / 8 * d * (2 + 5) / 8);
   const auto reducer = make_reducer(twobit(1), 1);
   reducer->bind({{slots}});
-  EXPECT_EQ(reducer->payload_bits(0, 2, 0), 2 * d);
-  EXPECT_EQ(reducer->payload_bits(0, 4, 0), 6 * d);
+  EXPECT_EQ(reducer->volume({2, 0}, 0).payload_bits, 2 * d);
+  EXPECT_EQ(reducer->volume({4, 0}, 0).payload_bits, 6 * d);
 }
 
 // A worker's gradients within the threshold, of other signs on each worker.

@@ -42,16 +42,16 @@ TEST(Wire, BytesAreThoseOfTheFormula) {
   for (const int n : {2, 4, 8}) {
     for (const auto& [name, bits] :
          {std::pair{"int8", 8}, {"int4", 4}, {"int2", 2}}) {
-      ExchangePlan plan(scheme(name), slots);
+      const ExchangePlan plan(scheme(name), slots, {n, 0});
       const double record = kNumel * (bits / 8.0 + 2.0 / ops::kWireChunk);
-      EXPECT_EQ(plan.bytes(n, 0, 0), 2.0 * (n - 1) / n * record) << name;
+      EXPECT_EQ(plan.usual_bytes(), 2.0 * (n - 1) / n * record) << name;
     }
     ReducerOptions options = scheme("sparseloco");
     options.density = 1.0 / 32;
-    ExchangePlan plan(options, slots);
+    const ExchangePlan plan(options, slots, {n, 0});
     // Two levels per chunk of 4096; 14 bits for each of 128 of them.
     const double record = 64 * (2 * 2 + 128 * 14 / 8);
-    EXPECT_EQ(plan.bytes(n, 0, 0), (n - 1) * record);
+    EXPECT_EQ(plan.usual_bytes(), (n - 1) * record);
   }
 }
 

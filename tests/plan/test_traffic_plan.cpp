@@ -277,7 +277,7 @@ TEST(LongTraffic, LongRunsArePlannedAtOnce) {
             {8, steps},
             sizes,
             1,
-            [](auto, auto, auto, auto, auto) { return std::int64_t{0}; });
+            [](auto, auto, auto, auto) { return std::int64_t{0}; });
         EXPECT_EQ(total(steps), one_by_one.total) << steps;
       }
     }

@@ -28,10 +28,10 @@ Timeline ab_events(const MethodOptions& options, const RunLength& run) {
 
 std::vector<TrafficRow> ab_rows(const Timeline&) {
   return {
-      {"dense step", &TrafficPlan::full_step},
-      {"AB step", &TrafficPlan::ab_step},
-      {"synchronization", &TrafficPlan::sync},
-      {"decomposition", &TrafficPlan::decompose}};
+      {"dense step", "dense_step", &TrafficPlan::full_step},
+      {"AB step", "ab_step", &TrafficPlan::ab_step},
+      {"synchronization", "synchronization", &TrafficPlan::sync},
+      {"decomposition", "decomposition", &TrafficPlan::decompose}};
 }
 
 void check_full_phase(const MethodSetup& setup, Conflicts& out) {

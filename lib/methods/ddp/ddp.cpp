@@ -1,6 +1,5 @@
 #include "methods/ddp/ddp.h"
 
-#include "comm/traffic.h"
 #include "methods/average.h"
 #include "methods/method_kind.h"
 
@@ -70,19 +69,18 @@ TrafficPlan traffic(
     const ModelSizes& sizes,
     int rank,
     const StepTraffic& beside) {
-  compress::ExchangePlan gradients(setup.reducer, sizes.dense);
+  const compress::Member world{setup.workers, rank};
+  const compress::ExchangePlan gradients(setup.reducer, sizes.dense, world);
   TrafficPlan plan;
-  plan.full_step = gradients.usual_bytes(setup.workers, rank);
-  plan.total =
-      gradients.bytes_between(setup.workers, rank, 0, run.steps) +
-      sum_of_steps(
-          beside, 0, run.steps, sizes.parameters, setup.workers, rank) +
-      comm::all_reduce_bytes(sizes.buffers, 4, setup.workers, rank);
+  plan.full_step = gradients.usual_bytes();
+  plan.total = gradients.bytes_between(0, run.steps) +
+               (beside ? beside(0, run.steps, sizes.parameters, world) : 0) +
+               world.all_reduce(sizes.buffers, 4).bytes;
   return plan;
 }
 
 std::vector<TrafficRow> ddp_rows(const Timeline&) {
-  return {{"dense step", &TrafficPlan::full_step}};
+  return {{"dense step", "dense_step", &TrafficPlan::full_step}};
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ Timeline local_events(const MethodOptions& options, const RunLength& run) {
 std::vector<TrafficRow> local_rows(const Timeline& timeline) {
   std::vector<TrafficRow> rows;
   if (timeline.steps(Over::World) > 0) {
-    rows.push_back({"warm-up step", &TrafficPlan::full_step});
+    rows.push_back({"warm-up step", "warm_up_step", &TrafficPlan::full_step});
   }
-  rows.push_back({"local step"});
-  rows.push_back({"synchronization", &TrafficPlan::sync});
+  rows.push_back({"local step", "local_step"});
+  rows.push_back({"synchronization", "synchronization", &TrafficPlan::sync});
   return rows;
 }
 

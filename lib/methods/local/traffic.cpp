@@ -1,6 +1,5 @@
 #include "methods/local/traffic.h"
 
-#include "comm/traffic.h"
 #include "compress/gradient_exchange.h"
 #include "compress/schemes.h"
 #include "methods/local/fragment.h"
@@ -15,51 +14,49 @@ TrafficPlan local_traffic(
     const ModelSizes& sizes,
     int rank,
     const StepTraffic& beside) {
-  const MethodOptions& options = setup.options;
-  const compress::ReducerOptions& reducer = setup.reducer;
-  const int workers = setup.workers;
-  const LocalPlan plan = make_local_plan(options, run);
-  const Timeline timeline = local_timeline(plan);
-  const auto all_reduce = [&](std::int64_t numel, std::int64_t size) {
-    return comm::all_reduce_bytes(numel, size, setup.workers, rank);
-  };
-  TrafficPlan result;
-
-  compress::ExchangePlan gradients(reducer, sizes.dense);
-  result.full_step = gradients.usual_bytes(workers, rank);
-  result.total =
-      gradients.bytes_between(workers, rank, 0, plan.warmup) +
-      sum_of_steps(beside, 0, plan.warmup, sizes.parameters, workers, rank);
-
-  const compress::ReducerOptions& sent = outer_wire(options, reducer);
+  const compress::ReducerOptions& sent =
+      outer_wire(setup.options, setup.reducer);
+  const compress::Member world{setup.workers, rank};
+  const LocalPlan plan = make_local_plan(setup.options, run);
   const at::ScalarType type = compress::plain_dtype(sent);
   const auto wire = static_cast<std::int64_t>(c10::elementSize(type));
-  const std::int64_t buffers = all_reduce(sizes.buffers, 4);
+  const std::int64_t buffers = world.all_reduce(sizes.buffers, 4).bytes;
+  TrafficPlan result;
+
+  const compress::ExchangePlan gradients(setup.reducer, sizes.dense, world);
+  result.full_step = gradients.usual_bytes();
+  // With the average at the end of the run.
+  result.total =
+      gradients.bytes_between(0, plan.warmup) +
+      (beside ? beside(0, plan.warmup, sizes.parameters, world) : 0) +
+      world.all_reduce(sizes.parameters, wire).bytes + buffers;
+
   // What is averaged with the last fragment of a round. Moments are not sent in
   // fp16.
-  const std::int64_t rest =
-      buffers + (plan.with_moments ? all_reduce(
-                                         sizes.moments * sizes.parameters,
-                                         type == at::kHalf ? 4 : wire)
-                                   : 0);
-  result.sync = rest;
+  result.sync = buffers;
+  if (plan.with_moments) {
+    result.sync +=
+        world
+            .all_reduce(
+                sizes.moments * sizes.parameters, type == at::kHalf ? 4 : wire)
+            .bytes;
+  }
+  const std::int64_t rest = result.sync;
   std::vector<compress::ExchangePlan> exchanges;
   for (Fragment& fragment :
        cut_fragments(sizes.dense, sizes.weights, plan.fragments)) {
-    exchanges.emplace_back(sent, std::move(fragment.slots));
-    result.sync += exchanges.back().usual_bytes(workers, rank);
+    exchanges.emplace_back(sent, std::move(fragment.slots), world);
+    result.sync += exchanges.back().usual_bytes();
   }
-  for (const Stretch& s : timeline.stretches) {
+  for (const Stretch& s : local_timeline(plan).stretches) {
     if (s.after == Event::SynchronizeFragment) {
       const std::int64_t begin = s.first + s.steps;
       result.total +=
           exchanges[static_cast<std::size_t>(s.fragment)].bytes_between(
-              workers, rank, begin, begin + s.times * s.every, s.every) +
+              begin, begin + s.times * s.every, s.every) +
           (plan.ends_round(s.fragment) ? s.times * rest : 0);
     }
   }
-  // The average at the end of the run.
-  result.total += all_reduce(sizes.parameters, wire) + buffers;
   return result;
 }
 

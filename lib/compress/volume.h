@@ -1,0 +1,45 @@
+// What a reducer sends, from the sizes of its collectives alone.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/traffic.h"
+
+namespace abtrain::compress {
+
+struct Volume {
+  std::int64_t bytes = 0;  // sent by one member
+  // The payload P of the collectives, in bits: what one member has to send,
+  // whatever bytes the collective makes of it.
+  std::int64_t payload_bits = 0;
+
+  friend Volume operator+(const Volume& a, const Volume& b) {
+    return {a.bytes + b.bytes, a.payload_bits + b.payload_bits};
+  }
+};
+
+// A member of a group, and what it sends in a collective of elements of `size`
+// bytes.
+struct Member {
+  int members = 1;
+  int rank = 0;
+
+  Volume all_reduce(std::int64_t numel, std::int64_t size) const {
+    return {
+        comm::all_reduce_bytes(numel, size, members, rank), 8 * numel * size};
+  }
+  Volume all_gather(std::int64_t own, std::int64_t size) const {
+    return {comm::all_gather_bytes(own, size, members), 8 * own * size};
+  }
+  // Everything goes to the members that serve it, `own` to this one, and the
+  // answer, as large, goes from each of them to all. As in an all-reduce, the
+  // payload counts once.
+  Volume serve(std::int64_t numel, std::int64_t own, std::int64_t size) const {
+    return {
+        comm::all_to_all_bytes(numel, own, size) +
+            comm::all_gather_bytes(own, size, members),
+        8 * numel * size};
+  }
+};
+
+}  // namespace abtrain::compress
