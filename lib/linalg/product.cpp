@@ -55,7 +55,7 @@ ProductSvd product_svd(
       at::matmul(core.v.t(), right.inverse.t())};
 }
 
-ProductTransforms transforms_from(const ProductSvd& svd, std::int64_t rank) {
+LowRankPair transforms_from(const ProductSvd& svd, std::int64_t rank) {
   const at::NoGradGuard no_grad;
   const at::Tensor root = svd.singular_values.narrow(0, 0, rank).sqrt();
   return {

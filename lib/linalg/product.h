@@ -27,10 +27,6 @@ product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
 // Transforms of rank r <= k, fp32: A = P * a (a is k x r) and B = b * Q (b is r
 // x k), with A = U sqrt(S), B = sqrt(S) V^T.
-struct ProductTransforms {
-  at::Tensor a;
-  at::Tensor b;
-};
-ProductTransforms transforms_from(const ProductSvd& svd, std::int64_t rank);
+LowRankPair transforms_from(const ProductSvd& svd, std::int64_t rank);
 
 }  // namespace abtrain::linalg
