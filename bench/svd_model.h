@@ -6,14 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <memory>
 
 #include "device.h"
 #include "device/side_stream.h"
 #include "device/stream.h"
 #include "linalg/batch.h"
-#include "linalg/eigen.h"
-#include "linalg/exact_drivers.h"
 #include "linalg/parallel.h"
 #include "svd_shapes.h"
 
@@ -64,16 +61,9 @@ inline std::vector<Shape> shapes_of(const Setting& setting) {
   return {};
 }
 
-// Reference singular values: from gesvd in float64 on the GPU, gesdd on the
-// CPU.
-inline std::vector<double> exact_values(
-    const at::Tensor& w,
-    linalg::ExactDrivers* drivers) {
-  if (drivers != nullptr) {
-    const auto svd = drivers->solver().qr(w.to(at::kDouble));
-    return linalg::read_back({{svd.values, svd.info, "oracle"}}).front();
-  }
-  const auto s = linalg::gesdd(w).s.contiguous();
+// Reference singular values, from LAPACK's gesdd in float64.
+inline std::vector<double> exact_values(const at::Tensor& w) {
+  const auto s = linalg::gesdd(w.cpu()).s.contiguous();
   return {s.const_data_ptr<double>(), s.const_data_ptr<double>() + s.numel()};
 }
 
@@ -93,10 +83,6 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
       {"exact", linalg::SvdRoute::Exact},
       {"randomized", linalg::SvdRoute::Randomized}};
   const auto route = routes.at(setting.text["route"]);
-  std::unique_ptr<linalg::ExactDrivers> drivers;
-  if (device.is_cuda()) {
-    drivers = std::make_unique<linalg::ExactDrivers>(device);
-  }
   device::SideStream stream(device);
 
   linalg::RankRule sigma;
@@ -126,14 +112,14 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
     std::vector<std::vector<double>> exact;
     for (const auto& m : matrices) {
       exact.push_back(
-          setting.number("check") != 0 ? exact_values(m.matrix, drivers.get())
+          setting.number("check") != 0 ? exact_values(m.matrix)
                                        : std::vector<double>());
     }
     for (const auto& rule : {sigma, ratio}) {
       std::vector<double> times;
       std::vector<linalg::Decomposition> found;
       std::vector<linalg::RankChoice> choices;
-      // On a GPU a first round, not timed, chooses drivers and loads libraries.
+      // On a GPU a first round, not timed, loads libraries.
       for (int i = device.is_cuda() ? -1 : 0; i < setting.number("repeats");
            ++i) {
         found.clear();
@@ -142,7 +128,7 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         const auto start = std::chrono::steady_clock::now();
         stream.run([&] {
           found = linalg::decompose_all(
-              matrices, {rule, route, threads, drivers.get()});
+              matrices, {rule, route, device.is_cuda() ? 1 : threads});
           for (std::size_t l = 0; l < found.size(); ++l) {
             choices.push_back(linalg::choose_rank(
                 rule, found[l].spectrum(matrices[l].matrix.size(0))));
@@ -183,7 +169,7 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
           times[times.size() / 2]);
       if (setting.number("check") != 0) {
         std::printf(
-            "worst error %.1e, ranks other than gesvd's: %d\n", worst, wrong);
+            "worst error %.1e, ranks other than gesdd's: %d\n", worst, wrong);
       } else {
         std::printf("not checked\n");
       }
@@ -200,23 +186,6 @@ inline int decompose_model(const std::vector<std::string>& arguments) {
         }
       }
       std::fflush(stdout);
-    }
-  }
-  if (drivers) {
-    for (const auto& [shape, choice] : drivers->choices()) {
-      std::printf(
-          "n = %lld, %lld matrices, %lld rows: %s\n",
-          static_cast<long long>(std::get<1>(shape)),
-          static_cast<long long>(std::get<2>(shape)),
-          static_cast<long long>(std::get<0>(shape)),
-          choice.kept.c_str());
-      for (const auto& tried : choice.tried) {
-        std::printf(
-            "    %-18s %8.1f ms %s\n",
-            tried.name.c_str(),
-            tried.milliseconds,
-            tried.fault.c_str());
-      }
     }
   }
   return 0;

@@ -76,27 +76,6 @@ if(ABTRAIN_WITH_CUDA)
   target_include_directories(abtrain_torch SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 endif()
 
-# cuSOLVER: the wheel's if it has one, so that both use the same cuBLAS. Given as
-# plain flags: its folder also holds a CUDA runtime, and CMake would warn of that.
-if(ABTRAIN_WITH_CUDA)
-  add_library(abtrain_cusolver INTERFACE)
-  add_library(abtrain::cusolver ALIAS abtrain_cusolver)
-  file(GLOB cusolver ${ABTRAIN_TORCH}/../nvidia/cu${torch_cuda_major}/lib/libcusolver.so.*)
-  if(cusolver)
-    list(GET cusolver 0 cusolver)
-    get_filename_component(cusolver ${cusolver} ABSOLUTE)
-    get_filename_component(cusolver_folder ${cusolver} DIRECTORY)
-    get_filename_component(cusolver_name ${cusolver} NAME)
-    target_link_options(abtrain_cusolver INTERFACE -L${cusolver_folder})
-    if(NOT ABTRAIN_STATIC)
-      target_link_options(abtrain_cusolver INTERFACE -Wl,-rpath,${cusolver_folder})
-    endif()
-    target_link_libraries(abtrain_cusolver INTERFACE -l:${cusolver_name})
-  else()
-    target_link_libraries(abtrain_cusolver INTERFACE CUDA::cusolver)
-  endif()
-endif()
-
 # NCCL: the library that this LibTorch was linked with, not the toolkit's.
 set(ABTRAIN_WITH_NCCL OFF)
 get_filename_component(nccl_root ${ABTRAIN_TORCH}/../nvidia/nccl ABSOLUTE)

@@ -1,23 +1,18 @@
-// Decomposes several layers at once. On a GPU, layers with the same short side
-// share one library call; on the CPU each thread takes whole matrices. Large
+// Decomposes several layers. On the CPU each thread takes whole matrices. Large
 // layers take the partial route if a rank rule allows it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "linalg/driver_choice.h"
 #include "linalg/rank_rule.h"
 #include "linalg/svd.h"
 
 namespace abtrain::linalg {
-
-class ExactDrivers;
 
 struct NamedMatrix {
   at::Tensor matrix;  // m x n, m >= n >= 1
@@ -42,23 +37,13 @@ struct BatchOptions {
   // The rule that a partial spectrum must decide; none: all values are wanted.
   std::optional<RankRule> rule;
   SvdRoute route = SvdRoute::Auto;
-  int threads = 1;                  // CPU
-  ExactDrivers* drivers = nullptr;  // required on CUDA
+  int threads = 1;  // CUDA takes one
 };
 
 // Returns one result per matrix, in order. Throws Error(Diverged) naming the
-// layer when an entry is not finite; on a GPU that happens before any
-// decomposition, and one read checks all matrices.
+// layer when an entry is not finite.
 std::vector<Decomposition> decompose_all(
     const std::vector<NamedMatrix>& matrices,
     const BatchOptions& options);
-
-// What `library` returns, or the eigenpairs by LAPACK on the CPU where it fails
-// on finite matrices: it does not converge, or cuSOLVER returns an error status
-// (std::runtime_error, and so Error). `scales`: gram_scale() of each matrix.
-std::vector<Eigenpairs> or_on_host(
-    const std::vector<NamedMatrix>& matrices,
-    const std::vector<double>& scales,
-    const std::function<std::vector<Eigenpairs>()>& library);
 
 }  // namespace abtrain::linalg

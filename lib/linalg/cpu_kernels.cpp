@@ -304,26 +304,6 @@ ABT_UNIT(4, "avx2,fma")
 #undef ABT_UNIT
 #endif
 
-template <class T>
-void gram_by_width(
-    const Matrix<T>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride,
-    int width) {
-#if defined(__x86_64__)
-  if (width == 8) {
-    return gram_8(w, scale, scratch, sum, stride);
-  }
-  if (width == 4) {
-    return gram_4(w, scale, scratch, sum, stride);
-  }
-#endif
-  (void)width;
-  gram<2>(w, scale, scratch, sum, stride);
-}
-
 }  // namespace
 
 int best_width() {
@@ -351,24 +331,29 @@ void reduce_panel(const Panel& panel, int width) {
   reduce<2>(panel);
 }
 
+template <class T>
 void add_gram(
-    const Matrix<float>& w,
+    const Matrix<T>& w,
     double scale,
     double* scratch,
     double* sum,
     std::int64_t stride,
     int width) {
-  gram_by_width(w, scale, scratch, sum, stride, width);
+#if defined(__x86_64__)
+  if (width == 8) {
+    return gram_8(w, scale, scratch, sum, stride);
+  }
+  if (width == 4) {
+    return gram_4(w, scale, scratch, sum, stride);
+  }
+#endif
+  (void)width;
+  gram<2>(w, scale, scratch, sum, stride);
 }
 
-void add_gram(
-    const Matrix<double>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride,
-    int width) {
-  gram_by_width(w, scale, scratch, sum, stride, width);
-}
+template void
+add_gram(const Matrix<float>&, double, double*, double*, std::int64_t, int);
+template void
+add_gram(const Matrix<double>&, double, double*, double*, std::int64_t, int);
 
 }  // namespace abtrain::linalg

@@ -31,15 +31,9 @@ constexpr std::int64_t kGramRows = 256;  // rows processed at a time
 
 // sum += (scale W)^T (scale W). scratch: kGramRows * n doubles, with n rounded
 // up to kLine. Afterwards `sum` holds garbage above the diagonal.
+template <class T>  // float or double
 void add_gram(
-    const Matrix<float>& w,
-    double scale,
-    double* scratch,
-    double* sum,
-    std::int64_t stride,
-    int width);
-void add_gram(
-    const Matrix<double>& w,
+    const Matrix<T>& w,
     double scale,
     double* scratch,
     double* sum,

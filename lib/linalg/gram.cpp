@@ -111,9 +111,4 @@ void check_finite(double largest, const std::string& layer) {
       layer);
 }
 
-double gram_scale(double largest) {
-  const bool plain = largest == 0 || (largest > 1e-90 && largest < 1e90);
-  return plain ? 1 : std::ldexp(1.0, -std::ilogb(largest));
-}
-
 }  // namespace abtrain::linalg

@@ -38,8 +38,4 @@ inline double singular_value(double eigenvalue) {
   return std::sqrt(std::max(eigenvalue, 0.0));
 }
 
-// The power of two that keeps squares in range for a matrix whose largest entry
-// is this (finite); nearly always 1.
-double gram_scale(double largest);
-
 }  // namespace abtrain::linalg

@@ -25,22 +25,8 @@ struct ProductSvd {
 ProductSvd
 product_svd(const at::Tensor& p, const at::Tensor& q, const std::string& layer);
 
-class ExactDrivers;
-
-// Several products; layers[i] names product i. On a GPU, where `drivers` is
-// required, all Gram matrices with the same k are decomposed in one call, and
-// those that do not converge one by one.
-std::vector<ProductSvd> product_svds(
-    const std::vector<LowRankPair>& products,
-    const std::vector<std::string>& layers,
-    ExactDrivers* drivers);
-
 // Transforms of rank r <= k, fp32: A = P * a (a is k x r) and B = b * Q (b is r
 // x k), with A = U sqrt(S), B = sqrt(S) V^T.
-struct ProductTransforms {
-  at::Tensor a;
-  at::Tensor b;
-};
-ProductTransforms transforms_from(const ProductSvd& svd, std::int64_t rank);
+LowRankPair transforms_from(const ProductSvd& svd, std::int64_t rank);
 
 }  // namespace abtrain::linalg

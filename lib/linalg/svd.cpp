@@ -1,10 +1,8 @@
 #include "linalg/svd.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/where.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +10,6 @@
 
 #include "base/error.h"
 #include "linalg/gram.h"
-#include "linalg/svd_state.h"
-#include "linalg/tridiagonal.h"
 
 namespace abtrain::linalg {
 namespace {
@@ -26,14 +22,6 @@ constexpr double kResolved = 1e-7;
 at::Tensor fixed_signs(const at::Tensor& vectors) {
   const auto where = vectors.abs().argmax(0, /*keepdim=*/true);
   return vectors.gather(0, where).sign();
-}
-
-std::vector<double> roots(std::vector<double> squares, double scale) {
-  const double smallest = kResolved * kResolved * squares.front();
-  for (double& value : squares) {
-    value = value > smallest ? std::sqrt(value) / scale : 0;
-  }
-  return squares;
 }
 
 at::Tensor to_tensor(const std::vector<double>& values) {
@@ -60,111 +48,117 @@ LowRankPair make_factors(
 
 }  // namespace
 
-void Decomposition::State::solve(const at::Tensor& matrix) {
-  if (matrix.is_cuda()) {
-    // The vectors are not computed until they are asked for: a layer that stays
-    // dense needs none, and they take most of the time.
-    gram = matrix;
-    at::Tensor ascending;
-    try {
-      ascending = at::linalg_eigvalsh(gram);
-    } catch (const c10::LinAlgError&) {
-      const SymmetricEigen found = eigh(gram, layer);
-      ascending = found.values;
-      vectors = found.vectors.flip(1);
-      gram.reset();
-    }
-    const auto host = ascending.flip(0).cpu();
+Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
+    : layer_(layer), n_(matrix.size(1)) {
+  const Gram gram = gram_of(matrix, layer);
+  scale_ = gram.scale;
+  solve(gram.matrix);
+}
+
+Decomposition Decomposition::partial(
+    const at::Tensor& matrix,
+    const std::string& layer,
+    const RankRule& rule,
+    const at::Tensor& warm) {
+  const Gram gram = whole_gram_of(matrix, layer);
+  if (gram.matrix.diagonal().max().item<double>() <= 0) {
+    return Decomposition(matrix, layer);
+  }
+  Decomposition result;
+  result.layer_ = layer;
+  result.n_ = matrix.size(1);
+  result.scale_ = gram.scale;
+  result.finder_.emplace(gram.matrix, layer, warm);
+  result.capture(rule, matrix.size(0));
+  return result;
+}
+
+void Decomposition::solve(const at::Tensor& gram) {
+  if (gram.is_cuda()) {
+    const SymmetricEigen found = eigh(gram, layer_);
+    vectors_ = found.vectors.flip(1);
+    const auto host = found.values.flip(0).cpu();
     const double* first = host.const_data_ptr<double>();
-    eigenvalues.assign(first, first + host.numel());
+    eigenvalues_.assign(first, first + n_);
   } else {
-    tridiagonal = tridiagonalize(matrix, n);
-    eigenvalues = linalg::eigenvalues(tridiagonal);
+    tridiagonal_ = tridiagonalize(gram, n_);
+    eigenvalues_ = linalg::eigenvalues(tridiagonal_);
   }
   set_values();
 }
 
-at::Tensor Decomposition::State::first_vectors(std::int64_t k) {
-  ABT_ASSERT(
-      k >= 1 && k <= std::ssize(values),
-      "expected 1 to {} singular vectors, got {}",
-      values.size(),
-      k);
-  if (finder) {
-    return finder->right(k);
+void Decomposition::capture(const RankRule& rule, std::int64_t m) {
+  if (finder_->capture(rule, m)) {
+    eigenvalues_ = finder_->eigenvalues();
+    rest_energy_ = finder_->rest_energy() / scale_ / scale_;
+    rest_bound_ = finder_->rest_bound() / scale_;
+    set_values();
+    return;
   }
-  if (gram.defined()) {
-    vectors = eigh(gram, layer).vectors.flip(1);
-    gram.reset();
+  at::Tensor gram = finder_->gram();
+  finder_.reset();
+  rest_energy_ = rest_bound_ = 0;
+  if (!gram.is_cuda()) {
+    auto buffer = symmetric_buffer(n_);
+    buffer.slice(0, 0, n_).slice(1, 0, n_).copy_(gram);
+    gram = std::move(buffer);
   }
-  return vectors.defined() ? vectors.slice(1, 0, k)
-                           : eigenvectors(tridiagonal, eigenvalues, k);
+  solve(gram);
 }
 
-void Decomposition::State::set_values() {
-  values = roots(eigenvalues, scale);
+void Decomposition::set_values() {
+  const double smallest = kResolved * kResolved * eigenvalues_.front();
+  values_.clear();
+  for (const double square : eigenvalues_) {
+    values_.push_back(square > smallest ? std::sqrt(square) / scale_ : 0);
+  }
 }
 
-Decomposition::Decomposition(const at::Tensor& matrix, const std::string& layer)
-    : state_(std::make_unique<State>()) {
-  const Gram gram = gram_of(matrix, layer);
-  state_->layer = layer;
-  state_->n = matrix.size(1);
-  state_->scale = gram.scale;
-  state_->solve(gram.matrix);
-}
-
-Decomposition::Decomposition(std::unique_ptr<State> state)
-    : state_(std::move(state)) {}
-
-Decomposition Decomposition::of_gram(
-    std::string layer,
-    std::vector<double> eigenvalues,
-    at::Tensor vectors,
-    double scale) {
-  auto state = std::make_unique<State>();
-  state->layer = std::move(layer);
-  state->n = std::ssize(eigenvalues);
-  state->scale = scale;
-  state->eigenvalues = std::move(eigenvalues);
-  state->vectors = std::move(vectors);
-  state->set_values();
-  return Decomposition(std::move(state));
-}
-
-Decomposition::~Decomposition() = default;
-Decomposition::Decomposition(Decomposition&&) noexcept = default;
-Decomposition& Decomposition::operator=(Decomposition&&) noexcept = default;
-
-const std::vector<double>& Decomposition::singular_values() const {
-  return state_->values;
-}
-
-bool Decomposition::is_whole() const {
-  return std::ssize(state_->values) == state_->n;
+void Decomposition::grow(std::int64_t count, std::int64_t m) {
+  if (!finder_ || count <= std::ssize(values_)) {
+    return;
+  }
+  // A rank too large to save anything is never chosen.
+  RankRule rule;
+  rule.rule = RankRuleName::Fixed;
+  rule.rank = std::min(count, (m * n_ - 1) / (m + n_));
+  capture(rule, m);
 }
 
 Spectrum Decomposition::spectrum(std::int64_t m) const {
-  return {
-      state_->layer,
-      m,
-      state_->n,
-      state_->values,
-      state_->rest_energy,
-      state_->rest_bound};
+  return {layer_, m, n_, values_, rest_energy_, rest_bound_};
+}
+
+at::Tensor Decomposition::next_start() const {
+  return finder_ ? finder_->next_start() : at::Tensor();
+}
+
+std::int64_t Decomposition::searched() const {
+  return finder_ ? finder_->basis_size() : 0;
+}
+
+at::Tensor Decomposition::first_vectors(std::int64_t k) const {
+  ABT_ASSERT(
+      k >= 1 && k <= std::ssize(values_),
+      "expected 1 to {} singular vectors, got {}",
+      values_.size(),
+      k);
+  if (finder_) {
+    return finder_->right(k);
+  }
+  return vectors_.defined() ? vectors_.slice(1, 0, k)
+                            : eigenvectors(tridiagonal_, eigenvalues_, k);
 }
 
 at::Tensor Decomposition::right(std::int64_t k) const {
-  const auto vectors = state_->first_vectors(k);
+  const auto vectors = first_vectors(k);
   return vectors.mul(fixed_signs(vectors));
 }
 
 LowRankPair Decomposition::factors(const at::Tensor& matrix, std::int64_t rank)
     const {
   return make_factors(
-      matrix,
-      to_tensor(state_->values).slice(0, 0, rank),
-      state_->first_vectors(rank));
+      matrix, to_tensor(values_).slice(0, 0, rank), first_vectors(rank));
 }
 
 std::vector<int> balance(const std::vector<double>& costs, int workers) {

@@ -7,19 +7,20 @@
 // needs (range_finder.h). Singular values are accurate to 1e-6 of the largest;
 // what is below 1e-7 of the largest is not resolved and counts as zero. The
 // same matrix gives the same bits on every run with the same number of threads
-// on the same CPU, and on a GPU as long as the same driver is chosen
-// (exact_drivers.h).
+// on the same CPU. docs/linalg.md lists all routes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "linalg/lapack.h"
+#include "linalg/range_finder.h"
 #include "linalg/rank_rule.h"
+#include "linalg/tridiagonal.h"
 
 namespace abtrain::linalg {
 
@@ -44,21 +45,15 @@ class Decomposition {
       const std::string& layer,
       const RankRule& rule,
       const at::Tensor& warm);
-  // From all eigenpairs of the Gram matrix of (scale W): values descending,
-  // vectors n x n, as columns.
-  static Decomposition of_gram(
-      std::string layer,
-      std::vector<double> eigenvalues,
-      at::Tensor vectors,
-      double scale);
-  ~Decomposition();
-  Decomposition(Decomposition&&) noexcept;
-  Decomposition& operator=(Decomposition&&) noexcept;
 
   // The n singular values, or those that are known: descending, >= 0, and 0 if
   // below 1e-7 of the largest.
-  const std::vector<double>& singular_values() const;
-  bool is_whole() const;
+  const std::vector<double>& singular_values() const {
+    return values_;
+  }
+  bool is_whole() const {
+    return std::ssize(values_) == n_;
+  }
   // The values together with what is known about the others. m: rows of the
   // matrix.
   Spectrum spectrum(std::int64_t m) const;
@@ -79,10 +74,28 @@ class Decomposition {
   LowRankPair factors(const at::Tensor& matrix, std::int64_t rank) const;
 
  private:
-  struct State;
-  explicit Decomposition(std::unique_ptr<State> state);
-  void take_all();  // the exact route, from the finder's Gram matrix
-  std::unique_ptr<State> state_;
+  Decomposition() = default;
+  // Each sets the values: solve() by the exact route from a Gram matrix (on the
+  // CPU a symmetric_buffer), capture() by the partial route, or by the exact
+  // one where the finder gives up, set_values() from the eigenvalues.
+  void solve(const at::Tensor& gram);
+  void capture(const RankRule& rule, std::int64_t m);
+  void set_values();
+  // n x k, with arbitrary signs.
+  at::Tensor first_vectors(std::int64_t k) const;
+
+  std::string layer_;
+  std::int64_t n_ = 0;
+  double scale_ = 1;  // W was multiplied by it
+  std::vector<double>
+      eigenvalues_;  // known ones of the Gram matrix, descending
+  std::vector<double> values_;
+  double rest_energy_ = 0;  // of the unknown values
+  double rest_bound_ = 0;
+  // One of these supplies the vectors.
+  Tridiagonal tridiagonal_;            // all of them, CPU
+  at::Tensor vectors_;                 // all of them, CUDA, columns in order
+  std::optional<RangeFinder> finder_;  // as many as values
 };
 
 // Assigns items of the given costs to `workers` so that the largest load is

@@ -305,40 +305,6 @@ tridiagonalize(const at::Tensor& buffer, std::int64_t n, int width) {
   return {n, std::move(diagonal), std::move(off), std::move(tau), buffer};
 }
 
-std::vector<double> eigenvalues_by_bisection(const Tridiagonal& t) {
-  double norm = 0;
-  for (std::int64_t i = 0; i < t.n; ++i) {
-    const double coupling = (i > 0 ? std::abs(t.off[i - 1]) : 0) +
-                            (i + 1 < t.n ? std::abs(t.off[i]) : 0);
-    norm = std::max(norm, std::abs(t.diagonal[i]) + coupling);
-  }
-  // The number of eigenvalues below x is the number of negative pivots of T -
-  // x.
-  const double least = std::max(norm * kEpsilon * kEpsilon, 1e-300);
-  const auto below = [&](double x) {
-    std::int64_t count = 0;
-    double pivot = 1;
-    for (std::int64_t i = 0; i < t.n; ++i) {
-      const double off = i > 0 ? t.off[i - 1] : 0;
-      pivot = t.diagonal[i] - x - off / pivot * off;
-      pivot = std::abs(pivot) < least ? -least : pivot;
-      count += pivot < 0;
-    }
-    return count;
-  };
-  std::vector<double> values;
-  double high = norm;
-  for (std::int64_t i = t.n; i-- > 0;) {  // descending: the last one bounds it
-    double low = -norm;
-    while (high - low > kEpsilon * norm) {
-      const double middle = low + (high - low) / 2;
-      (below(middle) <= i ? low : high) = middle;
-    }
-    values.push_back(low + (high - low) / 2);
-  }
-  return values;
-}
-
 std::vector<double> eigenvalues(const Tridiagonal& t) {
   double norm = 0;
   for (std::int64_t i = 0; i < t.n; ++i) {
@@ -366,9 +332,10 @@ std::vector<double> eigenvalues(const Tridiagonal& t) {
       ++first;
       continue;
     }
-    if (sweeps_left-- == 0) {
-      return eigenvalues_by_bisection(t);
-    }
+    ABT_CHECK(
+        sweeps_left-- > 0,
+        Diverged,
+        "QL found no eigenvalues in 30 sweeps for each");
     ql_sweep(d, e2, first, last);
   }
   for (double& value : d) {

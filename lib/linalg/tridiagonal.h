@@ -40,10 +40,8 @@ Tridiagonal tridiagonalize(
     int width = best_width());
 
 // Step 2: all eigenvalues, descending, to about machine precision relative to
-// the largest. If QL needs more than 30 sweeps per value they are found by
-// bisection (Sturm sequences), which is slower but cannot fail.
+// the largest.
 std::vector<double> eigenvalues(const Tridiagonal& t);
-std::vector<double> eigenvalues_by_bisection(const Tridiagonal& t);
 
 // Step 3: n x k, orthonormal columns: the eigenvectors of the k largest
 // eigenvalues, in the order of `values` (from eigenvalues()). Within a cluster

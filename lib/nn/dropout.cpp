@@ -8,34 +8,21 @@
 
 namespace abtrain::nn {
 
-namespace {
-
-// The input times a new mask of 0 and 1 / (1 - rate).
-at::Tensor drop(
-    const at::Tensor& input, at::Tensor mask, double rate, const Pass& pass) {
-  ABT_ASSERT(
-      pass.random.defined(), "dropout in training without a generator");
-  mask.bernoulli_(1 - rate, pass.random).div_(1 - rate);
-  return input * mask;
-}
-
-}  // namespace
-
 at::Tensor Dropout::forward(const at::Tensor& input, const Pass& pass) {
   if (!pass.training || rate_ == 0) {
     return input;
   }
-  return drop(input, at::empty_like(input.detach()), rate_, pass);
-}
-
-at::Tensor DropPath::forward(const at::Tensor& input, const Pass& pass) {
-  if (!pass.training || rate_ == 0) {
-    return input;
+  ABT_ASSERT(pass.random.defined(), "dropout in training without a generator");
+  at::Tensor mask;  // 0 and 1 / (1 - rate)
+  if (whole_examples_) {
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);
+    sizes[0] = input.size(0);
+    mask = at::empty(sizes, input.detach().options());
+  } else {
+    mask = at::empty_like(input.detach());
   }
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);
-  sizes[0] = input.size(0);
-  return drop(
-      input, at::empty(sizes, input.detach().options()), rate_, pass);
+  mask.bernoulli_(1 - rate_, pass.random).div_(1 - rate_);
+  return input * mask;
 }
 
 }  // namespace abtrain::nn

@@ -7,25 +7,18 @@
 namespace abtrain::nn {
 
 // In training, zeroes each element with probability `rate` and scales the
-// others by 1 / (1 - rate) (Srivastava et al. 2014).
+// others by 1 / (1 - rate) (Srivastava et al. 2014). `whole_examples`: the same
+// for all elements of an example at once, which in a residual branch is
+// stochastic depth (Huang et al. 2016).
 class Dropout : public Layer {
  public:
-  explicit Dropout(double rate) : rate_(rate) {}
+  explicit Dropout(double rate, bool whole_examples = false)
+      : rate_(rate), whole_examples_(whole_examples) {}
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
 
  private:
   double rate_;
-};
-
-// The same for all elements of an example at once. In a residual branch this is
-// stochastic depth (Huang et al. 2016).
-class DropPath : public Layer {
- public:
-  explicit DropPath(double rate) : rate_(rate) {}
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-
- private:
-  double rate_;
+  bool whole_examples_;
 };
 
 }  // namespace abtrain::nn

@@ -15,35 +15,6 @@ namespace abtrain::nn {
 
 namespace {
 
-// Finds the places of parameters; each may be found once.
-class Places {
- public:
-  explicit Places(const std::vector<Placed>& trained)
-      : trained_(trained), found_(trained.size(), false) {}
-
-  std::optional<TensorLayout> find(const at::Tensor& tensor) {
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      const Placed& placed = trained_[i];
-      if (tensor.defined() && placed.tensor.is_same(tensor)) {
-        ABT_ASSERT(!found_[i], "parameter {} is used twice in a pass", i);
-        found_[i] = true;
-        return TensorLayout{
-            tensor.sizes().vec(), tensor.strides().vec(), placed.offset};
-      }
-    }
-    return {};
-  }
-  void expect_all_found() const {
-    for (std::size_t i = 0; i < found_.size(); ++i) {
-      ABT_ASSERT(found_[i], "parameter {} is not on the tape", i);
-    }
-  }
-
- private:
-  const std::vector<Placed>& trained_;
-  std::vector<bool> found_;
-};
-
 void expect_flat(const at::Tensor& vector) {
   ABT_ASSERT(
       vector.dim() == 1 && vector.is_contiguous(),
@@ -58,11 +29,23 @@ ExampleGradients::ExampleGradients(
     const std::vector<Placed>& trained,
     std::int64_t scratch) {
   const at::NoGradGuard no_grad;
-  Places places(trained);
+  std::vector<bool> found(trained.size(), false);
+  const auto place_of =
+      [&](const at::Tensor& tensor) -> std::optional<TensorLayout> {
+    for (std::size_t i = 0; i < trained.size(); ++i) {
+      if (tensor.defined() && trained[i].tensor.is_same(tensor)) {
+        ABT_ASSERT(!found[i], "parameter {} is used twice in a pass", i);
+        found[i] = true;
+        return TensorLayout{
+            tensor.sizes().vec(), tensor.strides().vec(), trained[i].offset};
+      }
+    }
+    return {};
+  };
   std::int64_t budget = scratch;
   for (const LinearMap& map : tape.maps()) {
-    auto weight = places.find(map.weight);
-    auto bias = places.find(map.bias);
+    auto weight = place_of(map.weight);
+    auto bias = place_of(map.bias);
     if (weight || bias) {
       ABT_ASSERT(
           maps_.empty() || map.examples == examples_,
@@ -74,7 +57,11 @@ ExampleGradients::ExampleGradients(
           map, std::move(weight), std::move(bias), scratch, budget);
     }
   }
-  places.expect_all_found();
+  const auto missing = std::ranges::find(found, false);
+  ABT_ASSERT(
+      missing == found.end(),
+      "parameter {} is not on the tape",
+      missing - found.begin());
   ABT_ASSERT(!maps_.empty(), "no trained parameters");
 }
 

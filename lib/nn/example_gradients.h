@@ -29,7 +29,24 @@ struct Placed {
   std::int64_t offset = 0;
 };
 
-class ExampleGradients {
+// The gradients of the examples of a batch, whether they are built or not.
+// Vectors are flat.
+class UnitGradients {
+ public:
+  virtual ~UnitGradients() = default;
+  virtual std::int64_t size() const = 0;
+  // All <g_i, g_j>, size x size.
+  virtual at::Tensor products() const = 0;
+  // All <vector, g_i>.
+  virtual at::Tensor products(const at::Tensor& vector) const = 0;
+  // vector += sum_i coefficients_i g_i. All have the same dtype.
+  virtual void add(const at::Tensor& vector, const at::Tensor& coefficients)
+      const = 0;
+  // Row k of `rows` (size/2 x numbers) becomes g_{2k} - g_{2k+1}.
+  virtual void differences(const at::Tensor& rows) const = 0;
+};
+
+class ExampleGradients : public UnitGradients {
  public:
   static constexpr std::int64_t kScratch = std::int64_t{64} << 20;
 
@@ -42,17 +59,14 @@ class ExampleGradients {
       const std::vector<Placed>& trained,
       std::int64_t scratch = kScratch);
 
-  std::int64_t examples() const {
+  std::int64_t size() const override {
     return examples_;
   }
-  // All <g_i, g_j>, B x B.
-  at::Tensor products() const;
-  // All <vector, g_i>, B numbers.
-  at::Tensor products(const at::Tensor& vector) const;
-  // vector += sum_i coefficients_i g_i. All have the same dtype.
-  void add(const at::Tensor& vector, const at::Tensor& coefficients) const;
-  // Row k of `rows` (B/2 x numbers) becomes g_{2k} - g_{2k+1}. B must be even.
-  void differences(const at::Tensor& rows) const;
+  at::Tensor products() const override;
+  at::Tensor products(const at::Tensor& vector) const override;
+  void add(const at::Tensor& vector, const at::Tensor& coefficients)
+      const override;
+  void differences(const at::Tensor& rows) const override;
 
  private:
   std::int64_t examples_ = 0;

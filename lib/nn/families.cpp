@@ -15,7 +15,8 @@ std::string flat_name(std::size_t index) {
   return formatted("fc{}", index);
 }
 
-Architecture softmax(const ModelOptions& options, const InputShape& shape) {
+Architecture
+softmax(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
   add_dropout(*layers, options);
@@ -46,7 +47,8 @@ std::string add_linear_layers(
   return flat_name(index);
 }
 
-Architecture mlp(const ModelOptions& options, const InputShape& shape) {
+Architecture
+mlp(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   layers->add("flatten", flatten());
   const std::string classifier = add_linear_layers(
@@ -57,7 +59,8 @@ Architecture mlp(const ModelOptions& options, const InputShape& shape) {
 // Convolutions conv1, conv2, ... that keep the image's size, each followed by a
 // ReLU and a pooling layer that halves it; then linear layers fc1, ... as in
 // mlp.
-Architecture cnn(const ModelOptions& options, const InputShape& shape) {
+Architecture
+cnn(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   auto layers = std::make_unique<Sequential>();
   std::int64_t in = shape.channels;
   std::int64_t height = shape.height;
@@ -90,7 +93,8 @@ Architecture cnn(const ModelOptions& options, const InputShape& shape) {
 }
 
 // LeCun et al. 1998, with ReLU and max pooling; 28x28 images are padded by 2.
-Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
+Architecture
+lenet5(const ModelOptions& options, const InputShape& shape, const Sizes&) {
   const std::int64_t padding = shape.height == 28 ? 2 : 0;
   ABT_CHECK(
       shape.height == shape.width && (shape.height == 28 || shape.height == 32),
@@ -126,32 +130,10 @@ Architecture lenet5(const ModelOptions& options, const InputShape& shape) {
   return {std::move(layers), {"conv1", "fc3"}};
 }
 
-template <int kDepth>
-Architecture vgg_of(const ModelOptions& options, const InputShape& shape) {
-  return vgg(kDepth, options, shape);
-}
-template <int kDepth>
-Architecture vgg_small_of(
-    const ModelOptions& options, const InputShape& shape) {
-  return vgg_small(kDepth, options, shape);
-}
-template <int kDepth>
-Architecture resnet_of(const ModelOptions& options, const InputShape& shape) {
-  return resnet(kDepth, options, shape);
-}
-template <std::int64_t kFeatures>
-Architecture vit_of(const ModelOptions& options, const InputShape& shape) {
-  return vit(kFeatures, options, shape);
-}
-
-template <std::int64_t kLayers, std::int64_t kHeads, std::int64_t kFeatures>
-Architecture gpt_of(const ModelOptions& options, const InputShape& shape) {
-  return gpt({kLayers, kHeads, kFeatures}, options, shape);
-}
-
 struct Family {
   const char* name;
-  Architecture (*build)(const ModelOptions&, const InputShape&);
+  Architecture (*build)(const ModelOptions&, const InputShape&, const Sizes&);
+  Sizes sizes = {};
   bool takes_text = false;
 };
 
@@ -160,23 +142,23 @@ constexpr Family kFamilies[] = {
     {"mlp", mlp},
     {"lenet5", lenet5},
     {"cnn", cnn},
-    {"vgg11", vgg_of<11>},
-    {"vgg13", vgg_of<13>},
-    {"vgg16", vgg_of<16>},
-    {"vgg19", vgg_of<19>},
-    {"vgg11-small", vgg_small_of<11>},
-    {"vgg13-small", vgg_small_of<13>},
-    {"vgg16-small", vgg_small_of<16>},
-    {"vgg19-small", vgg_small_of<19>},
-    {"resnet18", resnet_of<18>},
-    {"resnet34", resnet_of<34>},
-    {"resnet50", resnet_of<50>},
-    {"vit-tiny", vit_of<192>},
-    {"vit-small", vit_of<384>},
-    {"vit-base", vit_of<768>},
-    {"gpt-nano", gpt_of<4, 4, 128>, true},
-    {"gpt-mini", gpt_of<6, 6, 384>, true},
-    {"gpt-small", gpt_of<12, 12, 768>, true},
+    {"vgg11", vgg, {1, 1, 2, 2, 2}},
+    {"vgg13", vgg, {2, 2, 2, 2, 2}},
+    {"vgg16", vgg, {2, 2, 3, 3, 3}},
+    {"vgg19", vgg, {2, 2, 4, 4, 4}},
+    {"vgg11-small", vgg_small, {1, 1, 2, 2, 2}},
+    {"vgg13-small", vgg_small, {2, 2, 2, 2, 2}},
+    {"vgg16-small", vgg_small, {2, 2, 3, 3, 3}},
+    {"vgg19-small", vgg_small, {2, 2, 4, 4, 4}},
+    {"resnet18", resnet, {2, 2, 2, 2}},
+    {"resnet34", resnet, {3, 4, 6, 3}},
+    {"resnet50", resnet_of_bottlenecks, {3, 4, 6, 3}},
+    {"vit-tiny", vit, {192}},
+    {"vit-small", vit, {384}},
+    {"vit-base", vit, {768}},
+    {"gpt-nano", gpt, {4, 4, 128}, true},
+    {"gpt-mini", gpt, {6, 6, 384}, true},
+    {"gpt-small", gpt, {12, 12, 768}, true},
 };
 
 }  // namespace
@@ -231,7 +213,7 @@ Architecture build(const ModelOptions& options, const InputShape& shape) {
       options.name,
       family.takes_text ? "text" : "images",
       family.takes_text ? "images" : "text");
-  return family.build(options, shape);
+  return family.build(options, shape, family.sizes);
 }
 
 }  // namespace abtrain::nn

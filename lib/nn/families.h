@@ -3,6 +3,7 @@
 // families.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -98,35 +99,40 @@ struct Renaming {
 std::string renamed(
     std::span<const Renaming> renamings, const std::string& name);
 
+// What the models of one family differ in.
+using Sizes = std::array<std::int64_t, 5>;
+
 // vgg11, vgg13, vgg16, vgg19 (Simonyan and Zisserman 2014) as in timm: no batch
 // norm; a head of two convolutions (7x7 and 1x1, 4096 channels) and a
-// classifier.
-Architecture vgg(
-    int depth, const ModelOptions& options, const InputShape& shape);
+// classifier. Sizes: the convolutions of each of the five stages.
+Architecture
+vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 // The usual variant for CIFAR: with batch norm and a single linear head.
 Architecture vgg_small(
-    int depth, const ModelOptions& options, const InputShape& shape);
-// resnet18, resnet34, resnet50 (He et al. 2015). As in torchvision and timm,
-// the 3x3 convolution of a bottleneck has the stride.
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes);
+// resnet18 and resnet34 (He et al. 2015). Sizes: the blocks of each of the four
+// stages.
 Architecture resnet(
-    int depth, const ModelOptions& options, const InputShape& shape);
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes);
+// resnet50: blocks of 1x1, 3x3 and 1x1 convolutions, the last with four times
+// the channels. As in torchvision and timm, the 3x3 convolution has the stride.
+Architecture resnet_of_bottlenecks(
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes);
 // vit-tiny, vit-small, vit-base (Dosovitskiy et al. 2020, Touvron et al. 2021)
-// as in timm: a class token and 12 blocks of width `features`, with a head for
-// each 64 of them; `model.width` makes the heads wider or narrower.
-Architecture vit(
-    std::int64_t features,
-    const ModelOptions& options,
-    const InputShape& shape);
-// The sizes of gpt-nano, gpt-mini and gpt-small, each of which a key replaces.
-struct GptSizes {
-  std::int64_t layers = 0;
-  std::int64_t heads = 0;
-  std::int64_t features = 0;
-};
-// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout.
-Architecture gpt(
-    const GptSizes& sizes,
-    const ModelOptions& options,
-    const InputShape& shape);
+// as in timm: a class token and 12 blocks, with a head for each 64 features;
+// `model.width` makes the heads wider or narrower. Sizes: the features.
+Architecture
+vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
+// GPT-2 (Radford et al. 2019), with Hugging Face's names and layout. Sizes: the
+// layers, heads and features of gpt-nano, gpt-mini and gpt-small, each of which
+// a key replaces.
+Architecture
+gpt(const ModelOptions& options, const InputShape& shape, const Sizes& sizes);
 
 }  // namespace abtrain::nn

@@ -7,21 +7,35 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "nn/tape.h"
 
 namespace abtrain::nn {
+
+WeightLayer::WeightLayer(Weight weight, bool bias, const LayerInit& init)
+    : weight_(std::move(weight)), init_(init) {
+  if (bias) {
+    bias_ = at::zeros({weight_.out_features()});
+  }
+}
+
+void WeightLayer::visit(const std::string& prefix, Visitor& visitor) {
+  visitor.weight(prefix + "weight", weight_, init_.weight);
+  if (bias_.defined()) {
+    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
+  }
+}
 
 Linear::Linear(
     std::int64_t in,
     std::int64_t out,
     bool bias,
     std::optional<LayerInit> init)
-    : weight_({out, in}), init_(init.value_or(uniform_by_fan_in(in))) {
-  if (bias) {
-    bias_ = at::zeros({out});
-  }
-}
+    : WeightLayer(
+          Weight({out, in}),
+          bias,
+          init.value_or(uniform_by_fan_in(in))) {}
 
 at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
   if (!weight_.is_factored()) {
@@ -38,24 +52,15 @@ at::Tensor Linear::forward(const at::Tensor& input, const Pass& pass) {
       pass.tape);
 }
 
-void Linear::visit(const std::string& prefix, Visitor& visitor) {
-  visitor.weight(prefix + "weight", weight_, init_.weight);
-  if (bias_.defined()) {
-    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
-  }
-}
-
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, ConvOptions options)
-    : options_(options),
-      weight_(
-          {out, in / options.groups, options.kernel, options.kernel},
-          options.groups > 1),
-      init_(options.init.value_or(
-          he_normal(out * options.kernel * options.kernel))) {
-  if (options_.bias) {
-    bias_ = at::zeros({out});
-  }
-}
+    : WeightLayer(
+          Weight(
+              {out, in / options.groups, options.kernel, options.kernel},
+              options.groups > 1),
+          options.bias,
+          options.init.value_or(
+              he_normal(out * options.kernel * options.kernel))),
+      options_(options) {}
 
 std::int64_t Conv2d::output_side(std::int64_t side) const {
   if (options_.grows_input) {
@@ -134,13 +139,6 @@ at::Tensor Conv2d::forward(const at::Tensor& input, const Pass& pass) {
   const at::Tensor inner =
       convolve(input, weight_.inner, {}, pass.tape).permute({0, 2, 3, 1});
   return linear(inner, weight_.outer, bias_, pass.tape).permute({0, 3, 1, 2});
-}
-
-void Conv2d::visit(const std::string& prefix, Visitor& visitor) {
-  visitor.weight(prefix + "weight", weight_, init_.weight);
-  if (bias_.defined()) {
-    visitor.parameter(prefix + "bias", bias_, false, init_.bias);
-  }
 }
 
 }  // namespace abtrain::nn

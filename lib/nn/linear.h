@@ -7,9 +7,23 @@
 
 namespace abtrain::nn {
 
+// What both have.
+class WeightLayer : public Layer {
+ public:
+  void visit(const std::string& prefix, Visitor& visitor) override;
+
+ protected:
+  WeightLayer(Weight weight, bool bias, const LayerInit& init);
+  Weight weight_;
+  at::Tensor bias_;
+
+ private:
+  LayerInit init_;
+};
+
 // Maps `in` features to `out`. Initialized as PyTorch does, unless `init` is
 // given.
-class Linear : public Layer {
+class Linear : public WeightLayer {
  public:
   Linear(
       std::int64_t in,
@@ -17,12 +31,6 @@ class Linear : public Layer {
       bool bias = true,
       std::optional<LayerInit> init = {});
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
-
- private:
-  Weight weight_;
-  at::Tensor bias_;
-  LayerInit init_;
 };
 
 struct ConvOptions {
@@ -37,11 +45,10 @@ struct ConvOptions {
   std::optional<LayerInit> init = {};  // default: He normal by fan-out
 };
 
-class Conv2d : public Layer {
+class Conv2d : public WeightLayer {
  public:
   Conv2d(std::int64_t in, std::int64_t out, ConvOptions options);
   at::Tensor forward(const at::Tensor& input, const Pass& pass) override;
-  void visit(const std::string& prefix, Visitor& visitor) override;
 
  private:
   // Output length along one side, for an input of length `side`.
@@ -53,9 +60,6 @@ class Conv2d : public Layer {
       Tape* tape) const;
 
   ConvOptions options_;
-  Weight weight_;
-  at::Tensor bias_;
-  LayerInit init_;
 };
 
 }  // namespace abtrain::nn

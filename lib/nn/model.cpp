@@ -88,10 +88,6 @@ void fill(at::Tensor& tensor, const Init& init, const Random& random) {
   at::parallel_for(0, (numel + kBlock - 1) / kBlock, kGrain, fill_blocks);
 }
 
-at::Tensor copied(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.detach().clone() : tensor;
-}
-
 // What is left of the weights without the smallest, which together have at most
 // this share of the parameters.
 std::vector<NamedWeight> without_smallest(
@@ -155,14 +151,12 @@ std::int64_t Model::dense_parameters() const {
 }
 
 std::int64_t Model::stored_parameters() const {
-  std::int64_t total = 0;
+  std::int64_t total = dense_parameters();
   for (const NamedWeight& w : weights_) {
-    total += w.weight->is_factored()
-                 ? w.weight->rank() * (w.weight->m() + w.weight->n())
-                 : w.weight->numel();
-  }
-  for (const NamedParameter& p : parameters_) {
-    total += p.tensor->numel();
+    if (w.weight->is_factored()) {
+      total += w.weight->rank() * (w.weight->m() + w.weight->n()) -
+               w.weight->numel();
+    }
   }
   return total;
 }
@@ -208,19 +202,26 @@ void Model::initialize(InitName init, std::uint64_t seed) {
   }
 }
 
+std::vector<at::Tensor*> Model::tensors() const {
+  std::vector<at::Tensor*> all;
+  for (const NamedWeight& w : weights_) {
+    all.insert(
+        all.end(), {&w.weight->dense, &w.weight->inner, &w.weight->outer});
+  }
+  for (const NamedParameter& p : parameters_) {
+    all.push_back(p.tensor);
+  }
+  for (const NamedBuffer& b : buffers_) {
+    all.push_back(b.tensor);
+  }
+  return all;
+}
+
 void Model::copy_from(const Model& other) {
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    const Weight& from = *other.weights_[i].weight;
-    Weight& w = *weights_[i].weight;
-    w.dense = copied(from.dense);
-    w.inner = copied(from.inner);
-    w.outer = copied(from.outer);
-  }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    *parameters_[i].tensor = copied(*other.parameters_[i].tensor);
-  }
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    *buffers_[i].tensor = copied(*other.buffers_[i].tensor);
+  const std::vector<at::Tensor*> from = other.tensors();
+  const std::vector<at::Tensor*> own = tensors();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    *own[i] = from[i]->defined() ? from[i]->detach().clone() : at::Tensor();
   }
 }
 
@@ -246,21 +247,10 @@ void Model::seed_dropout(std::uint64_t seed) {
 
 void Model::to(const at::Device& device) {
   device_ = device;
-  const auto move = [&](at::Tensor& tensor) {
-    if (tensor.defined()) {
-      tensor = tensor.to(device);
+  for (at::Tensor* const tensor : tensors()) {
+    if (tensor->defined()) {
+      *tensor = tensor->to(device);
     }
-  };
-  for (const NamedWeight& w : weights_) {
-    move(w.weight->dense);
-    move(w.weight->inner);
-    move(w.weight->outer);
-  }
-  for (const NamedParameter& p : parameters_) {
-    move(*p.tensor);
-  }
-  for (const NamedBuffer& b : buffers_) {
-    move(*b.tensor);
   }
 }
 

@@ -102,6 +102,9 @@ class Model {
   void to(const at::Device& device);
 
  private:
+  // Those of weights (some undefined), parameters and buffers.
+  std::vector<at::Tensor*> tensors() const;
+
   std::unique_ptr<Layer> layers_;
   std::vector<std::string> keep_dense_;
   TorchvisionName (*torchvision_name_)(const std::string&);

@@ -1,7 +1,5 @@
 #include <ATen/TensorOperators.h>
 
-#include <array>
-
 #include "base/error.h"
 #include "nn/families.h"
 #include "nn/linear.h"
@@ -48,25 +46,6 @@ class Residual : public Layer {
   std::unique_ptr<Layer> body_, shortcut_;
 };
 
-struct Plan {
-  std::array<int, 4> blocks;
-  bool bottleneck;  // 1x1, 3x3, 1x1, the last with four times the channels
-};
-
-Plan plan_of(int depth) {
-  switch (depth) {
-    case 18:
-      return {{2, 2, 2, 2}, false};
-    case 34:
-      return {{3, 4, 6, 3}, false};
-    case 50:
-      return {{3, 4, 6, 3}, true};
-    default:
-      ABT_ASSERT(false, "resnet of depth {}", depth);
-      return {};
-  }
-}
-
 std::unique_ptr<Layer> body_of(
     std::int64_t in,
     std::int64_t channels,
@@ -103,11 +82,11 @@ bool has_cifar_stem(const ModelOptions& options, const InputShape& shape) {
                                         : options.stem == StemName::Cifar;
 }
 
-}  // namespace
-
-Architecture
-resnet(int depth, const ModelOptions& options, const InputShape& shape) {
-  const Plan plan = plan_of(depth);
+Architecture resnet_of(
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& blocks,
+    bool bottleneck) {
   const bool cifar = has_cifar_stem(options, shape);
   std::int64_t in = scaled(64, options);
   auto layers = std::make_unique<Sequential>();
@@ -119,11 +98,11 @@ resnet(int depth, const ModelOptions& options, const InputShape& shape) {
   if (!cifar) {
     layers->add("maxpool", max_pool(3, 2, 1));
   }
-  for (std::size_t s = 0; s < plan.blocks.size(); ++s) {
+  for (std::size_t s = 0; s < 4; ++s) {
     const std::int64_t channels = scaled(std::int64_t{64} << s, options);
-    const std::int64_t out = plan.bottleneck ? 4 * channels : channels;
+    const std::int64_t out = bottleneck ? 4 * channels : channels;
     auto stage = std::make_unique<Sequential>();
-    for (int b = 0; b < plan.blocks[s]; ++b) {
+    for (int b = 0; b < blocks[s]; ++b) {
       const std::int64_t stride = s > 0 && b == 0 ? 2 : 1;
       std::unique_ptr<Sequential> shortcut;
       if (stride > 1 || in != out) {
@@ -134,7 +113,7 @@ resnet(int depth, const ModelOptions& options, const InputShape& shape) {
       stage->add(
           std::to_string(b),
           std::make_unique<Residual>(
-              body_of(in, channels, out, stride, plan.bottleneck),
+              body_of(in, channels, out, stride, bottleneck),
               std::move(shortcut)));
       in = out;
     }
@@ -144,6 +123,22 @@ resnet(int depth, const ModelOptions& options, const InputShape& shape) {
   add_dropout(*layers, options);
   layers->add("fc", std::make_unique<Linear>(in, shape.classes));
   return {std::move(layers), {"conv1", "fc"}};
+}
+
+}  // namespace
+
+Architecture resnet(
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes) {
+  return resnet_of(options, shape, sizes, false);
+}
+
+Architecture resnet_of_bottlenecks(
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes) {
+  return resnet_of(options, shape, sizes, true);
 }
 
 }  // namespace abtrain::nn

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -10,28 +9,11 @@ namespace abtrain::nn {
 
 namespace {
 
-// Number of convolutions in each of the five stages; max pooling follows each
-// stage.
-std::array<int, 5> stages_of(int depth) {
-  switch (depth) {
-    case 11:
-      return {1, 1, 2, 2, 2};
-    case 13:
-      return {2, 2, 2, 2, 2};
-    case 16:
-      return {2, 2, 3, 3, 3};
-    case 19:
-      return {2, 2, 4, 4, 4};
-    default:
-      ABT_ASSERT(false, "vgg of depth {}", depth);
-      return {};
-  }
-}
+constexpr Sizes kChannels = {64, 128, 256, 512, 512};
 
-constexpr std::array<std::int64_t, 5> kChannels = {64, 128, 256, 512, 512};
-
+// Max pooling follows each stage.
 std::unique_ptr<Layer> features_of(
-    int depth,
+    const Sizes& stages,
     bool batch_norm,
     const ModelOptions& options,
     const InputShape& shape) {
@@ -48,7 +30,6 @@ std::unique_ptr<Layer> features_of(
   const auto add = [&](std::unique_ptr<Layer> layer) {
     features->add(std::to_string(index++), std::move(layer));
   };
-  const auto stages = stages_of(depth);
   std::int64_t in = shape.channels;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const std::int64_t out = scaled(kChannels[stage], options);
@@ -78,11 +59,11 @@ TorchvisionName torchvision_vgg_name(const std::string& name) {
 }  // namespace
 
 Architecture
-vgg(int depth, const ModelOptions& options, const InputShape& shape) {
+vgg(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
   const std::int64_t in = scaled(kChannels.back(), options);
   const std::int64_t hidden = scaled(4096, options);
   auto layers = std::make_unique<Sequential>();
-  layers->add("features", features_of(depth, false, options, shape));
+  layers->add("features", features_of(sizes, false, options, shape));
   auto head = std::make_unique<Sequential>();
   head->add(
       "fc1",
@@ -106,10 +87,12 @@ vgg(int depth, const ModelOptions& options, const InputShape& shape) {
   return {std::move(layers), {"features.0", "head.fc"}, torchvision_vgg_name};
 }
 
-Architecture
-vgg_small(int depth, const ModelOptions& options, const InputShape& shape) {
+Architecture vgg_small(
+    const ModelOptions& options,
+    const InputShape& shape,
+    const Sizes& sizes) {
   auto layers = std::make_unique<Sequential>();
-  layers->add("features", features_of(depth, true, options, shape));
+  layers->add("features", features_of(sizes, true, options, shape));
   layers->add("flatten", flatten());
   add_dropout(*layers, options);
   layers->add(

@@ -1,6 +1,5 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
 #include <array>
@@ -11,6 +10,7 @@
 #include "nn/families.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/transformer.h"
 
 namespace abtrain::nn {
 
@@ -26,72 +26,30 @@ linear(std::int64_t in, std::int64_t out, bool bias = true) {
   return std::make_unique<Linear>(in, out, bias, normal(kDeviation));
 }
 
-// Multi-head self-attention with queries, keys and values in one weight.
-class Attention : public Layer {
- public:
-  Attention(std::int64_t features, std::int64_t heads, bool qkv_bias)
-      : heads_(heads),
-        qkv_(linear(features, 3 * features, qkv_bias)),
-        proj_(linear(features, features)) {}
-
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    const std::int64_t batch = input.size(0);
-    const std::int64_t tokens = input.size(1);
-    // 3 x B x heads x tokens x features per head
-    const at::Tensor qkv =
-        qkv_->forward(input, pass)
-            .view({batch, tokens, 3, heads_, input.size(2) / heads_})
-            .permute({2, 0, 3, 1, 4});
-    const at::Tensor mixed =
-        at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
-            .transpose(1, 2)
-            .reshape(input.sizes());
-    return proj_->forward(mixed, pass);
-  }
-  void visit(const std::string& prefix, Visitor& visitor) override {
-    qkv_->visit(prefix + "qkv.", visitor);
-    proj_->visit(prefix + "proj.", visitor);
-  }
-
- private:
-  std::int64_t heads_;
-  std::unique_ptr<Layer> qkv_, proj_;
-};
-
-// x + drop_path(branch(x))
-class Branch : public Layer {
- public:
-  Branch(std::unique_ptr<Layer> branch, double drop_path)
-      : branch_(std::move(branch)), drop_path_(drop_path) {}
-  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
-    return input + drop_path_.forward(branch_->forward(input, pass), pass);
-  }
-  void visit(const std::string& prefix, Visitor& visitor) override {
-    branch_->visit(prefix, visitor);
-  }
-
- private:
-  std::unique_ptr<Layer> branch_;
-  DropPath drop_path_;
-};
-
 std::unique_ptr<Layer> block(
     std::int64_t features,
     std::int64_t heads,
     bool qkv_bias,
     double drop_path) {
-  auto attention = std::make_unique<Sequential>();
-  attention->add("norm1", std::make_unique<LayerNorm>(features, kEps));
-  attention->add(
-      "attn", std::make_unique<Attention>(features, heads, qkv_bias));
+  auto attention =
+      std::make_unique<Attention>(heads, /*causal=*/false, /*rotary=*/false);
+  attention->add("qkv", linear(features, 3 * features, qkv_bias));
+  attention->add("proj", linear(features, features));
   auto mlp = std::make_unique<Sequential>();
-  mlp->add("norm2", std::make_unique<LayerNorm>(features, kEps));
-  mlp->add("mlp.fc1", linear(features, 4 * features));
-  mlp->add("mlp.act", gelu());
-  mlp->add("mlp.fc2", linear(4 * features, features));
+  mlp->add("fc1", linear(features, 4 * features));
+  mlp->add("act", gelu());
+  mlp->add("fc2", linear(4 * features, features));
   auto both = std::make_unique<Sequential>();
-  both->add("", std::make_unique<Branch>(std::move(attention), drop_path));
-  both->add("", std::make_unique<Branch>(std::move(mlp), drop_path));
+  const auto add =
+      [&](const char* norm, const char* name, std::unique_ptr<Layer> layer) {
+        add_branch(
+            *both,
+            {norm, name, features, kEps},
+            std::move(layer),
+            std::make_unique<Dropout>(drop_path, /*whole_examples=*/true));
+      };
+  add("norm1", "attn", std::move(attention));
+  add("norm2", "mlp", std::move(mlp));
   return both;
 }
 
@@ -138,10 +96,6 @@ class Embedding : public Layer {
   Conv2d patch_;
 };
 
-std::int64_t patch_of(const ModelOptions& options, const InputShape& shape) {
-  return options.patch_size.value_or(is_small(shape) ? 4 : 16);
-}
-
 TorchvisionName torchvision_vit_name(const std::string& name) {
   constexpr std::array<Renaming, 5> kOuter = {
       {{"cls_token", "class_token"},
@@ -169,13 +123,12 @@ TorchvisionName torchvision_vit_name(const std::string& name) {
 
 }  // namespace
 
-Architecture vit(
-    std::int64_t unscaled,
-    const ModelOptions& options,
-    const InputShape& shape) {
-  const std::int64_t heads = unscaled / kHeadFeatures;
-  const std::int64_t features = scaled(unscaled, options, heads);
-  const std::int64_t patch = patch_of(options, shape);
+Architecture
+vit(const ModelOptions& options, const InputShape& shape, const Sizes& sizes) {
+  const std::int64_t heads = sizes[0] / kHeadFeatures;
+  const std::int64_t features = scaled(sizes[0], options, heads);
+  const std::int64_t patch =
+      options.patch_size.value_or(is_small(shape) ? 4 : 16);
   ABT_CHECK(
       shape.height % patch == 0 && shape.width % patch == 0,
       Config,

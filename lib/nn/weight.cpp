@@ -2,6 +2,9 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/util/accumulate.h>
+#include <c10/util/strides.h>
 
 #include <utility>
 
@@ -11,17 +14,18 @@ namespace abtrain::nn {
 
 namespace {
 
-std::int64_t product(const std::vector<std::int64_t>& sizes, std::size_t from) {
-  std::int64_t result = 1;
-  for (std::size_t i = from; i < sizes.size(); ++i) {
-    result *= sizes[i];
-  }
-  return result;
-}
-
 // X x (I*kh*kw) in the order I, kh, kw, from a weight stored channels-last.
 at::Tensor as_rows(const at::Tensor& stored) {
   return stored.dim() == 4 ? stored.flatten(1) : stored;
+}
+
+// The inverse: rows as a weight of these sizes, stored channels-last.
+at::Tensor from_rows(
+    const at::Tensor& rows,
+    const std::vector<std::int64_t>& sizes) {
+  return sizes.size() == 4
+             ? rows.reshape(sizes).contiguous(at::MemoryFormat::ChannelsLast)
+             : rows.contiguous();
 }
 
 }  // namespace
@@ -35,7 +39,7 @@ Weight::Weight(std::vector<std::int64_t> sizes, bool fixed)
 }
 
 std::int64_t Weight::in_features() const {
-  return product(sizes_, 1);
+  return c10::multiply_integers(sizes_.begin() + 1, sizes_.end());
 }
 std::int64_t Weight::m() const {
   return std::max(out_features(), in_features());
@@ -58,11 +62,7 @@ at::Tensor Weight::matrix() const {
 }
 
 at::Tensor Weight::from_matrix(const at::Tensor& matrix) const {
-  const at::Tensor rows = transposed() ? matrix.t() : matrix;
-  if (!is_conv()) {
-    return rows.contiguous();
-  }
-  return rows.reshape(sizes_).contiguous(at::MemoryFormat::ChannelsLast);
+  return from_rows(transposed() ? matrix.t() : matrix, sizes_);
 }
 
 void Weight::set_factors(const linalg::LowRankPair& pair) {
@@ -87,10 +87,7 @@ at::Tensor Weight::merged() const {
   if (!is_factored()) {
     return dense;
   }
-  const at::Tensor rows = at::matmul(outer, as_rows(inner));
-  return is_conv()
-      ? rows.reshape(sizes_).contiguous(at::MemoryFormat::ChannelsLast)
-      : rows;
+  return from_rows(at::matmul(outer, as_rows(inner)), sizes_);
 }
 
 bool Weight::product_is_cheaper(std::int64_t positions) const {
@@ -112,11 +109,8 @@ std::vector<std::int64_t> Weight::stored_sizes(
 
 at::Tensor Weight::to_stored(Factor which, const at::Tensor& matrix) const {
   const at::Tensor rows = transposed() ? matrix.t() : matrix;
-  if (!is_inner(which) || !is_conv()) {
-    return rows.contiguous();
-  }
-  return rows.reshape(stored_sizes(which, rows.size(0)))
-      .contiguous(at::MemoryFormat::ChannelsLast);
+  const std::int64_t rank = is_inner(which) ? rows.size(0) : rows.size(1);
+  return from_rows(rows, stored_sizes(which, rank));
 }
 
 at::Tensor Weight::to_matrix(Factor, const at::Tensor& stored) const {
@@ -128,14 +122,10 @@ at::Tensor view_at(
     const at::Tensor& flat,
     std::int64_t offset,
     const std::vector<std::int64_t>& sizes) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
+  const auto row_major = c10::contiguous_strides(sizes);
+  std::vector<std::int64_t> strides(row_major.begin(), row_major.end());
   if (sizes.size() == 4) {
-    strides = {
-        product(sizes, 1), 1, sizes[3] * sizes[1], sizes[1]};
-  } else {
-    for (std::size_t i = sizes.size(); i-- > 1;) {
-      strides[i - 1] = strides[i] * sizes[i];
-    }
+    strides = c10::get_channels_last_strides_2d(at::IntArrayRef(sizes));
   }
   // A fresh tensor over the storage, not an autograd view: it may be a leaf
   // with gradients while the flat buffer is updated underneath it.

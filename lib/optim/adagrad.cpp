@@ -17,14 +17,10 @@ namespace {
 class Adagrad : public Optimizer {
  public:
   Adagrad(const OptimizerOptions& options, bool dual_averaging)
-      : options_(options),
-        dual_(dual_averaging),
-        centered_(dual_ && options.center == Center::Init) {}
-
-  // The sums of squares, the sums of gradients and the first weights.
-  int moments() const override {
-    return centered_ ? 3 : dual_ ? 2 : 1;
-  }
+      : Adagrad(
+            options,
+            dual_averaging,
+            dual_averaging && options.center == Center::Init) {}
 
   void step(
       ParameterBlock& block,
@@ -54,6 +50,18 @@ class Adagrad : public Optimizer {
   }
 
  private:
+  // Moments: the sums of squares, the sums of gradients and the first weights.
+  Adagrad(const OptimizerOptions& options, bool dual, bool centered)
+      : Optimizer(
+            options,
+            std::vector(
+                centered ? 3
+                : dual   ? 2
+                         : 1,
+                MomentKind::Other)),
+        dual_(dual),
+        centered_(centered) {}
+
   // The layout of one block, cached until another block comes.
   struct Layout {
     const void* values = nullptr;
@@ -81,7 +89,6 @@ class Adagrad : public Optimizer {
     return layout_;
   }
 
-  const OptimizerOptions options_;
   const bool dual_;
   const bool centered_;
   Layout layout_;

@@ -14,13 +14,10 @@ namespace {
 
 class AdamW : public Optimizer {
  public:
-  explicit AdamW(const OptimizerOptions& options) : options_(options) {}
-  int moments() const override {
-    return 2;
-  }
-  MomentKind moment_kind(int k) const override {
-    return k == 0 ? MomentKind::Gradients : MomentKind::SquaredGradients;
-  }
+  explicit AdamW(const OptimizerOptions& options)
+      : Optimizer(
+            options,
+            {MomentKind::Gradients, MomentKind::SquaredGradients}) {}
   void step(
       ParameterBlock& block,
       const Rates& rates,
@@ -30,9 +27,6 @@ class AdamW : public Optimizer {
       adamw_step(slice, rates.of(slice), options_, divisor);
     }
   }
-
- private:
-  OptimizerOptions options_;
 };
 
 }  // namespace

@@ -65,18 +65,9 @@ Slice part_of(
     const std::vector<ParameterRef>& parameters,
     bool matrices) {
   Slice part{slice.decays, slice.is_factor, {}, {}, {}, {}, {}};
-  part.moments.resize(slice.moments.size());
   for (std::size_t i = 0; i < slice.values.size(); ++i) {
-    const std::size_t index = slice.indices[i];
-    if (is_matrix(*parameters[index].tensor) != matrices) {
-      continue;
-    }
-    part.indices.push_back(index);
-    part.values.push_back(slice.values[i]);
-    part.gradients.push_back(slice.gradients[i]);
-    part.steps.push_back(slice.steps[i]);
-    for (std::size_t k = 0; k < slice.moments.size(); ++k) {
-      part.moments[k].push_back(slice.moments[k][i]);
+    if (is_matrix(*parameters[slice.indices[i]].tensor) == matrices) {
+      part.add(slice, i);
     }
   }
   return part;
@@ -84,16 +75,10 @@ Slice part_of(
 
 class Muon : public Optimizer {
  public:
-  explicit Muon(const OptimizerOptions& options) : options_(options) {}
-
   // The momentum and nothing, or AdamW's two; for `spectron` the second one of
   // a factor holds the vectors of its two power iterations.
-  int moments() const override {
-    return 2;
-  }
-  MomentKind moment_kind(int k) const override {
-    return k == 0 ? MomentKind::Gradients : MomentKind::Other;
-  }
+  explicit Muon(const OptimizerOptions& options)
+      : Optimizer(options, {MomentKind::Gradients, MomentKind::Other}) {}
 
   void step(
       ParameterBlock& block,
@@ -225,7 +210,6 @@ class Muon : public Optimizer {
 
   static constexpr double kSmallestNorm = 1e-7;  // weights of 0 stay 0
 
-  OptimizerOptions options_;
   NewtonSchulz newton_schulz_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "optim/optim_options.h"
 #include "optim/parameter_block.h"
@@ -39,12 +41,15 @@ enum class MomentKind {
 
 class Optimizer {
  public:
+  // moments: what each flat state buffer of a block holds of a factor.
+  Optimizer(const OptimizerOptions& options, std::vector<MomentKind> moments)
+      : options_(options), moments_(std::move(moments)) {}
   virtual ~Optimizer() = default;
-  // Number of flat state buffers per block.
-  virtual int moments() const = 0;
-  // What buffer k holds of a factor.
-  virtual MomentKind moment_kind(int /*k*/) const {
-    return MomentKind::Other;
+  int moments() const {
+    return static_cast<int>(moments_.size());
+  }
+  MomentKind moment_kind(int k) const {
+    return moments_[static_cast<std::size_t>(k)];
   }
   // One step from block.gradients(). `divisor` (a defined scalar tensor, or
   // undefined for 1) divides the gradients in the same pass, so that clipping
@@ -54,6 +59,12 @@ class Optimizer {
       ParameterBlock& block,
       const Rates& rates,
       const at::Tensor& divisor) = 0;
+
+ protected:
+  const OptimizerOptions options_;
+
+ private:
+  std::vector<MomentKind> moments_;
 };
 
 // The optimizer of this name (optim/optimizer_kind.h). Throws Error(Config) for

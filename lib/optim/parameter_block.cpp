@@ -25,13 +25,6 @@ at::Tensor view_of(
   return view;
 }
 
-// The same, with the sizes and strides of `like`, which must be dense in memory
-// in some order of its dimensions.
-at::Tensor
-view_like(const at::Tensor& flat, std::int64_t offset, const at::Tensor& like) {
-  return view_of(flat, offset, like.sizes(), like.strides());
-}
-
 // Whether a tensor of these strides fills its memory without gaps or overlaps.
 bool fill_memory(
     at::IntArrayRef sizes,
@@ -58,14 +51,24 @@ bool fill_memory(
 
 }  // namespace
 
+void Slice::add(const Slice& from, std::size_t i) {
+  indices.push_back(from.indices[i]);
+  values.push_back(from.values[i]);
+  gradients.push_back(from.gradients[i]);
+  steps.push_back(from.steps[i]);
+  moments.resize(from.moments.size());
+  for (std::size_t k = 0; k < moments.size(); ++k) {
+    moments[k].push_back(from.moments[k][i]);
+  }
+}
+
 ParameterBlock::ParameterBlock(
     std::vector<ParameterRef> parameters,
     bool trained,
     int moments)
     : parameters_(std::move(parameters)),
       offsets_{0},
-      moment_count_(trained ? moments : 0),
-      moment_views_(static_cast<std::size_t>(moment_count_)) {
+      moment_count_(trained ? moments : 0) {
   const at::NoGradGuard no_grad;
   for (const ParameterRef& p : parameters_) {
     ABT_ASSERT(p.tensor->defined(), "{} has no values", p.name);
@@ -83,10 +86,12 @@ ParameterBlock::ParameterBlock(
     if (!source.is_non_overlapping_and_dense()) {
       source = source.contiguous();
     }
-    at::Tensor view = view_like(values_, offsets_[i], source);
+    at::Tensor view =
+        view_of(values_, offsets_[i], source.sizes(), source.strides());
     view.copy_(source);
     strides_.push_back(view.strides().vec());
-    value_views_.push_back(values_.narrow(0, offsets_[i], view.numel()));
+    all_.indices.push_back(i);
+    all_.values.push_back(values_.narrow(0, offsets_[i], view.numel()));
     tensor = view;
     tensor.set_requires_grad(trained);
   }
@@ -96,16 +101,17 @@ ParameterBlock::ParameterBlock(
   // Allocated only now that the tensors' old memory is free.
   gradients_ = at::zeros({total}, options);
   moments_ = at::zeros({moment_count_ * total}, options);
+  all_.moments.resize(static_cast<std::size_t>(moment_count_));
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& tensor = *parameters_[i].tensor;
-    gradient_views_.push_back(
-        gradients_.narrow(0, offsets_[i], tensor.numel()));
+    all_.gradients.push_back(gradients_.narrow(0, offsets_[i], tensor.numel()));
     for (int k = 0; k < moment_count_; ++k) {
-      moment_views_[static_cast<std::size_t>(k)].push_back(
+      all_.moments[static_cast<std::size_t>(k)].push_back(
           moments_.narrow(0, k * total + offsets_[i], tensor.numel()));
     }
-    steps_.push_back(at::zeros({}, options));
-    tensor.mutable_grad() = view_like(gradients_, offsets_[i], tensor);
+    all_.steps.push_back(at::zeros({}, options));
+    tensor.mutable_grad() =
+        view_of(gradients_, offsets_[i], tensor.sizes(), tensor.strides());
   }
 }
 
@@ -115,7 +121,7 @@ const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
   }
   slices_.clear();
   slices_decay_all_ = decay_all;
-  for (std::size_t i = 0; i < gradient_views_.size(); ++i) {
+  for (std::size_t i = 0; i < all_.gradients.size(); ++i) {
     const ParameterRef& p = parameters_[i];
     const bool decays = p.decays || decay_all;
     auto slice = slices_.begin();
@@ -126,15 +132,8 @@ const std::vector<Slice>& ParameterBlock::slices(bool decay_all) {
     if (slice == slices_.end()) {
       slices_.push_back({decays, p.is_factor, {}, {}, {}, {}, {}});
       slice = slices_.end() - 1;
-      slice->moments.resize(moment_views_.size());
     }
-    slice->indices.push_back(i);
-    slice->values.push_back(value_views_[i]);
-    slice->gradients.push_back(gradient_views_[i]);
-    slice->steps.push_back(steps_[i]);
-    for (std::size_t k = 0; k < moment_views_.size(); ++k) {
-      slice->moments[k].push_back(moment_views_[k][i]);
-    }
+    slice->add(all_, i);
   }
   return slices_;
 }
@@ -149,7 +148,7 @@ void ParameterBlock::zero_gradients() {
 void ParameterBlock::drop_gradients() {
   gradients_.reset();
   slices_.clear();
-  gradient_views_.clear();
+  all_.gradients.clear();
   for (const ParameterRef& p : parameters_) {
     p.tensor->mutable_grad().reset();
   }
@@ -178,13 +177,15 @@ void ParameterBlock::archive(
   if (gradients_.defined()) {
     archive.tensor(prefix + "moments", moments_, owner);
     at::Tensor steps = at::zeros(
-        {static_cast<std::int64_t>(steps_.size())}, values_.options());
-    for (std::size_t i = 0; i < steps_.size() && !archive.is_loading(); ++i) {
-      steps[static_cast<std::int64_t>(i)].copy_(steps_[i]);
+        {static_cast<std::int64_t>(all_.steps.size())}, values_.options());
+    for (std::size_t i = 0; i < all_.steps.size() && !archive.is_loading();
+         ++i) {
+      steps[static_cast<std::int64_t>(i)].copy_(all_.steps[i]);
     }
     archive.tensor(prefix + "steps", steps, owner);
-    for (std::size_t i = 0; i < steps_.size() && archive.is_loading(); ++i) {
-      steps_[i].copy_(steps[static_cast<std::int64_t>(i)]);
+    for (std::size_t i = 0; i < all_.steps.size() && archive.is_loading();
+         ++i) {
+      all_.steps[i].copy_(steps[static_cast<std::int64_t>(i)]);
     }
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -211,8 +212,8 @@ std::size_t ParameterBlock::index_of(const std::string& name) const {
 void ParameterBlock::forget(const std::string& name) {
   const at::NoGradGuard no_grad;
   const std::size_t i = index_of(name);
-  steps_[i].zero_();
-  for (const auto& views : moment_views_) {
+  all_.steps[i].zero_();
+  for (const auto& views : all_.moments) {
     views[i].zero_();
   }
 }
@@ -220,22 +221,22 @@ void ParameterBlock::forget(const std::string& name) {
 void ParameterBlock::adopt(const ParameterBlock& old) {
   const at::NoGradGuard no_grad;
   std::unordered_map<std::string, std::size_t> index;
-  for (std::size_t i = 0; i < old.steps_.size(); ++i) {
+  for (std::size_t i = 0; i < old.all_.steps.size(); ++i) {
     index.emplace(old.parameters_[i].name, i);
   }
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  for (std::size_t i = 0; i < all_.steps.size(); ++i) {
     const auto found = index.find(parameters_[i].name);
     if (found == index.end() || parameters_[i].is_factor ||
-        old.value_views_[found->second].sizes() != value_views_[i].sizes()) {
+        old.all_.values[found->second].sizes() != all_.values[i].sizes()) {
       continue;
     }
     ABT_ASSERT(
         old.strides_[found->second] == strides_[i],
         "{} lies in memory in another order than its moments",
         parameters_[i].name);
-    steps_[i].copy_(old.steps_[found->second]);
-    for (std::size_t k = 0; k < moment_views_.size(); ++k) {
-      moment_views_[k][i].copy_(old.moment_views_[k][found->second]);
+    all_.steps[i].copy_(old.all_.steps[found->second]);
+    for (std::size_t k = 0; k < all_.moments.size(); ++k) {
+      all_.moments[k][i].copy_(old.all_.moments[k][found->second]);
     }
   }
 }

@@ -31,6 +31,9 @@ struct Slice {
   std::vector<std::size_t> indices;  // in the block
   std::vector<at::Tensor> values, gradients, steps;
   std::vector<std::vector<at::Tensor>> moments;
+
+  // Adds element i of another slice.
+  void add(const Slice& from, std::size_t i);
 };
 
 class ParameterBlock {
@@ -76,15 +79,15 @@ class ParameterBlock {
   // because LibTorch's fused kernels would copy gradients that are not
   // row-major.
   const std::vector<at::Tensor>& value_views() const {
-    return value_views_;
+    return all_.values;
   }
   const std::vector<at::Tensor>& moment_views(int which) const {
-    return moment_views_[static_cast<std::size_t>(which)];
+    return all_.moments[static_cast<std::size_t>(which)];
   }
   // Steps taken since the moments were zero, one fp32 scalar tensor per
   // parameter.
   const std::vector<at::Tensor>& steps() const {
-    return steps_;
+    return all_.steps;
   }
 
   // The block in slices. With `decay_all`, every parameter decays. The result
@@ -118,8 +121,7 @@ class ParameterBlock {
   std::vector<std::vector<std::int64_t>> strides_;  // of each parameter
   at::Tensor values_, gradients_, moments_;
   int moment_count_ = 0;
-  std::vector<at::Tensor> value_views_, gradient_views_, steps_;
-  std::vector<std::vector<at::Tensor>> moment_views_;
+  Slice all_;  // of all parameters
   std::vector<Slice> slices_;
   bool slices_decay_all_ = false;
 };

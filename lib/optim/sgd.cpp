@@ -12,13 +12,10 @@ namespace {
 
 class Sgd : public Optimizer {
  public:
-  explicit Sgd(const OptimizerOptions& options) : options_(options) {}
-  int moments() const override {
-    return options_.momentum > 0 ? 1 : 0;
-  }
-  MomentKind moment_kind(int) const override {
-    return MomentKind::Gradients;
-  }
+  explicit Sgd(const OptimizerOptions& options)
+      : Optimizer(
+            options,
+            std::vector(options.momentum > 0 ? 1 : 0, MomentKind::Gradients)) {}
   void step(
       ParameterBlock& block,
       const Rates& rates,
@@ -42,9 +39,6 @@ class Sgd : public Optimizer {
           std::nullopt);
     }
   }
-
- private:
-  OptimizerOptions options_;
 };
 
 }  // namespace

@@ -150,7 +150,7 @@ void Balancer::end_unit() {
   }
 }
 
-void Balancer::step(const UnitGradients& units) {
+void Balancer::step(const nn::UnitGradients& units) {
   const at::NoGradGuard no_grad;
   ABT_ASSERT(units.size() == batch_, "{} units, not {}", units.size(), batch_);
   if (is_alone()) {
@@ -166,7 +166,7 @@ void Balancer::step(const UnitGradients& units) {
   advance(batch_);
 }
 
-void Balancer::balance_alone(const UnitGradients& units) {
+void Balancer::balance_alone(const nn::UnitGradients& units) {
   at::Tensor all = units.products();
   at::Tensor with_sum = units.products(sum_);
   const std::int64_t n = decides_pairs() ? batch_ / 2 : batch_;
@@ -200,24 +200,17 @@ void Balancer::balance_alone(const UnitGradients& units) {
 }
 
 void Balancer::take_signs(bool wait) {
-  if (coordination_) {
-    const std::int64_t workers = is_alone() ? 1 : group_->size();
-    const std::int64_t own = is_alone() ? 0 : group_->rank();
-    coordination_->signs().take(wait, [&](const std::vector<int>& signs) {
-      if (watch_signs) {
-        watch_signs(signs);
-      }
-      for (std::size_t k = static_cast<std::size_t>(own); k < signs.size();
-           k += static_cast<std::size_t>(workers)) {
-        decides_pairs() ? order_.decide_pair(signs[k])
-                        : order_.decide_unit(signs[k]);
-      }
-    });
-    return;
-  }
-  signs_.take(wait, [&](const std::vector<int>& signs) {
-    for (const int sign : signs) {
-      decides_pairs() ? order_.decide_pair(sign) : order_.decide_unit(sign);
+  const int workers = is_alone() ? 1 : group_->size();
+  const int own = is_alone() ? 0 : group_->rank();
+  SignQueue& queue = coordination_ ? coordination_->signs() : signs_;
+  queue.take(wait, [&](const std::vector<int>& signs) {
+    if (watch_signs) {
+      watch_signs(signs);
+    }
+    for (auto k = static_cast<std::size_t>(own); k < signs.size();
+         k += static_cast<std::size_t>(workers)) {
+      decides_pairs() ? order_.decide_pair(signs[k])
+                      : order_.decide_unit(signs[k]);
     }
   });
 }

@@ -72,7 +72,7 @@ class Balancer {
   // now. Collective over the group.
   void step(const at::Tensor& gradients);
   // Takes the next `batch` units. Collective over the group.
-  void step(const UnitGradients& units);
+  void step(const nn::UnitGradients& units);
 
   // Finishes everything in flight. Collective over the group.
   void settle();
@@ -92,7 +92,7 @@ class Balancer {
   void end_unit();
   void advance(std::int64_t units);
   void take_signs(bool wait);
-  void balance_alone(const UnitGradients& units);
+  void balance_alone(const nn::UnitGradients& units);
   at::Tensor& sum();
   void end_epoch();
 

@@ -31,9 +31,6 @@ class Exact : public DifferenceWire {
       message.copy_(first);
     }
   }
-  at::Tensor decode(const at::Tensor& items) const override {
-    return items;
-  }
 };
 
 class Codes : public DifferenceWire {
@@ -90,9 +87,6 @@ class Sketch : public DifferenceWire {
   }
   bool takes_parts() const override {
     return false;
-  }
-  at::Tensor decode(const at::Tensor& items) const override {
-    return items;
   }
 
  private:

@@ -5,7 +5,6 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,14 +66,9 @@ void DecomposedMatrix::decompose() {
   exponent_ = largest > 0 ? std::ilogb(largest) : 0;
   // In two steps: the reciprocal of the smallest numbers is not finite.
   const int half = exponent_ / 2;
-  try {
-    exact_ = linalg::gesdd(
-        w_ * power_of_two(-half) * power_of_two(half - exponent_));
-  } catch (const c10::Error&) {
-    throw Error(
-        ErrorKind::Diverged,
-        formatted("layer '{}': its singular values were not found", name_));
-  }
+  exact_ = linalg::gesdd(
+      w_ * power_of_two(-half) * power_of_two(half - exponent_),
+      formatted("layer '{}'", name_));
   const double* const first = exact_->s.const_data_ptr<double>();
   spectrum_ = {name_, w_.size(0), w_.size(1), {first, first + w_.size(1)}};
   // Rounding noise stands for zeros.

@@ -1,16 +1,12 @@
 #include "linalg/batch.h"
 
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/mm.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <stdexcept>
 
 #include "base/error.h"
 #include "device/devices.h"
-#include "linalg/eigen.h"
-#include "linalg/exact_drivers.h"
 #include "linalg/gram.h"
 #include "linalg/matrices.h"
 #include "linalg/product.h"
@@ -36,7 +32,7 @@ std::vector<NamedMatrix> layers() {
 
 TEST(Batch, ExactIsTheSameToTheBitAsOneByOne) {
   const auto all = layers();
-  const auto got = decompose_all(all, {RankRule{}, SvdRoute::Auto, 2, nullptr});
+  const auto got = decompose_all(all, {RankRule{}, SvdRoute::Auto, 2});
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Decomposition one(all[i].matrix, "one");
     EXPECT_TRUE(got[i].is_whole());
@@ -48,14 +44,13 @@ TEST(Batch, ExactIsTheSameToTheBitAsOneByOne) {
 
 TEST(Batch, RouteDecidesWhatIsPartial) {
   const auto all = layers();
-  const auto got =
-      decompose_all(all, {RankRule{}, SvdRoute::Randomized, 1, nullptr});
+  const auto got = decompose_all(all, {RankRule{}, SvdRoute::Randomized, 1});
   EXPECT_FALSE(got[0].is_whole());
   EXPECT_GT(got[0].searched(), 0);
   EXPECT_TRUE(got[1].is_whole());  // flat: the search gives up
   // Without a rule all values are wanted.
   for (const auto& d :
-       decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1, nullptr})) {
+       decompose_all(all, {std::nullopt, SvdRoute::Randomized, 1})) {
     EXPECT_TRUE(d.is_whole());
   }
   EXPECT_TRUE(may_be_partial(SvdRoute::Auto, kLargeSide));
@@ -116,7 +111,7 @@ TEST(Batch, NotFiniteNamesTheLayer) {
     all[2].matrix = all[2].matrix.clone();
     all[2].matrix[5][7] = NAN;
     try {
-      decompose_all(all, {RankRule{}, route, 1, nullptr});
+      decompose_all(all, {RankRule{}, route, 1});
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::Diverged);
@@ -139,50 +134,6 @@ TEST(Batch, WholeGramIsTheProduct) {
       1e-8);
 }
 
-TEST(Batch, ReadBackChecksTheVerdicts) {
-  const auto good = at::zeros({2}, at::kInt);
-  const auto values = noise(2, 3);
-  EXPECT_EQ(read_back({{values, good, "x"}, {values, good, "y"}}).size(), 2u);
-  auto bad = good.clone();
-  bad[1] = 3;
-  try {
-    read_back({{values, good, "layers 'p'"}, {values, bad, "layers 'q'"}});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("'q'"), std::string::npos);
-  }
-}
-
-TEST(Batch, WhereTheLibraryFailsTheHostDecomposes) {
-  const std::vector<NamedMatrix> group = {
-      {noise(90, 64, 2).to(at::kFloat), "b", {}},
-      {decaying(128, 64, 3), "c", {}}};
-  const std::vector<double> scales = {1, 2};
-  const auto fails_with = [&](const auto& error) {
-    return or_on_host(
-        group, scales, [&]() -> std::vector<Eigenpairs> { throw error; });
-  };
-  const auto check = [&](const std::vector<Eigenpairs>& got) {
-    ASSERT_EQ(got.size(), 2u);
-    for (std::size_t i = 0; i < 2; ++i) {
-      const auto exact = gesdd(group[i].matrix.to(at::kDouble).mul(scales[i]));
-      const double first = exact.s[0].item<double>();
-      ASSERT_EQ(got[i].values.size(), 64u);
-      for (int k = 0; k < 64; ++k) {
-        EXPECT_NEAR(
-            singular_value(got[i].values[static_cast<std::size_t>(k)]),
-            exact.s[k].item<double>(),
-            1e-7 * first);
-      }
-      EXPECT_LT(distance_from_orthonormal(got[i].vectors.t()), 1e-11);
-    }
-  };
-  check(fails_with(std::runtime_error("syevd: cuSOLVER status 7")));
-  check(fails_with(Error(ErrorKind::Diverged, "did not converge")));
-  // A bug stays one.
-  EXPECT_THROW(fails_with(std::logic_error("bug")), std::logic_error);
-}
-
 class GpuSvd : public testing::Test {
  protected:
   void SetUp() override {
@@ -194,46 +145,34 @@ class GpuSvd : public testing::Test {
 };
 
 TEST_F(GpuSvd, DriversAgreeWithLapack) {
-  EigenSolver solver(gpu_);
   for (const std::int64_t n : {1, 7, 64, 200}) {
     const auto w = noise(n + 30, n, 3);
     const auto exact = gesdd(w);
     const double first = exact.s[0].item<double>();
-    for (const bool qr : {false, true}) {
-      const auto got = qr ? solver.qr(w.to(gpu_)) : solver.polar(w.to(gpu_));
-      read_back({{got.values, got.info, "w"}});
-      EXPECT_LT(largest_difference(got.values.cpu(), exact.s), 1e-10 * first);
-      const auto product = at::mm(got.u.mul(got.values), got.v.t()).cpu();
-      EXPECT_LT(largest_difference(product, w), 1e-10 * first);
-    }
+    const auto got = gesdd(w.to(gpu_));
+    EXPECT_LT(largest_difference(got.s.cpu(), exact.s), 1e-10 * first);
+    const auto product = at::mm(got.u.mul(got.s), got.v.t()).cpu();
+    EXPECT_LT(largest_difference(product, w), 1e-10 * first);
     const auto gram = at::mm(w.t(), w);
-    const auto both = at::stack({gram, gram.mul(2)}).to(gpu_);
-    for (const bool batched : {false, true}) {
-      const auto got = batched ? solver.batched(both) : solver.each(both);
-      read_back({{got.values, got.info, "w"}});
-      for (int i = 0; i < 2; ++i) {
-        const auto v = got.vectors[i].cpu();
-        EXPECT_LT(distance_from_orthonormal(v.t()), 1e-11);
-        EXPECT_LT(
-            largest_difference(
-                at::mm(v.t().mul(got.values[i].cpu()), v), gram.mul(1 + i)),
-            1e-11 * first * first);
-      }
-    }
+    const auto [values, vectors] = eigh(gram.to(gpu_), "w");
+    const auto v = vectors.cpu();
+    EXPECT_LT(distance_from_orthonormal(v), 1e-11);
+    EXPECT_LT(
+        largest_difference(at::mm(v.mul(values.cpu()), v.t()), gram),
+        1e-11 * first * first);
   }
 }
 
 TEST_F(GpuSvd, BatchAgreesWithTheCpu) {
   for (const auto route :
        {SvdRoute::Exact, SvdRoute::Auto, SvdRoute::Randomized}) {
-    ExactDrivers drivers(gpu_);
     auto all = layers();
     auto there = all;
     for (auto& layer : there) {
       layer.matrix = layer.matrix.to(gpu_);
     }
     for (int turn = 0; turn < 2; ++turn) {
-      const auto got = decompose_all(there, {RankRule{}, route, 1, &drivers});
+      const auto got = decompose_all(there, {RankRule{}, route, 1});
       for (std::size_t i = 0; i < all.size(); ++i) {
         const auto exact = gesdd(all[i].matrix);
         const auto& values = got[i].singular_values();
@@ -251,35 +190,23 @@ TEST_F(GpuSvd, BatchAgreesWithTheCpu) {
         EXPECT_LT(largest_difference(at::mm(pair.a, pair.b).cpu(), best), 1e-4);
       }
     }
-    if (route != SvdRoute::Randomized) {
-      EXPECT_EQ(drivers.choices().size(), 2u);
-      for (const auto& [shape, choice] : drivers.choices()) {
-        EXPECT_FALSE(choice.kept.empty());
-        for (const TimedDriver& tried : choice.tried) {
-          EXPECT_EQ(tried.fault, "") << tried.name;
-        }
-      }
-    }
   }
 }
 
 TEST_F(GpuSvd, NotFiniteNamesTheLayer) {
-  ExactDrivers drivers(gpu_);
   auto all = layers();
   for (auto& layer : all) {
     layer.matrix = layer.matrix.to(gpu_);
   }
   all[2].matrix[5][7] = INFINITY;
-  EXPECT_THROW(
-      decompose_all(all, {RankRule{}, SvdRoute::Auto, 1, &drivers}), Error);
+  EXPECT_THROW(decompose_all(all, {RankRule{}, SvdRoute::Auto, 1}), Error);
 }
 
 TEST_F(GpuSvd, ProductsThatAreNotFiniteNameTheLayer) {
-  ExactDrivers drivers(gpu_);
   const at::Tensor good = noise(9, 3).to(at::kFloat).to(gpu_);
   const at::Tensor bad = good.div(0.0);
   try {
-    product_svds({{good, good.t()}, {bad, good.t()}}, {"fc1", "fc2"}, &drivers);
+    product_svd(bad, good.t(), "fc2");
     FAIL() << "an infinite factor has a decomposition";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Diverged);
@@ -288,23 +215,13 @@ TEST_F(GpuSvd, ProductsThatAreNotFiniteNameTheLayer) {
 }
 
 TEST_F(GpuSvd, ProductsAgreeWithTheCpu) {
-  ExactDrivers drivers(gpu_);
-  std::vector<LowRankPair> here;
-  std::vector<LowRankPair> there;
   for (unsigned i = 0; i < 3; ++i) {
     const std::int64_t k = i < 2 ? 12 : 5;
-    here.push_back(
-        {noise(80, k, i).to(at::kFloat), noise(k, 60, i + 9).to(at::kFloat)});
-    there.push_back({here.back().a.to(gpu_), here.back().b.to(gpu_)});
-  }
-  const std::vector<std::string> layers = {"a", "b", "c"};
-  const auto cpu = product_svds(here, layers, nullptr);
-  const auto gpu = product_svds(there, layers, &drivers);
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_LT(
-        largest_difference(
-            gpu[i].singular_values.cpu(), cpu[i].singular_values),
-        1e-9 * cpu[i].singular_values[0].item<double>());
+    const auto p = noise(80, k, i).to(at::kFloat);
+    const auto q = noise(k, 60, i + 9).to(at::kFloat);
+    const auto cpu = product_svd(p, q, "a").singular_values;
+    const auto gpu = product_svd(p.to(gpu_), q.to(gpu_), "a").singular_values;
+    EXPECT_LT(largest_difference(gpu.cpu(), cpu), 1e-9 * cpu[0].item<double>());
   }
 }
 

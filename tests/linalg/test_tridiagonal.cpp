@@ -145,6 +145,24 @@ INSTANTIATE_TEST_SUITE_P(
     testing::ValuesIn(widths()),
     testing::PrintToStringParamName());
 
+TEST(Tridiagonal, CouplingsMayVanish) {
+  const std::int64_t n = 60;
+  const auto numbers = noise(2, n);
+  auto full = noise(n, n).zero_();
+  Tridiagonal t;
+  t.n = n;
+  for (std::int64_t i = 0; i < n; ++i) {
+    t.diagonal.push_back(numbers[0][i].item<double>());
+    full[i][i] = t.diagonal.back();
+    if (i + 1 < n) {
+      t.off.push_back(i % 7 == 0 ? 0 : numbers[1][i].item<double>());
+      full[i + 1][i] = t.off.back();
+    }
+  }
+  const auto expected = at::linalg_eigvalsh(full).flip(0);
+  EXPECT_LT(largest_difference(vector_of(eigenvalues(t)), expected), 1e-13);
+}
+
 TEST(Tridiagonal, KeepsTheSpectrumOfZero) {
   const auto zero = noise(12, 12).zero_();
   const auto t = tridiagonalize(buffer_of(zero), 12);

@@ -41,7 +41,7 @@ void expect_gradients(
     const at::Tensor& want,
     double tolerance) {
   const std::int64_t batch = want.size(0);
-  ASSERT_EQ(got.examples(), batch);
+  ASSERT_EQ(got.size(), batch);
   EXPECT_LT(error(got.products(), at::mm(want, want.t())), tolerance);
   const at::Tensor vector = at::randn({want.size(1)}, want.options());
   EXPECT_LT(error(got.products(vector), at::mv(want, vector)), tolerance);
@@ -289,7 +289,7 @@ TEST(ExampleGradients, WantEachParameterOnce) {
   EXPECT_ANY_THROW(ExampleGradients(tape, trained));  // two passes
   tape.clear();
   loss_of(*model, images, labels, &tape).backward();
-  EXPECT_EQ(ExampleGradients(tape, trained).examples(), 2);
+  EXPECT_EQ(ExampleGradients(tape, trained).size(), 2);
 }
 
 }  // namespace

@@ -142,8 +142,8 @@ TEST(Dropout, WithoutAGeneratorIsAFault) {
   EXPECT_ANY_THROW(Dropout(0.5).forward(at::ones({2}), {true, {}}));
 }
 
-TEST(DropPath, DropsWholeExamples) {
-  DropPath layer(0.2);
+TEST(Dropout, DropsWholeExamples) {
+  Dropout layer(0.2, /*whole_examples=*/true);
   const at::Tensor y =
       layer.forward(at::ones({5000, 3, 2}), training(3)).flatten(1);
   const at::Tensor low = y.amin(1);

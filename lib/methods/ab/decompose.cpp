@@ -92,9 +92,9 @@ class OwnLayers {
              source.least_rank});
       }
     }
-    linalg::ExactDrivers* const drivers = memory.drivers(device);
-    products_ = linalg::product_svds(products, names, drivers);
-    for (std::size_t p = 0; p < products_.size(); ++p) {
+    for (std::size_t p = 0; p < products.size(); ++p) {
+      products_.push_back(
+          linalg::product_svd(products[p].a, products[p].b, names[p]));
       const at::Tensor values = products_[p].singular_values.cpu().contiguous();
       const double* first = values.const_data_ptr<double>();
       product_spectra_.push_back(
@@ -104,7 +104,7 @@ class OwnLayers {
            {first, first + values.numel()}});
     }
     dense_ = linalg::decompose_all(
-        matrices_, {first_rule(sources, options), route_, threads_, drivers});
+        matrices_, {first_rule(sources, options), route_, threads_});
   }
 
   // What is known of layer j of these; of a product as many values as its rank:

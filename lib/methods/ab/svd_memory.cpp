@@ -26,13 +26,6 @@ void SvdMemory::archive(
   }
 }
 
-linalg::ExactDrivers* SvdMemory::drivers(c10::Device device) {
-  if (!drivers_ && device.is_cuda()) {
-    drivers_ = std::make_unique<linalg::ExactDrivers>(device);
-  }
-  return drivers_.get();
-}
-
 device::SideStream& SvdMemory::stream(c10::Device device) {
   if (!stream_) {
     stream_ = std::make_unique<device::SideStream>(device);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "device/side_stream.h"
-#include "linalg/exact_drivers.h"
 #include "state/archive.h"
 
 namespace abtrain::methods {
@@ -27,14 +26,11 @@ class SvdMemory {
   // The starts of these layers. They affect the bits, so a resume needs them.
   void archive(state::Archive& archive, const std::vector<std::string>& layers);
 
-  // For the worker's device; created at the first call. On the CPU, drivers()
-  // returns null.
-  linalg::ExactDrivers* drivers(c10::Device device);
+  // For the worker's device; created at the first call.
   device::SideStream& stream(c10::Device device);
 
  private:
   std::map<std::string, at::Tensor> starts_;
-  std::unique_ptr<linalg::ExactDrivers> drivers_;
   std::unique_ptr<device::SideStream> stream_;
 };
 

@@ -1,0 +1,101 @@
+#include "nn/transformer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/chunk.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include "nn/norm.h"
+
+namespace abtrain::nn {
+
+namespace {
+
+class Branch : public Layer {
+ public:
+  Branch(std::unique_ptr<Layer> branch, std::unique_ptr<Layer> drop)
+      : branch_(std::move(branch)), drop_(std::move(drop)) {}
+  at::Tensor forward(const at::Tensor& input, const Pass& pass) override {
+    return input + drop_->forward(branch_->forward(input, pass), pass);
+  }
+  void visit(const std::string& prefix, Visitor& visitor) override {
+    branch_->visit(prefix, visitor);
+  }
+
+ private:
+  std::unique_ptr<Layer> branch_, drop_;
+};
+
+}  // namespace
+
+at::Tensor Rotary::turned(const at::Tensor& x) {
+  const std::int64_t half = x.size(3) / 2;
+  prepare(x.size(2), half, x.options());
+  const at::Tensor first = x.narrow(3, 0, half);
+  const at::Tensor second = x.narrow(3, half, half);
+  return at::cat(
+             {first * cos_ - second * sin_, second * cos_ + first * sin_}, 3)
+      .to(x.scalar_type());
+}
+
+void Rotary::prepare(
+    std::int64_t tokens,
+    std::int64_t half,
+    const at::TensorOptions& like) {
+  const auto type = like.dtype() == at::kDouble ? at::kDouble : at::kFloat;
+  if (cos_.defined() && cos_.size(0) == tokens &&
+      cos_.device() == like.device() && cos_.scalar_type() == type) {
+    return;
+  }
+  constexpr double kBase = 10000;
+  const auto exact = like.dtype(at::kDouble);
+  const at::Tensor speed =
+      at::pow(kBase, at::arange(half, exact) / -static_cast<double>(half));
+  const at::Tensor angle = at::outer(at::arange(tokens, exact), speed);
+  cos_ = angle.cos().to(type);
+  sin_ = angle.sin().to(type);
+}
+
+at::Tensor Attention::forward(const at::Tensor& input, const Pass& pass) {
+  std::vector<at::Tensor> qkv;
+  for (std::size_t i = 0; i + 1 < parts_.size(); ++i) {
+    qkv.push_back(parts_[i].layer->forward(input, pass));
+  }
+  if (qkv.size() == 1) {
+    qkv = at::chunk(qkv[0], 3, 2);
+  }
+  for (at::Tensor& x : qkv) {  // B x heads x tokens x d
+    x = x.view({input.size(0), input.size(1), heads_, input.size(2) / heads_})
+            .transpose(1, 2);
+  }
+  if (rotary_) {
+    qkv[0] = turns_.turned(qkv[0]);
+    qkv[1] = turns_.turned(qkv[1]);
+  }
+  const at::Tensor mixed = at::scaled_dot_product_attention(
+      qkv[0], qkv[1], qkv[2], {}, /*dropout_p=*/0, causal_);
+  return parts_.back().layer->forward(
+      mixed.transpose(1, 2).reshape(input.sizes()), pass);
+}
+
+void Attention::visit(const std::string& prefix, Visitor& visitor) {
+  for (const Part& part : parts_) {
+    part.layer->visit(prefix + part.name + ".", visitor);
+  }
+}
+
+void add_branch(
+    Sequential& block,
+    const BranchForm& form,
+    std::unique_ptr<Layer> layer,
+    std::unique_ptr<Layer> drop) {
+  auto branch = std::make_unique<Sequential>();
+  branch->add(form.norm, std::make_unique<LayerNorm>(form.features, form.eps));
+  branch->add(form.layer, std::move(layer));
+  block.add("", std::make_unique<Branch>(std::move(branch), std::move(drop)));
+}
+
+}  // namespace abtrain::nn
