@@ -6,12 +6,14 @@ Each command of abtrain is given to the program, without what would take long: t
 becomes a dry run, a sweep a list of its points. Of other programs, the files and options
 of the repository are looked up.
 """
+import atexit
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -34,6 +36,24 @@ def run(words, folder):
     return subprocess.run([str(w) for w in words], cwd=folder, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", timeout=120,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def quick(program):
+    """A client that stands for the program, where $FORK_CLIENT names one: what it runs does not
+    load LibTorch again (tests/cli/fork_server.cpp)."""
+    if "FORK_CLIENT" not in os.environ:
+        return program
+    name = f"abtrain-docs-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind("\0" + name)
+        listening.listen(64)
+        os.environ["ABTRAIN_SERVER"] = name
+        server = subprocess.Popen(
+            [program], pass_fds=[listening.fileno()],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "LD_PRELOAD": os.environ["FORK_SERVER"],
+                 "ABTRAIN_SERVE": str(listening.fileno())})
+    atexit.register(server.kill)
+    return os.environ["FORK_CLIENT"]
 
 
 def write_weights(path):
@@ -258,5 +278,5 @@ class Scripts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+    PROGRAM = quick(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main()
