@@ -4,6 +4,8 @@
 // time of a short command, is loaded once.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,6 +61,7 @@ int serve(int argc, char** argv, char** environment) {
     return program_main(argc, argv, environment);
   }
   const int server = std::atoi(listening);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with the test
   ::fcntl(server, F_SETFD, FD_CLOEXEC);
   for (int client; (client = ::accept(server, nullptr, nullptr)) >= 0;) {
     if (const pid_t child = ::fork(); child == 0) {

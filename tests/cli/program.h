@@ -6,14 +6,12 @@
 
 #ifdef ABTRAIN_FORK_CLIENT
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 #endif
 
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -44,7 +42,6 @@ inline std::string start_server() {
     std::abort();
   }
   if (::fork() == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::setenv("ABTRAIN_SERVE", std::to_string(listening).c_str(), 1);
     ::setenv("LD_PRELOAD", ABTRAIN_FORK_SERVER, 1);
     ::execl(ABTRAIN_PROGRAM, ABTRAIN_PROGRAM, nullptr);

@@ -6,7 +6,6 @@ Each command of abtrain is given to the program, without what would take long: t
 becomes a dry run, a sweep a list of its points. Of other programs, the files and options
 of the repository are looked up.
 """
-import atexit
 import concurrent.futures
 import json
 import os
@@ -48,11 +47,10 @@ def quick(program):
         listening.bind("\0" + name)
         listening.listen(64)
         os.environ["ABTRAIN_SERVER"] = name
-        server = subprocess.Popen(
+        subprocess.Popen(
             [program], pass_fds=[listening.fileno()],
             env={**os.environ, "OMP_NUM_THREADS": "1", "LD_PRELOAD": os.environ["FORK_SERVER"],
                  "ABTRAIN_SERVE": str(listening.fileno())})
-    atexit.register(server.kill)
     return os.environ["FORK_CLIENT"]
 
 
