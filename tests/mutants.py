@@ -17,6 +17,7 @@ import json
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -85,14 +86,30 @@ def run(command, limit):
         return "timeout"
 
 
-def judge(folder, build):
+def passes(name, build, limit):
+    """Whether these tests pass, or None if they do not compile."""
+    program = f"tests/{name}/test_{name}" if name == "kernels" else f"tests/test_{name}"
+    if run(["ninja", "-C", str(build), f"test_{name}"], 1200) != 0:
+        return None
+    return run([str(build / program), "--gtest_fail_fast", "--gtest_brief=1"], limit) == 0
+
+
+def limit_of(name, build):
+    """Seconds after which the tests of a mutant hang. The unchanged ones must pass."""
+    if not passes(name, build, 1200):
+        sys.exit(f"mutants.py: test_{name} fails even without a change")
+    start = time.monotonic()
+    passes(name, build, 1200)
+    return max(30, 10 * (time.monotonic() - start))
+
+
+def judge(folder, build, limits):
     """"killed by NAME", "survived", or None for one that does not compile."""
     for name in TESTS[folder]:
-        program = f"tests/{name}/test_{name}" if name == "kernels" else f"tests/test_{name}"
-        if run(["ninja", "-C", str(build), f"test_{name}"], 1200) != 0:
+        passed = passes(name, build, limits[name])
+        if passed is None:
             return None
-        code = run([str(build / program), "--gtest_fail_fast", "--gtest_brief=1"], 900)
-        if code != 0:
+        if not passed:
             return f"killed by {name}"
     return "survived"
 
@@ -128,23 +145,27 @@ def main():
         sys.exit("mutants.py: expected no uncommitted changes in " + ", ".join(TESTS))
     done = (len(arguments.output.read_text().splitlines())
             if arguments.output.exists() else 0)
-    tried = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # the source is restored
+    tried, limits = 0, {}
     for folder, path, number, after in choose(arguments.count, arguments.seed):
         if tried == arguments.count:
             break
         text = path.read_text()
         lines = text.split("\n")
         before, lines[number] = lines[number], after
-        start = time.monotonic()
         if tried < done:  # compiled in an earlier call
             row = json.loads(arguments.output.read_text().splitlines()[tried])
             if (row["file"], row["line"], row["after"]) == (
                     str(path.relative_to(ROOT)), number + 1, after.strip()):
                 tried += 1
             continue
+        for name in TESTS[folder]:
+            if name not in limits:
+                limits[name] = limit_of(name, arguments.build)
+        start = time.monotonic()
         try:
             path.write_text("\n".join(lines))
-            result = judge(folder, arguments.build)
+            result = judge(folder, arguments.build, limits)
         finally:
             path.write_text(text)
         if result is None:
@@ -157,6 +178,8 @@ def main():
             out.write(json.dumps(row) + "\n")
         print(f"{tried}/{arguments.count} {row['file']}:{row['line']}: {result}, "
               f"{row['seconds']} s", flush=True)
+    if tried < min(done, arguments.count):
+        sys.exit(f"mutants.py: {arguments.output} is of another seed or of other sources")
     return report(arguments.output)
 
 

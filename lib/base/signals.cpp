@@ -64,13 +64,13 @@ void release_signals() {
 
 StopSignals::StopSignals() {
   if (!caught_early.exchange(false)) {
-    first_signal = 0;
     take_over();
   }
 }
 
 StopSignals::~StopSignals() {
   give_back();
+  first_signal = 0;
 }
 
 int StopSignals::requested() {

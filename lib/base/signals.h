@@ -13,7 +13,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
   ~StopSignals();
 
-  // The number of the first signal received, or 0 if there was none.
+  // The number of the first signal received, or 0 if there was none or no such
+  // object exists any longer.
   static int requested();
 };
 

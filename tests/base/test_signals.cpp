@@ -49,13 +49,14 @@ TEST(StopSignals, SchedulersMayRepeatThemselves) {
   EXPECT_EQ(fate({SIGTERM, SIGTERM, SIGTERM}), SIGTERM);
 }
 
-TEST(StopSignals, EachStartsAfresh) {
+TEST(StopSignals, LeaveNothingBehind) {
   for (int n = 0; n < 2; ++n) {
     const StopSignals stop;
     EXPECT_EQ(StopSignals::requested(), 0);
     ::raise(SIGTERM);
     EXPECT_EQ(StopSignals::requested(), SIGTERM);
   }
+  EXPECT_EQ(StopSignals::requested(), 0);
 }
 
 TEST(StopSignals, WhatWasThereBeforeComesBack) {

@@ -4,8 +4,16 @@
 
 #include <sys/wait.h>
 
+#ifdef ABTRAIN_FORK_CLIENT
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#endif
+
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace abtrain {
@@ -18,15 +26,54 @@ struct Outcome {
 // FullDisk: standard error, while standard output has no room.
 enum class Stream { Out, Error, FullDisk };
 
+#ifdef ABTRAIN_FORK_CLIENT
+// Starts the program with a server in it (fork_server.cpp), which ends with
+// this process. The client that stands for the program.
+inline std::string start_server() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "abtrain-test-" + std::to_string(::getpid());
+  name.copy(address.sun_path + 1, name.size());  // no file, but a name
+  const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(listening, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(listening, 64) != 0) {
+    std::abort();
+  }
+  if (::fork() == 0) {
+    ::setenv("ABTRAIN_SERVE", std::to_string(listening).c_str(), 1);
+    ::setenv("LD_PRELOAD", ABTRAIN_FORK_SERVER, 1);
+    ::execl(ABTRAIN_PROGRAM, ABTRAIN_PROGRAM, nullptr);
+    ::_exit(127);
+  }
+  ::close(listening);
+  ::setenv("ABTRAIN_SERVER", name.c_str(), 1);
+  return ABTRAIN_FORK_CLIENT;
+}
+#endif
+
+// The program, or what does the same without loading LibTorch again.
+inline const std::string& quick_program() {
+#ifdef ABTRAIN_FORK_CLIENT
+  static const std::string program = start_server();
+#else
+  static const std::string program = ABTRAIN_PROGRAM;
+#endif
+  return program;
+}
+
 // Runs the program through the shell, after another command, and keeps one of
-// its streams.
+// its streams. After a command, which may set variables that count when
+// LibTorch is loaded, it is the program itself.
 inline Outcome run(
     const std::string& arguments,
     Stream stream,
     const std::string& before = "") {
   const std::string command =
-      before + "'" + ABTRAIN_PROGRAM + "' " + arguments +
-      (stream == Stream::Out         ? " 2>/dev/null"
+      before + "'" + (before.empty() ? quick_program() : ABTRAIN_PROGRAM) +
+      "' " + arguments +
+      (stream == Stream::Out        ? " 2>/dev/null"
        : stream == Stream::FullDisk ? " 2>&1 >/dev/full"
                                     : " 2>&1 >/dev/null") +
       " </dev/null";

@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -34,6 +35,23 @@ def run(words, folder):
     return subprocess.run([str(w) for w in words], cwd=folder, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace", timeout=120,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def quick(program):
+    """A client that stands for the program, where $FORK_CLIENT names one: what it runs does not
+    load LibTorch again (tests/cli/fork_server.cpp)."""
+    if "FORK_CLIENT" not in os.environ:
+        return program
+    name = f"abtrain-docs-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind("\0" + name)
+        listening.listen(64)
+        os.environ["ABTRAIN_SERVER"] = name
+        subprocess.Popen(
+            [program], pass_fds=[listening.fileno()],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "LD_PRELOAD": os.environ["FORK_SERVER"],
+                 "ABTRAIN_SERVE": str(listening.fileno())})
+    return os.environ["FORK_CLIENT"]
 
 
 def write_weights(path):
@@ -258,5 +276,5 @@ class Scripts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+    PROGRAM = quick(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main()

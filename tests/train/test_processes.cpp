@@ -131,7 +131,6 @@ TEST(Processes, StopAtTheSameStepAfterASignal) {
   });
   EXPECT_GE(stopped[0], 1);
   EXPECT_EQ(stopped[0], stopped[1]);
-  const StopSignals forgotten;  // for the tests after this one
 }
 
 TEST(RecordFailure, SaysWhatEndedTheRun) {

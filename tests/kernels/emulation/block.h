@@ -50,8 +50,9 @@ void run_in_a_loop(
     int threads,
     const std::function<void(unsigned block, unsigned thread)>& body);
 
-// Rethrows the first error of a thread; the others go on, or wait no longer.
-void run_in_threads(
+// The threads of a block at a time, with barriers. Rethrows the first error of
+// a thread; the others go on, or wait no longer.
+void run_together(
     std::int64_t blocks,
     int threads,
     std::size_t shared_bytes,

@@ -1,6 +1,7 @@
 // Stands in for kernels/launch.cuh, so that the same .cu files run on the host:
-// every thread of a block is a thread, block after block. A sanitizer then sees
-// what compute-sanitizer would see on a GPU.
+// one block after the other, its threads in turn up to each barrier. Under a
+// sanitizer they are threads of the host: it then sees what compute-sanitizer
+// would see on a GPU.
 //
 // It is stricter than a GPU: shared memory is as large as was asked for and
 // full of 0xff in each block, and a copy to it appears at wait_for_copies(),
@@ -37,7 +38,11 @@ inline unsigned char* shared_memory() {
 }
 
 inline void __syncthreads() {
-  member().synchronize();
+  emulation::BlockMember& self = member();
+  const emulation::Index thread = threadIdx;
+  self.synchronize();  // others may have run in this thread of the host
+  this_thread = &self;
+  threadIdx = thread;
 }
 
 inline void copy_16_bytes(void* shared, const void* global) {
@@ -80,16 +85,16 @@ int launch(
     kernel(arguments...);
   };
   if (shared_bytes == 0) {
+    this_thread = nullptr;
     emulation::run_in_a_loop(blocks, threads, run);
   } else {
-    emulation::run_in_threads(
+    emulation::run_together(
         blocks,
         threads,
         shared_bytes,
         [&](unsigned block, unsigned thread, emulation::BlockMember& self) {
           this_thread = &self;
           run(block, thread);
-          this_thread = nullptr;
         });
   }
   return 0;
