@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "config/run_options.h"
-#include "train/trainer.h"
+#include "train/train_inputs.h"
 #include "train/workers/setup_watch.h"
 #include "train/workers/worker_host.h"
 
