@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "hooks.h"
-#include "train/session.h"
 #include "train/workers/processes.h"
 #include "train/workers/setup_watch.h"
 
@@ -74,21 +73,17 @@ class TemporaryFolder {
 
 int train_here(
     const comm::LaunchFlags& flags,
-    const Start& start,
+    train::SessionOptions session,
     const ReadOptions& read) {
   const StopSignals signals;  // in effect from start to end
   const comm::Launch launch = comm::find_launch(flags);
   Log log(launch.rank == 0 ? LogLevel::Info : LogLevel::Quiet);
-  train::SessionOptions session;
   train::SetupWatch watch(log, "reading the configuration");
-  session.resume = start.resume;
-  session.overwrite = start.overwrite;
-  session.names_folder = !start.leaves_nothing;
   session.watch = &watch;
   session.hooks = train_hooks();
   const auto train_once = [&](const config::RunOptions& options) {
     std::optional<TemporaryFolder> folder;
-    if (start.leaves_nothing && launch.rank == 0) {
+    if (session.leaves_nothing && launch.rank == 0) {
       folder.emplace(fs::path(options.output));
     }
     app::print(train::train(options, session, log).table);

@@ -9,7 +9,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <functional>
 #include <future>
 
 #include "data/text/tokens.h"
@@ -106,26 +105,16 @@ Scores evaluate(
 
 double penalty(const nn::Model& model, const optim::OptimizerOptions& options) {
   const at::NoGradGuard no_grad;
-  std::function<at::Tensor(const at::Tensor&)> of;
-  double factor = 0;
-  switch (optim::kind_of(options).penalty) {
-    case optim::Penalty::None:
-      return 0;
-    case optim::Penalty::Squares:
-      factor = options.weight_decay / 2;
-      of = [](const at::Tensor& x) { return x.square(); };
-      break;
-    case optim::Penalty::Magnitudes:
-      factor = options.l1;
-      of = [](const at::Tensor& x) { return x.abs(); };
-      break;
-  }
-  if (factor == 0) {
+  const optim::Penalty kind = optim::kind_of(options).penalty;
+  const bool squares = kind == optim::Penalty::Squares;
+  const double factor = squares ? options.weight_decay / 2 : options.l1;
+  if (kind == optim::Penalty::None || factor == 0) {
     return 0;
   }
   at::Tensor sum;  // on the device of the model
   const auto add = [&](const at::Tensor& tensor) {
-    const at::Tensor own = of(tensor.to(at::kDouble)).sum();
+    const at::Tensor x = tensor.to(at::kDouble);
+    const at::Tensor own = (squares ? x.square() : x.abs()).sum();
     sum = sum.defined() ? sum + own : own;
   };
   for (const nn::NamedWeight& w : model.weights()) {

@@ -93,7 +93,7 @@ class Session {
   SessionResult report(const nlohmann::ordered_json& summary) const {
     return {
         folder_,
-        report_table(options_, summary, folder_, session_.names_folder),
+        report_table(options_, summary, folder_, !session_.leaves_nothing),
         json_text(summary)};
   }
 
@@ -131,7 +131,7 @@ SessionResult Session::train() {
     }
   });
   open();
-  const int threads = threads_per_worker(options_, host_.workers_on_machine());
+  const int threads = threads_per_worker(options_, host_.workers_on_machine);
   at::set_num_threads(threads);
   announce(threads);
   device::tune(setup_.device);
@@ -187,14 +187,13 @@ void Session::open() {
 
 void Session::announce(int threads) {
   // A launcher binds each of its processes to cores of its own.
-  const bool shares = host_.workers_in_process() > device::cpu_cores();
+  const bool shares = host_.workers_in_process > device::cpu_cores();
   const int cores = shares ? device::cpu_cores() : threads;
   log_.info(
       "{}{}{} on {}, {}{}{}{}, {} steps of {} {} per worker",
       options_.workers,
       options_.workers == 1 ? " worker" : " workers",
-      host_.workers_in_process() < options_.workers ? ", one process each,"
-                                                    : "",
+      host_.workers_in_process < options_.workers ? ", one process each," : "",
       setup_.device.str(),
       shares ? "sharing " : "",
       cores,
@@ -224,7 +223,7 @@ TrainResult Session::run_workers() {
   const auto work = [&](comm::Communicator& world,
                         at::Device device,
                         comm::Control& control) {
-    const bool first = world.rank() == host_.first_rank();
+    const bool first = world.rank() == host_.first_rank;
     TrainInputs own = inputs;
     own.device = device;
     own.control = &control;

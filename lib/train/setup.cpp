@@ -85,7 +85,7 @@ void prepare(
     const std::function<void(const std::string&)>& doing,
     Log& log) {
   doing("reading " + options.data.name);
-  s.dataset = load_data(options.data, host.workers_on_machine(), log);
+  s.dataset = load_data(options.data, host.workers_on_machine, log);
   s.validation =
       data::hold_out(s.dataset.train, options.data.validation, options.seed);
   log.info(
@@ -118,14 +118,14 @@ void prepare(
   config::check_memory(
       options,
       shape,
-      host.workers_on_machine(),
+      host.workers_on_machine,
       s.device_copies ? data::device_bytes(s.dataset, s.validation) : 0);
   at::set_num_threads(threads_per_worker(options, 1));
   doing(
       options.model.weights ? "reading " + *options.model.weights
                             : "initializing " + options.model.name);
   s.initial =
-      std::make_unique<InitialModel>(options, shape, host.workers_in_process());
+      std::make_unique<InitialModel>(options, shape, host.workers_in_process);
   if (options.model.weights) {
     log.info(
         "{}: the initial weights are those of {}{}",
